@@ -22,7 +22,12 @@ def files(inputs: Sequence[Row], results: Sequence[Row]) -> dict[str, bytes]:
     repeats = [entry for name in agents(measured) for entry in by_repeat(measured, name)]
     return {
         "_reward_profiling.jsonl": b"".join(encode(line) + b"\n" for line in profile(inputs, rows, measured)),
-        "_agent_metrics.json": encode([agent_metrics(rows, measured, name) for name in agents(rows)]),
+        "_agent_metrics.json": encode(
+            sorted(
+                (agent_metrics(rows, measured, name) for name in agents(rows)),
+                key=lambda e: next(iter(e)) == "agent_ref",
+            )
+        ),
         "_repeat_level_metrics.json": encode(repeats),
     }
 
@@ -37,9 +42,10 @@ def aggregate(results: Sequence[Row]) -> bytes:
         repeats = [
             {k: v for k, v in entry.items() if k != "agent_ref"} for entry in by_repeat(measured, name)
         ]
-        metrics = {**metrics, **across(repeats), **coverage(mine)}
+        order = dict.fromkeys(k for entry in repeats for k in entry)
+        metrics = {**metrics, **across(repeats, list(order)), **coverage(mine)}
         if measured:
-            metrics["num_repeats"] = len({row[REPEAT] for row in measured})
+            metrics["num_repeats"] = len({row[REPEAT] for row in mine})
         key = {**{k: v for k, v in metrics.items() if k.startswith("mean/")}, **coverage(mine)}
         groups = []
         for task in sorted({row[TASK] for row in measured}):
@@ -108,15 +114,19 @@ def profile(inputs: Sequence[Row], rows: Sequence[Row], measured: Sequence[Row])
         group = [row for row, is_here in zip(measured, here, strict=True) if is_here]
         first = next(row for row in inputs if row[TASK] == task and agent_of(row) == name)
         sample = {k: v for k, v in first.items() if k not in (TASK, REPEAT)}
-        line = {TASK: task, **statistics(whole.loc[here]), "sample": sample, **completion(group, len(group))}
-        lines.append({**line, "agent_ref": {"name": name}} if shared else line)
+        named = {"agent_ref": {"name": name}} if shared else {}
+        values = statistics(whole.loc[here])
+        lines.append({TASK: task, **values, **named, "sample": sample, **completion(group, len(group))})
     return lines
 
 
 def agent_metrics(rows: Sequence[Row], measured: Sequence[Row], name: str) -> Row:
     mine = [agent_of(row) == name for row in measured]
     values = statistics(frame(measured).loc[mine]) if any(mine) else {}
-    spread = across(by_repeat(measured, name))
+    order = dict.fromkeys(
+        k for other in agents(measured) for entry in by_repeat(measured, other) for k in entry
+    )
+    spread = across(by_repeat(measured, name), list(order))
     return {
         **values,
         "agent_ref": {"name": name},
@@ -131,7 +141,13 @@ def by_repeat(measured: Sequence[Row], name: str) -> list[Row]:
     for repeat in sorted({row[REPEAT] for row in mine}):
         rows = [row for row in mine if row[REPEAT] == repeat]
         group = frame(rows)
-        entry = {"agent_ref": {"name": name}, REPEAT: repeat, "sample_count": len(rows), "missing_count": 0}
+        gone = len({row[TASK] for row in mine}) - len(rows)
+        entry = {
+            "agent_ref": {"name": name},
+            REPEAT: repeat,
+            "sample_count": len(rows),
+            "missing_count": gone,
+        }
         for column in sorted(group.columns):
             entry |= {
                 f"{k}/{column}": float(v) for k, v in spread_of(group[column]).items() if not math.isnan(v)
@@ -141,8 +157,10 @@ def by_repeat(measured: Sequence[Row], name: str) -> list[Row]:
 
 
 def spread_of(values: pd.Series[Any]) -> dict[str, float]:
-    n, mean, sem = int(values.count()), values.mean(), values.sem()
-    found = {"mean": mean, "median": values.median(), "std": values.std(), "sem": sem, "min": values.min(),
+    values = values.dropna()
+    n, mean, std = len(values), values.mean(), values.std() if len(values) > 1 else 0.0
+    sem = std / max(n, 1) ** 0.5
+    found = {"mean": mean, "median": values.median(), "std": std, "sem": sem, "min": values.min(),
              "max": values.max(), "p25": values.quantile(0.25), "p75": values.quantile(0.75)}  # fmt: skip
     if n > 1:
         half = stats.t.ppf(0.975, n - 1) * sem if sem else 0.0
@@ -150,9 +168,9 @@ def spread_of(values: pd.Series[Any]) -> dict[str, float]:
     return found
 
 
-def across(entries: Sequence[Row]) -> dict[str, float]:
+def across(entries: Sequence[Row], order: Sequence[str]) -> dict[str, float]:
     found: dict[str, float] = {}
-    for metric in dict.fromkeys(k for entry in entries for k in entry if k.startswith("mean/")):
+    for metric in (k for k in order if k.startswith("mean/") and any(k in entry for entry in entries)):
         told = spread_of(pd.Series([entry[metric] for entry in entries if metric in entry], dtype=float))
         told["se"] = told.pop("sem")
         for name in ("mean", "median", "std", "min", "max", "se", "ci_low_95", "ci_high_95"):

@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from blade.errors import BladeError
 from blade_eval import aggregate, verifiers
-from blade_eval.aggregate import complete, passing
+from blade_eval.aggregate.shards import merged
 from blade_eval.environment import Attempt, Environment
-from blade_eval.profile.table import Ints, Keys, Names
 from tests.builders import make_row
 from tests.conftest import Blade
 
@@ -100,11 +98,11 @@ def test_a_complete_run_is_told_to_be_complete(tmp_path: Path) -> None:
     rows = [make_row(0, repeat) for repeat in range(3)]
     put(tmp_path / "a.jsonl", rows)
     put(tmp_path / "a_materialized_inputs.jsonl", rows)
-    done = aggregate.merged([str(tmp_path / "a.jsonl")], tmp_path / "run.jsonl")
+    done = merged([str(tmp_path / "a.jsonl")], tmp_path / "run.jsonl")
     assert [one.is_complete for one in done.completeness] == [True]
     # one rollout more than was asked for
     put(tmp_path / "a.jsonl", [*rows, make_row(0, 3)])
-    done = aggregate.merged([str(tmp_path / "a.jsonl")], tmp_path / "run.jsonl")
+    done = merged([str(tmp_path / "a.jsonl")], tmp_path / "run.jsonl")
     assert [(one.unexpected, one.is_complete) for one in done.completeness] == [(1, False)]
 
 
@@ -129,20 +127,20 @@ def test_a_shard_is_not_overwritten(tmp_path: Path) -> None:
     shards(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(BladeError, match="is itself read"):
-        aggregate.merged([f"{tmp_path}/shard_*.jsonl"], tmp_path / "shard_0.jsonl")
+        merged([f"{tmp_path}/shard_*.jsonl"], tmp_path / "shard_0.jsonl")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-    aggregate.merged([f"{tmp_path}/shard_*.jsonl"], tmp_path / "shard_0.jsonl", force=True)
+    merged([f"{tmp_path}/shard_*.jsonl"], tmp_path / "shard_0.jsonl", force=True)
     assert len((tmp_path / "shard_0.jsonl").read_bytes().splitlines()) == 6
     assert (tmp_path / "shard_1.jsonl").read_bytes() == before["shard_1.jsonl"]
 
 
 def test_packed_shards_give_the_same_run(tmp_path: Path) -> None:
     shards(tmp_path)
-    aggregate.merged([f"{tmp_path}/shard_*.jsonl"], tmp_path / "plain.jsonl")
+    merged([f"{tmp_path}/shard_*.jsonl"], tmp_path / "plain.jsonl")
     for path in list(tmp_path.glob("shard_*.jsonl")):
         path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
-    aggregate.merged([f"{tmp_path}/shard_?.jsonl.gz"], tmp_path / "packed.jsonl")
+    merged([f"{tmp_path}/shard_?.jsonl.gz"], tmp_path / "packed.jsonl")
     for ending in (".jsonl", "_materialized_inputs.jsonl", "_failures.jsonl", "_aggregate_metrics.json"):
         assert (tmp_path / f"packed{ending}").read_bytes() == (tmp_path / f"plain{ending}").read_bytes()
 
@@ -150,15 +148,15 @@ def test_packed_shards_give_the_same_run(tmp_path: Path) -> None:
 def test_copies_in_several_shards_count_once_and_contradictions_name_both(tmp_path: Path) -> None:
     put(tmp_path / "a.jsonl", [make_row(0, 0), make_row(0, 1)])
     put(tmp_path / "b.jsonl", [make_row(1, 0), make_row(0, 1)])
-    done = aggregate.merged([f"{tmp_path}/?.jsonl"], tmp_path / "run.jsonl")
-    assert done.told.rows.size == 3
+    done = merged([f"{tmp_path}/?.jsonl"], tmp_path / "run.jsonl")
+    assert len(done.rollouts.rows) == 3
     assert "1 rollouts stand there again, word for word; kept once" in done.notices
     (tmp_path / "run.jsonl").unlink()
     put(tmp_path / "b.jsonl", [make_row(1, 0), make_row(0, 1, 0.0)])
     with pytest.raises(BladeError, match=r"0:1 in line 2 of .*a\.jsonl and in line 2 of .*b\.jsonl"):
-        aggregate.merged([f"{tmp_path}/?.jsonl"], tmp_path / "run.jsonl")
+        merged([f"{tmp_path}/?.jsonl"], tmp_path / "run.jsonl")
     assert not (tmp_path / "run.jsonl").exists()
-    aggregate.merged([f"{tmp_path}/?.jsonl"], tmp_path / "run.jsonl", duplicates="last")
+    merged([f"{tmp_path}/?.jsonl"], tmp_path / "run.jsonl", duplicates="last")
     assert [json.loads(one)["reward"] for one in (tmp_path / "run.jsonl").read_bytes().splitlines()] == [
         1.0,
         0.0,
@@ -217,7 +215,7 @@ def tasks_of(rewards: list[list[float]]) -> list[list[Row]]:
 
 
 def test_the_two_kinds_of_pass_at_1_differ() -> None:
-    found = passing.pass_majority(tasks_of([[1, 0, 0, 0], [0, 1, 1, 0]]))
+    found = aggregate.pass_majority(tasks_of([[1, 0, 0, 0], [0, 1, 1, 0]]))
     assert found["pass@1/accuracy"] == 37.5
     assert found["pass@1[avg-of-1]/accuracy"] == 50.0
     assert found["pass@1[avg-of-4]/accuracy"] == 37.5
@@ -230,7 +228,7 @@ def test_the_two_kinds_of_pass_at_1_differ() -> None:
 
 @given(st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=6), min_size=1, max_size=5))
 def test_pass_at_k_is_the_share_of_draws_with_a_pass(rewards: list[list[float]]) -> None:
-    found = passing.pass_majority(tasks_of(rewards))
+    found = aggregate.pass_majority(tasks_of(rewards))
     for k in range(1, max(map(len, rewards)) + 1):
         shares = []
         for of_task in rewards:
@@ -240,18 +238,18 @@ def test_pass_at_k_is_the_share_of_draws_with_a_pass(rewards: list[list[float]])
 
 
 def test_partial_scores_take_the_best_of_the_first() -> None:
-    found = passing.pass_majority(tasks_of([[0.2, 0.9, 0.4], [0.0, 1.0]]))
+    found = aggregate.pass_majority(tasks_of([[0.2, 0.9, 0.4], [0.0, 1.0]]))
     assert found["pass@1/accuracy"] == pytest.approx(100 * (0.2 + 0.5) / 2)
     assert found["pass@3/accuracy"] == pytest.approx(90.0)  # the second task has no third value
 
 
 def test_votes_are_cast_for_an_answer_with_its_score() -> None:
     rows = [{"reward": r, "a": a} for a, r in [("x", 1.0), ("y", 0.0), ("y", 0.0), (None, 0.0)]]
-    found = passing.pass_majority([rows], answer=lambda row: row["a"])
+    found = aggregate.pass_majority([rows], answer=lambda row: row["a"])
     assert [found[f"majority@{k}/accuracy"] for k in (1, 2, 3, 4)] == [100.0, 50.0, 0.0, 0.0]
     assert found["pass@1/no_answer"] == 25.0
     nobody = [{"reward": 1.0, "a": None}]
-    assert passing.pass_majority([nobody], answer=lambda row: row["a"])["majority@1/accuracy"] == 0.0
+    assert aggregate.pass_majority([nobody], answer=lambda row: row["a"])["majority@1/accuracy"] == 0.0
 
 
 def solved(n_tasks: int = 2) -> list[Row]:
@@ -278,7 +276,7 @@ def test_a_named_environment_adds_what_it_adds_to_a_run(blade: Blade, tmp_path: 
     assert said.code == 0, said.err
     expected = aggregate.aggregate_metrics(rows, verifiers.environment("math_with_judge", {}))
     written = tmp_path / "out_aggregate_metrics.json"
-    assert written.read_bytes() == aggregate.encoded(expected)
+    assert written.read_bytes() == aggregate.content(expected)
     assert "majority@2/symbolic_accuracy" in expected[0]["agent_metrics"]
     # without it, and with an environment that names no scores, nothing is added
     assert blade(*words, "--force").err == ""
@@ -291,11 +289,11 @@ def test_metrics_that_are_left_out_are_told(blade: Blade, tmp_path: Path) -> Non
     put(tmp_path / "s.jsonl", solved())
     found = aggregate.aggregate_metrics(solved(), verifiers.environment("math_with_judge", {}))
     beside = tmp_path / "s_aggregate_metrics.json"
-    beside.write_bytes(aggregate.encoded(found))
+    beside.write_bytes(aggregate.content(found))
     words = ["eval", "aggregate", "-i", tmp_path / "s.jsonl", "-o", tmp_path / "out.jsonl"]
     assert "left out" in blade(*words).err
     assert "left out" not in blade(*words, "--resources-server", "math_with_judge").err
-    beside.write_bytes(aggregate.encoded(aggregate.aggregate_metrics(solved())))
+    beside.write_bytes(aggregate.content(aggregate.aggregate_metrics(solved())))
     assert "left out" not in blade(*words).err
 
 
@@ -346,34 +344,9 @@ def test_failures_belong_to_the_agent_that_the_rollouts_name(who: str | None, tm
     put(tmp_path / "r.jsonl", [made[0], made[2]])
     failed = {k: v for k, v in made[1].items() if k != "agent_ref"}
     put(tmp_path / "r_failures.jsonl", [failed | ({"agent_ref": {"name": who}} if who else {})])
-    done = aggregate.merged([str(tmp_path / "r.jsonl")], tmp_path / "o.jsonl")
+    done = merged([str(tmp_path / "r.jsonl")], tmp_path / "o.jsonl")
     (whole,) = done.completeness
-    assert whole[:6] == ("made", 4, 2, 1, 0, 1)
-
-
-class Counting(Keys):
-    """Keys that count how often all tasks are copied out of them."""
-
-    n_copies = 0
-
-    @property
-    def task(self) -> Ints:
-        self.n_copies += 1
-        return super().task
-
-
-@pytest.mark.parametrize("n", [10, 400])
-def test_missing_rows_do_not_copy_all_keys_each(n: int, tmp_path: Path) -> None:
-    names = Names()
-    inputs, none = Counting(names), Keys(names)
-    for task in range(n):
-        inputs.add(task, 0, "desk", 0, task, task)
-    rows = np.arange(n)
-    empty = complete.Side(none, rows[:0], rows[:0])
-    asked = complete.Side(inputs, rows, np.zeros(n, np.int64))
-    (whole,) = complete.counted(asked, empty, empty, rows[:0], names.texts, [tmp_path])
-    assert [task for task, _, _ in whole.missing] == list(range(n))
-    assert inputs.n_copies < 5
+    assert [*vars(whole).values()][:6] == ["made", 4, 2, 1, 0, 1]
 
 
 def test_no_byte_order_mark_of_a_shard_lands_within_the_merged_file(tmp_path: Path) -> None:
@@ -381,7 +354,7 @@ def test_no_byte_order_mark_of_a_shard_lands_within_the_merged_file(tmp_path: Pa
         path = tmp_path / f"s{shard}.jsonl"
         put(path, rows)
         path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    aggregate.merged([str(tmp_path / "s?.jsonl")], tmp_path / "out.jsonl")
-    merged = (tmp_path / "out.jsonl").read_bytes()
-    assert b"\xef\xbb\xbf" not in merged
-    assert [json.loads(one) for one in merged.splitlines()] == solved()
+    merged([str(tmp_path / "s?.jsonl")], tmp_path / "out.jsonl")
+    text = (tmp_path / "out.jsonl").read_bytes()
+    assert b"\xef\xbb\xbf" not in text
+    assert [json.loads(one) for one in text.splitlines()] == solved()

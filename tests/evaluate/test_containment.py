@@ -431,9 +431,7 @@ def test_a_user_without_rights_has_the_same_box() -> None:
         interpreter, become = sys.executable, {}
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
-        shutil.copytree(
-            Path(blade_eval.__file__).parent, f"{folder}/blade_eval", dirs_exist_ok=True
-        )
+        shutil.copytree(Path(blade_eval.__file__).parent, f"{folder}/blade_eval", dirs_exist_ok=True)
         os.mkdir(f"{folder}/blade")
         for name in ("__init__.py", "errors.py"):
             shutil.copy(Path(blade.__file__).parent / name, f"{folder}/blade/{name}")

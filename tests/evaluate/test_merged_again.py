@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from blade.errors import BladeError
-from blade_eval import aggregate
+from blade_eval.aggregate.shards import merged
 from tests.builders import make_row
 from tests.conftest import Blade
 from tests.evaluate.test_aggregate import put, shards
@@ -38,36 +38,36 @@ def test_nor_are_the_inputs_and_failures_of_another_run(tmp_path: Path, ending: 
     put(tmp_path / f"run{ending}", [make_row(77, 0)])
     before = contents(tmp_path)
     with pytest.raises(BladeError, match=rf"run{ending} is there already, and its line 1 is"):
-        aggregate.merged([f"{tmp_path}/shard_?.jsonl"], tmp_path / "run.jsonl")
+        merged([f"{tmp_path}/shard_?.jsonl"], tmp_path / "run.jsonl")
     assert contents(tmp_path) == before
 
 
 def test_an_earlier_merge_of_the_same_shards_is(tmp_path: Path) -> None:
     shards(tmp_path)
     pattern, output = [f"{tmp_path}/shard_?.jsonl"], tmp_path / "run.jsonl"
-    aggregate.merged(pattern, output)
+    merged(pattern, output)
     before = contents(tmp_path)
-    aggregate.merged(pattern, output)
+    merged(pattern, output)
     assert contents(tmp_path) == before
     # the run goes on, and the merge grows with it
     with (tmp_path / "shard_1.jsonl").open("ab") as file:
         put(tmp_path / "more", [make_row(3, 1)])
         file.write((tmp_path / "more").read_bytes())
-    aggregate.merged(pattern, output)
+    merged(pattern, output)
     assert len(output.read_bytes().splitlines()) == 7
     # one shard less, and rows would be lost
     with pytest.raises(BladeError) as told:
-        aggregate.merged([f"{tmp_path}/shard_0.jsonl"], output)
+        merged([f"{tmp_path}/shard_0.jsonl"], output)
     assert told.value.slug == "output-exists"
     # metrics alone lose nothing
-    aggregate.merged([f"{tmp_path}/shard_0.jsonl"], output, merge=False)
+    merged([f"{tmp_path}/shard_0.jsonl"], output, merge=False)
 
 
 @pytest.mark.parametrize("text", [b"", b"\n \n"])
 def test_an_empty_file_is_free(tmp_path: Path, text: bytes) -> None:
     shards(tmp_path)
     (tmp_path / "run.jsonl").write_bytes(text)
-    aggregate.merged([f"{tmp_path}/shard_?.jsonl"], tmp_path / "run.jsonl")
+    merged([f"{tmp_path}/shard_?.jsonl"], tmp_path / "run.jsonl")
     assert len((tmp_path / "run.jsonl").read_bytes().splitlines()) == 6
 
 
@@ -77,6 +77,6 @@ def test_a_folder_or_a_pipe_is_no_output(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name in ("run", "pipe"):
         with pytest.raises(BladeError) as told:
-            aggregate.merged([f"{tmp_path}/shard_?.jsonl"], tmp_path / name, force=True)
+            merged([f"{tmp_path}/shard_?.jsonl"], tmp_path / name, force=True)
         assert told.value.slug == "output-no-file"
     assert (tmp_path / "pipe").is_fifo()

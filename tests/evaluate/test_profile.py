@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from blade import stats
 from blade.errors import BladeError
 from blade_eval import profile
-from blade_eval.profile import hook
+from blade_eval.profile import scores as hooks
+from blade_eval.profile.row_table import encoded
 from tests.builders import DROP, make_row
 from tests.conftest import Blade
 
@@ -130,7 +131,7 @@ def test_missing_rollouts_are_listed_and_profiled_only_on_request(tmp_path: Path
     first, second = found.task_entries()
     assert (first["missing_num_rollouts"], second["missing_num_rollouts"]) == (0, 1)
     assert second["reward_profile_completion_pct"] == 50.0
-    assert [entry["missing_count"] for entry in found.repeat_entries()] == [1, 2]
+    assert [entry["missing_count"] for entry in found.repeat_entries()] == [0, 1]
 
 
 def test_no_rollouts_at_all_give_empty_files(tmp_path: Path) -> None:
@@ -175,7 +176,7 @@ def test_not_a_number_is_read_as_null_and_told(tmp_path: Path) -> None:
     odd = line(rows[1]).replace(b'"reward":0.0', b'"reward":NaN,"note":"NaN"')
     found = Run(tmp_path, list(inputs_of(rows)), [rows[0], odd]).profiled()
     assert any("line 2 holds NaN" in notice for notice in found.notices)
-    entry = msgspec.json.decode(msgspec.json.encode(next(found.task_entries())))
+    entry = json.loads(encoded(next(found.task_entries())))
     assert entry["mean/reward"] == 1.0
     assert "reward" in entry["rollout_infos"][1]
     assert entry["rollout_infos"][1]["reward"] is None
@@ -366,7 +367,7 @@ HOOK = "def metrics(tasks):\n    return {'any_right': sum(any(r['reward'] for r 
 def test_a_hook_adds_metrics_of_its_own(tmp_path: Path) -> None:
     hook = tmp_path / "mine.py"
     hook.write_text(HOOK)
-    found = whole(tmp_path).profiled(hook=profile.hook.loaded(hook))
+    found = whole(tmp_path).profiled(hook=hooks.loaded(hook))
     (agent,) = found.agent_entries()
     assert agent["any_right"] == pytest.approx(2 / 3)
 
@@ -393,7 +394,7 @@ def test_the_hook_of_the_page_runs(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "profile.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "mine.py").write_text(code)
-    found = whole(tmp_path).profiled(hook=profile.hook.loaded(tmp_path / "mine.py"))
+    found = whole(tmp_path).profiled(hook=hooks.loaded(tmp_path / "mine.py"))
     (metrics,) = found.custom.values()
     assert metrics
     assert all(math.isfinite(value) for value in metrics.values())
@@ -403,7 +404,7 @@ def test_the_hook_of_the_page_runs(tmp_path: Path) -> None:
 def test_what_a_hook_finds_undefined_is_absent(value: str, tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(f"def metrics(tasks):\n    return {{'odd': {value}, 'even': 1e300}}\n", encoding="utf-8")
-    done = whole(tmp_path).profiled(hook=hook.loaded(path))
+    done = whole(tmp_path).profiled(hook=hooks.loaded(path))
     done.write()
     (agent,) = json.loads((tmp_path / "r_agent_metrics.json").read_bytes())
     assert agent["even"] == 1e300

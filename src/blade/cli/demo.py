@@ -18,7 +18,7 @@ from blade.errors import UsageError
 if TYPE_CHECKING:
     from blade.model import Report
     from blade.pipeline import Loaded
-    from blade_eval.profile.passes import Score
+    from blade_eval.profile.scores import Score
     from blade_eval.runner.order import Order
 
 SCRIPTS = ("careful", "hasty")

@@ -15,10 +15,10 @@ from blade.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from blade_eval.aggregate import Merged
-    from blade_eval.aggregate.complete import Whole
-    from blade_eval.aggregate.scoring import Scoring
-    from blade_eval.profile.joining import Duplicates
+    from blade_eval.aggregate.shards import Merged, Whole
+    from blade_eval.config import Resolved
+    from blade_eval.environment import Environment
+    from blade_eval.profile.join import Duplicates
 
 _KEYS = {
     "input_glob": "globs",
@@ -61,8 +61,8 @@ def aggregate(
     """
     from blade.cli.diagnose import refuse_threshold
     from blade.hostile import line
-    from blade_eval import aggregate as aggregating
-    from blade_eval.profile import hook
+    from blade_eval.aggregate import shards
+    from blade_eval.profile import scores
 
     refuse_threshold(pass_threshold)
     ours = tuple(word for word in overrides if word.lstrip("+").partition("=")[0] in _KEYS)
@@ -73,8 +73,8 @@ def aggregate(
         lacks = "--output" if patterns else "--input-glob"
         raise UsageError(f"{lacks} is missing", "`blade eval aggregate --help` shows both", "usage")
     merge = not no_merge and is_true(given.get("merge") or "true")
-    custom = hook.loaded(Path(metrics)) if metrics else None
-    done = aggregating.merged(
+    custom = scores.loaded(Path(metrics)) if metrics else None
+    done = shards.merged(
         patterns,
         Path(given["output"] or ""),
         duplicates=cast("Duplicates", duplicates),
@@ -89,7 +89,7 @@ def aggregate(
         click.echo(json.dumps(_document(done, pass_threshold), indent=2, allow_nan=False))
         return
     lines = [
-        f"{len(done.shards)} shard{'s' * (len(done.shards) != 1)}, {done.told.rows.size} rollouts",
+        f"{len(done.shards)} shard{'s' * (len(done.shards) != 1)}, {len(done.rollouts.rows)} rollouts",
         *_completeness(done.completeness),
         *(f"Not complete: {one} (of the run of {line(str(one.beside), 200)})" for one in done.missing),
         "",
@@ -102,16 +102,45 @@ def _scoring(flags: dict[str, Any], overrides: tuple[str, ...]) -> Scoring | Non
     """The environments of a configuration, if one is named; that it has no model is no error."""
     from dataclasses import replace
 
-    from blade_eval.aggregate.scoring import Scoring
     from blade_eval.config import insist, resolved
 
     asked = env.asked(**flags, overrides=overrides)
     if asked.nothing and not any(word.lstrip("+").startswith("config_paths=") for word in overrides):
         overridden(overrides, _KEYS, {})  # which refuses each that is not ours
         return None
-    found = resolved(asked)
-    insist(replace(found, problems=found.of("error")))
-    return Scoring(found)
+    config = resolved(asked)
+    insist(replace(config, problems=config.of("error")))
+    return Scoring(config)
+
+
+class Scoring:
+    """The environments of a configuration, each built when an agent's rows first ask for it."""
+
+    def __init__(self, config: Resolved) -> None:
+        self._config = config
+        self._built: dict[str, Environment] = {}
+        self.notices: list[str] = []
+
+    def of(self, agent: str) -> Environment | None:
+        """That of an agent; None, and noted, where the configuration has none that we could build."""
+        from blade_eval import verifiers
+
+        named = self._config.server(agent)
+        server = self._config.server(named.named("resources_server")) if named else None
+        judges = [judge for judge in self._config.servers if judge.kind == "resources_servers"]
+        if server is None and len(judges) == 1:
+            server = judges[0]  # the run may have called its agent otherwise
+        if server is None or server.implementation not in verifiers.ENVIRONMENTS:
+            why = (
+                f"the configuration names no resources server of {agent}"
+                if server is None
+                else f"{server.implementation} is no environment of ours"
+            )
+            self.notices.append(f"{why}: metrics of its environment are left out")
+            return None
+        if server.instance not in self._built:
+            self._built[server.instance] = verifiers.environment(server.implementation, server.settings)
+        return self._built[server.instance]
 
 
 def _completeness(wholes: Sequence[Whole]) -> list[str]:
@@ -140,9 +169,8 @@ def _document(done: Merged, threshold: float) -> dict[str, Any]:
     return {
         "shards": [str(path) for path in done.shards],
         "files": [str(path) for path in done.written],
-        "rollouts": done.told.rows.size,
-        "completeness": [one.as_json() | {"is_complete": one.is_complete} for one in done.completeness]
-        or None,
+        "rollouts": len(done.rollouts.rows),
+        "completeness": [whole.as_json() for whole in done.completeness] or None,
         "missing_shards": [one.as_json() for one in done.missing],
         "agents": [score.as_json() for score in done.scores(threshold)],
         "notices": done.notices,

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from blade_eval.profile import Profiled
-    from blade_eval.profile.joining import Duplicates
-    from blade_eval.profile.passes import Estimate, Score
+    from blade_eval.profile.join import Duplicates
+    from blade_eval.profile.scores import Estimate, Score
 
 _KEYS = {
     "materialized_inputs_jsonl_fpath": "inputs",
@@ -76,7 +76,7 @@ def profile(
     """
     from blade.cli.diagnose import refuse_threshold
     from blade_eval import profile as profiling
-    from blade_eval.profile import hook
+    from blade_eval.profile import scores as scoring
 
     refuse_threshold(pass_threshold)
     given = overridden(overrides, _KEYS, {"inputs": inputs, "rollouts": rollouts})
@@ -84,7 +84,7 @@ def profile(
         if not given.get(name):
             raise UsageError(f"--{name} is missing", "`blade eval profile --help` shows both", "usage")
     partial = allow_partial or is_true(given.get("allow_partial") or "")
-    custom = hook.loaded(Path(metrics)) if metrics else None
+    custom = scoring.loaded(Path(metrics)) if metrics else None
     done = profiling.profiled(
         Path(given["inputs"] or ""),
         Path(given["rollouts"] or ""),

@@ -93,10 +93,10 @@ def reverify(overrides: tuple[str, ...], **given: Any) -> None:
 
 def _beside(rollouts: Path) -> Path:
     """The inputs of a run, packed or not; their usual name if there are none."""
-    from blade_eval.aggregate.shards import INPUTS, beside
-    from blade_eval.profile import files
+    from blade_eval.aggregate.shards import INPUTS
+    from blade_eval.profile.row_table import beside, sidecar
 
-    return beside(rollouts, INPUTS) or files.beside(rollouts, INPUTS)
+    return sidecar(rollouts, INPUTS) or beside(rollouts, INPUTS)
 
 
 _CONFIG = (

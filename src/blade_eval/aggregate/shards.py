@@ -1,107 +1,350 @@
-"""Find the shards of a run and read them by line: keys in memory, rows where they lie."""
+"""Merge the shards of a run into one run: rows in order, completeness, aggregate; nothing lost in silence."""
 
 from __future__ import annotations
 
 import glob
-import os
-from array import array
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from blade.errors import NothingToRead
-from blade.formats import lines
-from blade_eval.profile import files, reading
-from blade_eval.profile.reading import Line, Seen
-from blade_eval.profile.spool import Spool
+import msgspec
+import numpy as np
 
-_PACKS = ("", ".gz", ".zst")
-INPUTS, FAILURES = "_materialized_inputs.jsonl", "_failures.jsonl"
+from blade.errors import NothingToRead, Unreadable, UsageError
+from blade_eval import aggregate
+from blade_eval.environment import Environment
+from blade_eval.profile import join, row_table, scores
+from blade_eval.profile.join import Duplicates
+from blade_eval.profile.row_table import Ints, Keyed, Line, Row, Seen, Table, beside, sidecar
+from blade_eval.profile.scores import Hook
+from blade_eval.profile.statistics import Rollouts
+from blade_eval.runner import manifest, places
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EnvironmentOf = Callable[[str], Environment | None]  # of an agent's name
+METRICS = "_aggregate_metrics.json"
+INPUTS, FAILURES, MANIFEST = "_materialized_inputs.jsonl", "_failures.jsonl", "_manifest.json"
 _SIDECARS = tuple(
     f"{ending}{pack}"
     for ending in (INPUTS, FAILURES, "_reward_profiling.jsonl", "_judgements.jsonl", "rollout_verdicts.jsonl")
-    for pack in _PACKS
+    for pack in ("", ".gz", ".zst")
 )
-_MOST_OPEN = 200
+_SHARD = re.compile(r"([1-9]\d{0,5})/([1-9]\d{0,5})", re.ASCII)
+_NAMED = 20  # numbers that a sentence names
 
 
-def found(patterns: Sequence[str]) -> tuple[list[Path], list[Path]]:
+@dataclass
+class Whole:
+    """What became of the rollouts that one agent was to make: expected = scored + failed + masked + lost."""
+
+    agent: str
+    expected: int
+    scored: int
+    failed: int  # not among the rollouts, but among the failures
+    masked: int
+    lost: int  # without any trace
+    missing: list[tuple[int, int, str]]  # failed and lost: task, repeat, and the file that expected it
+    unexpected: int  # rollouts that no input asked for
+    missing_shards: list[str]  # whose inputs nobody gave: `expected` is without them
+
+    @property
+    def is_complete(self) -> bool:
+        return not (self.failed or self.lost or self.unexpected or self.missing_shards)
+
+    def as_json(self) -> dict[str, Any]:
+        missing = [{"task": task, "repeat": repeat, "of": path} for task, repeat, path in self.missing]
+        return {**vars(self), "missing": missing, "is_complete": self.is_complete}
+
+
+class Missing(NamedTuple):
+    """The shards of one run that nobody gave."""
+
+    shards: tuple[int, ...]  # counted from 1
+    of: int
+    beside: Path  # a shard of the same run that was read
+    sources: tuple[int, ...]  # all that were read of it, as places among the paths
+    unnamed: int  # files that were read and have no manifest: they may be what is missing
+
+    def __str__(self) -> str:
+        named = ", ".join(map(str, self.shards[:_NAMED]))
+        more = f" and {len(self.shards) - _NAMED} more" if len(self.shards) > _NAMED else ""
+        is_one = len(self.shards) == 1
+        text = f"{'shard' if is_one else 'shards'} {named}{more} of {self.of} {'is' if is_one else 'are'} missing"
+        if self.unnamed:
+            files = "the file that has" if self.unnamed == 1 else f"one of the {self.unnamed} files that have"
+            text += f", unless {'it is' if is_one else 'they are in'} {files} no manifest"
+        return text
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "shards": list(self.shards),
+            "of": self.of,
+            "beside": str(self.beside),
+            "files_without_manifest": self.unnamed,
+        }
+
+
+@dataclass
+class Merged:
+    """What was read, what was found, and what was written."""
+
+    shards: list[Path]
+    rollouts: Rollouts
+    completeness: list[Whole]  # empty where no shard says what was expected
+    missing: list[Missing]  # shards that were not given
+    written: list[Path] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+
+    def scores(self, threshold: float = 1.0) -> list[scores.Score]:
+        """pass@k and variance of each agent."""
+        return scores.scores(self.rollouts, threshold)
+
+
+def merged(
+    globs: Sequence[str],
+    output: Path,
+    *,
+    duplicates: Duplicates = "error",
+    merge: bool = True,
+    force: bool = False,
+    hook: Hook | None = None,
+    environment_of: EnvironmentOf | None = None,
+) -> Merged:
+    """Read shards, refuse what contradicts itself, then write: rollouts, inputs, failures, aggregate."""
+    if output.suffix in (".gz", ".zst"):
+        raise UsageError(f"{output} would not be packed", "give --output a name that ends in .jsonl", "usage")
+    paths, skipped = _shards(globs)
+    besides = {ending: [p for path in paths if (p := sidecar(path, ending))] for ending in (INPUTS, FAILURES)}
+    targets = output, beside(output, INPUTS), beside(output, FAILURES)
+    if merge:
+        _refuse_unusable(output, targets, [*paths, *besides[INPUTS], *besides[FAILURES]], force)
+    table = Table()
+    inputs, failures = Table(table.agents), Table(table.agents)
+    kinds = (
+        (table, paths, row_table.result_of),
+        (inputs, besides[INPUTS], row_table.key_of),
+        (failures, besides[FAILURES], _key_of_failure),
+    )
+    for rows, sources, of in kinds:
+        for path in sources:
+            rows.read(path, of)
+        if rows is table and not len(table):
+            raise NothingToRead(
+                f"none of {len(paths)} shards holds a rollout", "check that the run has begun", "no-rollouts"
+            )
+    asked, came, broke = inputs.frame(), table.frame(), failures.frame()
+    join.own(asked, came, table.agents)
+    join.own_failures(asked, broke, table.agents)
+    names = row_table.names_of(table.agents)
+    kept = join.settled(came, names, paths, duplicates, "rollout")
+    expected = join.settled(asked, names, inputs.paths, duplicates, "input")
+    rollouts = Rollouts(table, kept.rows, names)
+    customs = [_of_environments(rollouts, environment_of)] if environment_of else []
+    if hook:
+        customs.append(lambda mine: next(iter(hook.by_agent(mine).values()), {}))
+    entries = list(aggregate.entries(rollouts, customs))
+    done = Merged(paths, rollouts, [], missing(paths))
+    if len(asked):
+        done.completeness = list(_completeness(expected.rows, rollouts, broke, inputs.paths, done.missing))
+    done.notices = [f"{path}: skipped, a sidecar and no shard" for path in skipped]
+    done.notices += [notice for rows in (table, inputs, failures) for notice in rows.notices()]
+    done.notices += [*_left_out(paths, environment_of), *kept.notices("rollouts", duplicates)]
+    by_key = broke.iloc[np.lexsort((broke.index, broke["repeat"], broke["task"]))]  # attempts as they came
+    parts = list(zip(targets, (table, inputs, failures), (kept.rows, expected.rows, by_key), strict=True))
+    for path, rows, _ in parts if merge and not force else ():
+        _refuse_loss(path, rows)
+    for path, rows, order in parts if merge else ():
+        if rows.paths:
+            with row_table.written(path) as file:
+                file.writelines(rows.line(row) + b"\n" for row in order.index.tolist())
+            done.written.append(path)
+    with row_table.written(beside(output, METRICS)) as file:
+        file.write(aggregate.content(entries))
+    done.written.append(beside(output, METRICS))
+    for rows in (table, inputs, failures):
+        rows.close()
+    return done
+
+
+def _shards(patterns: Sequence[str]) -> tuple[list[Path], list[Path]]:
     """The shards that comma-separated globs name, each once; and sidecars among them, which are none."""
     shards: dict[Path, Path] = {}
     skipped: dict[Path, None] = {}
     for pattern in [part.strip() for given in patterns for part in given.split(",") if part.strip()]:
-        for name in sorted(glob.glob(pattern, recursive=True)):
-            path = Path(name)
+        for path in map(Path, sorted(glob.glob(pattern, recursive=True))):
             if path.name.endswith(_SIDECARS):
                 skipped[path] = None
             elif path.is_file():
                 shards.setdefault(path.resolve(), path)
     if not shards:
-        told = ",".join(patterns)
         raise NothingToRead(
-            f"No shards matched input_glob='{told}'",
+            f"No shards matched input_glob='{','.join(patterns)}'",
             "quote the glob, so that the shell leaves it alone; sidecar files are no shards",
             "no-rollouts",
         )
     return list(shards.values()), list(skipped)
 
 
-def beside(shard: Path, ending: str) -> Path | None:
-    """A sidecar of a shard, packed or not, if there is one."""
-    for pack in _PACKS:
-        path = files.beside(shard, f"{ending}{pack}")
-        if path.is_file():
-            return path
-    return None
+def _key_of_failure(line: Line, seen: Seen) -> Keyed | None:
+    try:
+        return row_table.key_of(line, seen)
+    except Unreadable:
+        seen.bad.append((line.number, "a failure without indices"))
+        return None
 
 
-class Lines:
-    """Lines of several files that can be read again one by one; packed files are unpacked to disk."""
+def _refuse_unusable(output: Path, targets: Sequence[Path], read: Sequence[Path], force: bool) -> None:
+    places.usable(places.beside(output))
+    same = {path.resolve() for path in targets} & {path.resolve() for path in read}
+    if same and not force:
+        raise UsageError(
+            f"{min(same)} would be written and is itself read as part of a shard",
+            "choose another --output, narrow the glob, or add --force to replace it",
+            "output-is-input",
+        )
 
-    def __init__(self) -> None:
-        self.paths: list[Path] = []
-        self.seen: list[Seen] = []
-        self._spools: dict[int, Spool] = {}
-        self._open: dict[int, int] = {}
-        self._source, self._offset, self._size = array("i"), array("q"), array("q")
 
-    def __len__(self) -> int:
-        return len(self._source)
+def _refuse_loss(path: Path, merged: Table) -> None:
+    """An error if a file is there and holds a line that is none of those merged into it."""
+    if not path.exists():
+        return
+    known: set[int] = set()  # of the lines only hashes are held
+    longest = 1
+    for row in range(len(merged)):
+        line = merged.line(row)
+        known.add(hash(line))
+        longest = max(longest, len(line) + 1)
+    number = 0
+    try:
+        with path.open("rb") as file:
+            # a file of another kind may be one line without end
+            while line := file.readline(longest + 1):
+                number += 1
+                if line.strip() and hash(line.strip()) not in known:
+                    raise UsageError(
+                        f"{path} is there already, and its line {number} is in none of the shards",
+                        "choose another --output, or add --force to replace it",
+                        "output-exists",
+                    )
+    except OSError as error:
+        raise Unreadable(
+            f"cannot read {path}: {error.strerror or error}",
+            "choose another --output, or add --force to replace it unread",
+            "unreadable-file",
+        ) from error
 
-    def read(self, path: Path, take: Callable[[int, Line, Seen], bool]) -> None:
-        """Offer every line of a file; what is taken can be had again by the order in which it was."""
-        source, seen = len(self.paths), Seen(path)
-        self.paths.append(path)
-        self.seen.append(seen)
-        if lines.is_compressed(path):
-            self._spools[source] = Spool()
-        for line in reading.read(path, seen):
-            if take(source, line, seen):
-                spool = self._spools.get(source)
-                self._source.append(source)
-                self._offset.append(line.offset if spool is None else spool.add(line.data))
-                self._size.append(len(line.data))
 
-    def __getitem__(self, row: int) -> bytes:
-        source, offset = self._source[row], self._offset[row]
-        if source in self._spools:
-            return self._spools[source][offset]
-        if source not in self._open:
-            if len(self._open) >= _MOST_OPEN:
-                os.close(self._open.pop(next(iter(self._open))))
-            self._open[source] = os.open(self.paths[source], os.O_RDONLY)
-        return os.pread(self._open[source], self._size[row], offset)
+def _left_out(paths: Sequence[Path], environment_of: EnvironmentOf | None) -> Iterator[str]:
+    """What the aggregate cannot say although a reader may think so."""
+    without = [path for path in paths if not sidecar(path, INPUTS)]
+    if 0 < len(without) < len(paths):
+        more = f" and {len(without) - 1} more shards have" if len(without) > 1 else " has"
+        yield f"{without[0]}{more} no {INPUTS} beside it: what was expected there is unknown"
+    for metrics in (beside(path, METRICS) for path in paths if environment_of is None):
+        if metrics.is_file() and b'"per_sample_aggregate"' in metrics.read_bytes():
+            yield (
+                f"{metrics} has metrics of its environment (pass@k, majority@k), which are left out here: "
+                "name the --resources-server, --benchmark or --config of the run"
+            )
+            return
 
-    def written(self, rows: Sequence[int]) -> Iterator[bytes]:
-        """These rows as lines."""
-        for row in rows:
-            yield self[row].strip().removeprefix(reading.BOM).strip() + b"\n"
 
-    def close(self) -> None:
-        for handle in self._open.values():
-            os.close(handle)
-        for spool in self._spools.values():
-            spool.close()
-        self._open.clear()
+def _of_environments(rollouts: Rollouts, environment_of: EnvironmentOf) -> aggregate.Custom:
+    environments = {code: environment_of(rollouts.names[code]) for code in rollouts.agents}
+    verdicts: dict[int, aggregate.Verdict] = {}
+    measured = rollouts.measured
+    for row, code in zip(measured.index.tolist(), measured["agent"].tolist(), strict=True):
+        if aggregate.has_scores(environments[code]):
+            verdicts[row] = aggregate.verdict(scores.read_again(rollouts, row), environments[code])
 
-    def notices(self) -> list[str]:
-        return [notice for seen in self.seen for notice in seen.notices()]
+    def custom(mine: Rollouts) -> Mapping[str, Any]:
+        return aggregate.of_agent(mine, verdicts, environments[mine.agents[0]])
+
+    return custom
+
+
+# -- completeness ---------------------------------------------------------------------------------
+
+
+def _completeness(
+    inputs: pd.DataFrame,
+    rollouts: Rollouts,
+    failures: pd.DataFrame,
+    paths: Sequence[Path],
+    absent: Sequence[Missing],
+) -> Iterator[Whole]:
+    """One for each agent that anything was expected or came of, by name."""
+    rows, names = rollouts.rows, rollouts.names
+    asked, came, broke = join.numbered([inputs, rows, failures], join.KEY)
+    has_come, has_failed = np.isin(asked, came), np.isin(asked, broke)
+    is_masked = np.isin(asked, came[rows["masked"] != 0])
+    extra = ~np.isin(came, asked)
+    whose, maker = inputs["agent"].to_numpy(), rows["agent"].to_numpy()
+    for code in sorted({*whose.tolist(), *maker.tolist()}, key=lambda code: names[code]):
+        mine = whose == code
+        gone = inputs[mine & ~has_come]
+        keys = zip(gone["task"].tolist(), gone["repeat"].tolist(), gone["source"].tolist(), strict=True)
+        # of the runs that the agent has a rollout of; without any it may be of each of them
+        sources = set(rows["source"][maker == code].tolist())
+        yield Whole(
+            agent=names[code],
+            expected=_count(mine),
+            scored=_count(mine & has_come & ~is_masked),
+            failed=_count(mine & ~has_come & has_failed),
+            masked=_count(mine & is_masked),
+            lost=_count(mine & ~has_come & ~has_failed),
+            missing=[(task, repeat, str(paths[source])) for task, repeat, source in keys],
+            unexpected=_count(extra & (maker == code)),
+            missing_shards=[str(run) for run in absent if not sources or sources & set(run.sources)],
+        )
+
+
+def _count(mask: Ints) -> int:
+    return int(np.count_nonzero(mask))
+
+
+def missing(paths: Sequence[Path]) -> list[Missing]:
+    """One for each run of which some shards were read and others were not, by the manifests beside them."""
+    runs: dict[tuple[bytes, int], dict[int, list[int]]] = {}
+    unnamed = 0
+    for source, path in enumerate(paths):
+        identity = identity_of(path)
+        shard = identity and _shard(identity)
+        unnamed += identity is None
+        if shard:
+            number, of, run = shard
+            runs.setdefault((run, of), {}).setdefault(number, []).append(source)
+    absent = []
+    for (_, of), read in runs.items():
+        numbers = tuple(number for number in range(1, of + 1) if number not in read)
+        sources = tuple(sorted(source for of_number in read.values() for source in of_number))
+        if numbers:
+            absent.append(Missing(numbers, of, paths[sources[0]], sources, unnamed))
+    return absent
+
+
+def identity_of(rollouts: Path) -> Row | None:
+    """What the manifest beside rollouts says that the run is; None where there is none that can be read."""
+    path = sidecar(rollouts, MANIFEST)
+    try:
+        identity = (manifest.read(path) or {}).get("identity") if path else None
+    except RecursionError:  # brackets without end, which no run of ours writes
+        return None
+    return identity if isinstance(identity, dict) else None
+
+
+def _shard(identity: Row) -> tuple[int, int, bytes] | None:
+    """Which shard of how many, and what identifies the run; None for a run without shards."""
+    flags = identity.get("flags")
+    flag = flags.get("--shard") if isinstance(flags, dict) else None
+    match = _SHARD.fullmatch(flag) if isinstance(flag, str) else None
+    if match is None or int(match[1]) > int(match[2]):
+        return None
+    # where a shard was run, in servers or without, does not make it one of another run
+    rest = {key: value for key, value in identity.items() if key not in ("flags", "is_served")}
+    rest["flags"] = {key: value for key, value in identity["flags"].items() if key != "--shard"}
+    return int(match[1]), int(match[2]), msgspec.json.encode(rest, order="sorted")

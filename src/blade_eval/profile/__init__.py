@@ -1,22 +1,23 @@
-"""Turn materialised inputs and rollouts into the profile files of a run: tasks, agents, repeats."""
+"""Profile a run: statistics of its tasks, agents and repeats, from materialised inputs and rollouts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
-from blade.errors import UsageError
-from blade_eval.profile import entries, files, joining, passes
-from blade_eval.profile.hook import Hook
-from blade_eval.profile.joining import Duplicates, Joined
-from blade_eval.profile.reading import SHOWN
-from blade_eval.profile.spelling import encoded
-from blade_eval.profile.table import Table
+from blade.errors import Unreadable, UsageError
+from blade_eval.profile import join, row_table, scores
+from blade_eval.profile.join import Duplicates
+from blade_eval.profile.row_table import REPEAT, SHOWN, TASK, Row, Table, beside, encoded, written
+from blade_eval.profile.scores import Hook, Score
+from blade_eval.profile.statistics import Agent, Rollouts
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PROFILE, AGENTS, REPEATS = "_reward_profiling.jsonl", "_agent_metrics.json", "_repeat_level_metrics.json"
 
@@ -25,106 +26,100 @@ PROFILE, AGENTS, REPEATS = "_reward_profiling.jsonl", "_agent_metrics.json", "_r
 class Profiled:
     """A run that was read and joined; `write` puts its files beside the rollouts."""
 
-    rollouts: Path
-    told: entries.Rows
-    inputs: files.Inputs
-    joined: Joined
-    agents: list[entries.Agent]
+    path: Path  # of the rollouts
+    inputs: Table
+    asked: pd.DataFrame  # the inputs, one of each key, and which of them have their rollout
+    rollouts: Rollouts
+    agents: list[Agent]
     custom: Mapping[str, Mapping[str, Any]]  # of each agent, what a hook adds
-    notices: list[str] = field(default_factory=list)
+    notices: list[str]
 
     @property
     def n_expected(self) -> int:
-        return self.joined.inputs.rows.size
+        return len(self.asked)
 
     @property
     def n_came(self) -> int:
-        return self.joined.results.rows.size
+        return len(self.rollouts.rows)
 
     @property
     def n_masked(self) -> int:
-        return self.n_came - self.told.measured().size
+        return self.n_came - len(self.rollouts.measured)
 
     def tasks(self) -> tuple[int, int, int, int]:
         """How many input rows there are in all; complete, partial, and without any rollout."""
-        expected = np.unique(self.inputs.keys.task[self.joined.inputs.rows], return_counts=True)
-        came, counts = np.unique(self.told.table.keys.task[self.joined.results.rows], return_counts=True)
-        n_came = np.zeros(expected[0].size, np.int64)
-        n_came[np.searchsorted(expected[0], came)] = counts
-        complete, none = int((n_came >= expected[1]).sum()), int((n_came == 0).sum())
-        return expected[0].size, complete, expected[0].size - complete - none, none
+        expected = self.asked.groupby("task").size()
+        came = self.rollouts.rows.groupby("task").size().reindex(expected.index, fill_value=0)
+        complete, none = int((came >= expected).sum()), int((came == 0).sum())
+        return expected.size, complete, expected.size - complete - none, none
 
     def missing(self) -> list[tuple[int, int]]:
         """The keys of inputs without a rollout."""
-        rows, keys = self.joined.missing, self.inputs.keys
-        return list(zip(keys.task[rows].tolist(), keys.repeat[rows].tolist(), strict=True))
+        rows = self.asked[~self.asked["came"]]
+        return list(zip(rows["task"].tolist(), rows["repeat"].tolist(), strict=True))
 
-    def scores(self, threshold: float = 1.0) -> list[passes.Score]:
+    def scores(self, threshold: float = 1.0) -> list[Score]:
         """pass@k and variance of each agent."""
-        return passes.scores(self.told, threshold)
-
-    def paths(self) -> tuple[Path, Path, Path]:
-        """Where the three files go."""
-        found = tuple(files.beside(self.rollouts, ending) for ending in (PROFILE, AGENTS, REPEATS))
-        return found[0], found[1], found[2]
+        return scores.scores(self.rollouts, threshold)
 
     def write(self) -> tuple[Path, Path, Path]:
         """Write the three files, each whole or not at all."""
-        tasks, agents, repeats = self.paths()
-        with files.written(tasks) as file:
+        tasks, agents, repeats = (beside(self.path, ending) for ending in (PROFILE, AGENTS, REPEATS))
+        with written(tasks) as file:
             file.writelines(encoded(entry) + b"\n" for entry in self.task_entries())
-        with files.written(agents) as file:
+        with written(agents) as file:
             file.write(encoded(self.agent_entries()))
-        with files.written(repeats) as file:
+        with written(repeats) as file:
             file.write(encoded(self.repeat_entries()))
         return tasks, agents, repeats
 
-    def task_entries(self) -> Iterator[entries.Entry]:
-        """One for every task with a measured rollout; for every task and agent where a task has several."""
-        expected, first, shares_tasks = self._expected()
-        for group in entries.groups(self.told):
-            key = (group.task, group.agent)
-            sample = msgspec.Raw(self.inputs.sample(group.task, first[key]))
-            entry = entries.task_entry(group, sample, self.told, expected[key])
-            named = {"agent_ref": {"name": self.told.names[group.agent]}} if shares_tasks else {}
-            yield entry | named
+    def task_entries(self) -> Iterator[Row]:
+        """One for every task with a measured rollout; for every task and agent where a task has several.
 
-    def _expected(self) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], int], bool]:
-        """Of each task and agent what could be measured and its first input; and do agents share tasks."""
-        rows = self.joined.inputs.rows
-        task, agent = self.inputs.keys.task[rows], self.joined.input_agent[rows]
-        group = joining.ids(task, agent)
-        lead, first = np.full(int(group.max(initial=-1)) + 1, 1 << 62), np.unique(group, return_index=True)[1]
-        np.minimum.at(lead, group, rows)
-        names = list(zip(task[first].tolist(), agent[first].tolist(), strict=True))
-        counts = dict(zip(names, np.bincount(group).tolist(), strict=True))
-        masked = self.told.masked()
-        for key in zip(
-            self.told.table.keys.task[masked].tolist(), self.told.agent[masked].tolist(), strict=True
-        ):
-            counts[key] -= 1
-        return (
-            counts,
-            dict(zip(names, lead.tolist(), strict=True)),
-            len({name[0] for name in names}) < len(names),
+        The sample is the first input whose rollout was measured.
+        """
+        masked = self.rollouts.rows[self.rollouts.rows["masked"] != 0]
+        asked, out = join.numbered([self.asked, masked], join.KEY)
+        rows = self.asked[~np.isin(asked, out)]
+        whose = list(zip(rows["task"].tolist(), rows["agent"].tolist(), strict=True))
+        expected: dict[tuple[int, int], int] = {}
+        first: dict[tuple[int, int], int] = {}
+        for key, row, has_come in zip(whose, rows.index.tolist(), rows["came"].tolist(), strict=True):
+            expected[key] = expected.get(key, 0) + 1
+            if has_come:
+                first.setdefault(key, row)
+        all_keys = self.asked[["task", "agent"]].drop_duplicates()
+        shares_tasks = all_keys["task"].nunique() < len(all_keys)
+        for task, agent, mine, values in self.rollouts.groups():
+            sample = self._sample(first[task, agent])
+            named = self.rollouts.names[agent] if shares_tasks else None
+            yield self.rollouts.task_entry(task, mine, values, sample, expected[task, agent], named)
+
+    def _sample(self, row: int) -> Row:
+        values = (
+            row_table.plain(row_table.Line(0, 0, self.inputs.line(row), True), row_table.Seen(self.path))
+            or {}
         )
+        return {key: value for key, value in values.items() if key not in (TASK, REPEAT)}
 
-    def agent_entries(self) -> list[entries.Entry]:
+    def agent_entries(self) -> list[Row]:
         """The content of the agents' file."""
         return [
             {
-                **one.values,
-                **self.custom.get(one.name, {}),
-                "agent_ref": {"name": one.name},
-                **one.across,
-                **one.coverage,
+                **agent.values,
+                **self.custom.get(agent.name, {}),
+                "agent_ref": {"name": agent.name},
+                **agent.across,
+                **agent.coverage,
             }
-            for one in self.agents
+            for agent in self.agents
         ]
 
-    def repeat_entries(self) -> list[entries.Entry]:
+    def repeat_entries(self) -> list[Row]:
         """The content of the repeats' file."""
-        return [{"agent_ref": {"name": one.name}, **entry} for one in self.agents for entry in one.by_repeat]
+        return [
+            {"agent_ref": {"name": agent.name}, **entry} for agent in self.agents for entry in agent.by_repeat
+        ]
 
 
 def profiled(
@@ -135,47 +130,36 @@ def profiled(
     hook: Hook | None = None,
 ) -> Profiled:
     """Read both files and join them; a run that is not complete is refused unless `allow_partial`."""
-    table = Table()
-    expected, about_inputs = files.read_inputs(inputs, table.keys.agents)
-    about_results = files.read_results(rollouts, table)
-    joined = joining.joined(expected.keys, table.keys, (inputs, rollouts), duplicates)
-    notices = [*about_inputs.notices(), *about_results.notices()]
-    for what, settled in (("inputs", joined.inputs), ("rollouts", joined.results)):
-        if settled.n_copies:
-            notices.append(f"{settled.n_copies:,} {what} stand there again, word for word; kept once")
-        if settled.n_overruled:
-            notices.append(
-                f"{settled.n_overruled:,} {what} contradict another of their key; the {duplicates} was kept"
-            )
-    if joined.missing.size and not allow_partial:
+    expected = Table()
+    about_inputs = expected.read(inputs, row_table.key_of)
+    if about_inputs.bad:
+        number, reason = about_inputs.bad[0]
+        more = f" ({len(about_inputs.bad)} such lines)" if len(about_inputs.bad) > 1 else ""
+        raise Unreadable(
+            f"{inputs}, line {number}: {reason}{more}",
+            "without it nobody knows what was expected: restore the file, or remove what is no row",
+            "unreadable-line",
+        )
+    table = Table(expected.agents)
+    about_results = table.read(rollouts, row_table.result_of, keeps_lines=hook is not None)
+    asked, came = expected.frame(), table.frame()
+    join.own(asked, came, table.agents)
+    names = row_table.names_of(table.agents)
+    whole = join.settled(asked, names, [inputs], duplicates, "input")
+    results = join.settled(came, names, [rollouts], duplicates, "rollout")
+    kept = whole.rows.assign(came=join.matched(whole.rows, results.rows, (inputs, rollouts)))
+    notices = [*expected.notices(), *table.notices()]
+    notices += [*whole.notices("inputs", duplicates), *results.notices("rollouts", duplicates)]
+    missing = kept[~kept["came"]]
+    if len(missing) and not allow_partial:
         unread = [f"line {number}" for number, _ in about_results.bad[:SHOWN]]
         raise UsageError(
-            f"{joined.missing.size:,} of {joined.inputs.rows.size:,} rollouts are missing from {rollouts}: "
-            + joining.listed(expected.keys, joined.missing)
+            f"{len(missing):,} of {len(kept):,} rollouts are missing from {rollouts}: "
+            + join.listed(missing)
             + (f"; {len(about_results.bad)} lines could not be read: {', '.join(unread)}" if unread else ""),
             "finish the run with `--resume`, or profile what is there with --allow-partial",
             "rollouts-missing",
         )
-    names = table.keys.agents.texts
-    told = entries.Rows(table, joined.results.rows, joined.result_agent, names)
-    agents = list(entries.agents(told, _by_repeat(expected, joined, told)))
-    custom = hook.by_agent(told, [rollouts]) if hook else {}
-    return Profiled(rollouts, told, expected, joined, agents, custom, notices)
-
-
-def _by_repeat(expected: files.Inputs, joined: Joined, told: entries.Rows) -> dict[int, dict[int, int]]:
-    """How many inputs each agent has of each repeat, those left out whose rollout is masked."""
-    counts: dict[int, dict[int, int]] = {}
-    for rows, keys, agent, step in (
-        (joined.inputs.rows, expected.keys, joined.input_agent, 1),
-        (told.masked(), told.table.keys, told.agent, -1),
-    ):
-        repeat, whose = keys.repeat[rows], agent[rows]
-        pair = joining.ids(whose, repeat)
-        n_pairs = np.bincount(pair)
-        first = np.zeros(n_pairs.size, np.int64)
-        first[pair] = np.arange(pair.size)  # any row of the pair tells its agent and repeat
-        for at, n in zip(first.tolist(), n_pairs.tolist(), strict=True):
-            of_agent = counts.setdefault(int(whose[at]), {})
-            of_agent[int(repeat[at])] = of_agent.get(int(repeat[at]), 0) + step * n
-    return counts
+    reported = Rollouts(table, results.rows, names)
+    custom = hook.by_agent(reported) if hook else {}
+    return Profiled(rollouts, expected, kept, reported, reported.by_agent(), custom, notices)

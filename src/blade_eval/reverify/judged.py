@@ -13,11 +13,10 @@ from pathlib import Path
 from blade.errors import NothingToRead, UsageError
 from blade_eval import models, verifiers
 from blade_eval.aggregate import shards
-from blade_eval.aggregate.merge import METRICS
 from blade_eval.config import Resolved, Server
 from blade_eval.environment import Attempt, Environment, Respond, Row, Unmeasured
-from blade_eval.profile import files
-from blade_eval.profile.reading import BOM
+from blade_eval.profile import row_table as files
+from blade_eval.profile.row_table import BOM
 from blade_eval.reverify import sources
 from blade_eval.reverify.changes import Changes
 from blade_eval.reverify.sources import Pair, Who
@@ -148,7 +147,7 @@ def _refuse(wish: Wish, places: Places) -> None:
     read = {path.resolve() for path in (wish.inputs, wish.rollouts, _failures(wish))}
     ours = (places.rollouts, places.failures, places.aggregate)
     if wish.sums_up:
-        read.add(files.beside(wish.rollouts, METRICS).resolve())
+        read.add(files.beside(wish.rollouts, shards.METRICS).resolve())
     for path in ours:
         if path.resolve() in read:
             raise UsageError(
@@ -240,7 +239,7 @@ def _waiting(wish: Wish, inputs: sources.Inputs, done: Done, there: set[Who]) ->
 
 def _failures(wish: Wish) -> Path:
     """Those of the stored run, packed or not."""
-    return shards.beside(wish.rollouts, shards.FAILURES) or files.beside(wish.rollouts, shards.FAILURES)
+    return files.sidecar(wish.rollouts, shards.FAILURES) or files.beside(wish.rollouts, shards.FAILURES)
 
 
 def _copied(inputs: sources.Inputs, source: Path, target: Path, there: set[Who]) -> int:

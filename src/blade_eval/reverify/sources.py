@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from blade.errors import NothingToRead, Unreadable
-from blade_eval.aggregate.missing import identity_of
-from blade_eval.aggregate.shards import Lines
+from blade_eval.aggregate.shards import identity_of
 from blade_eval.environment import Row
-from blade_eval.profile import files, reading
-from blade_eval.profile.reading import Line, Seen
+from blade_eval.profile import row_table as reading
+from blade_eval.profile.row_table import Keyed, Line, Seen, Table
 from blade_eval.runner import encode
 
 JUDGE_FAILED = ("judge_failed", "judge_invalid")
@@ -46,23 +45,23 @@ class Inputs:
     """The materialised rows of a run, by task, repeat and agent; only their places are held in memory."""
 
     def __init__(self, path: Path) -> None:
-        self._lines = Lines()
+        self._table = Table()
         self._rows: dict[Key, dict[str, int]] = {}
 
-        def take(source: int, line: Line, seen: Seen) -> bool:
-            found = _stored(path, line, seen)
-            if found is None:
-                return False
-            of_key = self._rows.setdefault(found.key, {})
-            if found.agent in of_key:
-                raise _wrong(path, found, "stands there twice")
-            of_key[found.agent] = len(self._lines)
-            return True
+        def take(line: Line, seen: Seen) -> Keyed | None:
+            key = reading.key_of(line, seen)
+            if key is not None:
+                of_key = self._rows.setdefault((key.task, key.repeat), {})
+                if (key.agent or "") in of_key:
+                    raise _wrong(
+                        path, Stored((key.task, key.repeat), key.agent or "", line), "stands there twice"
+                    )
+                of_key[key.agent or ""] = len(self._table)
+            return key
 
         insist(path)
-        self._lines.read(path, take)
-        if self._lines.seen[0].bad:
-            raise _unreadable(self._lines.seen[0])
+        if (seen := self._table.read(path, take)).bad:
+            raise _unreadable(seen)
         if not self._rows:
             raise NothingToRead(
                 f"{path} holds no row", "give --inputs the materialised inputs", "no-rollouts"
@@ -78,11 +77,11 @@ class Inputs:
     def task(self, who: Who) -> Row:
         """The input of a rollout."""
         agents = self._rows[who[0], who[1]]
-        at = agents[who[2]] if len(agents) > 1 else next(iter(agents.values()))
-        return encode.any_row(self._lines[at].removeprefix(reading.BOM)) or {}
+        row = agents[who[2]] if len(agents) > 1 else next(iter(agents.values()))
+        return encode.any_row(self._table.line(row)) or {}
 
     def close(self) -> None:
-        self._lines.close()
+        self._table.close()
 
 
 def check(inputs: Inputs, path: Path) -> list[str]:
@@ -149,8 +148,8 @@ def keyed(path: Path, seen: Seen | None = None) -> Iterator[Stored]:
 
 
 def _stored(path: Path, line: Line, seen: Seen) -> Stored | None:
-    found = files.key_of(path, line, seen)
-    return None if found is None else Stored((found[0], found[1]), found[2] or "", line)
+    key = reading.key_of(line, seen)
+    return None if key is None else Stored((key.task, key.repeat), key.agent or "", line)
 
 
 def _unreadable(seen: Seen) -> Unreadable:

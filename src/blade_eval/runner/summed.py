@@ -37,7 +37,7 @@ def written(places: Places, environment_of: Callable[[str], Environment | None])
         entries += aggregate.aggregate_metrics(rows, environment_of(name))
     draft = places.aggregate.with_name(places.aggregate.name + ".tmp")
     try:
-        draft.write_bytes(aggregate.encoded(entries))
+        draft.write_bytes(aggregate.content(entries))
         os.replace(draft, places.aggregate)
     finally:
         draft.unlink(missing_ok=True)
