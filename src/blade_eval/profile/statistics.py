@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import orjson
 
-from blade.stats.quantiles import special
+from blade.stats.intervals import special
 from blade_eval.profile.row_table import TASK, Cells, Floats, Ints, Row, Table
 
 if TYPE_CHECKING:
