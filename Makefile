@@ -6,7 +6,7 @@ WORKERS ?= 3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check golden map bench accuracy calibration canaries fuzz clean
+.PHONY: help demo test test-all test-fast check golden map bench accuracy calibration canaries fuzz clean
 .NOTPARALLEL:
 
 help: ## List these targets
@@ -15,10 +15,13 @@ help: ## List these targets
 demo: .venv/.base ## Run, diagnose and compare two scripted models: the first thing to try
 	@$(BIN)/blade demo
 
-test: check ## Everything that must hold: check, then all tests
+test: check ## What must hold before a change lands: check, then all tests but the slow ones
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow"
+
+test-all: check ## Everything: the slow tests too, which repeat a claim of a quick one on more data
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-test-fast: .venv/.dev ## The inner loop: stop at the first failure, leave slow tests out
+test-fast: .venv/.dev ## The inner loop: stop at the first failure, leave slow tests and the corpus out
 	@$(BIN)/pytest -n $(WORKERS) -x -m "not slow and not corpus"
 
 fuzz: .venv/.dev ## Put the properties to examples that were never tried
