@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from blade import pipeline
-from blade.diagnose.rulebook import RULES
+from blade.diagnose.ladder import RULES
 from blade.model import Cause, Confidence
 from blade.pipeline.card import card as shipped
 from blade.pipeline.tabling import ground_of

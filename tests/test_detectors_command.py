@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from blade.diagnose import rungs
-from blade.diagnose.rulebook import RULES
+from blade.diagnose.ladder import RULES
 from blade.formats import opened
 from blade.model import Cause
 from blade.pipeline import card

@@ -12,7 +12,7 @@ import click
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
-    from blade.diagnose.rulebook import Rule
+    from blade.diagnose.ladder import Rule
 
 COLUMNS = 100
 INDENT = 12
@@ -27,7 +27,7 @@ def detectors(name: str | None, as_json: bool) -> None:
     Every lost point goes to the first question that proves itself for its row. NAME is a question such as
     verifier.
     """
-    from blade.diagnose.rulebook import RULES
+    from blade.diagnose.ladder import RULES
 
     entries = [_entry(rule) for rule in RULES]
     if name is None:

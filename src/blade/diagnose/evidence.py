@@ -13,13 +13,12 @@ import msgspec
 from xxhash import xxh3_64_intdigest
 
 from blade import events
-from blade.diagnose.answers import candidates, words
+from blade.answers import candidates, words
 from blade.diagnose.fields import MAX_LINE, OWN, SHORT, cut_call, flatten, template
 from blade.formats import records
 from blade.formats.items import text_of
 from blade.model import Episode, Gold, Step, TaskTraces
 
-RESULT_LINES = 2  # first and last lines of a result that are kept
 MAX_ACTS = 60  # of one rollout, from both ends
 FINAL = 1200  # characters kept of how the final text ends
 MAX_SHAPE = 60  # characters of an argument that has a shape
@@ -78,57 +77,57 @@ class RowEvidence(msgspec.Struct):
     """What one row holds, in the form that questions are asked of."""
 
     position: int  # in `Rollouts`
-    prompt: int  # hash of what the user asks; 0 where the request holds no user message
-    gold: int  # hash of everything the row expects
-    fields: dict[str, Any]  # dotted path -> short scalar
-    lines: dict[str, tuple[str, ...]]  # dotted path of a long text -> templates of its first and last lines
-    tails: dict[str, str]  # dotted path of a long text -> its last lines as they are
-    checks: dict[str, bool]  # name -> passed
-    acts: tuple[Act, ...]
-    is_spoken: bool  # the acts are messages that another party answers
-    n_acts: int
-    n_failed: int  # of all acts
-    most_made: int  # times of the call that is made most often
-    most_met: int  # times of the error that is met most often
-    n_turns: int  # times that the model had its turn, be it with a message, with calls or with both
-    has_output: bool
-    has_response: bool  # the row has a place for the trace, be it empty
-    transcript: str  # a field that looks like the trace, where the row has no such place
-    end: str  # kind of the last step; "none" without steps
-    is_pending: bool  # the last step is a call that nothing answers
-    reply: str  # how the last thing begins that somebody answered the model
-    final: str  # how the final text ends
-    final_step: int | None
-    final_length: int
-    own_words: frozenset[str]  # of the first sentence of a short single answer, those that the prompt does not give
-    labels: bytes  # hashes of how the lines of a long single answer begin, in order: a form that is filled in
-    next_label: bytes  # how the line of the prompt begins that follows the last one of such a form, as a hash; empty without one
-    is_open: bool  # the final text stops within a fence, a box or a line of the prompt
-    is_repeating: bool  # the final text says the same again and again at its end
-    digest: int  # hash of everything the model said and did; 0 where that is little
-    asked: tuple[str, ...]  # names and numbers of the prompt
-    named: tuple[str, ...]  # the same of what the model does and says
-    forms: tuple[str, ...]  # forms of an answer that the request asks for: box, tag
-    blank: tuple[str, ...]  # tags of the prompt that hold nothing
-    filled: tuple[str, ...]  # tags of the prompt that hold something
-    missing: str  # a path that a log says is missing, and that the request does not give
-    denied: str  # a name that the request writes as code, and that an error says there is not
-    cut_call: str  # where the row records that a model it asked, such as a judge, was cut off; empty without such a place
-    check_errors: dict[str, str]  # failed check -> the error that it met itself
-    answers: dict[str, str]  # where it stands -> what is answered
-    expected: tuple[tuple[str, str], ...] | None  # calls that the row expects: tool, canonical arguments
-    expected_at: str  # where the calls are that it expects, where no field is named so
-    choice: str  # what the prompt puts beside the letter that is answered; empty without letters
-    barred: str  # error of an expected call that was made exactly so and never succeeded; empty without one
-    made: tuple[tuple[str, str], ...]  # calls made without error: tool, canonical arguments
-    gold_text: str  # short gold value by name, for runs without passes
-    says_gold: bool  # the final text holds the gold word for word, and the request does not
-    gold_at: int  # characters before the gold in the final text, whatever the request holds; -1 where it is not said
-    longest: tuple[int, int]  # characters and hash of the longest result that a tool gave
-    saw_gold: bool | None  # some result holds the gold word for word; None where the row has no result or no such gold
-    marks: tuple[str, ...]  # what the final text is set with: headings, tables, lists, code, links
-    form: str  # what a short answer is made of: a number, a number and words, words, nothing; empty for a long one
-    tools: tuple[str, ...]  # that the row declares
+    prompt: int = 0  # hash of what the user asks; 0 where the request holds no user message
+    gold: int = 0  # hash of everything the row expects
+    fields: dict[str, Any] = {}  # dotted path -> short scalar
+    lines: dict[str, tuple[str, ...]] = {}  # dotted path of a long text -> templates of its first and last lines
+    tails: dict[str, str] = {}  # dotted path of a long text -> its last lines as they are
+    checks: dict[str, bool] = {}  # name -> passed
+    acts: tuple[Act, ...] = ()
+    is_spoken: bool = False  # the acts are messages that another party answers
+    n_acts: int = 0
+    n_failed: int = 0  # of all acts
+    most_made: int = 0  # times of the call that is made most often
+    most_met: int = 0  # times of the error that is met most often
+    n_turns: int = 0  # times that the model had its turn, be it with a message, with calls or with both
+    has_output: bool = True
+    has_response: bool = True  # the row has a place for the trace, be it empty
+    transcript: str = ""  # a field that looks like the trace, where the row has no such place
+    end: str = "none"  # kind of the last step; "none" without steps
+    is_pending: bool = False  # the last step is a call that nothing answers
+    reply: str = ""  # how the last thing begins that somebody answered the model
+    final: str = ""  # how the final text ends
+    final_step: int | None = None
+    final_length: int = 0
+    own_words: frozenset[str] = frozenset()  # of the first sentence of a short single answer, those that the prompt does not give
+    labels: bytes = b""  # hashes of how the lines of a long single answer begin, in order: a form that is filled in
+    next_label: bytes = b""  # how the line of the prompt begins that follows the last one of such a form, as a hash; empty without one
+    is_open: bool = False  # the final text stops within a fence, a box or a line of the prompt
+    is_repeating: bool = False  # the final text says the same again and again at its end
+    digest: int = 0  # hash of everything the model said and did; 0 where that is little
+    asked: tuple[str, ...] = ()  # names and numbers of the prompt
+    named: tuple[str, ...] = ()  # the same of what the model does and says
+    forms: tuple[str, ...] = ()  # forms of an answer that the request asks for: box, tag
+    blank: tuple[str, ...] = ()  # tags of the prompt that hold nothing
+    filled: tuple[str, ...] = ()  # tags of the prompt that hold something
+    missing: str = ""  # a path that a log says is missing, and that the request does not give
+    denied: str = ""  # a name that the request writes as code, and that an error says there is not
+    cut_call: str = ""  # where the row records that a model it asked, such as a judge, was cut off; empty without such a place
+    check_errors: dict[str, str] = {}  # failed check -> the error that it met itself
+    answers: dict[str, str] = {}  # where it stands -> what is answered
+    expected: tuple[tuple[str, str], ...] | None = None  # calls that the row expects: tool, canonical arguments
+    expected_at: str = ""  # where the calls are that it expects, where no field is named so
+    choice: str = ""  # what the prompt puts beside the letter that is answered; empty without letters
+    barred: str = ""  # error of an expected call that was made exactly so and never succeeded; empty without one
+    made: tuple[tuple[str, str], ...] = ()  # calls made without error: tool, canonical arguments
+    gold_text: str = ""  # short gold value by name, for runs without passes
+    says_gold: bool = False  # the final text holds the gold word for word, and the request does not
+    gold_at: int = -1  # characters before the gold in the final text, whatever the request holds; -1 where it is not said
+    longest: tuple[int, int] = (0, 0)  # characters and hash of the longest result that a tool gave
+    saw_gold: bool | None = None  # some result holds the gold word for word; None where the row has no result or no such gold
+    marks: tuple[str, ...] = ()  # what the final text is set with: headings, tables, lists, code, links
+    form: str = ""  # what a short answer is made of: a number, a number and words, words, nothing; empty for a long one
+    tools: tuple[str, ...] = ()  # that the row declares
     flags: dict[str, tuple[bool, ...]] = {}  # path of a list that says yes or no once for each act -> what it says
     told: tuple[str, ...] = ()  # the line that each act was answered with, where there are such lists
 
@@ -781,16 +780,4 @@ def _calls(actions: Sequence[tuple[str, Any]]) -> tuple[tuple[str, str], ...]:
 
 def nothing_of(position: int) -> RowEvidence:
     """A row that could not be read: it holds nothing that a question could be asked of, not even an empty output."""
-    return RowEvidence(
-        position=position, prompt=0, gold=0, fields={}, lines={}, tails={}, checks={}, acts=(), is_spoken=False,
-        n_acts=0, n_failed=0, most_made=0, most_met=0, n_turns=0,
-        has_output=True,
-        has_response=True,
-        transcript="", end="none", is_pending=False, reply="", final="", final_step=None, final_length=0, own_words=frozenset(),
-        labels=b"",
-        next_label=b"", is_open=False, is_repeating=False, digest=0, asked=(), named=(), forms=(), blank=(), filled=(), missing="",
-        denied="",
-        cut_call="", check_errors={}, answers={},
-        expected=None, expected_at="", choice="",
-        barred="", made=(), gold_text="", says_gold=False, gold_at=-1, longest=(0, 0), saw_gold=None, marks=(), form="", tools=(),
-    )  # fmt: skip
+    return RowEvidence(position)

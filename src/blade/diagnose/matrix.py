@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from blade.diagnose.answers import value_of
+from blade.answers import value_of
 from blade.diagnose.ladder import Diagnosis
 from blade.model import TaskMatrix
 

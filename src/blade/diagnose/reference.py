@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from blade.diagnose.answers import is_same, value_of
+from blade.answers import is_same, value_of
 from blade.diagnose.evidence import FINAL, RowEvidence
 from blade.diagnose.population import Mask, Population, short
 

@@ -281,7 +281,7 @@ def _kinds(runs: Sequence[Facts]) -> list[_Kind]:
 
 def _questions(runs: Sequence[Facts]) -> Iterator[str]:
     """Say how the groups of these runs were proved."""
-    from blade.diagnose.rulebook import RULES
+    from blade.diagnose.ladder import RULES
 
     rungs = {group.rung for run in runs for group in run.groups}
     rules = [rule for rule in RULES if rule.name in rungs]

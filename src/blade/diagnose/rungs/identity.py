@@ -12,7 +12,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from blade.diagnose.answers import value_of
+from blade.answers import value_of
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.population import Findings, Group, Ints, Population, Trust, at_end, count
 from blade.stats.intervals import special

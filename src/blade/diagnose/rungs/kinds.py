@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from blade import stats
-from blade.diagnose.answers import value_of
+from blade.answers import value_of
 from blade.diagnose.population import Findings, Group, Mask, Population, as_float, at_end, count, id_of
 from blade.diagnose.reference import Reference, answered
 from blade.stats.significance import fisher

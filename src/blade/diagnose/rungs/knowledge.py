@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from blade.diagnose.answers import value_of, words
+from blade.answers import value_of, words
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.fields import template
 from blade.diagnose.population import Findings, Group, Mask, Population, at_end, count, short

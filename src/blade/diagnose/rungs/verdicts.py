@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from blade.diagnose.answers import words
+from blade.answers import words
 from blade.diagnose.cover import Candidate, Contrast, cover
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.expected import (

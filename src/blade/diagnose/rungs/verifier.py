@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from blade.diagnose.answers import LEADING, is_closed, is_same, value_of
+from blade.answers import LEADING, is_closed, is_same, value_of
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.expected import acts_of, graded_tools
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust, at_end, count, short
