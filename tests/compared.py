@@ -18,7 +18,7 @@ from rich.cells import cell_len
 from blade.tables.index import Silent
 from tests.builders import Row, make_rows, make_run
 from tests.conftest import Blade
-from tools.planted.pairs import PlantedPair, write_pair
+from tools.planted.planted_runs import PlantedPair, write_pair
 
 Said = dict[str, Any]
 Pairs = Callable[..., PlantedPair]

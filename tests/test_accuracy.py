@@ -21,11 +21,11 @@ from blade.query.ground import Table
 from blade.tables.index import Silent
 from tests.builders import make_message, make_response, make_row
 from tools.accuracy import __main__ as measuring
-from tools.accuracy import key, planted
+from tools.accuracy import answer_keys
 from tools.planted.injected import INJECTIONS, write_injected
 
 pytestmark = pytest.mark.usefixtures("cache")
-FAULTS = [name for name, one in INJECTIONS.items() if not one.twin and name not in planted.OF_RUN]
+FAULTS = [name for name, one in INJECTIONS.items() if not one.twin and name not in answer_keys.OF_RUN]
 TWINS = [name for name, one in INJECTIONS.items() if one.twin]
 SEED = 11
 
@@ -35,7 +35,7 @@ SEED = 11
 
 @pytest.mark.slow
 def test_most_rows_with_an_injected_fault_get_its_label_and_few_another() -> None:
-    told = planted.measured([SEED], FAULTS)
+    told = answer_keys.measured([SEED], FAULTS)
     assert set(told.rows) == set(FAULTS)
     n, right, unexplained, wrong = (sum(counts[at] for counts in told.rows.values()) for at in range(4))
     assert n == right + unexplained + wrong > 2000
@@ -48,14 +48,14 @@ def test_most_rows_with_an_injected_fault_get_its_label_and_few_another() -> Non
 
 @pytest.mark.slow
 def test_faults_of_the_whole_run_are_named_first() -> None:
-    told = planted.measured([SEED], sorted(planted.OF_RUN))
-    assert len(told.runs) == len(planted.OF_RUN)
+    told = answer_keys.measured([SEED], sorted(answer_keys.OF_RUN))
+    assert len(told.runs) == len(answer_keys.OF_RUN)
     assert {fault for fault, true, said in told.runs if not set(true) & set(said[:1])} == set()
 
 
 @pytest.mark.slow
 def test_what_only_looks_like_a_fault_raises_no_alarm() -> None:
-    told = planted.measured([SEED], TWINS[::3], 0.05)
+    told = answer_keys.measured([SEED], TWINS[::3], 0.05)
     assert not told.alarms
     assert not told.rows  # nothing was injected that could be named
 
@@ -69,7 +69,7 @@ def test_the_rows_of_a_group_are_those_of_its_query(tmp_path: Path) -> None:
     for group in report.groups:
         found = ground.ask(group.query)
         assert isinstance(found, Table)
-        assert planted.rows_of(group, report) == [(row[1], row[2]) for row in found.rows]
+        assert answer_keys.rows_of(group, report) == [(row[1], row[2]) for row in found.rows]
 
 
 # -- runs with an answer key ----------------------------------------------------------------------
@@ -102,7 +102,7 @@ def written_key(data: Path, accept: list[str]) -> None:
 @pytest.mark.parametrize(("accept", "is_right"), [(["IR"], True), (["BI", "KG"], False)])
 def test_a_group_is_right_where_the_key_accepts_its_label(data: Path, accept: list[str], is_right: bool) -> None:
     written_key(data, accept)
-    found = key.judged(data)
+    found = answer_keys.judged(data)
     assert [(file, group.rows, right) for file, group, right in found] == [("run.jsonl.gz", 6, is_right)]
     del sys.modules["keylib"]
 
@@ -129,8 +129,8 @@ def assert_is_card(card: dict[str, Any]) -> None:
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """A measurement of few faults."""
     chosen = ["cycle", "gave_up", "gold_rejected", "cycle_twin", "empty_run", "wrong_tasks"]
-    measured = planted.measured
-    monkeypatch.setattr(planted, "measured", lambda seeds: measured(seeds, chosen))
+    measured = answer_keys.measured
+    monkeypatch.setattr(answer_keys, "measured", lambda seeds: measured(seeds, chosen))
 
 
 def test_a_card_holds_what_its_readers_need_and_reads_as_text(few: None, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_card_holds_what_its_readers_need_and_reads_as_text(few: None, tmp_pat
 
 
 def test_groups_without_a_label_are_neither_right_nor_wrong(few: None) -> None:
-    fault, group, _ = planted.measured([SEED]).groups[0]
+    fault, group, _ = answer_keys.measured([SEED]).groups[0]
     silent = replace(group, label=Cause.UNDETERMINED)
     told = [(fault, group, True), (fault, group, False), (fault, silent, False)]
     assert measuring._shares(told, lambda one: one.rung) == {group.rung: {"n": 2, "right": 1}}
@@ -155,4 +155,4 @@ def test_the_card_that_ships_is_one_and_was_measured_with_a_key() -> None:
     card = json.loads((files("blade") / "accuracy.json").read_text(encoding="utf-8"))
     assert card == shipped()
     assert_is_card(card)
-    assert set(card["key"]) == set(key.HALVES)
+    assert set(card["key"]) == set(answer_keys.HALVES)

@@ -13,9 +13,20 @@ import pytest
 from blade import stats
 from blade.compare.change_verdict import EQUIVALENT, IMPROVED, INCONCLUSIVE
 from tools.calibration import __main__ as command
-from tools.calibration import causes, verdicts
-from tools.calibration.designs import LAWS, Cell, Drawn, draw
-from tools.calibration.verdicts import AT_MARGIN, QUESTIONS, WORLDS, Line, lines, measure, simulate
+from tools.calibration import planted_causes, simulated_verdicts
+from tools.calibration.simulated_verdicts import (
+    AT_MARGIN,
+    LAWS,
+    QUESTIONS,
+    WORLDS,
+    Cell,
+    Drawn,
+    Line,
+    draw,
+    lines,
+    measure,
+    simulate,
+)
 from tools.planted.paired import CAUSES
 
 SEED, PAIRS = 11, 300
@@ -74,7 +85,7 @@ def test_every_limit_is_asked_of_a_large_cell_and_the_upper_ones_of_no_small_one
 
 def changed(by: Callable[[stats.Change], stats.Change]) -> Callable[[Drawn], dict[str, stats.Change]]:
     """The verdicts of a comparison that is wrong in one way."""
-    honest = verdicts.judged
+    honest = simulated_verdicts.judged
     return lambda drawn: {question: by(change) for question, change in honest(drawn).items()}
 
 
@@ -87,7 +98,7 @@ def scaled(change: stats.Change, factor: float) -> stats.Change:
 
 
 def test_intervals_that_are_too_narrow_break_type_1_and_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verdicts, "judged", changed(lambda change: scaled(change, 0.6)))
+    monkeypatch.setattr(simulated_verdicts, "judged", changed(lambda change: scaled(change, 0.6)))
     found = broken(measure((Cell(100, 4, "middle"), 200, SEED)))
     for question in QUESTIONS:
         assert ("type I", "unchanged", question) in found
@@ -95,7 +106,7 @@ def test_intervals_that_are_too_narrow_break_type_1_and_coverage(monkeypatch: py
 
 
 def test_intervals_that_are_too_wide_break_coverage_type_1_and_power(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verdicts, "judged", changed(lambda change: scaled(change, 2.2)))
+    monkeypatch.setattr(simulated_verdicts, "judged", changed(lambda change: scaled(change, 2.2)))
     found = broken(measure((Cell(100, 4, "middle"), 400, SEED)))
     for question in QUESTIONS:
         assert ("type I", "unchanged", question) in found
@@ -108,7 +119,7 @@ def test_an_estimate_that_leans_one_way_breaks_coverage(monkeypatch: pytest.Monk
         by = 1.0 * change.se
         return change._replace(estimate=change.estimate + by, low=change.low + by, high=change.high + by)
 
-    monkeypatch.setattr(verdicts, "judged", changed(leaning))
+    monkeypatch.setattr(simulated_verdicts, "judged", changed(leaning))
     found = broken(measure((Cell(50, 4, "spread"), 200, SEED)))
     assert {("coverage", "unchanged", question) for question in QUESTIONS} <= found
 
@@ -128,7 +139,7 @@ SAYS: dict[str, tuple[str, set[tuple[str, str]]]] = {
 
 @pytest.mark.parametrize("word", SAYS, ids=lambda word: SAYS[word][0])
 def test_one_word_for_everything_breaks_a_limit(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
-    monkeypatch.setattr(verdicts, "verdict", lambda change, margin: word)
+    monkeypatch.setattr(simulated_verdicts, "verdict", lambda change, margin: word)
     found = {(what, world) for what, world, _ in broken(measure((LARGE, 300, SEED)))}
     assert found >= SAYS[word][1]
 
@@ -139,7 +150,7 @@ def test_pairs_are_drawn_from_the_seed_alone() -> None:
     assert one == again
     assert one.true_these != other.true_these
     found = [measure((each, 20, SEED)) for each in CELLS[:2]]
-    assert verdicts.run(20, SEED, 2, CELLS[:2]) == [line for part in found for line in part]
+    assert simulated_verdicts.run(20, SEED, 2, CELLS[:2]) == [line for part in found for line in part]
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -155,7 +166,7 @@ def test_what_is_called_true_is_what_is_drawn(law: str) -> None:
         assert big.se_these == pytest.approx(
             math.sqrt(float((big.p_a * (1 - big.p_a) / 4 + big.p_b * (1 - big.p_b) / 4).sum())) / 40_000
         )
-    at_margin = draw(Cell(200_000, 1, law), rng, verdicts.shift_to(law, 0.03))
+    at_margin = draw(Cell(200_000, 1, law), rng, simulated_verdicts.shift_to(law, 0.03))
     assert float((at_margin.p_b - at_margin.p_a).mean()) == pytest.approx(0.03, abs=5e-4)
 
 
@@ -167,7 +178,7 @@ def test_the_designs_are_as_named() -> None:
     kept = np.r_[missing.n_a, missing.n_b]
     assert kept.min() >= 1
     assert 0.87 < kept.mean() / 4 < 0.93
-    grid = list(verdicts.cells())
+    grid = list(simulated_verdicts.cells())
     assert len({cell.name for cell in grid}) == len(grid)
     assert {cell.n for cell in grid} >= {10, 50, 300, 2000}
     assert {cell.k for cell in grid} == {1, 2, 4, 8, 16, 64}
@@ -189,11 +200,11 @@ def test_a_limit_holds_up_to_its_slack_and_no_further() -> None:
 
 
 def test_a_broken_limit_is_told() -> None:
-    told = verdicts.told([line(0.05, 0.035, 0.06), line(0.2, 0.035, 0.06)], 100, 1)
+    told = simulated_verdicts.told([line(0.05, 0.035, 0.06), line(0.2, 0.035, 0.06)], 100, 1)
     assert "| new tasks | type I | 2 | 0.035 to 0.060 | 0.050," in told
     assert told.count("BROKEN") == 1
     assert "type I 0.2000, limits 0.035 to 0.060 ± 0.0100" in told
-    assert "BROKEN" not in verdicts.told([line(0.05, 0.035, 0.06)], 100, 1)
+    assert "BROKEN" not in simulated_verdicts.told([line(0.05, 0.035, 0.06)], 100, 1)
 
 
 # ---- Causes --------------------------------------------------------------------------------------
@@ -201,10 +212,10 @@ def test_a_broken_limit_is_told() -> None:
 
 @pytest.mark.slow
 def test_planted_causes_are_the_first_claim() -> None:
-    found = causes.run(7, SEED)
+    found = planted_causes.run(7, SEED)
     assert found["pairs"] == 7
     assert {cause: sum(row.values()) for cause, row in found["matrix"].items()} == dict.fromkeys(CAUSES, 1)
-    assert found["holds"], causes.told(found)
+    assert found["holds"], planted_causes.told(found)
     assert [line for line in found["lines"] if not line["right"]] == []
     for told in found["lines"]:
         assert told["cause"] == "nothing" or abs(told["delta"]) >= 2 * told["mde"]
@@ -219,28 +230,28 @@ def claimed(cause: str, claim: str) -> dict[str, Any]:
 
 def test_wrong_claims_break_the_limits() -> None:
     right = [claimed(cause, cause) for cause in CAUSES for _ in range(30)]
-    assert causes.result(right, 1)["holds"]
+    assert planted_causes.result(right, 1)["holds"]
     moving = [cause for cause in CAUSES if cause != "nothing"]
     silent = [claimed(cause, "nothing") for cause in CAUSES for _ in range(30)]
-    assert causes.result(silent, 1)["shares"]["nothing"]["value"] == 1
-    assert not causes.result(silent, 1)["holds"]
+    assert planted_causes.result(silent, 1)["shares"]["nothing"]["value"] == 1
+    assert not planted_causes.result(silent, 1)["holds"]
     eager = [
         *(claimed(cause, cause) for cause in moving for _ in range(30)),
         *(claimed("nothing", "infra outage") for _ in range(30)),
     ]
-    assert not causes.result(eager, 1)["holds"]
+    assert not planted_causes.result(eager, 1)["holds"]
     near = [
         claimed(cause, "another mode" if cause == "one failure mode fixed" else cause)
         for cause in CAUSES
         for _ in range(30)
     ]
-    found = causes.result(near, 1)
+    found = planted_causes.result(near, 1)
     assert not found["holds"]
     assert found["matrix"]["one failure mode fixed"] == {"another mode": 30}
-    told = causes.told(found)
+    told = planted_causes.told(found)
     assert "Wrong (30):" in told
     assert "mode?" in told
-    assert "Wrong" not in causes.told(causes.result(right, 1))
+    assert "Wrong" not in planted_causes.told(planted_causes.result(right, 1))
 
 
 @pytest.mark.parametrize(("value", "code"), [(0.05, 0), (0.5, 1)])
@@ -248,7 +259,7 @@ def test_the_command_fails_if_a_limit_does(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], value: float, code: int
 ) -> None:
     one = replace(line(0.05, None, 0.06), value=value)
-    monkeypatch.setattr(verdicts, "run", lambda pairs, seed, workers: [one])
+    monkeypatch.setattr(simulated_verdicts, "run", lambda pairs, seed, workers: [one])
     monkeypatch.setattr("sys.argv", ["calibration", "--only", "verdicts", "--pairs", "10"])
     assert command.main() == code
     assert f"limits broken: {code}" in capsys.readouterr().out

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from blade import __version__
 from blade.cli.main import cli
 from tools import planted
-from tools.planted.pairs import write_pair
+from tools.planted.planted_runs import write_pair
 
 GOLDEN = Path(__file__).parent / "golden"
 COMMANDS = ("", "diagnose", "compare", "show", "init", "demo", "doctor", "completion")

@@ -18,11 +18,10 @@ import pytest
 from blade import measure, pipeline
 from blade.model import Mover
 from blade.tables.index import Silent
-from tools.calibration import causes
+from tools.calibration import planted_causes
 from tools.planted.paired import CAUSES, Conditions, Design, Drawn, Plan, change, passing, play
-from tools.planted.paired.play import BROKEN, CUT, LOOSE, SOLVED
-from tools.planted.paired.worlds import WORLDS
-from tools.planted.pairs import PlantedPair, differing, planned, write_pair
+from tools.planted.paired.paired_runs import BROKEN, CUT, LOOSE, SOLVED, WORLDS
+from tools.planted.planted_runs import PlantedPair, differing, planned, write_pair
 
 Row = dict[str, Any]
 Rows = dict[tuple[int, int], Row]
@@ -481,22 +480,22 @@ def test_a_group_has_the_class_of_what_its_rollouts_really_did(
     written: Any, cause: str, side: str, ways: tuple[str, ...], claimed: str
 ) -> None:
     pair = written(cause, 1)[0]
-    assert causes.claim(mover(side, "any name", *played(pair, *ways)), pair) == claimed
+    assert planted_causes.claim(mover(side, "any name", *played(pair, *ways)), pair) == claimed
 
 
 def test_only_the_planted_slice_and_the_planted_mode_are_right(written: Any) -> None:
     pair, *_ = written("one slice worse", 1)
-    assert causes.claim(mover("slice", pair.terms[0]), pair) == "one slice worse"
-    assert causes.claim(mover("slice", "difficulty=hard"), pair) == "another slice"
+    assert planted_causes.claim(mover("slice", pair.terms[0]), pair) == "one slice worse"
+    assert planted_causes.claim(mover("slice", "difficulty=hard"), pair) == "another slice"
     pair, *_ = written("one failure mode fixed", 1)
     (way,) = pair.terms
     other = next(
         taken for how in pair.how for taken in how.values() if taken not in (way, SOLVED, LOOSE, CUT, BROKEN)
     )
-    assert causes.claim(mover("model", "any name", *played(pair, way, way, other)), pair) == "one failure mode fixed"
-    assert causes.claim(mover("model", way, *played(pair, way, other, other)), pair) == "another mode"
-    assert causes.claim(mover("composition", "removed tasks"), pair) == "tasks dropped"
-    assert causes.claim(mover("missing", "tasks the candidate lost"), pair) == "something else"
+    assert planted_causes.claim(mover("model", "any name", *played(pair, way, way, other)), pair) == "one failure mode fixed"
+    assert planted_causes.claim(mover("model", way, *played(pair, way, other, other)), pair) == "another mode"
+    assert planted_causes.claim(mover("composition", "removed tasks"), pair) == "tasks dropped"
+    assert planted_causes.claim(mover("missing", "tasks the candidate lost"), pair) == "something else"
 
 
 def test_shares_have_their_interval_and_the_limits_say_what_breaks_them() -> None:
@@ -505,16 +504,16 @@ def test_shares_have_their_interval_and_the_limits_say_what_breaks_them() -> Non
          "n_tasks": (30, 31), "repeats": (1, 2), "mde": 0.05, "terms": ("slice",), "movers": ["x [slice]"]}
         for cause, claimed in [("nothing", "nothing")] * 19 + [("nothing", "another slice")]
     ]  # fmt: skip
-    result = causes.result(lines, 1)
+    result = planted_causes.result(lines, 1)
     assert result["matrix"]["nothing"] == {"nothing": 19, "another slice": 1}
     one = result["limits"]["nothing is claimed"]
     assert (one["value"], one["n"]) == (0.95, 20)
     assert one["low"] < 0.95 < one["high"]
     assert result["holds"]
-    text = causes.told(result)
+    text = planted_causes.told(result)
     assert "95.0%" in text
     assert "tasks 30/31, repeats 1/2" in text
-    assert not causes.result([*lines, *[{**lines[-1]} for _ in range(4)]], 1)["holds"]
+    assert not planted_causes.result([*lines, *[{**lines[-1]} for _ in range(4)]], 1)["holds"]
 
 
 # ---- As the pipeline reads them --------------------------------------------------------------------

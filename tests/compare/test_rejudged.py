@@ -16,7 +16,7 @@ from blade.compare.task_pairs import paired
 from blade.pipeline import comparing
 from blade.tables.index import Silent
 from tests.compare.builders import side
-from tools.planted.pairs import write_pair
+from tools.planted.planted_runs import write_pair
 
 GRAINS = ("words", "read", "result")
 

@@ -19,7 +19,7 @@ from blade.package.shallow import make_shallow
 from blade.package.validation import Validation, validate
 from blade.tables.index import Silent
 from tools.planted import write_run
-from tools.planted.runs import BENCHMARK
+from tools.planted.planted_runs import BENCHMARK
 
 RUNS = (("sim-model-a", 0, None), ("sim-model-b", 7, [0.9, 0.5, 0.7]))
 DESK = Path(__file__).with_name("desk")  # a golden report, its anchors and five graded reports, by hand

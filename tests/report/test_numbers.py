@@ -38,7 +38,7 @@ from blade.report.claims import (
 )
 from tests.inert import ANCHOR, uncited
 from tools.planted import write_demo
-from tools.planted.pairs import write_pair
+from tools.planted.planted_runs import write_pair
 
 from . import changed
 from .conftest import CASES, make_report, twenty

@@ -7,26 +7,26 @@ import random
 
 import pytest
 
-from tools.canaries import measured
-from tools.canaries.held_out import HELD_OUT
+from tools.canaries import recall
+from tools.canaries.canary_kinds import HELD_OUT
 from tools.canaries.planting import PLACES, survives
 
 
 def test_canaries_of_every_kind_are_caught_in_every_place() -> None:
-    planted, caught, moved = measured.recall(1, 3)
-    assert len(measured.ALL) >= 100
-    assert sum(caught.values()) >= measured.RECALL * sum(planted.values())
+    planted, caught, moved = recall.recall(1, 3)
+    assert len(recall.ALL) >= 100
+    assert sum(caught.values()) >= recall.RECALL * sum(planted.values())
     assert moved == 0
 
 
 def test_simulated_rows_stay_as_they_are() -> None:
-    tokens, lost, _ = measured.changed(measured.simulated_lines())
+    tokens, lost, _ = recall.changed(recall.simulated_lines())
     assert tokens > 100_000
-    assert lost <= measured.CHANGED * tokens
+    assert lost <= recall.CHANGED * tokens
 
 
-@pytest.mark.parametrize("kind", sorted({**measured.ALL, **HELD_OUT}))
+@pytest.mark.parametrize("kind", sorted({**recall.ALL, **HELD_OUT}))
 def test_a_canary_that_nobody_took_out_is_seen(kind: str) -> None:
-    canary = {**measured.ALL, **HELD_OUT}[kind](random.Random(5))
+    canary = {**recall.ALL, **HELD_OUT}[kind](random.Random(5))
     for plant in PLACES.values():
         assert survives(canary, json.dumps(plant(canary)))

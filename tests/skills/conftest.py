@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools.planted import write_run
-from tools.planted.runs import BENCHMARK
+from tools.planted.planted_runs import BENCHMARK
 
 
 @pytest.fixture(scope="session")

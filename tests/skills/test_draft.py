@@ -17,7 +17,7 @@ from blade.report.draft import SECTIONS, draft
 from tests.builders import make_row, make_run
 from tests.conftest import Blade
 from tests.inert import uncited
-from tools.planted.runs import write_run
+from tools.planted.planted_runs import write_run
 
 RUN = "first/rollouts.jsonl"
 

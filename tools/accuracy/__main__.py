@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from blade.model import Group
-from tools.accuracy import key, planted
+from tools.accuracy import answer_keys
 
 ROOT = Path(__file__).resolve().parents[2]
 CARD = ROOT / "src" / "blade" / "accuracy.json"
@@ -38,13 +38,13 @@ def main() -> None:
 def measured(data: Path, seeds: list[int]) -> dict[str, Any]:
     """The whole card."""
     has_key = (data / "score_key.py").is_file()
-    told = planted.measured(seeds)
-    groups = [*(key.judged(data) if has_key else []), *told.groups]
+    told = answer_keys.measured(seeds)
+    groups = [*(answer_keys.judged(data) if has_key else []), *told.groups]
     rows = [sum(counts[at] for counts in told.rows.values()) for at in range(4)]
     wrong = [fault for fault, true, said in told.runs if not set(true) & set(said[:1])]
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "key": key.cards(data) if has_key else {},
+        "key": answer_keys.cards(data) if has_key else {},
         "planted": {
             "rows": rows[0], "right": rows[1], "unexplained": rows[2], "wrong": rows[3],
             "runs": len(told.runs), "runs_wrong": wrong, "twins_with_an_alarm": told.alarms,

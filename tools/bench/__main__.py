@@ -9,27 +9,27 @@ import platform
 import sys
 from pathlib import Path
 
-from tools.bench import files, table
+from tools.bench import bench_files, measurements
 from tools.bench.budgets import BUDGETS
 
 
 def main() -> int:
     asked = _arguments()
     names = asked.only or list(BUDGETS)
-    folder, free = files.room_mb()
-    if free < files.needed_mb(asked.size_mb):
-        needed = files.needed_mb(asked.size_mb)
+    folder, free = bench_files.room_mb()
+    if free < bench_files.needed_mb(asked.size_mb):
+        needed = bench_files.needed_mb(asked.size_mb)
         print(f"{folder} has {free:,} MB free; the files need {needed:,} MB", file=sys.stderr)
         print("set TMPDIR to a folder with more room, or give a smaller --size-mb", file=sys.stderr)
         return 2
-    lines: list[table.Line] = []
-    with files.files(asked.size_mb) as made:
+    lines: list[measurements.Line] = []
+    with bench_files.files(asked.size_mb) as made:
         for name in names:
             print(f"measuring {name} ...", file=sys.stderr)
             lines += BUDGETS[name](made, asked.runs)
     print(f"{asked.size_mb:,} MB files, medians of {asked.runs}, {os.cpu_count()} cores, "
           f"Python {platform.python_version()}\n")  # fmt: skip
-    print(table.rendered(lines), end="")
+    print(measurements.rendered(lines), end="")
     if asked.json:
         asked.json.write_text(json.dumps([line.as_json() for line in lines], indent=2) + "\n")
     missed = [line.what for line in lines if line.met is False]

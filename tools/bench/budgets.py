@@ -14,9 +14,9 @@ from blade.pipeline import comparing, reading
 from blade.report import write
 from blade.tables import index
 from blade.tables.index import Silent
-from tools.bench import baseline, concurrent, evaluated, timing
-from tools.bench.files import Files, use_cache
-from tools.bench.table import Line, against, below, told
+from tools.bench import concurrent, evaluated, measurements
+from tools.bench.bench_files import Files, use_cache
+from tools.bench.measurements import Line, against, below, told
 
 INDEX = "from pathlib import Path; from tools.bench.budgets import indexed; indexed(Path({!r}))"
 # Times the full parse: what the columns alone may take, and half as much again for the tables beside them.
@@ -33,7 +33,7 @@ def indexed(path: Path) -> int:
 def index_kind(kind: str, files: Files, runs: int) -> list[Line]:
     """Index a file from nothing, against a full parse of it."""
     path = files.kind(kind)
-    n_rows = baseline.newlines(path)  # which also brings the file into memory
+    n_rows = measurements.newlines(path)  # which also brings the file into memory
 
     used: list[Path] = []
 
@@ -43,8 +43,8 @@ def index_kind(kind: str, files: Files, runs: int) -> list[Line]:
         if indexed(path) != n_rows:
             raise RuntimeError(f"{path} has {n_rows} rows and the index another number")
 
-    took, parse, scan = timing.medians(
-        [ours, lambda: baseline.parsed(path), lambda: baseline.newlines(path)], runs
+    took, parse, scan = measurements.medians(
+        [ours, lambda: measurements.parsed(path), lambda: measurements.newlines(path)], runs
     )
     mb = path.stat().st_size / 1e6
     note = f"{mb / took:,.0f} MB/s; full parse {mb / parse:,.0f} MB/s, newline scan {mb / scan:,.0f} MB/s"
@@ -65,10 +65,10 @@ def query(files: Files, runs: int) -> list[Line]:
     question = "select count(*) from rollouts where reward > 0.5"
     loaded = pipeline.load([str(path)], Silent())
     ground = ground_of(loaded)
-    first = timing.seconds(lambda: ground.files(False))
+    first = measurements.seconds(lambda: ground.files(False))
     command = ["-m", "blade", "query", str(path), question]
-    warm, fresh = timing.medians(
-        [lambda: box.raised(box.ask(ground, [question])[0]), lambda: timing.fresh(command, cache)], runs
+    warm, fresh = measurements.medians(
+        [lambda: box.raised(box.ask(ground, [question])[0]), lambda: measurements.fresh(command, cache)], runs
     )
     n_rows = len(loaded[0].run.rollouts.task)
     return [
@@ -82,8 +82,8 @@ def digest(files: Files, runs: int) -> list[Line]:
     """sha256 of a source: once, and then from the cache."""
     path = files.kind("mix")
     use_cache(files.cache())
-    first = timing.seconds(lambda: index.sha256_of(path))
-    again = timing.medians([lambda: index.sha256_of(path)], runs)[0]
+    first = measurements.seconds(lambda: index.sha256_of(path))
+    again = measurements.medians([lambda: index.sha256_of(path)], runs)[0]
     return [
         told("sha256, first call", first, "s", "not part of the index time"),
         below("sha256, second call", again * 1000, "ms", 10),
@@ -94,10 +94,10 @@ def reopen(files: Files, runs: int) -> list[Line]:
     """The summary of a file whose index is there."""
     path, cache = files.kind("mix"), files.cache()
     counts, full = (["-m", "blade", "diagnose", str(path), *more] for more in (["--quick"], []))
-    timing.fresh(counts, cache)
-    timing.fresh(full, cache)
-    took, kept = timing.medians(
-        [lambda: timing.fresh(counts, cache), lambda: timing.fresh(full, cache)], runs
+    measurements.fresh(counts, cache)
+    measurements.fresh(full, cache)
+    took, kept = measurements.medians(
+        [lambda: measurements.fresh(counts, cache), lambda: measurements.fresh(full, cache)], runs
     )
     return [
         below("re-open and print the counts", took, "s", 0.5),
@@ -110,15 +110,15 @@ def append(files: Files, runs: int) -> list[Line]:
     path, batches = files.growing(runs)
     cache, alone = files.cache(), files.folder / "batch.jsonl"
     command = ["-m", "blade", "diagnose", str(path), "--quick"]
-    timing.fresh(command, cache)
+    measurements.fresh(command, cache)
     again, fresh = [], []
     for batch in batches:
         with path.open("ab") as file:
             file.write(batch)
         alone.write_bytes(batch)
         use_cache(files.cache())
-        fresh.append(timing.seconds(lambda: indexed(alone)))
-        again.append(timing.seconds(lambda: timing.fresh(command, cache)))
+        fresh.append(measurements.seconds(lambda: indexed(alone)))
+        again.append(measurements.seconds(lambda: measurements.fresh(command, cache)))
     took, new = statistics.median(again), statistics.median(fresh)
     limit = 0.5 + 2 * new
     note = f"{len(batches[0]) / 1e6:,.1f} MB, {new:.3f} s to index alone, so at most {limit:.3f} s"
@@ -130,7 +130,7 @@ def memory(files: Files, runs: int) -> list[Line]:
     """The most anonymous memory while indexing, over all processes."""
     lines = []
     for what, path in (("the large file", files.large()), ("light rows", files.light())):
-        peak = timing.peak_mb(["-c", INDEX.format(str(path))], files.cache())
+        peak = measurements.peak_mb(["-c", INDEX.format(str(path))], files.cache())
         note = f"{path.stat().st_size / 1e6:,.0f} MB on disk"
         lines.append(below(f"memory, indexing {what}", peak, "MB", 500, note))
     return lines
@@ -169,20 +169,20 @@ def _measured(path: Path) -> dict[str, float]:
         "health": lambda: list(measure.health.health(rollouts, coverage, scoring, opened.quoter(one.run))),
         "whole report": lambda: pipeline.summarise(loaded, "bench"),
     }
-    return took | {name: timing.seconds(stage) for name, stage in stages.items()}
+    return took | {name: measurements.seconds(stage) for name, stage in stages.items()}
 
 
 def diagnosis(files: Files, runs: int) -> list[Line]:
     """Index, read every trace, conclude and write the report, against a full parse of the same file."""
     path = files.kind("mix")
-    parse = timing.medians([lambda: baseline.parsed(path)], runs)[0]
+    parse = measurements.medians([lambda: measurements.parsed(path)], runs)[0]
     use_cache(files.cache())
     clock = reading.Clock()
-    took = timing.seconds(lambda: _diagnosed(path, files.folder / "report", clock))
+    took = measurements.seconds(lambda: _diagnosed(path, files.folder / "report", clock))
     stages = ", ".join(
         f"{name} {value:.1f} s" for name, value in sorted(clock.seconds.items(), key=lambda x: -x[1])
     )
-    peak = timing.peak_mb(
+    peak = measurements.peak_mb(
         ["-m", "blade", "diagnose", str(path), "-o", str(files.folder / "again")], files.cache()
     )
     return [
@@ -201,8 +201,8 @@ def comparison(files: Files, runs: int) -> list[Line]:
     """Two runs of the same tasks against each other, from their indexes."""
     pair, cache = [str(path) for path in files.light_pair()], files.cache()
     command = ["-m", "blade", "compare", "--quick", *pair]
-    timing.fresh(command, cache)
-    took = timing.medians([lambda: timing.fresh(command, cache)], runs)[0]
+    measurements.fresh(command, cache)
+    took = measurements.medians([lambda: measurements.fresh(command, cache)], runs)[0]
     use_cache(cache)
     clock = reading.Clock()
     loaded = clock.timed("open the columns", lambda: pipeline.load(pair, Silent()))
@@ -219,11 +219,11 @@ def comparison(files: Files, runs: int) -> list[Line]:
 def show(files: Files, runs: int) -> list[Line]:
     """One rollout of the large file on the terminal."""
     path, cache = files.large(), files.cache()
-    timing.fresh(["-c", INDEX.format(str(path))], cache)
+    measurements.fresh(["-c", INDEX.format(str(path))], cache)
     task = path.stat().st_size // 24_000 // 8 // 2
     command = ["-m", "blade", "show", str(path), f"{task}/0"]
     ways = [command, ["-c", "pass"], ["-c", "import click"]]
-    took, bare, click = timing.medians([partial(timing.fresh, way, cache) for way in ways], runs)
+    took, bare, click = measurements.medians([partial(measurements.fresh, way, cache) for way in ways], runs)
     note = f"python -c pass {bare * 1000:.0f} ms, with import click {click * 1000:.0f} ms"
     return [below(f"one rollout of {path.stat().st_size / 1e6:,.0f} MB", took * 1000, "ms", 150, note)]
 
@@ -232,8 +232,8 @@ def usage(files: Files, runs: int) -> list[Line]:
     """The list of commands."""
     cache = files.cache()
     command = ["-m", "blade", "--help"]
-    timing.fresh(command, cache)
-    took = timing.medians([lambda: timing.fresh(command, cache)], runs)[0]
+    measurements.fresh(command, cache)
+    took = measurements.medians([lambda: measurements.fresh(command, cache)], runs)[0]
     return [below("blade --help", took * 1000, "ms", 150)]
 
 

@@ -25,9 +25,9 @@ from blade_eval.environment import Row
 from blade_eval.runner import order as orders
 from blade_eval.runner.inputs import Wanted
 from blade_eval.runner.progress import Progress
-from tools.bench.files import Files
+from tools.bench.bench_files import Files
 from tools.bench.killed import questions
-from tools.bench.table import Line, rendered
+from tools.bench.measurements import Line, rendered
 
 CONCURRENCY = 1000
 LEAST = 0.8  # of the rate of the bare client

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from tools import planted
-from tools.bench import timing
-from tools.bench.files import Files
-from tools.bench.table import Line, against, below
+from tools.bench import measurements
+from tools.bench.bench_files import Files
+from tools.bench.measurements import Line, against, below
 
 PROFILE = (
     "from pathlib import Path; from blade_eval import profile; "
@@ -21,8 +21,8 @@ PROFILE = (
 def catalogue(files: Files, runs: int) -> list[Line]:
     """The list of benchmarks, from a fresh process."""
     cache, command = files.cache(), ["-m", "blade", "list", "benchmarks"]
-    timing.fresh(command, cache)
-    took = timing.medians([lambda: timing.fresh(command, cache)], runs)[0]
+    measurements.fresh(command, cache)
+    took = measurements.medians([lambda: measurements.fresh(command, cache)], runs)[0]
     return [below("blade list benchmarks", took * 1000, "ms", 300)]
 
 
@@ -30,14 +30,14 @@ def profile(files: Files, runs: int) -> list[Line]:
     """The profile of light rows from a fresh process, against one `apply` for each task in another."""
     inputs, rollouts, n_rows = _light(files)
     cache, words = files.cache(), ["--inputs", str(inputs), "--rollouts", str(rollouts)]
-    ours = partial(timing.fresh, ["-m", "blade", "eval", "profile", *words], cache)
+    ours = partial(measurements.fresh, ["-m", "blade", "eval", "profile", *words], cache)
     slow = files.folder / "per_group.jsonl"
-    theirs = partial(timing.fresh, ["-m", "tools.bench.per_group", str(inputs), str(rollouts), str(slow)], cache)
-    before = [timing.seconds(ours) for _ in range(runs // 2 + 1)]
-    reference = timing.seconds(theirs)  # takes as long as all of ours: once, between them
-    took = statistics.median(before + [timing.seconds(ours) for _ in range(runs // 2)])
+    theirs = partial(measurements.fresh, ["-m", "tools.bench.per_group", str(inputs), str(rollouts), str(slow)], cache)
+    before = [measurements.seconds(ours) for _ in range(runs // 2 + 1)]
+    reference = measurements.seconds(theirs)  # takes as long as all of ours: once, between them
+    took = statistics.median(before + [measurements.seconds(ours) for _ in range(runs // 2)])
     _same(slow, rollouts.with_name("few_reward_profiling.jsonl"))
-    peak = timing.peak_mb(["-c", PROFILE.format(str(inputs), str(rollouts))], cache)
+    peak = measurements.peak_mb(["-c", PROFILE.format(str(inputs), str(rollouts))], cache)
     return [
         below(f"eval profile of {n_rows:,} light rows", took, "s", 5, f"{peak:,.0f} MB at most"),
         against("eval profile : one apply a task", took, reference, 0.1, "the reference was taken once"),

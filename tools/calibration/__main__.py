@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-from tools.calibration import verdicts
+from tools.calibration import simulated_verdicts
 
 PAIRS, CAUSES, SEED = 2000, 210, 11
 
@@ -21,14 +21,14 @@ def main() -> int:
     asked = parser.parse_args()
     start, broken = time.perf_counter(), 0
     if asked.only in (None, "verdicts"):
-        found = verdicts.run(asked.pairs or PAIRS, asked.seed, os.cpu_count() or 1)
-        print(verdicts.told(found, asked.pairs or PAIRS, asked.seed))
+        found = simulated_verdicts.run(asked.pairs or PAIRS, asked.seed, os.cpu_count() or 1)
+        print(simulated_verdicts.told(found, asked.pairs or PAIRS, asked.seed))
         broken += sum(not line.holds for line in found)
     if asked.only in (None, "causes"):
-        from tools.calibration import causes  # reads whole runs: everything of the package is loaded for it
+        from tools.calibration import planted_causes
 
-        result = causes.run(asked.causes, asked.seed)
-        print(causes.told(result))
+        result = planted_causes.run(asked.causes, asked.seed)
+        print(planted_causes.told(result))
         broken += not result["holds"]
     print(f"\n{time.perf_counter() - start:.0f} s; limits broken: {broken}")
     return 1 if broken else 0

@@ -10,7 +10,7 @@ from html import escape, unescape
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
-from tools.canaries.kinds import Canary
+from tools.canaries.canary_kinds import Canary
 
 Row = dict[str, Any]
 

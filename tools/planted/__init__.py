@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tools.planted.bench import KINDS, write_bench, write_light
-from tools.planted.faults import FAULTS
-from tools.planted.runs import Planted, write_demo, write_run
+from tools.planted.bench_rows import KINDS, write_bench, write_light
+from tools.planted.planted_faults import FAULTS
+from tools.planted.planted_runs import Planted, write_demo, write_run
 
 __all__ = ["FAULTS", "KINDS", "Planted", "write_bench", "write_demo", "write_light", "write_run"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tools.planted.injected.table import INJECTIONS
-from tools.planted.injected.truth import Injected, Injection, Truth
-from tools.planted.injected.write import write_injected
+from tools.planted.injected.injection_table import INJECTIONS, write_injected
+from tools.planted.injected.quiz_scene import Injected, Injection, Truth
 
 __all__ = ["INJECTIONS", "Injected", "Injection", "Truth", "write_injected"]

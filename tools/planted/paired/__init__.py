@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from tools.planted.paired.causes import CAUSES, Cause, Plan
-from tools.planted.paired.design import Change, Conditions, Design, Drawn, change, passing
-from tools.planted.paired.play import Played, play
+from tools.planted.paired.paired_runs import (
+    CAUSES,
+    Cause,
+    Change,
+    Conditions,
+    Design,
+    Drawn,
+    Plan,
+    Played,
+    change,
+    passing,
+    play,
+)
 
 __all__ = [
     "CAUSES",

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tools.planted import items
-from tools.planted.items import Item, encode
-from tools.planted.words import prose, talk
+from tools.planted import planted_rows
+from tools.planted.planted_rows import Item, encode, prose, talk
 
 POLICY = """You work at a help desk and act only through the tools. Follow these rules.
 1. Read the ticket first. It names the account, never the order.
@@ -21,22 +20,22 @@ POLICY = """You work at a help desk and act only through the tools. Follow these
 
 TEXT = {"type": "string"}
 TOOLS = (
-    items.tool("lookup_ticket", "Read a ticket by its number.", {"ticket_id": TEXT}, ["ticket_id"]),
-    items.tool("find_customer", "Find accounts whose name begins with a text.", {"name": TEXT}, ["name"]),
-    items.tool(
+    planted_rows.tool("lookup_ticket", "Read a ticket by its number.", {"ticket_id": TEXT}, ["ticket_id"]),
+    planted_rows.tool("find_customer", "Find accounts whose name begins with a text.", {"name": TEXT}, ["name"]),
+    planted_rows.tool(
         "search_orders",
         "List the orders of an account.",
         {"customer_id": TEXT, "status": {"type": "string", "enum": ["open", "closed", "any"]}},
         ["customer_id", "status"],
     ),
-    items.tool("search_policy", "Read the desk's rule on a topic.", {"topic": TEXT}, ["topic"]),
-    items.tool(
+    planted_rows.tool("search_policy", "Read the desk's rule on a topic.", {"topic": TEXT}, ["topic"]),
+    planted_rows.tool(
         "update_order",
         "Change one order. A locked order must be changed with the flag `unlock`.",
         {"order_id": TEXT, "action": TEXT, "value": TEXT, "unlock": {"type": "boolean"}},
         ["order_id", "action", "value"],
     ),
-    items.tool(
+    planted_rows.tool(
         "send_message",
         "Send a message to the customer of an account.",
         {"customer_id": TEXT, "text": TEXT},
@@ -159,14 +158,14 @@ class Played:
         return f"{self.rng.getrandbits(48):012x}"
 
     def think(self, text: str) -> None:
-        self.output.append(items.reasoning(self.ident(), text))
+        self.output.append(planted_rows.reasoning(self.ident(), text))
 
     def use(self, name: str, arguments: Item, result: str) -> None:
         ident = self.ident()
-        self.output += [items.call(ident, name, arguments), items.result(ident, result)]
+        self.output += [planted_rows.call(ident, name, arguments), planted_rows.result(ident, result)]
 
     def close(self, text: str, answer: str | None) -> None:
-        self.output.append(items.message(self.ident(), text))
+        self.output.append(planted_rows.message(self.ident(), text))
         self.answer = answer
 
     def count(self, *tools: str) -> int:
@@ -307,11 +306,11 @@ def play(task: Task, rng: Random, mode: str, model: str) -> Item:
     n_thought = len(encode([item for item in played.output if item["type"] == "reasoning"])) // 4
     if played.truncated:
         n_output, n_thought = asked["max_output_tokens"], asked["max_output_tokens"] - n_output + n_thought
-    used = items.usage(n_input, n_output, n_thought)
+    used = planted_rows.usage(n_input, n_output, n_thought)
     ident = f"{rng.getrandbits(64):016x}"
     return {
         "responses_create_params": asked,
-        "response": items.response(ident, model, played.output, used, truncated=played.truncated),
+        "response": planted_rows.response(ident, model, played.output, used, truncated=played.truncated),
         "reward": float(matches and played.answer == task.order),
         **task_fields(task),
         "extracted_answer": played.answer,

@@ -8,9 +8,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tools.planted import items
-from tools.planted.items import Item, encode
-from tools.planted.words import prose
+from tools.planted import planted_rows
+from tools.planted.planted_rows import Item, encode, prose
 
 REPEATS = 8
 WINDOW = 64  # tasks in flight together: rows are shuffled within a window, as completion order does
@@ -193,7 +192,7 @@ def bench_tools(rng: Random, made: Kind) -> list[Item]:
             name: {"type": kind, "description": prose(rng, spare)}
             for name, kind in zip(fields, kinds, strict=True)
         }
-        tools.append(items.tool(f"{verb}_{noun}", prose(rng, 2 * spare), properties, fields[:2]))
+        tools.append(planted_rows.tool(f"{verb}_{noun}", prose(rng, 2 * spare), properties, fields[:2]))
     return tools
 
 
@@ -217,28 +216,28 @@ def prompt(rng: Random, size: int, tools: list[Item], policy: str, *, abroad: bo
 
 def answer(rng: Random, size: int, made: Kind, *, abroad: bool) -> Item:
     """A response of about `size` bytes: reasoning, calls with their results, a closing message."""
-    used = items.usage(size // 3, size // 5, size // 9)
+    used = planted_rows.usage(size // 3, size // 5, size // 9)
     if made.token_ids:
-        output = [items.reasoning("0", prose(rng, 900)), token_message(rng, size - 2600)]
-        return items.response(ROW_MARK, "sim-model-a", output, used)
+        output = [planted_rows.reasoning("0", prose(rng, 900)), token_message(rng, size - 2600)]
+        return planted_rows.response(ROW_MARK, "sim-model-a", output, used)
     room = max(80, (size - 700) // made.n_items - 110)
     output = []
     for at in range(made.n_items - 1):
         ident = f"{rng.getrandbits(48):012x}"
         turn = at % 3
         if turn == 0:
-            output.append(items.reasoning(ident, prose(rng, room, abroad=abroad)))
+            output.append(planted_rows.reasoning(ident, prose(rng, room, abroad=abroad)))
         elif turn == 1:
             output.append(
-                items.call(ident, f"{rng.choice(VERBS)}_{rng.choice(NOUNS)}", arguments(rng, room // 2))
+                planted_rows.call(ident, f"{rng.choice(VERBS)}_{rng.choice(NOUNS)}", arguments(rng, room // 2))
             )
         else:
             failed = rng.random() < 0.1
             text = "Error: no such record. " + prose(rng, 60) if failed else record(rng, room + room // 2)
-            output.append(items.result(output[-1]["call_id"].removeprefix("call_"), text))
+            output.append(planted_rows.result(output[-1]["call_id"].removeprefix("call_"), text))
     room = max(room // 2, size - 600 - len(encode(output)))
-    output.append(items.message(f"{rng.getrandbits(48):012x}", prose(rng, room, abroad=abroad)))
-    return items.response(ROW_MARK, "sim-model-a", output, used, truncated=rng.random() < 0.02)
+    output.append(planted_rows.message(f"{rng.getrandbits(48):012x}", prose(rng, room, abroad=abroad)))
+    return planted_rows.response(ROW_MARK, "sim-model-a", output, used, truncated=rng.random() < 0.02)
 
 
 def arguments(rng: Random, size: int) -> Item:
@@ -265,7 +264,7 @@ def token_message(rng: Random, size: int) -> Item:
     """A message with token arrays as training keeps them: an id takes 6 bytes, a log-probability 20."""
     n_generated = size // 40
     n_prompt = (size - n_generated * 26) // 6
-    return items.message(
+    return planted_rows.message(
         "1",
         prose(rng, 1200),
         prompt_token_ids=rng.choices(range(10_000, 99_999), k=n_prompt),

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tools.planted.desk import FAILING, SOLVED, Task, desk_task, draw_mode, play, request, task_fields
-from tools.planted.items import Item
+from tools.planted.parcel_desk import FAILING, SOLVED, Task, desk_task, draw_mode, play, request, task_fields
+from tools.planted.planted_rows import Item
 
 VERIFIER_FIELDS = ("extracted_answer", "db_match", "n_lookups", "n_updates", "verifier_message")
 Key = tuple[int, int]

@@ -12,10 +12,8 @@ from pathlib import Path
 
 from blade.sanitize import Cleaner, Key, Policy
 from tools import planted
-from tools.canaries.disguised import DISGUISED
-from tools.canaries.kinds import KINDS, PEOPLE, UNRELEASED, Canary
+from tools.canaries.canary_kinds import DISGUISED, KINDS, PEOPLE, PUBLIC, UNRELEASED, Canary
 from tools.canaries.planting import PLACES, survives
-from tools.canaries.public import PUBLIC
 
 RECALL, CHANGED = 0.995, 0.005  # at least, at most
 KEY = Key(b"a key for canaries, not for use")

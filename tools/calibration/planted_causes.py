@@ -16,8 +16,8 @@ from blade.model import Mover
 from blade.pipeline import comparing
 from blade.tables.index import Silent
 from tools.planted.paired import CAUSES
-from tools.planted.paired.play import BROKEN, CUT, LOOSE
-from tools.planted.pairs import PlantedPair, write_pair
+from tools.planted.paired.paired_runs import BROKEN, CUT, LOOSE
+from tools.planted.planted_runs import PlantedPair, write_pair
 
 LEAST = 0.95  # of the planted causes must be the strongest claim, and of the unchanged pairs claim nothing
 NOTHING = "nothing"

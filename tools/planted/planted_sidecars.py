@@ -1,4 +1,4 @@
-"""Turn the rows of a simulated run into the files that Gym writes beside them."""
+"""Write the sidecars of a simulated run: materialised inputs, aggregate, profile, failures."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 import numpy as np
 
-from tools.planted.faults import Draft, key
-from tools.planted.items import Item, encode
+from tools.planted.planted_faults import Draft, key
+from tools.planted.planted_rows import Item, encode
 
 # Gym appends its own keys after the verifier's, in this order.
 LAST = ("_ng_failure_class", "_ng_failure_judge_error", "_ng_task_index", "_ng_rollout_index", "agent_ref",
