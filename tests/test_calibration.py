@@ -27,7 +27,7 @@ from tools.calibration.simulated_verdicts import (
     measure,
     simulate,
 )
-from tools.planted.paired import CAUSES
+from tools.planted.paired_runs import CAUSES
 
 SEED, PAIRS = 11, 300
 CELLS = [

@@ -28,7 +28,7 @@ from tests.compared import (
 from tests.conftest import Blade
 from tests.report.test_wire import VALIDATOR
 from tools.planted import write_run
-from tools.planted.paired import CAUSES
+from tools.planted.paired_runs import CAUSES
 
 CHANGED = ("improved", "regressed")
 

@@ -33,7 +33,7 @@ from tests.compared import (
 from tests.conftest import Blade
 from tests.report.test_wire import VALIDATOR
 from tests.same import of_rows
-from tools.planted.paired import CAUSES
+from tools.planted.paired_runs import CAUSES
 
 
 @pytest.fixture(scope="module")

@@ -19,8 +19,21 @@ from blade import measure, pipeline
 from blade.model import Mover
 from blade.tables.index import Silent
 from tools.calibration import planted_causes
-from tools.planted.paired import CAUSES, Conditions, Design, Drawn, Plan, change, passing, play
-from tools.planted.paired.paired_runs import BROKEN, CUT, LOOSE, SOLVED, WORLDS
+from tools.planted.paired_runs import (
+    BROKEN,
+    CAUSES,
+    CUT,
+    LOOSE,
+    SOLVED,
+    WORLDS,
+    Conditions,
+    Design,
+    Drawn,
+    Plan,
+    change,
+    passing,
+    play,
+)
 from tools.planted.planted_runs import PlantedPair, differing, planned, write_pair
 
 Row = dict[str, Any]

@@ -15,7 +15,7 @@ from blade.pipeline.vocabulary import UNEXPLAINED, WRONG_ANSWER, Mode
 from blade.tables.index import Silent
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row, make_run
 from tests.conftest import Blade
-from tools.planted.paired.paired_runs import BROKEN
+from tools.planted.paired_runs import BROKEN
 from tools.planted.planted_runs import PlantedPair, write_pair
 
 Key = tuple[str, int]  # task, repeat

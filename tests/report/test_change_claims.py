@@ -21,7 +21,7 @@ from blade.report.change import pages as change
 from blade.report.claims import claims_of
 from blade.tables.index import Silent
 from tests.conftest import Blade
-from tools.planted.paired.paired_runs import CAUSES
+from tools.planted.paired_runs import CAUSES
 from tools.planted.planted_runs import write_pair
 
 from .behaving import TOOL, write_behaving, write_mixed

@@ -9,7 +9,7 @@ import pytest
 
 from tools.canaries import recall
 from tools.canaries.canary_kinds import HELD_OUT
-from tools.canaries.planting import PLACES, survives
+from tools.canaries.recall import PLACES, survives
 
 
 def test_canaries_of_every_kind_are_caught_in_every_place() -> None:

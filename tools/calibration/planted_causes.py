@@ -15,8 +15,7 @@ from blade import pipeline, stats
 from blade.model import Mover
 from blade.pipeline import comparing
 from blade.tables.index import Silent
-from tools.planted.paired import CAUSES
-from tools.planted.paired.paired_runs import BROKEN, CUT, LOOSE
+from tools.planted.paired_runs import BROKEN, CAUSES, CUT, LOOSE
 from tools.planted.planted_runs import PlantedPair, write_pair
 
 LEAST = 0.95  # of the planted causes must be the strongest claim, and of the unchanged pairs claim nothing

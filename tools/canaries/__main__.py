@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tools.canaries import recall
 from tools.canaries.canary_kinds import HELD_OUT
-from tools.canaries.planting import PLACES
+from tools.canaries.recall import PLACES
 
 EACH, SEED = 20, 7
 Counts = Counter[tuple[str, str]]

@@ -10,11 +10,10 @@ from random import Random
 from typing import Any, Literal
 
 from tools.planted.injected.quiz_scene import Key
-from tools.planted.paired.paired_runs import CAUSES, WORLDS, Change, Plan, change, draw, forms, passing, play
+from tools.planted.paired_runs import CAUSES, WORLDS, Change, Plan, change, draw, forms, passing, play
 from tools.planted.parcel_desk import desk_task
-from tools.planted.planted_faults import Draft, key, plant
+from tools.planted.planted_faults import Draft, by_task, key, lines, ordered, plant, sidecars
 from tools.planted.planted_rows import Item, encode
-from tools.planted.planted_sidecars import by_task, lines, ordered, sidecars
 
 NOTES = """# Simulated run
 

@@ -20,8 +20,8 @@ from tools.planted.injected.quiz_scene import (
     row_of,
 )
 from tools.planted.injected.shell import SHELL
+from tools.planted.planted_faults import lines
 from tools.planted.planted_rows import Item
-from tools.planted.planted_sidecars import lines
 
 GOLD = frozenset({"gold"})  # the rows carry the expected actions
 LIBRARY = frozenset({"library"})  # the questions come with a search tool
