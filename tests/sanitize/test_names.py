@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from blade import sanitize
 from blade.sanitize import Key, Policy
-from blade.sanitize.people import Names, is_plain, is_telling
+from blade.sanitize.echoes import Names
+from blade.sanitize.lexicon import is_plain, is_telling
 from tests.builders import make_call, make_message, make_response, make_row
 
 KEY = Key(b"a key for tests, of some length")

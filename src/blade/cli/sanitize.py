@@ -107,9 +107,8 @@ def _refuse_report(path: Path, force: bool, kept: list[Path]) -> None:
 def _piped(policy: Policy, key: Key | None) -> Removed:
     """Clean what comes in and pass it on; without a key it is only looked through."""
     from blade.sanitize import clean_files
-    from blade.sanitize.files import looked
-    from blade.sanitize.quoted import is_json
-    from blade.sanitize.removed import renamed
+    from blade.sanitize.escapes import is_json
+    from blade.sanitize.files import looked, renamed
 
     data = sys.stdin.buffer.read()
     is_rows = is_json(data.partition(b"\n")[0].decode("utf-8", "surrogateescape"))
@@ -184,13 +183,16 @@ def _told(removed: Removed, output: str | None, only_check: bool) -> str:
     """The counts, by kind and by file."""
     from blade.hostile import line
     from blade.sanitize import leak_lines
+    from blade.sanitize.files import NOT_SEEN
 
     verb = "Found" if only_check else "Removed"
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in removed.kinds.items())
     lines = [f"{verb} {removed.total:,} values" + (f": {kinds}" if kinds else "")]
     lines += [f"{count:>9,}  {line(file)}" for file, count in removed.files.items()]
     lines += [f" left out  {line(file)}: {why}" for file, why in removed.left_out.items()]
-    lines += [line(said, 400) for said in leak_lines(removed)]
+    lines += [line(text, 400) for text in leak_lines(removed)]
+    if only_check:
+        lines.append(f"Not looked for, as no rule can tell them: {', '.join(NOT_SEEN)}")
     if not (output is None or only_check or removed.leaks):
         wrote = f"Wrote {line(output)}/; keep the key with the raw rows, not with these"
         lines.append(wrote if removed.read else "Wrote nothing: every file was left out")

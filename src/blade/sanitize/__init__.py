@@ -1,14 +1,30 @@
-"""Take out what must not leave the house: secrets, people, hosts, homes, names."""
+"""Replace what must not be shared: secrets, people, hosts, homes, names."""
 
 from __future__ import annotations
 
 from blade.sanitize.cleaner import Cleaner
-from blade.sanitize.files import Export, clean_files, folder, folder_pairs
-from blade.sanitize.keys import PLACEHOLDER, Key, known_key, own_key, read_key
-from blade.sanitize.matching import is_redacted, matches
-from blade.sanitize.nouns import leaks_of, redacted
-from blade.sanitize.policy import Policy, policy_near, read_policy
-from blade.sanitize.removed import Place, Removed, as_json, leak_lines
+from blade.sanitize.echoes import is_redacted, matches
+from blade.sanitize.files import (
+    Export,
+    Place,
+    Removed,
+    as_json,
+    clean_files,
+    folder,
+    folder_pairs,
+    leak_lines,
+)
+from blade.sanitize.policy import (
+    PLACEHOLDER,
+    Key,
+    Policy,
+    known_key,
+    own_key,
+    policy_near,
+    read_key,
+    read_policy,
+)
+from blade.sanitize.redaction import leaks_of, redacted
 
 __all__ = [
     "PLACEHOLDER",

@@ -1,19 +1,29 @@
-"""Turn rows and texts into ones that may leave: private strings replaced, all else byte for byte."""
+"""Clean rows and texts: private strings replaced by placeholders, all else byte for byte."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
-from blade.sanitize import code, fields, formats
-from blade.sanitize.echoes import Echoes, apart
-from blade.sanitize.fields import Role
-from blade.sanitize.keys import PLACEHOLDER, Key
-from blade.sanitize.people import Found
-from blade.sanitize.policy import Policy
-from blade.sanitize.quoted import TOKEN, decoded, encoded, is_json, numbers_end, value_end
-from blade.sanitize.scan import Scanner
-from blade.sanitize.views import View, base64_in, has_escapes
+import msgspec
+
+from blade.model.rows import ID_FIELDS
+from blade.sanitize.echoes import Echoes, Found, apart
+from blade.sanitize.escapes import (
+    TOKEN,
+    View,
+    base64_in,
+    decoded,
+    encoded,
+    has_escapes,
+    is_json,
+    numbers_end,
+    value_end,
+)  # fmt: skip
+from blade.sanitize.lexicon import secret_name, secret_value
+from blade.sanitize.policy import PLACEHOLDER, Key, Policy
+from blade.sanitize.scan import Scanner, forms_in
 
 Seen = Callable[[str, str, str], None]  # field, kind, value
 OnLine = Callable[[int, int], None]  # the line, how many line breaks go; 0, 0: from the top
@@ -44,13 +54,13 @@ class Site:
     def listed(self) -> Site:
         """Where the members of a list here stand."""
         if self._listed is None:
-            role = fields.member(self.path[-1], self.role) if self.path and self.holder else self.role
+            role = member(self.path[-1], self.role) if self.path and self.holder else self.role
             self._listed = self if role == self.role else Site(self.path, role, self.holder, self.is_row)
         return self._listed
 
     def named(self, name: str) -> Site:
         """Where a value stands whose name is the value of the key before it."""
-        if self.role.is_id or not fields.is_beside(self.path, name):
+        if self.role.is_id or not is_beside(self.path, name):
             return self
         return Site(self.path, Role(name), self.holder, self.is_row)
 
@@ -204,7 +214,7 @@ class Cleaner:
                         done = end
             else:
                 site = place.named(beside) if beside else place
-                beside = fields.naming(place.path, text) or beside
+                beside = naming(place.path, text) or beside
                 if text not in site.clean:
                     lines.tell(hit.start(), hit.start())
                     self.field = self._told(outer, place.path[up:])
@@ -232,8 +242,8 @@ class Cleaner:
         """The place of a key, as JSON writes it."""
         key = decoded(text)
         path = (*above.path, key)
-        role = fields.role(path, above.holder, above.is_row, self.policy)
-        holder = above.holder or (key if fields.holds(key) else "")
+        role = role_of(path, above.holder, above.is_row, self.policy)
+        holder = above.holder or (key if holds(key) else "")
         place = Site(path, role, holder, above.is_row)
         if above.is_row and len(path) == 1:
             self.kept.add(key.lower())
@@ -259,7 +269,7 @@ class Cleaner:
         return start, ""
 
     def _number(self, digits: str) -> str:
-        return f'"{self.put("SECRET", digits)}"' if fields.is_secret_number(digits) else digits
+        return f'"{self.put("SECRET", digits)}"' if is_secret_number(digits) else digits
 
     def _remember(self, clean: set[str], text: str) -> None:
         """A text that is clean need not be looked at again: prompts and results recur from row to row."""
@@ -275,7 +285,7 @@ class Cleaner:
         if len(text) < 4:
             return text
         if self.policy.source_code == "hash" and not self.policy.clears(place.path):
-            text = code.without(text, place.role.name, self.stub)
+            text = without_code(text, place.role.name, self.stub)
         if depth < _DEPTH and text.lstrip()[:1] in ("{", "[") and is_json(text):
             return self._json(text, place.within(), depth + 1, on_line)
         return self._settled(text, place, depth, on_line)
@@ -334,7 +344,7 @@ class Cleaner:
         found = [(span.start, span.end, span.kind, text[span.start : span.end]) for span in spans]
         if role.is_thing and is_word:
             self.kept.add(text.lower())
-        if role.is_id and is_word and not (role.name in fields.WEAK and fields.STRONG.search(self._raw)):
+        if role.is_id and is_word and not (role.name in WEAK and STRONG.search(self._raw)):
             self.task_ids.add(text)
             return [one for one in found if not _is_of_id(text, one)]
         return [one for one in found if one[2] == "SECRET" or one[3] not in self.ids] if self.ids else found
@@ -344,7 +354,7 @@ def _is_of_id(text: str, found: Found) -> bool:
     """Is it how an id may look: an address, a host, or `name:word` where the word is of no known form."""
     start, end, kind, _ = found
     if kind == "SECRET" and text[:start].endswith(":"):
-        return not list(formats.forms_in(text, start, end))
+        return not list(forms_in(text, start, end))
     return kind in ("EMAIL", "HOST")
 
 
@@ -380,3 +390,162 @@ def applied(text: str, edits: list[tuple[int, int, str]]) -> str:
         parts += [text[done:start], new]
         done = end
     return "".join([*parts, text[done:]])
+
+
+# ---- Where texts stand ---------------------------------------------------------------------------
+
+# Texts that rows are joined and counted by stand here, and nowhere else.
+_TASKS = frozenset(tuple(name.split(".")) for name in ID_FIELDS) - {("name",)}
+# These name a task only where nothing better does; else they may well name a person.
+WEAK = frozenset(("id", "uuid", "task_name"))
+STRONG = re.compile(r'"(?:_ng_task_index|task_id|problem_id|instance_id|question_id)"\s*:')
+_VERIFIER = frozenset({(), ("verifier_metadata",), ("metadata",), ("verifier",), ("verification",)})
+_CODE = re.compile(r"(?:\w*_)?(?:kind|code|class|category|verdict|label|outcome)")
+# What the format itself names: models, tools, roles, states.
+_FORMAT = frozenset(
+    "response responses_create_params input output content tools agent_ref messages tool_calls function "
+    "choices message trajectory delegated_response subagent_trajectories reasoning summary "
+    "tool_choice".split()
+)
+_TOOLS = frozenset("tools function output agent_ref tool_choice".split())
+_NAMES = frozenset(
+    "id uuid call_id tool_call_id task_name name type role status object model finish_reason".split()
+)
+# Below a key such as `credentials`: what holds the secret, who it is of, and what only tells about it.
+_SECRETS = frozenset("pass pw pin value secret password key plain plaintext".split())
+_USERS = frozenset("user login account usr".split())
+_ABOUT = frozenset(
+    "type description title format pattern enum default const examples name label placeholder url uri host "
+    "port email id status expires expires_at created created_at updated_at scope scopes provider method "
+    "items properties required".split()
+)
+_NAMING = frozenset("name key variable var env env_var header".split())
+_VALUES = frozenset("value val content data secret_value".split())
+_NAME_LETTERS = 60
+_NUMERIC = re.compile(r"(?i)\w*(?:pass(?:word|wd|code|phrase)|pwd|secret|api_?key|credential)|pin")
+
+
+class Role(msgspec.Struct, frozen=True):
+    """How a text is looked at: under which name, and whether rows are joined or named by it."""
+
+    name: str = ""
+    is_id: bool = False  # of a task, or a verifier's code: it stays, unless it is a secret or a home
+    is_name: bool = False  # what the format names: no word is private there for looking random
+    is_numeric: bool = False  # a number here is a secret
+    is_thing: bool = False  # a tool, a model or an agent is named here, never a person
+
+
+def role_of(path: tuple[str, ...], holder: str, is_row: bool, policy: Policy) -> Role:
+    """The role of the values at a path; `holder` is the key above that names a secret, if any does."""
+    key = path[-1]
+    if holder:
+        return _held(key)
+    name_of_secret = secret_name(key)
+    if is_row and not name_of_secret:
+        if path in _TASKS or _is_code(path) or ".".join(path) in policy.ids:
+            return Role(key, is_id=True, is_name=True)
+        if _is_named(path):
+            return Role(key, is_name=True, is_thing=key == "model" or _names_tool(path))
+    return Role(key, is_numeric=name_of_secret and _NUMERIC.fullmatch(key) is not None)
+
+
+def _held(key: str) -> Role:
+    """The role of what lies below the name of a secret."""
+    if key.lower() in _SECRETS:
+        return Role("password", is_numeric=True)
+    if key.lower() in _USERS:
+        return Role("username")
+    if key.lower() in _ABOUT or secret_name(key):
+        return Role(key, is_numeric=_NUMERIC.fullmatch(key) is not None)
+    return Role("token")
+
+
+@lru_cache(maxsize=10_000)
+def holds(key: str) -> bool:
+    """Does the name of an object or a list say that secrets lie in it."""
+    lowered = key.lower()
+    if lowered.endswith(("signature", "tokens")):
+        return False
+    return secret_name(key) or (lowered.endswith("s") and secret_name(key[:-1]))
+
+
+def member(key: str, own: Role) -> Role:
+    """The role of what a list of secrets lists."""
+    if secret_name(key):
+        return own
+    return Role("password" if key.lower().endswith("passwords") else "token")
+
+
+def naming(path: tuple[str, ...], text: str) -> str:
+    """The name of a secret, where it is a value of its own: `{"name": "DB_PASSWORD", "value": ...}`."""
+    if len(text) > _NAME_LETTERS or not secret_name(text):
+        return ""
+    return text if text.lower() == "authorization" or (path and path[-1].lower() in _NAMING) else ""
+
+
+def is_beside(path: tuple[str, ...], name: str) -> bool:
+    """Is it where the value of what was named before stands; a header and its value may be a plain pair."""
+    return name.lower() == "authorization" or (bool(path) and path[-1].lower() in _VALUES)
+
+
+def is_secret_number(text: str) -> bool:
+    """Can these digits, under the name of a secret, be it."""
+    return secret_value("password", text)
+
+
+def _is_code(path: tuple[str, ...]) -> bool:
+    return path[:-1] in _VERIFIER and _CODE.fullmatch(path[-1]) is not None
+
+
+def _is_named(path: tuple[str, ...]) -> bool:
+    """Is it where the format, and not its content, names something."""
+    key = path[-1]
+    if len(path) == 1:
+        return key in _NAMES or key.endswith(("_id", "_index"))
+    return key in _NAMES and all(part in _FORMAT for part in path[:-1])
+
+
+def _names_tool(path: tuple[str, ...]) -> bool:
+    return path[-1] == "name" and len(path) > 1 and path[-2] in _TOOLS
+
+
+# ---- Source code ---------------------------------------------------------------------------------
+
+_FENCED = re.compile(
+    r"(?m)^(?P<open>[ \t]{0,3}(?:```+|~~~+)[^\n`]{0,80}\n)(?P<body>.*?)(?P<close>^[ \t]{0,3}(?:```+"
+    r"|~~~+)[ \t]*$)",
+    re.DOTALL,
+)
+_DIFF = re.compile(r"(?m)^(?:diff --git |--- (?:a/|/dev/null)|Index: )")
+_CODE_LINE = re.compile(
+    r"^\s*(?:def |class |import |from \S+ import |return\b|if .*:$|for .*:$|while .*:$|elif |else:|try:"
+    r"|except|"
+    r"with .*:$|@\w|#include|#define|public |private |static |const |let |var |function |fn |impl |struct |"
+    r"package |using |namespace |module |SELECT |INSERT |always |assign |end\b|\}|\{|//|/\*|#!)"
+    r"|[;{}]\s*$|^\s*\w+(?:\.\w+)*\s*[+\-*/]?=\s*\S"
+)
+_LEAST_LINES, _LEAST_CHARS, _SHARE = 5, 120, 0.5
+_FIELDS = frozenset(
+    "patch model_patch gold_patch test_patch diff source source_code code solution_code file_content".split()
+)
+
+
+def without_code(text: str, name: str, stub: Callable[[str, str], str]) -> str:
+    """`text` with its source code replaced by what `stub` leaves of it."""
+    if (len(text) < 40 and name not in _FIELDS) or PLACEHOLDER.fullmatch(text):
+        return text
+    if (name in _FIELDS and text.strip()) or is_code(text):
+        return stub("CODE", text)
+    if "```" in text or "~~~" in text:
+        text = _FENCED.sub(lambda hit: f"{hit['open']}{stub('CODE', hit['body'])}\n{hit['close']}", text)
+    start = _DIFF.search(text)
+    return text[: start.start()] + stub("CODE", text[start.start() :]) if start else text
+
+
+def is_code(text: str) -> bool:
+    """Is a text of several lines code for the most part."""
+    if len(text) < _LEAST_CHARS or "\n" not in text:
+        return False
+    lines = [line for line in text[:20_000].splitlines() if line.strip()]
+    n_code = sum(bool(_CODE_LINE.search(line)) for line in lines)
+    return len(lines) >= _LEAST_LINES and n_code >= _SHARE * len(lines)

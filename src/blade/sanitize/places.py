@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-Hit = tuple[int, int, str]  # from, to, kind
+from blade.sanitize.lexicon import GENERIC
+from blade.sanitize.rules import Detector, Hit, Rule
 
 _LOCAL = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-'"
+_HOST_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
+_SCHEME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-."
 _DOMAIN = re.compile(
     r"(?:[A-Za-z0-9](?:[A-Za-z0-9\-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9\-])"
 )
@@ -18,25 +21,10 @@ _AT_HOST = re.compile(
 )
 _PROMPT = re.compile(r"[:]\s?[~/]|\s[~/][^\]\n]{0,80}\][$#]")
 _PUBLIC_KEY = re.compile(r"\bAAAA[A-Za-z0-9+/=]{20,1200} $")
-_LOGGED = re.compile(r"(?i:logged in as)[: ]{1,2}[\"'`]?(?P<name>[a-z_][\w.\-]{2,31})")
 _REMOTE = re.compile(
     r"(?:(?:ssh|mosh)(?:\s+-\S+(?:\s+\S+)?){0,4}|(?:scp|sftp|rsync)(?:\s+\S+){0,6})\s+\S{0,80}$"
 )
 _PERSON = re.compile(r"(?:[A-Z][\w'’.\-]{0,30}[ ]){1,3}[A-Z][\w'’.\-]{1,30}[ ]?(?:\\?<|&lt;)$")
-_SIGNED = re.compile(
-    r"(?m)^[ \t>+\-]{0,4}(?:Author|Committer|Signed-off-by|Co-authored-by|Reviewed-by|Reported-by|Acked-by|"
-    r"From|Assignee|Reviewer):[ \t]+(?P<name>[A-Z][\w'’.\-]{1,30}(?: [A-Z][\w'’.\-]{0,30}){1,3})(?=[ ]?"
-    r"(?:\\?<|&lt;|$|\r|\n))"
-)
-# Accounts that any machine has: they tell of nobody.
-GENERIC = frozenset(
-    "root user users ubuntu admin administrator runner app node vscode agent sandbox docker test tester "
-    "guest "
-    "nobody public shared default git www www-data daemon bin sys sync mail ec2-user centos debian fedora pi "
-    "jovyan codespace circleci jenkins gitpod workspace model assistant system you me name username "
-    "home dev staff wheel sudo users devuser appuser nonroot coder openhands swe-agent oracle postgres mysql "
-    "redis nginx hadoop spark airflow linuxbrew".split()
-)
 _HOME = re.compile(
     r"(?:(?<![\w.])|(?<=[a-z]))(?:/+home/+|/+Users/+|/+export/+home/+)(?P<name>[A-Za-z0-9_][\w.\-]{0,63})"
     r"|(?:(?i:\b[a-z]:|\\\\wsl\$)|(?:(?<=%)|(?<=%25))(?=\\))"
@@ -45,20 +33,12 @@ _HOME = re.compile(
 )
 _ROOT = re.compile(r"(?<![\w/:.])/(?!home/|Users/)[\w./\-]{1,160}$")
 _SHARED = re.compile(r"/users?/(?P<name>[a-z][\w.\-]{1,31})(?=/)")
-_HOST_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
-_TILDE = re.compile(r"(?<![\w/~])~(?P<name>[a-z][a-z0-9_\-]{2,31})/")
 _V4 = re.compile(
     r"(?<![\w.\-])(?:10(?:\.\d{1,3}){3}|192\.168(?:\.\d{1,3}){2}|172\.(?:1[6-9]|2\d|3[01])(?:\.\d{1,3}){2}"
     r"|169\.254(?:\.\d{1,3}){2}|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])(?:\.\d{1,3}){2})(?!\.?[\w])"
 )
-_CUT_V4 = re.compile(r"(?<![\w.\-])(?:192\.168|(?:10|172\.(?:1[6-9]|2\d|3[01]))\.\d{1,3})\.\d{1,3}\.?(?=…)")
-_SHARE = re.compile(
-    r"(?<![\w\\:])(?P<lead>\\{2,16})(?P<host>[A-Za-z][A-Za-z0-9.\-]{2,60})(?P<by>\\{1,8})[\w$]{2}"
-)
-_DASHED = re.compile(r"\bip-(?:10|172|192)(?:-\d{1,3}){3}\b")
 _V6 = re.compile(r"(?i)(?<![\w:])(?:fe80|f[cd][0-9a-f]{2})(?::[0-9a-f]{0,4}){2,7}(?:%\w{1,10})?(?![\w:])")
-_MAC = re.compile(r"\b[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}\b")
-_MAC_TAIL = re.compile(r":[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}:")
+_DASHED = re.compile(r"\bip-(?:10|172|192)(?:-\d{1,3}){3}\b")
 _PRIVATE_ENDS = (
     ".internal", ".corp", ".local", ".lan", ".intra", ".intranet", ".localdomain", ".home.arpa", ".private",
 )  # fmt: skip
@@ -78,16 +58,11 @@ _URL = re.compile(
     r"(?:[A-Za-z0-9.\-]{0,250}"
     r"[A-Za-z0-9])?)?(?P<port>:\d{1,5})?(?P<rest>[/?#][^\s\"'<>`\\]{0,2000})?"
 )
-_SCHEME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-."
 _OPEN_HOSTS = frozenset(
     "localhost 127.0.0.1 0.0.0.0 host example test www api server hostname website url".split()
 )
+_FILES = frozenset("py js ts md json txt png jpg tgz".split())  # endings of files, and of no domain
 _NO_PORT = frozenset("file data javascript vscode chrome about blob package".split())
-_LISTED = re.compile(
-    r"[-dlbcps][-rwxsStT]{9}[.+@]?[ \t]+\d+[ \t]+(?P<owner>[A-Za-z_][\w.\-]{1,31})[ \t]+"
-    r"(?P<group>[A-Za-z_][\w.\-]{1,31})[ \t]"
-)
-_UID = re.compile(r"\b(?:uid|gid|groups)=\d+\((?P<name>[A-Za-z_][\w.\-]{1,31})\)")
 _USER_NAME = re.compile(
     r"(?:(?i:\b(?:user_?name|log_?name|login_?name|login_?user|unix_?user|remote_user|sudo_user|run_as"
     r"|submitted_by|"
@@ -117,8 +92,6 @@ _NO_NAME = frozenset(
     "undefined any "
     "field value text input data required optional varchar char unknown bool".split()
 )
-
-
 def is_private_host(host: str) -> bool:
     """Does a host belong to a network that is not everybody's."""
     host = host.strip("[]").lower()
@@ -130,7 +103,6 @@ def is_private_host(host: str) -> bool:
         return bool(host) and not host.isdigit() and ":" not in host
     return host.endswith(_PRIVATE_ENDS) or bool(_MIDDLE.search(host))
 
-
 def mail_at(text: str, at: int) -> Iterator[Hit]:
     """An e-mail address, the person named before it, or a user at a host."""
     before = text[max(0, at - 64) : at]
@@ -141,11 +113,9 @@ def mail_at(text: str, at: int) -> Iterator[Hit]:
     if local:
         yield from _mail(text, at, local)
 
-
 def _is_local(sign: str) -> bool:
     """May it stand before the @; letters without capitals, as in Chinese, are the sentence around it."""
     return sign in _LOCAL or (sign > "\x7f" and sign.lower() != sign.upper())
-
 
 def _mail(text: str, at: int, local: str) -> Iterator[Hit]:
     start = at - len(local)
@@ -153,17 +123,7 @@ def _mail(text: str, at: int, local: str) -> Iterator[Hit]:
     if domain is not None:
         if local.lower() == "git" and not is_private_host(domain[0]):
             return
-        if domain[0].rpartition(".")[2].lower() in (
-            "py",
-            "js",
-            "ts",
-            "md",
-            "json",
-            "txt",
-            "png",
-            "jpg",
-            "tgz",
-        ):
+        if domain[0].rpartition(".")[2].lower() in _FILES:
             return
         yield start, domain.end(), "EMAIL"
         person = _PERSON.search(text, max(0, start - 110), start) if text[start - 1 : start] in "<;" else None
@@ -191,15 +151,6 @@ def _mail(text: str, at: int, local: str) -> Iterator[Hit]:
         if host[0].lower() not in _OPEN_HOSTS:
             yield host.start(), host.end(), "HOST"
 
-
-def person_at(text: str, at: int) -> Iterator[Hit]:
-    """The name of a person where tools write it: the author of a commit."""
-    line = text.rfind("\n", max(0, at - 32), at) + 1
-    hit = _SIGNED.match(text, line) if line or at < 32 else None
-    if hit is not None:
-        yield *hit.span("name"), "PERSON"
-
-
 def home_at(text: str, at: int) -> Iterator[Hit]:
     """The user in the path of a home."""
     for hit in _HOME.finditer(text, max(0, at - 24), at + 110):
@@ -207,7 +158,6 @@ def home_at(text: str, at: int) -> Iterator[Hit]:
         name = hit[group].rstrip(".-")
         if name and name.lower() not in GENERIC and not _is_route(text, hit, group):
             yield hit.start(group), hit.start(group) + len(name), "USER"
-
 
 def shared_at(text: str, at: int) -> Iterator[Hit]:
     """The user in a path of a shared disk, such as /lustre/users/NAME/."""
@@ -220,58 +170,11 @@ def shared_at(text: str, at: int) -> Iterator[Hit]:
         yield *hit.span("name"), "USER"
 
 
-def share_at(text: str, at: int) -> Iterator[Hit]:
-    """The host of a shared disk of Windows; commands of LaTeX look like one, but have no number or dash."""
-    hit = _SHARE.match(text, at)
-    if hit is None or len(hit["lead"]) != 2 * len(hit["by"]) or hit["host"].lower() in _OPEN_HOSTS:
-        return
-    if any(sign.isdigit() or sign in ".-" for sign in hit["host"]):
-        yield *hit.span("host"), "HOST"
-
-
-def tilde_at(text: str, at: int) -> Iterator[Hit]:
-    """The user whose home ~NAME is."""
-    hit = _TILDE.match(text, at)
-    if hit is not None and hit["name"] not in GENERIC:
-        yield *hit.span("name"), "USER"
-
-
 def _is_route(text: str, hit: re.Match[str], group: str) -> bool:
     """Is it the path of an address rather than of a disk, as in https://example.org/home/news."""
     before = text[max(0, hit.start() - 120) : hit.start()]
     word = before.split()[-1] if group == "name" and before and not before[-1].isspace() else ""
     return "://" in word and "file://" not in word
-
-
-def v4_at(text: str, at: int) -> Iterator[Hit]:
-    """A private address of version 4."""
-    hit = _V4.match(text, at)
-    hit = hit or _CUT_V4.match(text, at)
-    if hit is not None and all(int(part) < 256 for part in hit[0].strip(".").split(".")):
-        yield *hit.span(), "IP"
-
-
-def v6_at(text: str, at: int) -> Iterator[Hit]:
-    """A private address of version 6."""
-    hit = _V6.match(text, at)
-    if hit is not None:
-        yield *hit.span(), "IP"
-
-
-def dashed_at(text: str, at: int) -> Iterator[Hit]:
-    """A host named by its private address."""
-    hit = _DASHED.match(text, at)
-    if hit is not None:
-        yield *hit.span(), "HOST"
-
-
-def cards_in(text: str) -> Iterator[Hit]:
-    """Addresses of network cards."""
-    for tail in _MAC_TAIL.finditer(text):
-        hit = _MAC.search(text, max(0, tail.start() - 8), tail.end() + 24)
-        if hit is not None and len(set(hit[0].split(":"))) > 2:
-            yield *hit.span(), "MAC"
-
 
 def host_at(text: str, at: int) -> Iterator[Hit]:
     """A host that no public name server knows, by how its name ends."""
@@ -282,22 +185,12 @@ def host_at(text: str, at: int) -> Iterator[Hit]:
         yield *hit.span(), "HOST"
 
 
-def inner_host_at(text: str, at: int) -> Iterator[Hit]:
-    """A host whose name says within that it is nobody else's: intranet.example.org, a.corp.example.org."""
-    before = text[max(0, at - 250) : at]
-    start = at - len(before) + len(before.rstrip(_HOST_CHARS))
-    hit = _DOMAIN.match(text, start)
-    if hit is not None and _MIDDLE.search(hit[0]):
-        yield *hit.span(), "HOST"
-
-
 def url_at(text: str, at: int) -> Iterator[Hit]:
     """An internal address whole; of another one the user and the password before the host."""
     window = text[max(0, at - 24) : at]
     scheme = window[len(window.rstrip(_SCHEME_CHARS)) :]
     if scheme and scheme.lower() not in _NO_PORT:
         yield from _url(text, at, at - len(scheme))
-
 
 def _url(text: str, at: int, start: int) -> Iterator[Hit]:
     hit = _URL.match(text, at + 3)
@@ -313,30 +206,6 @@ def _url(text: str, at: int, start: int) -> Iterator[Hit]:
         if user.lower() not in GENERIC:
             yield hit.start("user"), hit.start("user") + len(user), "USER" if password else "SECRET"
 
-
-def listed_at(text: str, at: int) -> Iterator[Hit]:
-    """The owners of a file in a listing."""
-    hit = _LISTED.match(text, at)
-    for group in ("owner", "group"):
-        if hit is not None and hit[group] not in GENERIC:
-            yield *hit.span(group), "USER"
-
-
-def login_at(text: str, at: int) -> Iterator[Hit]:
-    """The user whom a tool greets."""
-    hit = _LOGGED.match(text, at)
-    name = hit["name"].rstrip(".-") if hit else ""
-    if hit is not None and name not in GENERIC and any(char.isdigit() or char in "._-" for char in name):
-        yield hit.start("name"), hit.start("name") + len(name), "USER"
-
-
-def uid_at(text: str, at: int) -> Iterator[Hit]:
-    """The account behind a number, as `id` prints it."""
-    hit = _UID.match(text, at)
-    if hit is not None and hit["name"] not in GENERIC:
-        yield *hit.span("name"), "USER"
-
-
 def named_at(text: str, at: int) -> Iterator[Hit]:
     """A user or a host where an environment or settings name it."""
     if not _GIVEN.match(text, at):
@@ -350,7 +219,6 @@ def named_at(text: str, at: int) -> Iterator[Hit]:
         name = hit["name"].rstrip(".-,")
         if kind == "USER" or name.lower() not in _OPEN_HOSTS:
             yield hit.start("name"), hit.start("name") + len(name), kind
-
 
 def _is_named(hit: re.Match[str]) -> bool:
     """Is what follows `username =` or `hostname:` a name, rather than code or prose."""
@@ -366,3 +234,45 @@ def _is_named(hit: re.Match[str]) -> bool:
     # unquoted: as in an environment (USER=x) or, with a sign of being no plain word, in settings
     tight = hit["by"].strip() == "=" and " " not in hit["by"]
     return tight or any(char.isdigit() or char in "-." for char in name)
+
+
+def _is_private_v4(address: str) -> bool:
+    return all(int(part) < 256 for part in address.strip(".").split("."))
+
+
+def _is_machine(host: str) -> bool:
+    """Is it no word of LaTeX, which has no number or dash."""
+    return host.lower() not in _OPEN_HOSTS and any(sign.isdigit() or sign in ".-" for sign in host)
+
+
+def _is_greeted(name: str) -> bool:
+    return name not in GENERIC and any(sign.isdigit() or sign in "._-" for sign in name)
+
+
+_WHO = r"[A-Za-z_][\w.\-]{1,31}"
+RULES = (
+    Rule("~", r"(?<![\w/~])~(?P<user>[a-z][a-z0-9_\-]{2,31})/"),
+    Rule("fe80: fd fc", f"(?P<ip>{_V6.pattern})".replace("(?i)", "").replace("(?P<ip>", "(?i)(?P<ip>")),
+    Rule("ip-1", rf"(?P<host>{_DASHED.pattern})"),
+    Rule("10. 192.168. 172. 169.254. 100.", rf"(?P<ip>{_V4.pattern})", _is_private_v4),
+    Rule("10. 192.168. 172.", r"(?P<ip>(?<![\w.\-])(?:192\.168|(?:10|172\.(?:1[6-9]|2\d|3[01]))\.\d{1,3})\."
+         r"\d{1,3}\.?(?=…))", _is_private_v4),
+    Rule("\\\\", r"(?<![\w\\:])(?P<by>\\{1,8})(?P=by)(?P<host>[A-Za-z][A-Za-z0-9.\-]{2,60})(?P=by)[\w$]{2}",
+         _is_machine),
+    Rule("intranet. .corp.", rf"(?P<host>{_DOMAIN.pattern})", _MIDDLE.search, _HOST_CHARS, 250, is_sure=True),
+    Rule("drwx -rw lrwx -r- dr- srw", rf"[-dlbcps][-rwxsStT]{{9}}[.+@]?[ \t]+\d+[ \t]+(?P<user>{_WHO})[ \t]+"
+         rf"(?P<group>{_WHO})[ \t]"),
+    Rule("logged", r"(?i:logged in as)[: ]{1,2}[\"'`]?(?P<user>[a-z_][\w.\-]{2,31})", is_user=_is_greeted),
+    Rule("uid= gid= groups=", rf"\b(?:uid|gid|groups)=\d+\((?P<user>{_WHO})\)"),
+    Rule("author: committer: -by: from: assignee: reviewer:", r"(?m)^[ \t>+\-]{0,4}(?:Author|Committer"
+         r"|Signed-off-by|Co-authored-by|Reviewed-by|Reported-by|Acked-by|From|Assignee|Reviewer):[ \t]+"
+         r"(?P<person>[A-Z][\w'’.\-]{1,30}(?: [A-Z][\w'’.\-]{0,30}){1,3})(?=[ ]?(?:\\?<|&lt;|$|\r|\n))",
+         reach=32),
+)  # fmt: skip
+READERS: dict[str, tuple[Detector, ...]] = {
+    "@": (mail_at,), "://": (url_at,), "/users/": (home_at, shared_at), "/user/": (shared_at,),
+    **dict.fromkeys(("/home/", "users\\", ":/users", "settings\\"), (home_at,)),
+    **dict.fromkeys((".internal", ".corp", ".local", ".lan", ".intra", ".home.arpa", ".private"), (host_at,)),
+    **dict.fromkeys("user name login run_as _by nodelist fqdn host _addr".split(), (named_at,)),
+}  # fmt: skip
+SURE = (mail_at, url_at, home_at, shared_at, host_at)

@@ -1,28 +1,42 @@
-"""Turn a text into the spans that must not leave the house, each with its kind."""
+"""Scan a text for private spans: by marks that most texts lack, then by the form of its long words."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from blade.sanitize import accounts, chosen, drawn, formats, named, places
-from blade.sanitize.keys import PLACEHOLDER
-from blade.sanitize.policy import Policy, name_pattern
-from blade.sanitize.sieve import SIEVE, SURE
+from blade.sanitize import places, rules
+from blade.sanitize.escapes import is_encoded_text
+from blade.sanitize.lexicon import GENERIC, is_chosen, is_key, is_random, secret_name, secret_value
+from blade.sanitize.policy import PLACEHOLDER, Policy, name_pattern
+from blade.sanitize.rules import Detector, Hit, detector
 
 # Where two spans meet, the surer kind wins; then the longer one.
 _RANK = {"NAME": 0, "SECRET": 1, "URL": 2, "EMAIL": 3, "IP": 4, "HOST": 5, "USER": 6, "PERSON": 7, "MAC": 8}
-
-
 _ACCOUNT = re.compile(r"(?=.*\d)[a-z][a-z0-9]{2,20}(?:[._\-][a-z0-9]{1,20})?")
-# Runs that no issuer made: paths and joined words, and hashes, which only what stands beside them betrays.
-_SAID = re.compile(r"[a-z_/.+=\-]+")
-_HASH = re.compile(r"[0-9a-f\-]+")
 # Under `pass`, which may as well be a count or a verdict: a word and digits.
 _CHOSEN = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9!@#$%&*+?\-]{8,40}")
 _SENT = re.compile(r"(?i)(?:bearer|basic|token)\s+(?P<value>\S{6,200})")
+
+# What begins or betrays a private thing, in lower case and within one word -> who looks there.
+MARKS: dict[str, tuple[Detector, ...]] = {}
+_sure: set[Detector] = {*places.SURE, rules.assigned_at}
+for _room in (places, rules):
+    for _mark, _readers in _room.READERS.items():
+        MARKS[_mark] = (*MARKS.get(_mark, ()), *_readers)
+    for _rule in _room.RULES:
+        _look = detector(_rule)
+        for _mark in _rule.marks.split():
+            MARKS[_mark] = (*MARKS.get(_mark, ()), _look)
+        if _rule.is_sure:
+            _sure.add(_look)
+# What is private by its form or by what is written beside it, and so replaced even where a model, a tool
+# or a task is named; a word that merely looks drawn at random is not.
+SURE = frozenset(_sure)
+_SWITCHED = detector(rules.SWITCHED)
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -45,19 +59,19 @@ class Scanner:
         """Everything private in `text`, in order, without overlaps; `name` is the key it stands under."""
         if len(text) < 4:
             return []
-        found: list[places.Hit] = []
+        found: list[Hit] = []
         if name and not is_id:
             found += _under_name(text, name)
         found += self._configured(text)
         marks, long_words = SIEVE.marks(text)
         if long_words:
-            found += _runs(text, is_id)
+            found += long_words_in(text, is_id)
         if "…" in text or "..." in text:
-            found += formats.cut_in(text)
+            found += cut_in(text)
         if "\n" in text:
-            found += formats.torn_in(text)
+            found += torn_in(text)
         if "su -" in text and not is_id:
-            found += accounts.switched_in(text)
+            found += [hit for at in _sites(text, "su -") for hit in _SWITCHED(text, at)]
         if marks:
             lowered = _lowered(text)
             for mark, detectors in marks.items():
@@ -74,11 +88,11 @@ class Scanner:
                             done = max(done, hit[1])
         return self._merged(text, found) if found else []
 
-    def _configured(self, text: str) -> list[places.Hit]:
+    def _configured(self, text: str) -> list[Hit]:
         told = ((self.names, "NAME"), (self.hosts, "HOST"), (self.users, "USER"))
         return [(*hit.span(), kind) for pattern, kind in told if pattern for hit in pattern.finditer(text)]
 
-    def _merged(self, text: str, found: list[places.Hit]) -> list[Span]:
+    def _merged(self, text: str, found: list[Hit]) -> list[Span]:
         taken = [hit.span() for hit in PLACEHOLDER.finditer(text)] if "[" in text else []
         kept: list[Span] = []
         order = sorted(set(found), key=lambda hit: (_RANK.get(hit[2], 9), hit[0] - hit[1], hit[0]))
@@ -117,23 +131,23 @@ def _in_escape(text: str, start: int) -> bool:
     return (len(before) - len(before.rstrip("\\"))) % 2 == 1
 
 
-def _under_name(text: str, name: str) -> list[places.Hit]:
+def _under_name(text: str, name: str) -> list[Hit]:
     """The whole value, where its key says that it is private."""
-    if named.secret_name(name) and named.secret_value(name, text):
+    if secret_name(name) and secret_value(name, text):
         scheme = re.match(r"(?i)(?:bearer|basic|token)\s+", text)
         return [(scheme.end() if scheme else 0, len(text), "SECRET")]
     if name.lower() in ("pass", "pw") and _CHOSEN.fullmatch(text):
         return [(0, len(text), "SECRET")]
     sent = _SENT.fullmatch(text) if name.lower().endswith("authorization") else None
-    if sent is not None and chosen.is_chosen(sent["value"]):
+    if sent is not None and is_chosen(sent["value"]):
         return [(*sent.span("value"), "SECRET")]
-    if name in places.USER_KEYS and _is_word(text) and text.lower() not in places.GENERIC:
+    if name in places.USER_KEYS and _is_word(text) and text.lower() not in GENERIC:
         return [(0, len(text), "USER")]
     if (
         name in ("user", "owner")
         and _is_word(text)
         and _ACCOUNT.fullmatch(text)
-        and text not in places.GENERIC
+        and text not in GENERIC
     ):
         return [(0, len(text), "USER")]
     if name in places.HOST_KEYS and _is_word(text) and _is_host(name, text):
@@ -151,30 +165,301 @@ def _is_word(text: str) -> bool:
     return 2 < len(text) <= 100 and not any(char.isspace() for char in text) and not text.isdigit()
 
 
-def _runs(text: str, is_id: bool) -> list[places.Hit]:
-    """What long words hold: secrets by their form, or by how random they look near a telling word."""
-    found: list[places.Hit] = []
-    for run in formats.RUN.finditer(text):
-        start, stop = run.span()
-        if text[start - 1 : start] in (":", "|") and (numbered := formats.numbered_near(text, start, stop)):
-            found.append((*numbered, "SECRET"))
-        if _SAID.fullmatch(text, start, stop):
-            continue
-        if _HASH.fullmatch(text, start, stop):
-            found += named.entropic_in(text, start, stop) if not is_id else ()
-            continue
-        found += [(*span, "SECRET") for span in formats.forms_in(text, start, stop)]
-        if not is_id:
-            found += named.entropic_in(text, start, stop)
-            found += drawn.drawn_in(text, start, stop)
-            if text.count("-", start, stop) >= 4:
-                found += drawn.product_keys_in(text, start, stop)
-    if text.count(":") >= 5:
-        found += places.cards_in(text)
-    return found
-
-
 def _lowered(text: str) -> str:
     """`text` in lower case, letter by letter: every place stays where it is."""
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else "".join(char.lower()[:1] for char in text)
+
+
+# ---- The sieve -------------------------------------------------------------------------------------
+
+_AROUND = ".,;!?()'\"*`"  # punctuation around a word; no mark is made of it alone
+_LEAST_RUN = 20
+_LONG_WORD = 17  # letters from which on a word may be a secret by itself
+_KEPT_LETTERS, _KEPT_WORDS = 48, 200_000
+
+
+def _may_be_secret(word: str) -> bool:
+    """Can a long word be a secret or the address of a network card: no word of small letters is."""
+    if len(word) < _LEAST_RUN:
+        return word.count(":") >= 5
+    return not (word.isalpha() and word.islower())
+
+
+class Sieve:
+    """Words seen before, and the marks in them: rollouts say the same words over and over."""
+
+    def __init__(self) -> None:
+        self._words: dict[str, tuple[str, ...]] = {}
+
+    def marks(self, text: str) -> tuple[Mapping[str, tuple[Detector, ...]], list[str]]:
+        """The marks of a text with who looks there, and its long words."""
+        known = self._words
+        found: set[str] = set()
+        long_words: list[str] = []
+        new: list[str] = []
+        for word in set(text.split()):
+            held = known.get(word)
+            if held is None:
+                new.append(word)
+            elif held:
+                found.update(held)
+            if len(word) >= _LONG_WORD and _may_be_secret(word):
+                long_words.append(word)
+        if new:
+            found.update(self._learned(new))
+        return {mark: MARKS[mark] for mark in sorted(found)}, sorted(long_words)
+
+    def _learned(self, words: list[str]) -> list[str]:
+        """The marks in new words: those of all of them first, as few marks are in any."""
+        lowered = "\n".join(words).lower()
+        marks = [mark for mark in MARKS if mark in lowered]
+        letters = [mark for mark in marks if mark.isalpha()]
+        for word in words:
+            # hashes and their like come once
+            if len(self._words) < _KEPT_WORDS and (
+                len(word) < _LEAST_RUN or (len(word) <= _KEPT_LETTERS and word.isalpha())
+            ):
+                small = word.lower()
+                held = letters if small.strip(_AROUND).isalpha() else marks
+                self._words[word] = tuple([mark for mark in held if mark in small])
+        return marks
+
+
+# What a word holds is the same for every policy, so all that look share what they learned.
+SIEVE = Sieve()
+
+
+# ---- Long words ----------------------------------------------------------------------------------
+
+# What issuers put before their secrets, and what follows. Each begins a word and is bounded, so that a long
+# text costs one look a character. Every kind of secret is told as SECRET: the kind of a leak helps a finder.
+_FORMS = (
+    r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA|AGPA|AIDA|AROA)[0-9A-Z]{16}(?![0-9A-Za-z])",  # Amazon key ids
+    r"gh[pousr]_[A-Za-z0-9]{30,255}",
+    r"github_pat_[A-Za-z0-9_]{22,255}",
+    r"gl(?:pat|dt|ft|soat|rt|cbt|ptt|imt|agent|oas|ffct)-[A-Za-z0-9_\-]{20,300}",
+    r"sk-(?:proj-|svcacct-|admin-|ant-|or-|lf-|None-)?[A-Za-z0-9_\-]{20,250}",  # providers of models
+    r"(?:sk|rk|pk|whsec)_(?:live_|test_|prod_)?[A-Za-z0-9]{24,250}",
+    r"xox[abeoprs]-[A-Za-z0-9\-]{10,250}|xapp-[A-Za-z0-9\-]{20,250}|xoxe\.[A-Za-z0-9.\-]{20,250}",
+    r"AIza[0-9A-Za-z_\-]{35}|ya29\.[0-9A-Za-z_\-]{20,300}|GOCSPX-[0-9A-Za-z_\-]{20,60}"
+    r"|1//0[0-9A-Za-z_\-]{30,200}",
+    r"hf_[A-Za-z0-9]{30,60}|api_org_[A-Za-z0-9]{30,60}|nvapi-[A-Za-z0-9_\-]{20,120}",
+    r"gsk_[A-Za-z0-9]{20,120}|r8_[A-Za-z0-9]{20,60}|xai-[A-Za-z0-9]{20,120}|pplx-[A-Za-z0-9]{20,120}",
+    r"tgp_v1_[A-Za-z0-9_\-]{20,80}|fw_[A-Za-z0-9]{20,60}|csk-[A-Za-z0-9]{20,80}|jina_[A-Za-z0-9_]{30,90}",
+    r"lsv2_(?:pt|sk)_[A-Za-z0-9_]{20,90}|wandb_v1_[A-Za-z0-9_]{20,120}|ak-[A-Za-z0-9]{22,40}(?![\w\-])",
+    r"npm_[A-Za-z0-9]{30,80}|pypi-[A-Za-z0-9_\-]{30,300}|rubygems_[a-f0-9]{40,60}|dckr_(?:pat"
+    r"|oat)_[\w\-]{20,60}",
+    r"SG\.[A-Za-z0-9_\-]{16,32}\.[A-Za-z0-9_\-]{32,64}|(?:AC|SK)[a-f0-9]{32}(?![0-9A-Za-z])",
+    r"key-[a-f0-9]{32}(?![0-9A-Za-z])|[0-9a-f]{32}-us[0-9]{1,2}(?![0-9A-Za-z])",
+    r"sq0(?:csp|atp|idp)-[0-9A-Za-z_\-]{22,60}|EAAA[A-Za-z0-9_\-]{50,80}|EAA[A-Za-z0-9]{80,300}",
+    r"dapi[a-f0-9]{32}|do[opr]_v1_[a-f0-9]{40,80}|shp(?:at|ca|pa|ss|ua)_[a-fA-F0-9]{32}",
+    r"hv[sbr]\.[A-Za-z0-9_\-]{20,300}|s\.[A-Za-z0-9]{24}(?![0-9A-Za-z])"
+    r"|[A-Za-z0-9]{14}\.atlasv1\.[\w\-]{50,90}",
+    r"glsa_[A-Za-z0-9_]{30,60}|glc_[A-Za-z0-9+/=]{30,300}|lin_api_[A-Za-z0-9]{30,60}|ntn_[A-Za-z0-9]{40,60}",
+    r"secret_[A-Za-z0-9]{40,50}|figd_[A-Za-z0-9_\-]{30,60}|PMAK-[a-f0-9]{24}-[a-f0-9]{34}|NRAK-[A-Z0-9]{27}",
+    r"sntry[su]_[A-Za-z0-9+/=_\-]{30,300}|dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9]{30,60}",
+    r"AKC[a-zA-Z0-9]{40,90}|cmVmd[A-Za-z0-9]{50,80}|CFPAT-[A-Za-z0-9_\-]{30,60}|sbp_[a-f0-9]{40}",
+    r"ATATT3[A-Za-z0-9_\-=]{50,250}|ATCTT3[A-Za-z0-9_\-=]{50,250}|tskey-[a-z]{2,10}-[A-Za-z0-9\-]{10,80}",
+    r"eyJ[A-Za-z0-9_\-]{10,2000}\.eyJ[A-Za-z0-9_\-]{10,8000}(?:\.[A-Za-z0-9_\-]{0,2000})?",  # web tokens
+    r"[MNO][A-Za-z\d_\-]{23,25}\.[A-Za-z\d_\-]{6}\.[A-Za-z\d_\-]{27,40}(?![\w\-])",
+    r"AGE-SECRET-KEY-1[A-Z0-9]{50,70}|ops_eyJ[A-Za-z0-9+/=]{50,2000}|pul-[a-f0-9]{40}",
+)
+_MORE = (
+    r"(?:LTAI[A-Za-z0-9]{16,24}|EZ[AT]K[A-Za-z0-9]{54})(?![0-9A-Za-z])|FLW(?:SEC"
+    r"|PUB)K(?:_TEST)?-[a-h0-9]{12,40}(?:-X)?",
+    r"v1\.0-[a-f0-9]{24}-[a-f0-9]{100,160}|sgp_(?:[a-f0-9]{16}_|local_)?[a-f0-9]{40}"
+    r"|xkeysib-[a-f0-9]{64}-\w{16}",
+    # what is used, and that it opens something: `acme_live_...`, `acme-production-...`, `acme_pat_...`
+    r"(?:[a-z]{2,12}[_\-])?(?:live|test|prod|production|sandbox"
+    r"|development)[_\-](?:pub_)?[a-f0-9\-]{31,64}(?![\w.])",
+    r"[a-z]{2,10}_(?:pat|aat|sat|tok|tkn|token|key|apikey|secret)_[A-Za-z0-9]{16,200}(?!\w)",
+)
+# The same, where a letter before does not hide them: their beginnings are no part of any word.
+_GLUED = re.compile(
+    r"(?:AKIA|ASIA)[0-9A-Z]{16}(?![0-9A-Za-z])|gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{36,255}"
+    r"|glpat-[A-Za-z0-9_\-]{20}|xox[abeoprs]-[0-9A-Za-z\-]{24,250}|AIza[0-9A-Za-z_\-]{35}(?![0-9A-Za-z])"
+    r"|sk-(?:proj|ant|svcacct)-[A-Za-z0-9_\-]{32,250}|hf_[A-Za-z0-9]{34}(?![0-9A-Za-z])"
+    r"|nvapi-[A-Za-z0-9_\-]{40,120}"
+)
+# Beginnings of tokens that no word has, and what more of the same stands before what is drawn.
+_HEADS = {
+    **dict.fromkeys(("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "hf_", "nvapi-"), ""),
+    **dict.fromkeys(("AIza", "AKIA", "npm_", "pypi-", "sk-proj-"), ""),
+    "sk-ant-": "[a-z0-9]{3,6}-",
+    "xox": "[abeoprs]-",
+}
+_CUT = re.compile(
+    rf"(?<![A-Za-z0-9])(?:{'|'.join(re.escape(head) + more for head, more in _HEADS.items())}"
+    r"|sk-|SG\.|eyJ)(?P<rest>[A-Za-z0-9_\-]{6,60})(?=…|\.{3}|\[…)"
+)
+_TORN = re.compile(
+    rf"(?<![A-Za-z0-9])(?P<head>(?:{'|'.join(map(re.escape, _HEADS))})[A-Za-z0-9_\-]{{1,200}})"
+    r"\r?\n[ \t>+|]{0,8}(?P<rest>[A-Za-z0-9_\-]{4,200})"
+)
+_ELLIPSIS = re.compile(r"[….](?:(?<=…)|\.{2,})")
+_AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])")
+_APP_TOKEN = re.compile(r"(?<!\d)\d{15,16}\\?\|[A-Za-z0-9_\-]{27,40}(?![A-Za-z0-9_\-])")
+_FORM = re.compile(rf"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:{'|'.join((*_FORMS, *_MORE))})")
+RUN = re.compile(r"[A-Za-z0-9_\-+/=.]{20,}")  # where a secret, or something encoded, can stand
+_HAS_DIGIT = re.compile(r"\d")
+_PART = re.compile(r"[-_./]")
+# Beginnings that words have too: what follows must look drawn at random.
+_LOOSE = tuple("sk- ak- csk- pk_ sk_ rk_ fw_ secret_ s. key- xai- EAA pypi- 1//".split())
+_TURN = re.compile(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
+_GLUE = 320  # letters of a run within which a glued secret begins and ends
+_MIXED = re.compile(r"[a-z][A-Z][a-z]?[A-Z]")
+_TELEGRAM = re.compile(r"(?<!\d)\d{8,10}:[A-Za-z0-9_\-]{35}(?![A-Za-z0-9_\-])")
+# Runs that no issuer made: paths and joined words, and hashes, which only what stands beside them betrays.
+_WORDS = re.compile(r"[a-z_/.+=\-]+")
+_HASH = re.compile(r"[0-9a-f\-]+")
+# Words near which a word drawn at random is likely a secret, and words that say what else it is.
+_CONTEXT = re.compile(
+    r"(?i)secret|token(?!s|iz)|api[_\- ]?key|apikey|credential|passw|passphrase|bearer|private[_\- ]key|"
+    r"access[_\- ]?key|signing[_\- ]?key|auth[_\- ]|authoriz|\bauth\b|\bkey\b(?:[^\w]{1,4}| (?:is|was):? "
+         r"[\"'`]?)$|wandb|webhook"
+    r"|[_\-]key\b"
+)
+_HASHED = re.compile(r"(?i)commit|sha-?\d|digest|checksum|etag|md5|hash|uuid|call_id|revision|blob|_id\b")
+_DATA = re.compile(
+    r"(?i)commit|sha-?\d|digest|checksum|etag|md5|hash|uuid|guid|revision|blob|[_\W]id\W{1,4}$|integrity|"
+    r"fingerprint|nonce|\bcid\b|base64|data:|image|cursor|thumb"
+)
+_ENTROPIC = re.compile(r"[A-Za-z0-9+/_\-]{20,}={0,2}")
+_LOOKBACK = 48
+_WORD = re.compile(r"[A-Za-z0-9_\-.~]{24,}")
+_LONG = 200  # letters from which on a run is data rather than a key
+# Lines of something encoded, as tools break them.
+_LINE = r"(?<![A-Za-z0-9+/])(?:[A-Za-z0-9+/]{60}|[A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{72}|[A-Za-z0-9+/]{76})"
+_BREAK = r"(?:\\n|\r?\n)[ \t>]{0,8}"
+_LINE_BEFORE = re.compile(rf"{_LINE}{_BREAK}$")
+_LINE_AFTER = re.compile(rf"{_LINE}{_BREAK}[A-Za-z0-9+/]{{1,76}}={{0,2}}(?![\w+/])")
+_PRODUCT = re.compile(r"(?<![\w\-])[A-Z0-9]{2,6}(?:-[A-Z0-9]{5,11}){4,8}(?![\w\-])")
+_MAC = re.compile(r"\b[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}\b")
+_MAC_TAIL = re.compile(r":[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}:")
+
+
+def long_words_in(text: str, is_id: bool) -> Iterator[Hit]:
+    """Secrets in the long words of a text: by their form, or by how random they look near a telling word."""
+    for run in RUN.finditer(text):
+        start, stop = run.span()
+        if text[start - 1 : start] in (":", "|") and (numbered := _numbered(text, start, stop)):
+            yield *numbered, "SECRET"
+        if _WORDS.fullmatch(text, start, stop):
+            continue
+        is_hash = _HASH.fullmatch(text, start, stop) is not None
+        if not is_hash:
+            yield from ((*span, "SECRET") for span in forms_in(text, start, stop))
+        if not is_id:
+            yield from _entropic_in(text, start, stop)
+        if not (is_id or is_hash):
+            yield from _keys_in(text, start, stop)
+            yield from _product_keys_in(text, start, stop)
+    if text.count(":") >= 5:
+        yield from _cards_in(text)
+
+
+def forms_in(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where a run of characters holds a secret of a known form."""
+    for hit in _FORM.finditer(text, start, end):
+        if _is_drawn(hit[0]):
+            yield hit.span()
+            if hit[0].startswith(("AKIA", "ASIA")):
+                yield from _paired(text, *hit.span())
+    for hit in _GLUED.finditer(text, start, min(end, start + _GLUE)):
+        if _is_drawn(hit[0]):
+            yield hit.span()
+
+
+def _paired(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The secret that stands beside the id of an Amazon key."""
+    for hit in _AWS_SECRET.finditer(text, max(0, start - 120), end + 120):
+        if _HAS_DIGIT.search(hit[0]) and hit[0].lower() != hit[0] != hit[0].upper():
+            yield hit.span()
+
+
+def cut_in(text: str) -> Iterator[Hit]:
+    """Secrets that an ellipsis cuts short: what is left of them is known by its beginning."""
+    for cut in _ELLIPSIS.finditer(text):
+        before = text[cut.start() - 1 : cut.start()]
+        if not (before.isalnum() or before in ("_", "-", "[")):
+            continue
+        hit = _CUT.search(text, max(0, cut.start() - 80), cut.end())
+        rest = hit["rest"] if hit else ""
+        if hit and _HAS_DIGIT.search(rest) and len(_TURN.findall(rest)) >= 2:
+            yield *hit.span(), "SECRET"
+
+
+def torn_in(text: str) -> Iterator[Hit]:
+    """Secrets that a line break tears: neither half has their form, both together do."""
+    if not any(head in text for head in _HEADS):
+        return
+    for hit in _TORN.finditer(text):
+        whole = hit["head"] + hit["rest"]
+        form = _FORM.match(whole)
+        is_drawn = _HAS_DIGIT.search(hit["rest"]) and not hit["rest"].isdigit()
+        if form and is_drawn and not _FORM.match(hit["head"]) and _is_drawn(form[0]):
+            yield hit.start(), hit.end() - (len(whole) - form.end()), "SECRET"
+
+
+def _is_drawn(word: str) -> bool:
+    """Is it drawn by a machine, rather than written as words: `sk-learn-preprocessing-pipeline-v2`."""
+    if not word.startswith(_LOOSE):
+        return len(set(word)) >= 8 and (_HAS_DIGIT.search(word) is not None or word.lower() != word)
+    for part in _PART.split(word):
+        if len(part) >= 10 and _HAS_DIGIT.search(part) and not part.isdigit():
+            return True
+        if len(part) >= 16 and _MIXED.search(part):
+            return True
+    return False
+
+
+def _numbered(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """The token of a bot or an application, whose number stands before the run."""
+    pattern = _TELEGRAM if text[start - 1] == ":" else _APP_TOKEN
+    hit = pattern.search(text, max(0, start - 18), min(len(text), end + 1))
+    return hit.span() if hit else None
+
+
+def _entropic_in(text: str, start: int, end: int) -> Iterator[Hit]:
+    """Words that look drawn at random, near a word that speaks of secrets."""
+    for hit in _ENTROPIC.finditer(text, start, end):
+        near = text[max(0, hit.start() - _LOOKBACK) : hit.start()].rpartition("\n")[2]
+        if _CONTEXT.search(near) and not _HASHED.search(near[-16:]) and is_random(hit[0]):
+            yield *hit.span(), "SECRET"
+
+
+def _keys_in(text: str, start: int, end: int) -> Iterator[Hit]:
+    """Words in a run of characters that look drawn at random by themselves."""
+    if end - start > 2 * _LONG or text.find("+", start + 1, end) >= 0 or text[end - 1] == "=":
+        return
+    for hit in _WORD.finditer(text, start, end):
+        begin = hit.start() + len(hit[0]) - len(hit[0].lstrip("-_.~"))
+        word = hit[0].strip("-_.~")
+        if not 24 <= len(word) <= _LONG or not is_key(word) or _DATA.search(text, max(0, begin - 16), begin):
+            continue
+        # what an encoded text says is looked at by itself
+        if not is_encoded_text(word) and not _is_line(text, start):
+            yield begin, begin + len(word), "SECRET"
+
+
+def _product_keys_in(text: str, start: int, end: int) -> Iterator[Hit]:
+    """Keys that people type: groups of capitals and digits."""
+    for hit in _PRODUCT.finditer(text, start, end) if text.count("-", start, end) >= 4 else ():
+        mixed = [group for group in hit[0].split("-") if not group.isdigit() and not group.isalpha()]
+        if len(mixed) >= 3:
+            yield *hit.span(), "SECRET"
+
+
+def _is_line(text: str, start: int) -> bool:
+    """Does a line of something encoded begin here, with others of its length before or after."""
+    before = _LINE_BEFORE.search(text, max(0, start - 90), start)
+    return before is not None or _LINE_AFTER.match(text, start) is not None
+
+
+def _cards_in(text: str) -> Iterator[Hit]:
+    """Addresses of network cards."""
+    for tail in _MAC_TAIL.finditer(text):
+        hit = _MAC.search(text, max(0, tail.start() - 8), tail.end() + 24)
+        if hit is not None and len(set(hit[0].split(":"))) > 2:
+            yield *hit.span(), "MAC"

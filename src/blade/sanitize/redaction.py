@@ -10,9 +10,8 @@ import msgspec
 
 from blade.model import Evidence, Report
 from blade.sanitize.cleaner import Cleaner
-from blade.sanitize.keys import Key
-from blade.sanitize.policy import Policy
-from blade.sanitize.removed import Removed, Tally
+from blade.sanitize.files import Removed, Tally
+from blade.sanitize.policy import Key, Policy
 
 _THINGS = ("tool", "field", "model", "actionable")  # what they name is no person
 _SHORTEST = 4  # letters of a text that is looked at

@@ -1,25 +1,94 @@
-"""Turn a text with escapes into what it says, and places in it back into places of the text."""
+"""Decode what a text spells in JSON, escapes, wide letters or base64, and map places back to the text."""
 
 from __future__ import annotations
 
 import binascii
+import json
 import re
 from base64 import b64decode, b64encode
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from unicodedata import normalize
 from urllib.parse import unquote
+
+import msgspec
+
+TOKEN = re.compile(
+    r'"(?P<text>[^"\\]*(?:\\.[^"\\]*)*)"(?P<key>\s*:\s*)?|(?P<open>[{\[])|(?P<close>[}\]])', re.DOTALL
+)
+_SCALAR = re.compile(r"[^\s,}\]]+")
+_NUMBERS = re.compile(r"\[?\s*(?:-?\d+\s*,\s*)*-?\d+\s*(?=[,}\]])")  # one, or the first of a plain list
+
+
+def is_json(text: str) -> bool:
+    """Is it JSON, or what Python writes and reads as such: NaN, Infinity."""
+    try:
+        msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=msgspec.Raw)
+        return True
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    try:
+        json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def decoded(text: str) -> str:
+    """The text that the inside of a JSON string stands for; as it is where it is none."""
+    if "\\" not in text:
+        return text
+    try:
+        told = json.loads(f'"{text}"', strict=False)
+    except ValueError:
+        return text
+    return told if isinstance(told, str) else text
+
+
+def encoded(text: str, like: str) -> str:
+    """A text as the inside of a JSON string, escaped as the one it replaces."""
+    ascii_only = "\\u" in like or any("\ud800" <= char <= "\udfff" for char in text)
+    return json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+
+
+def numbers_end(raw: str, start: int) -> int:
+    """Where the whole numbers that stand here end: one, or a list of them; `start` if there are none."""
+    hit = _NUMBERS.match(raw, start)
+    return hit.end() if hit else start
+
+
+def value_end(raw: str, start: int) -> int:
+    """Where the value that starts here ends."""
+    hit = TOKEN.match(raw, start)
+    if hit is None and raw[start : start + 1] == '"':
+        return len(raw)  # torn
+    if hit is None:
+        scalar = _SCALAR.match(raw, start)
+        return scalar.end() if scalar else start
+    if hit["text"] is not None:
+        return hit.end() - len(hit["key"] or "")
+    depth = 0
+    for hit in TOKEN.finditer(raw, start):
+        depth += bool(hit["open"]) - bool(hit["close"])
+        if depth == 0:
+            return hit.end()
+    return len(raw)
+
 
 # Letters that JSON, Markdown, HTML, addresses and shells may write otherwise, or that nobody sees;
 # `%25` stays, lest it be read twice.
 _UNSEEN = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
+# Letters and digits of a typewriter's or a formula's width: read as the plain ones.
+_WIDE = "\uff0b\uff0d-\uff19\uff1d\uff20-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0001d7ff"
 _ESCAPE = re.compile(
     r"\\{1,7}u(?P<json>[0-9a-fA-F]{4})|\\{1,7}x(?P<byte>[2-7][0-9a-fA-F]|ad)"
     r"|%(?P<url>[2-7][0-9a-fA-F]|0[9aAdD])(?<!%25)"
     r"|(?P<utf>%[c-fC-F][0-9a-fA-F](?:%[89abAB][0-9a-fA-F]){1,3})"
     r"|&#(?P<html>\d{1,3});|&#x(?P<hex>[2-7][0-9a-fA-F]|[aAdD9]);|&(?P<word>amp|lt|gt|quot|apos|commat|nbsp);"
-    rf"|\\(?P<mark>[/@_:.*<>\[\]|#!~&$`\-+=(){{}}])|(?P<line>\\\r?\n[ \t]{{0,200}})|(?P<unseen>[{_UNSEEN}])"
+    rf"|(?P<wide>[{_WIDE}])|\\(?P<mark>[/@_:.*<>\[\]|#!~&$`\-+=(){{}}])|(?P<line>\\\r?\n[ \t]{{0,200}})|"
+         rf"(?P<unseen>[{_UNSEEN}])"
 )
-_FIRST = re.compile(rf"[\\%&{_UNSEEN}]")  # one letter to look for is found sooner than a pattern
+_FIRST = re.compile(rf"[\\%&{_UNSEEN}{_WIDE}]")  # one letter to look for is found sooner than a pattern
 _WORDS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "commat": "@", "nbsp": " "}
 # A form as browsers send it, where + stands for a space.
 _FORM = re.compile(
@@ -74,6 +143,8 @@ def _letter(hit: re.Match[str]) -> str:
     """What an escape stands for; itself where that is no letter."""
     group = hit.lastgroup or ""
     told = hit[group]
+    if group == "wide":
+        return normalize("NFKC", told)[:1]
     if group == "line":
         return "" if hit.string[hit.start() - 1 : hit.start()].isspace() else " "
     if group in ("json", "byte", "url", "hex", "html"):
