@@ -358,9 +358,7 @@ def test_three_runs_give_a_matrix(compared: Compared, blade: Blade, checkpoints:
     assert matrix["runs"] == ["step-0", "step-1", "step-2"]
     assert (matrix["n_tasks"], document["series"]) == (40, None)
     assert matrix["verdicts"] == [
-        ["", "regressed", "regressed"],
-        ["improved", "", "regressed"],
-        ["improved", "improved", ""],
+        ["", "regressed", "regressed"], ["improved", "", "regressed"], ["improved", "improved", ""],
     ]
     scores = {run["name"]: run["score"] for run in document["runs"]}
     for at, one in enumerate(matrix["runs"]):
@@ -421,17 +419,8 @@ def test_quick_reads_no_trace_and_agrees_on_what_it_says(
     VALIDATOR.validate(document)
     quick = only(document)
     for key in (
-        "delta",
-        "delta_common",
-        "verdict",
-        "verdict_new_tasks",
-        "tests",
-        "power",
-        "alignment",
-        "flips",
-        "churn",
-        "derived",
-        "config_diff",
+        "delta", "delta_common", "verdict", "verdict_new_tasks", "tests", "power", "alignment", "flips",
+        "churn", "derived", "config_diff",
     ):
         assert quick[key] == full[key], key
     assert_adds_up(quick)

@@ -119,8 +119,7 @@ def test_a_row_without_output_says_that_nothing_is_recorded(blade: Blade, tmp_pa
 @pytest.mark.parametrize(
     ("reward", "options", "verdict"),
     [
-        (1.0, (), "passed, reward 1.0"),
-        (0.0, (), "failed, reward 0.0"),
+        (1.0, (), "passed, reward 1.0"), (0.0, (), "failed, reward 0.0"),
         (0.7, (), "failed, reward 0.7 (passes at 1)"),
         (0.7, ("--pass-threshold", "0.5"), "passed, reward 0.7 (passes at 0.5)"),
         (12.5, (), "reward 12.5, not judged: no pass threshold is known"),
