@@ -409,3 +409,29 @@ def test_what_cannot_be_meant_is_said(
     ran: Ran, server: Server, more: list[str], code: int, says: str
 ) -> None:
     assert says in ran(server.url, *more, code=code).stderr
+
+
+@pytest.mark.parametrize("path", ["''", "null", '" "'])
+def test_rows_that_the_definition_does_not_name_are_never_replaced(
+    path: str, blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A benchmark without its file once ran the five example rows and printed their rate as its own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "example.jsonl").write_text("".join(questions(5)))
+    (tmp_path / "benchmarks" / "hollow").mkdir(parents=True)
+    (tmp_path / "benchmarks" / "hollow" / "prepare.py").touch()
+    (tmp_path / "benchmarks" / "hollow" / "config.yaml").write_text(f"""\
+config_paths: [resources_servers/mcqa/configs/mcqa.yaml]
+hollow_agent:
+  _inherit_from: mcqa_simple_agent
+  responses_api_agents:
+    simple_agent:
+      datasets:
+        - {{name: hollow, type: benchmark, jsonl_fpath: {path}, prepare_script: benchmarks/hollow/prepare.py}}
+        - {{name: example, type: example, jsonl_fpath: example.jsonl}}
+""")
+    given = ["--benchmark", "hollow", "--model-url", "http://127.0.0.1:9/v1", "--model", "m", "-o", "r.jsonl"]
+    said = blade("eval", "run", *given, "--json")
+    assert said.code in (errors.EXIT_USAGE, errors.EXIT_NOTHING)
+    assert "jsonl_fpath" in said.err, said.err
+    assert not (tmp_path / "r.jsonl").exists()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import signal
 import socket
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -441,9 +443,7 @@ def test_a_client_that_goes_away_takes_its_rollout_with_it() -> None:
         return {"output": []}
 
     async def run() -> None:
-        runner = web.AppRunner(
-            sites.agent_site("a", Acting(slow, Judging(counting(), None), {}, ())), handler_cancellation=True
-        )
+        runner = sites.runner(sites.agent_site("a", Acting(slow, Judging(counting(), None), {}, ())), 2.0)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         async with aiohttp.ClientSession() as session:
@@ -457,3 +457,82 @@ def test_a_client_that_goes_away_takes_its_rollout_with_it() -> None:
 
     asyncio.run(run())
     assert ended == ["cancelled"]
+
+
+# ---- What strangers send -----------------------------------------------------------------------
+
+
+def sent(app: web.Application, *requests: bytes) -> list[bytes]:
+    """What a site answers to bytes as they stand, each on a connection of its own."""
+
+    async def run() -> list[bytes]:
+        runner = sites.runner(app, 2.0)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        answers = []
+        for request in requests:
+            reader, writer = await asyncio.open_connection("127.0.0.1", runner.addresses[0][1])
+            writer.write(request)
+            answers.append(await asyncio.wait_for(reader.read(), 20))
+            writer.close()
+        await runner.cleanup()
+        return answers
+
+    return asyncio.run(run())
+
+
+def posted(body: bytes, *headers: str, path: str = "/verify") -> bytes:
+    lines = (f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", "Connection: close")
+    return "\r\n".join((*lines, *headers, "", "")).encode() + body
+
+
+def test_malformed_requests_are_refused_without_a_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    bad = [
+        b"\x16\x03\x01\x02\x00\x01\x00",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"POST /verify HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+        b"POST /verify HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\nbad header\x00: 1\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 100_000 + b"\r\n\r\n",
+        posted(b"not gzip at all", "Content-Encoding: gzip"),
+        posted(gzip.compress(b"{}" * 999)[:-9], "Content-Encoding: gzip"),
+        posted(b"{}", "Content-Encoding: br"),
+        posted(b'{"a": "\xff"}'),
+        posted(b"[" * 100_000),
+        posted(b"[1]"),
+    ]
+    answers = sent(sites.resources_site("r", Judging(counting(), None)), *bad)
+    assert {answer.split(b" ")[1][:1] for answer in answers if answer} == {b"4"}
+    err = capfd.readouterr().err
+    assert "Traceback" not in err
+    assert all(len(line) < 400 for line in err.splitlines())
+
+
+def test_a_packed_body_is_unpacked_within_bounds() -> None:
+    app = sites.resources_site("r", Judging(counting(), None))
+    rollout = {"response": {"output": []}, "goal": 0, "responses_create_params": PARAMS}
+    bomb = gzip.compress(b'{"a": "' + b"x" * (800 << 20 >> 3) + b'"}')
+    assert len(bomb) < 200_000
+    tracemalloc.start()
+    small = posted(gzip.compress(json.dumps(rollout).encode()), "Content-Encoding: gzip")
+    answers = sent(app, small, posted(bomb, "Content-Encoding: gzip"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert b'"reward":0.0' in answers[0]
+    assert b"unpacks to more than 32 MiB" in answers[1]
+    assert peak < 120 << 20
+
+
+def test_a_server_that_sends_without_end_is_left() -> None:
+    async def endless(request: web.Request) -> web.Response:
+        return web.Response(body=gzip.compress(b" " * (80 << 20)), headers={"Content-Encoding": "gzip"})
+
+    async def run() -> None:
+        app = web.Application()
+        app.router.add_get("/global_config_dict_yaml", endless)
+        async with TestServer(app) as server, remote(str(server.make_url("/"))):
+            pass
+
+    with pytest.raises(NothingToRead, match="no head server"):
+        asyncio.run(run())

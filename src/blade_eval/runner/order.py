@@ -268,8 +268,8 @@ def _source(
 
 
 def _datasets(order: Order, resolved: Resolved) -> list[Dataset]:
-    """The datasets of the split; without one, of the first kind that there is."""
-    there = [entry for entry in resolved.datasets if entry.jsonl_fpath]
+    """The datasets of the split; without one, of the first kind that the definition names."""
+    there = list(resolved.datasets)
     if order.wanted.agent is not None:
         there = [entry for entry in there if entry.agent == order.wanted.agent] or there
     kinds = {entry.type for entry in there}
@@ -279,6 +279,15 @@ def _datasets(order: Order, resolved: Resolved) -> list[Dataset]:
         known = ", ".join(sorted(kinds)) or "none"
         hint = f"--split names one of: {known}; --input names rows of your own"
         raise UsageError(f"there is no dataset of the split {split}", hint, "no-split")
+    for entry in chosen:
+        if not (entry.jsonl_fpath or "").strip():  # rows of another split are no substitute
+            others = ", ".join(sorted(kinds - {split}))
+            raise NothingToRead(
+                f"the {split} dataset {entry.name} names no file of rows: its jsonl_fpath is empty",
+                f"set jsonl_fpath in {entry.place or 'its definition'}, or name rows with --input"
+                + (f" or another split with --split ({others})" if others else ""),
+                "no-input",
+            )
     return chosen
 
 

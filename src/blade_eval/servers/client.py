@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from blade.endpoint.client import TooLarge, bounded
 from blade.errors import NothingToRead, UsageError
 from blade_eval.environment import Row, Unmeasured
 from blade_eval.servers import said
@@ -16,6 +17,7 @@ from blade_eval.servers import said
 HEAD = "http://127.0.0.1:11000"
 _HEAD_S = 10.0  # seconds that the head server has to answer
 _CONNECT_S = 30.0
+_MOST_ROW, _MOST_CONFIG = 256 << 20, 16 << 20  # bytes of an answer
 
 
 class Remote:
@@ -35,8 +37,10 @@ class Remote:
             async with self._session.post(
                 url + "/run", data=_encoded(row), timeout=self._timeout, allow_redirects=False
             ) as answer:
-                content = await answer.read()
+                content = await bounded(answer, _MOST_ROW)
                 status = answer.status
+        except TooLarge as error:
+            raise Unmeasured("agent_request_failed", f"the answer of {url} {error}", terminal=True) from None
         except TimeoutError:
             raise Unmeasured("transport_timeout", f"{url} gave no answer in time") from None
         except aiohttp.ClientConnectorError:
@@ -48,7 +52,7 @@ class Remote:
             raise said.understood(status, content)
         try:
             return said.routed(msgspec.json.decode(content, type=dict[str, Any]))
-        except (msgspec.DecodeError, RecursionError):
+        except (ValueError, RecursionError):
             raise said.understood(status, content) from None
 
     def url(self, agent: str) -> str:
@@ -66,7 +70,8 @@ async def remote(
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
     async with aiohttp.ClientSession(
         connector=connector,
-        headers={"Content-Type": "application/json"},
+        headers={"Content-Type": "application/json", "Accept-Encoding": "identity"},
+        auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),
     ) as session:
         tree = await _configuration(session, head_url.rstrip("/"))
@@ -83,8 +88,11 @@ async def _configuration(session: aiohttp.ClientSession, head_url: str) -> Row:
         async with session.get(
             head_url + "/global_config_dict_yaml", timeout=aiohttp.ClientTimeout(total=_HEAD_S)
         ) as answer:
-            text = await answer.text()
+            text = (await bounded(answer, _MOST_CONFIG)).decode("utf-8", "replace")
             status = answer.status
+    except TooLarge as error:
+        hint = "is another program listening at that port?"
+        raise NothingToRead(f"{head_url} is no head server: its answer {error}", hint, "no-head-server") from None
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
         raise NothingToRead(
             f"no servers: nobody answers at the head server {head_url}",

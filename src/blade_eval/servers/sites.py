@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import logging
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -12,6 +13,7 @@ import msgspec
 from aiohttp import web
 
 from blade import hostile
+from blade.endpoint.client import TooLarge, inflated
 from blade.errors import BladeError
 from blade_eval.environment import Attempt, Environment, Respond, Row, Unmeasured
 from blade_eval.runner import agent, encode
@@ -21,6 +23,7 @@ from blade_eval.servers.parts import Acting, Judging
 COOKIE = "session"
 _INDICES = ("_ng_task_index", "_ng_rollout_index")
 MOST_BODY = 256 << 20  # bytes of a request; rows hold images
+MOST_INFLATED = 32 << 20  # bytes of one that is sent packed, which no client of ours does
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
@@ -136,6 +139,31 @@ def head_site(tree: Row, instances: list[Row]) -> web.Application:
 # ---- What all sites share ----------------------------------------------------------------------
 
 
+class _OneLine(logging.Formatter):
+    """What somebody sends that is no HTTP is said on one line; its traceback tells nobody anything."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        why = record.exc_info[1] if record.exc_info else None
+        cause = f": {type(why).__name__}" if why is not None else ""
+        return hostile.line(f"a request was refused: {record.getMessage()}{cause}", 300)
+
+
+def runner(app: web.Application, shutdown_s: float) -> web.AppRunner:
+    """What serves a site: bodies are unpacked by us, within bounds, and bad requests are refused quietly."""
+    log = logging.Logger("blade.servers", logging.WARNING)
+    handler = logging.StreamHandler()
+    handler.setFormatter(_OneLine())
+    log.addHandler(handler)
+    return web.AppRunner(
+        app,
+        access_log=None,
+        logger=log,
+        auto_decompress=False,
+        handler_cancellation=True,  # when a caller goes away, its rollout need not go on
+        shutdown_timeout=shutdown_s,
+    )
+
+
 def _application() -> web.Application:
     app = web.Application(client_max_size=MOST_BODY, middlewares=[_for_programs])
     app.router.add_get("/health", _healthy)
@@ -217,8 +245,13 @@ def _guarded(handler: Handler) -> Handler:
 async def _row(request: web.Request) -> Row:
     content = await request.read()
     try:
+        content = inflated(content, request.headers.get("Content-Encoding", ""), MOST_INFLATED)
+    except TooLarge as error:
+        status = web.HTTPUnsupportedMediaType if "not read here" in str(error) else web.HTTPBadRequest
+        raise status(text=f"the body {error}") from None
+    try:
         return msgspec.json.decode(content or b"{}", type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # no JSON, or no UTF-8
         raise web.HTTPUnprocessableEntity(text=f"the body is no JSON object: {error}") from None
 
 

@@ -66,8 +66,7 @@ def _site(server: Server, made: Parts) -> web.Application:
 
 async def _listening(stack: AsyncExitStack, app: web.Application, host: str, port: int) -> int:
     """The port at which a site listens; it is left free when the stack is."""
-    # when a caller goes away, its rollout need not go on
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_S)
+    runner = sites.runner(app, _SHUTDOWN_S)
     await runner.setup()
     stack.push_async_callback(runner.cleanup)
     try:
