@@ -13,9 +13,6 @@ import msgspec
 THOUGHT_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 THOUGHT_OPENS = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
 
-# A box and its brace, a box without one, a sign that LaTeX escapes, or a plain brace.
-BRACES = re.compile(r"\\f?boxed\s*\{|\\f?boxed\s+(?P<bare>[^\s{}$\\]+)|\\.|[{}]", re.DOTALL)
-
 # What only sets the type of its content.
 WRAPPER = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathsf|rm|bf)\s*\{([^{}]*)\}")
 
@@ -101,31 +98,6 @@ def call(item: dict[str, Any]) -> Call:
     if not isinstance(arguments, dict):
         return Call(name, None, "the arguments are not a JSON object")
     return Call(name, arguments)
-
-
-def boxes(text: str) -> list[str]:
-    r"""What is in each `\boxed{…}`, braces matched, in the order of their ends; an unclosed one is none."""
-    return [inner for _, inner in boxes_at(text)]
-
-
-def boxes_at(text: str) -> list[tuple[int, str]]:
-    """The same with the place where each ends; one pass, since a text may open a hundred thousand."""
-    if "boxed" not in text:
-        return []
-    found: list[tuple[int, str]] = []
-    open_braces: list[int | None] = []  # where the content of a box starts; None for any other brace
-    for sign in BRACES.finditer(text):
-        if sign[0] == "}":
-            start = open_braces.pop() if open_braces else None
-            if start is not None:
-                found.append((sign.end(), text[start : sign.start()].strip()))
-        elif sign[0].endswith("{"):
-            is_box = len(sign[0]) > 1 and "boxed" in sign[0]
-            if sign[0] == "{" or is_box:
-                open_braces.append(sign.end() if is_box else None)
-        elif sign["bare"]:
-            found.append((sign.end(), sign["bare"].rstrip(".,;")))
-    return found
 
 
 def unwrapped(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import deque
 from typing import Any
 
 from blade_eval import replies
@@ -18,6 +19,8 @@ JOINED = re.compile(
     r"[\s$,;.*_]*(?:\\?(?:quad|text\{)?\s*\b(?:or|and)\b\s*\}?)?[\s$,;.*_]*(?:\\quad)?(?:[a-zA-Z]\w?\s*=\s*)?"
 )
 BOX = re.compile(r"\\f?boxed\b")
+# A box and its brace, a box without one, a sign that LaTeX escapes, or a plain brace.
+BRACES = re.compile(r"\\f?boxed\s*\{|\\f?boxed\s+(?P<bare>[^\s{}$\\]*[^\s{}$\\.,;])|\\.|[{}]", re.DOTALL)
 DECLARED = re.compile(r"\banswer\b[*_\s]*(?:\bis\b|:|=)[*_\s:]*(?=([^\n]{1,2000}))", re.IGNORECASE)
 
 HEDGED = re.compile(r"\bor\b", re.IGNORECASE)
@@ -26,32 +29,98 @@ HEDGED = re.compile(r"\bor\b", re.IGNORECASE)
 WORDS = re.compile(r"(?=.*[^\W\d_]{4})[^\W\d_]+(?:[\s'’.-]+[^\W\d_]+)*\.?")
 FUNCTIONS = frozenset("sinh cosh tanh coth sqrt arcsin arccos arctan log10 infinity".split())
 
+# A sign that says how a value lies to another, other than that it is the same.
+RELATION = re.compile(r"[≠≥≤<>∉]|\\(?:neq?|n?geq?|n?leq?|[lg]t|not|notin|[lg]eqslant)\b")
+DENIED = re.compile(
+    r"(?:not|never|at (?:least|most)|(?:more|less|greater|fewer) than|about|around)\b"
+    r"|[≠≥≤≈<>]|\\(?:neq?|geq?|leq?|[lg]t|approx|sim|not)\b",
+    re.IGNORECASE,
+)
+ASIDE = re.compile(r"\\(?:text|mathrm|textbf)\s*\{[^{}]*\}|\\[ ,;:!]|\\q?quad\b|\\(?:left|right)\b|(?:≈|\\approx\b).*")
+NESTED = re.compile(r"\([^()]*\)|_\{[^{}]*\}|\{[^{}]*\}")
+GROUPED = re.compile(r"(?<=\d)(?:,|\{,\})(?=\d{3}(?!\d))")
+ITEMS = re.compile(r"[,;]")
+LISTED = re.compile(r"[,;{}]|\\pm|\b(?:and|or)\b")
+VALUE = re.compile(r"[-+\s]*[\d.\s]*\d[\d.\s]*%?")
+MOST = 20  # boxes in one answer
+
 LONGEST = 20_000  # characters of a declared answer; a longer one is no answer to a task of this kind
 
 
 def answer_part(text: str) -> str:
     """What of a text is its answer, in LaTeX that the library reads."""
-    ends = replies.boxes_at(text)
-    if ends:
-        return boxed([inner for _, inner in last_group(text, ends)])
-    declared = [match[1] for match in DECLARED.finditer(text)]
+    spans = box_spans(text)
+    if spans:
+        return boxed([text[start:end].strip().rstrip(".,;") for start, end, _ in last_group(text, spans)])
+    declared = deque(DECLARED.finditer(text), maxlen=1)
     lines = [line for line in text[-LONGEST:].splitlines() if line.strip()]
-    part = declared[-1] if declared else lines[-1] if lines else ""
+    part = declared[0][1] if declared else lines[-1] if lines else ""
     return "" if HEDGED.search(part) else part
 
 
-def last_group(text: str, ends: list[tuple[int, str]]) -> list[tuple[int, str]]:
+def box_spans(text: str) -> list[tuple[int, int, int]]:
+    r"""Where the content of each `\boxed{…}` begins and ends, and where the box itself ends, in that order.
+
+    Offsets alone: boxes within boxes would otherwise cost memory by the square.
+    """
+    spans: list[tuple[int, int, int]] = []
+    open_braces: list[int] = []  # where the content of a box starts; -1 for any other brace
+    for sign in BRACES.finditer(text) if "boxed" in text else ():
+        if sign[0] == "}":
+            start = open_braces.pop() if open_braces else -1
+            if start >= 0:
+                spans.append((start, sign.start(), sign.end()))
+        elif sign[0] == "{" or (sign[0].endswith("{") and "boxed" in sign[0]):
+            open_braces.append(-1 if sign[0] == "{" else sign.end())
+        elif sign["bare"]:
+            spans.append((*sign.span("bare"), sign.end()))
+    return spans
+
+
+def last_group(text: str, spans: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """The last box and those before it that a mere `or`, `and` or comma joins to it."""
-    group = [ends[-1]]
-    for end, inner in reversed(ends[:-1]):
-        start = BOX.search(text, end)
-        if start is None or not JOINED.fullmatch(text[end : min(start.start(), end + 40)]):
+    group = [spans[-1]]
+    for span in reversed(spans[:-1]):
+        start = BOX.search(text, span[2])
+        if start is None or not JOINED.fullmatch(text[span[2] : min(start.start(), span[2] + 40)]):
             break
-        between = text[end : start.start()].strip(" $\n\t*_")
-        if not between:
+        between = text[span[2] : start.start()].strip(" $\n\t*_")
+        if not between or len(group) == MOST:
             break  # side by side without a word: the second corrects the first
-        group.insert(0, (end, inner))
-    return group
+        group.append(span)
+    return group[::-1]
+
+
+def last_box(text: str) -> str | None:
+    """What the last box holds."""
+    spans = box_spans(text)
+    return text[spans[-1][0] : spans[-1][1]].strip() if spans else None
+
+
+def claims(part: str, gold: str) -> list[str] | None:
+    r"""What an answer says the value is, each of which must be right; None when it is no value at all.
+
+    `\neq 42` and `x \ge 42` are not 42, and who says `41 = 42` or `40, 41, 42` has not said 42. A relation or a
+    list that the expected answer has too is the library's to compare.
+    """
+    is_boxed = last_box(part) is not None
+    inner = (last_box(part) or "") if is_boxed else part
+    is_denied = DENIED.match(inner.strip(" $*_{("))
+    inner = ASIDE.sub("", inner).strip(" $*_").rstrip(".,; $*_")
+    if RELATION.search(gold) or LISTED.search(GROUPED.sub("", gold)):
+        return []
+    if is_denied or (is_boxed and RELATION.search(NESTED.sub("", inner))):
+        return None
+    sides: list[str] = []
+    for item in ITEMS.split(NESTED.sub("x", GROUPED.sub("", inner))):
+        chain = [side.strip(" $").rstrip(".") for side in item.split("=")]
+        if "=" not in gold and len(chain) > 1:
+            sides += [side for side in chain if VALUE.fullmatch(side)]
+        elif VALUE.fullmatch(chain[0]):
+            sides.append(chain[0])
+        else:
+            break  # prose or an expression, in which a comma is no list
+    return sides
 
 
 def boxed(parts: list[str]) -> str:
@@ -64,17 +133,27 @@ def compared(expected: str, text: str) -> dict[str, Any]:
     part = answer_part(text)
     extracted = extracted_of(part)
     wanted = replies.unwrapped(expected.strip().strip("$").strip())
-    inner = replies.boxes(wanted)
-    wanted = replies.unwrapped(inner[-1]) if inner else wanted
+    inner = last_box(wanted)
+    wanted = wanted if inner is None else replies.unwrapped(inner)
     if WORDS.fullmatch(wanted) and not FUNCTIONS & set(wanted.casefold().split()):
-        got = replies.unwrapped((replies.boxes(part) or [part])[-1])
+        got = replies.unwrapped(last_box(part) or part)
         return {"equal": words(got) == words(wanted), "extracted": got or None, "readable": True}
-    gold = parsed(boxed([expected.strip().strip("$").strip()]) if not inner else expected)
+    gold = parsed(boxed([expected.strip().strip("$").strip()]) if inner is None else expected)
     if not gold:
         return {"equal": False, "extracted": extracted, "readable": False}
-    found = parsed(part)
-    equal = bool(found) and bool(_library().verify(gold, found, timeout_seconds=None))
+    sides = claims(part, wanted)
+    equal = sides is not None and all(equals(gold, text) for text in (part, *map(_in_box, sides)))
     return {"equal": equal, "extracted": extracted, "readable": True}
+
+
+def equals(gold: list[Any], text: str) -> bool:
+    """Whether the library reads in a text what is expected."""
+    answer = parsed(text)
+    return bool(answer) and bool(_library().verify(gold, answer, timeout_seconds=None))
+
+
+def _in_box(text: str) -> str:
+    return boxed([text])
 
 
 def readable(expected: str) -> bool:
@@ -84,11 +163,10 @@ def readable(expected: str) -> bool:
 
 def extracted_of(part: str) -> str | None:
     """The answer as text: what the box holds, else the last expression that the library finds."""
-    boxes = replies.boxes(part)
-    if boxes:
-        return boxes[-1] or None
-    found = parsed(part)
-    texts = [entry for entry in found if isinstance(entry, str)]
+    inner = last_box(part)
+    if inner is not None:
+        return inner or None
+    texts = [entry for entry in parsed(part) if isinstance(entry, str)]
     return (texts[-1] or None) if texts else None
 
 

@@ -36,24 +36,7 @@ def test_the_answer_is_the_last_message_without_its_thoughts(response: Any, text
     assert replies.answer(response) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "boxes"),
-    [
-        ("\\boxed{a}", ["a"]),
-        ("\\boxed{\\frac{1}{2}} and \\fbox \\boxed {b}", ["\\frac{1}{2}", "b"]),
-        ("\\boxed{\\{1,2\\}}", ["\\{1,2\\}"]),
-        ("\\boxed{a", []),
-        ("\\boxed 5.", ["5"]),
-        ("{\\boxed{x}}}", ["x"]),
-        ("unboxed{x}", []),
-    ],
-)
-def test_boxes_are_matched_brace_by_brace(text: str, boxes: list[str]) -> None:
-    assert replies.boxes(text) == boxes
-
-
-def test_a_hundred_thousand_open_boxes_and_fences_cost_one_pass() -> None:
-    assert replies.boxes("\\boxed{" * 100_000) == []
+def test_a_hundred_thousand_fences_cost_one_pass() -> None:
     assert fences.closed("```x\n" * 100_000) == []
 
 

@@ -55,6 +55,7 @@ class Judged:
     fault: Fault | None
     seconds: float
     how: How
+    review: Sequence[str] = ()  # known ways in which a wrong solution passes these tests
 
 
 class Raise(msgspec.Struct):
@@ -259,14 +260,14 @@ async def asserted(
     """
     begun = time.monotonic()
     whole = _whole(limits, len(task.tests))
-    if in_process:
-        return await _together(code, task, limits, whole, begun)
     reading = Reading(task)
-    result = reading.unreachable() or await _apart(code, task, reading, limits, whole, begun)
+    result: Judged | str | None = None
+    if not in_process:
+        result = reading.unreachable() or await _apart(code, task, reading, limits, whole, begun)
+    if in_process or (isinstance(result, str) and or_in_process):
+        result = await _together(code, task, limits, whole, begun)
     if isinstance(result, Judged):
-        return result
-    if or_in_process:
-        return await _together(code, task, limits, whole, begun)
+        return replace(result, review=reading.review())
     raise Unmeasured(
         "unsafe_check",
         f"{result}; that takes one process for both, where a solution can forge its verdict",
@@ -302,6 +303,30 @@ class Reading:
             if called and all(isinstance(side, ast.Name) and not hasattr(builtins, side.id) for side in called):
                 return "the tests ask whether two values are the same object"
         return None
+
+    def review(self) -> list[str]:
+        """Known ways in which a wrong solution passes such tests, by name; read from their text alone."""
+        hacks = set()
+        for node in (node for tree in self.trees for node in ast.walk(tree)):
+            if isinstance(node, ast.Call) and _last_name(node.func) in ("allclose", "isclose", "assert_allclose"):
+                hacks.add("an empty array is close to any number")
+            loops = node.generators if isinstance(node, ast.GeneratorExp | ast.ListComp) else [node]
+            if any(isinstance(loop, ast.For | ast.comprehension) and self._calls(loop.iter) for loop in loops):
+                hacks.add("an empty answer ends a loop over it before anything is compared")
+            if isinstance(node, ast.Assert):
+                if self._calls(node.test):
+                    hacks.add("any answer that counts as true passes")
+                elif isinstance(node.test, ast.Compare) and len(node.test.ops) == 1:
+                    if self._calls(node.test.left) and self._calls(node.test.comparators[0]):
+                        hacks.add("answers are compared with one another: one answer to everything passes")
+                    elif isinstance(node.test.ops[0], ast.NotEq | ast.IsNot):
+                        hacks.add("any answer but one passes")
+        return sorted(hacks)
+
+    def _calls(self, node: ast.expr) -> bool:
+        """Is this a call of the solution?"""
+        known = self.others | self.task.names.keys()
+        return isinstance(node, ast.Call) and _last_name(node.func) in known
 
     def sources(self, place: int) -> dict[str, str]:
         """Who answers for each name that a text uses and does not define; the text at 0 is the setup."""

@@ -19,6 +19,7 @@ from blade_eval.environment import Attempt, Environment, Row
 from blade_eval.libraries import loaded, required
 
 NEEDS = ("jiwer", "jiwer", "asr_with_pc")
+LONGEST = 10_000  # characters more than twenty times the reference's: a longer transcript is cut, and is wrong
 TASKS = ("auto", "ASR", "ASR-PC")
 # What Whisper's normaliser drops as hesitation.
 HESITATIONS = frozenset("hmm mm mhm mmm uh um".split())
@@ -50,13 +51,15 @@ async def verify(usual: str, limit: float, attempt: Attempt) -> Row:
     if task == "auto":
         task = "ASR-PC" if marked(reference) else "ASR"
     heard = replies.answer(attempt.response)
+    most = LONGEST + 20 * len(reference)
+    is_endless, spoken = len(heard) > most, heard[:most]
     fields: Row = {"reward": 0.0, "text": reference, "pred_text": heard}
-    plain = rates(words(reference), words(heard))
+    plain = rates(words(reference), words(spoken))
     fields |= {"wer": plain["wer"], "wer_errors": plain["errors"], "wer_words": plain["words"]}
-    fields["cer"] = characters(words(reference), words(heard))
+    fields["cer"] = characters(words(reference), words(spoken))
     if task == "ASR-PC":
-        fields |= with_marks(reference, heard)
-    fields["is_correct"] = fields["wer_pc" if task == "ASR-PC" else "wer"] < limit
+        fields |= with_marks(reference, spoken)
+    fields["is_correct"] = not is_endless and fields["wer_pc" if task == "ASR-PC" else "wer"] < limit
     fields["reward"] = float(fields["is_correct"])
     return fields
 

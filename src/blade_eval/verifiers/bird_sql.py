@@ -79,13 +79,15 @@ def _database(row: Row, folder: Path) -> tuple[str | None, Path | None]:
         return script, None
     name = str(needed(row, "db_id"))
     given = field(row, "db_path")
-    places = [Path(str(given))] if given else []
+    # A row may come from whoever reaches the server: a path of its own stays within the folder of databases.
+    named = [(base / str(given)).resolve() for base in (folder, Path())] if given else []
+    places = [path for path in named if path.is_relative_to(folder.resolve())]
     if re.fullmatch(r"[\w.-]+", name) and name not in (".", ".."):
         places += [folder / name / f"{name}.sqlite", *sorted(folder.glob(f"**/{name}/{name}.sqlite"))]
     for place in places:
         if place.is_file():
             return None, place.resolve()
-    looked = ", ".join(str(place) for place in places[:2])
+    looked = ", ".join(str(place) for place in places[:2]) or f"none within {folder}"
     raise Unmeasured("database_missing", f"no database {name!r}: looked for {looked}", terminal=True)
 
 

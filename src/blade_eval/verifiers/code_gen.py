@@ -106,6 +106,8 @@ def _judged_fields(text: str, code: str, judged: Judged, shown: Callable[[int], 
             "output": _writable(judged.fault.got),
             **shown(judged.passed),
         }
+    if judged.review:
+        metadata["review"] = list(judged.review)
     return _fields(text, code, result, metadata, judged.seconds, judged.how)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from blade.answers import last_box
 from blade_eval import judge_model, limited, replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
 from blade_eval.libraries import required
@@ -85,8 +86,8 @@ async def compared(expected: str, text: str, seconds: int) -> Row:
         sound = await limited.call("blade_eval.symbolic:readable", expected, seconds=seconds)
     except limited.TooCostly as error:
         raise task_row.faulty(f"the expected answer cannot be computed: {error}") from None
-    boxes = replies.boxes(text)
-    extracted = boxes[-1][:LONGEST] if boxes else None
+    box = last_box(text)
+    extracted = box[1][:LONGEST] if box else None
     return {"equal": False, "extracted": extracted, "readable": sound, "reason": reason}
 
 

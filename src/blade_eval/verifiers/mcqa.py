@@ -48,8 +48,16 @@ RETRACTED = re.compile(
 )
 SENTENCE_ENDS = re.compile(r"[.!?。！？](?:\s|$)|\n")
 
+SPACING = re.compile(r"\\\\(?:[ ,;:!]|quad\b|qquad\b)|~")
+# What may stand between a letter and the text that it is said to have, and what may follow that text.
+LEAD_IN = re.compile(
+    r"(?:i\.?\s?e\.?|namely|(?:it|this|that|which|the (?:correct |right |final )?(?:answer|option|choice)) is)\b[\s,:]*",
+    re.IGNORECASE,
+)
+AFFIRMED = re.compile(r"\s+(?:is|must be|being)\s+(?:the\s+)?(?:correct|right|best|true|answer)\b", re.IGNORECASE)
 CLAUSE_ENDS = re.compile(r"[;\n]|[.,:]\s|\s[(–—-]")
 
+LONGEST = 4000  # characters more than four times an option's, of what can be one
 SHOWN = 400  # characters of a declaration, or of a last line, in which a letter is looked for
 DECLARED = re.compile(
     r"\b(?:answer|option|choice)\b"
@@ -314,12 +322,13 @@ def labelled(text: str, options: Options, capital: bool = False) -> str | None:
 
 def contradicted(rest: str, letter: str, options: Options) -> bool:
     """Whether the text of another option stands behind a letter: `A. Rome`, where Rome is B."""
-    bare = rest.lstrip(PADDING + "-–—")
+    bare = LEAD_IN.sub("", SPACING.sub(" ", rest).lstrip(PADDING + "-–—=\\"))
     own = options.get(letter, "").strip()
     if own and bare.casefold().startswith(own.casefold()):
         return False
-    told = {by_text(part, options) for part in (bare, CLAUSE_ENDS.split(bare, maxsplit=1)[0])}
-    return bool(told - {None, letter})
+    clause = CLAUSE_ENDS.split(bare, maxsplit=1)[0]
+    named = {by_text(part, options) for part in (bare, clause, AFFIRMED.split(clause, maxsplit=1)[0])}
+    return bool(named - {None, letter})
 
 
 def after_text(rest: str, text: str) -> str:
@@ -341,6 +350,8 @@ def spelled(rest: str, text: str | None) -> bool:
 
 def by_text(text: str, options: Options) -> str | None:
     """The one option whose text this is."""
+    if len(text) > LONGEST + 4 * max(map(len, options.values())):
+        return None
     wanted = plain(text)
     named = [letter for letter, option in options.items() if plain_option(option) == wanted]
     return named[0] if wanted and len(named) == 1 else None

@@ -26,6 +26,7 @@ from blade_eval.replies import unwrapped
 PREFIX = re.compile(r"(?:final\s+)?\banswer\b[ \t]*[*_]*[ \t]*:[*_\s]*(?=([^\n]{0,4000}))", re.IGNORECASE)
 ARTICLE = re.compile(r"^(?:the|a|an)\s+(?=\S)", re.IGNORECASE)
 AROUND = " \"'`*_“”‘’«»„[]{}<>.,;:!?"
+LONGEST = 20_000  # characters more than four times an accepted answer's, of what can be one
 DEEPEST = 10  # brackets within brackets around an answer
 PAIRS = {"(": ")", "[": "]", "{": "}", "$": "$"}
 
@@ -95,7 +96,8 @@ async def verify(rules: Rules, attempt: Attempt) -> Row:
     kept = task_row.field(attempt.row, "expected_answer", accepted)
     fields: Row = {"reward": 0.0, "expected_answer": kept, "extracted_answer": found}
     wanted = [normal(text, rules, case) for text in accepted]
-    got = normal(found, rules, case) if found is not None else ""
+    most = LONGEST + 4 * max(map(len, accepted))
+    got = normal(found, rules, case) if found is not None and len(found) <= most else ""
     equal = bool(got) and got in wanted
     if rules.match_mode == "exact":
         return {**fields, "reward": float(equal)}

@@ -23,6 +23,7 @@ from blade_eval.environment import Attempt, Environment, Row
 from blade_eval.libraries import loaded, required
 
 NEEDS = ("sacrebleu", "sacrebleu", "wmt_translation")
+LONGEST = 10_000  # characters more than twenty times the reference's; no translation is longer
 SPM = "flores200_sacrebleu_tokenizer_spm.model"
 CHINESE = frozenset("zh zho cmn yue lzh".split())
 UNSPACED = frozenset("th tha lo lao my mya km khm bo bod dz dzo".split())
@@ -64,8 +65,9 @@ async def verify(tokenizer: str, order: int, attempt: Attempt) -> Row:
     target = str(task_row.field(attempt.row, "target_language", ""))
     generation = replies.answer(attempt.response)
     cut = tokenizer if tokenizer != "auto" else tokenizer_of(target)
-    chrf = bounded(_chrf(order).sentence_score(generation, [reference]).score) if generation else 0.0
-    bleu = bounded(_bleu(cut).sentence_score(generation, [reference]).score) if generation else 0.0
+    compared = generation[: LONGEST + 20 * len(reference)]
+    chrf = bounded(_chrf(order).sentence_score(compared, [reference]).score) if generation else 0.0
+    bleu = bounded(_bleu(cut).sentence_score(compared, [reference]).score) if generation else 0.0
     return {
         "reward": chrf / 100,
         "generation": generation,

@@ -77,7 +77,7 @@ def test_a_database_of_a_file_is_read_and_stays_as_it_was(tmp_path: Path) -> Non
         connection.executescript(SCRIPT)
     connection.close()
     before = hashlib.sha256(place.read_bytes()).hexdigest()
-    by_path = {"gt_sql": "SELECT a FROM t", "db_id": "other", "db_path": str(place)}
+    by_path = {"gt_sql": "SELECT a FROM t", "db_id": "other", "db_path": str(place)}  # within the folder
     by_name = {"gt_sql": "SELECT a FROM t", "db_id": "t"}
     env = environment({"bird_sql_dir": str(tmp_path)})
     for row in (by_path, by_name):
@@ -121,6 +121,21 @@ def test_rows_are_compared_in_the_box_and_stay_there() -> None:
     assert said(many) == [{}, {"difference": None}]
     short = "19999 rows of the expected 20000 are missing, 0 are not expected"
     assert said("SELECT 1, 2") == [{}, {"difference": short}]
+
+
+@boxed
+@pytest.mark.parametrize("way", ["{outside}", "../secret.sqlite", "link.sqlite"])
+def test_l5_a_path_of_the_row_outside_of_the_databases_is_not_opened(tmp_path: Path, way: str) -> None:
+    outside, folder = tmp_path / "secret.sqlite", tmp_path / "databases"
+    folder.mkdir()
+    with sqlite3.connect(outside) as connection:
+        connection.executescript(SCRIPT)
+    connection.close()
+    (folder / "link.sqlite").symlink_to(outside)
+    row = {"gt_sql": "SELECT a FROM t", "db_id": "other", "db_path": way.format(outside=outside)}
+    with pytest.raises(Unmeasured) as missing:
+        judged(environment({"bird_sql_dir": str(folder)}), row, block("SELECT a FROM t"))
+    assert missing.value.kind == "database_missing"
 
 
 def test_no_query_is_a_zero_with_its_reason() -> None:

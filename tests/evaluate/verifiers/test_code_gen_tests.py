@@ -10,6 +10,7 @@ import pytest
 from blade_eval.environment import Unmeasured
 from blade_eval.sandbox import asserting, holds, plain
 from blade_eval.sandbox.box import packages
+from blade_eval.sandbox.verdicts import Asserted, Reading
 from blade_eval.verifiers import code_gen
 from blade_eval.verifiers.code_gen import environment
 from tests.evaluate.verifiers.attempts import judged
@@ -335,6 +336,28 @@ def test_m2_names_that_tests_judge_with_are_not_the_solutions(test: str) -> None
 def test_m3_an_empty_answer_is_close_to_nothing(test: str) -> None:
     assert verdict("def f(x): return []", test) == (0.0, "apart")
     assert verdict("def f(x): return 4.0", test) == (1.0, "apart")
+
+
+@pytest.mark.parametrize(
+    ("test", "hack"),
+    [
+        ("assert isclose(f(2), 4.0)", "an empty array is close to any number"),
+        ("for x in f(5): assert x > 0", "an empty answer ends a loop over it before anything is compared"),
+        ("assert all(x > 0 for x in f(5))", "an empty answer ends a loop over it before anything is compared"),
+        ("assert f(5)", "any answer that counts as true passes"),
+        ("assert f(2) == f(3)", "answers are compared with one another: one answer to everything passes"),
+        ("assert f(2) != 3", "any answer but one passes"),
+        ("assert f(2) == 3", None),
+    ],
+)
+def test_m3_tests_that_a_wrong_solution_can_pass_are_named(test: str, hack: str | None) -> None:
+    assert Reading(Asserted([test])).review() == ([hack] if hack else [])
+
+
+@boxed
+def test_m3_the_review_stands_in_the_row() -> None:
+    fields = judged(environment({}), {"test_list": ["assert f(5)"]}, f"```python\n{SQUARE}\n```")
+    assert fields["metadata"] == {"review": ["any answer that counts as true passes"]}
 
 
 @boxed

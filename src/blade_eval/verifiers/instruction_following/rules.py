@@ -32,7 +32,7 @@ STAR_BULLET = re.compile(r"^[ \t]*\*[^*\n].*$", re.MULTILINE)
 DASH_BULLET = re.compile(r"^[ \t]*-.*$", re.MULTILINE)
 HIGHLIGHT = re.compile(r"\*[^\n*]*\*")
 STRONG = re.compile(r"\*\*[^\n*]*\*\*")
-FENCE = re.compile(r"\A```(?:json|JSON|Json)?\s*\n?|\s*```\Z")
+FENCE = re.compile(r"```(?:json|JSON|Json)?\s*\n?")
 FIRST_WORD_ENDS = re.compile(r"[.,?!'\"]")
 ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 POSTSCRIPTS = {"P.S.": re.compile(r"p\.\s?s\."), "P.P.S": re.compile(r"p\.\s?p\.\s?s")}
@@ -152,7 +152,9 @@ def sections(text: str, given: Details) -> bool:
 
 def json_format(text: str, given: Details) -> bool:
     try:
-        json.loads(FENCE.sub("", text.strip()).strip())
+        text = text.strip()
+        opening = FENCE.match(text)
+        json.loads(text[opening.end() if opening else 0 :].removesuffix("```").strip())
     except (ValueError, RecursionError):
         return False
     return True
