@@ -16,9 +16,9 @@ import msgspec
 import pytest
 from hypothesis import settings
 
-from blade.pipeline import walk
+from blade.pipeline import trace_reading
 from blade.query import box
-from blade.query.views import Files
+from blade.query.ground import Files
 from blade.tables import index
 from blade.tables.index import Silent
 
@@ -83,19 +83,19 @@ def _in_this_process() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(box, "run", run)
-        patch.setattr(walk, "_PARALLEL_ROWS", sys.maxsize)
+        patch.setattr(trace_reading, "_PARALLEL_ROWS", sys.maxsize)
         patch.setattr(index, "TICK_NS", 0)  # files of tests are young, and nobody waits for them
         yield
 
 
-RUN, PARALLEL_ROWS, TICK_NS = box.run, walk._PARALLEL_ROWS, index.TICK_NS
+RUN, PARALLEL_ROWS, TICK_NS = box.run, trace_reading._PARALLEL_ROWS, index.TICK_NS
 
 
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of the processes themselves: as users have them."""
     monkeypatch.setattr(box, "run", RUN)
-    monkeypatch.setattr(walk, "_PARALLEL_ROWS", PARALLEL_ROWS)
+    monkeypatch.setattr(trace_reading, "_PARALLEL_ROWS", PARALLEL_ROWS)
 
 
 @pytest.fixture

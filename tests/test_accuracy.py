@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from blade import pipeline
 from blade.diagnose.ladder import RULES
 from blade.model import Cause, Confidence
-from blade.pipeline.card import card as shipped
+from blade.pipeline.report_pages import card as shipped
 from blade.pipeline.tabling import ground_of
 from blade.query.ground import Table
 from blade.tables.index import Silent

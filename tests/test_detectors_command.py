@@ -14,7 +14,7 @@ from blade.diagnose import rungs
 from blade.diagnose.ladder import RULES
 from blade.formats import opened
 from blade.model import Cause
-from blade.pipeline import card
+from blade.pipeline import report_pages
 from blade.tables.index import Silent
 from tests.builders import make_row, make_rows, make_run
 from tests.conftest import Blade
@@ -28,7 +28,7 @@ CODES = {cause.value for cause in Cause}
 def measured(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """An accuracy card that measured one question."""
     rungs = {"cut": {"n": 16, "right": 14}}
-    monkeypatch.setattr(card, "card", lambda: {"rungs": rungs})
+    monkeypatch.setattr(report_pages, "card", lambda: {"rungs": rungs})
     return rungs
 
 
@@ -44,7 +44,7 @@ def test_every_rung_of_the_ladder_is_in_the_rule_book() -> None:
 
 def test_questions_stand_in_the_order_in_which_they_are_asked(cache: Path, tmp_path: Path) -> None:
     from blade import pipeline
-    from blade.pipeline.reading import Clock
+    from blade.pipeline.trace_reading import Clock
 
     clock = Clock()
     path = make_run(tmp_path, make_rows({task: [1.0, 0.0] for task in range(8)}))  # nothing is explained before the last

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from blade import pipeline
-from blade.pipeline import stages, walk
+from blade.pipeline import report_pages, stages, trace_reading
 from blade.report import markdown
 from blade.tables.index import Silent
-from blade.tables.parts import Index
+from blade.tables.index_files import Index
 from tests.builders import Row, make_message, make_response, make_row, make_run
 from tools import planted
 
@@ -83,7 +83,7 @@ def test_traces_are_read_once(cache: Path, tmp_path: Path, monkeypatch: pytest.M
     run = str(planted.write_run(tmp_path, n_tasks=12, faults=["provider_errors"]).path)
     reads, _ = reads_of(run, monkeypatch)
     assert set(reads.values()) == {1}
-    monkeypatch.setattr(walk, "_KEPT_BYTES", 0)  # a run too large to keep: only what is quoted is opened again
+    monkeypatch.setattr(trace_reading, "_KEPT_BYTES", 0)  # a run too large to keep: only what is quoted is opened again
     reads, n_quoted = reads_of(run, monkeypatch)
     assert sum(count > 1 for count in reads.values()) <= n_quoted < len(reads)
 
@@ -93,7 +93,7 @@ def test_the_list_of_stages_is_the_whole_flow(cache: Path, tmp_path: Path) -> No
     work = stages.Work(Silent(), "test", [run])
     for stage in stages.LOADING:
         stage(work)
-    work.scored = [pipeline.pages.scoring_of(one, None) for one in work.loaded]
+    work.scored = [report_pages.scoring_of(one, None) for one in work.loaded]
     for stage in stages.DIAGNOSING:
         stage(work)
     assert markdown.render(work.report) == markdown.render(pipeline.diagnose(pipeline.load([run], Silent()), "test"))

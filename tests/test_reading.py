@@ -458,7 +458,7 @@ def test_long_texts_take_linear_time(place: Path, piece: str) -> None:
 
 
 def test_four_times_the_rows_take_linear_work(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("blade.pipeline.walk._PARALLEL_ROWS", 10_000)  # so that all of the work is seen
+    monkeypatch.setattr("blade.pipeline.trace_reading._PARALLEL_ROWS", 10_000)  # so that all of the work is seen
 
     def cost(n: int) -> int:
         items = [long_items(12, "varied"), long_items(10, "in turns"), long_items(6, "empty")]

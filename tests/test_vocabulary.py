@@ -10,8 +10,8 @@ import pytest
 
 from blade import pipeline
 from blade.model import Comparison
-from blade.pipeline import comparing, pages, stages, vocabulary
-from blade.pipeline.vocabulary import UNEXPLAINED, WRONG_ANSWER, Mode
+from blade.pipeline import comparing, report_pages, sides, stages
+from blade.pipeline.sides import UNEXPLAINED, WRONG_ANSWER, Mode
 from blade.tables.index import Silent
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row, make_run
 from tests.conftest import Blade
@@ -25,13 +25,13 @@ pytestmark = pytest.mark.usefixtures("cache")
 def booked(*paths: Path) -> list[dict[Key, Mode]]:
     """Of each run, the mode of every rollout that loses points."""
     loaded = pipeline.load([str(path) for path in paths], Silent())
-    scored = [pages.scoring_of(one, None) for one in loaded]
+    scored = [report_pages.scoring_of(one, None) for one in loaded]
     work = stages.Work(Silent(), loaded=loaded, scored=scored)
     for stage in stages.DIAGNOSING[:5]:
         stage(work)
     readings = work.readings
     found = []
-    for told, of_run in zip(readings, vocabulary.booked(readings), strict=True):
+    for told, of_run in zip(readings, sides.booked(readings), strict=True):
         judged = told.judged
         places = zip(judged.rows.tolist(), judged.task.tolist(), judged.repeat.tolist(), strict=True)
         keys = {position: (judged.task_keys[task], repeat) for position, task, repeat in places}

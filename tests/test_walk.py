@@ -15,7 +15,7 @@ import pytest
 from blade import diagnose, measure, pipeline
 from blade.diagnose import outputs
 from blade.model import TaskTraces
-from blade.pipeline import reading, walk
+from blade.pipeline import trace_reading
 from tests.builders import make_row, make_run
 from tests.conftest import Silent
 from tests.tables.watching import no_process_is_left
@@ -28,19 +28,19 @@ PARENT = os.getpid()
 def _two_cores(processes: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two cores and small pieces, whatever this machine has."""
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(walk, "_PIECE_ROWS", 8)
+    monkeypatch.setattr(trace_reading, "_PIECE_ROWS", 8)
 
 
 @pytest.fixture
-def walker(tmp_path: Path, cache: Path) -> walk.Walker:
+def walker(tmp_path: Path, cache: Path) -> trace_reading.Walker:
     """Opens a simulated run of 20 tasks with 4 repeats."""
     return walker_of(write_run(tmp_path / "run", n_tasks=20, repeats=4, seed=2).path)
 
 
-def walker_of(path: Path) -> walk.Walker:
+def walker_of(path: Path) -> trace_reading.Walker:
     (one,) = pipeline.load([str(path)], Silent())
     scoring = measure.scoring.scoring(one.run.rollouts, None)
-    return walk.Walker(one.run, reading.judged_of(one, scoring), {})
+    return trace_reading.Walker(one.run, trace_reading.judged_of(one, scoring), {})
 
 
 class Counting(Silent):
@@ -52,7 +52,7 @@ class Counting(Silent):
         self.done += done
 
 
-def walked(walker: walk.Walker, work: Callable[[TaskTraces], Any]) -> list[Any]:
+def walked(walker: trace_reading.Walker, work: Callable[[TaskTraces], Any]) -> list[Any]:
     return list(walker.walk(walker.spans(), work, "reading", Silent()))
 
 
@@ -64,7 +64,7 @@ def named(task: TaskTraces) -> tuple[str, list[int], bool]:
     return task.task, [episode.trace.rollout.repeat for episode in task.episodes], in_worker()
 
 
-def test_results_come_in_the_order_of_the_tasks(walker: walk.Walker) -> None:
+def test_results_come_in_the_order_of_the_tasks(walker: trace_reading.Walker) -> None:
     found = walked(walker, named)
     assert [task for task, _, _ in found] == [str(task) for task in range(20)]
     assert all(repeats == [0, 1, 2, 3] for _, repeats, _ in found)
@@ -72,7 +72,7 @@ def test_results_come_in_the_order_of_the_tasks(walker: walk.Walker) -> None:
     assert no_process_is_left()
 
 
-def test_slow_pieces_do_not_change_the_order(walker: walk.Walker) -> None:
+def test_slow_pieces_do_not_change_the_order(walker: trace_reading.Walker) -> None:
     def work(task: TaskTraces) -> str:
         time.sleep(0.2 if task.task in ("1", "2") else 0)
         return task.task
@@ -80,33 +80,33 @@ def test_slow_pieces_do_not_change_the_order(walker: walk.Walker) -> None:
     assert walked(walker, work) == [str(task) for task in range(20)]
 
 
-def test_the_watcher_hears_of_every_row(walker: walk.Walker) -> None:
+def test_the_watcher_hears_of_every_row(walker: trace_reading.Walker) -> None:
     watcher = Counting()
     list(walker.walk(walker.spans(), named, "reading", watcher))
     assert watcher.done == 80
 
 
 def test_small_runs_stay_in_one_process_and_see_the_same(
-    walker: walk.Walker, monkeypatch: pytest.MonkeyPatch
+    walker: trace_reading.Walker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def work(task: TaskTraces) -> tuple[list[diagnose.RowEvidence], list[outputs.Ended]]:
         return diagnose.observe(task), outputs.observe(task)
 
     apart = walked(walker, work)
-    monkeypatch.setattr(walk, "_PARALLEL_ROWS", 81)
+    monkeypatch.setattr(trace_reading, "_PARALLEL_ROWS", 81)
     assert not any(away for _, _, away in walked(walker, named))
     together = walked(walker, work)
     assert [repr(one) for one in apart] == [repr(one) for one in together]
     assert sum(len(rows) for rows, _ in together) == 80
 
 
-def test_one_core_needs_no_second_process(walker: walk.Walker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_core_needs_no_second_process(walker: trace_reading.Walker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert not any(away for _, _, away in walked(walker, named))
 
 
 @pytest.mark.parametrize("end", ["exit", "kill"])
-def test_the_work_of_a_process_that_dies_is_done_by_its_parent(walker: walk.Walker, end: str) -> None:
+def test_the_work_of_a_process_that_dies_is_done_by_its_parent(walker: trace_reading.Walker, end: str) -> None:
     def work(task: TaskTraces) -> tuple[str, list[int], bool]:
         if task.task == "9" and in_worker():
             if end == "exit":
@@ -124,7 +124,7 @@ def test_the_work_of_a_process_that_dies_is_done_by_its_parent(walker: walk.Walk
 
 
 def test_where_nothing_can_be_forked_the_parent_does_it_all(
-    walker: walk.Walker, monkeypatch: pytest.MonkeyPatch
+    walker: trace_reading.Walker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused() -> int:
         raise BlockingIOError(11, "Resource temporarily unavailable")
@@ -133,7 +133,7 @@ def test_where_nothing_can_be_forked_the_parent_does_it_all(
     assert walked(walker, named) == [(str(task), [0, 1, 2, 3], False) for task in range(20)]
 
 
-def test_a_fault_is_met_in_the_parent_and_told(walker: walk.Walker) -> None:
+def test_a_fault_is_met_in_the_parent_and_told(walker: trace_reading.Walker) -> None:
     def work(task: TaskTraces) -> str:
         if task.task == "13":
             raise RuntimeError(f"met at task {task.task}")
@@ -144,13 +144,13 @@ def test_a_fault_is_met_in_the_parent_and_told(walker: walk.Walker) -> None:
     assert no_process_is_left()
 
 
-def test_results_that_do_not_travel_are_a_fault(walker: walk.Walker) -> None:
+def test_results_that_do_not_travel_are_a_fault(walker: trace_reading.Walker) -> None:
     with pytest.raises((AttributeError, TypeError), match="pickle"):
         walked(walker, lambda task: lambda: task)
     assert no_process_is_left()
 
 
-def test_who_stops_half_way_leaves_no_process(walker: walk.Walker) -> None:
+def test_who_stops_half_way_leaves_no_process(walker: trace_reading.Walker) -> None:
     found = walker.walk(walker.spans(), named, "reading", Silent())
     assert [next(found)[0] for _ in range(4)] == ["0", "1", "2", "3"]
     found.close()

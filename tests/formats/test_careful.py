@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from blade.formats import careful, columns, lines, shape
+from blade.formats import columns, lines, row_decoder
 from blade.model import Part
 from tests.builders import encode, joined, make_row
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from([10**400, -(10**30), "\ud800", "NaN"])
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4), max_leaves=12)
-KEYS = st.sampled_from([*shape.KNOWN.values(), *shape.UNREAD, "metadata", "metadata.a", "result", "trajectory", "question"]) | st.text()
+KEYS = st.sampled_from([*row_decoder.KNOWN.values(), *row_decoder.UNREAD, "metadata", "metadata.a", "result", "trajectory", "question"]) | st.text()
 INNER = st.sampled_from(["output", "usage", "model", "error", "incomplete_details", "input", "tools", "temperature", "name", "hash"])
 ROWS = st.dictionaries(KEYS, VALUES | st.dictionaries(INNER, VALUES), max_size=8)
 
@@ -72,7 +72,7 @@ def test_damaged_rows(tmp_path: Path, seed: int) -> None:
     bad = {line for part in found for line, _ in part.skipped}
     for number, line in enumerate(damaged):
         try:
-            is_row = isinstance(json.loads(line.decode()), dict) and careful.refusal(line) is None
+            is_row = isinstance(json.loads(line.decode()), dict) and row_decoder.refusal(line) is None
         except ValueError:
             is_row = False
         assert is_row == (number not in bad), line
@@ -81,10 +81,10 @@ def test_damaged_rows(tmp_path: Path, seed: int) -> None:
 def test_what_fits_stands_as_it_stood() -> None:
     """One odd member costs that member alone, and the bytes of the others do not change."""
     line = b'{"reward": [1], "response": {"output": [1], "usage": {"input_tokens": "x", "output_tokens": 5}}, "options": [1,  2]}'
-    row, reason = careful.members(line)
+    row, reason = row_decoder.members(line)
     assert row is not None
     assert reason is None
-    kept = careful.coerced(row, {"options": False})
+    kept = row_decoder.coerced(row, {"options": False})
     assert b'"options":[1,  2]' in kept
     assert json.loads(kept) == {
         "response": {"output": [{"type": "other"}], "usage": {"output_tokens": 5}}, "reward": "", "options": [1, 2],
@@ -97,10 +97,10 @@ def test_too_many_fields_leave_the_same_ones_in_any_order() -> None:
     for seed in range(5):
         fields: dict[str, bool] = {}
         for row in random.Random(seed).sample([*rows, {"task_id": "x", "error": None}], 6):
-            found, _ = careful.members(json.dumps(row).encode())
+            found, _ = row_decoder.members(json.dumps(row).encode())
             assert found is not None
-            careful.learn(fields, found)
+            row_decoder.learn(fields, found)
         kept.add(frozenset(fields))
     (names,) = kept
-    assert len(names) == careful.MAX_FIELDS
+    assert len(names) == row_decoder.MAX_FIELDS
     assert {"task_id", "error"} <= names

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from blade.formats import items, trace
+from blade.formats import items, opened
 from blade.model import Step
 from tests.builders import make_call, make_message, make_response, make_result, make_row
 
@@ -15,14 +15,14 @@ PIXELS = "data:image/png;base64," + "iVBORw0KGgo" * 300
 
 
 def steps_of(output: Any, **fields: Any) -> list[Step]:
-    found, source = trace.steps(make_row(0, 0, response=make_response(output), **fields))
+    found, source = opened.steps_of_row(make_row(0, 0, response=make_response(output), **fields))
     assert [step.index for step in found] == list(range(len(found)))
     assert source == "response.output"
     return found
 
 
 def nested(**fields: Any) -> tuple[list[Step], str]:
-    found, source = trace.steps(make_row(0, 0, response=make_response([]), **fields))
+    found, source = opened.steps_of_row(make_row(0, 0, response=make_response([]), **fields))
     assert [step.index for step in found] == list(range(len(found)))
     return found, source
 
@@ -287,8 +287,8 @@ def test_the_output_wins_over_a_nested_trajectory() -> None:
 
 @pytest.mark.parametrize("response", [None, "text", [], 5, {"output": None}, {"output": {"a": 1}}])
 def test_no_output_at_all(response: Any) -> None:
-    assert trace.steps({"response": response}) == ([], "response.output")
-    assert trace.steps({}) == ([], "response.output")
+    assert opened.steps_of_row({"response": response}) == ([], "response.output")
+    assert opened.steps_of_row({}) == ([], "response.output")
 
 
 # -- values and quotations ------------------------------------------------------------------------

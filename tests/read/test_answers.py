@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from blade import pipeline
 from blade.agent.reader import ACCEPTED, DISCARDED
-from blade.pipeline import asking, clusters, reviewing
+from blade.pipeline import asking, reviewing
 from blade.pipeline.session import Session
 from blade.report.facts import facts
 from tests.builders import make_row, make_run
@@ -194,7 +194,7 @@ def test_a_group_of_which_no_failure_is_quoted_is_left_out(broken: Session) -> N
     silent = [replace(one, evidence=()) for one in broken.report.attributions if one.group == without[0].id]
     others = [one for one in broken.report.attributions if one.group != without[0].id]
     report = replace(broken.report, groups=tuple(without), attributions=(*silent, *others))
-    found, left = clusters.clusters(facts(report)[0], {str(task): frozenset({0}) for task in range(8)})
+    found, left = asking.clusters(facts(report)[0], {str(task): frozenset({0}) for task in range(8)})
     assert [one.called for one in found] == [f"IR: {without[1].name}"]
     assert left == 1
 

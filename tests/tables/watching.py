@@ -14,7 +14,7 @@ from blade import formats
 from blade.model import Part
 from blade.tables import cache
 from blade.tables.index import Reader, manifest_in, open_index
-from blade.tables.parts import Index
+from blade.tables.index_files import Index
 from blade_eval import limited
 
 GYM: Reader = formats.FORMATS["nemo_gym"]

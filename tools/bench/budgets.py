@@ -11,7 +11,7 @@ from pathlib import Path
 
 from blade import formats, measure, pipeline
 from blade.formats import opened
-from blade.pipeline import comparing, reading
+from blade.pipeline import comparing, trace_reading
 from blade.report import write
 from blade.tables import index
 from blade.tables.index import Silent
@@ -233,7 +233,7 @@ def diagnosis(files: Files, runs: int) -> list[Line]:
     path = files.kind("mix")
     parse = measurements.medians([lambda: measurements.parsed(path)], runs)[0]
     use_cache(files.cache())
-    clock = reading.Clock()
+    clock = trace_reading.Clock()
     took = measurements.seconds(lambda: _diagnosed(path, files.folder / "report", clock))
     stages = ", ".join(
         f"{name} {value:.1f} s" for name, value in sorted(clock.seconds.items(), key=lambda x: -x[1])
@@ -247,7 +247,7 @@ def diagnosis(files: Files, runs: int) -> list[Line]:
     ]
 
 
-def _diagnosed(path: Path, folder: Path, clock: reading.Clock) -> None:
+def _diagnosed(path: Path, folder: Path, clock: trace_reading.Clock) -> None:
     loaded = clock.timed("index", lambda: pipeline.load([str(path)], Silent()))
     report = pipeline.diagnose(loaded, "bench", None, Silent(), clock)
     clock.timed("write the report", lambda: write(report, folder))
@@ -260,7 +260,7 @@ def comparison(files: Files, runs: int) -> list[Line]:
     measurements.fresh(command, cache)
     took = measurements.medians([lambda: measurements.fresh(command, cache)], runs)[0]
     use_cache(cache)
-    clock = reading.Clock()
+    clock = trace_reading.Clock()
     loaded = clock.timed("open the columns", lambda: pipeline.load(pair, Silent()))
     clock.timed("compare", lambda: comparing.compare(loaded, "bench", quick=True))
     n_tasks = len(loaded[0].run.rollouts.task_keys)

@@ -15,10 +15,9 @@ from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 from blade.model.measured import PLACEHOLDER
 from blade.query import box, citations
 from blade.query.citations import PLACE, Citation, in_words
-from blade.query.figures import agrees, last_figure
-from blade.query.ground import Ground, Table
+from blade.query.ground import CONSTANT, Ground, Table
 from blade.query.measures import Answer, measure_of
-from blade.query.names import CONSTANT
+from blade.query.printed_numbers import agrees, last_figure
 
 _STRING = re.compile(r"'(?:[^']|'')*'")
 _TRACED = r"(?:steps|calls|texts|says)"

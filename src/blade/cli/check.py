@@ -263,8 +263,8 @@ def proposed(findings: Sequence[Finding], world: World, ask: Ask) -> tuple[Findi
 def _answered(finding: Finding, query: str, answers: Answers) -> Finding:
     from msgspec.structs import replace
 
-    from blade.query.figures import agrees, last_figure
     from blade.query.ground import value
+    from blade.query.printed_numbers import agrees, last_figure
 
     figure, proposal = last_figure(finding.printed), f"{finding.printed}: the model proposes {query}"
     try:

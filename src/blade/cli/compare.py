@@ -66,7 +66,7 @@ def compare(
     from blade import pipeline
     from blade.cli.output import Progress, refuse_foreign
     from blade.pipeline import comparing
-    from blade.pipeline.reading import Clock
+    from blade.pipeline.trace_reading import Clock
 
     folder = Path(output) if output else None
     if folder is not None:

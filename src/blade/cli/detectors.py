@@ -40,7 +40,7 @@ def detectors(name: str | None, as_json: bool) -> None:
 def _entry(rule: Rule) -> dict[str, Any]:
     import msgspec
 
-    from blade.pipeline.card import card
+    from blade.pipeline.report_pages import card
 
     measured = (card() or {}).get("rungs", {})
     return {**msgspec.structs.asdict(rule), "accuracy": measured.get(rule.name)}

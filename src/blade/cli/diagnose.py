@@ -12,7 +12,7 @@ from blade.errors import UsageError
 
 if TYPE_CHECKING:
     from blade.model import Report
-    from blade.pipeline.reading import Clock
+    from blade.pipeline.trace_reading import Clock
 
 
 @click.command(short_help="Which tasks failed, why, and what to fix first.")
@@ -78,8 +78,8 @@ def print_report(
     from blade import pipeline
     from blade.cli.output import Progress, refuse_foreign, wrote
     from blade.formats.mapped import mapping_of
-    from blade.pipeline.reading import Clock
     from blade.pipeline.session import depends_on
+    from blade.pipeline.trace_reading import Clock
     from blade.report import text
     from blade.tables import cache
 

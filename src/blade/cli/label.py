@@ -110,7 +110,7 @@ def _where(
 ) -> list[Mapping[str, Any]]:
     """A judgement of every failed task that has a rollout as described."""
     from blade.pipeline import tabling
-    from blade.pipeline.conditions import proposals_where
+    from blade.pipeline.reviewing import proposals_where
 
     given = {key: value for key, value in told.items() if value is not None}
     if other is not None:

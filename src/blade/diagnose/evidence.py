@@ -15,7 +15,7 @@ from xxhash import xxh3_64_intdigest
 from blade import events
 from blade.answers import candidates, words
 from blade.diagnose.fields import MAX_LINE, OWN, SHORT, cut_call, flatten, template
-from blade.formats import records
+from blade.formats import check_records
 from blade.formats.items import text_of
 from blade.model import Episode, Gold, Step, TaskTraces
 
@@ -617,9 +617,9 @@ def _check_errors(row: Mapping[str, Any]) -> dict[str, str]:
     found = {}
     for key, value in row.items():
         if key not in OWN and isinstance(value, list):
-            for record in value[: records.MAX_CHECKS]:
-                hit = records._status_in(record) if isinstance(record, dict) else None
-                name = records._name(record, hit[0]) if hit is not None and hit[1] == records.FAILED else None
+            for record in value[: check_records.MAX_CHECKS]:
+                hit = check_records._status_in(record) if isinstance(record, dict) else None
+                name = check_records._name(record, hit[0]) if hit is not None and hit[1] == check_records.FAILED else None
                 texts = [text for text in record.values() if isinstance(text, str)] if name else []
                 if name and (error := next((text for text in texts if _EXCEPTION.search(text)), "")):
                     found[f"{key}: {name}"] = template(error)

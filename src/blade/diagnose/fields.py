@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from blade import events
-from blade.formats import records
+from blade.formats import check_records
 
 SHORT = 200  # characters up to which a text is a value; a longer one is told by its lines
 LONG_WORD = 500  # the same of a text without blanks
@@ -101,7 +101,7 @@ def _keep(
             lines[path] = _templates(value)
             _logged_checks(path, value, checks)
     elif isinstance(value, dict):
-        checks.update({f"{path}: {str(name)[:SHORT]}": met for name, met in list(value.items())[: records.MAX_CHECKS]})
+        checks.update({f"{path}: {str(name)[:SHORT]}": met for name, met in list(value.items())[: check_records.MAX_CHECKS]})
     elif isinstance(value, list):
         _keep_list(path, value, fields, lines, checks)
     elif value is None or isinstance(value, bool | int | float):
@@ -113,11 +113,11 @@ def _keep_list(
 ) -> None:
     if value and isinstance(value[0], dict) and {"role", "content"} <= value[0].keys():
         return  # another copy of the conversation
-    for name, status, _ in list(records._of_list(value))[: records.MAX_CHECKS]:
-        if status != records.OTHER:
+    for name, status, _ in list(check_records._of_list(value))[: check_records.MAX_CHECKS]:
+        if status != check_records.OTHER:
             is_place = name.isdigit() and int(name) < len(value)  # not a number that must be said or found
             full = f"{path}[{name}]" if is_place else f"{path}: {name}"
-            checks[full] = checks.get(full, True) and status == records.PASSED
+            checks[full] = checks.get(full, True) and status == check_records.PASSED
     if all(isinstance(item, str | int | float | bool) or item is None for item in value):
         text = json.dumps(value, ensure_ascii=False)
         if len(text) <= SHORT:
@@ -160,10 +160,10 @@ def _status_objects(members: dict[str, dict[str, Any]], checks: dict[str, bool])
     for parent, values in members.items():
         if len(values) >= 2 and all(_is_score(value) for value in values.values()):
             checks.update({f"{parent}: {name}": value == 1 for name, value in values.items()})
-        elif len(values) >= 2 and all(isinstance(value, str) and records.status_of(value) for value in values.values()):
+        elif len(values) >= 2 and all(isinstance(value, str) and check_records.status_of(value) for value in values.values()):
             for name, value in values.items():
-                if (status := records.status_of(value)) != records.OTHER:
-                    checks[f"{parent}: {name}"] = status == records.PASSED
+                if (status := check_records.status_of(value)) != check_records.OTHER:
+                    checks[f"{parent}: {name}"] = status == check_records.PASSED
 
 
 def _pair_checks(members: dict[str, dict[str, Any]], checks: dict[str, bool]) -> None:
@@ -197,7 +197,7 @@ MAX_LOG = 20_000  # characters at the end of a log in which tests are looked for
 
 def _logged_checks(path: str, text: str, checks: dict[str, bool]) -> None:
     """Take the tests that a log reports as checks; one that is reported twice passed only if both say so."""
-    for hit in islice(_TEST_LINE.finditer(text[-MAX_LOG:]), records.MAX_CHECKS):
+    for hit in islice(_TEST_LINE.finditer(text[-MAX_LOG:]), check_records.MAX_CHECKS):
         name, said = hit["before"] or hit["behind"], (hit["after"] or hit["first"]).lower()
         full = f"{path}: {name.rpartition('::')[2]}"
         checks[full] = checks.get(full, True) and said in ("passed", "pass", "ok")

@@ -1,8 +1,9 @@
-"""Turn indexed rows and sidecars into runs: one per agent, with what was expected of each."""
+"""Assemble indexed rows and sidecars into runs: keys, attempts and duplicates, what was expected and what came."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,23 +11,330 @@ import numpy as np
 from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
-from blade.formats import names
-from blade.formats.careful import MAX_FIELDS
-from blade.formats.expected import Key, coverage
-from blade.formats.keys import (
-    ID_FIELDS,
-    Kept,
-    TaskKeys,
-    has_index,
-    kept,
-    key_order,
-    numbered,
-    task_keys,
-    text_of,
+from blade.formats.columns import NO_INDEX
+from blade.formats.field_columns import (
+    BROKEN_WHEN_FALSE,
+    COST,
+    ERRORS,
+    SAYS_NOTHING,
+    SECONDS,
+    TIMEOUTS,
+    is_task_field,
 )
-from blade.formats.rows import Fields, Rows
-from blade.formats.values import NO_INDEX
-from blade.model import PROMPT, Benchmark, Column, Coverage, Rollouts
+from blade.formats.joined_rows import Fields, Rows
+from blade.formats.row_decoder import MAX_FIELDS
+from blade.model import ID_FIELDS, PROMPT, Benchmark, Column, Coverage, Rollouts
+
+_DECLARED = ID_FIELDS[:3]  # safe to group rows by; the others may name a rollout
+
+
+@dataclass(frozen=True)
+class TaskKeys:
+    """The task of each row as a code, and what the codes stand for."""
+
+    code: NDArray[np.int32]
+    keys: tuple[str, ...]
+    grouped_by: str  # in words, for the report
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Which rows stay, in canonical order, and what was set aside."""
+
+    order: NDArray[np.int64]  # row numbers
+    repeat: NDArray[np.int64]  # aligned with `order`
+    copies: NDArray[np.int64]  # identical rows set aside, aligned with `order`
+    n_superseded: int
+    n_identical: int
+    n_differing: int  # surplus rows whose key is taken by a different row
+    differing: tuple[int, ...]  # positions in `order` of the first row of such a key
+
+
+def text_of(column: Column, row: int) -> str | None:
+    """The value of a scalar field as the text of a key."""
+    if column.code[row] >= 0:
+        return column.texts[int(column.code[row])]
+    number = float(column.number[row])
+    if np.isnan(number):
+        return None
+    return str(int(number)) if number.is_integer() else repr(number)
+
+
+def task_keys(rows: Rows, declared: str | None) -> TaskKeys:
+    """Tasks by index, else by a declared id field, else by content."""
+    index = rows.numbers("task_index").astype(np.int64)
+    has_index = index != NO_INDEX
+    values, code = np.unique(index, return_inverse=True)
+    keys = [str(value) for value in values.tolist()]
+    words = ["_ng_task_index"] if has_index.any() else []
+    if has_index.all():  # in numeric order, and every one in use
+        return TaskKeys(code.astype(np.int32), tuple(keys), "".join(words))
+    rest = np.flatnonzero(~has_index)
+    texts, more_words = _texts_for(rows, rest, declared)
+    words += more_words
+    known = {key: number for number, key in enumerate(keys)}  # 5 and "5" are one task
+    code[rest] = [known.setdefault(text, len(known)) for text in texts]
+    keys = list(known)
+    return _sorted(code.astype(np.int32), keys, " and ".join(dict.fromkeys(words)))
+
+
+def has_index(rows: Rows) -> bool:
+    """Does any row carry a task index."""
+    return bool((rows.numbers("task_index") != NO_INDEX).any() or (rows.texts("task_text")[0] >= 0).any())
+
+
+def _texts_for(rows: Rows, rest: NDArray[Any], declared: str | None) -> tuple[list[str], list[str]]:
+    """A key for each row whose task index is no number, and what it was made of."""
+    codes, known = rows.texts("task_text")
+    texts = [known[code] if code >= 0 else "" for code in codes[rest].tolist()]
+    untold = np.flatnonzero(codes[rest] < 0)
+    words = ["_ng_task_index"] if len(untold) < len(rest) else []
+    if len(untold):
+        found, word = _texts_without_index(rows, rest[untold], declared)
+        words.append(word)
+        for place, text in zip(untold.tolist(), found, strict=True):
+            texts[place] = text
+    return texts, words
+
+
+def _texts_without_index(rows: Rows, rest: NDArray[Any], declared: str | None) -> tuple[list[str], str]:
+    for name in (declared, *_DECLARED):
+        if name is None or name not in rows.fields():
+            continue
+        column = rows.field(name)
+        found = [text_of(column, row) for row in rest.tolist()]
+        if all(text is not None for text in found):
+            return [text for text in found if text is not None], name
+    return [f"content-{value:016x}" for value in _fingerprints(rows, rest)], "content of the task fields"
+
+
+def _fingerprints(rows: Rows, rest: NDArray[Any]) -> list[int]:
+    """A hash of the prompt and of the fields that by their name belong to the task."""
+    from blade.formats.field_columns import is_task_field
+
+    total = rows.numbers("prompt_hash")[rest].astype(np.uint64)
+    for name in rows.fields():
+        if is_task_field(name) and name not in ("id", "uuid"):
+            total = total * np.uint64(0x100000001B3) ^ rows.field(name).hash[rest]
+    return [int(value) for value in total]
+
+
+def _sorted(code: NDArray[np.int32], keys: list[str], words: str) -> TaskKeys:
+    """Keys in numeric, then alphabetical order, without those no row uses."""
+    used = np.unique(code)
+    order = sorted(used.tolist(), key=lambda c: key_order(keys[c]))
+    place = np.zeros(len(keys), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return TaskKeys(place[code], tuple(keys[c] for c in order), words)
+
+
+def key_order(key: str) -> tuple[int, int, str]:
+    """Numbers by value, then texts by spelling."""
+    digits = key[1:] if key.startswith("-") else key
+    return (0, int(key), key) if digits.isascii() and digits.isdigit() else (1, 0, key)
+
+
+def kept(rows: Rows, chosen: NDArray[Any], task: NDArray[Any]) -> Kept:
+    """Settle attempts and duplicates among the `chosen` rows and put the rest in canonical order."""
+    repeat = rows.numbers("repeat").astype(np.int64)[chosen]
+    attempt = rows.numbers("attempt").astype(np.int64)[chosen]
+    content = rows.numbers("row_hash").astype(np.uint64)[chosen]
+    code = task[chosen]
+    repeat = numbered(code, repeat, content)
+    order = np.lexsort((content, -attempt, repeat, code))
+    rows_here, code, repeat, attempt = chosen[order], code[order], repeat[order], attempt[order]
+    first = np.ones(len(order), bool)  # first row of its key, which holds the highest attempt
+    first[1:] = (code[1:] != code[:-1]) | (repeat[1:] != repeat[:-1])
+    if first.all():
+        return Kept(rows_here, repeat, np.zeros(len(order), np.int64), 0, 0, 0, ())
+    group = np.cumsum(first) - 1
+    current = attempt == attempt[first][group]
+    return _without_copies(rows, rows_here[current], repeat[current], group[current], int((~current).sum()))
+
+
+def numbered(code: NDArray[Any], repeat: NDArray[Any], content: NDArray[Any]) -> NDArray[Any]:
+    """Number the rows that carry no repeat index, after those that do, by content."""
+    missing = repeat == NO_INDEX
+    if not missing.any():
+        return repeat
+    filled = repeat.copy()
+    highest: dict[int, int] = {}
+    for task, value in zip(code[~missing].tolist(), repeat[~missing].tolist(), strict=True):
+        highest[task] = max(highest.get(task, -1), value)
+    places = np.flatnonzero(missing)
+    for place in places[np.lexsort((content[places], code[places]))].tolist():
+        task = int(code[place])
+        highest[task] = highest.get(task, -1) + 1
+        filled[place] = highest[task]
+    return filled
+
+
+def _without_copies(
+    rows: Rows, order: NDArray[Any], repeat: NDArray[Any], group: NDArray[Any], n_superseded: int
+) -> Kept:
+    """Keep one of each set of identical rows; order and flag those that differ."""
+    counts = np.bincount(group)
+    shared = np.flatnonzero(counts[group] > 1)
+    keep = np.ones(len(order), bool)
+    copies = np.zeros(len(order), np.int64)
+    differing, n_identical = [], 0
+    by_group: dict[int, list[int]] = {}
+    for place in shared.tolist():
+        by_group.setdefault(int(group[place]), []).append(place)
+    for places in by_group.values():
+        hashes = {place: rows.row_hash(int(order[place])) for place in places}
+        counted = Counter(hashes.values())
+        seen: dict[int, int] = {}
+        for place in places:
+            seen.setdefault(hashes[place], place)
+        stay = sorted(seen)  # hash order, so that the order of the file does not matter
+        keep[places] = False
+        keep[places[: len(stay)]] = True
+        order[places[: len(stay)]] = [order[seen[value]] for value in stay]
+        copies[places[: len(stay)]] = [counted[value] - 1 for value in stay]
+        n_identical += len(places) - len(stay)
+        if len(stay) > 1:
+            differing.append(places[0])
+    position = np.cumsum(keep) - 1
+    n_differing = int(keep[shared].sum()) - len(by_group)
+    first = tuple(int(position[place]) for place in differing)
+    return Kept(order[keep], repeat[keep], copies[keep], n_superseded, n_identical, n_differing, first)
+
+
+__all__ = ["ID_FIELDS", "PROMPT", "Kept", "TaskKeys", "has_index", "kept", "key_order", "numbered"]
+__all__ += ["task_keys", "text_of"]
+
+
+Key = tuple[str, int]
+
+
+def coverage(
+    rollouts: Rollouts,
+    settled: Kept,
+    expected: set[Key] | None,
+    failed: dict[Key, str],
+    unnumbered_copies: int,
+) -> Coverage:
+    """Count the keys of a run and name those that are not scored."""
+    n_tasks = len(rollouts.task_keys)
+    first = np.ones(len(rollouts.task), bool)
+    first[1:] = (rollouts.task[1:] != rollouts.task[:-1]) | (rollouts.repeat[1:] != rollouts.repeat[:-1])
+    group = np.cumsum(first) - 1
+    n_keys = int(first.sum())
+    all_masked = np.ones(n_keys, bool)
+    np.logical_and.at(all_masked, group, rollouts.masked)  # a key with one valid row is scored
+    key_task, key_repeat = rollouts.task[first], rollouts.repeat[first]
+    per_task = np.bincount(key_task, minlength=n_tasks)
+    seen_failed = _only_failed(rollouts, key_task, key_repeat, failed)
+    failed_per_task = _per_task(rollouts, seen_failed)
+    modal = _modal(per_task + failed_per_task)
+    lost = _lost(rollouts, key_task, key_repeat, expected, seen_failed, modal)
+    lost_per_task = _per_task(rollouts, lost)
+    masked_per_task = np.bincount(key_task[all_masked], minlength=n_tasks).astype(np.int64)
+    masked = int(all_masked.sum())
+    unexpected = 0
+    if expected is not None:
+        seen = zip((rollouts.task_keys[t] for t in key_task.tolist()), key_repeat.tolist(), strict=True)
+        unexpected = sum(key not in expected for key in seen)
+        modal = _modal(_per_task(rollouts, expected)) if expected else modal
+    return Coverage(
+        expected_from="materialized inputs" if expected is not None else "inferred: tasks x modal repeats",
+        expected=n_keys + len(seen_failed) + len(lost),
+        scored=n_keys - masked,
+        failed=len(seen_failed),
+        masked=masked,
+        lost=len(lost),
+        duplicates=settled.n_identical + settled.n_differing,
+        identical_duplicates=settled.n_identical,
+        superseded=settled.n_superseded,
+        unnumbered_copies=unnumbered_copies,
+        unexpected=unexpected,
+        repeats=modal,
+        expected_per_task=per_task + failed_per_task + lost_per_task,
+        missing_per_task=masked_per_task + failed_per_task + lost_per_task,
+        failed_keys=tuple(seen_failed),
+        failed_classes=tuple(failed[key] for key in seen_failed),
+        lost_keys=tuple(lost),
+        masked_keys=_named(rollouts, key_task[all_masked], key_repeat[all_masked]),
+        duplicate_keys=_named(
+            rollouts, rollouts.task[list(settled.differing)], rollouts.repeat[list(settled.differing)]
+        ),
+    )
+
+
+def _named(rollouts: Rollouts, tasks: NDArray[Any], repeats: NDArray[Any]) -> tuple[Key, ...]:
+    return tuple(
+        (rollouts.task_keys[t], int(r)) for t, r in zip(tasks.tolist(), repeats.tolist(), strict=True)
+    )
+
+
+def _only_failed(
+    rollouts: Rollouts, key_task: NDArray[Any], key_repeat: NDArray[Any], failed: dict[Key, str]
+) -> list[Key]:
+    """Keys that failed and were never completed by a later attempt."""
+    if not failed:
+        return []
+    done = set(_named(rollouts, key_task, key_repeat))
+    return sorted(failed.keys() - done, key=lambda key: (key_order(key[0]), key[1]))
+
+
+def _modal(counts: NDArray[Any]) -> int:
+    """The commonest number of repeats; the larger one of a tie."""
+    counts = counts[counts > 0]
+    if not len(counts):
+        return 0
+    shares = np.bincount(counts)
+    return int(len(shares) - 1 - np.argmax(shares[::-1]))
+
+
+def _per_task(rollouts: Rollouts, keys: Collection[Key]) -> NDArray[np.int64]:
+    """How many of the keys each task has."""
+    if not keys:
+        return np.zeros(len(rollouts.task_keys), np.int64)
+    place = {key: number for number, key in enumerate(rollouts.task_keys)}
+    return np.bincount([place[task] for task, _ in keys], minlength=len(place)).astype(np.int64)
+
+
+def _lost(
+    rollouts: Rollouts,
+    key_task: NDArray[Any],
+    key_repeat: NDArray[Any],
+    expected: set[Key] | None,
+    failed: list[Key],
+    modal: int,
+) -> list[Key]:
+    """Expected keys that left no trace."""
+    if expected is not None:
+        missing = expected - set(_named(rollouts, key_task, key_repeat)) - set(failed)
+        return sorted(missing, key=lambda key: (key_order(key[0]), key[1]))
+    counts = np.bincount(key_task, minlength=len(rollouts.task_keys)) + _per_task(rollouts, failed)
+    short = np.flatnonzero(counts < modal)
+    if not len(short):
+        return []
+    usual = _usual_repeats(key_repeat, modal)
+    have: dict[int, set[int]] = {int(task): set() for task in short}
+    is_short = np.isin(key_task, short)
+    for task, repeat in zip(key_task[is_short].tolist(), key_repeat[is_short].tolist(), strict=True):
+        have[task].add(repeat)
+    place = {rollouts.task_keys[task]: task for task in have}
+    for name, repeat in failed:
+        if name in place:
+            have[place[name]].add(repeat)
+    found = []
+    for code in short.tolist():
+        free = [repeat for repeat in usual if repeat not in have[code]]
+        found += [(rollouts.task_keys[code], repeat) for repeat in free[: modal - int(counts[code])]]
+    return found
+
+
+def _usual_repeats(key_repeat: NDArray[Any], modal: int) -> list[int]:
+    """The repeat indices a task usually has, commonest first, then in order."""
+    values, counts = np.unique(key_repeat, return_counts=True)
+    ranked = sorted(zip((-counts).tolist(), values.tolist(), strict=True))
+    usual = sorted(value for _, value in ranked[:modal])
+    extra = max(usual, default=-1) + 1
+    return usual + list(range(extra, extra + modal))
+
 
 _EMPTY_LIST = np.uint64(xxh3_64_intdigest(b"[]"))
 
@@ -197,16 +505,16 @@ def _rollouts(
         n_turns=column("n_turns", np.int64),
         last_kind=column("last_kind", np.uint8),
         truncated=column("truncated", bool),
-        errored=_says_yes(fields, names.ERRORS, n) | _says_no(fields, n) | column("response_error", bool),
-        timed_out=_says_yes(fields, names.TIMEOUTS, n),
+        errored=_says_yes(fields, ERRORS, n) | _says_no(fields, n) | column("response_error", bool),
+        timed_out=_says_yes(fields, TIMEOUTS, n),
         input_tokens=column("input_tokens", np.float64),
         output_tokens=column("output_tokens", np.float64),
         reasoning_tokens=column("reasoning_tokens", np.float64),
         total_tokens=column("total_tokens", np.float64),
         cost_usd=told_cost
         if not np.isnan(told_cost).all()
-        else _first_number(fields, tuple((c, 1.0) for c in names.COST), n),
-        wall_s=_first_number(fields, names.SECONDS, n),
+        else _first_number(fields, tuple((c, 1.0) for c in COST), n),
+        wall_s=_first_number(fields, SECONDS, n),
         fields=fields,
         input_fields=_input_fields(fields, inputs),
     )
@@ -216,7 +524,7 @@ def _input_fields(fields: Fields, inputs: Rows | None) -> frozenset[str]:
     """Fields that the task brought along: those of the materialised inputs, else those named like it."""
     if inputs is not None and inputs.n_rows:
         return frozenset(name for name in inputs.fields() if name in fields) | {PROMPT}
-    return frozenset(name for name in fields if names.is_task_field(name)) | {PROMPT}
+    return frozenset(name for name in fields if is_task_field(name)) | {PROMPT}
 
 
 def _task_names(keys: tuple[str, ...], task: NDArray[Any], fields: Fields) -> tuple[str, ...]:
@@ -240,7 +548,7 @@ def _says_yes(fields: Mapping[str, Column], candidates: tuple[str, ...], n: int)
         if name not in fields:
             continue
         column = fields[name]
-        tells = np.array([text.strip().lower() not in names.NOTHING for text in column.texts] + [True], bool)
+        tells = np.array([text.strip().lower() not in SAYS_NOTHING for text in column.texts] + [True], bool)
         is_number = (column.kind == 2) | (column.kind == 3)
         found |= is_number & (np.nan_to_num(column.number) != 0)
         found |= (column.kind == 4) & tells[column.code]
@@ -250,7 +558,7 @@ def _says_yes(fields: Mapping[str, Column], candidates: tuple[str, ...], n: int)
 
 def _says_no(fields: Mapping[str, Column], n: int) -> NDArray[np.bool_]:
     found = np.zeros(n, bool)
-    for name in names.BROKEN_WHEN_FALSE:
+    for name in BROKEN_WHEN_FALSE:
         if name in fields:
             column = fields[name]
             found |= (column.kind == 2) & (column.number == 0)

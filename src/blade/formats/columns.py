@@ -1,4 +1,4 @@
-"""Turn blocks of rollout lines into columns, one odd row costing that row alone."""
+"""Collect rollout lines as columns of numbers and texts; an odd row costs that row alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import sys
 from array import array
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from operator import sub
 from types import FrameType
 from typing import Any
@@ -14,36 +15,129 @@ import msgspec
 import numpy as np
 from xxhash import xxh3_64_intdigest, xxh3_128
 
-from blade.formats import careful, finals, shape
-from blade.formats.fields import PARENTS, FieldColumn, nested_scalars
-from blade.formats.items import NESTED_KEYS, parsed, steps_of
-from blade.formats.lines import MAX_LINE_BYTES, Block, hash_block
-from blade.formats.names import rank
-from blade.formats.nested import Nest, can_be_column, transposed
-from blade.formats.records import CheckColumns
-from blade.formats.values import (
-    LONGEST_TEXT,
-    MAX_REWARD,
-    NO_INDEX,
-    REWARD_NUMBER,
-    counts_of_kinds,
-    index_of,
-    integers,
-    is_yes,
-    output_counts,
-    reward_of,
-    text_index,
+from blade.formats import finals, row_decoder
+from blade.formats.check_records import CheckColumns
+from blade.formats.field_columns import (
+    PARENTS,
+    FieldColumn,
+    Nest,
+    can_be_column,
+    nested_scalars,
+    rank,
+    transposed,
 )
-from blade.model import Part
+from blade.formats.items import NESTED_KEYS, flat, kind_of, parsed, steps_of
+from blade.formats.lines import MAX_LINE_BYTES, Block, hash_block
+from blade.model import LAST_KINDS, Part
+
+LONGEST_TEXT = 1000  # of a name of an agent, a model or a task
+NO_INDEX = -(1 << 63)  # a task or repeat index that is not there
+MAX_REWARD = 1e100  # beyond it a reward is no measurement, and its square no number
+_LAST = {name: code for code, name in enumerate(LAST_KINDS)}
+
+
+# What a reward can be, the codes of `reward_kind`.
+REWARD_ABSENT, REWARD_NULL, REWARD_BOOL, REWARD_NUMBER, REWARD_OTHER, REWARD_NOT_FINITE = range(6)
+
+
+def integers(values: tuple[Any, ...]) -> array[int] | None:
+    """The values as whole numbers, or None if any of them is something else."""
+    try:
+        return array("q", values)
+    except (TypeError, OverflowError):
+        return None
+
+
+def index_of(value: Any) -> int:
+    """An index as a number; text and nonsense have none."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63:
+        return value
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
+        return int(value)
+    return NO_INDEX
+
+
+def text_index(value: Any) -> str | None:
+    """An index that is no whole number of ordinary size, as the text of a key."""
+    if value is None or index_of(value) != NO_INDEX:
+        return None
+    text = value if isinstance(value, str) else repr(value)
+    if len(text) <= LONGEST_TEXT:
+        return text
+    return f"{text[:100]}...{xxh3_64_intdigest(text.encode()):016x}"
+
+
+def is_yes(value: Any) -> bool:
+    return value.strip().lower() in ("true", "yes", "1") if isinstance(value, str) else bool(value)
+
+
+def reward_of(value: Any) -> tuple[float, int]:
+    if value is msgspec.UNSET:
+        return math.nan, REWARD_ABSENT
+    if value is None:
+        return math.nan, REWARD_NULL
+    if isinstance(value, bool):
+        return float(value), REWARD_BOOL
+    if isinstance(value, int | float):
+        try:
+            number = float(value)
+        except OverflowError:
+            return math.nan, REWARD_NOT_FINITE
+        return (number, REWARD_NUMBER) if abs(number) <= MAX_REWARD else (math.nan, REWARD_NOT_FINITE)
+    return math.nan, REWARD_OTHER
+
+
+_Counts = tuple[int, int, int, int]
+_NO_ITEMS: _Counts = (0, 0, 0, 0)
+_KNOWN_SHAPES: dict[tuple[Any, ...], _Counts] = {}  # short outputs come in few shapes
+
+
+def output_counts(output: Any) -> _Counts:
+    """Items, tool calls, turns and the kind of the last item."""
+    if not output:
+        return _NO_ITEMS
+    try:
+        if len(output) <= 2:
+            first, last = output[0], output[-1]
+            return _counts_of_few(len(output), first.type, first.role, last.type, last.role)
+        key = tuple([(item.type, item.role) for item in output])
+    except AttributeError:  # a list of lists
+        key = tuple([(item.type, item.role) for item in flat(output)])
+    known = _KNOWN_SHAPES.get(key)
+    if known is None:
+        known = counts_of_kinds(tuple([kind_of(*one) for one in key]))
+        if len(key) <= 8 and len(_KNOWN_SHAPES) < 10_000:
+            _KNOWN_SHAPES[key] = known
+    return known
+
+
+@lru_cache(maxsize=1000)
+def _counts_of_few(n: int, *types_and_roles: str | None) -> _Counts:
+    """The counts of one or two items, the commonest outputs."""
+    first, last = types_and_roles[:2], types_and_roles[2:]
+    return counts_of_kinds(tuple([kind_of(*one) for one in ([first, last] if n == 2 else [first])]))
+
+
+def counts_of_kinds(kinds: tuple[str, ...]) -> _Counts:
+    """A turn is a run of items that the model made without being answered in between."""
+    n_calls = n_turns = 0
+    in_turn = False
+    for kind in kinds:
+        by_model = kind in ("message", "reasoning", "call")
+        n_calls += kind == "call"
+        n_turns += by_model and not in_turn
+        in_turn = by_model
+    return len(kinds), n_calls, n_turns, _LAST[kinds[-1]] if kinds else 0
+
 
 PART_ROWS = 100_000
 MAX_SKIPPED = 1000  # reasons kept per part; all are counted
 PART_BYTES = 512 << 20
 _BOM = b"\xef\xbb\xbf"
 _STOPS_DECODER = sys.version_info < (3, 12)  # from then on the recursion limit does not count C calls
-_nan = math.nan
+
 _NEWLINE = ord("\n")
-_NAN = array("d", [_nan])
+_NAN = array("d", [math.nan])
 _COUNTED = ("n_items", "n_calls", "n_turns", "last_kind")
 
 _INTS = ("offset", "length", "line", "task_index", "repeat", "attempt", "n_items", "n_calls", "n_turns")
@@ -74,9 +168,9 @@ class Columns:
 
     def __init__(self) -> None:
         self.fields: dict[str, bool] = {}  # other top-level keys -> is scalar; grows as keys are seen
-        self.inner = shape.inner_shapes()  # the known objects, which may hold keys that nobody knows
+        self.inner = row_decoder.inner_shapes()  # the known objects, which may hold keys that nobody knows
         self.nests: dict[str, Nest] = {}  # the other objects, by path
-        self.decoder = shape.RowDecoder(self.fields, self.inner)
+        self.decoder = row_decoder.RowDecoder(self.fields, self.inner)
         self._reset(0)
 
     def _reset(self, start: int) -> None:
@@ -165,14 +259,14 @@ class Columns:
         data = block.data
         if not data.isascii():
             beyond = [line for line in _lines(data, starts, ends) if not line.isascii()]
-            if not all(map(careful.is_utf8, beyond)):
+            if not all(map(row_decoder.is_utf8, beyond)):
                 return None
-        if not _STOPS_DECODER and any(map(careful.is_too_deep, _lines(data, starts, ends))):
+        if not _STOPS_DECODER and any(map(row_decoder.is_too_deep, _lines(data, starts, ends))):
             return None
         usual = sys.getrecursionlimit()
         try:
             # the decoder recurses once per level of nesting: let it stop where we would
-            sys.setrecursionlimit(_stack_depth() + careful.MAX_DEPTH - 8)
+            sys.setrecursionlimit(_stack_depth() + row_decoder.MAX_DEPTH - 8)
             rows: list[Any] = self.decoder.decode_lines(memoryview(data)[starts[0] : block.size])
         except (msgspec.DecodeError, RecursionError):
             return None
@@ -184,7 +278,7 @@ class Columns:
         body = line.removeprefix(_BOM)  # files that were joined may carry one in the middle
         if not body.strip():
             return  # a blank line holds nothing that could be lost
-        reason = careful.refusal(body)
+        reason = row_decoder.refusal(body)
         if reason is None:
             row, reason = self._row_of(body)
         if reason is not None:
@@ -198,17 +292,17 @@ class Columns:
             return self.decoder.decode(line), None
         except (msgspec.DecodeError, RecursionError):
             pass
-        row, reason = careful.members(line)
+        row, reason = row_decoder.members(line)
         if row is None:
             return None, reason
-        if careful.learn(self.fields, row) | careful.learn_inner(self.inner, row):
-            self.decoder = shape.RowDecoder(self.fields, self.inner)
+        if row_decoder.learn(self.fields, row) | row_decoder.learn_inner(self.inner, row):
+            self.decoder = row_decoder.RowDecoder(self.fields, self.inner)
             for name in self.columns.keys() - self.fields.keys() - self.nested:
                 del self.columns[name]  # it had to make room
         try:
             return self.decoder.decode(line), None
         except (msgspec.DecodeError, RecursionError):
-            return self.decoder.decode(careful.coerced(row, self.fields)), None
+            return self.decoder.decode(row_decoder.coerced(row, self.fields)), None
 
     # -- rows to columns ------------------------------------------------------------------------
 
@@ -224,12 +318,12 @@ class Columns:
         self._add_rewards(columns["reward"], columns["mask"])
         empty = self.decoder.empty
         known = {
-            name: transposed(shape.filled(columns[name], empty[name]))
+            name: transposed(row_decoder.filled(columns[name], empty[name]))
             for name in ("params", "response", "agent", "skills")
             if name in ("params", "response") or any(columns[name])
         }
         params, responses = known["params"], known["response"]
-        usage = shape.filled(responses["usage"], empty["usage"])
+        usage = row_decoder.filled(responses["usage"], empty["usage"])
         known["usage"] = transposed(usage)
         self._add_params(params)
         self._add_outputs(responses["output"], data, starts, ends)
@@ -249,7 +343,7 @@ class Columns:
             if not self.fields[key] and key not in NESTED_KEYS:
                 self._add_objects(key, values)
         for name, members in known.items():  # whose lists hold no checks
-            self.inner[name].leaves(shape.INNER[name][1], members, self._put_scalars, None)
+            self.inner[name].leaves(row_decoder.INNER[name][1], members, self._put_scalars, None)
         self.n_rows += len(rows)
 
     def _add_objects(self, path: str, values: Sequence[Any]) -> None:
@@ -287,7 +381,7 @@ class Columns:
         """May a nested field become a column; of too many the first in rank stay, as with all fields."""
         if name in self.fields or not can_be_column(name):
             return False
-        if len(self.nested) >= careful.MAX_FIELDS:
+        if len(self.nested) >= row_decoder.MAX_FIELDS:
             last = max(self.nested, key=rank)
             if rank(name) > rank(last):
                 return False
@@ -342,7 +436,7 @@ class Columns:
         if n_absent == len(values):
             self.numbers[name].extend(_NAN * n_absent)
         else:
-            told = [_nan if one is None else one for one in values] if n_absent else values
+            told = [math.nan if one is None else one for one in values] if n_absent else values
             self.numbers[name].fromlist(list(told))
 
     def _add_rewards(self, values: tuple[Any, ...], masks: tuple[Any, ...]) -> None:
@@ -392,7 +486,7 @@ class Columns:
                 self.numbers[name].fromlist([reason == "max_output_tokens" for reason in reasons])
             else:
                 self.numbers[name].fromlist(list(map(bool, values)))
-        for name, numbers in shape.usage_columns(told, usage):
+        for name, numbers in row_decoder.usage_columns(told, usage):
             self._extend_optional(name, numbers)
 
     # -- a part out -----------------------------------------------------------------------------

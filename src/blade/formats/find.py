@@ -1,4 +1,4 @@
-"""Turn what a user typed into runs: names, rollouts files and the folder they lie in."""
+"""Find the runs that a user named: rollouts files in folders, globs and shards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from blade.errors import NothingToRead, Unreadable
-from blade.formats import careful, lines, nemo_gym
+from blade.formats import lines, nemo_gym, row_decoder
 from blade.formats.items import parsed
 
 _SUFFIX = re.compile(r"\.(jsonl|ndjson)(\.gz|\.zst|\.zstd)?$", re.IGNORECASE)
@@ -193,7 +193,7 @@ def _rows(blocks: Iterable[lines.Block]) -> Iterator[dict[str, Any]]:
     for block in blocks:
         for line in block.data[: block.size].split(b"\n"):
             body = line.removeprefix(b"\xef\xbb\xbf").lstrip()
-            row = parsed(body)[0] if body.startswith(b"{") and careful.is_utf8(body) else None
+            row = parsed(body)[0] if body.startswith(b"{") and row_decoder.is_utf8(body) else None
             if row is not None:
                 yield row
 

@@ -1,4 +1,4 @@
-"""Turn one rollout row into its ordered steps as plain data, with the standard library alone."""
+"""Parse one rollout row into its ordered steps as plain data, with the standard library alone."""
 
 from __future__ import annotations
 

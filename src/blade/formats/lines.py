@@ -1,4 +1,4 @@
-"""Turn a file, compressed or not, into blocks of whole lines within fixed memory."""
+"""Read a file, compressed or not, as blocks of whole lines within fixed memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from blade.errors import Unreadable
-from blade.formats import inflate
+from blade.formats import compressed
 
 if TYPE_CHECKING:
     import xxhash
@@ -35,7 +35,7 @@ def is_compressed(path: Path) -> bool:
     """Is it gzip or zstd, by its first bytes."""
     try:
         with path.open("rb") as file:
-            return inflate.kind_of(file.read(4)) != "plain"
+            return compressed.kind_of(file.read(4)) != "plain"
     except OSError as error:
         raise unreadable(path, error) from error
 
@@ -167,14 +167,14 @@ def _inflated(path: Path) -> Iterator[bytes | str]:
     """Chunks of inflated bytes; a text instead of bytes says why it had to stop."""
     if str(path) == "-":
         raw = sys.stdin.buffer
-        yield from inflate.inflated(raw, inflate.kind_of(_head(raw)))
+        yield from compressed.inflated(raw, compressed.kind_of(_head(raw)))
         return
     try:
         file = path.open("rb")
     except OSError as error:
         raise unreadable(path, error) from error
     with file:
-        yield from inflate.inflated(file, inflate.kind_of(_head(file)))
+        yield from compressed.inflated(file, compressed.kind_of(_head(file)))
 
 
 def _head(raw: BinaryIO) -> bytes:

@@ -1,4 +1,4 @@
-"""NeMo Gym rollout files: ranges or streams of bytes in, parts of columns out."""
+"""Read NeMo Gym rollout files: ranges or streams of bytes in, parts of columns out."""
 
 from __future__ import annotations
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from blade.formats import trace
-from blade.formats.assemble import Assembled
-from blade.formats.items import NOTHING, parsed, quotable, value_at
-from blade.formats.keys import task_keys
-from blade.formats.names import ERRORS
-from blade.formats.rows import Indexed
-from blade.model import Evidence, Rollout, Trace
+from blade.formats.assemble import Assembled, task_keys
+from blade.formats.field_columns import ERRORS
+from blade.formats.items import NOTHING, parsed, quotable, steps_of, value_at
+from blade.formats.joined_rows import Indexed
+from blade.model import Evidence, Rollout, Step, Trace
+
+
+def steps_of_row(row: Mapping[str, Any]) -> tuple[list[Step], str]:
+    """The steps of a row and the field they were read from."""
+    told, source = steps_of(row)
+    return [Step(**one) for one in told], source
+
 
 _DECODER = msgspec.json.Decoder()  # twice as quick as the standard library
 _QUOTE = 200  # characters of a quotation
@@ -81,7 +86,7 @@ def traced(run: Assembled, position: int) -> Trace:
     """The rollout at a position with its steps."""
     rollouts = run.rollouts
     data = row(run, position)
-    steps, source = trace.steps(data)
+    steps, source = steps_of_row(data)
     index, local = run.rows.place(int(rollouts.row_id[position]))
     task = int(rollouts.task[position])
     reward = float(rollouts.reward[position])

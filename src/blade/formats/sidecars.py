@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from blade.errors import Unreadable
-from blade.formats import find, inflate, lines
+from blade.formats import compressed, find, lines
 from blade.formats.items import parsed
 from blade.model import Artifact, Benchmark, Cause, Code, ReportedNumber, Stage
 
@@ -144,7 +144,7 @@ def _content(path: Path, limit: int = _MAX_SMALL) -> bytes:
     """A small file, inflated if need be."""
     found, size = [], 0
     with path.open("rb") as file:
-        for chunk in inflate.inflated(file, inflate.kind_of(file.peek(4))):
+        for chunk in compressed.inflated(file, compressed.kind_of(file.peek(4))):
             if isinstance(chunk, str):
                 raise ValueError(chunk)
             found.append(chunk)

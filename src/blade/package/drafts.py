@@ -146,12 +146,12 @@ def _refuse_link(path: Path) -> Path:
 
 def _rows(paths: Iterable[Path], agent: str | None) -> Iterator[bytes]:
     """Every line as it stands, with its newline; of one agent alone where others lie beside it."""
-    from blade.formats import inflate
+    from blade.formats import compressed
 
     for path in paths:
         rest = b""
         with path.open("rb") as file:
-            for chunk in inflate.inflated(file, inflate.kind_of(file.peek(4))):
+            for chunk in compressed.inflated(file, compressed.kind_of(file.peek(4))):
                 if isinstance(chunk, str):
                     raise Unreadable(f"{path}: {chunk}", "repack the file", "unreadable-file")
                 *lines, rest = (rest + chunk).split(b"\n")

@@ -13,8 +13,8 @@ import msgspec
 
 from blade.check.markdown_document import Document, Row, Sentence, Table, parse
 from blade.model.checked import SUPPORTED, Finding
-from blade.query.figures import Figure, agrees
 from blade.query.measures import measure_of
+from blade.query.printed_numbers import Figure, agrees
 
 if TYPE_CHECKING:
     from blade.check.report_ground import World

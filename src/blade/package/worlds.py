@@ -17,9 +17,9 @@ from blade.errors import BladeError
 from blade.formats.find import stem
 from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 from blade.package.layout import prefix_of
-from blade.query.figures import agrees, last_figure
 from blade.query.ground import Table, value
 from blade.query.measures import Measure, measure_of
+from blade.query.printed_numbers import agrees, last_figure
 
 if TYPE_CHECKING:
     from blade.check.report_ground import World

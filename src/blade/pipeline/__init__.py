@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from blade.pipeline.load import Loaded
-from blade.pipeline.pages import drafts, summarise, with_digests
+from blade.pipeline.report_pages import drafts, summarise, with_digests
 from blade.pipeline.session import Session, session
 from blade.pipeline.stages import diagnose, load
 

@@ -1,21 +1,25 @@
-"""Have a model read a run: tasks and clusters become questions, replies become answers that hold."""
+"""Have a model read a run: tasks and clusters become questions, replies become answers that hold in the rows."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from hashlib import blake2b
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
 from blade import hostile
-from blade.agent import reader
+from blade.agent import judgements, reader
 from blade.agent.dossier import BUDGET
 from blade.agent.dossier import dossier as write_dossier
 from blade.agent.dossier.commands import PROMPT
 from blade.agent.dossier.tokens import tokens
+from blade.agent.judgements import Seen
 from blade.agent.reader import (
     EXPECTED_OUT,
     PUBLIC,
@@ -27,20 +31,219 @@ from blade.agent.reader import (
     Result,
     Usage,
     host_of,
+    shown,
     statuses,
 )
 from blade.agent.reader import answers as counted
 from blade.agent.reader import proposals as queries
 from blade.errors import UsageError
-from blade.formats.trace import steps as steps_of
-from blade.model import Agreement, Cause, Judgement, Report, Trace
-from blade.pipeline import clusters, reviewing
-from blade.pipeline.answering import Checker, solid
-from blade.report.facts import facts
+from blade.formats.opened import steps_of_row as steps_of
+from blade.model import Agreement, Attribution, Cause, Evidence, Group, Judgement, Report, Trace
+from blade.model.measured import PLACEHOLDER
+from blade.pipeline import report_pages, reviewing, trace_reading
+from blade.report.facts import Facts, facts
 from blade.tables import cache
 
 if TYPE_CHECKING:
+    from blade.model import Judged
     from blade.pipeline.session import Session
+
+MEMBERS = 10  # tasks of a cluster that are quoted
+_QUOTES = 2  # of one task
+_QUOTED = 400  # characters of a quotation
+
+Losing = dict[str, frozenset[int]]  # task -> its repeats that lose points
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """Failures that the engine puts together."""
+
+    id: str
+    called: str  # by the engine
+    tasks: tuple[str, ...]  # those that are quoted
+    data: str
+
+
+def clusters(facts: Facts, losing: Losing) -> tuple[list[Cluster], int]:
+    """Lay out the groups in their order, and count those that nothing can be quoted from."""
+    members: dict[str, list[Attribution]] = {}
+    for attribution in facts.attributions:
+        members.setdefault(attribution.group, []).append(attribution)
+    found = [_cluster(group, members.get(group.id, []), losing) for group in facts.groups]
+    quoting = [cluster for cluster in found if cluster is not None]
+    return quoting, len(found) - len(quoting)
+
+
+def _cluster(group: Group, members: Sequence[Attribution], losing: Losing) -> Cluster | None:
+    ranked = sorted(members, key=lambda member: (-member.lost, member.task))
+    quoted = _failing(_places(group, ranked), losing)
+    if not quoted:
+        return None
+    tasks = tuple(dict.fromkeys(place.task for place in quoted))
+    lines = [
+        f"A group of failures, by the engine: {group.label.value}, {hostile.line(group.name, 200)}",
+        f"What the engine says of it: {hostile.line(group.text, 600)}",
+        f"Tasks: {group.tasks}; failures: {group.rows}; points of score lost: {group.points:.4f}",
+        f"Quoted below: {len(tasks)} tasks",
+    ]
+    said = {member.task: hostile.line(member.mechanism, 300) for member in members}
+    for task in tasks:
+        lines += ["", f"task {hostile.line(task, 200)}" + (f": {said[task]}" if task in said else "")]
+        for place in (place for place in quoted if place.task == task):
+            lines += _quotation(place)
+    called = f"{group.label.value}: {group.name}"
+    digest = blake2b(called.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return Cluster(f"group-{digest}", called, tasks, "\n".join(lines))
+
+
+def _places(group: Group, members: Iterable[Attribution]) -> list[Evidence]:
+    """Find what the tasks of a group show in their own rows, and then what the group itself quotes."""
+    # what another task shows is no place of this one
+    places = [place for member in members for place in member.evidence[:_QUOTES] if place.task == member.task]
+    return list(dict.fromkeys([*places, *([group.quote] if group.quote is not None else [])]))
+
+
+def _failing(places: Iterable[Evidence], losing: Losing) -> list[Evidence]:
+    """Keep the places of rollouts that fail, those of as many tasks as fit."""
+    found = [place for place in places if place.quote and place.repeat in losing.get(place.task, frozenset())]
+    tasks = list(dict.fromkeys(place.task for place in found))[:MEMBERS]
+    return [place for place in found if place.task in tasks]
+
+
+def _quotation(place: Evidence) -> list[str]:
+    where = (
+        f"step {place.step}" if place.step is not None else f"field {hostile.line(place.field or '', 200)}"
+    )
+    quote = hostile.lines((place.quote or "")[:_QUOTED]).split("\n")
+    return [f"repeat {place.repeat}, {where}:", *(f"| {line}" for line in quote)]
+
+
+_MARKS = re.compile(r"^[ \t]*(?:>[ \t]?)?(?:\|[ \t]?)?", re.MULTILINE)  # what the frame puts before a line
+_HEAD = re.compile(r"^\[\d+\]\*?[ \t]+[a-z]+[ \t]*\|?[ \t]*")  # how a dossier begins the line of a step
+_HELD = 4  # tasks that stay open
+
+
+class Checker:
+    """Whether answers hold, one at a time: rows are opened as they are asked for."""
+
+    def __init__(self, session: Session, run: str, members: Mapping[str, tuple[str, ...]]) -> None:
+        self.run = session.run(run)
+        self.members = members  # of a question: the tasks it may quote
+        scoring = report_pages.scoring_of(self.run, session.threshold)
+        self.judged: Judged = trace_reading.judged_of(self.run, scoring)
+        self.is_bounded = scoring.is_bounded
+        self._losing = trace_reading.losing(self.judged, scoring.is_bounded)
+        self._seen: dict[str, Seen] = {}
+        self._alone = Lock()
+
+    def losing(self, task: str) -> frozenset[int]:
+        """The repeats of a task that lose points."""
+        return self._losing.get(task, frozenset())
+
+    def __call__(self, question: reader.Question, answer: reader.Answer) -> reader.Answer | list[str]:
+        """The answer with the exact words of each place; or every reason against it."""
+        with self._alone:
+            found: list[reader.Cited] = []
+            reasons: list[str] = []
+            for number, cited in enumerate(answer.evidence):
+                told = self._place(question, answer, cited, is_first=number == 0)
+                if isinstance(told, reader.Cited):
+                    found.append(told)
+                else:
+                    reasons += [f"quotation {number + 1}: {reason}" for reason in told]
+            if not reasons and not answer.is_undetermined:
+                reasons = self._enough(question, found)
+            return reasons or replace(answer, evidence=tuple(dict.fromkeys(found)))
+
+    def _place(
+        self, question: reader.Question, answer: reader.Answer, cited: reader.Cited, is_first: bool
+    ) -> reader.Cited | list[str]:
+        tasks = self.members[question.about]
+        task = next((one for one in tasks if cited.task in (one, shown(one))), None)
+        if task is None:
+            return [f"the question is not about task {shown(cited.task)!r}"]
+        seen = self._opened(task)
+        if question.kind == reader.EXPLAIN:  # passing repeats are quoted too
+            seen = replace(seen, losing=[True] * len(seen.traces))
+        blames = question.kind == reader.LABEL and is_first
+        said = answer.because if blames else "quoted"
+        given = {
+            "task": task,
+            "cause": answer.answer if question.kind == reader.LABEL else Cause.UNDETERMINED.value,
+            "repeat": cited.repeat,
+            "step": cited.step,
+            "field": cited.field,
+            "mechanism": said,
+        }
+        exact = _held(given, cited.quote, seen)
+        return exact if isinstance(exact, list) else replace(cited, task=task, quote=exact)
+
+    def _enough(self, question: reader.Question, found: list[reader.Cited]) -> list[str]:
+        tasks = self.members[question.about]
+        if question.kind == reader.NAME and len(tasks) > 1 and len({one.task for one in found}) < 2:
+            return ["only one task is quoted: what is common to several is shown by two at least"]
+        if question.kind != reader.EXPLAIN:
+            return []
+        losing = self.losing(tasks[0])
+        passing = {trace.rollout.repeat for trace in self._opened(tasks[0]).traces} - losing
+        reasons = []
+        if not any(one.repeat in losing for one in found):
+            reasons.append(f"no repeat that fails is quoted; those that fail: {_few(losing)}")
+        if passing and not any(one.repeat in passing for one in found):
+            reasons.append(f"no repeat that passes is quoted; those that pass: {_few(passing)}")
+        return reasons
+
+    def _opened(self, task: str) -> Seen:
+        if task not in self._seen:
+            while len(self._seen) >= _HELD:
+                del self._seen[next(iter(self._seen))]
+            self._seen[task] = trace_reading.seen_of(self.run, self.judged, task, None, self.is_bounded)
+        return self._seen[task]
+
+
+def _held(given: Mapping[str, Any], quote: str, seen: Seen) -> str | list[str]:
+    """The quotation as it stands at the place; or the reasons against it."""
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    reasons: list[str] = []
+    for tried in _forms(quote, given, seen):
+        told = judgements.verified({**given, "quote": tried}, seen, "model", at)
+        if isinstance(told, Judgement):
+            return told.quote
+        reasons = reasons or told
+    parts = solid(quote)
+    if parts and len(parts) < len(quote):
+        told = judgements.verified({**given, "quote": parts}, seen, "model", at)
+        if isinstance(told, Judgement):
+            return quote  # as it was sent: a placeholder stands for what did not leave
+    return reasons
+
+
+def _forms(quote: str, given: Mapping[str, Any], seen: Seen) -> list[str]:
+    """A quotation, and the same without what a dossier writes around the words of a place."""
+    bare = _HEAD.sub("", _MARKS.sub("", quote))
+    step, field = given["step"], given["field"]
+    tools = {
+        trace.steps[step].tool or ""
+        for trace in seen.traces
+        if step is not None and trace.rollout.repeat == given["repeat"] and 0 <= step < len(trace.steps)
+    }
+    named = [f"{tool} " for tool in tools if tool] + ([f"{field}: "] if field else [])
+    found = [quote, bare, *(bare.removeprefix(name) for name in named)]
+    return [one for one in dict.fromkeys(found) if one.strip()]
+
+
+def solid(quote: str) -> str:
+    """The longest part of a quotation that no placeholder interrupts; all of it where there is none."""
+    if PLACEHOLDER.search(quote) is None:
+        return quote
+    edges = [0, *(edge for hit in PLACEHOLDER.finditer(quote) for edge in hit.span()), len(quote)]
+    parts = [quote[edges[at] : edges[at + 1]].strip() for at in range(0, len(edges), 2)]
+    return max(parts, key=len)
+
+
+def _few(repeats: set[int] | frozenset[int]) -> str:
+    return ", ".join(map(str, sorted(repeats)[:20])) or "none"
+
 
 __all__ = [
     "EXPECTED_OUT", "PUBLIC", "Cap", "Clean", "Patience", "Plan", "Price", "Question", "Reading", "Result",
@@ -178,7 +381,7 @@ class _Maker:
         told = "\n".join(line for line in text.split("\n") if not line.startswith(PROMPT))
         return self._question(task, told, traces)
 
-    def of_cluster(self, found: clusters.Cluster) -> Question:
+    def of_cluster(self, found: Cluster) -> Question:
         run = self.session.run(self.run)
         traces = [trace for task in found.tasks for trace in self.session.traces(run, task)]
         data = found.data if self.clean is None else self.clean.text(found.data)
@@ -251,7 +454,7 @@ def _clusters(
 ) -> tuple[list[Question], dict[str, tuple[str, ...]], dict[str, str]]:
     check = Checker(session, made.run, {})
     losing = {task.task: check.losing(task.task) for task in made.facts.tasks}
-    found, silent = clusters.clusters(made.facts, losing)
+    found, silent = clusters(made.facts, losing)
     if silent:
         notes.append(
             f"{silent} {'cluster is' if silent == 1 else 'clusters are'} left out: no failure is quoted"

@@ -1,4 +1,4 @@
-"""Turn loaded runs into a report of why their scores differ."""
+"""Compare loaded runs: why their scores differ, and whether a gate accepts that."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from blade.compare.gate_policy import Policy, read_policy
 from blade.errors import UsageError
 from blade.formats import split
 from blade.model import Comparison, Gap, Outcome, Report, Side
-from blade.pipeline import pages, stages
+from blade.pipeline import report_pages, stages
 from blade.pipeline.load import Loaded
 from blade.pipeline.sides import column_sides
 
 if TYPE_CHECKING:
     from blade.formats.assemble import Assembled
-    from blade.pipeline.reading import Clock
+    from blade.pipeline.trace_reading import Clock
     from blade.query.ground import Ground
     from blade.tables.index import Watcher
 
@@ -49,10 +49,10 @@ def compare(
     """Every run against the baseline, all against one another, and in order where they are checkpoints."""
     loaded = baseline_first(loaded, baseline)
     threshold = shared_threshold(loaded, threshold)
-    scored = [pages.scoring_of(one, threshold) for one in loaded]
+    scored = [report_pages.scoring_of(one, threshold) for one in loaded]
     asked = _asked(policy, loaded, threshold) if policy is not None else None
     if quick:
-        report = pages.listed(loaded, scored, command)
+        report = report_pages.listed(loaded, scored, command)
         sides = column_sides(loaded, scored)
         unread = Gap(
             "health of each run, behaviours and most failure modes", "no trajectory was read, as asked"
@@ -76,7 +76,7 @@ def shared_threshold(loaded: Sequence[Loaded], threshold: float | None) -> float
     """
     if threshold is not None:
         return threshold
-    return 1.0 if len({pages.scoring_of(one, None).score_name for one in loaded}) > 1 else None
+    return 1.0 if len({report_pages.scoring_of(one, None).score_name for one in loaded}) > 1 else None
 
 
 def told(
@@ -249,8 +249,8 @@ def _asked(policy: Policy, loaded: Sequence[Loaded], threshold: float | None) ->
 def _unknown(query: str, ground: Ground) -> str:
     """Names in a query that no row of any run has."""
     from blade.query import select
+    from blade.query.ground import unknown
     from blade.query.measures import measure_of
-    from blade.query.names import unknown
 
     measure = measure_of(query)
     sql = f"select 1 from rollouts where ({measure.where or 'true' if measure else 'true'})"

@@ -12,14 +12,14 @@ from blade import formats
 from blade.agent import judgements
 from blade.errors import NothingToRead, Unreadable
 from blade.formats import assemble, find, mapped, opened, sidecars
-from blade.formats.rows import Rows
+from blade.formats.joined_rows import Rows
 from blade.model import Artifact, Benchmark, Gap, Judgement, ReportedNumber, Skipped, Source
 from blade.model.rows import MAPPED
 from blade.tables import cache
 from blade.tables import index as store
 from blade.tables.cache import Stamp
 from blade.tables.index import Watcher
-from blade.tables.parts import Index
+from blade.tables.index_files import Index
 
 MAX_SKIPPED = 1000  # listed in a report; all are counted
 

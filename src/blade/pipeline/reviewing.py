@@ -1,4 +1,4 @@
-"""Turn a session into what a reader of single tasks needs: the queue, dossiers, kept judgements."""
+"""Serve readers of single tasks: the queue, dossiers, judgements that are kept, labels by condition."""
 
 from __future__ import annotations
 
@@ -16,16 +16,167 @@ from blade.agent import queue as queueing
 from blade.agent.dossier import BUDGET, Dossier
 from blade.agent.dossier import dossier as write_dossier
 from blade.errors import UsageError
+from blade.formats import opened
+from blade.formats.items import NOTHING, quotable, value_at
 from blade.model import Judgement, Waiting
-from blade.pipeline import judging, pages, reading
+from blade.pipeline import report_pages, trace_reading
 from blade.pipeline.session import Session, depends_on
+from blade.query import select
+from blade.query.ground import FIELD_TEXTS, Ground, Table
 from blade.tables import cache
+from blade.tables.database import literal
 
 if TYPE_CHECKING:
     from blade.pipeline.load import Loaded
     from blade.query.ground import Ground
 
-_TOLD = 10  # refused judgements that an error names
+_AROUND = 90  # characters of a text on either side of what a condition finds in it
+_TRIED = 3  # places of each part of a condition that are tried
+_KINDS = {"": "message", "model": "message", "tool": "result"}  # who says it -> kind of step
+_STEPS = ("message", "result", "user", "system", "reasoning", "call")
+_WHEN = "2000-01-01T00:00:00Z"  # only to see whether a place would be kept
+
+Place = Mapping[str, Any]  # step or field, and quote
+
+
+def proposals_where(
+    one: Loaded, ground: Ground, condition: str, given: Mapping[str, Any], threshold: float | None = None
+) -> list[Mapping[str, Any]]:
+    """A judgement for each failed task with a rollout that meets the condition: its first failing one.
+
+    Each keeps the condition, and quotes what the condition speaks of where that can be quoted.
+    """
+    rows = meeting(ground, condition)
+    if not rows:
+        raise UsageError(
+            "no failing rollout meets the condition",
+            f'count them with blade query RUN "count where not passed and ({condition})"',
+            "nothing-to-judge",
+        )
+    tree = select.parsed(f"select 1 from rollouts where ({condition})", ground.connection(False))
+    scoring = report_pages.scoring_of(one, threshold)
+    judged = trace_reading.judged_of(one, scoring)
+    first: dict[str, tuple[int, int]] = {}
+    for task, repeat, row in rows:
+        first.setdefault(task, (repeat, row))
+    found: list[Mapping[str, Any]] = []
+    for task, (repeat, row) in first.items():
+        said = {**given, "task": task, "repeat": repeat, "condition": condition}
+        seen = trace_reading.seen_of(one, judged, task, None, scoring.is_bounded)
+        tried = ({**said, **place} for place in _places(one, ground, tree, row))
+        is_kept = (
+            proposal
+            for proposal in tried
+            if isinstance(judgements.verified(proposal, seen, "by condition", _WHEN), Judgement)
+        )
+        found.append(next(is_kept, said))
+    return found
+
+
+def meeting(ground: Ground, condition: str) -> list[tuple[str, int, int]]:
+    """Task, repeat and row of the failing rollouts that meet a condition."""
+    sql = f'select task, repeat, "row" from rollouts where passed = false and ({condition}) order by "row"'
+    found = ground.ask(sql)
+    assert isinstance(found, Table)
+    return [(task, repeat, row) for task, repeat, row in found.rows]
+
+
+def _places(one: Loaded, ground: Ground, tree: dict[str, Any], row: int) -> Iterator[Place]:
+    """What a condition speaks of in a rollout, in the order of the condition; then the fields it names."""
+    for name, words in _functions(tree):
+        if name == "says":
+            yield from _spoken(ground, row, *words)
+        elif name == "calls":
+            yield from _steps(ground, row, f"kind = 'call' and tool = {literal(words[0])}")
+        elif name == "check_failed":
+            yield from _checks(one, ground, row, words[0])
+    columns = select.columns_in(tree)
+    if "last_tool" in columns:
+        yield from _steps(ground, row, "kind = 'call'", last=True)
+    yield from _fields(one, ground, row, sorted(columns))
+
+
+def _functions(tree: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Our functions in a condition with the texts they are given, in the order in which they stand."""
+    called = [node for node in select.nodes(tree) if node.get("type") == "FUNCTION"]
+    for node in sorted(called, key=lambda node: int(node.get("query_location") or 0)):
+        name = str(node.get("function_name", "")).lower()
+        given = [argument["expression"] for argument in node.get("arguments", [])]
+        words = [part["literal"]["text"] for part in given if isinstance(part.get("literal"), dict)]
+        if name in select.OUR_FUNCTIONS and words and all(isinstance(word, str) for word in words):
+            yield name, words
+
+
+def _spoken(ground: Ground, row: int, pattern: str, speaker: str = "") -> Iterator[Place]:
+    """Words that match a pattern, where a speaker says them: in a step, or in a text field of the row."""
+    kind, matches = _KINDS.get(speaker, speaker), f"regexp_matches(text, {literal(pattern)})"
+    if kind in _STEPS or speaker == "any":
+        where = matches if speaker == "any" else f"{matches} and kind = {literal(kind)}"
+        yield from _steps(ground, row, where, pattern)
+    if kind not in _STEPS:
+        at = "true" if speaker == "any" else f"path = {literal(speaker)}"
+        hit = f"regexp_extract(text, {literal(pattern)})"
+        sql = f'select path, text, {hit} from {FIELD_TEXTS} where "row" = {row} and {at} and {matches}'
+        rows = ground.connection(True).execute(f"{sql} order by path").fetchall()
+        for path, text, found in rows[:_TRIED]:
+            for quote in _quotations(text, found):
+                yield {"field": path.partition("[]")[0], "quote": quote}
+
+
+def _steps(ground: Ground, row: int, where: str, pattern: str = "", last: bool = False) -> Iterator[Place]:
+    """The first steps of a rollout that meet a condition, or the last ones, with words of each."""
+    hit = f"regexp_extract(text, {literal(pattern)})" if pattern else "''"
+    order = f"order by step {'desc' if last else ''} limit {_TRIED}"
+    sql = f'select step, text, {hit} from steps where "row" = {row} and {where} and length(text) > 0 {order}'
+    for step, text, found in ground.connection(True).execute(sql).fetchall():
+        for quote in _quotations(text, found):
+            yield {"step": step, "quote": quote}
+
+
+def _quotations(text: str, hit: str) -> Iterator[str]:
+    """Parts of a text around what was found in it, the longest first: a few words alone show nothing."""
+    at = max(text.find(hit), 0)
+    for around in (_AROUND, _AROUND // 6, 0):
+        part = text[max(0, at - around) : at + min(len(hit), 2 * _AROUND) + around].strip()
+        if part:
+            yield part
+
+
+def _checks(one: Loaded, ground: Ground, row: int, name: str) -> Iterator[Place]:
+    """The status of a check that failed, as a field of the row."""
+    named = f"{literal(name)} in (name, path, path || '.' || name)"
+    where = f""""row" = {row} and status = 'failed' and {named}"""
+    sql = f"select path, name from checks where {where} order by all"
+    data = opened.row(one.run, row)
+    for path, member in ground.connection(False).execute(sql).fetchall()[:_TRIED]:
+        for field in (f"{path}.{member}", path):
+            if (value := value_at(data, field)) not in (NOTHING, None, ""):
+                yield {"field": field, "quote": quotable(value)[: 2 * _AROUND]}
+
+
+def _fields(one: Loaded, ground: Ground, row: int, columns: list[str]) -> Iterator[Place]:
+    """The fields of the row that a condition names."""
+    known = ground.ask('select lower("column"), path from fields where "column" is not null')
+    assert isinstance(known, Table)
+    paths, data = dict(known.rows), opened.row(one.run, row)
+    for column in columns:
+        field = paths.get(column, column)
+        if (value := value_at(data, field)) not in (NOTHING, None, ""):
+            yield {"field": field, "quote": quotable(value)[: 2 * _AROUND]}
+
+
+def unmet(ground: Ground, condition: str, task: str, repeat: Any) -> str | None:
+    """Why a condition cannot stand for a judgement of a rollout; None where the rollout meets it."""
+    try:
+        rows = meeting(ground, condition)
+    except UsageError as error:
+        return f"the condition cannot be asked: {error.message}"
+    if any((key, number) == (task, repeat) for key, number, _ in rows):
+        return None
+    return f"no failing row of {task}/{repeat} meets the condition"
+
+
+_MOST_REFUSED = 10  # refused judgements that an error names
 __all__ = ["BUDGET", "Queue", "checked", "dossier", "label", "queue", "withdraw"]
 
 
@@ -101,13 +252,12 @@ def checked(
     session: Session, proposals: Sequence[Mapping[str, Any]], by: str, run: str | None = None
 ) -> tuple[list[Judgement], list[str]]:
     """What would be kept, and the reasons against the rest; nothing is written."""
-    from blade.pipeline.conditions import unmet
     from blade.pipeline.tabling import ground_of
 
     one = session.run(run)
     ground: Ground | None = None  # made for the first judgement by condition
-    scoring = pages.scoring_of(one, session.threshold)
-    judged = reading.judged_of(one, scoring)
+    scoring = report_pages.scoring_of(one, session.threshold)
+    judged = trace_reading.judged_of(one, scoring)
     engine = {found.task: found.proposed or found.cause for found in session.facts[one.name].attributions}
     at = _now()
     found: list[Judgement] = []
@@ -119,7 +269,7 @@ def checked(
         except UsageError as error:
             refused.append(f"{number}. task {named}: {error.message}; {error.hint}")
             continue
-        seen = judging.seen_of(one, judged, key, engine.get(key), scoring.is_bounded)
+        seen = trace_reading.seen_of(one, judged, key, engine.get(key), scoring.is_bounded)
         told = judgements.verified({**given, "task": key}, seen, by, at)
         if isinstance(told, Judgement) and told.condition:
             ground = ground or ground_of([one], session.threshold)
@@ -140,9 +290,9 @@ def label(
     path = _path(one)
     found, refused = checked(session, proposals, by, run)
     if refused:
-        more = [f"and {len(refused) - _TOLD} more"] if len(refused) > _TOLD else []
+        more = [f"and {len(refused) - _MOST_REFUSED} more"] if len(refused) > _MOST_REFUSED else []
         raise UsageError(
-            "\n".join([f"{len(refused)} of {len(proposals)} refused, nothing kept", *refused[:_TOLD], *more]),
+            "\n".join([f"{len(refused)} of {len(proposals)} refused, nothing kept", *refused[:_MOST_REFUSED], *more]),
             f"look again: blade show {hostile.line(one.sources[0].path)} TASK/REPEAT --steps A:B",
             "judgement-refused",
         )

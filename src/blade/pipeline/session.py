@@ -1,4 +1,4 @@
-"""Turn paths into a session: runs that are read and diagnosed once and can be asked many times."""
+"""Open a session: runs that are read and diagnosed once and can be asked many times."""
 
 from __future__ import annotations
 

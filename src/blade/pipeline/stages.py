@@ -12,14 +12,14 @@ from msgspec.structs import replace
 from blade.errors import NothingToRead
 from blade.formats import find
 from blade.model import Gap, Report, Side
-from blade.pipeline import pages
+from blade.pipeline import report_pages
 from blade.pipeline.load import Loaded, RunFiles, assembled, indexed
 from blade.tables import index as store
 
 if TYPE_CHECKING:
     from blade.diagnose import Diagnosis
     from blade.measure import Scoring
-    from blade.pipeline.reading import Clock, Read, Reading
+    from blade.pipeline.trace_reading import Clock, Read, Reading
     from blade.tables.index import Watcher
 
 
@@ -52,7 +52,7 @@ class Work:
 
     @property
     def times(self) -> Clock:
-        from blade.pipeline.reading import Clock
+        from blade.pipeline.trace_reading import Clock
 
         self.clock = self.clock or Clock()
         return self.clock
@@ -92,45 +92,45 @@ def lay_out_tables(work: Work) -> None:
 def measure(work: Work) -> None:
     """Columns -> a page of each run: scores with intervals, tasks, slices."""
     pairs = list(zip(work.loaded, work.scored, strict=True))
-    work.pages = work.times.timed("measure", lambda: [pages.measured(one, scoring) for one, scoring in pairs])
+    work.pages = work.times.timed("measure", lambda: [report_pages.measured(one, scoring) for one, scoring in pairs])
 
 
 def read_traces(work: Work) -> None:
     """Rows -> evidence of each rollout; the only stage that opens every row, and it opens each once."""
-    from blade.pipeline import reading
+    from blade.pipeline import trace_reading
 
     pairs = zip(work.loaded, work.scored, strict=True)
-    work.read = [reading.traces(one, scoring, work.watcher, work.times) for one, scoring in pairs]
+    work.read = [trace_reading.traces(one, scoring, work.watcher, work.times) for one, scoring in pairs]
     work.watcher.start("drawing conclusions", 0)
 
 
 def diagnose_failures(work: Work) -> None:
     """Evidence -> groups of failures, by the ladder."""
-    from blade.pipeline import reading
+    from blade.pipeline import trace_reading
 
-    work.diagnoses = [reading.climbed(read, work.times) for read in work.read]
+    work.diagnoses = [trace_reading.climbed(read, work.times) for read in work.read]
 
 
 def trust(work: Work) -> None:
     """What may bend the score: tripwires on tasks, grading and data."""
-    from blade.pipeline import reading
+    from blade.pipeline import trace_reading
 
-    work.diagnoses = [reading.doubted(*pair) for pair in zip(work.read, work.diagnoses, strict=True)]
+    work.diagnoses = [trace_reading.doubted(*pair) for pair in zip(work.read, work.diagnoses, strict=True)]
 
 
 def conclude(work: Work) -> None:
     """Groups -> a label for every lost point, quotations, and what to do first."""
-    from blade.pipeline import reading
+    from blade.pipeline import trace_reading
 
     pairs = list(zip(work.read, work.diagnoses, strict=True))
-    work.readings = work.times.timed("conclusions", lambda: [reading.concluded(*pair) for pair in pairs])
+    work.readings = work.times.timed("conclusions", lambda: [trace_reading.concluded(*pair) for pair in pairs])
 
 
 def report(work: Work) -> None:
     """Pages and conclusions -> one report of all runs."""
-    work.report = pages.joined(work.loaded, work.pages, work.readings, work.command)
+    work.report = report_pages.joined(work.loaded, work.pages, work.readings, work.command)
     if len(work.loaded) > 1:
-        work.report = pages.with_matrix(work.report, work.read, work.readings)
+        work.report = report_pages.with_matrix(work.report, work.read, work.readings)
 
 
 def compare(work: Work) -> None:
@@ -176,7 +176,7 @@ def diagnose(
     from blade.pipeline import comparing
 
     loaded = comparing.baseline_first(loaded, baseline)
-    scored = [pages.scoring_of(one, threshold) for one in loaded]
+    scored = [report_pages.scoring_of(one, threshold) for one in loaded]
     return comparing.told(*diagnosed(loaded, scored, command, watcher, clock))
 
 

@@ -11,13 +11,11 @@ from msgspec.structs import replace
 from blade import measure
 from blade.model import Report
 from blade.pipeline.load import Loaded
-from blade.pipeline.pages import scoring_of
-from blade.query.ground import Ground
-from blade.query.views import Files
-from blade.tables import cache, database, traces, workers
+from blade.pipeline.report_pages import scoring_of
+from blade.query.ground import Files, Ground
+from blade.tables import cache, database, trace_tables, workers
 from blade.tables import index as store
-from blade.tables.rollouts import Columns, Judged, laid_out
-from blade.tables.tasks import tasks
+from blade.tables.rollouts import Columns, Judged, laid_out, tasks
 
 if TYPE_CHECKING:
     from blade.query.engine import Wish
@@ -190,6 +188,6 @@ def _traces(folder: Path, key: str, one: Loaded, watcher: Watcher) -> tuple[str,
 
 def _write_traces(path: Path, one: Loaded, positions: range) -> None:
     with database.writing(path) as writer:
-        for batch in traces.batches(one.run, positions, one.benchmark.tools):
+        for batch in trace_tables.batches(one.run, positions, one.benchmark.tools):
             for table, columns in batch.items():
                 writer.add(table, columns)

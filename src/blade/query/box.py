@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from blade.errors import UsageError
+from blade.query.ground import Files
 from blade.query.measures import Answer, measure_of
-from blade.query.views import Files
 
 if TYPE_CHECKING:
     from blade.query.ground import Ground
@@ -137,9 +137,7 @@ def _limit(job: Job) -> None:
 
 def outcomes(job: Job) -> Iterator[Outcome]:
     """The outcome of each query of a job, in this process."""
-    from blade.query.ground import Ground, Table
-    from blade.query.names import limits, unknown
-    from blade.query.views import Damaged, opened
+    from blade.query.ground import Damaged, Ground, Table, limits, opened, unknown
 
     try:
         connection = opened(job.files, job.memory_mb, 2)

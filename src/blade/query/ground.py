@@ -1,21 +1,258 @@
-"""Evaluate queries on some runs: measures and SELECTs on their tables, the rest by asking the engine."""
+"""Evaluate queries on the tables of some runs, and say what a query cannot see."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from blade.errors import BladeError, UsageError
-from blade.query import measures, select, views
-from blade.query.measures import Answer, Measure, measure_of
-from blade.query.names import bad_pattern
-from blade.query.views import Damaged, Files
+from blade.query import measures, select
+from blade.query.measures import RATES, Answer, Measure, asked, measure_of
+from blade.query.select import OF_TRACES, OUR_FUNCTIONS, TABLES, columns_in, nodes, parsed, refused
+from blade.tables.census import KEPT
+from blade.tables.database import RESERVED, connect, literal, lock, quoted
+from blade.tables.trace_tables import FIRST, LAST, MAX_LINES
 
 if TYPE_CHECKING:
     import duckdb
+
+class Files(msgspec.Struct, frozen=True):
+    """The database files of one run."""
+
+    run: str
+    tables: str
+    traces: tuple[str, ...] = ()  # made when steps, calls or texts are first asked for
+
+
+class Damaged(Exception):
+    """Tables are not as they were written."""
+
+
+def damage(error: Exception) -> Damaged | None:
+    """The damage to its files that a database complains of; None for any other complaint."""
+    import duckdb
+
+    text = str(error).partition("\n")[0]
+    is_damage = isinstance(error, duckdb.IOException | duckdb.SerializationException)
+    return Damaged(text) if is_damage or text.startswith("Corrupt database file") else None
+
+
+FIELD_TEXTS = "field_texts"  # for `says` alone: a query cannot name it
+_KEYS = {"run": "varchar", "task": "varchar", "repeat": "bigint", "row": "bigint"}
+_TRACE_COLUMNS = {  # of tables that are not made yet
+    "steps": "step bigint, kind varchar, tool varchar, text varchar, chars bigint, failed boolean, "
+    "answered boolean",
+    "calls": "step bigint, tool varchar, arguments varchar, result varchar, failed boolean",
+    "texts": "path varchar, step bigint, line bigint, template varchar, text varchar, n bigint, "
+    "is_last boolean",
+    FIELD_TEXTS: "path varchar, text varchar",
+}
+# Our functions are given the rollout they are asked of; `located` adds it to a query.
+_MACROS = (
+    """create macro calls_of(in_run, in_row, named) as (
+        select count(*) from calls as made
+        where made.run = in_run and made."row" = in_row and made.tool = named)""",
+    """create macro check_failed_of(in_run, in_row, named) as exists (
+        select 1 from checks as held
+        where held.run = in_run and held."row" = in_row and held.status = 'failed'
+        and named in (held.name, held.path, held.path || '.' || held.name))""",
+    """create macro says_of(in_run, in_row, pattern) as exists (
+        select 1 from steps as said where said.run = in_run and said."row" = in_row
+        and said.kind = 'message' and regexp_matches(said.text, pattern)),
+    (in_run, in_row, pattern, speaker) as exists (
+        select 1 from steps as said where said.run = in_run and said."row" = in_row
+        and (speaker = 'any' or said.kind =
+            case speaker when 'tool' then 'result' when 'model' then 'message' else speaker end)
+        and regexp_matches(said.text, pattern))
+      or exists (
+        select 1 from field_texts as held where held.run = in_run and held."row" = in_row
+        and speaker in (held.path, 'any') and regexp_matches(held.text, pattern))""",
+)
+
+
+def opened(runs: tuple[Files, ...], memory_mb: int, threads: int) -> duckdb.DuckDBPyConnection:
+    """A connection in which the tables of all runs have their names, and nothing else can be reached."""
+    files = {f"r{number}": Path(run.tables) for number, run in enumerate(runs)}
+    for number, run in enumerate(runs):
+        files |= {f"r{number}t{part}": Path(path) for part, path in enumerate(run.traces)}
+    import duckdb
+
+    try:
+        connection = connect(files, memory_mb, threads)
+    except duckdb.Error as error:
+        raise damage(error) or error from error
+    for table in (*TABLES, FIELD_TEXTS):
+        connection.execute(f"create view {table} as {_union(table, runs)}")
+    for macro in _MACROS:
+        connection.execute(macro)
+    lock(connection)
+    return connection
+
+
+def _union(table: str, runs: tuple[Files, ...]) -> str:
+    parts: list[str] = []
+    for number, run in enumerate(runs):
+        if table in OF_TRACES or table == FIELD_TEXTS:
+            parts += [_joined(run.run, f"r{number}t{part}", table, number) for part in range(len(run.traces))]
+        elif table in ("checks", "answers"):
+            parts.append(_joined(run.run, f"r{number}", table, number))
+        else:
+            parts.append(f"select {literal(run.run)} as run, * from r{number}.{quoted(table)}")
+    return " union all by name ".join(parts) if parts else _nothing(table)
+
+
+def _joined(run: str, file: str, table: str, number: int) -> str:
+    """A table whose rows know their rollout by its number alone, with the other keys."""
+    keys = f'{literal(run)} as run, held.task, held.repeat, made."row"'
+    rollouts = f'join r{number}.rollouts as held using ("row")'
+    return f'select {keys}, made.* exclude ("row") from {file}.{table} as made {rollouts}'
+
+
+def _nothing(table: str) -> str:
+    columns = [f"{quoted(name)} {kind}" for name, kind in _KEYS.items()] + _TRACE_COLUMNS[table].split(", ")
+    cells = [f"null::{kind} as {name}" for name, kind in (column.rsplit(" ", 1) for column in columns)]
+    return f"select {', '.join(cells)} where false"
+
+
+_SPEAKERS = ("any", "tool", "model", "user", "system", "message", "result", "reasoning", "call")
+_SHOWN = 8
+CONSTANT = "the query reads no column of any row: its answer says nothing of the run"
+_CHECKS = "select distinct unnest([name, path, path || '.' || name]) as known from checks"
+_KNOWN = {
+    "calls": ("no rollout calls {!r}", "select distinct tool as known from calls where tool is not null"),
+    "check_failed": ("no row has a check {!r}", _CHECKS),
+    "says": ("no row has a text at {!r}", f"select distinct path as known from {FIELD_TEXTS}"),
+    "run": ("there is no run {!r}", "select run as known from runs"),
+}
+_LINES = (
+    f"texts holds at most {FIRST + LAST} lines of a message and {MAX_LINES} of a field: the first and the "
+    "last; says(REGEX) searches all of them"
+)
+_NO_REWARD = "no row has a reward; for rows that are not NeMo Gym's, --map reward=FIELD names it"
+_WHOLE = frozenset(("count", "any_value", "first", "last", "mode", "list"))  # for which a cut text will do
+_JUDGED = frozenset(("reward", "passed", "score"))
+_COMPARED = frozenset(("COMPARISON", "BETWEEN"))
+
+
+def unknown(query: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    """What a query that was answered names and no row has, with the names that there are."""
+    tree = _tree(query, connection)
+    if tree is None:
+        return ()
+    notes = [] if measure_of(query) or _reads(tree) else [CONSTANT]
+    for function, name in dict.fromkeys(_named(tree)):
+        text, listing = _KNOWN[function]
+        known = [row[0] for row in connection.execute(f"{listing} order by 1").fetchall()]
+        if name not in known:
+            few = ", ".join(known[:_SHOWN]) + (" …" if len(known) > _SHOWN else "")
+            notes.append(text.format(name) + (f"; there are {few}" if few else ""))
+    return tuple(notes)
+
+
+def limits(query: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    """What the tables do not hold of what a query that was answered looks at."""
+    tree, measure = _tree(query, connection), measure_of(query)
+    if tree is None:
+        return ()
+    tables = {str(node["table_name"]).lower() for node in nodes(tree) if node.get("type") == "BASE_TABLE"}
+    notes = [_LINES] if "texts" in tables else []
+    named = columns_in(tree) if "rollouts" in tables else set()
+    compared = {name for node in nodes(tree) if _compares(node) for name in columns_in(node)} & named
+    sql = 'select distinct path, "column", is_cut from fields where is_cut or "column" <> path order by all'
+    for path, column, is_cut in connection.execute(sql).fetchall() if named else ():
+        if column is None:
+            continue  # it has no column: a query cannot name it
+        if is_cut and column.lower() in compared:
+            how = f"says(REGEX, '{path}') searches all of them"
+            notes.append(f"{column} holds long texts, cut after {KEPT} characters; {how}")
+        if path.lower() in named & set(RESERVED) and column != path and column.lower() not in named:
+            ours = f"{path} is a column of BLADE's own"
+            notes.append(f"{ours}; the field {path} of the rows is called \"{column}\" here")
+    if (measure is not None and measure.name in RATES) or named & _JUDGED:
+        found = connection.execute("select count(*), count(reward) from rollouts").fetchone()
+        notes += [_NO_REWARD] if found and found[0] and not found[1] else []
+        unjudged = "select run from rollouts group by run having count(passed) = 0 and count(reward) > 0"
+        for (run,) in connection.execute(f"{unjudged} order by run").fetchall():
+            notes.append(f"{run} has no pass rate: its rewards are not 0 or 1; set --pass-threshold X")
+    return tuple(notes)
+
+
+def bad_pattern(query: str, connection: duckdb.DuckDBPyConnection) -> UsageError | None:
+    """What is wrong with the first regular expression of a query that cannot be used; None if all can."""
+    import duckdb
+
+    for node in nodes(_tree(query, connection)):
+        function = str(node.get("function_name", "")).lower() if node.get("type") == "FUNCTION" else ""
+        if function != "says" and not function.startswith("regexp_"):
+            continue
+        given = _given(node)
+        pattern = next(iter(given[function != "says" :]), None)
+        try:
+            connection.execute("select regexp_matches('', ?)", [pattern])
+        except duckdb.Error as error:
+            why = str(error).partition("\n")[0].partition("Error: ")[2]
+            hint = "write \\( for a bracket itself; the syntax is RE2's, which has no look-ahead and no \\1"
+            return refused(f"the regular expression {pattern!r} cannot be used: {why}", hint)
+    return None
+
+
+def _tree(query: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any] | None:
+    """The parsed form of a measure or a SELECT; None where it has none."""
+    try:
+        measure = measure_of(query)
+        return parsed("".join(asked(measure)) if measure else query, connection)
+    except UsageError:
+        return None
+
+
+def _compares(node: dict[str, Any]) -> bool:
+    """Whether a part of a query looks into texts: a comparison, a list of values, a function of a text."""
+    if node.get("type") == "FUNCTION":
+        return str(node.get("function_name", "")).lower() not in _WHOLE
+    return node.get("class") in _COMPARED or str(node.get("type")) in ("COMPARE_IN", "COMPARE_NOT_IN")
+
+
+def _given(node: dict[str, Any]) -> list[Any]:
+    """What a function is given, where it is written out; None for what is computed."""
+    given = [argument["expression"] for argument in node["arguments"]]
+    return [each["literal"]["text"] if "literal" in each else None for each in given]
+
+
+def _reads(tree: dict[str, Any]) -> bool:
+    """Whether what a query gives can depend on rows: it names a column, or counts or lists rows."""
+    kinds = {node.get("type") for node in nodes(tree)}
+    functions = {str(node.get("function_name")) for node in nodes(tree) if node.get("type") == "FUNCTION"}
+    return "BASE_TABLE" in kinds and bool(kinds & {"COLUMN_REF", "STAR"} or "count_star" in functions)
+
+
+def _named(tree: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Our functions in a query, with the name that each is given; and the runs that it names."""
+    for node in nodes(tree):
+        yield from (("run", name) for name in _runs(node))
+        function = str(node.get("function_name", "")).lower() if node.get("type") == "FUNCTION" else ""
+        if function in OUR_FUNCTIONS:
+            values = _given(node)
+            name = values[-1] if values else None
+            is_name = function != "says" or (len(values) == 2 and name not in _SPEAKERS)
+            if isinstance(name, str) and is_name:
+                yield function, name
+
+
+def _runs(node: dict[str, Any]) -> Iterator[str]:
+    """The texts that the column `run` is said to equal."""
+    if node.get("type") == "COMPARE_EQUAL":
+        sides = [node["left"], node["right"]]
+    elif node.get("type") == "COMPARE_IN":
+        sides = node["children"]
+    else:
+        return
+    if any(side.get("column_names", [""])[-1].lower() == "run" for side in sides):
+        literals = (side.get("literal", {}) for side in sides)
+        yield from (literal["text"] for literal in literals if literal.get("kind") == "STRING")
+
 
 MEMORY_MB = 2_000
 MAX_ROWS = 1_000_000
@@ -82,11 +319,11 @@ class Ground:
             return self._given
         if with_traces not in self._connections:
             try:
-                opened = views.opened(self.files(with_traces), MEMORY_MB, _THREADS)
+                connection = opened(self.files(with_traces), MEMORY_MB, _THREADS)
             except Damaged:
                 self.discard()
-                opened = views.opened(self.files(with_traces), MEMORY_MB, _THREADS)
-            self._connections[with_traces] = opened
+                connection = opened(self.files(with_traces), MEMORY_MB, _THREADS)
+            self._connections[with_traces] = connection
         return self._connections[with_traces]
 
 
@@ -115,7 +352,7 @@ def answered(
     except duckdb.OutOfMemoryException as error:
         raise select.refused("the query needs more memory than it may have") from error
     except duckdb.Error as error:
-        if damaged := views.damage(error):
+        if damaged := damage(error):
             raise damaged from error
         raise bad_pattern(query, connection(False)) or select.refused(_first_line(error)) from error
 

@@ -1,1 +1,1 @@
-"""Turn the rows of a run into tables: rollouts, tasks, fields, checks, answers, steps, calls, texts."""
+"""Keep the rows of a run as tables: rollouts, tasks, fields, checks, answers, steps, calls, texts."""

@@ -19,9 +19,9 @@ import xxhash
 
 from blade.errors import Unreadable
 from blade.model import Part
-from blade.tables import cache, parts, workers
+from blade.tables import cache, index_files, workers
 from blade.tables.cache import Stamp
-from blade.tables.parts import Index, Manifest, PartEntry, unreadable
+from blade.tables.index_files import Index, Manifest, PartEntry, unreadable
 
 MANIFEST = "manifest.json"
 _SHA256 = "sha256.json"
@@ -168,7 +168,7 @@ def _proved(folder: Path, path: Path, known: Manifest | None, size: int, reader:
     proved = list(takewhile(is_proved, known.parts))
     try:
         for part in proved:
-            parts.OpenPart(folder / part.file, part)
+            index_files.OpenPart(folder / part.file, part)
     except (OSError, ValueError):
         return []
     return proved
@@ -222,7 +222,7 @@ def _numbered(entries: list[PartEntry]) -> list[PartEntry]:
 
 
 def _from_stream(folder: Path, path: Path, reader: Reader, watcher: Watcher) -> tuple[str, list[PartEntry]]:
-    writer = parts.BlockWriter(folder)
+    writer = index_files.BlockWriter(folder)
     watcher.start(f"inflating {path.name}", 0)
 
     def keep(data: bytes, offset: int) -> None:
@@ -230,7 +230,7 @@ def _from_stream(folder: Path, path: Path, reader: Reader, watcher: Watcher) -> 
         watcher.advance(len(data))
 
     try:
-        entries = [parts.write_part(part, folder) for part in reader.stream_parts(path, keep)]
+        entries = [index_files.write_part(part, folder) for part in reader.stream_parts(path, keep)]
     finally:
         writer.close()
     return writer.name, entries
@@ -262,7 +262,7 @@ def _index_range(folder: Path, path: Path, start: int, end: int, reader: Reader)
     gc.disable()  # rows are trees, freed by counting; the collector only walks them again and again
     bytes(_KEEP_BYTES)  # freed at once: glibc takes its size as the sign to keep, not return, smaller blocks
     try:
-        return [parts.write_part(part, folder) for part in reader.plain_parts(path, start, end)]
+        return [index_files.write_part(part, folder) for part in reader.plain_parts(path, start, end)]
     finally:
         if was_enabled:
             gc.enable()

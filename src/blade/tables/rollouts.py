@@ -1,19 +1,132 @@
-"""Lay the rows of a run out as one table: what every run has, then every scalar of the rows by its path."""
+"""Lay the rows of a run out as tables: rollouts with every scalar by its path, tasks, fields, checks, answers."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from blade.formats.assemble import Assembled
+from blade.formats.check_records import OTHER, status_of
 from blade.model import LAST_KINDS, Values
 from blade.tables import census
-from blade.tables.answers import Answers, answers, normal
-from blade.tables.arrays import NUMBER, Array, coded, is_none, joined, masked, numbers, spelled, typed
 from blade.tables.census import Field
-from blade.tables.checks import object_checks
-from blade.tables.database import RESERVED
+from blade.tables.database import (
+    ABSENT,
+    BOOL,
+    NULL,
+    NUMBER,
+    RESERVED,
+    TEXT,
+    Array,
+    coded,
+    is_none,
+    joined,
+    masked,
+    numbers,
+    spelled,
+    typed,
+)
+from blade.tables.gold_answers import Answers, answers, normal
+
+MIN_MEMBERS = 2
+SHARE = 0.8  # of the members of an object that must be statuses
+_SKIPPED = ("responses_create_params", "response", "agent_ref", "skills_ref")  # what is asked and answered
+
+
+def object_checks(scalars: Mapping[str, tuple[Values, Array]]) -> dict[str, Array]:
+    """Checks of all objects most of whose members are statuses: truths, words for them, or scores."""
+    parents: dict[str, list[str]] = defaultdict(list)
+    for path in scalars:
+        parent, dot, _ = path.rpartition(".")
+        if dot and path.partition(".")[0] not in _SKIPPED:
+            parents[parent].append(path)
+    rows: list[Array] = []
+    texts: dict[str, list[Array]] = {name: [] for name in ("path", "name", "status", "value")}
+    for parent, members in sorted(parents.items()):
+        statuses = {path: pair for path in members if (pair := _statuses(*scalars[path])) is not None}
+        if len(statuses) < MIN_MEMBERS or len(statuses) < SHARE * len(members):
+            statuses = {path: pair for path, pair in statuses.items() if _is_worded(scalars[path][0])}
+        for path, (status, value) in sorted(statuses.items()):
+            held = np.flatnonzero(~is_none(status))
+            rows.append(held)
+            name = path[len(parent) + 1 :]
+            same = (np.full(len(held), text, object) for text in (parent, name))
+            for key, column in zip(texts, (*same, status[held], value[held]), strict=True):
+                texts[key].append(column)
+    empty = np.zeros(0, object)
+    return {
+        "row": np.concatenate(rows) if rows else np.zeros(0, np.int64),
+        **{name: np.concatenate(columns) if columns else empty for name, columns in texts.items()},
+    }
+
+
+def _is_worded(values: Values) -> bool:
+    """Whether a column says its status in words: that is a check whatever stands beside it."""
+    return bool((values.kind == TEXT).any())
+
+
+def _statuses(values: Values, order: Array) -> tuple[Array, Array] | None:
+    """The status and the value of each row; None where the values are no statuses."""
+    kind, number = values.kind[order], values.number[order]
+    held = ~np.isin(kind, (ABSENT, NULL))
+    if not held.any() or not np.isin(kind[held], (BOOL, NUMBER, TEXT)).all():
+        return None
+    if (kind == TEXT).any():
+        known = np.array([*(status_of(text) for text in values.texts), None], object)
+        status, value = known[values.code[order]], coded(values.code[order], values.texts)
+        if is_none(status[kind == TEXT]).any():
+            return None
+    else:
+        if np.nanmin(number[held]) < 0 or np.nanmax(number[held]) > 1:
+            return None
+        status, value = np.full(len(kind), None, object), np.full(len(kind), None, object)
+    rows = np.flatnonzero((kind == BOOL) | (kind == NUMBER))
+    truths = (kind[rows] == BOOL).tolist()
+    for row, amount, is_truth in zip(rows.tolist(), number[rows].tolist(), truths, strict=True):
+        status[row] = status_of(bool(amount) if is_truth else amount) or OTHER
+        value[row] = ("true" if amount else "false") if is_truth else spelled(amount)
+    return status, value
+
+
+BUCKETS = ("always", "sometimes", "never", "missing")
+
+
+def tasks(run: Assembled, judged: Judged, gold: Array) -> Columns:
+    """One row for every task that was seen anywhere."""
+    rollouts, coverage = run.rollouts, run.coverage
+    n_tasks = len(rollouts.task_keys)
+    counted = ~rollouts.masked
+    task = rollouts.task[counted]
+    n = np.bincount(task, minlength=n_tasks)
+    passes = np.bincount(task, weights=judged.passed[counted].astype(float), minlength=n_tasks).astype(
+        np.int64
+    )
+    reward = np.nan_to_num(rollouts.reward[counted], posinf=0.0, neginf=0.0)
+    total = np.bincount(task, weights=reward, minlength=n_tasks)
+    is_gone = (n == 0) | (not judged.has_pass_rate)
+    share = passes / np.maximum(n, 1)
+    bucket = np.where(n == 0, 3, np.where(passes == n, 0, np.where(passes == 0, 2, 1)))
+    names = np.array([*BUCKETS, None], object)
+    if not judged.has_pass_rate:
+        bucket = np.where(n == 0, 3, 4)
+    golds = np.full(n_tasks, None, object)
+    golds[rollouts.task[::-1]] = gold[::-1]
+    return {
+        "task": np.array(rollouts.task_keys, object),
+        "task_name": np.array(rollouts.task_names, object),
+        "n": n,
+        "passes": masked(passes, is_gone),
+        "rate": masked(share, is_gone),
+        "reward": masked(total / np.maximum(n, 1), n == 0),
+        "bucket": names[bucket],
+        "gold": golds,
+        "expected": coverage.expected_per_task,
+        "missing": coverage.missing_per_task,
+    }
+
 
 MAX_COLUMNS = 2000
 _STOPS = ("stop_reason", "finish_reason", "termination_reason", "stop_condition", "exit_status")

@@ -19,7 +19,7 @@ import orjson
 from numpy.typing import NDArray
 
 from blade.errors import NothingToRead, Unreadable
-from blade.formats import careful, find, lines
+from blade.formats import find, lines, row_decoder
 from blade_eval.runner.kept import cannot_write
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def plain(line: Line, seen: Seen) -> Row | None:
     if not data:
         seen.blank.append(line.number)
         return None
-    members, reason = careful.members(data)
+    members, reason = row_decoder.members(data)
     if members is None:
         torn = "" if line.is_ended else "the file ends inside this line, as a killed run leaves it: "
         seen.bad.append((line.number, f"{torn}{reason}"))

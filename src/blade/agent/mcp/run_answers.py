@@ -45,12 +45,12 @@ def list_runs(house: House, asked: Any) -> Answer:
 def _run(house: House, place: roots.Place) -> dict[str, Any]:
     """A place with what its columns say; a file that cannot be read says why."""
     from blade import pipeline
-    from blade.pipeline import pages
+    from blade.pipeline import report_pages
 
     try:
         roots.refuse_links(house.roots, place)
         loaded = pipeline.load(place.specs, house.watcher)
-        report = pages.listed(loaded, [pages.scoring_of(run, None) for run in loaded], "")
+        report = report_pages.listed(loaded, [report_pages.scoring_of(run, None) for run in loaded], "")
     except BladeError as error:
         return {"run": place.id, "name": place.name, "error": error.message, "hint": error.hint, "runs": []}
     runs = [

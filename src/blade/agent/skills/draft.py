@@ -462,7 +462,7 @@ def _members(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _roles(loaded: Sequence[Loaded], reports: Sequence[Report]) -> Callable[[str], str]:
     """What each field is for, by its name and by what was learned from its values."""
-    from blade.formats.names import is_task_field
+    from blade.formats.field_columns import is_task_field
 
     benchmarks = [run.benchmark for run in loaded]
     declared = {benchmark.task_id for benchmark in benchmarks if benchmark.task_id}

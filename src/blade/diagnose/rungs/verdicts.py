@@ -41,7 +41,7 @@ from blade.diagnose.fields import template
 from blade.diagnose.population import Findings, Group, Ints, Mask, Population, at_end, count, joined, short
 from blade.diagnose.reference import gives_answer
 from blade.diagnose.upstream import trace_back
-from blade.formats.records import FAILED, KINDS, status_of
+from blade.formats.check_records import FAILED, KINDS, status_of
 
 LEAST_PASSES = 3
 ALIKE = 0.5  # share of words that two last sentences have in common, from which they say the same

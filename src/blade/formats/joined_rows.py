@@ -9,10 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from blade.formats.careful import MAX_FIELDS
-from blade.formats.fields import PARENTS
-from blade.formats.names import rank
-from blade.formats.values import NO_INDEX
+from blade.formats.columns import NO_INDEX
+from blade.formats.field_columns import PARENTS, rank
+from blade.formats.row_decoder import MAX_FIELDS
 from blade.model import PROMPT, Column, Values
 
 

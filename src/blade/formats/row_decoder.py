@@ -1,17 +1,187 @@
-"""Read one odd line as far as it can be read, or say why it cannot."""
+"""Decode rollout rows into typed structs; read an odd line as far as it can be read, or say why it cannot."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 import msgspec
 
-from blade.formats import names, shape
+from blade.formats.field_columns import Scalar, Shape, can_be_column, rank
 from blade.formats.items import flat, integer, parsed
-from blade.formats.nested import Scalar, Shape, can_be_column
+
+Number = float | None  # takes whole numbers too, and refuses those beyond a double
+
+# The framework's own keys; everything else is a field.
+KNOWN = {
+    "params": "responses_create_params",
+    "response": "response",
+    "reward": "reward",
+    "task": "_ng_task_index",
+    "repeat": "_ng_rollout_index",
+    "attempt": "_ng_attempt_index",
+    "agent": "agent_ref",
+    "skills": "skills_ref",
+    "mask": "mask_sample",
+    "failure_class": "_ng_failure_class",
+}
+UNREAD = (  # attachments of any size that no column needs
+    "ng_model_call_capture",
+    "ng_trajectory",
+    "ng_agent_observations",
+)
+
+
+class Params(msgspec.Struct, gc=False):
+    input: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    model: str | None = None
+    temperature: Number = None
+    top_p: Number = None
+    max_output_tokens: Number = None
+
+
+class Item(msgspec.Struct, gc=False):
+    type: str | None = None
+    role: str | None = None
+    name: str | None = None  # of a call
+    content: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    arguments: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    tool_calls: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class Incomplete(msgspec.Struct, gc=False):
+    reason: str | None = None
+
+
+class Details(msgspec.Struct, gc=False):
+    reasoning_tokens: Number = None
+    cached_tokens: Number = None
+
+
+class Usage(msgspec.Struct, gc=False):
+    input_tokens: Number = None
+    output_tokens: Number = None
+    total_tokens: Number = None
+    prompt_tokens: Number = None  # chat-style names of the same three
+    completion_tokens: Number = None
+    cost: Number = None
+    output_tokens_details: Details | None = None
+    completion_tokens_details: Details | None = None
+
+
+class Response(msgspec.Struct, gc=False):  # `usage` is added with the keys that rows show
+    output: list[Item | list[Item]] | None = None
+    model: str | None = None
+    error: Any = None
+    incomplete_details: Incomplete | None = None
+
+
+class WholeResponse(Response, gc=False):
+    usage: Usage | None = None
+
+
+class Agent(msgspec.Struct, gc=False):
+    name: str | None = None
+
+
+class Skills(msgspec.Struct, gc=False):
+    hash: str | None = None
+
+
+TYPES: dict[str, Any] = {
+    "params": Params | None,
+    "response": WholeResponse | None,
+    "reward": Scalar | msgspec.UnsetType,
+    "task": int | float | str | None,
+    "repeat": int | float | str | None,
+    "attempt": int | float | None,
+    "agent": Agent | None,
+    "skills": Skills | None,
+    "mask": Scalar,
+    "failure_class": str | None,
+}
+
+
+# The known objects that may hold further scalars, and where each stands in a row.
+INNER: dict[str, tuple[type[msgspec.Struct], str]] = {
+    "params": (Params, "responses_create_params"),
+    "response": (Response, "response"),
+    "usage": (Usage, "response.usage"),
+    "agent": (Agent, "agent_ref"),
+    "skills": (Skills, "skills_ref"),
+}
+
+
+def inner_shapes() -> dict[str, Shape]:
+    """The known objects before any row was seen."""
+    return {name: Shape(base=struct) for name, (struct, _) in INNER.items()}
+
+
+class RowDecoder:
+    """Decodes rows whose other top-level keys are `fields`: True for scalars, False for raw JSON.
+
+    It refuses rows with a key it does not know, because a struct would drop that key in silence.
+    """
+
+    def __init__(self, fields: Mapping[str, bool], inner: Mapping[str, Shape]) -> None:
+        usage = inner["usage"].type | None
+        known = {name: shape.type for name, shape in inner.items() if name != "response"}
+        known["response"] = inner["response"].struct(("usage", usage, None))
+        self.empty = {name: struct() for name, struct in known.items()}
+        columns: list[tuple[str, Any, Any]] = [
+            (name, known[name] | None if name in known else kind, msgspec.UNSET if name == "reward" else None)
+            for name, kind in TYPES.items()
+        ]
+        rename = dict(KNOWN)
+        for number, (key, is_scalar) in enumerate(fields.items()):
+            kind = Scalar | msgspec.UnsetType if is_scalar else msgspec.Raw | msgspec.UnsetType
+            columns.append((f"f{number}", kind, msgspec.UNSET))
+            rename[f"f{number}"] = key
+        for number, key in enumerate(UNREAD):
+            columns.append((f"unread{number}", msgspec.Raw | msgspec.UnsetType, msgspec.UNSET))
+            rename[f"unread{number}"] = key
+        row = msgspec.defstruct("Row", columns, rename=rename, forbid_unknown_fields=True, gc=False)
+        decoder = msgspec.json.Decoder(row)
+        self.decode, self.decode_lines = decoder.decode, decoder.decode_lines
+
+
+_TOKENS = ("input_tokens", "output_tokens", "total_tokens")
+
+
+def filled(values: tuple[Any, ...], default: msgspec.Struct) -> tuple[Any, ...]:
+    """`values` with `default` in the place of None."""
+    return tuple([default if one is None else one for one in values]) if None in values else values
+
+
+def usage_columns(
+    told: Mapping[str, tuple[Any, ...]], usage: Sequence[Usage]
+) -> Iterator[tuple[str, tuple[Number, ...]]]:
+    """Token counts and cost, None where not reported; zero in and zero out mean not reported."""
+    counts: tuple[tuple[Number, ...], ...] = tuple(told[name] for name in _TOKENS)
+    if not all(map(all, counts)):
+        counts = _reconciled(usage)
+    yield from zip(_TOKENS, counts, strict=True)
+    details = told["output_tokens_details"]
+    if not any(details):
+        details = told["completion_tokens_details"]
+    yield "reasoning_tokens", tuple([one and one.reasoning_tokens for one in details])
+    yield "cost_usd", told["cost"]
+
+
+def _reconciled(usage: Sequence[Usage]) -> tuple[tuple[Number, ...], ...]:
+    """Counts in, out and in all, whichever names they go by."""
+    found: list[tuple[Number, Number, Number]] = []
+    for one in usage:
+        came_in = one.input_tokens if one.input_tokens is not None else one.prompt_tokens
+        went_out = one.output_tokens if one.output_tokens is not None else one.completion_tokens
+        if came_in or went_out:
+            found.append((came_in, went_out, one.total_tokens or (came_in or 0) + (went_out or 0)))
+        else:
+            found.append((None, None, None))
+    return tuple(zip(*found, strict=True))
+
 
 MAX_DEPTH = 512
 MAX_FIELDS = 512  # further keys of a row are left to those who open it
@@ -93,14 +263,14 @@ def learn(fields: dict[str, bool], row: Members) -> bool:
 
     Of too many keys the first in rank stay, so that the order of the rows does not matter.
     """
-    known = {*shape.KNOWN.values(), *shape.UNREAD}
+    known = {*KNOWN.values(), *UNREAD}
     before = dict(fields)
     for key, value in row.items():
         if key in known or not can_be_column(key):
             continue
         if key not in fields and len(fields) >= MAX_FIELDS:
-            last = max(fields, key=names.rank)
-            if names.rank(key) > names.rank(last):
+            last = max(fields, key=rank)
+            if rank(key) > rank(last):
                 continue
             del fields[last]
         is_scalar = bytes(memoryview(value)[:1]) not in (b"[", b"{")
@@ -111,7 +281,7 @@ def learn(fields: dict[str, bool], row: Members) -> bool:
 def learn_inner(inner: Mapping[str, Shape], row: Members) -> bool:
     """The same for the keys of the known objects inside a row."""
     has_changed = False
-    for name, (struct, path) in shape.INNER.items():
+    for name, (struct, path) in INNER.items():
         value = _object_at(row, path)
         if value is None:
             continue
@@ -146,7 +316,7 @@ def _outlined(raw: msgspec.Raw) -> Any:
 def coerced(row: Members, fields: dict[str, bool]) -> bytes:
     """The row as strict JSON with only what our structs can take; what fits stands as it stood."""
     kept: dict[str, bytes] = {}
-    for name, key in shape.KNOWN.items():
+    for name, key in KNOWN.items():
         value = _known(name, bytes(row[key])) if key in row else None
         if value is not None:
             kept[key] = value
@@ -160,7 +330,7 @@ def coerced(row: Members, fields: dict[str, bool]) -> bytes:
 def _known(name: str, value: bytes) -> bytes | None:
     if name == "agent" and value.startswith(b'"'):
         return b'{"name":' + value + b"}"
-    fitting = _fitting(value, shape.TYPES[name])
+    fitting = _fitting(value, TYPES[name])
     if fitting is None and name == "reward":
         return b'""'  # any text marks a reward that is no number
     return fitting
@@ -178,7 +348,7 @@ def _fitting(value: bytes, kind: Any) -> bytes | None:
         if field.name not in found:
             continue
         inner = _fitting(bytes(found[field.name]), field.type)
-        if inner is None and issubclass(struct, shape.Response) and field.name == "output":
+        if inner is None and issubclass(struct, Response) and field.name == "output":
             inner = _outline(bytes(found[field.name]))
         if inner is not None:
             kept[field.name] = inner

@@ -12,11 +12,11 @@ from blade import events
 from blade.events.quotes import masked
 from blade.formats import opened
 from blade.formats.assemble import Assembled
-from blade.formats.fields import head
+from blade.formats.field_columns import head
 from blade.formats.items import NESTED_KEYS
-from blade.formats.shape import UNREAD
+from blade.formats.row_decoder import UNREAD
 from blade.model import Step
-from blade.tables.arrays import Array
+from blade.tables.database import Array
 
 LONGEST = 64_000  # characters kept of a step or of a field: of a longer one its beginning and its end
 RESULT = 4_000  # likewise of the result and of the arguments of a call

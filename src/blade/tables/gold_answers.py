@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from blade.answers import normalised
-from blade.formats.assemble import Assembled
+from blade.formats.assemble import Assembled, task_keys
 from blade.formats.finals import SOURCES
-from blade.formats.keys import task_keys
-from blade.tables.arrays import Array, coded, masked, spelled
+from blade.tables.database import Array, coded, masked, spelled
 
 # Names only break ties between fields that behave alike, and choose where nothing passes.
 _GOLD_NAMES = (

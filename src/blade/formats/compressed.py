@@ -1,4 +1,4 @@
-"""Inflate gzip and zstd within bounds, and say where a stream breaks."""
+"""Inflate compressed files (.gz, .zst) within bounds; of a cut or damaged one what came before, and where it breaks."""
 
 from __future__ import annotations
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +34,14 @@ from blade.pipeline.load import MAX_SKIPPED, Loaded
 from blade.tables import index as store
 
 if TYPE_CHECKING:
-    from blade.pipeline.reading import Read, Reading
+    from blade.pipeline.trace_reading import Read, Reading
+
+@cache
+def card() -> dict[str, Any] | None:
+    """The card as `make accuracy` wrote it; None if it was never run."""
+    file = resources.files("blade") / "accuracy.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+
 
 # Flags of the columns that stand before the causes; the others are told with the aggregate results.
 TRUSTED = ("lost_rows", "absent_tasks", "failed_rows", "masked_rows", "missing_rows_matter", "unexpected_keys", "duplicate_rows")
@@ -84,7 +94,6 @@ def measured(one: Loaded, scoring: measure.Scoring) -> Report:
 
 def joined(loaded: Sequence[Loaded], pages: Sequence[Report], readings: Sequence[Reading], command: str) -> Report:
     """One report of what was counted and what the traces say, with how right the labels were where that is known."""
-    from blade.pipeline.card import card
 
     whole = [_with_reading(page, reading) for page, reading in zip(pages, readings, strict=True)]
     return replace(_joined(loaded, whole, command), accuracy=card())

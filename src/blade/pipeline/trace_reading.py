@@ -1,0 +1,379 @@
+"""Read the traces of a run once, task by task on all cores, and diagnose it from their evidence."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import time
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from blade import diagnose, events, measure
+from blade.agent import judgements
+from blade.agent.judgements import Seen
+from blade.diagnose import conclusions, outputs, tripwires
+from blade.formats import opened
+from blade.model import Agreement, Cause, Episode, Gap, Health, Judged, Judgement, TaskTraces
+from blade.pipeline.load import Loaded
+from blade.tables import cache, workers
+
+if TYPE_CHECKING:
+    from blade.formats.assemble import Assembled
+    from blade.model import Judged
+    from blade.pipeline.load import Loaded
+    from blade.tables.index import Watcher
+
+Made = TypeVar("Made")
+Span = tuple[int, int]  # from, to: places in `Judged.rows`
+
+_PIECE_ROWS = 128  # that travel together
+_KEPT_BYTES = 16 << 20
+_PARALLEL_ROWS = 64  # below this a second process costs more than it brings
+
+
+class Walker:
+    """Opens the tasks of one run; `tools` says what tools do where a person said so."""
+
+    def __init__(self, run: Assembled, judged: Judged, tools: Mapping[str, str]) -> None:
+        self._run, self._judged, self._tools = run, judged, tools
+        self._place = {int(position): at for at, position in enumerate(judged.rows)}
+        self._inputs = opened.input_rows(run)
+        self._kept: dict[int, Episode] = {}  # of a run so small that no second process reads it
+
+    def opener(self, position: int) -> Episode:
+        """The row at a position of `Rollouts`, read as events: for the few rows that are quoted."""
+        at = self._place[position]
+        return self._kept[at] if at in self._kept else self._episode(at)
+
+    def row(self, position: int) -> dict[str, Any]:
+        """The row at a position of `Rollouts`, whether it counts or not."""
+        kept = self._kept.get(self._place.get(position, -1))
+        return dict(kept.trace.row) if kept is not None else opened.row(self._run, position)
+
+    def _episode(self, at: int) -> Episode:
+        judged = self._judged
+        position = int(judged.rows[at])
+        passed = bool(judged.passed[at]) if judged.judged else None
+        trace = opened.traced(self._run, position)
+        score = float(judged.score[at])
+        try:
+            return events.episode(trace, position, score, passed, self._tools)
+        except Exception as error:  # rows are hostile: one must not cost the report
+            fault = f"{type(error).__name__}: {error}"[:200]
+            return Episode(trace, position, score, passed, (), "", None, {}, False, fault)
+
+    def task(self, span: Span) -> TaskTraces:
+        """All counted rollouts of one task."""
+        episodes = tuple(self._episode(at) for at in range(*span))
+        first = episodes[0].trace
+        given = opened.given(self._run, self._inputs.get(first.rollout.task))
+        return TaskTraces(
+            first.rollout.run, first.rollout.task, first.rollout.task_name, episodes, _gold(episodes, given), given
+        )
+
+    def spans(self) -> list[Span]:
+        """The rows of each task."""
+        import numpy as np
+
+        task = self._judged.task
+        if not task.size:
+            return []
+        starts = np.flatnonzero(np.r_[True, task[1:] != task[:-1]])
+        ends = np.r_[starts[1:], task.size]
+        return [(int(start), int(end)) for start, end in zip(starts, ends, strict=True)]
+
+    def walk(
+        self, spans: list[Span], work: Callable[[TaskTraces], Made], what: str, watcher: Watcher
+    ) -> Iterator[Made]:
+        """What `work` makes of each task, in the order of the tasks, on all cores."""
+        total = sum(end - start for start, end in spans)
+        watcher.start(what, total, "rows")
+        if total < _PARALLEL_ROWS or (os.cpu_count() or 1) < 2:
+            keeps = self._fits()
+            for span in spans:
+                task = self.task(span)
+                if keeps:
+                    self._kept.update(zip(range(*span), task.episodes, strict=True))
+                yield work(task)
+                watcher.advance(span[1] - span[0])
+            return
+        yield work(self.task(spans[0]))  # what it imports and compiles, every process then has
+        watcher.advance(spans[0][1] - spans[0][0])
+        yield from self._in_parallel(_pieces(spans[1:]), work, watcher)
+
+    def _fits(self) -> bool:
+        """Whether all rows may stay in memory, so that none is opened again for a quotation."""
+        rows = self._run.rollouts.row_id[self._judged.rows]
+        return bool(self._run.rows.numbers("length")[rows].sum() <= _KEPT_BYTES)
+
+    def _in_parallel(
+        self, pieces: list[tuple[Span, ...]], work: Callable[[TaskTraces], Made], watcher: Watcher
+    ) -> Iterator[Made]:
+        def of_piece(piece: tuple[Span, ...]) -> bytes:
+            return pickle.dumps([work(self.task(span)) for span in piece], pickle.HIGHEST_PROTOCOL)
+
+        def in_worker(piece: tuple[Span, ...]) -> bytes:
+            gc.disable()  # a pass over what the parent holds would copy all of its pages
+            return of_piece(piece)
+
+        done: dict[tuple[Span, ...], bytes] = {}
+        waiting = iter(pieces)
+        wanted = next(waiting, None)
+        for piece, told in workers.streamed(in_worker, pieces, os.cpu_count() or 1):
+            # a process that failed met a fault: meet it here, where it can be told
+            done[piece] = told if told is not None else of_piece(piece)
+            watcher.advance(sum(end - start for start, end in piece))
+            while wanted is not None and wanted in done:
+                seen: list[Any] = pickle.loads(done.pop(wanted))
+                yield from seen
+                wanted = next(waiting, None)
+
+
+def _pieces(spans: list[Span]) -> list[tuple[Span, ...]]:
+    found: list[tuple[Span, ...]] = []
+    piece: list[Span] = []
+    rows = 0
+    for span in spans:
+        piece.append(span)
+        rows += span[1] - span[0]
+        if rows >= _PIECE_ROWS:
+            found.append(tuple(piece))
+            piece, rows = [], 0
+    return [*found, tuple(piece)] if piece else found
+
+
+def _gold(episodes: tuple[Episode, ...], given: Mapping[str, Any]) -> Any:
+    """What the task expects, from the first row that says so: a row cut short by an error may not."""
+    found = events.gold(episodes[0].trace.row)
+    for row in (*(episode.trace.row for episode in episodes[1:]), given):
+        if found.answer is not None or found.actions:
+            break
+        found = events.gold(row)
+    return found
+
+
+_MOST_FALLEN = 3  # of those that fell, named
+
+
+def standing(
+    one: Loaded, judged: Judged, is_bounded: bool
+) -> tuple[dict[str, tuple[Judgement, ...]], list[Gap]]:
+    """Task -> the last word of each author that holds; and what fell because the rows are others now."""
+    holds: list[Judgement] = []
+    fallen: list[str] = []
+    for kept in one.judgements:
+        problems = judgements.again(kept, seen_of(one, judged, kept.task, None, is_bounded))
+        if problems:
+            fallen.append(f"task {kept.task} by {kept.by}: {problems[0]}")
+        else:
+            holds.append(kept)
+    gaps = []
+    if fallen:
+        more = f" and {len(fallen) - _MOST_FALLEN} more" if len(fallen) > _MOST_FALLEN else ""
+        why = f"{len(fallen)} of {len(one.judgements)} hold no longer: {'; '.join(fallen[:_MOST_FALLEN])}{more}"
+        gaps.append(Gap(f"judgements of {one.name}", why))
+    return judgements.standing(holds), gaps
+
+
+def seen_of(one: Loaded, judged: Judged, task: str, proposed: Cause | None, is_bounded: bool) -> Seen:
+    """A task as a judgement of it is held against; without bounds to rewards nothing is lost."""
+    places = opened.positions(one.run, task, None)
+    traces = [opened.traced(one.run, at) for at in places]
+    return Seen(one.run.agent, task, traces, [is_bounded and _loses(judged, at) for at in places], proposed)
+
+
+def _loses(judged: Judged, position: int) -> bool:
+    at = int(judged.rows.searchsorted(position))
+    return at < judged.rows.size and int(judged.rows[at]) == position and bool(judged.score[at] < 1)
+
+
+def losing(judged: Judged, is_bounded: bool) -> dict[str, frozenset[int]]:
+    """Task -> its repeats that lose points, from the columns alone."""
+    found: dict[str, set[int]] = {}
+    of_all = judged.score < 1
+    for code, repeat in zip(judged.task[of_all], judged.repeat[of_all], strict=True):
+        found.setdefault(judged.task_keys[int(code)], set()).add(int(repeat))
+    return {task: frozenset(repeats) for task, repeats in found.items()} if is_bounded else {}
+
+
+T = TypeVar("T")
+WHOLE = 1 - 1e-9  # a reward from which a row is fully right, where no threshold is given
+
+
+class Clock:
+    """Seconds by stage; what workers spend is added up over all of them."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+
+    def timed(self, stage: str, work: Callable[[], T]) -> T:
+        start = time.perf_counter()
+        try:
+            return work()
+        finally:
+            self.seconds[stage] += time.perf_counter() - start
+
+
+class TaskEvidence(msgspec.Struct):
+    """What the traces of one task hold, on its way from a worker."""
+
+    rows: list[diagnose.RowEvidence]
+    ended: list[outputs.Ended]
+    failed: dict[str, str]  # stage -> what it failed with
+    seconds: dict[str, float]
+
+
+class Read(msgspec.Struct):
+    """A run whose traces have been read."""
+
+    loaded: Loaded
+    scoring: measure.Scoring
+    judged: Judged
+    walker: Walker
+    rows: list[diagnose.RowEvidence]
+    grains: array[int]  # four numbers a row: its position, then what it ended with in each grain
+    gaps: list[Gap]
+    judgements: Mapping[str, tuple[Judgement, ...]]  # task -> the last word of each author
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What the traces of one run say."""
+
+    judged: Judged
+    diagnosis: diagnose.Diagnosis
+    concluded: conclusions.Concluded
+    health: tuple[Health, ...]  # counts about the evaluation, from the columns
+    gaps: tuple[Gap, ...]
+    judgements: tuple[Judgement, ...] = ()  # those that stand, and hold in the rows
+    agreements: tuple[Agreement, ...] = ()
+
+
+def traces(one: Loaded, scoring: measure.Scoring, watcher: Watcher, clock: Clock) -> Read:
+    """The traces of a run, each opened once."""
+    judged = judged_of(one, scoring)
+    walker = Walker(one.run, judged, one.benchmark.tools)
+    rows: list[diagnose.RowEvidence] = []
+    grains = array("Q")
+    failed: defaultdict[tuple[str, str], int] = defaultdict(int)
+    start = time.perf_counter()
+    for seen in walker.walk(walker.spans(), _seen, "reading the traces", watcher):
+        rows += seen.rows
+        for position, _, *hashes in seen.ended:
+            grains.extend((position, *hashes))
+        for stage, why in seen.failed.items():
+            failed[stage, why] += 1
+        for stage, seconds in seen.seconds.items():
+            clock.seconds[f"{stage} (in workers)"] += seconds
+    clock.seconds["read the traces (wall)"] += time.perf_counter() - start
+    stand, fallen = standing(one, judged, scoring.is_bounded)
+    gaps = [
+        Gap(f"{stage} on {n:,} task{'s' if n > 1 else ''} of {one.name}", f"it failed: {why}")
+        for (stage, why), n in sorted(failed.items())
+    ]
+    return Read(one, scoring, judged, walker, rows, grains, [*fallen, *gaps], stand)
+
+
+def _seen(task: TaskTraces) -> TaskEvidence:
+    """One task; what cannot be read is named, and the rest goes on."""
+    failed: dict[str, str] = {}
+    seconds: dict[str, float] = {}
+
+    def tried(stage: str, work: Callable[[], list[T]]) -> list[T]:
+        start = time.perf_counter()
+        try:
+            return work()
+        except Exception as error:  # rows are hostile: a fault must not cost the report
+            failed[stage] = f"{type(error).__name__}: {error}"[:200]
+            return []
+        finally:
+            seconds[stage] = time.perf_counter() - start
+
+    faults = [episode.fault for episode in task.episodes if episode.fault]
+    if faults:
+        failed["reading rows"] = faults[0]
+    rows = tried("evidence", lambda: diagnose.observe(task))
+    if len(rows) < len(task.episodes):
+        rows = [diagnose.nothing_of(episode.position) for episode in task.episodes]
+    return TaskEvidence(rows, tried("outputs", lambda: outputs.observe(task)), failed, seconds)
+
+
+def judged_of(one: Loaded, scoring: measure.Scoring) -> Judged:
+    """The rows that count."""
+    import numpy as np
+
+    rollouts, rows = one.run.rollouts, scoring.rows
+    return Judged(
+        run=one.name,
+        task_keys=rollouts.task_keys,
+        rows=rows,
+        task=rollouts.task[rows].astype(np.int64),
+        repeat=rollouts.repeat[rows],
+        passed=scoring.row_passed,
+        score=scoring.row_score,
+        judged=scoring.has_pass_rate,
+        unscored=scoring.unscored,
+    )
+
+
+def population(read: Read) -> diagnose.Population:
+    """The evidence of a run with what became of its rows."""
+    import numpy as np
+
+    judged, bounded = read.judged, read.scoring.is_bounded
+    passed = judged.passed.copy() if judged.judged else judged.score >= WHOLE
+    tasks, counts = np.unique(judged.task, return_counts=True)
+    size = dict(zip(tasks.tolist(), counts.tolist(), strict=True))
+    weight = np.array([1 / size[code] / max(len(size), 1) for code in judged.task.tolist()], float)
+    lost = (1.0 - judged.score) * weight if bounded else np.zeros(judged.rows.size)
+    return diagnose.Population(
+        judged.run,
+        read.rows,
+        passed,
+        np.maximum(lost, 0.0),
+        judged.task.copy(),
+        judged.repeat,
+        list(judged.task_keys),
+    )
+
+
+def climbed(read: Read, clock: Clock) -> diagnose.Diagnosis:
+    """Climb the ladder: the groups of failures that one reason explains."""
+    people = population(read)
+    if read.scoring.is_unscored:
+        return diagnose.nothing_to_explain(people)
+    diagnosis = diagnose.climb(people, read.loaded.benchmark.codes)
+    for rung, seconds in diagnosis.seconds.items():
+        clock.seconds[f"ladder: {rung}"] += seconds
+    return diagnosis
+
+
+def doubted(read: Read, diagnosis: diagnose.Diagnosis) -> diagnose.Diagnosis:
+    """The diagnosis with what may bend the score: tripwires on tasks, grading and data."""
+    return tripwires.checked(diagnosis, read.scoring.score, read.scoring.row_reward, read.scoring.pass_field)
+
+
+def concluded(read: Read, diagnosis: diagnose.Diagnosis) -> Reading:
+    """Labels, quotations and recommendations, what people judged among them."""
+    one = read.loaded
+    conclusion = conclusions.conclude(
+        diagnosis, read.judged.task.tolist(), read.walker.opener, read.judgements
+    )
+    path = one.sources[0].path
+    if len(one.sources) == 1 and path in one.stamps:  # for `blade show`, which diagnoses nothing itself
+        cache.keep_rows(path, one.stamps[path], dict(conclusion.blamed))
+    quote = opened.quoter(one.run, read.walker.row)
+    proposed = {each.task: each.proposed for each in conclusion.attributions if each.proposed is not None}
+    return Reading(
+        judged=read.judged,
+        diagnosis=diagnosis,
+        concluded=conclusion,
+        health=tuple(measure.health.health(one.run.rollouts, one.run.coverage, read.scoring, quote)),
+        gaps=tuple(read.gaps),
+        judgements=tuple(each for standing in read.judgements.values() for each in standing),
+        agreements=judgements.agreements(read.judged.run, read.judgements, proposed),
+    )
