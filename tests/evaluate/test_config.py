@@ -10,14 +10,12 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from blade.errors import BladeError, Unreadable, UsageError
-from blade_eval.config import Asked, Resolved, found, hidden, insist, resolved, roots
-from blade_eval.config.chain import chained
-from blade_eval.config.directives import applied, merged
-from blade_eval.config.documents import tree_of
+from blade_eval.config import Asked, Resolved, found, hidden, insist, resolved, roots, sources
+from blade_eval.config.directives import applied, merged, parsed
 from blade_eval.config.nouns import RUN
-from blade_eval.config.overrides import parsed
 from blade_eval.config.resolve import _merge
-from blade_eval.runner import settings
+from blade_eval.config.sources import chained, tree_of
+from blade_eval.runner import prompts, settings
 from tests.evaluate.gym_tree import write
 
 MODEL = ("policy_base_url=http://x", "policy_api_key=k", "policy_model_name=m")
@@ -701,3 +699,40 @@ def test_secrets_of_the_environment_are_hidden_in_a_value_that_took_them(
     monkeypatch.setenv("SOME_SERVICE_TOKEN", "very-secret-value")
     put(tree, "a.yaml", "a: x-${oc.env:SOME_SERVICE_TOKEN}\n")
     assert hidden(asked("a.yaml").tree) == {"a": "x-****"}
+
+
+# -- hostile configurations -----------------------------------------------------------------------
+
+DOUBLING = "x0: aaaaaaaaaa\n" + "".join(f"x{i}: ${{x{i - 1}}}${{x{i - 1}}}\n" for i in range(1, 40))
+NODES = "x0: [1, 2]\n" + "".join(f"x{i}: {{p: '${{x{i - 1}}}', q: '${{x{i - 1}}}'}}\n" for i in range(1, 30))
+DEEP = "x: '" + "${oc.env:V," * 400 + "a" + "}" * 400 + "'\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "overrides", "slug"),
+    [
+        (DOUBLING, (), "bad-config-value"),
+        (NODES, (), "bad-config-value"),
+        (DEEP, (), "bad-config-value"),
+        ('config_paths: ["."]\n', (), "no-config-file"),
+        ("a: 1\n", (f"++{'.'.join('a' * 3000)}=1",), "bad-override"),
+    ],
+    ids=["doubled text", "doubled nodes", "deep", "a folder", "3,000 parts"],
+)
+def test_a_hostile_configuration_is_a_usage_error(
+    text: str, overrides: tuple[str, ...], slug: str, tmp_path: Path
+) -> None:
+    (tmp_path / "c.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError) as raised:
+        resolved(Asked(paths=("c.yaml",), overrides=overrides, folder=tmp_path, environ={}))
+    assert raised.value.slug == slug
+    assert len(raised.value.message) < 1000
+
+
+def test_a_file_without_end_is_not_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prompts, "MOST_BYTES", 1000)
+    monkeypatch.setattr(sources, "MOST_BYTES", 1000)
+    zero = Path("/dev/zero")
+    for read in (prompts.loaded, sources.loaded):
+        with pytest.raises(Unreadable, match="larger than 1,000 bytes"):
+            read(zero)

@@ -251,9 +251,9 @@ def _json(found: Resolved) -> dict[str, Any]:
 
 def _has_model(found: Resolved) -> bool:
     """Whether a model was chosen: then what it lacks is no longer to be chosen, but missing."""
-    from blade_eval.config.check import POLICY
+    from blade_eval.config.resolve import MODEL
 
-    return found.server(POLICY) is not None
+    return found.server(MODEL) is not None
 
 
 def _verdict(found: Resolved, wrong: int) -> str:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from blade.errors import BladeError
-from blade_eval.config.directives import UNSET
-from blade_eval.config.documents import loaded
-from blade_eval.config.nouns import Tree
+from blade_eval.config.nouns import UNSET, Tree
+from blade_eval.config.sources import loaded
 
 FOLDERS = {
     "agents": "responses_api_agents",

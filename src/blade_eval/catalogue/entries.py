@@ -9,11 +9,9 @@ from typing import Any
 
 from blade.errors import BladeError
 from blade_eval.catalogue.entry import Entry, category_of
-from blade_eval.config.chain import chained
-from blade_eval.config.directives import UNSET, applied, merged
-from blade_eval.config.documents import text_of, tree_of
-from blade_eval.config.nouns import KINDS, Tree
-from blade_eval.config.places import yaml_files
+from blade_eval.config.directives import applied, merged
+from blade_eval.config.nouns import KINDS, UNSET, Tree
+from blade_eval.config.sources import chained, text_of, tree_of, yaml_files
 
 _BENCHMARK = re.compile(r"\btype['\"]?\s*:\s*['\"]?benchmark\b")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 Tree = dict[str, Any]
+Keys = tuple[str, ...]  # the path of a value
+UNSET = "???"
 
 KINDS = ("resources_servers", "responses_api_agents", "responses_api_models", "environment_servers")
 
@@ -135,3 +137,16 @@ class Resolved:
     def of(self, *levels: Level) -> tuple[Problem, ...]:
         """The problems of some levels."""
         return tuple(problem for problem in self.problems if problem.level in levels)
+
+
+def walk(value: Any, above: Keys = ()) -> Iterator[tuple[Keys, Any]]:
+    """A value and all that stands in it, each with its path."""
+    yield above, value
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from walk(inner, (*above, str(key)))
+
+
+def is_open(value: Any) -> bool:
+    """Is it still to be said."""
+    return isinstance(value, str) and (value == UNSET or "${" in value)

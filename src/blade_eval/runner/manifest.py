@@ -19,7 +19,7 @@ import msgspec
 
 from blade import __version__
 from blade.errors import BladeError
-from blade_eval.config.overrides import value_of
+from blade_eval.config.directives import value_of
 from blade_eval.config.secret import HIDDEN, hidden, hidden_command, names_secret, without
 from blade_eval.environment import Row
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from blade.errors import BladeError, NothingToRead, UsageError
 from blade_eval import config, verifiers
-from blade_eval.config import Asked, Dataset, Resolved, check
+from blade_eval.config import Asked, Dataset, Resolved, resolve
 from blade_eval.environment import Environment, Row
 from blade_eval.runner import collect, inputs, manifest, places, prepared, prompts, skills, summed
 from blade_eval.runner.begun import Begun, begun
@@ -72,7 +72,7 @@ async def carried_out(order: Order, progress: Progress, notice: Notice, stop: St
     at = places.usable(places.beside(order.output))
     ready = _set(order, notice)
     async with _runner(order, ready) as (run, known):
-        for told in check.self_judged(known.servers):
+        for told in resolve.self_judged(known.servers):
             notice(told.told())
         identity = _identity(order, ready, known)
         rows = inputs.materialized(ready.sources, ready.wanted, notice)
@@ -157,7 +157,7 @@ async def _runner(order: Order, ready: _Set) -> AsyncIterator[tuple[Runner, Reso
     from blade_eval.servers import client
 
     async with client.remote(order.head_url or client.HEAD, order.wanted.agent) as remote:
-        there, _ = check.servers(remote.tree, lambda _: "")
+        there, _ = resolve.found_servers(remote.tree, lambda _: "")
         yield remote, Resolved(remote.tree, tuple(there), (), (), (), ())
 
 
@@ -220,10 +220,10 @@ def _resolved(order: Order, notice: Notice) -> Resolved:
 
 def _lacks_model(asked: Asked) -> bool:
     """Whether nobody says what policy_model is; to change a setting of the default one is not to say it."""
-    default = f"{check.POLICY}.responses_api_models.openai_model"
+    default = f"{resolve.MODEL}.responses_api_models.openai_model"
     others = tuple(given for given in asked.overrides if not given.lstrip("+").startswith(default))
     found = config.resolved(replace(asked, overrides=others))
-    return bool(found.of("model")) and found.server(check.POLICY) is None
+    return bool(found.of("model")) and found.server(resolve.MODEL) is None
 
 
 def _sources(

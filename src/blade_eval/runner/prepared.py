@@ -8,7 +8,7 @@ from pathlib import Path
 
 from blade.errors import Unreadable
 from blade_eval.config import Dataset
-from blade_eval.config.check import DATASET_TYPES
+from blade_eval.config.resolve import DATASET_TYPES
 from blade_eval.prepare import place
 from blade_eval.runner import manifest
 

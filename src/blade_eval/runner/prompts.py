@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from blade.errors import Unreadable
+from blade_eval.config.sources import MOST_BYTES
 from blade_eval.environment import Row
 
 _parse = string.Formatter().parse
@@ -46,7 +47,10 @@ def loaded(path: Path) -> Prompt:
     import yaml
 
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:  # a device has no size, and no end
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise _wrong(path, f"it is larger than {MOST_BYTES:,} bytes")
         config = yaml.safe_load(data.decode())
     except OSError as error:
         hint = "name a YAML file with the key user, and system if there is one"

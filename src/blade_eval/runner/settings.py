@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from blade.errors import UsageError
-from blade_eval.config import overrides as written
+from blade_eval.config import directives as written
 
 # NeMo Gym's keys, and the flags that say the same here.
 KEYS = {

@@ -1,0 +1,447 @@
+"""Turn a YAML file into plain values as omegaconf reads them, and know the line of every key."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from blade.errors import BladeError, Unreadable, UsageError
+from blade_eval.config.nouns import Problem, Tree
+
+# Aliases can make a small file mean billions of values; no configuration comes near this.
+MOST_VALUES = 200_000
+MOST_BYTES = 5_000_000
+MOST_LEVELS = 100
+
+KeyPath = tuple[Any, ...]
+
+# The expression is YAML 1.2's, as omegaconf has it; YAML 1.1 takes 1e-3 for text.
+_FLOAT = re.compile(
+    r"^(?:[-+]?(?:[0-9][0-9_]*)\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?(?:[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)"
+    r"|\.[0-9_]+(?:[eE][-+][0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+)
+_NOT_SO = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:float")
+
+
+def _as_omegaconf(parser: Any) -> Any:
+    """A loader whose scalars are omegaconf's: 1e-3 is a number, and a date is text."""
+    loader: Any = type("Loader", (parser,), {})
+    loader.yaml_implicit_resolvers = {
+        start: [pair for pair in pairs if pair[0] not in _NOT_SO]
+        for start, pairs in parser.yaml_implicit_resolvers.items()
+    }
+    loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
+    return loader
+
+
+_Exact = _as_omegaconf(yaml.SafeLoader)
+_Quick = _as_omegaconf(getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def loaded(path: Path) -> dict[str, Any]:
+    """The mapping in a file; what is broken is told with its line and column."""
+    return tree_of(text_of(path), path)
+
+
+def text_of(path: Path) -> str:
+    """A file's text."""
+    try:
+        with path.open("rb") as file:  # a device has no size, and no end
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise _broken(path, f"is larger than {MOST_BYTES:,} bytes")
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _broken(path, f"is not UTF-8 at byte {error.start:,}") from error
+    except OSError as error:
+        raise _broken(path, f"cannot be read: {error.strerror or error}") from error
+
+
+def tree_of(text: str, path: Path) -> dict[str, Any]:
+    """The mapping in a text that stands in `path`."""
+    loader, node = _composed(text, path)
+    if node is None:
+        return {}
+    try:
+        if "*" in text:  # without an alias a file means no more values than it has characters
+            _refuse_bomb(node, path)
+        if not isinstance(node, yaml.MappingNode):
+            raise _broken(path, "holds no mapping at its top level", node.start_mark)
+        _refuse_twice(node, path)
+        built: dict[str, Any] = loader.construct_document(node)
+        return built
+    except yaml.MarkedYAMLError as error:
+        why = error.problem or error.context or "broken YAML"
+        raise _broken(path, f"is not valid YAML: {why}", error.problem_mark or error.context_mark) from error
+    except (ValueError, TypeError) as error:
+        raise _broken(path, f"is not valid YAML: {str(error).splitlines()[0]}") from error
+    except RecursionError as error:
+        raise _broken(path, "nests too deep") from error
+    finally:
+        loader.dispose()
+
+
+def _composed(text: str, path: Path) -> tuple[Any, Any]:
+    """The nodes of a text. What the quick parser refuses the exact one may read, such as `{a:}`."""
+    _refuse_deep(text, path)
+    try:
+        loader = _Quick(text)
+        return loader, loader.get_single_node()
+    except (yaml.YAMLError, RecursionError):
+        pass
+    try:
+        loader = _Exact(text)
+        return loader, loader.get_single_node()
+    except yaml.MarkedYAMLError as error:
+        why = error.problem or error.context or "broken YAML"
+        raise _broken(path, f"is not valid YAML: {why}", error.problem_mark or error.context_mark) from error
+    except yaml.YAMLError as error:
+        raise _broken(path, f"is not valid YAML: {str(error).splitlines()[0]}") from error
+    except RecursionError as error:
+        raise _broken(path, "nests too deep") from error
+
+
+def _refuse_deep(text: str, path: Path) -> None:
+    """The quick parser descends without a bound, and would take the process with it."""
+    openers = sum(text.count(mark) for mark in ("[", "{", "- ", "? "))
+    if openers < 10 * MOST_LEVELS and " " * MOST_LEVELS not in text:
+        return
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=_Quick):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MOST_LEVELS:
+                raise _broken(path, f"nests more than {MOST_LEVELS} levels", event.start_mark)
+    except yaml.YAMLError:
+        pass  # told by who reads it
+
+
+def lines_of(path: Path) -> dict[KeyPath, int]:
+    """The line (from 1) of every key and list element of a file that loads."""
+    loader, node = _composed(text_of(path), path)
+    loader.dispose()
+    found: dict[KeyPath, int] = {}
+    waiting: list[tuple[KeyPath, Any]] = [((), node)]
+    while waiting:
+        above, node = waiting.pop()
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                found[*above, key.value] = key.start_mark.line + 1
+                waiting.append(((*above, key.value), value))
+        elif isinstance(node, yaml.SequenceNode):
+            for number, value in enumerate(node.value):
+                found[*above, str(number)] = value.start_mark.line + 1
+                waiting.append(((*above, str(number)), value))
+    return found
+
+
+def _refuse_bomb(node: Any, path: Path) -> None:
+    """Count what a document means once its aliases are spelled out, without spelling them out."""
+    counts: dict[int, int] = {}
+
+    def count(one: Any, above: frozenset[int]) -> int:
+        if id(one) in above:
+            raise _broken(path, "refers to itself through an alias", one.start_mark)
+        if id(one) not in counts:
+            inner: list[Any] = []
+            if isinstance(one, yaml.MappingNode):
+                inner = [part for pair in one.value for part in pair]
+            elif isinstance(one, yaml.SequenceNode):
+                inner = one.value
+            counts[id(one)] = 1 + sum(count(part, above | {id(one)}) for part in inner)
+        return counts[id(one)]
+
+    if count(node, frozenset()) > MOST_VALUES:
+        raise _broken(path, f"means more than {MOST_VALUES:,} values, through aliases or by its size")
+
+
+def _refuse_twice(top: Any, path: Path) -> None:
+    """A key that stands twice in one mapping: the second would win without a word."""
+    waiting = [top]
+    seen_nodes: set[int] = set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen_nodes:
+            continue
+        seen_nodes.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+        if not isinstance(node, yaml.MappingNode):
+            continue
+        lines: dict[str, int] = {}
+        for key, value in node.value:
+            waiting.append(value)
+            if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
+                continue
+            if key.value in lines:
+                raise _broken(
+                    path, f"has the key {key.value} twice, first in line {lines[key.value]}", key.start_mark
+                )
+            lines[key.value] = key.start_mark.line + 1
+
+
+def _broken(path: Path, why: str, mark: Any = None) -> Unreadable:
+    place = f", line {mark.line + 1}, column {mark.column + 1}," if mark is not None else ""
+    return Unreadable(f"{path}{place} {why}", "correct the file; nothing was merged", "broken-config")
+
+
+FOLDERS = {
+    "benchmark": "benchmarks",
+    "environment": "environments",
+    "resources server": "resources_servers",
+    "model type": "responses_api_models",
+}
+EXTRA_ROOTS = "NEMO_GYM_EXTRA_ROOTS"
+
+
+def installed() -> Path:
+    """Where the definitions that come with BLADE stand: the repository, or beside the installed modules."""
+    package = Path(__file__).resolve().parents[1]
+    repository = package.parent.parent
+    if (repository / "resources_servers").is_dir() and (repository / "pyproject.toml").is_file():
+        return repository
+    return package / "shipped"
+
+
+def roots(
+    search_dirs: Sequence[str] = (), environ: Mapping[str, str] | None = None, folder: Path | None = None
+) -> tuple[Path, ...]:
+    """The folders in which names and relative paths are looked up, first to last, each once."""
+    environ = os.environ if environ is None else environ
+    folder = Path.cwd() if folder is None else folder
+    extra = [part for part in environ.get(EXTRA_ROOTS, "").split(os.pathsep) if part]
+    for given in search_dirs:
+        if not (folder / given).expanduser().is_dir():
+            raise UsageError(
+                f"--search-dir {given} is not a folder",
+                "name the folder that holds benchmarks/ and resources_servers/",
+                "no-search-dir",
+            )
+    wanted = [(folder / Path(given).expanduser()) for given in (*search_dirs, *extra)]
+    return tuple(dict.fromkeys(path.resolve() for path in [*wanted, folder, installed()] if path.is_dir()))
+
+
+def candidates(relative: str | Path, under: Sequence[Path]) -> list[Path]:
+    """Every root's file of that relative path, first to last; an absolute path stands for itself."""
+    path = Path(relative).expanduser()
+    if path.is_absolute():
+        return [path] if path.exists() else []
+    return [root / path for root in under if (root / path).exists()]
+
+
+def found(relative: str | Path, under: Sequence[Path]) -> Path:
+    """The first root's file of that relative path."""
+    there = candidates(relative, under)
+    if not there:
+        looked = ", ".join(str(root) for root in under)
+        raise UsageError(
+            f"{relative} was not found under {looked}",
+            "check the spelling, run from the folder it is relative to, or add --search-dir",
+            "no-config-file",
+        )
+    return there[0]
+
+
+def component_file(kind: str, name: str, under: Sequence[Path]) -> Path:
+    """The file of a component's name, such as NAME or NAME/FLAVOUR, in the first root that has it."""
+    for relative in _relative(kind, name):
+        there = [path for path in candidates(relative, under) if path.is_file()]
+        if there:
+            return there[0]
+    raise UsageError(f"there is no {kind} {name}", _nearest_name(kind, name, under), "no-such-component")
+
+
+def names(kind: str, under: Sequence[Path]) -> Iterator[str]:
+    """Every name that `named` finds, root by root."""
+    folder = FOLDERS[kind]
+    for root in under:
+        for path in yaml_files(root / folder):
+            parts = path.relative_to(root / folder).with_suffix("").parts
+            if kind in ("benchmark", "environment"):
+                if parts[-1] not in ("manifest", "prompt") and "prompts" not in parts:
+                    yield "/".join(parts[:-1] if parts[-1] == "config" and len(parts) > 1 else parts)
+            elif len(parts) == 3 and parts[1] == "configs":
+                yield parts[0] if parts[0] == parts[2] else f"{parts[0]}/{parts[2]}"
+
+
+def yaml_files(folder: Path) -> Iterator[Path]:
+    """The YAML files below a folder, in a fixed order; data and hidden folders are left out."""
+    for place, inner, files in os.walk(folder):
+        inner[:] = sorted(n for n in inner if n[0] not in "._" and n not in ("data", "node_modules", "tests"))
+        for name in sorted(files):
+            if name.endswith((".yaml", ".yml")) and name[0] != ".":
+                yield Path(place) / name
+
+
+def _relative(kind: str, name: str) -> list[str]:
+    folder, clean = FOLDERS[kind], name.strip("/").removesuffix(".yaml")
+    if kind in ("benchmark", "environment"):
+        return [f"{folder}/{clean}/config.yaml", f"{folder}/{clean}.yaml"]
+    first, _, flavour = clean.partition("/")
+    return [f"{folder}/{first}/configs/{flavour or first}.yaml"]
+
+
+def _nearest_name(kind: str, name: str, under: Sequence[Path]) -> str:
+    known = list(dict.fromkeys(names(kind, under)))
+    near = get_close_matches(name, known, 3, 0.5) or [one for one in known if one.startswith(f"{name}/")][:3]
+    if near:
+        return f"did you mean {', '.join(near)}?"
+    if len(known) <= 12 and known:
+        return f"there are {', '.join(sorted(known))}"
+    command = {"model type": "models"}.get(kind, kind.replace(" ", "-") + "s")
+    return f"`blade list {command}` prints what there is; --search-dir adds a folder"
+
+
+Load = Callable[[Path], Tree]
+Document = tuple[Path, Tree]
+
+
+def chained(
+    starts: Sequence[Path], roots: Sequence[Path], load: Load = loaded
+) -> tuple[list[Document], list[Problem]]:
+    """The files and all they include, an earlier one to be overridden by a later one.
+
+    Whoever includes a file overrides it; of two that stand side by side the later one overrides the earlier
+    one, together with all it pulled in. A file counts once: where it is met first, breadth first.
+    """
+    files = list(dict.fromkeys(path.resolve() for path in starts))
+    above: dict[Path, Path | None] = dict.fromkeys(files)
+    below: dict[Path, list[Path]] = {path: [] for path in files}
+    trees: dict[Path, Tree] = {}
+    problems: list[Problem] = []
+    broken: list[BladeError] = []
+    for path in files:  # grows while it is walked
+        try:
+            trees[path] = load(path)
+            wanted = included(path, trees[path])
+        except BladeError as error:
+            broken.append(error)
+            continue
+        for number, entry in enumerate(wanted):
+            try:
+                inner = _one(entry, number, path, roots, problems)
+            except BladeError as error:
+                broken.append(error)
+                continue
+            if inner in below:
+                problems.append(_again(inner, number, path, above))
+            else:
+                files.append(inner)
+                above[inner], below[inner] = path, []
+                below[path].append(inner)
+    if broken:
+        raise _all(broken)
+    return [(path, trees[path]) for path in _merge_order(files, above, below)], problems
+
+
+def included(path: Path, tree: Tree) -> list[str]:
+    """The entries of a file's `config_paths`."""
+    wanted = tree.get("config_paths") or []
+    if isinstance(wanted, list) and all(isinstance(entry, str) for entry in wanted):
+        return wanted
+    place = _place(path, ("config_paths",))
+    raise UsageError(
+        f"{place}: config_paths is no list of paths but {wanted!r}",
+        "write one `- path` per line below config_paths",
+        "bad-config-paths",
+    )
+
+
+def _merge_order(
+    files: list[Path], above: dict[Path, Path | None], below: dict[Path, list[Path]]
+) -> list[Path]:
+    """Every file after those it pulled in, the ones below it together and in the order they were listed."""
+    order: list[Path] = []
+    waiting = [(path, False) for path in reversed(files) if above[path] is None]
+    while waiting:
+        path, ready = waiting.pop()
+        if ready:
+            order.append(path)
+            continue
+        waiting.append((path, True))
+        waiting += [(inner, False) for inner in reversed(below[path])]
+    return order
+
+
+def _one(entry: str, number: int, path: Path, roots: Sequence[Path], problems: list[Problem]) -> Path:
+    there = list(dict.fromkeys(one.resolve() for one in candidates(entry, roots) if one.is_file()))
+    key = ("config_paths", str(number))
+    if not there:
+        beside = path.parent / entry
+        hint = (
+            f"it stands beside the file: write {_under(beside, roots)}"
+            if beside.is_file()
+            else _near(entry, roots)
+        )
+        looked = ", ".join(str(root) for root in roots)
+        raise UsageError(
+            f"{_place(path, key)}: config_paths names {entry}, which was not found under {looked}",
+            hint,
+            "no-config-file",
+        )
+    if len(there) > 1:
+        problems.append(shadowed(entry, there, _place(path, key)))
+    return there[0]
+
+
+def shadowed(entry: str, there: Sequence[Path], place: str = "") -> Problem:
+    """Two roots have the same file: which of them is taken."""
+    others = ", ".join(str(one) for one in there[1:])
+    return Problem("warning", f"{entry} is taken from {there[0]}, not from {others}", "config_paths", place)
+
+
+def _under(path: Path, roots: Sequence[Path]) -> str:
+    inside = [root for root in roots if path.resolve().is_relative_to(root)]
+    return str(path.resolve().relative_to(inside[0]) if inside else path.resolve())
+
+
+def _near(entry: str, roots: Sequence[Path]) -> str:
+    if Path(entry).name:
+        paths = [path.relative_to(root) for root in roots for path in yaml_files(root / Path(entry).parts[0])]
+        known = {_telling(path): path for path in paths}
+        if near := get_close_matches(_telling(Path(entry)), known, 1, 0.7):
+            return f"did you mean {known[near[0]]}?"
+    return "paths are relative to a root; --search-dir adds one"
+
+
+def _telling(path: Path) -> str:
+    """The part of a path that tells it from others: they all stand in some folder's configs/."""
+    return "/".join(part for part in path.with_suffix("").parts[1:] if part not in ("configs", "config"))
+
+
+def _again(inner: Path, number: int, path: Path, above: dict[Path, Path | None]) -> Problem:
+    place = _place(path, ("config_paths", str(number)))
+    circle = [path]
+    while circle[-1] != inner and (up := above[circle[-1]]) is not None:
+        circle.append(up)
+    if circle[-1] == inner:
+        way = " → ".join(
+            one.name if one.name != "config.yaml" else str(one) for one in [*reversed(circle), inner]
+        )
+        message = f"config_paths goes in a circle, which ends here: {way}"
+        return Problem("warning", message, "config_paths", place, "take one of the entries out")
+    message = f"{inner} is included already; it is merged once, where it was met first"
+    return Problem("notice", message, "config_paths", place)
+
+
+def _place(path: Path, key: tuple[str, ...]) -> str:
+    try:
+        line = lines_of(path).get(key)
+    except BladeError:
+        line = None
+    return f"{path}:{line}" if line else str(path)
+
+
+def _all(broken: list[BladeError]) -> BladeError:
+    """Every file that cannot be used, in one message."""
+    if len(broken) == 1:
+        return broken[0]
+    message = f"{len(broken)} files cannot be used:\n" + "\n".join(f"  {error.message}" for error in broken)
+    kind = Unreadable if any(isinstance(error, Unreadable) for error in broken) else UsageError
+    return kind(message, broken[0].hint, broken[0].slug)
