@@ -11,8 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from blade.agent.judgements import append, read, withdrawal
-from blade.agent.judgements.standing import standing
+from blade.agent.judgements import append, read, standing, withdrawal
 from blade.errors import Unreadable
 from blade.model import Cause, Judgement
 
