@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from blade.agent.dossier.commands import PROMPT
-from blade.agent.dossier.frame import BAR, RULE
+from blade.agent.dossier.budget import BAR, RULE
+from blade.agent.dossier.case import PROMPT
 
 HEADINGS = (
     "# dossier of one task", "## task", "## outcomes", "## proposal of the engine", "## beside a passing rollout",

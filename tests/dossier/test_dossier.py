@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from blade.agent.dossier import BUDGET, LEAST, dossier
-from blade.agent.dossier.tokens import tokens
+from blade.agent.dossier.budget import tokens
 from blade.errors import UsageError
 from blade.model import Attribution, Cause, Confidence, Evidence, Trace, Trust
 from blade.pipeline.session import Session

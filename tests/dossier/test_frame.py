@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blade.agent.dossier import LEAST, Dossier, dossier, frame
-from blade.agent.dossier.commands import PROMPT
-from blade.agent.dossier.tokens import tokens
+from blade.agent.dossier import LEAST, Dossier, dossier
+from blade.agent.dossier import budget as frame
+from blade.agent.dossier.budget import tokens
+from blade.agent.dossier.case import PROMPT
 from blade.hostile import lines as cleaned
 from blade.model import Trace
 from blade.pipeline.session import Session, session

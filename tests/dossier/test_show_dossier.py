@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from blade.agent.dossier import BUDGET, LEAST
-from blade.agent.dossier.tokens import tokens
+from blade.agent.dossier.budget import tokens
 from tests.builders import make_row, make_run
 from tests.conftest import Blade
 from tests.dossier.conftest import desk_rows

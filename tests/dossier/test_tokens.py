@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blade.agent.dossier.tokens import NEWLINE, UNIT, cost, reach, tokens
+from blade.agent.dossier.budget import NEWLINE, UNIT, cost, reach, tokens
 
 # What cl100k, o200k and a tokenizer of Anthropic count at the most; counted once, with those tokenizers.
 COUNTED = {

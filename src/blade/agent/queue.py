@@ -44,10 +44,7 @@ def wrong(attribution: Attribution) -> float:
 
 
 def queue(
-    worths: Sequence[Worth],
-    tasks: dict[str, TaskResult],
-    tokens: Callable[[str], int],
-    most: int | None,
+    worths: Sequence[Worth], tasks: dict[str, TaskResult], tokens: Callable[[str], int], most: int | None
 ) -> tuple[Waiting, ...]:
     """Rank the tasks by value for a token of their dossiers, best first.
 

@@ -17,8 +17,8 @@ from blade import hostile
 from blade.agent import judgements, reader
 from blade.agent.dossier import BUDGET
 from blade.agent.dossier import dossier as write_dossier
-from blade.agent.dossier.commands import PROMPT
-from blade.agent.dossier.tokens import tokens
+from blade.agent.dossier.budget import tokens
+from blade.agent.dossier.case import PROMPT
 from blade.agent.judgements import Seen
 from blade.agent.reader import (
     EXPECTED_OUT,

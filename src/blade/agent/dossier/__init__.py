@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from blade.agent.dossier import (
-    asked,
-    commands,
-    frame,
-    outcomes,
-    parting,
-    proposal,
-    tokens,
-    trajectory,
-    verdict,
-)
-from blade.agent.dossier.budget import Page, Part, price
+from blade.agent.dossier import case as commands
+from blade.agent.dossier import outcomes, proposal, request, trajectory
+from blade.agent.dossier.budget import RULE, UNIT, Page, Part, behind, price, tokens
 from blade.agent.dossier.case import Case, case
 from blade.errors import UsageError
 from blade.model import Trace
@@ -55,7 +46,7 @@ def dossier(
     """Write the dossier of a task from its rows; `repeat` is the rollout to read closely, if not the blamed one."""
     check_budget(budget)
     of = case(facts, task, traces, repeat)
-    page = Page(budget * tokens.UNIT)
+    page = Page(budget * UNIT)
     head = _head(of, budget, budget)
     page.room -= price(head)
     _fill(page, of, budget)
@@ -63,25 +54,25 @@ def dossier(
     used = budget
     for _ in range(4):  # the count is part of the text that it counts
         text = "\n".join([*_head(of, used, budget), *body]) + "\n"
-        if tokens.tokens(text) == used:
+        if tokens(text) == used:
             break
-        used = tokens.tokens(text)
-    return Dossier(facts.run.name, task, text, tokens.tokens(text), budget)
+        used = tokens(text)
+    return Dossier(facts.run.name, task, text, tokens(text), budget)
 
 
 def _head(of: Case, used: int, budget: int) -> list[str]:
     result, cause = of.result, of.cause
     bucket = f"{result.bucket} passes" if result is not None and result.bucket else "no bucket"
     lost = f"loses {causes.points(cause.lost)}" if cause is not None else "loses nothing"
-    found = [
+    lines = [
         f"# dossier of one task: {bucket}, {lost} of the score; {used:,} tokens of {budget:,}",
-        frame.behind("run", of.facts.run.name, 24),
-        frame.behind("task", of.task, 24),
+        behind("run", of.facts.run.name, 24),
+        behind("task", of.task, 24),
     ]
     name = result.task_name if result is not None else ""
     if name and name != of.task:
-        found.append(frame.behind("name", name, 24))
-    return [*found, frame.RULE]
+        lines.append(behind("name", name, 24))
+    return [*lines, RULE]
 
 
 def _fill(page: Page, of: Case, budget: int) -> None:
@@ -89,35 +80,39 @@ def _fill(page: Page, of: Case, budget: int) -> None:
     scale = max(1.0, budget / BUDGET)
     small, some, much = (int(size * scale) for size in (40, 110, 260))
 
-    def titled(name: str, lines: list[str]) -> list[str]:
-        return [f"## {name}", *lines] if lines else []
+    def titled(title: str, *levels: Callable[[], list[str]]) -> Part:
+        def level(lines: Callable[[], list[str]]) -> Callable[[], list[str]]:
+            return lambda: [f"## {title}", *shown] if (shown := lines()) else []
 
-    task = page.add(
-        lambda: titled("task", [*asked.lines(of, 80), *asked.expected(of, 60)]),
-        lambda: titled("task", [*asked.lines(of, much), *asked.expected(of, much)]),
-        lambda: titled("task", [*asked.lines(of, 3 * much), *asked.expected(of, much)]),
+        return page.add(*map(level, levels))
+
+    task = titled(
+        "task",
+        lambda: [*request.request(of, 80), *request.expected(of, 60)],
+        lambda: [*request.request(of, much), *request.expected(of, much)],
+        lambda: [*request.request(of, 3 * much), *request.expected(of, much)],
     )
-    ends = page.add(
-        lambda: titled("outcomes", outcomes.counted(of)),
-        lambda: titled("outcomes", [*outcomes.counted(of), *outcomes.listed(of, 20)]),
-        lambda: titled("outcomes", [*outcomes.counted(of), *outcomes.listed(of, small)]),
+    ends = titled(
+        "outcomes",
+        lambda: outcomes.counted(of),
+        lambda: [*outcomes.counted(of), *outcomes.listed(of, 20)],
+        lambda: [*outcomes.counted(of), *outcomes.listed(of, small)],
     )
     changes = page.add(lambda: outcomes.changes(of, 32), lambda: outcomes.changes(of, small))
-    cause = page.add(
-        lambda: titled("proposal of the engine", proposal.proposed(of)),
-        lambda: titled("proposal of the engine", [*proposal.proposed(of), *proposal.grounds(of, small)]),
-        lambda: titled("proposal of the engine", [*proposal.proposed(of), *proposal.grounds(of, some)]),
+    cause = titled(
+        "proposal of the engine",
+        lambda: proposal.proposed(of),
+        lambda: [*proposal.proposed(of), *proposal.grounds(of, small)],
+        lambda: [*proposal.proposed(of), *proposal.grounds(of, some)],
     )
     flags = page.add(lambda: proposal.flags(of, small), lambda: proposal.flags(of, some))
-    sides = page.add(
-        lambda: titled("beside a passing rollout", parting.lines(of, small)),
-        lambda: titled("beside a passing rollout", parting.lines(of, some)),
+    sides = titled(
+        "beside a passing rollout", lambda: outcomes.beside(of, small), lambda: outcomes.beside(of, some)
     )
     page.raise_to(page.add(lambda: trajectory.title(of)))
     path = trajectory.Trajectory(page, of, scale)
-    said = page.add(
-        lambda: titled("verifier and row", verdict.lines(of.focus, 30)),
-        lambda: titled("verifier and row", verdict.lines(of.focus, some)),
+    said = titled(
+        "verifier and row", lambda: request.verdict(of.focus, 30), lambda: request.verdict(of.focus, some)
     )
     near, more = page.add(lambda: commands.near(of)), page.add(lambda: commands.more(of))
     label = page.add(lambda: commands.label(of))
@@ -137,10 +132,8 @@ def _raise(page: Page, of: Case, path: trajectory.Trajectory, parts: tuple[Part,
     for index in of.candidates[:2]:
         path.step(index, 1)
     page.raise_to(flags)
-    page.raise_to(task, 1)
-    page.raise_to(cause, 1)
-    page.raise_to(ends, 1)
-    page.raise_to(said, 1)
+    for part in (task, cause, ends, said):
+        page.raise_to(part, 1)
     page.raise_to(changes)
     path.raise_all(path.outline(), 0)
     if of.cause is None:

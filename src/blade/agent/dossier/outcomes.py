@@ -1,13 +1,14 @@
-"""Say how every repeat of a task ended and what the failing ones changed last; many repeats are counted."""
+"""Say how every repeat of a task ended, and set the one in focus beside a passing repeat."""
 
 from __future__ import annotations
 
 from collections import Counter
+from itertools import groupby
 
-from blade import events, number_format
-from blade.agent.dossier import frame, steps
+from blade import events, hostile, number_format
+from blade.agent.dossier import budget, trajectory
 from blade.agent.dossier.case import Case
-from blade.model import Outcome, TaskResult, Trace
+from blade.model import Call, Outcome, TaskResult, Trace
 
 _MAX_LINES = 12  # repeats that have a line of their own
 _MAX_RANGES = 12
@@ -49,7 +50,7 @@ def listed(case: Case, room: int) -> list[str]:
         what, said = _last(trace)
         # where nothing is called, the answer comes at the end
         ends = not any(step.kind == "call" for step in trace.steps)
-        line = frame.behind(f"{head}; {what}", said, room, ends=ends)
+        line = budget.behind(f"{head}; {what}", said, room, ends=ends)
         found.append(f"{head}; read below" if is_below else line)
     left = len(case.traces) - len(found)
     return [*found, f"{left} more repeats, counted above"] if left > 0 else found
@@ -64,7 +65,9 @@ def changes(case: Case, room: int) -> list[str]:
         written = [call.step for call in events.calls(trace.steps, {}, {}) if call.does == events.WRITE]
         if written:
             step = trace.steps[written[-1]]
-            found.append(frame.behind(f"repeat {repeat} {steps.head(step, {})}", steps.text(step), room))
+            found.append(
+                budget.behind(f"repeat {repeat} {trajectory.head(step, {})}", trajectory.text(step), room)
+            )
     return found
 
 
@@ -117,5 +120,50 @@ def _last(trace: Trace) -> tuple[str, str]:
         if step.kind == "message" and step.text.strip():
             return f"last words [{step.index}]", step.text
     if trace.steps:
-        return f"ends {steps.head(trace.steps[-1], {})}", steps.text(trace.steps[-1])
+        return f"ends {trajectory.head(trace.steps[-1], {})}", trajectory.text(trace.steps[-1])
     return "no steps", ""
+
+
+_MAX_TOOLS = 30
+
+
+def beside(case: Case, room: int) -> list[str]:
+    """Lay out both sides; empty where no other repeat passes."""
+    if case.passer is None or case.focus is None:
+        return []
+    found = [_sequence("in focus", case.focus, room), _sequence("passing", case.passer, room)]
+    if case.parting is not None:
+        found += _difference(case.parting, case.focus, case.passer, room)
+    last = [step for step in case.passer.steps if step.kind == "message" and step.text.strip()][-1:]
+    return found + [
+        budget.behind(f"passing {trajectory.head(step, {})}, its last words", step.text, room, ends=True)
+        for step in last
+    ]
+
+
+def _sequence(name: str, trace: Trace, room: int) -> str:
+    """List the calls of one side by name; calls of one tool in a row are named once."""
+    tools = [hostile.line(step.tool or "", 40) for step in trace.steps if step.kind == "call"]
+    if not tools:
+        return f"{name} repeat {trace.rollout.repeat}: no calls"
+    runs = [tool for tool, _ in groupby(tools)]
+    more = [] if len(runs) <= _MAX_TOOLS else [f"… {len(runs) - _MAX_TOOLS} more"]
+    head = f"{name} repeat {trace.rollout.repeat}, {number_format.count(len(tools), 'call')}"
+    return budget.behind(head, " > ".join([*runs[:_MAX_TOOLS], *more]), room)
+
+
+def _difference(
+    parting: tuple[Call | None, Call | None], focus: Trace, passer: Trace, room: int
+) -> list[str]:
+    """Quote the first calls that differ; whether the difference matters is for the reader to judge."""
+    mine, its = parting
+    return [_first_call("in focus", focus, mine, room), _first_call("passing", passer, its, room)]
+
+
+def _first_call(name: str, trace: Trace, call: Call | None, room: int) -> str:
+    if call is None:
+        return f"first different call, {name}: none, it makes no further call"
+    step = trace.steps[call.step]
+    return budget.behind(
+        f"first different call, {name} {trajectory.head(step, {})}", trajectory.text(step), room
+    )

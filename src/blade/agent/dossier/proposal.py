@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from blade import number_format
-from blade.agent.dossier import frame
+from blade.agent.dossier import budget
 from blade.agent.dossier.case import Case
 from blade.model import Attribution, Cause, Confidence, Group
 from blade.report import causes, places
@@ -31,7 +31,7 @@ def proposed(case: Case) -> list[str]:
         return ["no cause: this task loses no points"]
     found = _labelled(cause)
     if cause.mechanism.strip():
-        found.append(frame.behind("what happened", cause.mechanism, 100))
+        found.append(budget.behind("what happened", cause.mechanism, 100))
     if case.group is not None:
         found += _group(case.group)
     return [*found, *_where(cause)]
@@ -48,7 +48,7 @@ def _labelled(cause: Attribution) -> list[str]:
         disputed = "; the judges disagree" if cause.disputed else ""
         return [
             f"judged: {named}; the engine proposes {engine}{disputed}",
-            frame.behind("judged by", cause.judged_by, 20),
+            budget.behind("judged by", cause.judged_by, 20),
         ]
     if cause.cause is Cause.UNDETERMINED:
         return [f"undetermined: {MEANS[cause.cause]}; judge it from what follows", CHOICE]
@@ -59,7 +59,7 @@ def _group(group: Group) -> list[str]:
     size = f"{number_format.count(group.rows, 'failure')} in {number_format.count(group.tasks, 'task')}"
     passes = number_format.count(group.passed_rows, "passing rollout")
     return [
-        frame.behind(f"failure group {frame.ours(group.id)}", group.name, 40),
+        budget.behind(f"failure group {budget.ours(group.id)}", group.name, 40),
         f"in the whole run: {size}, {causes.points(group.points)} of the score; {passes} show it too",
     ]
 
@@ -78,14 +78,14 @@ def grounds(case: Case, room: int) -> list[str]:
     cause, group = case.cause, case.group
     if cause is None:
         return []
-    found = [frame.behind("group in words", group.text, room)] if group is not None else []
+    found = [budget.behind("group in words", group.text, room)] if group is not None else []
     for name, texts in (("for", cause.grounds), ("against", cause.against)):
-        found += [frame.behind(name, text, room) for text in texts[:_MAX_GROUNDS]]
+        found += [budget.behind(name, text, room) for text in texts[:_MAX_GROUNDS]]
         left = len(texts) - _MAX_GROUNDS
         found += [f"{name}: {left} more in report.json"] if left > 0 else []
     if group is None:
         return found
-    found += [frame.behind("consequence", text, room) for text in group.consequences[:2]]
+    found += [budget.behind("consequence", text, room) for text in group.consequences[:2]]
     return [*found, *_quote(case, group, room)]
 
 
@@ -103,7 +103,7 @@ def _quote(case: Case, group: Group, room: int) -> list[str]:
         return []
     where = f"step {quote.step}" if quote.step is not None else quote.field or ""
     return [
-        frame.behind(
+        budget.behind(
             "group example", f"{places.place(quote.task, quote.repeat)}, {where}: {quote.quote}", room
         )
     ]
@@ -114,7 +114,7 @@ def flags(case: Case, room: int) -> list[str]:
     grave = [one for one in case.facts.trust if one.level in ("alarm", "warning")]
     group = case.group.text if case.group is not None else None
     return [
-        frame.behind(
+        budget.behind(
             f"{one.level} on the whole run{f', {one.label.value}' if one.label else ''}, {number_format.count(one.rows, 'row')}",
             one.text if one.text != group else "the failure group above",
             room,

@@ -5,10 +5,50 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator
 
-from blade import events, number_format
-from blade.agent.dossier import frame, steps
+from blade import events, hostile, number_format
+from blade.agent.dossier import budget
 from blade.agent.dossier.budget import Page, Part, price
 from blade.agent.dossier.case import Case
+from blade.model import Call, Step
+
+KINDS = frozenset("message user system reasoning call result other".split())
+
+
+def head(step: Step, calls: dict[int, Call], mark: str = "") -> str:
+    """Head a step in our words: `[12] call, failed`."""
+    kind = step.kind if step.kind in KINDS else "other"
+    made = calls.get(step.index)
+    failed = made.failed if made is not None else step.failed
+    unanswered = step.kind == "call" and step.answered is False
+    words = f"[{step.index}]{mark} {kind}"
+    return f"{words}{', failed' if failed else ''}{', never answered' if unanswered else ''}"
+
+
+def text(step: Step) -> str:
+    """Give what a step says, the tool of a call first."""
+    said = events.step_text(step)
+    if step.kind == "call":
+        tool = hostile.line(step.tool or "", 80)
+        return f"{tool} {said}" if said != tool else tool
+    return said
+
+
+def brief(step: Step, calls: dict[int, Call], room: int, mark: str = "", around: str = "") -> list[str]:
+    """Lay a step out in one line."""
+    return [budget.behind(head(step, calls, mark), text(step), room, around)]
+
+
+def full(step: Step, calls: dict[int, Call], room: int, mark: str = "", around: str = "") -> list[str]:
+    """Lay a step out in as many lines as it has, thinking before the text."""
+    lines = [head(step, calls, mark)]
+    if step.reasoning and step.text:
+        lines += budget.block(f"(thinking) {step.reasoning}", room // 3)
+        room -= room // 3
+    body = budget.block(text(step), room, around)
+    if len(lines) == 1 and len(body) == 1:
+        return [f"{lines[0]} {body[0]}"]
+    return [*lines, *(body or [f"{budget.BAR} (empty)"])]
+
 
 _MARK = "*"  # beside steps that the cause points to
 _MOST = 400  # steps that are considered for the outline
@@ -50,16 +90,16 @@ class Trajectory:
         mark = _MARK if index in self.marked else ""
         around = self.case.quotes.get(index, "")
         # results of tools open with much that says little
-        brief = self.brief if step.kind in ("message", "call", "user") else self.brief * 2 // 3
+        room = self.brief if step.kind in ("message", "call", "user") else self.brief * 2 // 3
         if step.kind == "user":  # what was wanted by then: short, and it decides more than it seems to
-            brief *= 2
+            room *= 2
         call = made.get(index)
         if (call is not None and call.does == events.WRITE) or index in self.failed:
-            brief *= 2
+            room *= 2
         return [
-            lambda: steps.brief(step, made, brief, mark, around),
-            lambda: steps.full(step, made, self.full, mark, around),
-            lambda: steps.full(step, made, self.long, mark, around),
+            lambda: brief(step, made, room, mark, around),
+            lambda: full(step, made, self.full, mark, around),
+            lambda: full(step, made, self.long, mark, around),
         ]
 
     def _gaps(self, index: int) -> int:
@@ -138,4 +178,4 @@ def title(case: Case) -> list[str]:
     repeat = case.focus.rollout.repeat
     said = f"repeat {repeat}, {case.outcome(repeat)}, {number_format.count(n, 'step')}"
     stars = f"; {_MARK} marks steps that the cause points to" if case.candidates else ""
-    return [frame.ours(f"## rollout in focus: {said}{stars}")]
+    return [budget.ours(f"## rollout in focus: {said}{stars}")]

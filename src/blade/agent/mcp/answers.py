@@ -71,12 +71,7 @@ def paged(
 
 
 def listed(
-    asked: Any,
-    title: str,
-    head: Mapping[str, Any],
-    key: str,
-    page: Page,
-    intro: Sequence[Block] = (),
+    asked: Any, title: str, head: Mapping[str, Any], key: str, page: Page, intro: Sequence[Block] = ()
 ) -> Answer:
     """A page of a list under its title; rows of tables under one header become one table."""
     if asked.format == "json":
