@@ -212,7 +212,7 @@ def python(world: World) -> Numbers:
 def mcp(world: World) -> Numbers:
     """What the tools of the server answer."""
     from blade.agent.mcp.roots import House, roots
-    from blade.agent.mcp.tools import called
+    from blade.agent.mcp.tool_table import called
 
     house = House(roots(["results"]))
 

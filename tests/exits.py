@@ -287,7 +287,7 @@ class Told:
 
     def tools(self, form: str) -> Iterator[tuple[str, str]]:
         """What the MCP server answers."""
-        from blade.agent.mcp.tools import called
+        from blade.agent.mcp.tool_table import called
 
         house, here = self.house, str(self.run)
 

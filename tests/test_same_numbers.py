@@ -294,7 +294,7 @@ def test_the_terminal_prints_the_change_as_it_is(world: World) -> None:
 
 def test_the_summary_is_one_text_at_every_exit(world: World) -> None:
     from blade.agent.mcp.roots import House, roots
-    from blade.agent.mcp.tools import called
+    from blade.agent.mcp.tool_table import called
 
     screen = world.told("diagnose", BEFORE)
     assert blade.load(BEFORE).report().summary() == screen
@@ -304,7 +304,7 @@ def test_the_summary_is_one_text_at_every_exit(world: World) -> None:
 
 def test_our_own_page_holds_at_every_exit_that_checks(world: World) -> None:
     from blade.agent.mcp.roots import House, roots
-    from blade.agent.mcp.tools import called
+    from blade.agent.mcp.tool_table import called
 
     page = str(world.report / "report.md")
     command = json.loads(world.told("check", page, "--run", BEFORE, "--json"))

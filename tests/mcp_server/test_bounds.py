@@ -12,9 +12,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tool_table.planted import write_run
 
-from blade.agent.mcp import answers, tools
 from blade.agent.mcp import roots as under
+from blade.agent.mcp import tool_answers, tool_table
 from blade.agent.mcp.roots import House
 from blade.errors import UsageError
 from blade.report.blocks import para
@@ -22,18 +23,17 @@ from blade.tables import cache
 from tests.builders import make_row, make_run
 from tests.conftest import ROOT
 from tests.mcp_server.asking import COMMAND, Asking, asking, environment, frames, started
-from tools.planted import write_run
 
 NOISY = """
 import atexit, os, sys
-import blade.agent.mcp.tools as tools
+import blade.agent.mcp.tool_table as tools
 from blade.agent.mcp.server import serve
 atexit.register(print, "noise at the end")
-answers = tools.called
+answers = tool_table.called
 def noisy(*given):
     print("noise"); os.write(1, b"noise of a library in C\\n"); os.system("echo noise of a child")
     return answers(*given)
-tools.called = noisy
+tool_table.called = noisy
 serve(sys.argv[1:])
 """
 
@@ -163,13 +163,13 @@ def test_pages_are_cut_by_length_and_lose_nothing() -> None:
         offset: int | None = 0
         while offset is not None:
             asked = SimpleNamespace(format=form, limit=200, offset=offset)
-            page = answers.paged(texts, asked, lambda text: {"text": text}, lambda text: (para(text),))
+            page = tool_answers.paged(texts, asked, lambda text: {"text": text}, lambda text: (para(text),))
             count = page.place["count"]
             assert 1 <= len(page.entries) == count <= 8
             seen += texts[offset : offset + count]
             offset = page.place["next_offset"]
         assert seen == texts
-    long = answers.as_json({"text": "z" * 10_000}).document
+    long = tool_answers.as_json({"text": "z" * 10_000}).document
     assert long is not None
     assert long["text"].endswith("… (6,000 characters more)")
 
@@ -183,14 +183,14 @@ def test_one_of_several_agents_is_named_by_run_and_agent(tmp_path: Path) -> None
     house = House(under.roots([str(make_run(tmp_path, rows, name="both"))]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BLADE_CACHE_DIR", str(tmp_path / "cache"))
-        (place,) = json.loads(tools.called(house, "blade_list_runs", {"format": "json"}).text)["runs"]
+        (place,) = json.loads(tool_table.called(house, "blade_list_runs", {"format": "json"}).text)["runs"]
         assert [run["name"] for run in place["runs"]] == ["both:agent0", "both:agent1"]
-        told = json.loads(tools.called(house, "blade_summary", {"format": "json", "run": "both:agent1"}).text)
+        told = json.loads(tool_table.called(house, "blade_summary", {"format": "json", "run": "both:agent1"}).text)
         assert [run["name"] for run in told["runs"]] == ["both:agent1"]
-        assert "both:agent0" not in tools.called(house, "blade_summary", {"run": "both:agent1"}).text
+        assert "both:agent0" not in tool_table.called(house, "blade_summary", {"run": "both:agent1"}).text
         for run in ("both", "both:nobody"):
             with pytest.raises(UsageError) as refused:
-                tools.called(house, "blade_tasks", {"run": run})
+                tool_table.called(house, "blade_tasks", {"run": run})
             assert "both:agent0, both:agent1" in refused.value.hint
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from blade.agent.mcp import roots as under
-from blade.agent.mcp import tools
+from blade.agent.mcp import tool_table
 from blade.agent.mcp.roots import House
 from blade.errors import NothingToRead, UsageError
 from tests.builders import make_message, make_response, make_row, make_run
@@ -53,7 +53,7 @@ def run(planted: Path, tmp_path: Path) -> Path:
 
 def record(root: Path) -> str:
     house = House(under.roots([str(root)]))
-    return tools.called(house, "blade_record_judgement", {"by": "a reader", "judgements": [GIVEN]}).text
+    return tool_table.called(house, "blade_record_judgement", {"by": "a reader", "judgements": [GIVEN]}).text
 
 
 @pytest.mark.parametrize("as_file", [False, True], ids=["a folder", "a single file"])
@@ -67,7 +67,7 @@ def test_nothing_is_written_through_a_link(as_file: bool, is_there: bool, run: P
     kept.symlink_to(target)
     for name, asked in [("blade_record_judgement", {"by": "x", "judgements": [GIVEN]}), *READS]:
         with pytest.raises(UsageError) as refused:
-            tools.called(House(under.roots([str(root)])), name, asked)
+            tool_table.called(House(under.roots([str(root)])), name, asked)
         assert refused.value.slug == "outside-roots"
     assert target.exists() is is_there
     assert not is_there or target.read_text(encoding="utf-8") == ""
@@ -86,8 +86,8 @@ def test_nor_through_a_link_that_stays_inside(run: Path) -> None:
     assert refused.value.slug == "outside-roots"
     assert own.read_text(encoding="utf-8") == ""
     with pytest.raises(UsageError):  # of a single file nothing else in its folder is a root
-        tools.called(House(under.roots([str(run)])), *READS[0])
-    assert tools.called(House(under.roots([str(run.parent)])), *READS[0]).text  # reading leads nowhere else
+        tool_table.called(House(under.roots([str(run)])), *READS[0])
+    assert tool_table.called(House(under.roots([str(run.parent)])), *READS[0]).text  # reading leads nowhere else
 
 
 def test_a_folder_of_the_run_may_be_no_link_either(run: Path) -> None:
@@ -97,12 +97,12 @@ def test_a_folder_of_the_run_may_be_no_link_either(run: Path) -> None:
     hydra.symlink_to(outside)
     for root in (run, run.parent):
         with pytest.raises(UsageError) as refused:
-            tools.called(House(under.roots([str(root)])), *READS[0])
+            tool_table.called(House(under.roots([str(root)])), *READS[0])
         assert refused.value.slug == "outside-roots"
     hydra.unlink()
     shutil.copytree(outside, hydra)
     for root in (run, run.parent):
-        assert tools.called(House(under.roots([str(root)])), *READS[0]).text
+        assert tool_table.called(House(under.roots([str(root)])), *READS[0]).text
 
 
 def test_a_folder_that_links_back_is_outside_all_the_same(run: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_folder_that_links_back_is_outside_all_the_same(run: Path) -> None:
     house = House(under.roots([str(run.parent)]))
     asked = {"run": "deeper/s.jsonl", "by": "x", "judgements": [GIVEN]}
     with pytest.raises(UsageError):
-        tools.called(house, "blade_record_judgement", asked)
+        tool_table.called(house, "blade_record_judgement", asked)
     assert os.listdir(outside) == ["s.jsonl"]
 
 
@@ -128,8 +128,8 @@ def test_a_link_that_was_named_is_judged_beside_its_name(run: Path) -> None:
 def test_a_path_that_no_file_can_have_is_told_as_one_that_is_not_there(run: Path, path: str) -> None:
     house = House(under.roots([str(run.parent)]))
     with pytest.raises((NothingToRead, UsageError)) as refused:
-        tools.called(house, "blade_check_claims", {"path": path})
+        tool_table.called(house, "blade_check_claims", {"path": path})
     assert refused.value.slug in ("no-such-path", "outside-roots")
     with pytest.raises(UsageError) as refused:
-        tools.called(house, "blade_summary", {"run": path})
+        tool_table.called(house, "blade_summary", {"run": path})
     assert refused.value.slug in ("no-such-run", "outside-roots")

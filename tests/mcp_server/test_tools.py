@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from blade import pipeline
-from blade.agent.mcp import run_answers, tools
+from blade.agent.mcp import run_answers, tool_table
 from blade.agent.mcp.roots import House, roots
 from blade.pipeline import reviewing
 from blade.report import report_json, text
@@ -195,11 +195,11 @@ def test_groups_by_label_and_by_task(ask: Asking, report: dict[str, Any]) -> Non
 def test_a_query_that_would_be_cut_is_left_out(monkeypatch: pytest.MonkeyPatch, folder: Path, tmp_path: Path) -> None:
     monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path))
     house = House(roots([str(folder / "runs" / "first.jsonl")]))
-    whole = tools.called(house, "blade_groups", {"format": "json"}).document
+    whole = tool_table.called(house, "blade_groups", {"format": "json"}).document
     assert whole is not None
     shortest = min(len(group["query"]) for group in whole["groups"])
     monkeypatch.setattr(run_answers, "TEXT", shortest)
-    cut = tools.called(house, "blade_groups", {"format": "json"}).document
+    cut = tool_table.called(house, "blade_groups", {"format": "json"}).document
     assert cut is not None
     for before, after in zip(whole["groups"], cut["groups"], strict=True):
         assert after["query"] == (before["query"] if len(before["query"]) <= shortest else None)
@@ -304,12 +304,12 @@ def test_what_judges_say_is_no_prose_of_the_server(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BLADE_CACHE_DIR", str(tmp_path / "cache"))
         house = House(roots([str(run)]))
-        tools.called(house, "blade_record_judgement", judged)
+        tool_table.called(house, "blade_record_judgement", judged)
         for name in ("blade_tasks", "blade_judgements", "blade_queue", "blade_summary"):
-            told = tools.called(house, name, {}).text
+            told = tool_table.called(house, name, {}).text
             inner = [part for block in assert_inert_markdown(told) for part in block.children or ()]
             assert "WORD" not in "".join(part.content for part in inner if part.type != "code_inline"), name
-        assert "WORD" in tools.called(house, "blade_tasks", {}).text
+        assert "WORD" in tool_table.called(house, "blade_tasks", {}).text
 
 
 def test_what_rows_say_is_no_prose_of_the_server(tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_what_rows_say_is_no_prose_of_the_server(tmp_path: Path) -> None:
         patch.setenv("BLADE_CACHE_DIR", str(tmp_path / "cache"))
         house = House(roots([str(run)]))
         for name in ("blade_groups", "blade_health", "blade_queue", "blade_tasks", "blade_summary"):
-            said = tools.called(house, name, {}).text
+            said = tool_table.called(house, name, {}).text
             assert "WORD" in said, name
             inner = [part for block in assert_inert_markdown(said) for part in block.children or ()]
             assert "WORD" not in "".join(part.content for part in inner if part.type != "code_inline"), name

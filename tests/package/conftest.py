@@ -14,7 +14,7 @@ import pytest
 from blade import pipeline
 from blade.package.drafts import scaffold
 from blade.package.layout import GRADES
-from blade.package.scoring import Bench, Case, bench_for, case
+from blade.package.report_score import Bench, Case, bench_for, case
 from blade.package.shallow import make_shallow
 from blade.package.validation import Validation, validate
 from blade.tables.index import Silent

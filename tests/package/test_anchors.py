@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from blade.package.anchors import Anchor, Meaning, as_file, drafted, drafted_by_wording, meaning, of_file
-from blade.package.scoring import Bench, Case
+from blade.package.report_score import Bench, Case
 from blade.package.worlds import columns_in, names_in
 from tests.conftest import Blade
 from tests.package.conftest import files

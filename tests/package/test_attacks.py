@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from blade.package import calibration as own
-from blade.package.scoring import Bench, Case, bench, judged
+from blade.package.report_score import Bench, Case, bench, judged
 from blade.package.worlds import worlds_of
 from blade.tables.index import Silent
 from tests.package.attacks import ATTACKS, WORSE, Material

@@ -10,7 +10,7 @@ import pytest
 from blade.cli.package_judge import calibration_lines
 from blade.package.calibration import Calibration, Trial, ranked
 from blade.package.layout import GRADES
-from blade.package.scoring import Bench, Case, judged
+from blade.package.report_score import Bench, Case, judged
 from tests.conftest import Blade, Said
 from tests.package.conftest import files
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from blade.package.layout import GRADES, golden
-from blade.package.scoring import BASE, Bench, Case, as_json, bench_for, case, judged
+from blade.package.report_score import BASE, Bench, Case, as_json, bench_for, case, judged
 from blade.tables.index import Silent
 from tests.conftest import ROOT, Blade
 from tests.package.conftest import DESK, change_anchors, files
@@ -183,7 +183,7 @@ def test_without_rollouts_the_score_rests_on_wording_and_says_so(blade: Blade, p
 def test_anchors_in_prose_are_judged_by_wording_and_marked(desk: Desk) -> None:
     held, bench = desk
     from blade.package.anchors import of_file
-    from blade.package.scoring import bench as bench_of
+    from blade.package.report_score import bench as bench_of
 
     prose = of_file(
         ["In 9 tries of tasks 2, 5, 6, 13 and 14 the order is locked.", "Task 8 guesses in 4 of 4 tries."]

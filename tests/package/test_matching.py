@@ -7,7 +7,7 @@ import pytest
 from blade.model.checked import SUPPORTED, Finding
 from blade.package.anchors import Anchor, Meaning
 from blade.package.matching import Hit, Tasks, hit_of, passages
-from blade.package.scoring import Bench, Case
+from blade.package.report_score import Bench, Case
 
 KNOWN = Tasks({str(n): str(n) for n in range(20)}, {str(n): frozenset(range(4)) for n in range(20)})
 GUESSED = frozenset(

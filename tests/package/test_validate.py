@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from blade.package import golden_checks as metrics
 from blade.package.golden_checks import anchor_checks
 from blade.package.layout import golden
+from blade.package.report_score import Bench, Case
 from blade.package.rollout_checks import scan_file
-from blade.package.scoring import Bench, Case
 from blade.package.validation import validate
 from blade.tables.index import Silent
 from tests.conftest import Blade

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from blade.agent.dossier.tokens import tokens
-from blade.agent.skills.draft import TEMPLATE
+from blade.agent.dossier.budget import tokens
+from blade.agent.skills.skill_draft import TEMPLATE
 from blade.report.chapters import chapters
 from blade.report.draft import SECTIONS, draft
 from tests.builders import make_row, make_run

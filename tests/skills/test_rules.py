@@ -72,7 +72,7 @@ def test_the_validator_sees_a_broken_rule(old: str, new: str, tmp_path: Path) ->
 
 
 def test_the_skill_is_cheap_to_load() -> None:
-    from blade.agent.dossier.tokens import tokens
+    from blade.agent.dossier.budget import tokens
 
     text = (OURS / "SKILL.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) < 500
@@ -99,7 +99,7 @@ def test_every_cause_is_defined() -> None:
 
 
 def test_every_section_of_a_report_is_in_the_template() -> None:
-    from blade.agent.skills.draft import TEMPLATE
+    from blade.agent.skills.skill_draft import TEMPLATE
 
     text = (OURS / "references" / "report_template.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| ([A-Z][\w -]+?) \|", text, re.MULTILINE)[1 : len(TEMPLATE) + 1] == list(TEMPLATE)

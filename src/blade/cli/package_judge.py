@@ -52,13 +52,13 @@ def extract_anchor_facts(
     they are sentences of the report, matched by wording.
     """
     from blade.cli.output import Progress
-    from blade.package import anchors, scoring
+    from blade.package import anchors, report_score
 
     path = _file(golden, "a golden report")
     given = tuple(_file(name, "a rollouts file") for name in rollouts)
     with Progress() as progress, _explained():
-        case = scoring.case(path, None, None, given, model_name)
-        worlds = scoring.worlds_for(case, progress)
+        case = report_score.case(path, None, None, given, model_name)
+        worlds = report_score.worlds_for(case, progress)
         if worlds is None:
             progress.notice(f"no rollouts of {model_name} were found: the facts are drafted by wording alone")
             facts = anchors.drafted_by_wording(case.golden, num_facts)
@@ -103,19 +103,19 @@ def score(
     Without rollouts the score rests on wording, and says so. The exit code is 1 if too few facts can be used.
     """
     from blade.cli.output import Progress
-    from blade.package import scoring
+    from blade.package import report_score
 
     submitted = _file(report, "a report")
     with Progress() as progress, _explained():
-        case = scoring.case(
+        case = report_score.case(
             _file(golden, "a golden report"),
             _file(anchor_facts, "a file of anchor facts"),
             rollouts=[_file(name, "a rollouts file") for name in rollouts],
         )
         if not case.rollouts:
             progress.notice("no rollouts were found: the score rests on wording")
-        bench = scoring.bench_for(case, progress, min_anchor_facts)
-        reward = scoring.as_json(scoring.judged(scoring.report_text(submitted), bench), bench)
+        bench = report_score.bench_for(case, progress, min_anchor_facts)
+        reward = report_score.as_json(report_score.judged(report_score.report_text(submitted), bench), bench)
     if output_dir is not None:
         _write(Path(output_dir) / "reward.json", reward)
     click.echo(json.dumps(reward, indent=2))
@@ -163,20 +163,20 @@ def calibrate(
     """
     from blade.cli.output import Progress
     from blade.package import calibration as battery
-    from blade.package import layout, scoring
+    from blade.package import layout, report_score
 
     folder = Path(output_dir or f"{layout.TRIALS}/{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
     path = _file(golden_report, "a golden report")
     with Progress() as progress, _explained():
-        case = scoring.case(
+        case = report_score.case(
             path,
             _file(anchor_facts, "a file of anchor facts"),
             _file(shallow_report, "a shallow report"),
             [_file(name, "a rollouts file") for name in rollouts],
         )
-        bench = scoring.bench_for(case, progress, min_anchor_facts)
+        bench = report_score.bench_for(case, progress, min_anchor_facts)
         graded = layout.golden(path).graded
-        texts = {grade: scoring.report_text(report) for grade, report in graded.items()}
+        texts = {grade: report_score.report_text(report) for grade, report in graded.items()}
         calibration = battery.calibrated(case, bench, texts, min_spread, seeds)
     for name, reward in battery.rewards(calibration, bench).items():
         _write(folder / name / "reward.json", reward)
@@ -191,7 +191,7 @@ def calibrate(
 def calibration_lines(calibration: Calibration) -> list[str]:
     """The calibration for a reader: what was tried, what it scored, what bound it had to keep."""
     from blade.package.calibration import TARGETS
-    from blade.package.scoring import WORDING
+    from blade.package.report_score import WORDING
 
     least, most = TARGETS["golden_vs_self_min"], TARGETS["shallow_vs_golden_max"]
     below = f"at most {most:.2f}, {calibration.min_spread:.2f} below golden"
@@ -216,11 +216,11 @@ def calibration_lines(calibration: Calibration) -> list[str]:
 def _explained() -> Iterator[None]:
     """Say why a report cannot be judged, and exit with 1: the report may be good, and nothing shows it."""
     from blade.hostile import under
-    from blade.package import scoring
+    from blade.package import report_score
 
     try:
         yield
-    except scoring.CannotJudge as why:
+    except report_score.CannotJudge as why:
         click.echo(f"{under('error: cannot judge: ', why.message)}\n{under('hint:  ', why.hint)}", err=True)
         click.echo("see:   docs/package.md#refine-it", err=True)
         raise click.exceptions.Exit(EXIT_FAILED_GATE) from why

@@ -139,7 +139,7 @@ def new(
 
     NAME is the benchmark (default: as its rows or blade.toml say). It is a draft: a person reviews it.
     """
-    from blade.agent.skills import draft
+    from blade.agent.skills import skill_draft
     from blade.cli.diagnose import refuse_threshold
     from blade.cli.output import Progress, cannot_write
     from blade.pipeline import session
@@ -147,10 +147,10 @@ def new(
     refuse_threshold(pass_threshold)
     with Progress() as progress:
         opened = session(runs, progress, pass_threshold)
-        called, folder = draft.folder_of(name, opened, Path(output))
-        draft.refuse_written(folder, force)
+        called, folder = skill_draft.folder_of(name, opened, Path(output))
+        skill_draft.refuse_written(folder, force)
         try:
-            path = draft.write(called, folder, opened)
+            path = skill_draft.write(called, folder, opened)
         except OSError as error:
             raise cannot_write(folder, error) from error
     click.echo(f"Wrote {path}")

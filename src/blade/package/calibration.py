@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from blade.package.layout import GRADES
-from blade.package.scoring import WORDING, Bench, Case, Score, as_json, judged
+from blade.package.report_score import WORDING, Bench, Case, Score, as_json, judged
 
 TARGETS = {
     "golden_vs_self_min": 0.70,

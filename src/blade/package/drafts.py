@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from blade.agent.skills import slug
-from blade.agent.skills.draft import skill
+from blade.agent.skills.skill_draft import skill
 from blade.errors import Unreadable, UsageError
 from blade.package import layout as place
 from blade.package.layout import Golden, Layout, json_or_nothing, text_or_nothing, write_text

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from blade import number_format
 from blade.agent.mcp import roots
-from blade.agent.mcp.answers import TEXT, Answer, answer, cut, listed, paged
 from blade.agent.mcp.roots import House, refuse_threshold
+from blade.agent.mcp.tool_answers import TEXT, Answer, answer, cut, listed, paged
 from blade.errors import BladeError, Unreadable, UsageError
 from blade.hostile import line, lines, quoted
 from blade.report import places, report_json, text

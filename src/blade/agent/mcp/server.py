@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import blade
-from blade.agent.mcp import tools
+from blade.agent.mcp import tool_table
 from blade.agent.mcp.roots import House, roots
 from blade.errors import EXIT_INTERRUPTED, BladeError, UsageError
 from blade.hostile import line, under
@@ -55,7 +55,7 @@ def _server(house: House) -> Server[None]:
     from mcp.server.lowlevel import Server
     from mcp_types import ListToolsResult
 
-    offered = [_offered(name, tool) for name, tool in tools.TOOLS.items()]
+    offered = [_offered(name, tool) for name, tool in tool_table.TOOLS.items()]
 
     async def on_list_tools(context: Any, params: Any) -> ListToolsResult:
         return ListToolsResult(tools=offered)
@@ -65,7 +65,7 @@ def _server(house: House) -> Server[None]:
         return await anyio.to_thread.run_sync(_answered, house, params.name, params.arguments)
 
     return Server(
-        "blade", version=blade.__version__, title="BLADE", instructions=tools.INSTRUCTIONS, lifespan=_quiet,
+        "blade", version=blade.__version__, title="BLADE", instructions=tool_table.INSTRUCTIONS, lifespan=_quiet,
         on_list_tools=on_list_tools, on_call_tool=on_call_tool,
     )  # fmt: skip
 
@@ -77,7 +77,7 @@ async def _quiet(server: Any) -> AsyncIterator[None]:
     yield
 
 
-def _offered(name: str, tool: tools.Tool) -> Tool:
+def _offered(name: str, tool: tool_table.Tool) -> Tool:
     from mcp_types import Tool, ToolAnnotations
 
     hints = ToolAnnotations(
@@ -85,7 +85,7 @@ def _offered(name: str, tool: tools.Tool) -> Tool:
         open_world_hint=False,
     )  # fmt: skip
     return Tool(
-        name=name, title=tool.title, description=tool.description, input_schema=tools.schema(tool),
+        name=name, title=tool.title, description=tool.description, input_schema=tool_table.schema(tool),
         annotations=hints,
     )  # fmt: skip
 
@@ -95,7 +95,7 @@ def _answered(house: House, name: str, given: dict[str, Any] | None) -> CallTool
     from mcp_types import CallToolResult, TextContent
 
     try:
-        answer = tools.called(house, name, given)
+        answer = tool_table.called(house, name, given)
         said = TextContent(type="text", text=answer.text)
         return CallToolResult(content=[said], structured_content=answer.document)
     except BladeError as error:

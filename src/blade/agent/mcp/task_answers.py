@@ -8,9 +8,9 @@ import msgspec
 
 from blade import number_format
 from blade.agent.mcp import roots
-from blade.agent.mcp.answers import MOST, TEXT, Answer, answer, as_json, cut, listed, paged
 from blade.agent.mcp.roots import House, key_of
 from blade.agent.mcp.run_answers import QUOTES, quote, with_whole_query
+from blade.agent.mcp.tool_answers import MOST, TEXT, Answer, answer, as_json, cut, listed, paged
 from blade.errors import UsageError
 from blade.formats.items import quotable
 from blade.hostile import line, lines, quoted

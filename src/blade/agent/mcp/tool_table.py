@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from blade.agent.mcp import run_answers, task_answers
-from blade.agent.mcp.answers import Answer
 from blade.agent.mcp.roots import House
+from blade.agent.mcp.tool_answers import Answer
 from blade.errors import UsageError
 from blade.hostile import line
 
