@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tool_table.planted import write_run
 
 from blade.agent.mcp import roots as under
 from blade.agent.mcp import tool_answers, tool_table
@@ -23,10 +22,11 @@ from blade.tables import cache
 from tests.builders import make_row, make_run
 from tests.conftest import ROOT
 from tests.mcp_server.asking import COMMAND, Asking, asking, environment, frames, started
+from tools.planted import write_run
 
 NOISY = """
 import atexit, os, sys
-import blade.agent.mcp.tool_table as tools
+import blade.agent.mcp.tool_table as tool_table
 from blade.agent.mcp.server import serve
 atexit.register(print, "noise at the end")
 answers = tool_table.called
