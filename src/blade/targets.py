@@ -41,19 +41,29 @@ def _is_same(path: Path, other: Path) -> bool:
 def put_all(contents: Mapping[Path, bytes]) -> None:
     """Write every file, or none: all wait beside their places until the last of them is whole."""
     waiting = {path: path.with_name(f".{path.name}.{os.getpid()}.part") for path in contents}
+    old = {path: part.with_suffix(".old") for path, part in waiting.items()}
     new = {place for path in contents for place in path.parents if not place.exists()}
+    done: list[Path] = []
     try:
-        for path, held in waiting.items():
+        for path, part in waiting.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            held.unlink(missing_ok=True)
-            with held.open("xb") as file:  # a new file: nothing that was put there is written through
+            part.unlink(missing_ok=True)
+            with part.open("xb") as file:  # a new file: nothing that was put there is written through
                 file.write(contents[path])
-        for path, held in waiting.items():
-            os.replace(held, path)
-    finally:
-        for held in waiting.values():
+        for path, part in waiting.items():
+            with suppress(OSError):  # what was there comes back if a later file cannot be put in place
+                os.link(path, old[path])
+            os.replace(part, path)
+            done.append(path)
+    except OSError:
+        for path in done:
             with suppress(OSError):
-                held.unlink(missing_ok=True)
+                os.replace(old[path], path) if old[path].exists() else path.unlink()
+        raise
+    finally:
+        for left in (*waiting.values(), *old.values()):
+            with suppress(OSError):
+                left.unlink(missing_ok=True)
         for place in sorted(new, key=lambda place: -len(place.parts)):
             with suppress(OSError):  # it holds a file
                 place.rmdir()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from blade.cli.output import refuse_existing, write_text
+from blade.cli.output import files_of, refuse_existing, write_text
 from blade.errors import EXIT_FAILED_GATE, BladeError, NothingToRead, Unreadable, UsageError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def check(
     refuse_threshold(pass_threshold)
     ask = asker(whom, bool(runs or more)) if llm else None
     if output:
-        refuse_existing(Path(output), force)
+        refuse_existing(Path(output), force, [Path(report), *files_of((*runs, *more))])
     from blade.check import check_findings, checked, world_for
 
     text = read_report(report)
@@ -311,7 +311,7 @@ def cite(
     if in_place and (output or file == "-"):
         raise UsageError("--in-place overwrites FILE itself", "leave out -o, or name a file", "usage")
     if output:
-        refuse_existing(Path(output), force)
+        refuse_existing(Path(output), force, [Path(file), *files_of(runs)])
     text = read_report(file)
     from blade.check.cited_numbers import Answers
     from blade.check.report_ground import world_for

@@ -85,6 +85,13 @@ def refuse_sources(path: Path, loaded: Iterable[Loaded]) -> None:
     refuse_taken(path, True, (Path(source.path) for one in loaded for source in one.sources))
 
 
+def files_of(runs: Iterable[str]) -> Iterable[Path]:
+    """The files that RUN arguments name, by themselves or in a folder: none of them may be overwritten."""
+    for run in runs:
+        for path in {Path(run), Path(run.partition("=")[2] or run)}:
+            yield from path.glob("**/*.jsonl*") if path.is_dir() else [path]
+
+
 def write_text(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

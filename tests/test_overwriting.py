@@ -1,0 +1,155 @@
+"""What a red team got written through links, over inputs and over foreign pages: each is refused (H4, H5, M4-M6)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from blade import errors
+from blade.report import folder as pages
+from tests.builders import make_row, make_run
+from tests.conftest import Blade
+
+MAIL = "mara.quint@initech.io"
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`in/` holds a text and links out of the folder; `far.txt` and `far/` lie outside."""
+    monkeypatch.setenv("BLADE_SANITIZE_KEY", "a key for tests, of some length")
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"far.txt": "far away\n", "far/x.md": "far too\n", "in/a.md": f"ask {MAIL}\n"}.items():
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(text, encoding="utf-8")
+    for name, target in {"notes.txt": "far.txt", "sub": "far", "dead.md": "nowhere"}.items():
+        Path("in", name).symlink_to(tmp_path / target)
+
+
+def test_h4_nothing_outside_a_folder_is_shared_through_its_links(blade: Blade) -> None:
+    said = blade("sanitize", "in", "-o", "out")
+    assert said.code == errors.EXIT_UNREADABLE
+    assert [path.name for path in Path("out").rglob("*") if path.is_file()] == ["a.md"]
+    assert all(f"in/{name} was left out: it is a link" in said.err for name in ("notes.txt", "sub", "dead.md"))
+
+
+@pytest.mark.parametrize("given", ["in/notes.txt", "in/sub", "link"])
+def test_h4_a_link_that_is_named_is_not_followed(blade: Blade, tmp_path: Path, given: str) -> None:
+    Path("link").symlink_to(tmp_path / "in")
+    said = blade("sanitize", given, "-o", "out")
+    assert (said.code, Path("out").exists()) == (errors.EXIT_USAGE, False)
+    assert "is a link, and is not followed" in said.err
+
+
+@pytest.mark.parametrize("link", ["out/a.md", "out", "out/in"])
+def test_h4_no_clean_file_is_written_through_a_link(blade: Blade, tmp_path: Path, link: str) -> None:
+    source = "in" if link == "out/in" else "in/a.md"
+    if link != "out":
+        Path("out").mkdir()
+        Path(link).symlink_to(tmp_path / ("far" if link == "out/in" else "far.txt"))
+        assert "written through" in blade("sanitize", source, "-o", "out", "--force").err
+    assert Path("far.txt").read_text() == "far away\n"
+    assert [path.name for path in Path("far").iterdir()] == ["x.md"]
+
+
+@pytest.mark.parametrize("report", ["in/a.md", "out/a.md", "key", "hard.md", "link.md", "far", "in/../in/a.md"])
+@pytest.mark.parametrize("more", [["-o", "out"], ["--check"]])
+def test_h5_a_report_overwrites_nothing_that_is_read_or_written(blade: Blade, report: str, more: list[str]) -> None:
+    Path("key").write_text("k" * 40)
+    Path("hard.md").hardlink_to("in/a.md")
+    Path("link.md").symlink_to(Path("in/a.md").absolute())
+    if report == "out/a.md" and "--check" in more:
+        return  # nothing else is written there
+    said = blade("sanitize", "in/a.md", *more, "--key", "key", "--report", report, "--force")
+    assert (said.code, "output-not-empty" in said.err) == (errors.EXIT_USAGE, True)
+    assert Path("in/a.md").read_text() == f"ask {MAIL}\n"
+    assert Path("key").read_text() == "k" * 40
+
+
+def test_h5_a_report_overwrites_a_foreign_file_only_when_told(blade: Blade) -> None:
+    for more in (["in/a.md", "-o", "out"], ["in/a.md", "--check"]):
+        assert "output-not-empty" in blade("sanitize", *more, "--report", "far.txt").err
+    assert Path("far.txt").read_text() == "far away\n"
+
+
+@pytest.mark.parametrize("output", ["r.md", "run/rollouts.jsonl", "link.md"])
+@pytest.mark.parametrize("command", [["check", "r.md", "--run", "run"], ["cite", "r.md", "--run", "run"], ["draft", "run"]])
+def test_h5_no_command_writes_over_what_it_reads(blade: Blade, command: list[str], output: str) -> None:
+    make_run(Path("run"), [make_row(task, 0, float(task % 2)) for task in range(4)])
+    Path("r.md").write_text("50% of 4 tasks pass.\n", encoding="utf-8")
+    Path("link.md").symlink_to(Path("far.txt").absolute())
+    rows = Path("run/rollouts.jsonl").read_bytes()
+    said = blade(*command, "-o", output, "--force")
+    if command[0] == "draft" and output == "r.md":
+        return  # it does not read it
+    assert (said.code, "output-not-empty" in said.err) == (errors.EXIT_USAGE, True), said.err
+    assert Path("run/rollouts.jsonl").read_bytes() == rows
+    assert Path("r.md").read_text() == "50% of 4 tasks pass.\n"
+    assert Path("far.txt").read_text() == "far away\n"
+
+
+TEXTS = {"report.md": "page\n", "report.json": "{}\n", "figures/a.svg": "<svg/>\n"}
+
+
+@pytest.mark.parametrize("name", sorted(TEXTS))
+@pytest.mark.parametrize(
+    "spoil", [lambda path: path.write_text("mine\n"), lambda path: path.write_text(path.read_text() + " and mine")]
+)
+def test_m4_a_page_that_is_not_as_we_left_it_is_kept(name: str, spoil: Callable[[Path], int]) -> None:
+    out = Path("out")
+    pages.put(out, TEXTS, (), force=False)
+    pages.put(out, TEXTS, (), force=False)  # ours, as we left it
+    spoil(out / name)
+    mine = (out / name).read_text()
+    with pytest.raises(errors.UsageError, match="was not written by blade, or was changed since"):
+        pages.put(out, TEXTS, (), force=False)
+    assert (out / name).read_text() == mine
+    pages.put(out, TEXTS, (), force=True)
+    assert (out / name).read_text().startswith(TEXTS[name])
+
+
+@pytest.mark.parametrize("link", ["figures", "report.md", "figures/a.svg"])
+def test_m5_nothing_is_written_through_a_link_in_the_folder(tmp_path: Path, link: str) -> None:
+    Path("out", link).parent.mkdir(parents=True)
+    Path("out", link).symlink_to(tmp_path / ("far" if link == "figures" else "far.txt"))
+    for force in (False, True):
+        with pytest.raises(errors.UsageError, match="is a link"):
+            pages.put(Path("out"), TEXTS, (), force=force)
+    assert Path("far.txt").read_text() == "far away\n"
+    assert [path.name for path in Path("far").iterdir()] == ["x.md"]
+
+
+@pytest.mark.parametrize("fails", ["write", "replace"])
+def test_m6_a_disk_that_fills_leaves_the_pages_of_one_run(monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
+    out = Path("out")
+    pages.put(out, TEXTS, (), force=False)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    real, calls = Path.open, 0
+
+    class Full:
+        def __enter__(self) -> Full:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def write(self, data: bytes) -> int:
+            raise OSError(28, "No space left on device")
+
+    def opened(path: Path, mode: str = "r", *rest: object, **named: object) -> object:
+        return Full() if mode == "xb" and "json" in path.name else real(path, mode, *rest, **named)  # type: ignore[call-overload]
+
+    def replaced(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise OSError(28, "No space left on device")
+        raw(*_)  # type: ignore[arg-type]
+
+    raw = os.replace
+    with monkeypatch.context() as patch:
+        patch.setattr(*((Path, "open", opened) if fails == "write" else (os, "replace", replaced)))
+        with pytest.raises(OSError, match="No space"):
+            pages.put(out, {name: f"new {text}" for name, text in TEXTS.items()}, (), force=False)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
