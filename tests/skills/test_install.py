@@ -31,7 +31,9 @@ def test_a_wheel_puts_the_folders_where_they_are_looked_for() -> None:
     told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"][
         "targets"
     ]
-    assert told["wheel"]["force-include"] == {".agents/skills": "blade/agent/skills/folders"}
+    assert told["wheel"]["force-include"] == {
+        ".agents/skills": "blade/agent/skills/folders", "docs": "blade/docs",
+    }  # fmt: skip
     assert ".agents" in told["sdist"]["include"]
     assert shipped.PLACES[0].parts[-3:] == ("agent", "skills", "folders")
 

@@ -149,8 +149,8 @@ def _tell(error: errors.BladeError, as_json: bool) -> None:
         print(json.dumps(error.as_json()), file=sys.stderr)
         return
     print(under("error: ", error.message), file=sys.stderr)
-    print(under("hint:  ", error.hint), file=sys.stderr)
-    print(f"see:   docs/errors.md#{error.slug}", file=sys.stderr)
+    print(under("hint:  ", errors.with_pages(error.hint)), file=sys.stderr)
+    print(f"see:   {error.see}", file=sys.stderr)
 
 
 def _our_bug(error: Exception, given: list[str]) -> errors.BladeError:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blade.errors import EXIT_FAILED_GATE, NothingToRead, UsageError
+from blade.errors import EXIT_FAILED_GATE, NothingToRead, UsageError, with_pages
 from blade.package import MIN_ANCHORS
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def _explained() -> Iterator[None]:
         yield
     except report_score.CannotJudge as why:
         click.echo(f"{under('error: cannot judge: ', why.message)}\n{under('hint:  ', why.hint)}", err=True)
-        click.echo("see:   docs/package.md#refine-it", err=True)
+        click.echo(f"see:   {with_pages('docs/package.md#refine-it')}", err=True)
         raise click.exceptions.Exit(EXIT_FAILED_GATE) from why
 
 

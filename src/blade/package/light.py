@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from blade.errors import with_pages
 from blade.hostile import under
 from blade.package.layout import Broken
 from blade.package.shallow import make_shallow
@@ -51,7 +52,7 @@ def _make_shallow(rest: list[str]) -> int:
     if kept:
         print(under("error: ", f"{options.output} {kept}; it was kept"), file=sys.stderr)
         print("hint:  name another file, or add --force to write over it", file=sys.stderr)
-        print("see:   docs/errors.md#output-not-empty", file=sys.stderr)
+        print(f"see:   {with_pages('docs/errors.md#output-not-empty')}", file=sys.stderr)
         return 2
     print(f"Wrote {options.output}")
     return 0

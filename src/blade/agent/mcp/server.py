@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import blade
 from blade.agent.mcp import tool_table
 from blade.agent.mcp.roots import House, roots
-from blade.errors import EXIT_INTERRUPTED, BladeError, UsageError
+from blade.errors import EXIT_INTERRUPTED, BladeError, UsageError, with_pages
 from blade.hostile import line, under
 
 if TYPE_CHECKING:
@@ -99,13 +99,13 @@ def _answered(house: House, name: str, given: dict[str, Any] | None) -> CallTool
         said = TextContent(type="text", text=answer.text)
         return CallToolResult(content=[said], structured_content=answer.document)
     except BladeError as error:
-        wrong = f"{under('error: ', error.message)}\n{under('hint: ', error.hint)}\nsee: docs/errors.md#{error.slug}"
+        wrong = f"{under('error: ', error.message)}\n{under('hint: ', error.hint)}\nsee: {error.see}"
     except Exception as error:
         logging.getLogger(__name__).exception("a tool failed")
         wrong = (
             f"error: {type(error).__name__}: {line(str(error), 300)}\n"
             f"hint: this is a fault of BLADE, the server goes on; the log on its stderr says more\n"
-            f"see: docs/errors.md#internal-error"
+            f"see: {with_pages('docs/errors.md#internal-error')}"
         )
     return CallToolResult(content=[TextContent(type="text", text=wrong[:ERROR])], is_error=True)
 
