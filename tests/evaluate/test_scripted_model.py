@@ -16,7 +16,7 @@ from blade_eval.models.scripted_model import FAULTS, NONE, SCRIPTS, truth
 from blade_eval.models.scripted_model.faults import applicable
 from blade_eval.runner import agent
 from blade_eval.verifiers import environment
-from blade_eval.verifiers.workplace_assistant.tasks import quests, row
+from blade_eval.verifiers.workplace_assistant.quests import quests, row
 
 OFFICE = environment("workplace_assistant", {})
 

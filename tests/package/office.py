@@ -13,7 +13,7 @@ from blade_eval.profile import profiled
 from blade_eval.runner.order import carried_out
 from blade_eval.runner.progress import Progress
 from blade_eval.verifiers.workplace_assistant import __main__ as office
-from blade_eval.verifiers.workplace_assistant.tasks import quests, rows
+from blade_eval.verifiers.workplace_assistant.quests import quests, rows
 
 NAME = "workplace_assistant"
 TASKS = tuple(quests())[2::4]  # all of them would make the package four times as large

@@ -224,7 +224,7 @@ def _compared(places: _Places, force: bool) -> Report:
 def _planted(script: str) -> dict[tuple[str, int], str]:
     """Which fault the script gave each rollout, by task and repeat."""
     from blade_eval.models.scripted_model import truth
-    from blade_eval.verifiers.workplace_assistant.tasks import quests
+    from blade_eval.verifiers.workplace_assistant.quests import quests
 
     return {
         (str(number), repeat): truth({"task_id": ident, "_ng_rollout_index": repeat}, {"script": script})

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from blade_eval.models.scripted_model import truth
-from blade_eval.verifiers.workplace_assistant.tasks import quests
+from blade_eval.verifiers.workplace_assistant.quests import quests
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "demo.md"
 

@@ -15,13 +15,11 @@ from hypothesis import strategies as st
 from blade_eval.environment import Attempt, Row, Unmeasured
 from blade_eval.runner import agent
 from blade_eval.verifiers import environment
+from blade_eval.verifiers.workplace_assistant import after, changes, performed
 from blade_eval.verifiers.workplace_assistant.__main__ import datasets
-from blade_eval.verifiers.workplace_assistant.judging import after, changes, performed
-from blade_eval.verifiers.workplace_assistant.people import OWNER, staff
-from blade_eval.verifiers.workplace_assistant.quests import truth
-from blade_eval.verifiers.workplace_assistant.tasks import quests, row
+from blade_eval.verifiers.workplace_assistant.quests import quests, row, truth
 from blade_eval.verifiers.workplace_assistant.tools import TOOLS, call
-from blade_eval.verifiers.workplace_assistant.world import fresh
+from blade_eval.verifiers.workplace_assistant.world import OWNER, fresh, staff
 from tests.conftest import ROOT
 
 Call = tuple[str, Any]
@@ -77,7 +75,7 @@ def test_every_task_can_be_done_and_no_call_of_it_is_idle(ident: str) -> None:
     for left_out in range(len(calls)):
         less = judged(ident, calls[:left_out] + calls[left_out + 1 :])
         assert (less["reward"], less["extra_changes"], len(less["missing_changes"])) == (0.0, [], 1)
-    assert all(TOOLS[name].writes for name, _ in calls)
+    assert not any({"search", "get", "find"} & set(name.split("_")) for name, _ in calls)
 
 
 def test_spelling_of_free_text_does_not_count_but_words_do() -> None:

@@ -18,8 +18,8 @@ from blade_eval.models.scripted_model.faults import SCRIPTS as SCRIPTS
 from blade_eval.models.scripted_model.faults import asked
 from blade_eval.models.scripted_model.faults import truth as truth
 from blade_eval.models.scripted_model.plays import Play, Turn, play
-from blade_eval.verifiers.workplace_assistant.judging import opened
-from blade_eval.verifiers.workplace_assistant.tasks import quests
+from blade_eval.verifiers.workplace_assistant import opened
+from blade_eval.verifiers.workplace_assistant.quests import quests
 
 _CREATED = 1773824400.0  # the morning of the office's day: rows hold no time of a clock
 

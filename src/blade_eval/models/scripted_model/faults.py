@@ -9,10 +9,9 @@ from random import Random
 from typing import Any
 
 from blade_eval.models.scripted_model.plays import play
-from blade_eval.verifiers.workplace_assistant.judging import changes, opened
-from blade_eval.verifiers.workplace_assistant.quests import Quest
+from blade_eval.verifiers.workplace_assistant import changes, opened
+from blade_eval.verifiers.workplace_assistant.quests import Quest, quests
 from blade_eval.verifiers.workplace_assistant.quests import truth as right_calls
-from blade_eval.verifiers.workplace_assistant.tasks import quests
 from blade_eval.verifiers.workplace_assistant.tools import call
 from blade_eval.verifiers.workplace_assistant.world import State, fresh
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from blade_eval.verifiers.workplace_assistant.people import OWNER, by_address
 from blade_eval.verifiers.workplace_assistant.quests import (
     Call,
     Named,
@@ -19,6 +18,7 @@ from blade_eval.verifiers.workplace_assistant.quests import (
     made,
     spoken,
 )
+from blade_eval.verifiers.workplace_assistant.world import OWNER, by_address
 
 DIRECTORY = "company_directory_find_email_address"
 _DATES = ("sent_at", "event_start", "due_date", "last_contact_date")

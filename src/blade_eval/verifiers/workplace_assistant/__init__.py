@@ -1,20 +1,173 @@
-"""The office: an assistant with mail, calendar, customers and tasks, judged by what it leaves."""
+"""Judge an office assistant by what it left behind: its changes against those of the task's own calls."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from blade_eval.environment import Environment, Row
-from blade_eval.verifiers.workplace_assistant.judging import verify
+from blade_eval import task_row
+from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.verifiers.workplace_assistant.tools import call
-from blade_eval.verifiers.workplace_assistant.world import State, fresh
+from blade_eval.verifiers.workplace_assistant.world import TABLES, State, fresh
+
+# Written by a person or a model, so case and the width of spaces do not count. All else is compared as it is.
+FREE_TEXT = {"subject", "body", "event_name", "task_name", "customer_name", "customer_email", "notes"}
+_SHOWN = 20  # changes of one kind that a row lists
+
+Call = tuple[str, Any]
+Change = tuple[str, ...]
 
 
-def _seed(_: Row) -> State:
-    return fresh()
+def performed(output: Any, offered: set[str] | None = None) -> Iterator[Call]:
+    """The calls of a response that were answered, in order, with arguments as far as they can be read.
+
+    A call without an answer was never made: the rollout ended before it. Nor was one of a tool that the task
+    does not offer: the agent itself turned it down.
+    """
+    items = [item for item in output if isinstance(item, Mapping)] if isinstance(output, list) else []
+    answered = Counter(
+        str(item.get("call_id")) for item in items if item.get("type") == "function_call_output"
+    )
+    for item in items:
+        if item.get("type") == "function_call" and answered[str(item.get("call_id"))]:
+            answered[str(item.get("call_id"))] -= 1
+            name = str(item.get("name"))
+            if offered is None or name in offered:
+                yield name, arguments(item.get("arguments"))
+
+
+def _offered(row: Row) -> set[str] | None:
+    params = row.get("responses_create_params")
+    tools = params.get("tools") if isinstance(params, Mapping) else None
+    if not isinstance(tools, list):
+        return None
+    return {str(tool.get("name")) for tool in tools if isinstance(tool, Mapping)}
+
+
+def arguments(given: Any) -> Any:
+    """Arguments as the agent reads them, which refuses what is no text; None where they cannot be read."""
+    try:
+        return json.loads(given or "{}")
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def after(calls: Iterable[Call]) -> State:
+    """The office after these calls on a fresh one; a refused call changes nothing."""
+    state = fresh()
+    for name, given in calls:
+        call(state, name, given)
+    return state
+
+
+def intended(calls: Iterable[Call]) -> State:
+    """The office after the task's own calls; a task one of whose calls is refused asks for nothing."""
+    state = fresh()
+    for name, given in calls:
+        answer = call(state, name, given)
+        if answer.startswith("Error"):
+            raise task_row.faulty(f"a call of ground_truth is refused: {answer[:300]}")
+    return state
+
+
+def expected(row: Row) -> list[Call]:
+    """The calls that the task says would have been right."""
+    truth = row.get("ground_truth")
+    if not isinstance(truth, list) or not all(
+        isinstance(entry, Mapping) and "name" in entry for entry in truth
+    ):
+        reason = "the row has no list of calls under ground_truth"
+        raise Unmeasured("task_unreadable", reason, terminal=True)
+    return [(str(entry["name"]), opened(entry.get("arguments"))) for entry in truth]
+
+
+def opened(given: Any) -> Any:
+    """Arguments of a call that no model made: its writer may spell them as a text or as an object."""
+    return given if isinstance(given, Mapping) else arguments(given)
+
+
+def changes(state: State) -> Counter[Change]:
+    """What differs from the fresh office. The id of a new record does not count, its content does.
+
+    Mail that was sent is known to its reader: it counts from the ledger, whatever became of the copy.
+    """
+    start = fresh()
+    found: Counter[Change] = Counter()
+    for name in TABLES:
+        before, now = start.table(name), state.table(name)
+        for ident, row in now.items():
+            if ident not in before:
+                if name != "emails":
+                    found[("new", name, "", *_said(row))] += 1
+            elif row is not before[ident]:
+                old = before[ident]
+                differing = {
+                    key: value for key, value in row.items() if _plain(key, value) != _plain(key, old[key])
+                }
+                if differing:
+                    found[("changed", name, ident, *_said(differing))] += 1
+        for ident in before.keys() - now.keys():
+            found[("deleted", name, ident)] += 1
+    copies = {id(row) for row in state.emails.values()}
+    for mail in state.sent:
+        found[("new", "emails", "", *_said(mail))] += 1
+        if id(mail) not in copies:
+            found[("deleted", "emails", "", *_said(mail))] += 1
+    return found
+
+
+def _said(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(f"{key}={_plain(key, value)}" for key, value in sorted(fields.items()))
+
+
+def _plain(key: str, value: Any) -> str:
+    return " ".join(value.casefold().split()) if key in FREE_TEXT else str(value)
+
+
+def _told(change: Change) -> str:
+    kind, table, ident, *fields = change
+    what = f"{kind} {table.removesuffix('s')}{f' {ident}' if ident else ''}"
+    text = f"{what}: {', '.join(fields)}" if fields else what
+    return text if len(text) <= 160 else text[:159] + "…"
+
+
+def _listed(found: Counter[Change]) -> list[str]:
+    return [_told(change) for change in sorted(found.elements())][:_SHOWN]
+
+
+async def verify(attempt: Attempt) -> Row:
+    """Reward 1 if the office is as the task's own calls leave it, whatever was looked up and in what order.
+
+    The calls are made again on a fresh office, so that a stored rollout is judged like a live one.
+    """
+    wanted = expected(attempt.row)
+    want = changes(intended(wanted))
+    done = changes(after(performed(attempt.response.get("output"), _offered(attempt.row))))
+    missing, extra = want - done, done - want
+    match = not missing and not extra
+    return {
+        "reward": 1.0 if match else 0.0,
+        "db_match": match,
+        "missing_changes": _listed(missing),
+        "extra_changes": _listed(extra),
+        "verifier_message": _message(missing, extra),
+        "expected_actions": [{"name": name, "arguments": given} for name, given in wanted],
+    }
+
+
+def _message(missing: Counter[Change], extra: Counter[Change]) -> str:
+    if not missing and not extra:
+        return "The office is as expected."
+    parts = []
+    if missing:
+        parts.append(f"{missing.total()} expected changes are missing, first: {_listed(missing)[0]}.")
+    if extra:
+        parts.append(f"{extra.total()} changes were not asked for, first: {_listed(extra)[0]}.")
+    return " ".join(parts)
 
 
 def environment(settings: Mapping[str, Any]) -> Environment:
     """The environment; it has no settings of its own."""
-    return Environment("workplace_assistant", verify, seed=_seed, call=call)
+    return Environment("workplace_assistant", verify, seed=lambda row: fresh(), call=call)

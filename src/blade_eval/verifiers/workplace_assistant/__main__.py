@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from blade_eval.verifiers.workplace_assistant.people import by_address
-from blade_eval.verifiers.workplace_assistant.tasks import EXAMPLES, quests, rows
+from blade_eval.verifiers.workplace_assistant.quests import EXAMPLES, quests, rows
+from blade_eval.verifiers.workplace_assistant.world import by_address
 
 
 def lines(found: Iterable[dict[str, Any]]) -> bytes:

@@ -1,4 +1,4 @@
-"""Generate the office: mail, calendar, customers, visits and tasks, the same in every process."""
+"""Generate the office: its staff, mail, calendar, customers, visits and tasks, the same in every process."""
 
 from __future__ import annotations
 
@@ -9,54 +9,106 @@ from random import Random
 from types import MappingProxyType
 from typing import Any
 
-from blade_eval.verifiers.workplace_assistant.people import OWNER, namesakes
-
 TODAY = date(2026, 3, 18)  # a Wednesday
+DOMAIN = "quillmarsh.example"  # a top-level domain that is reserved for examples
+OWNER = f"ines.vardal@{DOMAIN}"  # for whom the assistant works
+TABLES = {"emails": 310, "events": 140, "customers": 520, "tasks": 870, "plots": 0}  # and their first ids
+
 Record = MappingProxyType[str, Any]  # a record is replaced, never changed: sessions share the unchanged ones
 Table = dict[str, Record]
-TABLES = ("emails", "events", "customers", "tasks", "plots")
 
-TOPICS = (
-    "warehouse inventory", "spring catalogue", "lease renewal", "travel claims", "badge printer",
-    "supplier audit",
-    "quarterly forecast", "onboarding pack", "price list", "packaging trial", "safety walk", "server move",
-    "newsletter draft", "returns backlog", "trade fair booth", "budget review",
-)  # fmt: skip
-OPENINGS = (
-    "Question on the {}",
-    "Update on the {}",
-    "The {} again",
-    "Notes about the {}",
-    "Decision on the {}",
+DEPARTMENTS = tuple("Sales Support Finance Engineering Marketing Operations Legal People".split())
+TITLES = tuple("Associate Specialist Analyst Lead Coordinator Manager".split())
+# The first group is given to three people each, the second to two, the third to one.
+THRICE = tuple("Nadia Tomas Freya Idris Marta Joel Ayla Simon Petra Ravi Lena Oskar".split())
+TWICE = tuple(
+    ("Bruno Celia Dmitri Elif Gareth Hanna Ivo Jonas Keiko Luca Maren Nils Olga Pablo Quinn Rosa Stefan "
+     "Thea Umar Vera").split()
 )
+ONCE = tuple(
+    ("Anselm Birte Cosmo Delphine Eamon Fadila Gitta Hakon Ilse Jarek Katya Lorcan Mirela Noor Odile Pavel "
+     "Renske Saskia Tadeo Ulla Viktor Wilma Xenia Yusuf Zelda Bastian Corin Dagny Emeka Flora").split()
+)
+SURNAMES = tuple(
+    ("Abbink Barlow Castellan Dunmore Eskelin Farrow Grantley Holloway Iversen Jessop Kestrel Lindqvist "
+     "Marchetti Norwood Ostrander Penhallow Quist Rennick Sandoval Thornby Underhill Valdez Whitlock "
+     "Yarrow Zeller Ashgrove Brandt Coldwell Drummond Ellery Fennimore Garnet Hartog Ingram Kowal Larkspur "
+     "Mistry Novak").split()
+)
+TOPICS = tuple(
+    ("warehouse inventory, spring catalogue, lease renewal, travel claims, badge printer, supplier audit, "
+     "quarterly forecast, onboarding pack, price list, packaging trial, safety walk, server move, "
+     "newsletter draft, returns backlog, trade fair booth, budget review").split(", ")
+)
+OPENINGS = tuple("Question on the {}, Update on the {}, The {} again, Notes about the {}, Decision on the {}".split(", "))
 SENTENCES = (
     "The numbers have moved since last week.", "Could you have a look before Friday?",
     "I attached what we have so far.", "Nothing urgent, but please keep it in mind.",
     "Two points are still open on our side.", "The other team has agreed in principle.",
     "We should settle this in the next round.", "Let me know whom to ask.",
 )  # fmt: skip
-MEETINGS = (
-    "Weekly check-in", "Planning round", "Supplier call", "Design critique", "Budget talk", "Retrospective",
-    "Hiring sync", "Demo rehearsal", "Contract walk-through", "Roadmap hour",
-)  # fmt: skip
-PRODUCTS = ("Looms", "Dye kits", "Thread", "Repair plans", "Pattern books")
-STATUSES = ("Lead", "Qualified", "Proposal", "Won", "Lost")
-BOARDS = ("Back end", "Front end", "Design", "Data")
-LISTS = ("Backlog", "In Progress", "In Review", "Completed")
-SOURCES = ("direct", "search", "social", "referral")
-VERBS = ("Rework", "Document", "Test", "Replace", "Measure", "Trim", "Migrate", "Sketch")
-THINGS = (
-    "the login form", "the price feed", "the order export", "the size chart", "the search index",
-    "the colour picker",
-    "the invoice mail", "the stock alert", "the landing page", "the refund flow", "the audit log",
-    "the sitemap",
-)  # fmt: skip
-FIRMS = (
-    "Alder", "Beacon", "Cinder", "Dovetail", "Ember", "Fathom", "Gable", "Harrow", "Inkwell", "Juniper",
-    "Kiln",
-    "Lantern", "Mallow", "Nettle", "Orchard", "Pewter", "Quarry", "Rowan", "Saddle", "Timber",
-)  # fmt: skip
-TRADES = ("Textiles", "Interiors", "Outfitters", "Studios", "Mills", "Workshop", "Supply")
+MEETINGS = tuple(
+    ("Weekly check-in, Planning round, Supplier call, Design critique, Budget talk, Retrospective, Hiring "
+     "sync, Demo rehearsal, Contract walk-through, Roadmap hour").split(", ")
+)
+PRODUCTS = tuple("Looms, Dye kits, Thread, Repair plans, Pattern books".split(", "))
+STATUSES = tuple("Lead Qualified Proposal Won Lost".split())
+BOARDS = tuple("Back end, Front end, Design, Data".split(", "))
+LISTS = tuple("Backlog, In Progress, In Review, Completed".split(", "))
+SOURCES = tuple("direct search social referral".split())
+VERBS = tuple("Rework Document Test Replace Measure Trim Migrate Sketch".split())
+THINGS = tuple(
+    ("the login form, the price feed, the order export, the size chart, the search index, the colour "
+     "picker, the invoice mail, the stock alert, the landing page, the refund flow, the audit log, the "
+     "sitemap").split(", ")
+)
+FIRMS = tuple(
+    ("Alder Beacon Cinder Dovetail Ember Fathom Gable Harrow Inkwell Juniper Kiln Lantern Mallow Nettle "
+     "Orchard Pewter Quarry Rowan Saddle Timber").split()
+)
+TRADES = tuple("Textiles Interiors Outfitters Studios Mills Workshop Supply".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """One entry of the directory."""
+
+    first: str
+    last: str
+    department: str
+    title: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.first} {self.last}"
+
+    @property
+    def address(self) -> str:
+        return f"{self.first}.{self.last}@{DOMAIN}".lower()
+
+
+@cache
+def staff() -> tuple[Person, ...]:
+    """The directory by address; people of one first name are in different departments."""
+    rng = Random("office/people")
+    found = [Person("Ines", "Vardal", "Operations", "Manager")]
+    for firsts, times in ((THRICE, 3), (TWICE, 2), (ONCE, 1)):
+        for first in firsts:
+            lasts, places = rng.sample(SURNAMES, times), rng.sample(DEPARTMENTS, times)
+            found += [
+                Person(first, last, place, rng.choice(TITLES))
+                for last, place in zip(lasts, places, strict=True)
+            ]
+    return tuple(sorted(found, key=lambda person: person.address))
+
+
+@cache
+def by_address() -> dict[str, Person]:
+    return {person.address: person for person in staff()}
+
+
+def namesakes(first: str) -> tuple[Person, ...]:
+    return tuple(person for person in staff() if person.first == first)
 
 
 @dataclass
@@ -71,8 +123,8 @@ class State:
     sent: list[Record] = field(init=False, default_factory=list)  # a ledger: no tool takes back what was sent
 
     def table(self, name: str) -> Table:
-        found: Table = getattr(self, name)
-        return found
+        rows: Table = getattr(self, name)
+        return rows
 
 
 def fresh() -> State:
@@ -80,27 +132,16 @@ def fresh() -> State:
     return State(**{name: dict(table) for name, table in _tables().items()})
 
 
-def _addresses(firsts: list[str]) -> list[str]:
+def _addresses(firsts: str) -> list[str]:
     """Everybody of these first names, so that a first name alone means several people's records."""
-    return [person.address for first in firsts for person in namesakes(first)]
-
-
-def _ident(number: int) -> str:
-    return f"{number:08d}"
+    return [person.address for first in firsts.split() for person in namesakes(first)]
 
 
 @cache
 def _tables() -> dict[str, Table]:
-    made = {
-        "emails": _emails(),
-        "events": _events(),
-        "customers": _customers(),
-        "tasks": _tasks(),
-        "plots": [],
-    }
-    starts = {"emails": 310, "events": 140, "customers": 520, "tasks": 870, "plots": 0}
+    made = {"emails": _emails(), "events": _events(), "customers": _customers(), "tasks": _tasks(), "plots": []}
     return {
-        name: {_ident(starts[name] + place): MappingProxyType(row) for place, row in enumerate(rows)}
+        name: {f"{TABLES[name] + place:08d}": MappingProxyType(row) for place, row in enumerate(rows)}
         for name, rows in made.items()
     }
 
@@ -108,53 +149,39 @@ def _tables() -> dict[str, Table]:
 def _emails() -> list[dict[str, Any]]:
     """The owner's inbox."""
     rng = Random("office/emails")
-    writers = _addresses("Tomas Lena Quinn Oskar Thea Eamon Fadila Odile Jarek Noor Ulla Corin Dagny".split())
-    found = []
+    writers = _addresses("Tomas Lena Quinn Oskar Thea Eamon Fadila Odile Jarek Noor Ulla Corin Dagny")
+    rows = []
     for _ in range(240):
         sent = datetime(2026, 1, 12, 8) + timedelta(minutes=rng.randrange(65 * 24 * 60))
         body = " ".join(rng.sample(SENTENCES, 2))
-        found.append(
-            {
-                "sender": rng.choice(writers),
-                "recipient": OWNER,
-                "subject": rng.choice(OPENINGS).format(rng.choice(TOPICS)),
-                "sent_at": sent.strftime("%Y-%m-%d %H:%M"),
-                "body": body,
-            }
-        )
-    return sorted(found, key=lambda row: row["sent_at"])
+        sender, subject = rng.choice(writers), rng.choice(OPENINGS).format(rng.choice(TOPICS))
+        when = sent.strftime("%Y-%m-%d %H:%M")
+        rows.append({"sender": sender, "recipient": OWNER, "subject": subject, "sent_at": when, "body": body})
+    return sorted(rows, key=lambda row: row["sent_at"])
 
 
 def _events() -> list[dict[str, Any]]:
     rng = Random("office/events")
-    partners = _addresses("Ayla Simon Nadia Ravi Keiko Luca Rosa Pavel Saskia Yusuf Wilma".split())
-    found: list[dict[str, Any]] = []
-    taken: set[str] = set()
-    while len(found) < 150:
+    partners = _addresses("Ayla Simon Nadia Ravi Keiko Luca Rosa Pavel Saskia Yusuf Wilma")
+    rows: dict[str, dict[str, Any]] = {}  # by their start
+    while len(rows) < 150:
         day = date(2026, 3, 9) + timedelta(days=rng.randrange(33))
         start = f"{day} {rng.randrange(8, 17):02d}:{rng.choice(('00', '30'))}"
-        if day.weekday() > 4 or start in taken:
-            continue
-        taken.add(start)
-        found.append(
-            {
-                "event_name": rng.choice(MEETINGS),
-                "participant_email": rng.choice(partners),
-                "event_start": start,
-                "duration": rng.choice((30, 30, 60)),
-            }
-        )
-    return sorted(found, key=lambda row: row["event_start"])
+        if day.weekday() <= 4 and start not in rows:
+            name, partner = rng.choice(MEETINGS), rng.choice(partners)
+            minutes = rng.choice((30, 30, 60))
+            rows[start] = {"event_name": name, "participant_email": partner, "event_start": start, "duration": minutes}
+    return [rows[start] for start in sorted(rows)]
 
 
 def _customers() -> list[dict[str, Any]]:
     rng = Random("office/customers")
-    sellers = _addresses("Nadia Tomas Freya Joel Petra Bruno Elif Mirela Bastian".split())
+    sellers = _addresses("Nadia Tomas Freya Joel Petra Bruno Elif Mirela Bastian")
     names = [f"{firm} {trade}" for firm in FIRMS for trade in TRADES]
-    found = []
+    rows = []
     for name in rng.sample(names, 130):
         contacted = TODAY - timedelta(days=rng.randrange(1, 70))
-        found.append(
+        rows.append(
             {
                 "customer_name": name,
                 "customer_email": f"office@{name.lower().replace(' ', '-')}.example",
@@ -166,12 +193,12 @@ def _customers() -> list[dict[str, Any]]:
                 "notes": "",
             }
         )
-    return found
+    return rows
 
 
 def _tasks() -> list[dict[str, Any]]:
     rng = Random("office/tasks")
-    makers = _addresses("Idris Marta Ravi Lena Oskar Celia Hanna Hakon Zelda".split())
+    makers = _addresses("Idris Marta Ravi Lena Oskar Celia Hanna Hakon Zelda")
     names = [f"{verb} {thing}" for verb in VERBS for thing in THINGS]
     rng.shuffle(names)
     return [
@@ -190,18 +217,13 @@ def _tasks() -> list[dict[str, Any]]:
 def visits() -> tuple[Record, ...]:
     """Visits to the website; no tool changes them."""
     rng = Random("office/visits")
-    found = []
+    rows = []
     for back in range(76, 0, -1):
         day = TODAY - timedelta(days=back)
         for _ in range(rng.randrange(2, 12) if day.weekday() < 5 else rng.randrange(0, 5)):
             seconds = rng.randrange(4, 900)
-            found.append(
-                {
-                    "date": str(day),
-                    "visitor": f"V{rng.randrange(1000, 9999)}",
-                    "source": rng.choice(SOURCES),
-                    "duration_seconds": seconds,
-                    "engaged": seconds > 180 and rng.random() < 0.7,
-                }
-            )
-    return tuple(MappingProxyType(row) for row in found)
+            visitor, source = f"V{rng.randrange(1000, 9999)}", rng.choice(SOURCES)
+            engaged = seconds > 180 and rng.random() < 0.7
+            row = {"date": str(day), "visitor": visitor, "source": source, "duration_seconds": seconds, "engaged": engaged}
+            rows.append(MappingProxyType(row))
+    return tuple(rows)
