@@ -54,43 +54,34 @@ def flags(said: Said) -> set[str]:
 # -- nothing to read ------------------------------------------------------------------------------
 
 
-def test_empty_file(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, []))
-    assert (said.code, said.error["slug"], said.out) == (3, "nothing-to-read", "")
+@pytest.mark.parametrize(
+    ("lines", "slug", "note"),
+    [
+        ([], "nothing-to-read", ""),
+        (["", "  ", "\t"], "nothing-to-read", ""),
+        ([{"label": "x"}, {"label": "y"}], "no-rollouts", ""),
+        ([b"<PLACEHOLDER ROW>", bytes(range(256)).replace(b"\n", b"")], "no-readable-rows", "not JSON"),
+        ([joined(GOOD).decode().encode("utf-16")], "no-readable-rows", "UTF-16"),
+        ([joined(GOOD).decode().encode("utf-16-le")], "no-readable-rows", "UTF-16"),
+        ([joined(GOOD).decode().encode("utf-16-be")], "no-readable-rows", ""),
+    ],
+    ids=["empty", "blank lines", "no rollouts", "binary", "UTF-16", "UTF-16-LE", "UTF-16-BE"],
+)  # fmt: skip
+def test_a_file_without_a_rollout(tmp_path: Path, diagnosed: Blade, lines: list[Line], slug: str, note: str) -> None:
+    said = diagnosed(make_run(tmp_path, lines, ending=b"\n" if len(lines) != 1 else b""))
+    assert (said.code, said.error["slug"], said.out) == (4 if slug == "no-readable-rows" else 3, slug, "")
+    assert note in said.error["error"]
 
 
-def test_file_of_blank_lines(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, ["", "  ", "\t"]))
-    assert (said.code, said.error["slug"]) == (3, "nothing-to-read")
-
-
-def test_missing_path(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(tmp_path / "no.jsonl")
-    assert (said.code, said.error["slug"]) == (3, "no-such-path")
-
-
-@pytest.mark.parametrize("spec", ["", "run="])
-def test_empty_path_is_not_the_current_folder(spec: str, diagnosed: Blade) -> None:
+@pytest.mark.parametrize(("spec", "slug"), [("no.jsonl", "no-such-path"), ("", "no-such-path"), ("run=", "no-such-path"), (".", "no-rollouts")])
+def test_a_path_without_a_run(
+    tmp_path: Path, diagnosed: Blade, monkeypatch: pytest.MonkeyPatch, spec: str, slug: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_run(tmp_path, [{"label": "x"}], name="labels") if spec == "." else None
     said = diagnosed(spec)
-    assert (said.code, said.error["slug"]) == (3, "no-such-path")
-
-
-def test_empty_folder(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(tmp_path)
-    assert (said.code, said.error["slug"]) == (3, "no-rollouts")
-
-
-def test_folder_without_rollouts(tmp_path: Path, diagnosed: Blade) -> None:
-    make_run(tmp_path, [{"label": "x"}], name="labels")
-    (tmp_path / "readme.txt").write_text("hello")
-    said = diagnosed(tmp_path)
-    assert (said.code, said.error["slug"]) == (3, "no-rollouts")
-    assert "passed over 1 JSONL file" in said.err
-
-
-def test_rows_that_are_no_rollouts(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, [{"label": "x"}, {"label": "y"}]))
-    assert (said.code, said.error["slug"]) == (3, "no-rollouts")
+    assert (said.code, said.error["slug"]) == (3, slug)
+    assert ("passed over 1 JSONL file" in said.err) == (spec == ".")
 
 
 def test_errors_for_people(tmp_path: Path, blade: Blade) -> None:
@@ -109,20 +100,52 @@ def may_read_anything() -> bool:
         return os.access(file.name, os.R_OK)
 
 
-def test_directory_symlink_loop(tmp_path: Path, diagnosed: Blade) -> None:
-    make_run(tmp_path / "a" / "b", GOOD)
-    (tmp_path / "a" / "b" / "up").symlink_to(tmp_path, target_is_directory=True)
-    said = diagnosed(tmp_path)
-    assert counts(said) == (4, 2, 4)
+def loop(folder: Path) -> None:
+    (folder / "up").symlink_to(folder, target_is_directory=True)
 
 
-def test_dangling_and_circular_links_in_a_folder(tmp_path: Path, diagnosed: Blade) -> None:
+def dangling_links(folder: Path) -> None:
+    (folder / "gone.jsonl").symlink_to(folder / "nowhere.jsonl")
+    (folder / "circle.jsonl").symlink_to(folder / "circle.jsonl")
+
+
+def a_link(folder: Path) -> None:
+    (folder / "link.jsonl").symlink_to(folder / "rollouts.jsonl")
+
+
+def in_another_encoding(encoding: str) -> Callable[[Path], None]:
+    text = joined([make_row(0, 0, note="é")]).decode()
+    return lambda folder: (folder / "odd.jsonl").write_bytes(text.encode(encoding)) and None
+
+
+def locked(folder: Path) -> None:
+    if may_read_anything():
+        pytest.skip("root may read anything")
+    make_run(folder, GOOD, name="locked").chmod(0)
+
+
+@pytest.mark.parametrize(
+    ("odd", "note"),
+    [
+        (loop, ""),
+        (dangling_links, "passed over"),
+        (a_link, ""),
+        (lambda folder: os.mkfifo(folder / "pipe.jsonl"), ""),
+        (in_another_encoding("utf-16"), "passed over 1 JSONL"),
+        (in_another_encoding("latin-1"), "passed over 1 JSONL"),
+        (locked, "locked.jsonl: Permission denied; passed over"),
+    ],
+    ids=["loop", "dangling and circular links", "link to the same file", "pipe", "UTF-16", "latin-1", "locked"],
+)
+def test_what_a_folder_holds_beside_a_run(
+    tmp_path: Path, diagnosed: Blade, odd: Callable[[Path], None], note: str
+) -> None:
     make_run(tmp_path, GOOD)
-    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nowhere.jsonl")
-    (tmp_path / "circle.jsonl").symlink_to(tmp_path / "circle.jsonl")
-    said = diagnosed(tmp_path)
-    assert counts(said) == (4, 2, 4)
-    assert said.err.count("passed over") == 2
+    odd(tmp_path)
+    for spec in (tmp_path, f"{tmp_path}/*.jsonl") if odd is a_link else (tmp_path,):
+        said = diagnosed(spec)
+        assert counts(said) == (4, 2, 4)
+        assert note in said.err
 
 
 def test_no_permission_said_by_the_system(tmp_path: Path, diagnosed: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,15 +171,6 @@ def test_no_permission(tmp_path: Path, diagnosed: Blade) -> None:
     assert (said.code, said.error["slug"]) == (4, "unreadable-file")
 
 
-@pytest.mark.skipif(may_read_anything(), reason="root may read anything")
-def test_no_permission_for_one_file_of_a_folder(tmp_path: Path, diagnosed: Blade) -> None:
-    make_run(tmp_path, GOOD)
-    make_run(tmp_path, GOOD, name="locked").chmod(0)
-    said = diagnosed(tmp_path)
-    assert counts(said) == (4, 2, 4)
-    assert "locked.jsonl: Permission denied; passed over" in said.err
-
-
 def test_pipe_by_name(tmp_path: Path, diagnosed: Blade) -> None:
     os.mkfifo(tmp_path / "pipe.jsonl")
     said = diagnosed(tmp_path / "pipe.jsonl")
@@ -164,24 +178,13 @@ def test_pipe_by_name(tmp_path: Path, diagnosed: Blade) -> None:
     assert "blade diagnose -" in said.error["hint"]
 
 
-def test_pipe_in_a_folder(tmp_path: Path, diagnosed: Blade) -> None:
-    make_run(tmp_path, GOOD)
-    os.mkfifo(tmp_path / "pipe.jsonl")
-    assert counts(diagnosed(tmp_path)) == (4, 2, 4)
-
-
 def test_same_file_given_twice(tmp_path: Path, diagnosed: Blade) -> None:
     path = make_run(tmp_path, GOOD)
-    said = diagnosed(path, path)
-    assert counts(said) == (4, 2, 4)
-    assert "given more than once" in said.err
-
-
-def test_same_file_by_symlink(tmp_path: Path, diagnosed: Blade) -> None:
-    path = make_run(tmp_path, GOOD)
-    (tmp_path / "link.jsonl").symlink_to(path)
-    for specs in ([path, tmp_path / "link.jsonl"], [tmp_path], [f"x={tmp_path}"], [f"{tmp_path}/*.jsonl"]):
-        assert counts(diagnosed(*specs)) == (4, 2, 4)
+    a_link(tmp_path)
+    for other in (path, tmp_path / "link.jsonl"):
+        said = diagnosed(path, other)
+        assert counts(said) == (4, 2, 4)
+        assert "given more than once" in said.err
 
 
 def test_file_name_that_is_not_utf8(tmp_path: Path, diagnosed: Blade) -> None:
@@ -205,63 +208,26 @@ def test_torn_last_line(tmp_path: Path, diagnosed: Blade) -> None:
     assert entry["reason"].startswith("not JSON")
 
 
-def test_last_line_without_newline(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, GOOD, tail=encode(make_row(2, 0))))
-    assert (counts(said)[:2], reasons(said)) == ((5, 3), [])
+MARK = b"\xef\xbb\xbf"
 
 
-def test_binary_file_named_jsonl(tmp_path: Path, diagnosed: Blade) -> None:
+@pytest.mark.parametrize(
+    ("data", "n", "duplicates"),
+    [
+        (joined(GOOD) + encode(make_row(2, 0)), (5, 3, 5), 0),
+        (MARK + joined(GOOD), (4, 2, 4), 0),
+        (MARK + joined(GOOD) + MARK + joined(GOOD[:1]), (4, 2, 4), 1),
+        (joined([*GOOD, GOOD[0]], b"\r\n") + encode(GOOD[1]), (4, 2, 4), 2),
+        (joined(["", *GOOD[:2], "   ", "\t", *GOOD[2:], ""]), (4, 2, 4), 0),
+    ],
+    ids=["no newline at the end", "byte order mark", "marks of joined files", "CRLF", "blank lines"],
+)
+def test_every_row_is_read(tmp_path: Path, diagnosed: Blade, data: bytes, n: tuple[int, ...], duplicates: int) -> None:
     path = tmp_path / "rollouts.jsonl"
-    path.write_bytes(bytes(range(256)) * 100)
+    path.write_bytes(data)
     said = diagnosed(path)
-    assert (said.code, said.error["slug"]) == (4, "no-readable-rows")
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_utf16_file(tmp_path: Path, diagnosed: Blade, encoding: str) -> None:
-    path = tmp_path / "rollouts.jsonl"
-    path.write_bytes(joined(GOOD).decode().encode(encoding))
-    said = diagnosed(path)
-    assert (said.code, said.error["slug"]) == (4, "no-readable-rows")
-    assert "UTF-16" in said.error["error"] or encoding == "utf-16-be"
-
-
-@pytest.mark.parametrize("name", ["latin.jsonl", "utf16.jsonl"])
-def test_unreadable_file_in_a_folder_is_passed_over(tmp_path: Path, diagnosed: Blade, name: str) -> None:
-    make_run(tmp_path, GOOD)
-    (tmp_path / name).write_bytes(joined([make_row(0, 0, note="é")]).decode().encode("utf-16" if "16" in name else "latin-1"))
-    said = diagnosed(tmp_path)
-    assert counts(said) == (4, 2, 4)
-    assert "passed over 1 JSONL" in said.err
-
-
-def test_byte_order_mark(tmp_path: Path, diagnosed: Blade) -> None:
-    path = make_run(tmp_path, GOOD)
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    said = diagnosed(path)
-    assert (counts(said), reasons(said)) == ((4, 2, 4), [])
-
-
-def test_byte_order_marks_of_joined_files(tmp_path: Path, diagnosed: Blade) -> None:
-    half = [b"\xef\xbb\xbf" + joined(rows) for rows in (GOOD, GOOD[:1])]
-    path = tmp_path / "rollouts.jsonl"
-    path.write_bytes(half[0] + half[1])
-    said = diagnosed(path)
-    assert (counts(said), reasons(said)) == ((4, 2, 4), [])
-    assert said.run["duplicates"] == 1
-    assert "identical_duplicates" in flags(said)
-
-
-def test_crlf(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, [*GOOD, GOOD[0]], ending=b"\r\n", tail=encode(GOOD[1])))
-    assert (counts(said), reasons(said)) == ((4, 2, 4), [])
-    assert said.run["duplicates"] == 2
-    assert "identical_duplicates" in flags(said)
-
-
-def test_blank_lines(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, ["", *GOOD[:2], "   ", "\t", *GOOD[2:], ""]))
-    assert (counts(said), reasons(said)) == ((4, 2, 4), [])
+    assert (counts(said), reasons(said), said.run["duplicates"]) == (n, [], duplicates)
+    assert ("identical_duplicates" in flags(said)) == (duplicates > 0)
 
 
 BAD_LINES: dict[str, tuple[bytes, str]] = {
@@ -440,9 +406,7 @@ NO_ROW = b"this is not a row, and neither is any of those after it\n"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("content", "how"), [(b"\0", "gz"), (b"\0", "zst"), (NO_ROW, "gz"), (NO_ROW, "zst"), (b"\n", "gz")]
-)
+@pytest.mark.parametrize(("content", "how"), [(b"\0", "gz"), (b"\0", "zst"), (NO_ROW, "gz"), (NO_ROW, "zst"), (b"\n", "gz")])
 def test_bomb(tmp_path: Path, cache: Path, content: bytes, how: str) -> None:
     """400 MB in less than a megabyte: the good rows before it count, the rest is not inflated."""
     path = tmp_path / f"rollouts.jsonl.{how}"
@@ -498,52 +462,42 @@ def test_reward_that_is_no_number(tmp_path: Path, diagnosed: Blade, case: str) -
     assert said.run["score"] == pytest.approx((0.5 + 1 + 0) / 3)
 
 
-@pytest.mark.parametrize(("value", "passed"), [(True, 1), (False, 0), (1, 1), (0, 0)])
-def test_reward_as_boolean_or_whole_number(tmp_path: Path, diagnosed: Blade, value: Any, passed: int) -> None:
+@pytest.mark.parametrize(
+    ("value", "kind", "is_scored", "passed"),
+    [
+        (True, "binary", True, 1), (False, "binary", True, 0), (1, "binary", True, 1), (0, "binary", True, 0),
+        (10**30, "unbounded", True, None), (-(10**18), "unbounded", True, None), (1e99, "unbounded", True, None),
+        (1e101, "binary", False, 0), (-1e308, "binary", False, 0), (10**400, "binary", False, 0),
+    ],
+)  # fmt: skip
+def test_rewards_of_any_type_and_size(
+    tmp_path: Path, diagnosed: Blade, value: Any, kind: str, is_scored: bool, passed: int | None
+) -> None:
+    """A huge reward leaves no pass rate, an absurd one is no measurement."""
     said = diagnosed(make_run(tmp_path, [*GOOD, make_row(2, 0, value)]))
-    assert (counts(said), reasons(said)) == ((5, 3, 5), [])
-    assert "unscored_rewards" not in flags(said)
-    assert {task["task"]: task["passed"] for task in said.report["tasks"]}["2"] == passed
-
-
-@pytest.mark.parametrize("value", [10**30, -(10**18), 1e99])
-def test_huge_reward_has_no_pass_rate(tmp_path: Path, diagnosed: Blade, value: Any) -> None:
-    said = diagnosed(make_run(tmp_path, [*GOOD, make_row(2, 0, value)]))
-    assert counts(said) == (5, 3, 5)
-    assert said.run["reward_kind"] == "unbounded"
-
-
-@pytest.mark.parametrize("value", [1e101, -1e308, 10**400])
-def test_absurd_reward_is_unscored(tmp_path: Path, diagnosed: Blade, value: Any) -> None:
-    said = diagnosed(make_run(tmp_path, [*GOOD, make_row(2, 0, value)]))
-    assert counts(said) == (5, 3, 5)
-    assert said.run["reward_kind"] == "binary"
-    assert "unscored_rewards" in flags(said)
+    assert (counts(said), reasons(said), said.run["reward_kind"]) == ((5, 3, 5), [], kind)
+    assert ("unscored_rewards" not in flags(said)) == is_scored
+    assert passed is None or {task["task"]: task["passed"] for task in said.report["tasks"]}["2"] == passed
 
 
 # -- keys -----------------------------------------------------------------------------------------
 
 
-def test_identical_duplicates(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, [*GOOD, GOOD[0], GOOD[0]]))
-    assert counts(said) == (4, 2, 4)
-    assert said.run["duplicates"] == 2
-    assert "identical_duplicates" in flags(said)
-    assert "differing_duplicates" not in flags(said)
-
-
-def test_differing_duplicates(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, [*GOOD, make_row(1, 0, 0.0)]))
-    assert counts(said) == (5, 2, 4)
-    assert said.run["duplicates"] == 1
-    assert "differing_duplicates" in flags(said)
-    assert {task["task"]: task["n"] for task in said.report["tasks"]} == {"0": 2, "1": 3}
-
-
-def test_both_kinds_of_duplicates_of_one_key(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, [*GOOD, make_row(1, 0, 0.0), make_row(1, 0, 0.0), GOOD[2]]))
-    assert counts(said) == (5, 2, 4)
-    assert said.run["duplicates"] == 3
+@pytest.mark.parametrize(
+    ("more", "n", "duplicates", "are_identical", "differ"),
+    [
+        ([GOOD[0], GOOD[0]], 4, 2, True, False),
+        ([make_row(1, 0, 0.0)], 5, 1, False, True),
+        ([make_row(1, 0, 0.0), make_row(1, 0, 0.0), GOOD[2]], 5, 3, True, True),
+    ],
+    ids=["identical", "differing", "both"],
+)
+def test_duplicates_of_a_key(
+    tmp_path: Path, diagnosed: Blade, more: list[Row], n: int, duplicates: int, are_identical: bool, differ: bool
+) -> None:
+    said = diagnosed(make_run(tmp_path, [*GOOD, *more]))
+    assert (counts(said), said.run["duplicates"]) == ((n, 2, 4), duplicates)
+    assert ("identical_duplicates" in flags(said), "differing_duplicates" in flags(said)) == (are_identical, differ)
 
 
 @pytest.mark.parametrize(
@@ -673,7 +627,9 @@ ODD_ROWS: dict[str, Line] = {
     "attempt beyond an integer": make_row(2, 0, _ng_attempt_index=10**30),
     "failure class as number": make_row(2, 0, _ng_failure_class=5),
     "number beyond a double": literal(make_row(2, 0), "size", "1e999"),
-    "number beyond a double in an object": literal(make_row(2, 0, metadata={"a": 1, "b": "x"}), "extra", "1").replace(b'"a":1', b'"a":1e999'),
+    "number beyond a double in an object": literal(make_row(2, 0, metadata={"a": 1, "b": "x"}), "extra", "1").replace(
+        b'"a":1', b'"a":1e999'
+    ),
     "number of 5,000 digits": literal(make_row(2, 0), "size", "1" + "0" * 5000),
     "number of 5,000 digits in an object": encode(make_row(2, 0, metadata={"a": 1})).replace(b'"a":1', b'"a":1' + b"0" * 5000),
     "NaN in an object": literal(make_row(2, 0), "metadata", '{"a":NaN,"b":[Infinity,"NaN"]}'),

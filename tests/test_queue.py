@@ -17,9 +17,7 @@ from tools.planted import write_demo
 PROVED, LIKELY, UNSURE = Confidence.PROVED, Confidence.LIKELY, Confidence.UNSURE
 
 
-def attribution(
-    cause: Cause, confidence: Confidence, lost: float, task: str = "0", **changed: object
-) -> Attribution:
+def attribution(cause: Cause, confidence: Confidence, lost: float, task: str = "0", **changed: object) -> Attribution:
     fields = {
         "id": f"cause:{task}", "run": "run", "task": task, "group": "g1", "cause": cause, "confidence": confidence,
         "mode": "a group", "mechanism": "", "repeat": 0, "step": None, "steps": (), "grounds": (), "against": (),
@@ -40,9 +38,7 @@ def attribution(
         (attribution(Cause.BEHAVIOUR, UNSURE, 0.02, judged_by="ann", disputed=True), 0.014, "judged, and the judges disagree"),
     ],
 )  # fmt: skip
-def test_the_value_is_what_such_labels_lose_by_being_wrong(
-    label: Attribution, value: float, reason: str
-) -> None:
+def test_the_value_is_what_such_labels_lose_by_being_wrong(label: Attribution, value: float, reason: str) -> None:
     found = worth(label)
     assert found.value == pytest.approx(value)
     assert found.reason == reason
@@ -58,16 +54,10 @@ def test_less_sure_labels_come_first() -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    st.lists(st.tuples(st.floats(0, 0.1), st.integers(50, 4000)), max_size=30),
-    st.one_of(st.none(), st.integers(1, 12)),
-)
+@given(st.lists(st.tuples(st.floats(0, 0.1), st.integers(50, 4000)), max_size=30), st.one_of(st.none(), st.integers(1, 12)))
 def test_the_first_are_the_first_of_all(tasks: list[tuple[float, int]], most: int | None) -> None:
     """Dossiers that cannot come in are not written; the order is the same as if all were."""
-    worths = [
-        Worth(attribution(Cause.BEHAVIOUR, LIKELY, value, str(at)), value, "")
-        for at, (value, _) in enumerate(tasks)
-    ]
+    worths = [Worth(attribution(Cause.BEHAVIOUR, LIKELY, value, str(at)), value, "") for at, (value, _) in enumerate(tasks)]
     written: list[str] = []
 
     def tokens(task: str) -> int:
@@ -83,10 +73,7 @@ def test_the_first_are_the_first_of_all(tasks: list[tuple[float, int]], most: in
 
 
 def test_dossiers_that_cannot_come_in_are_not_written() -> None:
-    worths = [
-        Worth(attribution(Cause.BEHAVIOUR, LIKELY, value, str(at)), value, "")
-        for at, value in enumerate([1.0] + [1e-6] * 50)
-    ]
+    worths = [Worth(attribution(Cause.BEHAVIOUR, LIKELY, value, str(at)), value, "") for at, value in enumerate([1.0] + [1e-6] * 50)]
     written: list[str] = []
 
     def tokens(task: str) -> int:

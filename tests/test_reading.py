@@ -82,12 +82,7 @@ def _message(role: str) -> st.SearchStrategy[Row]:
 
 ITEMS = st.one_of(
     _with("function_call", call_id=IDS, name=NAMES, arguments=ARGUMENTS),
-    _with(
-        "function_call_output",
-        call_id=IDS,
-        output=OUTPUTS,
-        status=st.sampled_from(["completed", "failed", None]),
-    ),
+    _with("function_call_output", call_id=IDS, output=OUTPUTS, status=st.sampled_from(["completed", "failed", None])),
     st.tuples(IDS, NAMES, ARGUMENTS, OUTPUTS).map(
         lambda told: [
             {"type": "function_call", "call_id": told[0], "name": told[1], "arguments": told[2]},
@@ -100,19 +95,11 @@ ITEMS = st.one_of(
     _with("reasoning", summary=st.sampled_from([[], [{"type": "summary_text", "text": "think"}]])),
     _with("web_search_call", status=st.just("failed"), output=OUTPUTS),
     st.sampled_from([None, {}, "loose text", 5, [], [[]], {"role": "tool", "content": None}, {"type": 3}]),
-    st.just(
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"id": "c1", "function": {"name": "bash"}}, None],
-        }
-    ),
+    st.just({"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "function": {"name": "bash"}}, None]}),
 )
 LISTS = st.lists(ITEMS, min_size=1, max_size=9)
 OUTPUT = st.one_of(LISTS, LISTS, LISTS, st.lists(st.lists(ITEMS, max_size=3), max_size=3), st.none(), TEXTS)
-USAGE = st.sampled_from(
-    [{"input_tokens": 9, "output_tokens": 4, "total_tokens": 13}, {}, None, {"output_tokens": -1}]
-)
+USAGE = st.sampled_from([{"input_tokens": 9, "output_tokens": 4, "total_tokens": 13}, {}, None, {"output_tokens": -1}])
 FULL = st.fixed_dictionaries(
     {"output": OUTPUT, "usage": USAGE},
     optional={
@@ -161,10 +148,7 @@ def runs(draw: st.DrawFn) -> list[Row]:
     for task in range(draw(st.integers(1, 4))):
         gold = draw(GOLD)
         for repeat in range(draw(st.integers(1, 4))):
-            params = {
-                "input": [{"role": "user", "content": f"Do task {task} for order #W1234567."}],
-                "tools": tools,
-            }
+            params = {"input": [{"role": "user", "content": f"Do task {task} for order #W1234567."}], "tools": tools}
             row = {
                 "_ng_task_index": task,
                 "_ng_rollout_index": repeat if draw(st.integers(0, 19)) else 0,
@@ -252,9 +236,7 @@ def test_any_run_is_read_to_the_end(place: Path, rows: list[Row], threshold: flo
 @given(runs(), runs())
 def test_any_two_runs_are_read_together(place: Path, one: list[Row], other: list[Row]) -> None:
     folder = Path(tempfile.mkdtemp(dir=place))
-    assert_holds(
-        *read(make_run(folder, lines_of(one), name="one"), make_run(folder, lines_of(other), name="other"))
-    )
+    assert_holds(*read(make_run(folder, lines_of(one), name="one"), make_run(folder, lines_of(other), name="other")))
 
 
 def test_the_checks_refuse_what_is_not_so(place: Path) -> None:
@@ -284,9 +266,7 @@ def test_the_checks_refuse_what_is_not_so(place: Path) -> None:
 def spoiled(row: Row, rng: random.Random) -> Row:
     """A row with something taken out of it, doubled, exchanged, or made nonsense of."""
     items = [dict(item) for item in row["response"]["output"]]
-    how = rng.choice(
-        ("drop", "double", "exchange", "ids", "arguments", "outputs", "texts", "nest", "field", "cut")
-    )
+    how = rng.choice(("drop", "double", "exchange", "ids", "arguments", "outputs", "texts", "nest", "field", "cut"))
     at = rng.randrange(len(items)) if items else 0
     if how == "field":
         gone = rng.choice(sorted(row))
@@ -314,15 +294,9 @@ def spoiled(row: Row, rng: random.Random) -> Row:
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=QUIET)
-@given(
-    fault=st.sampled_from(sorted(INJECTIONS)),
-    seed=st.integers(0, 2**32),
-    share=st.sampled_from([0.1, 0.4, 1.0]),
-)
+@given(fault=st.sampled_from(sorted(INJECTIONS)), seed=st.integers(0, 2**32), share=st.sampled_from([0.1, 0.4, 1.0]))
 @example(fault="format_mismatch", seed=221, share=1.0)  # many rollouts say nothing at all
-def test_a_run_that_makes_sense_is_read_to_the_end_once_spoiled(
-    place: Path, fault: str, seed: int, share: float
-) -> None:
+def test_a_run_that_makes_sense_is_read_to_the_end_once_spoiled(place: Path, fault: str, seed: int, share: float) -> None:
     folder, rng = Path(tempfile.mkdtemp(dir=place)), random.Random(seed)
     written = write_injected(folder, fault=fault, prevalence=0.3, seed=seed % 97, n_tasks=8, repeats=4)
     rows = [json.loads(line) for line in written.path.read_bytes().splitlines()]
@@ -346,22 +320,12 @@ def long_items(n: int, shape: str) -> list[Row]:
         calls = [make_call("c0", "look", f'{{"id": "A{at}"}}') for at in range(n // 2)]
         return [*calls, *(make_result("c0", f"record B{at}") for at in range(n // 2))]
     if shape == "dialogue":
-        return [
-            make_message(f"About A{at}: shall I go on?", ("assistant", "user")[at % 2]) for at in range(n)
-        ]
+        return [make_message(f"About A{at}: shall I go on?", ("assistant", "user")[at % 2]) for at in range(n)]
     items = []
     for at in range(n // 2):
         what = at if shape == "varied" else at % 2 if shape == "in turns" else 0
-        arguments = (
-            f"{{id: A{at}" if shape == "no JSON" else f'{{"id": "A{what * 7919}", "note": "some words"}}'
-        )
-        output = (
-            ""
-            if shape == "empty"
-            else f"Error: A{what} is gone"
-            if what % 3 == 1
-            else f"record A{what + 1} of it"
-        )
+        arguments = f"{{id: A{at}" if shape == "no JSON" else f'{{"id": "A{what * 7919}", "note": "some words"}}'
+        output = "" if shape == "empty" else f"Error: A{what} is gone" if what % 3 == 1 else f"record A{what + 1} of it"
         items += [make_call(f"c{at}", f"tool{what % 5}", arguments), make_result(f"c{at}", output)]
     return items
 
@@ -408,35 +372,20 @@ def cpu_seconds(path: Path) -> float:
         gc.enable()
 
 
-SHAPES = [
-    "varied",
-    "same",
-    "in turns",
-    "no JSON",
-    "empty",
-    "orphans",
-    "unanswered",
-    "answers at the end",
-    "dialogue",
-]
+SHAPES = ["varied", "same", "in turns", "no JSON", "empty", "orphans", "unanswered", "answers at the end", "dialogue"]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_long_rollouts_take_linear_work(place: Path, shape: str) -> None:
     def cost(n: int) -> int:
         actions = [{"name": "tool1", "arguments": {"id": "A7919"}}]
-        rows = [
-            rollout(long_items(n, shape), float(repeat), repeat, expected_actions=actions)
-            for repeat in (0, 1)
-        ]
+        rows = [rollout(long_items(n, shape), float(repeat), repeat, expected_actions=actions) for repeat in (0, 1)]
         return lines_run(make_run(Path(tempfile.mkdtemp(dir=place)), rows))
 
     assert_linear(cost, 100)
 
 
-@pytest.mark.parametrize(
-    "piece", [" ", "a", "1,", "'", "/a", "\n", "{", "\\boxed{", "a@", "1 passed, ", "I will ", "<think>"]
-)
+@pytest.mark.parametrize("piece", [" ", "a", "1,", "'", "/a", "\n", "{", "\\boxed{", "a@", "1 passed, ", "I will ", "<think>"])
 def test_long_texts_take_linear_time(place: Path, piece: str) -> None:
     def cost(n: int) -> float:
         text = piece * (n // len(piece))
@@ -444,11 +393,7 @@ def test_long_texts_take_linear_time(place: Path, piece: str) -> None:
         items += [make_message(text, "user"), make_message(text)]
         fields = {"expected_answer": "42", "extracted_answer": text, "stderr": text}
         tools = [make_tool("look", "id", id="string")]
-        rows = [
-            rollout(items, float(repeat), repeat, task, tools, **fields)
-            for task in (0, 1)
-            for repeat in (0, 1)
-        ]
+        rows = [rollout(items, float(repeat), repeat, task, tools, **fields) for task in (0, 1) for repeat in (0, 1)]
         return cpu_seconds(make_run(Path(tempfile.mkdtemp(dir=place)), rows))
 
     # A pattern that goes back over a text does so in C, where no line of ours runs: only time shows it.

@@ -77,7 +77,10 @@ def test_several_agents_have_runs_and_sidecars_of_their_own(tmp_path: Path, diag
 
 
 def test_agentless_rows_beside_several_agents(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = [*({**row, "agent_ref": {"name": name}} for name in ("ann", "bob") for row in ROWS), *(make_row(9, n, agent_ref=DROP) for n in (0, 1))]
+    rows = [
+        *({**row, "agent_ref": {"name": name}} for name in ("ann", "bob") for row in ROWS),
+        *(make_row(9, n, agent_ref=DROP) for n in (0, 1)),
+    ]
     runs = diagnosed(f"x={make_run(tmp_path, rows)}").report["runs"]
     assert [run["n_rollouts"] for run in runs] == [6, 6, 2]
     assert [run["name"] for run in runs] == ["x:ann", "x:bob", "x:(no agent named)"]

@@ -18,7 +18,10 @@ from tests.builders import encode, joined, make_row
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from([10**400, -(10**30), "\ud800", "NaN"])
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4), max_leaves=12)
-KEYS = st.sampled_from([*row_decoder.KNOWN.values(), *row_decoder.UNREAD, "metadata", "metadata.a", "result", "trajectory", "question"]) | st.text()
+KEYS = (
+    st.sampled_from([*row_decoder.KNOWN.values(), *row_decoder.UNREAD, "metadata", "metadata.a", "result", "trajectory", "question"])
+    | st.text()
+)
 INNER = st.sampled_from(["output", "usage", "model", "error", "incomplete_details", "input", "tools", "temperature", "name", "hash"])
 ROWS = st.dictionaries(KEYS, VALUES | st.dictionaries(INNER, VALUES), max_size=8)
 

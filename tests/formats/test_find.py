@@ -244,14 +244,7 @@ def test_other_jsonl_is_passed_over(tmp_path: Path, found: Found, line: object) 
     assert "passed over 1 JSONL file" in found.notes[0]
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"reward": 1.0},
-        {"response": {"output": []}},
-        make_row(0, 0, response=DROP, reward=DROP),
-    ],
-)
+@pytest.mark.parametrize("row", [{"reward": 1.0}, {"response": {"output": []}}, make_row(0, 0, response=DROP, reward=DROP)])
 def test_rollouts_come_in_small_shapes(tmp_path: Path, found: Found, row: dict[str, object]) -> None:
     make_run(tmp_path, [row])
     assert found(".") == {"rollouts": ["rollouts.jsonl"]}

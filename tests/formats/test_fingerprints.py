@@ -70,38 +70,24 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("name", [name for name in SPELLINGS if name != "compact"])
-def test_runs_that_spell_the_same_rows_differently_hold_the_same_tasks(
-    blade: Blade, tmp_path: Path, name: str
-) -> None:
+def test_runs_that_spell_the_same_rows_differently_hold_the_same_tasks(blade: Blade, tmp_path: Path, name: str) -> None:
     rows = rows_of()
     assert SPELLINGS[name](rows[0]) != SPELLINGS["compact"](rows[0])
     paths = [f"{one}={written(tmp_path / one, rows, one)}" for one in ("compact", name)]
     (found,) = blade("compare", "--json", "--quick", *paths).report["comparisons"]
     alignment = found["alignment"]
-    assert (alignment["common"]["n"], alignment["modified"]["n"], alignment["changed_everywhere"]) == (
-        12,
-        0,
-        [],
-    )
+    assert (alignment["common"]["n"], alignment["modified"]["n"], alignment["changed_everywhere"]) == (12, 0, [])
     assert [one for one in found["config_diff"] if one["kind"] in ("prompt", "data")] == []
 
 
 @pytest.mark.parametrize("name", SPELLINGS)
 @pytest.mark.parametrize(
     "changed",
-    [
-        {"expected_actions": [{"name": "book", "arguments": {"seat": 5, "fare": 150, "row": 3}}]},
-        {"options": ["b", "é5"]},
-    ],
+    [{"expected_actions": [{"name": "book", "arguments": {"seat": 5, "fare": 150, "row": 3}}]}, {"options": ["b", "é5"]}],
     ids=["another number", "another order"],
 )
-def test_another_value_of_one_list_is_another_task(
-    blade: Blade, tmp_path: Path, name: str, changed: Row
-) -> None:
-    other = [
-        task_row(5, row["_ng_rollout_index"], **changed) if row["_ng_task_index"] == 5 else row
-        for row in rows_of()
-    ]
+def test_another_value_of_one_list_is_another_task(blade: Blade, tmp_path: Path, name: str, changed: Row) -> None:
+    other = [task_row(5, row["_ng_rollout_index"], **changed) if row["_ng_task_index"] == 5 else row for row in rows_of()]
     paths = [written(tmp_path / "one", rows_of(), "compact"), written(tmp_path / "two", other, name)]
     (found,) = blade("compare", "--json", "--quick", f"a={paths[0]}", f"b={paths[1]}").report["comparisons"]
     assert found["alignment"]["modified"]["tasks"] == ["5"]
@@ -151,9 +137,7 @@ def test_lists_nested_as_deep_as_rows_may_be(prints: Any) -> None:
 # -- limits ---------------------------------------------------------------------------------------
 
 
-def test_where_rows_are_too_many_lists_are_left_out_and_texts_stay(
-    prints: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_rows_are_too_many_lists_are_left_out_and_texts_stay(prints: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = prints(rows_of(), "compact")
     monkeypatch.setattr(module, "MAX_TASKS", 11)
     found = prints(rows_of(), "compact")
@@ -162,17 +146,13 @@ def test_where_rows_are_too_many_lists_are_left_out_and_texts_stay(
 
 
 @pytest.mark.parametrize("limit", ["MAX_OPENED", "MAX_OPENED_BYTES"])
-def test_where_opening_them_takes_too_long_lists_are_left_out(
-    prints: Any, monkeypatch: pytest.MonkeyPatch, limit: str
-) -> None:
+def test_where_opening_them_takes_too_long_lists_are_left_out(prints: Any, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     whole = prints(rows_of(), "compact")
     monkeypatch.setattr(module, limit, 11)
     assert prints(rows_of(), "compact").keys() == whole.keys() - {*LISTS}
 
 
-def test_where_spellings_are_too_many_a_task_with_several_tells_nothing(
-    prints: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_spellings_are_too_many_a_task_with_several_tells_nothing(prints: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = rows_of(25, 2)
     whole = prints(rows, "compact")
     names = ["spaced" if place == 9 else "compact" for place in range(len(rows))]
@@ -188,11 +168,7 @@ def test_where_spellings_are_too_many_a_task_with_several_tells_nothing(
 # -- values ---------------------------------------------------------------------------------------
 
 VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**53), 2**53)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
     max_leaves=12,
 )
@@ -200,30 +176,12 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_the_hash_of_a_value_survives_any_spelling(value: Any) -> None:
-    for spelled in (
-        json.dumps(value),
-        json.dumps(value, sort_keys=True, indent=1),
-        json.dumps(value, ensure_ascii=False),
-    ):
+    for spelled in (json.dumps(value), json.dumps(value, sort_keys=True, indent=1), json.dumps(value, ensure_ascii=False)):
         assert _hash_of(json.loads(spelled)) == _hash_of(value)
 
 
 def test_values_that_differ_have_other_hashes() -> None:
-    values = [
-        [1],
-        [True],
-        ["1"],
-        [[1]],
-        [1, 1],
-        [None],
-        {"1": 1},
-        {"1": None},
-        {},
-        [],
-        [1.5],
-        ["a", "b"],
-        ["b", "a"],
-    ]
+    values = [[1], [True], ["1"], [[1]], [1, 1], [None], {"1": 1}, {"1": None}, {}, [], [1.5], ["a", "b"], ["b", "a"]]
     assert len({_hash_of(value) for value in values}) == len(values)
     assert _hash_of([1.0, {"b": 2, "a": 1e2}]) == _hash_of([1, {"a": 100, "b": 2}])
     assert [_hash_of(value) for value in (None, "")] == [0, 0]

@@ -32,7 +32,9 @@ def rows_of(n: int, make: Callable[[int], Row]) -> list[Row]:
 
 
 def test_infrastructure_failure_recorded_as_zero(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = rows_of(5, lambda n: make_row(n, 0, 0.0, exception_type="ConnectionError", error="tool server is gone", response=make_response([])))
+    rows = rows_of(
+        5, lambda n: make_row(n, 0, 0.0, exception_type="ConnectionError", error="tool server is gone", response=make_response([]))
+    )
     said = diagnosed(make_run(tmp_path, [*rows, make_row(5, 0, 1.0, exception_type=None)]))
     found = flag(said, "errored_scored_zero")
     assert (found["value"], found["n"], found["level"]) == (pytest.approx(5 / 6), 6, "problem")
@@ -171,11 +173,7 @@ def test_output_as_a_list_of_lists(tmp_path: Path, loaded: Load) -> None:
 
 @pytest.mark.parametrize(
     ("output", "name"),
-    [
-        ([make_call("1")], "ended_on_call"),
-        ([{"type": "reasoning", "summary": []}], "ended_on_reasoning"),
-        ([], "empty_outputs"),
-    ],
+    [([make_call("1")], "ended_on_call"), ([{"type": "reasoning", "summary": []}], "ended_on_reasoning"), ([], "empty_outputs")],
 )
 def test_last_items(tmp_path: Path, diagnosed: Blade, output: list[Row], name: str) -> None:
     said = diagnosed(make_run(tmp_path, [make_row(0, 0, 0.0, response=make_response(output)), make_row(1, 0)]))

@@ -86,10 +86,13 @@ def test_sidecars_of_a_compressed_run_and_of_shards(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("group", [CURRENT, OLDER, UNINDEXED], ids=["current", "older", "unindexed"])
 @pytest.mark.parametrize("how", [None, "gz", "zst"])
-def test_aggregate_metrics_of_all_generations(
-    tmp_path: Path, reported: Read, group: dict[str, Any], how: str | None
-) -> None:
-    entry = {"agent_ref": AGENT, "agent_metrics": {**METRICS, "max/reward": 1.0}, "key_metrics": {"pass@1": 75.0}, "group_level_metrics": [group]}
+def test_aggregate_metrics_of_all_generations(tmp_path: Path, reported: Read, group: dict[str, Any], how: str | None) -> None:
+    entry = {
+        "agent_ref": AGENT,
+        "agent_metrics": {**METRICS, "max/reward": 1.0},
+        "key_metrics": {"pass@1": 75.0},
+        "group_level_metrics": [group],
+    }
     put(tmp_path, "rollouts_aggregate_metrics.json", [entry], how)
     assert reported() == ({**METRICS, "pass@1": 75.0}, [])
 

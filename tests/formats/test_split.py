@@ -42,7 +42,9 @@ def skilled(task: int, repeat: int, reward: float, skill: str | None, **changed:
 
 
 def test_skill_sets_become_runs(parted: Any) -> None:
-    rows = [skilled(task, repeat, float(skill == "bb"), skill) for task in range(3) for repeat, skill in enumerate(["aa", "aa", "bb", "bb"])]
+    rows = [
+        skilled(task, repeat, float(skill == "bb"), skill) for task in range(3) for repeat, skill in enumerate(["aa", "aa", "bb", "bb"])
+    ]
     parts = parted(rows, "skills_ref.hash")
     assert [part.rollouts.run for part in parts] == ["x[skills_ref.hash=aa]", "x[skills_ref.hash=bb]"]
     assert [part.rollouts.reward.tolist() for part in parts] == [[0.0] * 6, [1.0] * 6]
@@ -92,7 +94,12 @@ def test_within_a_part_the_highest_attempt_wins(parted: Any) -> None:
 
 
 def test_rows_of_other_agents_stay_out(tmp_path: Path, loaded: Load) -> None:
-    rows = [make_row(task, 0, 1.0, agent_ref={"name": agent}, arm=arm, _ng_rollout_index=place) for task in (0, 1) for agent in ("ann", "bob") for place, arm in enumerate("ab")]
+    rows = [
+        make_row(task, 0, 1.0, agent_ref={"name": agent}, arm=arm, _ng_rollout_index=place)
+        for task in (0, 1)
+        for agent in ("ann", "bob")
+        for place, arm in enumerate("ab")
+    ]
     runs = loaded(f"x={make_run(tmp_path, rows)}")
     parts = split(runs[1].run, "arm")
     assert [part.rollouts.run for part in parts] == ["x:bob[arm=a]", "x:bob[arm=b]"]
@@ -248,7 +255,14 @@ def test_a_run_without_rows_has_no_fingerprints() -> None:
 def test_two_readings_of_the_same_tasks_know_each_other(tmp_path: Path, loaded: Load) -> None:
     def told(name: str, order: list[int], gold: dict[int, str]) -> Any:
         rows = [
-            make_row(place, 0, 1.0, question=f"q{task}", responses_create_params={"input": f"q{task}"}, expected_answer=gold.get(task, f"a{task}"))
+            make_row(
+                place,
+                0,
+                1.0,
+                question=f"q{task}",
+                responses_create_params={"input": f"q{task}"},
+                expected_answer=gold.get(task, f"a{task}"),
+            )
             for place, task in enumerate(order)
         ]
         run = loaded(f"{name}={make_run(tmp_path / name, rows)}")[0].run

@@ -252,7 +252,10 @@ def test_tool_calls_of_a_simulated_user_are_not_the_model() -> None:
 
 
 def test_several_results_in_one_message() -> None:
-    both = {"role": "tool", "tool_messages": [{"role": "tool", "id": "t1", "content": "one"}, {"role": "tool", "id": "t2", "content": "two"}]}
+    both = {
+        "role": "tool",
+        "tool_messages": [{"role": "tool", "id": "t1", "content": "one"}, {"role": "tool", "id": "t2", "content": "two"}],
+    }
     found, _ = nested(result={"messages": [CHAT[1], both]})
     assert [step.text for step in found if step.kind == "result"] == ["one", "two"]
     assert [step.answered for step in found if step.kind == "call"] == [True, True]

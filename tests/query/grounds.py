@@ -15,8 +15,5 @@ from tests.builders import Line, make_run
 
 def ground(folder: Path, *runs: Iterable[Line], threshold: float | None = None, **sidecars: Any) -> Ground:
     """One run for each list of rows, called run0, run1 and so on."""
-    specs = [
-        f"run{number}={make_run(folder / f'run{number}', rows, **sidecars)}"
-        for number, rows in enumerate(runs)
-    ]
+    specs = [f"run{number}={make_run(folder / f'run{number}', rows, **sidecars)}" for number, rows in enumerate(runs)]
     return ground_of(load(specs, Silent()), threshold)

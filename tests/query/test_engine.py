@@ -39,10 +39,7 @@ def group(key: str, label: Cause, rows: int, passed: int, gain: Gain | None = No
 
 
 GAIN = Gain(0.031, 0.08, 0.12)
-TRUST = (
-    Trust("desk", "alarm", Cause.DATA_ARTIFACT, "a reason", 80, "select 1"),
-    Trust("desk", "note", None, "another", 3, "select 2"),
-)
+TRUST = (Trust("desk", "alarm", Cause.DATA_ARTIFACT, "a reason", 80, "select 1"), Trust("desk", "note", None, "another", 3, "select 2"))
 BLAMED = Attribution(
     id="cause:6", run="desk", task="6", group="g1", cause=Cause.BEHAVIOUR, confidence=Confidence.LIKELY, mode="name of g1",
     mechanism="", repeat=0, step=4, steps=(Blame(4, 0.61, "why"),), grounds=(), against=(), evidence=(), lost=0.05,
@@ -234,9 +231,7 @@ def test_nothing_is_never_a_number(query: str, message: str) -> None:
         evaluate(query, changed.pair_report(**EMPTY))
 
 
-@pytest.mark.parametrize(
-    "query", ["engine.comparisons(candidate='b').delta", "engine.matrix.n_tasks", "engine.series.slope"]
-)
+@pytest.mark.parametrize("query", ["engine.comparisons(candidate='b').delta", "engine.matrix.n_tasks", "engine.series.slope"])
 def test_one_run_is_not_compared(report: Report, query: str) -> None:
     with pytest.raises(UsageError, match="takes two runs or more, and only desk was given") as refusal:
         evaluate(query, report)
@@ -276,6 +271,4 @@ def test_every_kind_of_report_can_be_asked() -> None:
     for make in CASES.values():
         made = make()
         assert evaluate("engine.runs.count", made) == len(made.runs)
-        assert evaluate("engine.losses.lost or 0", made) == pytest.approx(
-            math.fsum(one.lost for one in made.losses)
-        )
+        assert evaluate("engine.losses.lost or 0", made) == pytest.approx(math.fsum(one.lost for one in made.losses))

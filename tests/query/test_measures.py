@@ -41,9 +41,7 @@ def test_taken_apart(text: str, measure: Measure | None) -> None:
     assert measure_of(text) == measure
 
 
-@pytest.mark.parametrize(
-    "text", ["pass_at_k", "pass_at_k(0)", "pass_at_k(x)", "mean", "count(3)", "pass_at_1.median"]
-)
+@pytest.mark.parametrize("text", ["pass_at_k", "pass_at_k(0)", "pass_at_k(x)", "mean", "count(3)", "pass_at_1.median"])
 def test_malformed_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         measure_of(text)
@@ -122,11 +120,7 @@ def test_intervals_are_those_of_the_report(tmp_path: Path) -> None:
     path = make_run(tmp_path, [{**row, "reward": float(row["reward"])} for row in rows])
     report = pipeline.diagnose(pipeline.load([f"run0={path}"], Silent()), "")
     told = ground(tmp_path / "again", rows)
-    for name, query in (
-        ("pass_at_1", "pass_at_1"),
-        ("pass_at_k", "pass_at_k(3)"),
-        ("pass_hat_k", "pass_hat_k(2)"),
-    ):
+    for name, query in (("pass_at_1", "pass_at_1"), ("pass_at_k", "pass_at_k(3)"), ("pass_hat_k", "pass_hat_k(2)")):
         k = int(query[-2]) if "(" in query else None
         measure = next(m for m in report.measures if m.name == name and m.k == k and m.slice is None)
         for part in ("low", "high", "n"):

@@ -23,9 +23,7 @@ def run(tmp_path: Path) -> Path:
             calls = [make_call("1", "search", '{"q": "x"}'), make_result("1", "hit")] if is_right else []
             text = "found it" if is_right else "=1+1 I give up, write to jane.roe@corp-mail.example"
             output = [*calls, make_message(text)]
-            rows.append(
-                make_row(task, repeat, float(is_right), response=make_response(output), level=f"l{task % 2}")
-            )
+            rows.append(make_row(task, repeat, float(is_right), response=make_response(output), level=f"l{task % 2}"))
     return make_run(tmp_path / "run", rows)
 
 
@@ -60,9 +58,7 @@ def test_a_table_in_every_form(blade: Blade, run: Path, tmp_path: Path) -> None:
 
 def test_cells_cannot_become_formulas_and_private_text_is_replaced(blade: Blade, run: Path) -> None:
     sql = "select text from steps where text like '%give up%' limit 1"
-    assert next(csv.reader(io.StringIO(blade("query", run, sql, "--csv").out.split("\n", 1)[1])))[
-        0
-    ].startswith("'=")
+    assert next(csv.reader(io.StringIO(blade("query", run, sql, "--csv").out.split("\n", 1)[1])))[0].startswith("'=")
     assert "jane.roe" in blade("query", run, sql).out
     assert "jane.roe" not in blade("query", run, sql, "--redact", "--json").out
 
@@ -91,12 +87,7 @@ def test_fields(blade: Blade, run: Path) -> None:
 
 def test_rows_of_another_shape(blade: Blade, tmp_path: Path) -> None:
     rows = [
-        {
-            "id": name,
-            "score": score,
-            "chat": [{"role": "assistant", "content": f"answer {name}"}],
-            "meta": {"topic": topic},
-        }
+        {"id": name, "score": score, "chat": [{"role": "assistant", "content": f"answer {name}"}], "meta": {"topic": topic}}
         for name, score, topic in (("a", "1.0", "x"), ("b", 0, "x"), ("c", True, "y"))
     ]
     path = make_run(tmp_path, rows)
@@ -104,9 +95,7 @@ def test_rows_of_another_shape(blade: Blade, tmp_path: Path) -> None:
     told = json.loads(blade("query", path, 'pass_at_1 by "meta.topic"', *how, "--json").out)
     assert [(group["group"], group["value"]) for group in told["groups"]] == [("x", 0.5), ("y", 1.0)]
     assert json.loads(blade("query", path, "count where says('answer b')", *how, "--json").out)["value"] == 1
-    assert json.loads(blade("query", path, "select path from runs", *how, "--json").out) == [
-        {"path": str(path)}
-    ]
+    assert json.loads(blade("query", path, "select path from runs", *how, "--json").out) == [{"path": str(path)}]
     renamed = 'the field score of the rows is called "field.score" here'
     assert renamed in blade("query", path, "mean(score)", *how).err
     assert renamed not in blade("query", path, "mean(field.score)", *how).err
@@ -172,9 +161,7 @@ def test_json_has_no_number_that_json_lacks(blade: Blade, run: Path) -> None:
 
 
 def test_labels_by_condition(blade: Blade, run: Path) -> None:
-    said = blade(
-        "label", run, "--where", "says('give up')", "--cause", "BI", "--mechanism", "gives up", "--json"
-    )
+    said = blade("label", run, "--where", "says('give up')", "--cause", "BI", "--mechanism", "gives up", "--json")
     kept = json.loads(said.out)
     assert len(kept["kept"]) == 3
     assert all("I give up" in entry["quote"] for entry in kept["kept"])
@@ -190,9 +177,7 @@ def test_gates_ask_queries(blade: Blade, tmp_path: Path) -> None:
     said = blade("compare", f"a={before}", f"b={after}", "--gate", policy)
     assert said.code == 1
     assert "count where flag" in said.out
-    policy.write_text(
-        "[[metric]]\nquery = 'count where not flag'\nname = 'score'\nmax_rise = 0.05\n", encoding="utf-8"
-    )
+    policy.write_text("[[metric]]\nquery = 'count where not flag'\nname = 'score'\nmax_rise = 0.05\n", encoding="utf-8")
     assert "a name and a query" in blade("compare", f"a={before}", f"b={after}", "--gate", policy).err
 
 

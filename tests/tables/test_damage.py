@@ -140,9 +140,7 @@ def test_a_damaged_part_is_not_extended(tmp_path: Path, damage: Callable[[Path],
 
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("which", ["part-", "manifest"])
-def test_the_quick_way_notices_damage_too(
-    tmp_path: Path, blade: Blade, which: str, damage: Callable[[Path], None]
-) -> None:
+def test_the_quick_way_notices_damage_too(tmp_path: Path, blade: Blade, which: str, damage: Callable[[Path], None]) -> None:
     path = write_run(tmp_path, n_tasks=6, sidecars=False).path
     opened(path)
     expected = blade("show", path, "3/1")

@@ -57,5 +57,3 @@ def test_a_damaged_memo_is_made_anew(path: Path, blade: Blade) -> None:
     first = blade("diagnose", path).out
     (cache.folder_for(path) / "summary.kept").write_text('{"key": 3')
     assert blade("diagnose", path).out == first
-
-

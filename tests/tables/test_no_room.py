@@ -90,9 +90,7 @@ def test_a_write_that_fails_anywhere(
     assert len(watcher.told) == (which != "blocks" or compress is not None)
 
 
-def test_a_write_that_fails_in_a_worker(
-    tmp_path: Path, cache: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_that_fails_in_a_worker(tmp_path: Path, cache: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "light.jsonl"
     write_light(path, 3000)
     monkeypatch.setattr(index, "_PARALLEL_BYTES", 1)

@@ -36,9 +36,7 @@ def both_ways(blade: Blade, monkeypatch: pytest.MonkeyPatch, path: Path, task: s
     ],
     ids="+".join,
 )  # fmt: skip
-def test_both_ways_show_the_same(
-    faults: tuple[str, ...], tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_ways_show_the_same(faults: tuple[str, ...], tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
     planted = write_run(tmp_path, n_tasks=4, repeats=3, faults=faults)
     opened(planted.path)
     for task in sorted(planted.rows):
@@ -84,9 +82,7 @@ def test_two_rows_of_a_key_are_left_to_the_whole_index(fault: str, tmp_path: Pat
     ids=["text index", "no index", "no repeat", "negative repeat", "text repeat", "two agents", "bad line"],
 )  # fmt: skip
 @pytest.mark.parametrize("appended", [False, True], ids=["one part", "two parts"])
-def test_an_odd_row_anywhere(
-    row: object, appended: bool, tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_odd_row_anywhere(row: object, appended: bool, tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make_run(tmp_path, [make_row(task, repeat) for task in range(3) for repeat in range(2)])
     if appended:
         opened(path)
@@ -110,9 +106,7 @@ def test_a_file_that_is_not_as_it_was_indexed(tmp_path: Path, blade: Blade, monk
 
 
 @pytest.mark.parametrize("compress", ["gz", "zst"])
-def test_a_compressed_file_is_left_to_the_whole_index(
-    compress: str, tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_compressed_file_is_left_to_the_whole_index(compress: str, tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make_run(tmp_path, [make_row(0), make_row(1)], compress=compress)
     opened(path)
     assert quick.places(path, 0) is None

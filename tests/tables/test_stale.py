@@ -79,9 +79,7 @@ CHANGES: dict[str, tuple[Callable[[Path], None], float]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_no_score_of_rows_that_are_gone_is_printed(
-    change: str, tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_score_of_rows_that_are_gone_is_printed(change: str, tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run" / "long.jsonl"
     path.parent.mkdir()
     path.write_bytes(OLD)

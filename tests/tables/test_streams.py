@@ -21,9 +21,7 @@ ROWS = [make_row(task, repeat, note="é" * (50 * task)) for task in range(30) fo
 
 
 @pytest.mark.parametrize("compress", ["gz", "zst"])
-def test_single_rows_of_a_compressed_file_open_right(
-    tmp_path: Path, compress: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_single_rows_of_a_compressed_file_open_right(tmp_path: Path, compress: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("blade.formats.lines.BLOCK_BYTES", 4000)  # many blocks
     path = make_run(tmp_path, ROWS, compress=compress)
     lines = joined(ROWS).splitlines()

@@ -50,9 +50,7 @@ def test_every_scalar_is_a_column_under_its_dotted_path(tmp_path: Path) -> None:
 def test_a_path_that_is_taken_gets_a_prefix(tmp_path: Path) -> None:
     told = ground(tmp_path, [make_row(0, 0, 1.0, answer="mine", turns=99, Note="a", note="b")])
     assert rows_of(told, 'select "field.answer", "field.turns", turns from rollouts') == [("mine", 99, 1)]
-    columns = {
-        name for (name,) in rows_of(told, "select \"column\" from fields where path in ('Note', 'note')")
-    }
+    columns = {name for (name,) in rows_of(told, "select \"column\" from fields where path in ('Note', 'note')")}
     assert len({name.lower() for name in columns}) == 2, "names that differ in case alone are two columns"
 
 
@@ -112,16 +110,12 @@ def test_late_and_changing_shapes_lose_nothing(tmp_path: Path) -> None:
     rows += [make_row(300, 0, 1.0, info={"a": 300, "late": {"b": "x"}}), make_row(301, 0, 1.0, info="plain")]
     told = ground(tmp_path, rows)
     assert one(told, 'select count("info.a") from rollouts') == 301
-    assert rows_of(told, 'select task, "info.late.b" from rollouts where "info.late.b" is not null') == [
-        ("300", "x")
-    ]
+    assert rows_of(told, 'select task, "info.late.b" from rollouts where "info.late.b" is not null') == [("300", "x")]
 
 
 def test_objects_with_very_many_keys_become_checks(tmp_path: Path) -> None:
     tests = {f"test_{number}": "passed" if number % 3 else "failed" for number in range(400)}
-    told = ground(
-        tmp_path, [make_row(0, 0, 0.0, results=tests), make_row(1, 0, 1.0, results={"test_1": "passed"})]
-    )
+    told = ground(tmp_path, [make_row(0, 0, 0.0, results=tests), make_row(1, 0, 1.0, results={"test_1": "passed"})])
     assert one(told, "select count(*) from checks where status = 'failed' and task = '0'") == 134
     assert one(told, "select count(*) from rollouts where check_failed('test_3')") == 1
 
@@ -177,14 +171,8 @@ def test_answers(tmp_path: Path, text: str, answer: str | None, source: str | No
 
 def test_the_answer_is_the_models_where_a_simulated_user_has_the_last_word(tmp_path: Path) -> None:
     bye = {**make_message("Thanks! ###STOP###"), "role": "user"}
-    outputs = [
-        [make_message("It is done."), bye],
-        [bye],
-        [make_call("1", "look"), make_result("1", "ok"), make_message("Found."), bye],
-    ]
-    told = ground(
-        tmp_path, [make_row(n, 0, 1.0, response=make_response(output)) for n, output in enumerate(outputs)]
-    )
+    outputs = [[make_message("It is done."), bye], [bye], [make_call("1", "look"), make_result("1", "ok"), make_message("Found."), bye]]
+    told = ground(tmp_path, [make_row(n, 0, 1.0, response=make_response(output)) for n, output in enumerate(outputs)])
     assert [cell for (cell,) in rows_of(told, "select answer from rollouts order by task")] == [
         "It is done.", None, "Found.",
     ]  # fmt: skip
@@ -234,9 +222,7 @@ def test_what_the_verifier_read_is_the_answer_before_what_we_read(tmp_path: Path
 def test_gold_that_only_the_inputs_hold_is_joined(tmp_path: Path) -> None:
     rows = boxed_rows({0: "4", 1: "9", 2: "12"})
     inputs = [make_input(row) for row in rows]
-    told = ground(
-        tmp_path, [{k: v for k, v in row.items() if k != "expected_answer"} for row in rows], inputs=inputs
-    )
+    told = ground(tmp_path, [{k: v for k, v in row.items() if k != "expected_answer"} for row in rows], inputs=inputs)
     assert one(told, "select count(*) from rollouts where gold is not null and equals_gold = passed") == 9
 
 
@@ -256,9 +242,7 @@ def test_steps_calls_and_texts(tmp_path: Path) -> None:
     assert rows_of(told, "select step, kind, tool from steps order by step") == [
         (0, "message", None), (1, "call", "look"), (2, "result", None), (3, "message", None),
     ]  # fmt: skip
-    assert rows_of(told, "select tool, arguments, result, failed from calls") == [
-        ("look", '{"id": 7}', "Error: order 123 not found", True)
-    ]
+    assert rows_of(told, "select tool, arguments, result, failed from calls") == [("look", '{"id": 7}', "Error: order 123 not found", True)]
     assert rows_of(told, "select line, template, is_last from texts where path = 'log' order by line") == [
         (1, "start", True), (2, "exit code <n>", True),
     ]  # fmt: skip
@@ -301,9 +285,7 @@ ROLES = {
 def test_roles_follow_from_how_values_behave(tmp_path: Path, path: str) -> None:
     made, role = ROLES[path]
     rows = [
-        make_row(
-            task, repeat, float((task + repeat) % 2), thing=made(task, repeat) if callable(made) else made
-        )
+        make_row(task, repeat, float((task + repeat) % 2), thing=made(task, repeat) if callable(made) else made)
         for task in range(12)
         for repeat in range(3)
     ]
@@ -311,20 +293,12 @@ def test_roles_follow_from_how_values_behave(tmp_path: Path, path: str) -> None:
 
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=12)
-SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**40), 2**40)
-    | st.floats(allow_nan=False)
-    | st.text(max_size=20)
-)
+SCALARS = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False) | st.text(max_size=20)
 
 
 @settings(max_examples=30)
 @given(st.dictionaries(NAMES, SCALARS, max_size=4), st.dictionaries(NAMES, SCALARS, max_size=4))
-def test_hostile_names_and_values_do_no_harm(
-    tmp_path_factory: pytest.TempPathFactory, flat: dict[str, Any], inner: dict[str, Any]
-) -> None:
+def test_hostile_names_and_values_do_no_harm(tmp_path_factory: pytest.TempPathFactory, flat: dict[str, Any], inner: dict[str, Any]) -> None:
     row = {**flat, **make_row(0, 0, 1.0), "inner": inner}
     told = ground(tmp_path_factory.mktemp("run"), [row, make_row(1, 0, 0.0)])
     assert one(told, "select count(*) from rollouts") == 2

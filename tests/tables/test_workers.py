@@ -92,11 +92,7 @@ def test_where_nothing_can_be_forked_no_piece_is_done(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(os, "fork", refused)
     n_open = len(os.listdir("/proc/self/fd"))
-    assert sorted(workers.streamed(length_of, ["a", "bb", "ccc"], 2)) == [
-        ("a", None),
-        ("bb", None),
-        ("ccc", None),
-    ]
+    assert sorted(workers.streamed(length_of, ["a", "bb", "ccc"], 2)) == [("a", None), ("bb", None), ("ccc", None)]
     assert len(os.listdir("/proc/self/fd")) == n_open
 
 

@@ -91,9 +91,7 @@ def told(index: Index) -> dict[str, Any]:
         column = index.field(name)
         said = [column.texts[code] if code >= 0 else None for code in column.code.tolist()]
         numbers = _plain(column.number.tolist())
-        found[f"field {name}"] = list(
-            zip(column.kind.tolist(), numbers, said, column.hash.tolist(), strict=True)
-        )
+        found[f"field {name}"] = list(zip(column.kind.tolist(), numbers, said, column.hash.tolist(), strict=True))
     found["rows"] = [index.row_bytes(row) for row in range(index.n_rows)]
     found["skipped"] = [(entry.line, entry.reason) for entry in index.skipped()]
     found["n"] = (index.n_rows, index.n_skipped)
