@@ -15,7 +15,7 @@ from blade_eval.config.directives import applied, merged, parsed
 from blade_eval.config.nouns import RUN
 from blade_eval.config.resolve import _merge
 from blade_eval.config.sources import chained, tree_of
-from blade_eval.runner import prompts, settings
+from blade_eval.runner import benchmark_run
 from tests.evaluate.gym_tree import write
 
 MODEL = ("policy_base_url=http://x", "policy_api_key=k", "policy_model_name=m")
@@ -614,7 +614,7 @@ def test_a_new_key_at_the_top_that_nothing_reads_is_told(tree: Path) -> None:
 
 
 def test_the_settings_of_a_run_are_known_to_the_configuration() -> None:
-    assert set(settings.KEYS) <= RUN
+    assert set(benchmark_run.KEYS) <= RUN
 
 
 # -- roots ----------------------------------------------------------------------------------------
@@ -730,9 +730,9 @@ def test_a_hostile_configuration_is_a_usage_error(
 
 
 def test_a_file_without_end_is_not_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prompts, "MOST_BYTES", 1000)
+    monkeypatch.setattr(inputs, "MOST_BYTES", 1000)
     monkeypatch.setattr(sources, "MOST_BYTES", 1000)
     zero = Path("/dev/zero")
-    for read in (prompts.loaded, sources.loaded):
+    for read in (inputs.load_prompt, sources.loaded):
         with pytest.raises(Unreadable, match="larger than 1,000 bytes"):
             read(zero)

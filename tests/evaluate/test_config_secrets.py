@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from blade.errors import UsageError
 from blade_eval.config import Asked, hidden, resolved
 from blade_eval.config.secret import hidden_command, without
-from blade_eval.runner.manifest import masked
+from blade_eval.runner.run_manifest import masked
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,8 @@ import pytest
 
 from blade.errors import BladeError, Unreadable, UsageError
 from blade_eval.environment import JUDGE_UNREACHED, Row, Unmeasured
-from blade_eval.runner import begun, collect, encode, kept, places
-from blade_eval.runner.collect import Plan, Runner, Summary
-from blade_eval.runner.interrupt import Stop
+from blade_eval.runner import collect, json_lines, run_files
+from blade_eval.runner.collect import Plan, Runner, Stop, Summary
 
 Key = tuple[int, int]
 
@@ -47,8 +46,8 @@ def ran(
     stop: Stop | None = None, attempts: int = 3, concurrency: int = 8, notice: Callable[[str], None] = print,
     force: bool = False,
 ) -> Summary:  # fmt: skip
-    at = places.beside(folder / "r.jsonl")
-    opened = begun.begun(at, rows, identity or {}, resume=resume, force=force, notice=notice)
+    at = run_files.beside(folder / "r.jsonl")
+    opened = run_files.open_run(at, rows, identity or {}, resume=resume, force=force, notice=notice)
     try:
         plan = Plan(
             at, run, opened.kept, opened.standing, opened.expected, concurrency, attempts, 0.001,
@@ -343,11 +342,11 @@ def test_no_more_is_under_way_or_in_memory_than_was_allowed(tmp_path: Path) -> N
         now -= 1
         return result(row)
 
-    at = places.beside(tmp_path / "r.jsonl")
+    at = run_files.beside(tmp_path / "r.jsonl")
     many = ({**row, "text": "x" * 20_000} for row in materialised(2000))  # 40 MB
     tracemalloc.start()
     try:
-        opened = begun.begun(at, many, {}, resume=False, force=False, notice=print)
+        opened = run_files.open_run(at, many, {}, resume=False, force=False, notice=print)
         asyncio.run(collect.collected(Plan(at, counted, opened.kept, opened.standing, opened.expected, 16)))
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -371,12 +370,12 @@ def test_a_run_is_not_written_over_unless_it_is_said(tmp_path: Path) -> None:
 
 
 def test_two_processes_cannot_write_one_run(tmp_path: Path) -> None:
-    at = places.beside(tmp_path / "r.jsonl")
-    first = kept.Kept(at)
+    at = run_files.beside(tmp_path / "r.jsonl")
+    first = run_files.Kept(at)
     with pytest.raises(UsageError, match="another process"):
-        kept.Kept(at)
+        run_files.Kept(at)
     first.close()
-    kept.Kept(at).close()
+    run_files.Kept(at).close()
 
 
 @pytest.mark.parametrize("cut", [1, 2, 30, 10_000])
@@ -438,23 +437,23 @@ def test_a_file_without_torn_lines_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_replaced_is_locked_and_written_to(tmp_path: Path) -> None:
-    at = places.beside(tmp_path / "r.jsonl")
+    at = run_files.beside(tmp_path / "r.jsonl")
     at.rollouts.write_bytes(b"torn\n{}\n")
-    files = kept.Kept(at)
+    files = run_files.Kept(at)
     files.set_aside(at.rollouts, [1])
     with pytest.raises(UsageError, match="another process"):
-        kept.Kept(at)
+        run_files.Kept(at)
     files.rollouts([b'{"a":1}\n'])
     files.close()
     assert at.rollouts.read_bytes() == b'{}\n{"a":1}\n'
-    kept.Kept(at).close()
+    run_files.Kept(at).close()
 
 
 def test_a_run_that_somebody_writes_is_not_said_to_be_there_for_the_deleting(tmp_path: Path) -> None:
-    at = places.beside(tmp_path / "r.jsonl")
+    at = run_files.beside(tmp_path / "r.jsonl")
     at.rollouts.write_bytes(b"{}\n")
     for more in ({}, {"resume": True}, {"force": True}):
-        writing = kept.Kept(at)
+        writing = run_files.Kept(at)
         with pytest.raises(UsageError) as caught:
             ran(tmp_path, materialised(1), answered, **more)
         writing.close()
@@ -462,7 +461,7 @@ def test_a_run_that_somebody_writes_is_not_said_to_be_there_for_the_deleting(tmp
     with pytest.raises(UsageError) as caught:
         ran(tmp_path, materialised(1), answered)
     assert caught.value.slug == "output-exists"
-    kept.Kept(at).close()  # whoever is refused lets go
+    run_files.Kept(at).close()  # whoever is refused lets go
 
 
 def test_lines_that_other_tools_spell_are_known_too(tmp_path: Path) -> None:
@@ -481,7 +480,7 @@ def test_lines_that_other_tools_spell_are_known_too(tmp_path: Path) -> None:
 
 
 def test_a_repeat_of_any_number_is_known_without_a_number_of_that_many_bits() -> None:
-    standing = kept.Standing()
+    standing = run_files.Standing()
     for found in ((3, 0), (3, 10**12), (4, 4096)):
         assert not standing.has(found)
         standing.add(found)
@@ -495,12 +494,12 @@ def test_a_file_that_ends_as_it_should_stays_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     for text in (b"", b'{"a":1}\n', b'{"a":1}\n\n'):
         path.write_bytes(text)
-        assert kept.mended(path) is None
+        assert run_files.mend(path) is None
         assert path.read_bytes() == text
     path.write_bytes(b'{"a":1')  # the only line is torn
-    assert "torn" in str(kept.mended(path))
+    assert "torn" in str(run_files.mend(path))
     assert path.read_bytes() == b""
-    assert kept.mended(tmp_path / "none") is None
+    assert run_files.mend(tmp_path / "none") is None
 
 
 def test_only_the_same_run_is_gone_on_with(tmp_path: Path) -> None:
@@ -535,13 +534,13 @@ def test_inputs_that_are_spelled_otherwise_are_the_same(tmp_path: Path) -> None:
 
 
 def test_rows_that_cannot_be_encoded_at_once_are_still_json() -> None:
-    line = encode.line({"a": float("nan"), "b": "\ud83d", "c": 10**30, 5: {1.5: float("inf")}})
+    line = json_lines.line({"a": float("nan"), "b": "\ud83d", "c": 10**30, 5: {1.5: float("inf")}})
     assert json.loads(line) == {"a": None, "b": "?", "c": 10**30, "5": {"1.5": None}}
 
 
 def test_a_full_disk_is_said_in_words() -> None:
-    files = kept.Kept.__new__(kept.Kept)
+    files = run_files.Kept.__new__(run_files.Kept)
     with open("/dev/full", "wb", buffering=0) as full:  # where writing fails for want of room
-        files._rollouts, files._places = full.fileno(), places.beside(Path("x/r.jsonl"))
+        files._rollouts, files._places = full.fileno(), run_files.beside(Path("x/r.jsonl"))
         with pytest.raises(BladeError, match="No space left"):
             files.rollouts([b"{}\n"])

@@ -21,7 +21,7 @@ from blade import errors
 from blade.cli import main
 from blade_eval.config import Asked
 from blade_eval.prepare import place
-from blade_eval.runner import order
+from blade_eval.runner import benchmark_run
 from blade_eval.runner.progress import Progress
 from tests.conftest import Blade
 from tests.evaluate.openai_server import Faults, Server, Status, choice, serving
@@ -198,8 +198,8 @@ def test_after_a_resume_the_bar_counts_what_was_given_up_before(tmp_path: Path) 
         )
         for resume in (False, True):
             progress = Progress(is_quiet=True)
-            wish = order.Order(tmp_path / "r.jsonl", asked, rows, resume=resume, retry_wait_s=0.001)
-            asyncio.run(order.carried_out(wish, progress, print))
+            wish = benchmark_run.Order(tmp_path / "r.jsonl", asked, rows, resume=resume, retry_wait_s=0.001)
+            asyncio.run(benchmark_run.carried_out(wish, progress, print))
             texts.append(progress.text())
     assert all(text.startswith("3 of 3 rollouts (100%)") and "1 given up" in text for text in texts), texts
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from blade.errors import BladeError, Unreadable, UsageError
 from blade_eval.environment import Row
-from blade_eval.runner import encode, inputs, prompts
-from blade_eval.runner import settings as run_settings
+from blade_eval.runner import benchmark_run as run_settings
+from blade_eval.runner import inputs, json_lines
 from blade_eval.runner.inputs import Source, Wanted
 
 
@@ -65,7 +65,7 @@ def test_interleaved_is_the_same_rows_in_another_order(tmp_path: Path) -> None:
     plain = rows(tmp_path, [A, B, C], Wanted(repeats=2))
     other = rows(tmp_path, [A, B, C], Wanted(repeats=2, interleaved=True))
     assert keys(other) == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
-    assert sorted(map(encode.line, plain)) == sorted(map(encode.line, other))
+    assert sorted(map(json_lines.line, plain)) == sorted(map(json_lines.line, other))
 
 
 @settings(max_examples=60, deadline=None)
@@ -90,7 +90,7 @@ def test_shards_are_disjoint_by_task_and_together_the_whole(
     whole = rows(tmp, lines, wanted(None), repeats=2)
     parts = [rows(tmp, lines, wanted((number, shards)), repeats=2) for number in range(1, shards + 1)]
     assert len(set(keys(whole))) == len(whole)
-    assert sorted(encode.line(row) for part in parts for row in part) == sorted(map(encode.line, whole))
+    assert sorted(json_lines.line(row) for part in parts for row in part) == sorted(map(json_lines.line, whole))
     tasks = [{row["_ng_task_index"] for row in part} for part in parts]
     assert sum(map(len, tasks)) == len(set().union(*tasks))
     sizes = [len(part) for part in tasks]
@@ -141,7 +141,7 @@ def test_numbers_that_rows_give_are_kept(tmp_path: Path) -> None:
 def test_prompts_are_filled_from_columns_and_from_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     path.write_text('system: "Be {tone}."\nuser: "Q: {q} {{literal}}"\n')
-    prompt = prompts.loaded(path)
+    prompt = inputs.load_prompt(path)
     row = rows(tmp_path, [json.dumps({"q": "{tone}?", "tone": 3})], prompt=prompt)[0]
     assert row["responses_create_params"]["input"] == [
         {"role": "system", "content": "Be 3."},
@@ -164,7 +164,7 @@ def test_a_prompt_that_cannot_be_used_says_so(tmp_path: Path, text: str) -> None
     path = tmp_path / "p.yaml"
     path.write_text(text)
     with pytest.raises(BladeError) as caught:
-        prompts.loaded(path)
+        inputs.load_prompt(path)
     assert caught.value.slug == "bad-prompt"
 
 
@@ -179,34 +179,34 @@ def test_strange_numbers_and_half_characters_are_written_as_json(tmp_path: Path)
         tmp_path,
         ['{"responses_create_params": {"input": "\\ud800"}, "x": NaN, "n": 123456789012345678901234567890}'],
     )
-    again = json.loads(encode.line(made[0]), parse_constant=lambda _: pytest.fail("no JSON"))
+    again = json.loads(json_lines.line(made[0]), parse_constant=lambda _: pytest.fail("no JSON"))
     assert again["x"] is None
     assert again["n"] == 123456789012345678901234567890
     assert again["responses_create_params"]["input"] == "?"
 
 
 def test_what_flags_and_overrides_mean() -> None:
-    flags, params, rest = run_settings.told(
+    flags, params, rest = run_settings.parsed_overrides(
         ["+skills.path=s", "++num_repeats_add_seed=true", "+num_repeats={_default: 4, a: 2}", "a.b=1",
          "++responses_create_params.temperature=0.3"]
     )  # fmt: skip
     assert flags == {"skills": "s", "seeds": True, "num_repeats": {"_default": 4, "a": 2}}
     assert params == {"temperature": 0.3}
     assert rest == ("a.b=1",)
-    assert run_settings.repeats("{a: 2, _default: 1}") == {"a": 2, "_default": 1}
-    assert run_settings.shard("2/8") == (2, 8)
+    assert run_settings.parsed_repeats("{a: 2, _default: 1}") == {"a": 2, "_default": 1}
+    assert run_settings.parsed_shard("2/8") == (2, 8)
     for wrong in ("0/2", "3/2", "1", "a/b", "1/0"):
         with pytest.raises(UsageError):
-            run_settings.shard(wrong)
+            run_settings.parsed_shard(wrong)
     for number in ("0", "x", "-1", True):
         with pytest.raises(UsageError):
-            run_settings.repeats(number)
+            run_settings.parsed_repeats(number)
 
 
 @pytest.mark.parametrize(("value", "count"), [("5", 5), ("x", 3), ("0", 3)])
 def test_attempts_come_from_gyms_variable(monkeypatch: pytest.MonkeyPatch, value: str, count: int) -> None:
     monkeypatch.setenv(run_settings.ATTEMPTS_VARIABLE, value)
     told: list[str] = []
-    assert run_settings.attempts(None, told.append) == count
+    assert run_settings.max_attempts(None, told.append) == count
     assert bool(told) == (value != "5")
-    assert run_settings.attempts(0, told.append) == 1
+    assert run_settings.max_attempts(0, told.append) == 1

@@ -11,7 +11,7 @@ import pytest
 
 from blade.errors import Unreadable
 from blade_eval.environment import Row
-from blade_eval.runner import begun, kept, manifest, order, places
+from blade_eval.runner import benchmark_run, run_files, run_manifest
 from blade_eval.runner.collect import Plan
 from blade_eval.runner.progress import Prices, Progress, Totals
 
@@ -51,7 +51,7 @@ def test_a_line_comes_even_if_no_rollout_ends() -> None:
 def test_what_ended_a_run_is_told_rather_than_that_it_cannot_be_written_down(
     tmp_path: Path, can_write: bool, is_well: bool
 ) -> None:
-    at = places.beside(tmp_path / "r.jsonl")
+    at = run_files.beside(tmp_path / "r.jsonl")
 
     async def run(row: Row) -> Row:
         if not can_write:
@@ -62,9 +62,9 @@ def test_what_ended_a_run_is_told_rather_than_that_it_cannot_be_written_down(
         return {"reward": 1.0}
 
     row = {"_ng_task_index": 0, "_ng_rollout_index": 0}
-    opened = begun.begun(at, [row], {}, resume=False, force=False, notice=print)
+    opened = run_files.open_run(at, [row], {}, resume=False, force=False, notice=print)
     told: Row = {"sittings": [{"status": "running"}]}
-    sat = order._sat(Plan(at, run, opened.kept, opened.standing, opened.expected), told)
+    sat = benchmark_run._sat(Plan(at, run, opened.kept, opened.standing, opened.expected), told)
     if is_well and can_write:
         assert asyncio.run(sat).scored == 1
     else:
@@ -75,7 +75,7 @@ def test_what_ended_a_run_is_told_rather_than_that_it_cannot_be_written_down(
     if can_write:
         status = json.loads(at.manifest.read_text())["sittings"][0]["status"]
         assert status == ("finished" if is_well else "stopped")
-    kept.Kept(at).close()  # the lock is free
+    run_files.Kept(at).close()  # the lock is free
 
 
 def test_without_prices_or_counts_there_is_no_cost() -> None:
@@ -103,7 +103,7 @@ def test_secrets_of_a_command_are_hidden_and_numbers_of_tokens_are_not() -> None
         "blade", "--model-api-key", "sk-1234567", "--max-output-tokens", "100", "++policy_api_key=sk-1234567",
         "++a.max_output_tokens=5", "--model-url", "http://me:sk-1234567@host/v1",
     ]  # fmt: skip
-    shown = manifest.masked(command)
+    shown = run_manifest.masked(command)
     assert "sk-1234567" not in " ".join(shown)
     assert shown[3:5] == ["--max-output-tokens", "100"]
     assert shown[6] == "++a.max_output_tokens=5"
@@ -127,12 +127,12 @@ def test_secrets_of_a_command_are_hidden_and_numbers_of_tokens_are_not() -> None
     ],
 )
 def test_secrets_inside_of_values_are_hidden_wherever_they_stand(word: str) -> None:
-    shown = manifest.masked(["blade", "eval", word])
+    shown = run_manifest.masked(["blade", "eval", word])
     assert shown[:2] == ["blade", "eval"]
     assert "hunter2" not in shown[2]
     assert "****" in shown[2]
     if "http" not in word:
-        assert "hunter2" not in manifest.masked(["++a={api_key: hunter2pass}", "++b.c=hunter2pass"])[1]
+        assert "hunter2" not in run_manifest.masked(["++a={api_key: hunter2pass}", "++b.c=hunter2pass"])[1]
 
 
 @pytest.mark.parametrize(
@@ -148,14 +148,14 @@ def test_secrets_inside_of_values_are_hidden_wherever_they_stand(word: str) -> N
     ],
 )
 def test_what_is_no_secret_stays_as_it_was_typed(word: str) -> None:
-    assert manifest.masked([word]) == [word]
+    assert run_manifest.masked([word]) == [word]
 
 
 def test_differences_are_named_in_depth() -> None:
     before = {"flags": {"--limit": None, "p": {"temperature": 0.5}}, "dataset": [{"sha256": "a"}]}
     after = {"flags": {"--limit": 3, "p": {}}, "dataset": [{"sha256": "a"}, {"sha256": "b"}]}
-    assert manifest.differences(before, before) == []
-    assert manifest.differences(before, after) == [
+    assert run_manifest.differences(before, before) == []
+    assert run_manifest.differences(before, after) == [
         "flags.--limit: was not given, now 3",
         "flags.p.temperature: was 0.5, now not given",
         "dataset.2.sha256: was not given, now b",
@@ -164,18 +164,18 @@ def test_differences_are_named_in_depth() -> None:
 
 def test_a_manifest_is_replaced_as_a_whole_and_one_that_is_broken_is_none(tmp_path: Path) -> None:
     path = tmp_path / "r_manifest.json"
-    manifest.written(path, {"a": "é", "n": [1, 2]})
+    run_manifest.write_manifest(path, {"a": "é", "n": [1, 2]})
     assert json.loads(path.read_text(encoding="utf-8")) == {"a": "é", "n": [1, 2]}
     assert [entry.name for entry in tmp_path.iterdir()] == ["r_manifest.json"]
     path.write_text("{")
-    assert manifest.read(path) is None
-    assert manifest.read(tmp_path / "none") is None
+    assert run_manifest.read_manifest(path) is None
+    assert run_manifest.read_manifest(tmp_path / "none") is None
 
 
 @pytest.mark.parametrize(
     ("output", "stem"), [("a.jsonl", "a"), ("roll.v1.jsonl", "roll.v1"), ("plain", "plain")]
 )
 def test_names_derive_from_the_output(output: str, stem: str) -> None:
-    at = places.beside(Path("d") / output)
+    at = run_files.beside(Path("d") / output)
     assert at.failures == Path("d") / f"{stem}_failures.jsonl"
     assert at.manifest == Path("d") / f"{stem}_manifest.json"

@@ -23,10 +23,9 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from blade.errors import NothingToRead, UsageError
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
-from blade_eval.servers import said, sites
+from blade_eval.runner.components import Acting, Judging, Sessions
+from blade_eval.servers import client, sites
 from blade_eval.servers.client import remote
-from blade_eval.servers.parts import Acting, Judging
-from blade_eval.servers.sessions import Sessions
 from tests.evaluate import serving
 from tests.evaluate.openai_server import Status, fixed
 from tests.evaluate.openai_server import serving as model_server
@@ -233,7 +232,7 @@ def test_an_agent_runs_rollouts_and_answers_in_a_session() -> None:
         said = await client.post("/v1/responses", json=params, cookies={"session": token})
         return ran, await said.json(), state
 
-    ran, response, state = asked(sites.agent_site("a", acting), ask)
+    ran, response, state = asked(sites.agent_site(acting), ask)
     assert ran["reward"] == 1.0
     assert state == {"n": 42}
     assert [item["type"] for item in response["output"]] == ["function_call", "function_call_output"]
@@ -273,8 +272,8 @@ def test_a_failure_is_the_same_on_both_sides(is_terminal: bool) -> None:
     there = Unmeasured(
         "judge_failed", "no verdict", terminal=is_terminal, fields={"response": {"output": []}}
     )
-    status, body = said.failure(there)
-    here = said.understood(status, json.dumps(body).encode())
+    status, body = sites.failure_answer(there)
+    here = client.understood(status, json.dumps(body).encode())
     assert status >= 500
     assert (here.kind, here.reason, here.terminal, here.fields) == (
         there.kind, there.reason, there.terminal, there.fields,
@@ -282,16 +281,16 @@ def test_a_failure_is_the_same_on_both_sides(is_terminal: bool) -> None:
 
 
 def test_a_foreign_error_is_kept_but_cut() -> None:
-    found = said.understood(502, b"<html>" + b"x" * 5000)
+    found = client.understood(502, b"<html>" + b"x" * 5000)
     assert found.kind == "agent_request_failed"
     assert found.fields["_ng_failure_http_status"] == 502
     assert len(found.fields["_ng_failure_response_body"]) == 2001
 
 
 def test_a_result_that_the_server_labels_a_failure_is_no_result() -> None:
-    assert said.routed({"reward": 1.0}) == {"reward": 1.0}
+    assert client.routed({"reward": 1.0}) == {"reward": 1.0}
     with pytest.raises(Unmeasured) as told:
-        said.routed({"reward": 0.0, "_ng_failure_class": "judge_failed", "_ng_failure_judge_error": "down"})
+        client.routed({"reward": 0.0, "_ng_failure_class": "judge_failed", "_ng_failure_judge_error": "down"})
     assert (told.value.kind, told.value.reason) == ("judge_failed", "down")
 
 
@@ -443,7 +442,7 @@ def test_a_client_that_goes_away_takes_its_rollout_with_it() -> None:
         return {"output": []}
 
     async def run() -> None:
-        runner = sites.runner(sites.agent_site("a", Acting(slow, Judging(counting(), None), {}, ())), 2.0)
+        runner = sites.runner(sites.agent_site(Acting(slow, Judging(counting(), None), {}, ())), 2.0)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         async with aiohttp.ClientSession() as session:

@@ -10,7 +10,7 @@ from blade.cli.demo import SCRIPTS, ordered
 from blade.package.drafts import scaffold
 from blade.tables.index import Silent
 from blade_eval.profile import profiled
-from blade_eval.runner.order import carried_out
+from blade_eval.runner.benchmark_run import carried_out
 from blade_eval.runner.progress import Progress
 from blade_eval.verifiers.workplace_assistant import __main__ as office
 from blade_eval.verifiers.workplace_assistant.quests import quests, rows

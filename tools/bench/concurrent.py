@@ -22,7 +22,7 @@ import aiohttp
 from blade_eval import config
 from blade_eval.config import Asked
 from blade_eval.environment import Row
-from blade_eval.runner import order as orders
+from blade_eval.runner import benchmark_run as orders
 from blade_eval.runner.inputs import Wanted
 from blade_eval.runner.progress import Progress
 from tools.bench.bench_files import Files

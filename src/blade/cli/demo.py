@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from blade.model import Report
     from blade.pipeline import Loaded
     from blade_eval.profile.scores import Score
-    from blade_eval.runner.order import Order
+    from blade_eval.runner.benchmark_run import Order
 
 SCRIPTS = ("careful", "hasty")
 REPEATS = 4
@@ -88,12 +88,12 @@ def _quiet(_: str) -> None:
 
 def _refuse_others(places: _Places, force: bool) -> None:
     """Write over nothing but an earlier demo, known by its manifests."""
-    from blade_eval.runner import manifest
-    from blade_eval.runner.places import beside
+    from blade_eval.runner import run_manifest
+    from blade_eval.runner.run_files import beside
 
     if force or not places.root.is_dir() or not any(places.root.iterdir()):
         return
-    made = manifest.read(beside(places.rollouts(SCRIPTS[0])).manifest) or {}
+    made = run_manifest.read_manifest(beside(places.rollouts(SCRIPTS[0])).manifest) or {}
     if made.get("command", [])[:2] != ["blade", "demo"]:
         hint = "name another folder with -o, or add --force"
         raise UsageError(f"{places.root} holds files that are not of the demo", hint, "output-not-empty")
@@ -105,7 +105,7 @@ def _evaluated(places: _Places, say: Callable[[str], None]) -> None:
 
     from blade.cli.output import cannot_write
     from blade_eval.profile import profiled
-    from blade_eval.runner.order import carried_out
+    from blade_eval.runner.benchmark_run import carried_out
     from blade_eval.runner.progress import Progress
     from blade_eval.verifiers.workplace_assistant import __main__ as office
 
@@ -137,8 +137,8 @@ def _percent(score: Score) -> str:
 def ordered(tasks: Path, rollouts: Path, script: str) -> Order:
     """The run as `blade eval run` would order it, with nothing taken from the folder it is asked in."""
     from blade_eval.config import Asked, installed
+    from blade_eval.runner.benchmark_run import Order
     from blade_eval.runner.inputs import Wanted
-    from blade_eval.runner.order import Order
 
     here = installed()
     return Order(

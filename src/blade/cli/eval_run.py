@@ -14,7 +14,7 @@ from blade.cli import env
 from blade.errors import EXIT_INTERRUPTED, Unreadable, UsageError
 
 if TYPE_CHECKING:
-    from blade_eval.runner.order import Order, Outcome
+    from blade_eval.runner.benchmark_run import Order, Outcome
     from blade_eval.runner.progress import Prices, Progress
 
 _NUMBER = click.IntRange(min=1)
@@ -72,7 +72,7 @@ def run(overrides: tuple[str, ...], **given: Any) -> None:
     """
     import asyncio
 
-    from blade_eval.runner import order as orders
+    from blade_eval.runner import benchmark_run as orders
     from blade_eval.runner.progress import Progress
 
     wish = _order(given, overrides)
@@ -106,12 +106,12 @@ def _notice(text: str) -> None:
 
 
 def _order(given: dict[str, Any], overrides: tuple[str, ...]) -> Order:
-    from blade_eval.runner import places, settings
+    from blade_eval.runner import benchmark_run, run_files
+    from blade_eval.runner.benchmark_run import Order
     from blade_eval.runner.inputs import Wanted
-    from blade_eval.runner.manifest import command_line
-    from blade_eval.runner.order import Order
+    from blade_eval.runner.run_manifest import command_line
 
-    flags, params, rest = settings.told(overrides)
+    flags, params, rest = benchmark_run.parsed_overrides(overrides)
     for name, value in flags.items():  # a flag wins over an override of its key
         if given.get(name) in (None, False):
             given[name] = value
@@ -122,10 +122,10 @@ def _order(given: dict[str, Any], overrides: tuple[str, ...]) -> Order:
     }
     wanted = Wanted(
         limit=_whole(given["limit"], "limit"),
-        repeats=settings.repeats(given["num_repeats"]),
+        repeats=benchmark_run.parsed_repeats(given["num_repeats"]),
         agent=given["agent"],
         params=params,
-        shard=settings.shard(given["shard"]),
+        shard=benchmark_run.parsed_shard(given["shard"]),
         seeds=bool(given.get("seeds")),
         interleaved=bool(given["interleave_repeats"]),
         gym=given["gym_compat"],
@@ -133,7 +133,7 @@ def _order(given: dict[str, Any], overrides: tuple[str, ...]) -> Order:
     names = "paths benchmarks environments resources_servers model_types search_dirs".split()
     names += "model model_url model_api_key".split()
     return Order(
-        output=places.named(str(given["output"])),
+        output=run_files.named(str(given["output"])),
         asked=env.asked(**{name: given[name] for name in names}, overrides=rest),
         input=Path(given["input"]) if given["input"] else None,
         is_served=not given["no_serve"],
@@ -142,7 +142,7 @@ def _order(given: dict[str, Any], overrides: tuple[str, ...]) -> Order:
         prompt=given["prompt_config"],
         skills=given["skills"],
         concurrency=_whole(given["concurrency"], "concurrency") or 64,
-        attempts=settings.attempts(given["retries"], _notice),
+        attempts=benchmark_run.max_attempts(given["retries"], _notice),
         max_steps=given["max_steps"],
         resume=bool(given["resume"]),
         force=given["force"] or given["gym_compat"],
@@ -227,7 +227,7 @@ def _json(outcome: Outcome, progress: Progress) -> dict[str, Any]:
 
 
 def _again() -> str:
-    from blade_eval.runner.manifest import masked
+    from blade_eval.runner.run_manifest import masked
 
     words = [word for word in masked(sys.argv[1:]) if word != "--force"]
     return shlex.join(["blade", *words, *([] if "--resume" in words else ["--resume"])])

@@ -20,7 +20,7 @@ from blade_eval.profile.join import Duplicates
 from blade_eval.profile.row_table import Ints, Keyed, Line, Row, Seen, Table, beside, sidecar
 from blade_eval.profile.scores import Hook
 from blade_eval.profile.statistics import Rollouts
-from blade_eval.runner import manifest, places
+from blade_eval.runner import run_files, run_manifest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -198,7 +198,7 @@ def _key_of_failure(line: Line, seen: Seen) -> Keyed | None:
 
 
 def _refuse_unusable(output: Path, targets: Sequence[Path], read: Sequence[Path], force: bool) -> None:
-    places.usable(places.beside(output))
+    run_files.usable(run_files.beside(output))
     same = {path.resolve() for path in targets} & {path.resolve() for path in read}
     if same and not force:
         raise UsageError(
@@ -331,7 +331,7 @@ def identity_of(rollouts: Path) -> Row | None:
     """What the manifest beside rollouts says that the run is; None where there is none that can be read."""
     path = sidecar(rollouts, MANIFEST)
     try:
-        identity = (manifest.read(path) or {}).get("identity") if path else None
+        identity = (run_manifest.read_manifest(path) or {}).get("identity") if path else None
     except RecursionError:  # brackets without end, which no run of ours writes
         return None
     return identity if isinstance(identity, dict) else None

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from blade.errors import NothingToRead, Unreadable
 from blade.formats import find, lines, row_decoder
-from blade_eval.runner.kept import cannot_write
+from blade_eval.runner.run_files import cannot_write
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,8 +20,8 @@ from blade_eval.profile.row_table import BOM
 from blade_eval.reverify import sources
 from blade_eval.reverify.changes import Changes
 from blade_eval.reverify.sources import Pair, Who
-from blade_eval.runner import agent, encode, failures, kept, summed
-from blade_eval.runner.places import Places, beside
+from blade_eval.runner import agent, benchmark_run, collect, json_lines, run_files
+from blade_eval.runner.run_files import Places, beside
 
 UNSAFE = "unsafe_"
 
@@ -127,7 +127,7 @@ async def reverified(found: Resolved, wish: Wish, tick: Callable[[int], None] = 
         finally:
             inputs.close()
         if wish.sums_up:
-            done.aggregate = summed.written(done.places, lambda name: bench.of(name).environment)
+            done.aggregate = benchmark_run.sum_up(done.places, lambda name: bench.of(name).environment)
     return done
 
 
@@ -205,9 +205,9 @@ async def _all(
 ) -> None:
     if wish.resume or wish.append:
         for path in (done.places.rollouts, done.places.failures):
-            if told := kept.mended(path):
+            if told := run_files.mend(path):
                 done.notices.append(told)
-    writer = kept.Kept(done.places)
+    writer = run_files.Kept(done.places)
     try:
         if not (wish.resume or wish.append):
             writer.emptied()
@@ -258,7 +258,7 @@ async def _judged(
     wish: Wish,
     waiting: Iterator[Pair],
     done: Done,
-    writer: kept.Kept,
+    writer: run_files.Kept,
     tick: Callable[[int], None],
 ) -> None:
     """A window of pairs under way; results are written in the order of the pairs."""
@@ -272,7 +272,7 @@ async def _judged(
             pair, task = window.popleft()
             try:
                 result, fields = await task
-                writer.rollouts([encode.line(failures.stamped(result, _row(pair), 0))])
+                writer.rollouts([json_lines.line(collect.stamped(result, _row(pair), 0))])
                 done.n_judged += 1
                 done.n_masked += bool(_mask(pair))
                 done.changes.judged(pair.key, _agent(pair), pair.stored, fields)
@@ -308,11 +308,11 @@ def _mask(pair: Pair) -> Row:
     return {"mask_sample": True} if is_masked else {}
 
 
-def _failed(pair: Pair, failure: Unmeasured, done: Done, writer: kept.Kept) -> None:
+def _failed(pair: Pair, failure: Unmeasured, done: Done, writer: run_files.Kept) -> None:
     response = pair.stored.get("response")
     echoed = {"responses_create_params": _asked(pair), "response": response} if response else {}
     failure.fields = {**echoed, **failure.fields, "_ng_failure_stage": "verify"}
-    writer.failure(failures.line(failure, _row(pair), 0))
+    writer.failure(collect.failure_line(failure, _row(pair), 0))
     done.n_failed += 1
     done.changes.unjudged(pair.key, _agent(pair), pair.stored, f"{failure.kind}: {failure.reason}")
 

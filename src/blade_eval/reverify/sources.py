@@ -12,7 +12,7 @@ from blade_eval.aggregate.shards import identity_of
 from blade_eval.environment import Row
 from blade_eval.profile import row_table as reading
 from blade_eval.profile.row_table import Keyed, Line, Seen, Table
-from blade_eval.runner import encode
+from blade_eval.runner import json_lines
 
 JUDGE_FAILED = ("judge_failed", "judge_invalid")
 Key = tuple[int, int]
@@ -28,7 +28,7 @@ class Stored(NamedTuple):
 
     def row(self) -> Row:
         """What stands there; NaN is none."""
-        return encode.any_row(self.line.data.removeprefix(reading.BOM)) or {}
+        return json_lines.any_row(self.line.data.removeprefix(reading.BOM)) or {}
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Inputs:
         """The input of a rollout."""
         agents = self._rows[who[0], who[1]]
         row = agents[who[2]] if len(agents) > 1 else next(iter(agents.values()))
-        return encode.any_row(self._table.line(row)) or {}
+        return json_lines.any_row(self._table.line(row)) or {}
 
     def close(self) -> None:
         self._table.close()

@@ -1,21 +1,154 @@
-"""Collect the rollouts of a run: many at a time, again where one failed, and each kept as it comes."""
+"""Collect the rollouts of a run: many at a time, again where one failed, each kept as it comes."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import signal
+import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from blade.errors import BladeError, Unreadable
-from blade_eval.environment import Row, Unmeasured
-from blade_eval.runner import encode, failures
-from blade_eval.runner.interrupt import Stop, listening
-from blade_eval.runner.kept import Kept, Standing
-from blade_eval.runner.places import Places
+from blade_eval.environment import JUDGE_UNREACHED, Row, Unmeasured
+from blade_eval.runner import json_lines
+from blade_eval.runner.run_files import Kept, Places, Standing
+
+
+class Stop:
+    """Whether a run shall stop; the first request lets what is under way finish, the second does not."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self.workers: Sequence[asyncio.Task[None]] = ()
+        self._event: asyncio.Event | None = None
+
+    def ask(self) -> None:
+        """No new rollouts; asked again, none at all."""
+        if self.is_set:
+            self.now()
+        self._set()
+
+    def now(self) -> None:
+        """Let go of what is under way: it leaves no trace and runs again."""
+        self._set()
+        here = asyncio.current_task()
+        for worker in self.workers:
+            if worker is not here:
+                worker.cancel()
+
+    def _set(self) -> None:
+        self.is_set = True
+        if self._event is not None:
+            self._event.set()
+
+    async def within(self, seconds: float) -> bool:
+        """Wait so long; True as soon as the run shall stop."""
+        if self.is_set:
+            return True
+        if self._event is None:
+            self._event = asyncio.Event()
+        try:
+            await asyncio.wait_for(self._event.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+
+@contextmanager
+def listening(stop: Stop) -> Iterator[None]:
+    """Ctrl-C and a polite kill ask `stop`; elsewhere than in the main thread signals are not ours."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    for number in signals:
+        loop.add_signal_handler(number, stop.ask)
+    try:
+        yield
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+_MOST = 2_000  # characters of a foreign text
+_APPENDED = ("agent_ref", "task_source", "skills_ref")
+_OURS = frozenset(("_ng_task_index", "_ng_rollout_index", "_ng_attempt_index", *_APPENDED))
+_OF_THE_ROW = (400, 413, 414, 415, 422, 431, 451)  # statuses by which a server answers: not this request
+
+
+def unmeasured(error: Exception) -> Unmeasured:
+    """Any exception of a rollout as one of few kinds: a verifier's bug is not the model's failure."""
+    if isinstance(error, Unmeasured):
+        return error
+    if isinstance(error, TimeoutError):
+        return Unmeasured("timeout_exceeded", str(error) or "no answer in time")
+    told = Unmeasured("agent_run_error", str(error) or "no reason given")
+    told.fields = {"_ng_failure_type": type(error).__name__}
+    return told
+
+
+def is_endpoint(failure: Unmeasured) -> bool:
+    """Whether a failure speaks of the model or agent server rather than of the rollout.
+
+    A server that refuses one request with a reason has answered, and answers the next one.
+    """
+    status = failure.fields.get("_ng_failure_http_status")
+    if failure.terminal or status in _OF_THE_ROW or (failure.kind == "model_refused" and status is None):
+        return False
+    return failure.kind.startswith(("model_", "transport_")) or failure.kind in (
+        "agent_request_failed",
+        "environment_server_failed",
+    )
+
+
+def is_judge(failure: Unmeasured) -> bool:
+    """Whether a failure speaks of the judge's server in the same way."""
+    is_unreached = failure.fields.get("_ng_failure_type") == JUDGE_UNREACHED
+    status = failure.fields.get("_ng_failure_http_status")
+    return is_unreached and not failure.terminal and status not in _OF_THE_ROW
+
+
+def stamped(result: Row, row: Row, earlier: int) -> Row:
+    """A result row with what the framework appends, in its order."""
+    if not _OURS.isdisjoint(result):
+        result = {key: value for key, value in result.items() if key not in _OURS}
+    return result | _appended(row, earlier)
+
+
+def _appended(row: Row, earlier: int) -> Row:
+    tail = {"_ng_task_index": row["_ng_task_index"], "_ng_rollout_index": row["_ng_rollout_index"]}
+    tail |= {key: row[key] for key in _APPENDED if row.get(key) is not None}
+    if earlier:
+        tail["_ng_attempt_index"] = earlier
+    if row.get("_ng_rollout_id") is not None:
+        tail["_ng_rollout_id"] = row["_ng_rollout_id"]
+    return tail
+
+
+def failure_line(failure: Unmeasured, row: Row, earlier: int) -> Row:
+    """One failed attempt; it has no reward, because none was measured."""
+    fields = {key: value for key, value in failure.fields.items() if key != "reward"}
+    reason = failure.reason if len(failure.reason) <= _MOST else failure.reason[:_MOST] + "…"
+    told: Row = {
+        "_ng_failure_class": failure.kind,
+        "_ng_failure_type": fields.pop("_ng_failure_type", type(failure).__name__),
+        "_ng_failure_message": reason,
+    }
+    for key in ("_ng_failure_http_status", "_ng_failure_response_body", "_ng_failure_stage"):
+        if fields.get(key) is not None:
+            told[key] = fields.pop(key)
+    if failure.kind.startswith("judge"):
+        told["_ng_failure_judge_error"] = reason
+    if failure.terminal:
+        told["_ng_failure_terminal"] = True
+    told |= {"mask_sample": True, "failure_kind": failure.kind, "failure_reason": reason}
+    return stamped({**fields, **told}, row, earlier)
+
 
 Runner = Callable[[Row], Awaitable[Row]]  # a materialised row to a result row, or Unmeasured
 
@@ -132,7 +265,7 @@ def _waiting(plan: Plan) -> Iterator[Row]:
     """The materialised rows that have no rollout yet and are not given up, in their order."""
     with plan.places.materialized.open("rb") as file:
         for line in file:
-            row = encode.decode(line)
+            row = json_lines.decode(line)
             key = (row["_ng_task_index"], row["_ng_rollout_index"])
             if not plan.standing.has(key) and not plan.standing.is_given_up(key, plan.attempts):
                 yield row
@@ -157,11 +290,11 @@ async def _rollout(plan: Plan, course: _Course, row: Row) -> None:
         course.under_way += 1
         try:
             result = await plan.run(row)
-            line = encode.line(failures.stamped(result, row, earlier))
+            line = json_lines.line(stamped(result, row, earlier))
         except BladeError:
             raise  # what is wrong with the run itself is told once
         except Exception as error:
-            failure = failures.unmeasured(error)
+            failure = unmeasured(error)
             course.under_way -= 1
         else:
             course.under_way -= 1
@@ -177,7 +310,7 @@ async def _rollout(plan: Plan, course: _Course, row: Row) -> None:
             return
         earlier += 1
         is_final = failure.terminal or earlier >= plan.attempts
-        _failed(plan, course, failure, failures.line(failure, row, earlier - 1))
+        _failed(plan, course, failure, failure_line(failure, row, earlier - 1))
         if is_final:
             course.n_failed += 1
         if plan.watch is not None:
@@ -196,7 +329,7 @@ def _failed(plan: Plan, course: _Course, failure: Unmeasured, line: Row) -> None
 
     An endpoint that is dead would otherwise use up the attempts of every row it never answered.
     """
-    if failures.is_endpoint(failure):
+    if is_endpoint(failure):
         course.held.append(line)
     else:
         plan.kept.failure(line)
@@ -205,7 +338,7 @@ def _failed(plan: Plan, course: _Course, failure: Unmeasured, line: Row) -> None
 
 def _counted(plan: Plan, course: _Course, failure: Unmeasured) -> None:
     """Doubt the endpoint after many failures; it is dead when what is under way has failed as well."""
-    if failures.is_endpoint(failure) or failures.is_judge(failure):
+    if is_endpoint(failure) or is_judge(failure):
         course.unreached += 1
         most = (
             _DEAD_FROM_START

@@ -1,8 +1,10 @@
-"""Turn the rows of datasets into the materialised rows of a run: one for each repeat of each task."""
+"""Read the rows of datasets, fill in their prompts, and repeat each task for a run."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import string
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,10 +15,76 @@ import msgspec
 from xxhash import xxh3_128_intdigest
 
 from blade.errors import Unreadable, UsageError
+from blade_eval.config.sources import MOST_BYTES
 from blade_eval.environment import Row
-from blade_eval.runner import encode
-from blade_eval.runner.prompts import Prompt
+from blade_eval.runner import json_lines
 from blade_eval.runner.skills import Skills
+
+_parse = string.Formatter().parse
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """The templates of a `prompt_config`: texts with `{column}`; a brace that is meant is doubled."""
+
+    path: str
+    user: str
+    system: str | None = None
+    sha256: str = ""
+
+    def messages(self, row: Row) -> list[Row]:
+        """The input of a request; a column that is not there is a KeyError."""
+        system = [] if self.system is None else [{"role": "system", "content": filled(self.system, row)}]
+        return [*system, {"role": "user", "content": filled(self.user, row)}]
+
+
+def filled(template: str, row: Mapping[str, Any]) -> str:
+    """The template with the columns in place; they are put in as they are and never read as templates."""
+    parts = []
+    for text, name, _, conversion in _parse(template):
+        parts.append(text)
+        if name is not None:
+            value = row[name]
+            parts.append(repr(value) if conversion == "r" else str(value))
+    return "".join(parts)
+
+
+def load_prompt(path: Path) -> Prompt:
+    """The templates of a YAML file."""
+    import yaml
+
+    try:
+        with path.open("rb") as file:  # a device has no size, and no end
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise _bad_prompt(path, f"it is larger than {MOST_BYTES:,} bytes")
+        config = yaml.safe_load(data.decode())
+    except OSError as error:
+        hint = "name a YAML file with the key user, and system if there is one"
+        raise Unreadable(f"cannot read the prompt {path}: {error.strerror}", hint, "bad-prompt") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise _bad_prompt(path, f"it is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(config, Mapping) or not isinstance(config.get("user"), str):
+        raise _bad_prompt(path, "it has no text under the key user")
+    system = config.get("system")
+    if system is not None and not isinstance(system, str):
+        raise _bad_prompt(path, "system is no text")
+    for template in (config["user"], system or ""):
+        try:
+            names = [name for _, name, _, _ in _parse(template) if name is not None]
+        except ValueError as error:
+            raise _bad_prompt(
+                path, f"a brace is out of place ({error}); a brace that is meant is doubled"
+            ) from error
+        if "" in names:
+            raise _bad_prompt(path, "{} names no column; braces that are meant are doubled")
+    return Prompt(str(path), config["user"], system, hashlib.sha256(data).hexdigest())
+
+
+def _bad_prompt(path: Path, why: str) -> Unreadable:
+    hint = "a prompt is YAML with `user:` and, if wanted, `system:`, texts with {column} of the rows in them"
+    return Unreadable(f"the prompt {path} cannot be used: {why}", hint, "bad-prompt")
+
 
 _NAMED = 10  # offenders that a message names
 _DEFAULT = "_default"
@@ -176,7 +244,7 @@ def _texts(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def _parsed(path: Path, number: int, text: bytes) -> Row:
     try:
-        row = encode.decode(text)
+        row = json_lines.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError):
         try:
             row = json.loads(text)  # takes NaN and half surrogate pairs, which are written as null and �

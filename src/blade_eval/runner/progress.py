@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from blade.hostile import line
-from blade_eval.runner.kept import Told
+from blade_eval.runner.run_files import LineHead
 
 _PLAIN_S = 15.0  # between two lines where nobody watches a terminal
 _DRAW_S = 0.2
@@ -77,7 +77,7 @@ class Progress:
     _drawn: float = field(default_factory=time.monotonic)
     _live: Any = None
 
-    def seen(self, told: Told) -> None:
+    def seen(self, told: LineHead) -> None:
         """A rollout of an earlier sitting."""
         self.totals.add(told.reward, getattr(told.response, "usage", None))
 

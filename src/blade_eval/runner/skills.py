@@ -1,4 +1,4 @@
-"""Turn a folder of skills into what stamps a run, what the agent tells of them, and what it may read."""
+"""Load a folder of skills: what stamps a run, what the agent tells of them, and what it may read."""
 
 from __future__ import annotations
 

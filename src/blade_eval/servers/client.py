@@ -10,9 +10,9 @@ import aiohttp
 import msgspec
 
 from blade.endpoint.client import TooLarge, bounded
+from blade.endpoint.faults import cut
 from blade.errors import NothingToRead, UsageError
 from blade_eval.environment import Row, Unmeasured
-from blade_eval.servers import said
 
 HEAD = "http://127.0.0.1:11000"
 _HEAD_S = 10.0  # seconds that the head server has to answer
@@ -49,11 +49,11 @@ class Remote:
             told = f"the connection to {url} broke off: {type(error).__name__}"
             raise Unmeasured("transport_peer_drop", told) from None
         if status != 200:
-            raise said.understood(status, content)
+            raise understood(status, content)
         try:
-            return said.routed(msgspec.json.decode(content, type=dict[str, Any]))
+            return routed(msgspec.json.decode(content, type=dict[str, Any]))
         except (ValueError, RecursionError):
-            raise said.understood(status, content) from None
+            raise understood(status, content) from None
 
     def url(self, agent: str) -> str:
         """Where an agent listens."""
@@ -146,3 +146,38 @@ def _encoded(row: Row) -> bytes:
         return msgspec.json.encode(row)
     except (TypeError, ValueError, OverflowError) as error:
         raise Unmeasured("agent_request_failed", f"the row is no JSON: {error}", terminal=True) from None
+
+
+def understood(status: int, content: bytes) -> Unmeasured:
+    """What an answer other than 200 means."""
+    try:
+        found: Any = msgspec.json.decode(content)
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        found = None
+    if isinstance(found, dict) and isinstance(found.get("failure_class"), str):
+        fields = found.get("fields")
+        return Unmeasured(
+            found["failure_class"],
+            str(found.get("reason") or ""),
+            terminal=found.get("terminal") is True,
+            fields=fields if isinstance(fields, dict) else None,
+        )
+    told = cut(content.decode("utf-8", "replace"))
+    fields = {"_ng_failure_http_status": status, "_ng_failure_response_body": told}
+    return Unmeasured("agent_request_failed", f"the agent server answered {status}", fields=fields)
+
+
+def routed(result: Row) -> Row:
+    """A result row; one that the server itself labels as a failure is none."""
+    kind = result.get("_ng_failure_class")
+    if not isinstance(kind, str):
+        return result
+    reason = (
+        result.get("failure_reason") or result.get("_ng_failure_judge_error") or "the server gave no reason"
+    )
+    raise Unmeasured(
+        kind,
+        cut(str(reason)),
+        terminal=result.get("_ng_failure_terminal") is True,
+        fields={key: value for key, value in result.items() if key != "_ng_failure_class"},
+    )

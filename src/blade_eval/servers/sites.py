@@ -16,15 +16,17 @@ from blade import hostile
 from blade.endpoint.client import TooLarge, inflated
 from blade.errors import BladeError
 from blade_eval.environment import Attempt, Environment, Respond, Row, Unmeasured
-from blade_eval.runner import agent, encode
-from blade_eval.servers import said
-from blade_eval.servers.parts import Acting, Judging
+from blade_eval.runner import agent, json_lines
+from blade_eval.runner.components import Acting, Judging
 
 COOKIE = "session"
 _INDICES = ("_ng_task_index", "_ng_rollout_index")
 MOST_BODY = 256 << 20  # bytes of a request; rows hold images
 MOST_INFLATED = 32 << 20  # bytes of one that is sent packed, which no client of ours does
 Handler = Callable[[web.Request], Awaitable[web.Response]]
+
+
+# ---- Sites -------------------------------------------------------------------------------------
 
 
 def resources_site(name: str, part: Judging) -> web.Application:
@@ -78,7 +80,7 @@ def resources_site(name: str, part: Judging) -> web.Application:
     return app
 
 
-def agent_site(name: str, part: Acting) -> web.Application:
+def agent_site(part: Acting) -> web.Application:
     """Where whole rollouts are run."""
 
     async def run(request: web.Request) -> web.Response:
@@ -236,10 +238,21 @@ def _guarded(handler: Handler) -> Handler:
             )
             failure.fields = {"_ng_failure_type": type(error).__name__}
             print(hostile.line(f"{request.path}: {type(error).__name__}: {error}", 500), file=sys.stderr)
-        status, body = said.failure(failure)
+        status, body = failure_answer(failure)
         return _json(body, status)
 
     return answered
+
+
+def failure_answer(unmeasured: Unmeasured) -> tuple[int, Row]:
+    """The status and the body of a failure; another attempt helps against 503, never against 500."""
+    body = {
+        "failure_class": unmeasured.kind,
+        "reason": unmeasured.reason,
+        "terminal": unmeasured.terminal,
+        "fields": unmeasured.fields,
+    }
+    return (500 if unmeasured.terminal else 503), body
 
 
 async def _row(request: web.Request) -> Row:
@@ -260,7 +273,7 @@ async def _awaited(value: Any) -> Any:
 
 
 def _json(value: Any, status: int = 200) -> web.Response:
-    return web.Response(body=encode.line(value).rstrip(b"\n"), status=status, content_type="application/json")
+    return web.Response(body=json_lines.line(value).rstrip(b"\n"), status=status, content_type="application/json")
 
 
 def _told(status: int, text: str) -> web.Response:

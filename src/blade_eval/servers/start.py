@@ -12,8 +12,8 @@ from aiohttp import web
 
 from blade.errors import UsageError
 from blade_eval.config import Resolved, Server, hidden
+from blade_eval.runner.components import Components, components
 from blade_eval.servers import sites
-from blade_eval.servers.parts import Parts, parts
 
 READY = "All servers ready"
 _SHUTDOWN_S = 2.0  # seconds that rollouts under way have to end
@@ -31,21 +31,21 @@ def start(resolved: Resolved, host: str = "127.0.0.1", head_port: int = 11000) -
     asyncio.run(_served(resolved, host, head_port))
 
 
-async def _served(found: Resolved, host: str, head_port: int) -> None:
+async def _served(resolved: Resolved, host: str, head_port: int) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for told in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(told, stopped.set)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
     async with AsyncExitStack() as stack:
-        made = await stack.enter_async_context(parts(found))
+        parts = await stack.enter_async_context(components(resolved))
         # the head's port is taken first: if another head runs there, nothing else need be begun
-        tree = copy.deepcopy(found.tree)
+        tree = copy.deepcopy(resolved.tree)
         instances: list[dict[str, Any]] = []
         await _free(host, head_port)
-        for server in found.servers:
+        for server in resolved.servers:
             settings = server.settings
             place = str(settings.get("host") or host)
-            port = await _listening(stack, _site(server, made), place, int(settings.get("port") or 0))
+            port = await _listening(stack, _site(server, parts), place, int(settings.get("port") or 0))
             tree[server.instance][server.kind][server.implementation] |= {"host": place, "port": port}
             instances.append(_instance(server, place, port))
         tree["head_server"] = {"host": host, "port": head_port}
@@ -56,12 +56,12 @@ async def _served(found: Resolved, host: str, head_port: int) -> None:
         print("Stopping the servers", flush=True)
 
 
-def _site(server: Server, made: Parts) -> web.Application:
+def _site(server: Server, parts: Components) -> web.Application:
     if server.kind == "responses_api_models":
-        return sites.model_site(made.models[server.instance])
+        return sites.model_site(parts.models[server.instance])
     if server.kind == "resources_servers":
-        return sites.resources_site(server.instance, made.judging[server.instance])
-    return sites.agent_site(server.instance, made.agents[server.instance])
+        return sites.resources_site(server.instance, parts.judging[server.instance])
+    return sites.agent_site(parts.agents[server.instance])
 
 
 async def _listening(stack: AsyncExitStack, app: web.Application, host: str, port: int) -> int:
@@ -106,9 +106,9 @@ def _instance(server: Server, host: str, port: int) -> dict[str, Any]:
 
 
 def _tell(instances: list[dict[str, Any]], host: str, head_port: int) -> None:
-    width = max(len(one["name"]) for one in instances)
-    kinds = max(len(one["server_type"]) for one in instances)
-    for one in instances:
-        print(f"{one['name']:<{width}}  {one['server_type']:<{kinds}}  {one['url']}")
+    width = max(len(entry["name"]) for entry in instances)
+    kinds = max(len(entry["server_type"]) for entry in instances)
+    for entry in instances:
+        print(f"{entry['name']:<{width}}  {entry['server_type']:<{kinds}}  {entry['url']}")
     print(f"{'head server':<{width}}  {'':<{kinds}}  http://{host}:{head_port}")
     print(f"{READY}; Ctrl-C stops them", flush=True)

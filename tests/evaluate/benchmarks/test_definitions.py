@@ -22,7 +22,7 @@ import yaml
 from blade_eval import config
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.prepare import find, work
-from blade_eval.runner import prompts
+from blade_eval.runner import inputs
 from blade_eval.verifiers import ENVIRONMENTS, environment
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -230,7 +230,7 @@ def module(name: str) -> Any:
 
 def asked(name: str, row: Row) -> Row:
     """The request that the benchmark's prompt makes of a row."""
-    prompt = prompts.loaded(ROOT / "benchmarks" / name / "prompt.yaml")
+    prompt = inputs.load_prompt(ROOT / "benchmarks" / name / "prompt.yaml")
     return {"input": prompt.messages(row)}
 
 

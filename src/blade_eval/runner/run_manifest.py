@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -18,10 +19,13 @@ from typing import Any
 import msgspec
 
 from blade import __version__
-from blade.errors import BladeError
+from blade.errors import BladeError, Unreadable
+from blade_eval.config import Dataset
 from blade_eval.config.directives import value_of
+from blade_eval.config.resolve import DATASET_TYPES
 from blade_eval.config.secret import HIDDEN, hidden, hidden_command, names_secret, without
 from blade_eval.environment import Row
+from blade_eval.prepare import place
 
 _BLOCK = 1 << 20
 _GIT_S = 10.0
@@ -40,7 +44,7 @@ _PACKAGES = (
 )
 
 
-def new(
+def new_manifest(
     *, command: Sequence[str], identity: Row, config: Row, datasets: Sequence[Row], seeds: Row, expected: int
 ) -> Row:
     """The manifest of a run that begins."""
@@ -74,7 +78,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def read(path: Path) -> Row | None:
+def read_manifest(path: Path) -> Row | None:
     """The manifest of an earlier sitting; None where there is none that can be read."""
     try:
         found = msgspec.json.decode(path.read_bytes())
@@ -83,7 +87,7 @@ def read(path: Path) -> Row | None:
     return found if isinstance(found, dict) else None
 
 
-def written(path: Path, manifest: Row) -> None:
+def write_manifest(path: Path, manifest: Row) -> None:
     """Replace the file as a whole: who reads it never sees half of it."""
     draft = path.with_name(path.name + ".tmp")
     try:
@@ -93,7 +97,7 @@ def written(path: Path, manifest: Row) -> None:
         draft.unlink(missing_ok=True)
 
 
-def dataset(path: Path, name: str | None = None, complete: bool | None = None) -> Row:
+def described_dataset(path: Path, name: str | None = None, complete: bool | None = None) -> Row:
     """What identifies the rows that were asked, and whether they are all of the benchmark's."""
     told: Row = {"path": str(path), "bytes": path.stat().st_size, "sha256": sha256(path)}
     return {"name": name, **told, "complete": complete}
@@ -227,3 +231,45 @@ def _shown(value: Any) -> str:
 def command_line() -> list[str]:
     """What was typed, as far as the process knows."""
     return ["blade", *sys.argv[1:]]
+
+
+@dataclass(frozen=True)
+class Known:
+    """A dataset's name, and whether its rows are all of the benchmark's; None where nobody said."""
+
+    name: str | None
+    complete: bool | None
+
+
+def known(path: Path, entry: Dataset | None, notice: Callable[[str], None]) -> Known:
+    """What is known of rows; those of a preparation that did not end are refused."""
+    record = place.recorded(path)
+    given = record.get("dataset")
+    name = _named(entry) if entry is not None else given if isinstance(given, str) else None
+    if record.get("state") == "preparing":
+        raise Unreadable(
+            f"{path} is being prepared, or its preparation was killed: nobody knows which rows are missing",
+            "run `blade eval prepare` again, with the same --benchmark or --config",
+            "rows-unfinished",
+        )
+    if record.get("state") != "prepared":
+        return Known(name, None)
+    if record.get("sha256") != sha256(path):
+        notice(
+            f"{path} is not as it was prepared: its sha256 is another than in {place.record_of(path).name}"
+        )
+        return Known(name, None)
+    complete = record.get("complete")
+    if complete is False:
+        notice(
+            f"the rows of {name or path} are not all of the benchmark's, or not from its pinned files"
+            f" ({place.record_of(path).name}): the result is not comparable"
+        )
+    return Known(name, complete if isinstance(complete, bool) else None)
+
+
+def _named(entry: Dataset) -> str:
+    """The name of a dataset; one that says only what it is for, with whose it is."""
+    if entry.name not in DATASET_TYPES or not entry.resources_server:
+        return entry.name
+    return f"{entry.resources_server} {entry.name}"

@@ -1,4 +1,4 @@
-"""Turn a row into a line of JSON, whatever stands in it, and a line into a row."""
+"""Encode a row as a line of JSON, whatever stands in it, and decode a line."""
 
 from __future__ import annotations
 

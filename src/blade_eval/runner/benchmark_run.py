@@ -1,25 +1,27 @@
-"""Carry out a run as it was ordered: rows, files, agents, collection, metrics, manifest."""
+"""Run a benchmark as it was ordered: rows, files, agents, collection, metrics, manifest."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+import os
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from blade.errors import BladeError, NothingToRead, UsageError
 from blade_eval import config, verifiers
 from blade_eval.config import Asked, Dataset, Resolved, resolve
+from blade_eval.config import directives as override_text
 from blade_eval.environment import Environment, Row
-from blade_eval.runner import collect, inputs, manifest, places, prepared, prompts, skills, summed
-from blade_eval.runner.begun import Begun, begun
-from blade_eval.runner.collect import Plan, Runner, Summary
+from blade_eval.runner import collect, inputs, json_lines, run_files, run_manifest, skills
+from blade_eval.runner.collect import Plan, Runner, Stop, Summary
 from blade_eval.runner.inputs import Source, Wanted
-from blade_eval.runner.interrupt import Stop
-from blade_eval.runner.kept import cannot_write
-from blade_eval.runner.places import Places
 from blade_eval.runner.progress import Progress
+from blade_eval.runner.run_files import OpenRun, Places, cannot_write, open_run
 
 _SPLITS = ("benchmark", "validation", "train", "example")  # of several, the first that there is
 Notice = Callable[[str], None]
@@ -69,14 +71,14 @@ class _Set:
 
 async def carried_out(order: Order, progress: Progress, notice: Notice, stop: Stop | None = None) -> Outcome:
     """Run it to its end, or as far as it comes; whatever ends it, the manifest says so."""
-    at = places.usable(places.beside(order.output))
+    at = run_files.usable(run_files.beside(order.output))
     ready = _set(order, notice)
     async with _runner(order, ready) as (run, known):
         for told in resolve.self_judged(known.servers):
             notice(told.told())
         identity = _identity(order, ready, known)
         rows = inputs.materialized(ready.sources, ready.wanted, notice)
-        opened = begun(
+        opened = open_run(
             at, rows, identity, resume=order.resume, force=order.force, notice=notice, seen=progress.seen
         )
         progress.expected = opened.expected
@@ -110,7 +112,7 @@ async def _sat(plan: Plan, told: Row) -> Summary:
 def _ended(plan: Plan, told: Row, status: str) -> None:
     if isinstance(plan.watch, Progress):
         plan.watch.close()
-    told["sittings"][-1] |= {"status": status, "ended": manifest.now()}
+    told["sittings"][-1] |= {"status": status, "ended": run_manifest.now()}
     try:
         plan.kept.close()
     finally:
@@ -119,14 +121,14 @@ def _ended(plan: Plan, told: Row, status: str) -> None:
 
 def _put(path: Path, told: Row) -> None:
     try:
-        manifest.written(path, told)
+        run_manifest.write_manifest(path, told)
     except OSError as error:
         raise cannot_write(path, error) from error
 
 
 def _summed(at: Places, environment_of: Callable[[str], Environment | None], notice: Notice) -> Path | None:
     try:
-        return summed.written(at, environment_of)
+        return sum_up(at, environment_of)
     except (BladeError, OSError) as error:  # the rollouts are there: their sum can be asked for again
         notice(f"the rollouts could not be summed up: {getattr(error, 'message', error)}")
         return None
@@ -149,9 +151,9 @@ def _environments(known: Resolved) -> Callable[[str], Environment | None]:
 async def _runner(order: Order, ready: _Set) -> AsyncIterator[tuple[Runner, Resolved]]:
     """Who runs the rows, and the configuration by which it does."""
     if ready.resolved is not None:
-        from blade_eval.runner import served
+        from blade_eval.runner import components
 
-        async with served.local(ready.resolved, ready.agents, ready.wanted.skills, order.max_steps) as run:
+        async with components.local(ready.resolved, ready.agents, ready.wanted.skills, order.max_steps) as run:
             yield run, ready.resolved
         return
     from blade_eval.servers import client
@@ -167,7 +169,7 @@ async def _runner(order: Order, ready: _Set) -> AsyncIterator[tuple[Runner, Reso
 def _set(order: Order, notice: Notice) -> _Set:
     resolved = _resolved(order, notice) if order.is_served else None
     roots = config.roots(order.asked.search_dirs)
-    prompt = None if order.prompt is None else prompts.loaded(config.found(order.prompt, roots))
+    prompt = None if order.prompt is None else inputs.load_prompt(config.found(order.prompt, roots))
     wanted = order.wanted
     if order.skills is not None:
         wanted = replace(wanted, skills=_skills(order, roots))
@@ -230,7 +232,7 @@ def _sources(
     order: Order,
     resolved: Resolved,
     roots: tuple[Path, ...],
-    prompt: prompts.Prompt | None,
+    prompt: inputs.Prompt | None,
     notice: Notice,
 ) -> tuple[Source, ...]:
     if order.input is not None:
@@ -250,7 +252,7 @@ def _sources(
                 "`blade eval prepare` with the same --benchmark or --config makes them",
                 "no-input",
             )
-        own = prompts.loaded(config.found(entry.prompt_config, roots)) if entry.prompt_config else None
+        own = inputs.load_prompt(config.found(entry.prompt_config, roots)) if entry.prompt_config else None
         found.append(_source(path, entry, entry.agent, entry.num_repeats, prompt or own, notice))
     return tuple(found)
 
@@ -260,10 +262,10 @@ def _source(
     entry: Dataset | None,
     agent: str | None,
     repeats: int,
-    prompt: prompts.Prompt | None,
+    prompt: inputs.Prompt | None,
     notice: Notice,
 ) -> Source:
-    known = prepared.known(path, entry, notice)
+    known = run_manifest.known(path, entry, notice)
     return Source(path, agent, repeats, prompt, known.name, known.complete)
 
 
@@ -300,7 +302,7 @@ def _identity(order: Order, ready: _Set, known: Resolved) -> Row:
     told: Row = {
         "dataset": [
             {
-                "sha256": manifest.sha256(source.path),
+                "sha256": run_manifest.sha256(source.path),
                 "agent": source.agent,
                 "repeats": source.repeats,
                 "prompt": source.prompt.sha256 if source.prompt else None,
@@ -321,27 +323,27 @@ def _identity(order: Order, ready: _Set, known: Resolved) -> Row:
         "skills": wanted.skills.hash if wanted.skills else None,
         "is_served": order.is_served,
     }
-    from blade_eval.runner import served
+    from blade_eval.runner import components
 
     named = ready.agents or ((wanted.agent,) if wanted.agent else [agent.instance for agent in known.agents])
-    described: Any = config.hidden(served.described(known, named))
+    described: Any = config.hidden(components.described(known, named))
     return {**told, "agents": described}
 
 
-def _manifest(order: Order, ready: _Set, known: Resolved, at: Places, identity: Row, opened: Begun) -> Row:
-    told = manifest.read(at.manifest) if opened.is_resumed else None
+def _manifest(order: Order, ready: _Set, known: Resolved, at: Places, identity: Row, opened: OpenRun) -> Row:
+    told = run_manifest.read_manifest(at.manifest) if opened.is_resumed else None
     if told is None or not isinstance(told.get("sittings"), list):
         shown: Any = config.hidden(known.tree)
         repeats = ready.wanted.repeats
-        told = manifest.new(
+        told = run_manifest.new_manifest(
             command=order.command,
             identity=identity,
             config=shown,
-            datasets=[manifest.dataset(one.path, one.name, one.complete) for one in ready.sources],
+            datasets=[run_manifest.described_dataset(one.path, one.name, one.complete) for one in ready.sources],
             seeds={"num_repeats_add_seed": ready.wanted.seeds, "num_repeats": repeats},
             expected=opened.expected,
         )
-    told["sittings"].append(manifest.sitting(order.command))
+    told["sittings"].append(run_manifest.sitting(order.command))
     return told
 
 
@@ -361,3 +363,164 @@ def _counted(told: Row, summary: Summary, again: int) -> None:
         "requests_again": again,
         "seconds": round(summary.seconds, 3),
     }
+
+
+# NeMo Gym's keys, and the flags that say the same here.
+KEYS = {
+    "input_jsonl_fpath": "input",
+    "output_jsonl_fpath": "output",
+    "agent_name": "agent",
+    "limit": "limit",
+    "num_repeats": "num_repeats",
+    "num_repeats_add_seed": "seeds",
+    "split": "split",
+    "num_samples_in_parallel": "concurrency",
+    "resume_from_cache": "resume",
+    "prompt_config": "prompt_config",
+    "interleave_repeats": "interleave_repeats",
+    "disable_aggregation": "disable_aggregation",
+    "skills.path": "skills",
+}
+_PARAMS = "responses_create_params"
+_SHARD = re.compile(r"(\d{1,9})/(\d{1,9})")
+ATTEMPTS_VARIABLE = "NEMO_GYM_MAX_ROLLOUT_ATTEMPTS"
+
+
+def parsed_overrides(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
+    """What overrides say of the run by flag, of the requests by field, and those that are left."""
+    flags: dict[str, Any] = {}
+    params: dict[str, Any] = {}
+    rest: list[str] = []
+    for given in overrides:
+        override = override_text.parsed(given)
+        name = ".".join(override.keys)
+        if override.removes:
+            rest.append(given)
+        elif name in KEYS:
+            flags[KEYS[name]] = override.value
+        elif override.keys[0] == _PARAMS and len(override.keys) > 1:
+            override_text.change(params, replace(override, keys=override.keys[1:]))
+        elif name == "skills" and isinstance(override.value, Mapping) and "path" in override.value:
+            flags["skills"] = override.value["path"]
+        elif name == _PARAMS and isinstance(override.value, Mapping):
+            params |= override.value
+        else:
+            rest.append(given)
+    return flags, params, tuple(rest)
+
+
+def parsed_repeats(given: Any) -> int | dict[str, int] | None:
+    """How many repeats: a number, or numbers by agent with `_default` for the others."""
+    if given is None:
+        return None
+    if isinstance(given, str) and given.strip().startswith("{"):
+        given = override_text.value_of(given, f"--num-repeats {given}")
+    if isinstance(given, Mapping):
+        return {str(name): _at_least_one(number) for name, number in given.items()}
+    return _at_least_one(given)
+
+
+def _at_least_one(given: Any) -> int:
+    try:
+        number = int(str(given))
+    except ValueError:
+        number = 0
+    if number < 1 or isinstance(given, bool):
+        hint = "a whole number of at least 1, or {AGENT: 4, _default: 1}"
+        raise UsageError(f"--num-repeats cannot be {given}", hint, "bad-repeats")
+    return number
+
+
+def parsed_shard(given: str | None) -> tuple[int, int] | None:
+    """Which shard of how many, from `2/8`."""
+    if given is None:
+        return None
+    match = _SHARD.fullmatch(given.strip())
+    which, many = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 1 <= which <= many:
+        hint = "write it as 1/8 to 8/8: which shard, counted from 1, of how many"
+        raise UsageError(f"--shard cannot be {given}", hint, "bad-shard")
+    return which, many
+
+
+def max_attempts(retries: int | None, notice: Callable[[str], None]) -> int:
+    """How many failure lines a rollout may have before it is given up."""
+    if retries is not None:
+        return retries + 1
+    given = os.environ.get(ATTEMPTS_VARIABLE)
+    if given is None:
+        return 3
+    try:
+        number = int(given)
+    except ValueError:
+        number = 0
+    if number < 1:
+        notice(f"{ATTEMPTS_VARIABLE}={given} is no whole number of at least 1; 3 is taken")
+        return 3
+    return number
+
+
+class _Ref(msgspec.Struct):
+    name: Any = None
+
+
+class _Head(msgspec.Struct):
+    task: int = msgspec.field(name="_ng_task_index")
+    repeat: int = msgspec.field(name="_ng_rollout_index")
+    agent: _Ref | None = msgspec.field(name="agent_ref", default=None)
+
+
+def sum_up(places: Places, environment_of: Callable[[str], Environment | None]) -> Path | None:
+    """Write the metrics of every agent; None where there is no rollout to sum up."""
+    from blade_eval import aggregate
+
+    order = _offsets(places.rollouts)
+    if not order:
+        return None
+    entries: list[Row] = []
+    for name, offsets in order.items():
+        rows = _rows_at(places.rollouts, offsets)
+        entries += aggregate.aggregate_metrics(rows, environment_of(name))
+    draft = places.aggregate.with_name(places.aggregate.name + ".tmp")
+    try:
+        draft.write_bytes(aggregate.content(entries))
+        os.replace(draft, places.aggregate)
+    finally:
+        draft.unlink(missing_ok=True)
+    return places.aggregate
+
+
+def _offsets(path: Path) -> dict[str, list[int]]:
+    """Where the rows of each agent begin, by task and repeat; agents as they first appear."""
+    found: dict[str, list[tuple[int, int, int]]] = {}
+    decoder = msgspec.json.Decoder(_Head)
+    offset = 0
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                head: _Head | None = decoder.decode(line)
+            except json_lines.NOT_JSON:
+                head = _careful(line)
+            if head is not None:
+                name = head.agent.name if head.agent is not None else None
+                found.setdefault(str(name or ""), []).append((head.task, head.repeat, offset))
+            offset += len(line)
+    return {name: [offset for _, _, offset in sorted(heads)] for name, heads in found.items()}
+
+
+def _careful(line: bytes) -> _Head | None:
+    """The same of a line that another tool spelled; None if it is no row with indices."""
+    row = json_lines.any_row(line) or {}
+    task, repeat, ref = row.get("_ng_task_index"), row.get("_ng_rollout_index"), row.get("agent_ref")
+    if type(task) is not int or type(repeat) is not int:
+        return None
+    return _Head(task, repeat, _Ref(ref.get("name")) if isinstance(ref, dict) else None)
+
+
+def _rows_at(path: Path, offsets: list[int]) -> Iterator[Row]:
+    with path.open("rb") as file:
+        for offset in offsets:
+            file.seek(offset)
+            row = json_lines.any_row(file.readline())
+            if row is not None:
+                yield row

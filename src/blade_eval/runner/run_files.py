@@ -1,20 +1,75 @@
-"""Keep rollouts as they come: one writer, whole lines, and what earlier sittings left behind."""
+"""Open, lock, write and resume the files of a run; their names derive from the path given to --output."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from blade.errors import Unreadable, UsageError
+from blade.errors import NothingToRead, Unreadable, UsageError
 from blade_eval.environment import Row
-from blade_eval.runner import encode
-from blade_eval.runner.places import Places
+from blade_eval.runner import json_lines, run_manifest
+
+# /dev/stdout may lead to a file, but the names beside it are nobody's to take
+_DEVICES = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
+
+
+@dataclass(frozen=True)
+class Places:
+    """The files of a run, named as NeMo Gym names them; the manifest is ours."""
+
+    rollouts: Path
+    materialized: Path
+    failures: Path
+    aggregate: Path
+    manifest: Path
+
+
+def beside(output: Path) -> Places:
+    """The files of the run whose rollouts go to `output`."""
+
+    def named(ending: str) -> Path:
+        return output.with_name(output.stem + ending)
+
+    return Places(
+        output,
+        named("_materialized_inputs.jsonl"),
+        named("_failures.jsonl"),
+        named("_aggregate_metrics.json"),
+        named("_manifest.json"),
+    )
+
+
+def usable(places: Places) -> Places:
+    """The places, if each is free or a file: lines are appended, locked, read again and brought to disk."""
+    for path in (places.rollouts, places.materialized, places.failures, places.aggregate, places.manifest):
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder", _output_hint(places.rollouts), "output-no-file")
+        if (path.exists() and not path.is_file()) or path.absolute().parent in _DEVICES:
+            raise UsageError(
+                f"{path} is a device or a pipe, and a run keeps its rollouts in a file",
+                "name a file with --output",
+                "output-no-file",
+            )
+    return places
+
+
+def named(given: str) -> Path:
+    """The path of --output; a slash at its end means a folder, also one that is not there yet."""
+    if given.endswith("/"):
+        raise UsageError(f"{given} is a folder", _output_hint(Path(given)), "output-no-file")
+    return Path(given)
+
+
+def _output_hint(output: Path) -> str:
+    return f"--output names the file of the rollouts, such as {output / 'rollouts.jsonl'}"
+
 
 _BLOCK = 1 << 20
 _BITS = 4096
@@ -26,7 +81,7 @@ class _Response(msgspec.Struct):
     usage: Any = None
 
 
-class Told(msgspec.Struct):
+class LineHead(msgspec.Struct):
     """What a line of the rollouts tells the one who goes on with the run."""
 
     task: Any = msgspec.field(name="_ng_task_index", default=None)
@@ -41,7 +96,7 @@ class Told(msgspec.Struct):
         return (self.task, self.repeat) if is_key else None
 
 
-class _Scored(Told):
+class _Scored(LineHead):
     response: _Response | None = None
 
 
@@ -105,7 +160,7 @@ class Kept:
         self._write(self._rollouts, self._places.rollouts, b"".join(lines))
 
     def failure(self, row: Row) -> None:
-        self._write(self._failures, self._places.failures, encode.line(row))
+        self._write(self._failures, self._places.failures, json_lines.line(row))
 
     def emptied(self) -> None:
         """Nothing of an earlier run stays."""
@@ -202,7 +257,7 @@ def cannot_write(path: Path, error: OSError) -> Unreadable:
 # -- what earlier sittings left -----------------------------------------------------------------
 
 
-def mended(path: Path) -> str | None:
+def mend(path: Path) -> str | None:
     """Give a file whole lines again: drop a torn last one, end one that lacks its newline; what was done."""
     if not path.exists() or not path.stat().st_size:
         return None
@@ -236,19 +291,19 @@ def _last_line(file: Any, size: int) -> int:
 
 
 def _is_row(line: bytes) -> bool:
-    return encode.any_row(line) is not None
+    return json_lines.any_row(line) is not None
 
 
-def standing(places: Places, seen: Callable[[Told], None] | None = None) -> Standing:
+def read_standing(places: Places, seen: Callable[[LineHead], None] | None = None) -> Standing:
     """What the files of a run hold; every scored row is shown to `seen` once."""
     found = Standing()
-    for told in told_of(places.rollouts, _Scored, _noting(found, places.rollouts)):
+    for told in line_heads(places.rollouts, _Scored, _noting(found, places.rollouts)):
         key = told.key
         if key is not None and key[1] >= 0 and not found.has(key):
             found.add(key)
             if seen is not None:
                 seen(told)
-    for told in told_of(places.failures, Told, _noting(found, places.failures)):
+    for told in line_heads(places.failures, LineHead, _noting(found, places.failures)):
         key = told.key
         if key is not None:
             found.failed[key] = found.failed.get(key, 0) + 1
@@ -261,9 +316,9 @@ def _noting(standing: Standing, path: Path) -> Callable[[int], None]:
     return lambda number: standing.unreadable.setdefault(path, []).append(number)
 
 
-def told_of(
-    path: Path, kind: type[Told] = Told, unreadable: Callable[[int], None] | None = None
-) -> Iterator[Told]:
+def line_heads(
+    path: Path, kind: type[LineHead] = LineHead, unreadable: Callable[[int], None] | None = None
+) -> Iterator[LineHead]:
     """The lines of a file that can be read, one at a time; of others the number is told."""
     if not path.exists():
         return
@@ -272,10 +327,10 @@ def told_of(
         for number, line in enumerate(file, 1):
             try:
                 yield decoder.decode(line)
-            except encode.NOT_JSON:  # another tool's spelling, perhaps; what is no row at all runs again
-                row = encode.any_row(line)
+            except json_lines.NOT_JSON:  # another tool's spelling, perhaps; what is no row at all runs again
+                row = json_lines.any_row(line)
                 if row is not None:
-                    yield Told(
+                    yield LineHead(
                         row.get("_ng_task_index"),
                         row.get("_ng_rollout_index"),
                         row.get("_ng_failure_terminal"),
@@ -283,3 +338,126 @@ def told_of(
                     )
                 elif unreadable is not None and line.strip():
                     unreadable(number)
+
+
+_MOST_NAMED = 5  # differences that a message names
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """The files of a run, open and whole, and what they hold."""
+
+    kept: Kept
+    standing: Standing
+    expected: int
+    is_resumed: bool
+
+
+def open_run(
+    places: Places,
+    rows: Iterable[Row],
+    identity: Row,
+    *,
+    resume: bool,
+    force: bool,
+    notice: Callable[[str], None],
+    seen: Callable[[LineHead], None] | None = None,
+) -> OpenRun:
+    """Write the materialised rows, or see that those of the earlier sitting are the same."""
+    files = Kept(places)  # before anything is looked at: another process may be writing
+    draft = places.materialized.with_name(places.materialized.name + ".tmp")
+    try:
+        has_before = _size(places.rollouts) > 0 or _size(places.failures) > 0
+        if has_before and not resume and not force:
+            raise UsageError(
+                f"{places.rollouts} is there already",
+                "--resume goes on with it, --force begins anew and deletes it, --output names another file",
+                "output-exists",
+            )
+        expected = _drafted(draft, rows)
+        goes_on = resume and _same(places, draft, identity, has_before, notice)
+        if goes_on:
+            draft.unlink()
+            for path in (places.rollouts, places.failures):
+                told = mend(path)
+                if told:
+                    notice(told)
+        else:
+            files.emptied()
+            os.replace(draft, places.materialized)
+        standing = read_standing(places, seen)
+        for path, numbers in standing.unreadable.items():
+            notice(files.set_aside(path, numbers))
+        return OpenRun(files, standing, expected, goes_on)
+    except OSError as error:
+        files.close()
+        raise cannot_write(places.rollouts, error) from error
+    except BaseException:
+        files.close()
+        raise
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _drafted(draft: Path, rows: Iterable[Row]) -> int:
+    count = 0
+    with draft.open("wb", buffering=1 << 20) as file:
+        for row in rows:
+            file.write(json_lines.line(row))
+            count += 1
+    if not count:
+        raise NothingToRead(
+            "there is no row to run", "the input is empty, or this shard or limit has no task", "no-rows"
+        )
+    return count
+
+
+def _same(
+    places: Places, draft: Path, identity: Row, has_before: bool, notice: Callable[[str], None]
+) -> bool:
+    """Whether there is an earlier sitting of this very run; one of another run is refused."""
+    if not has_before:  # also when it was killed before its first rollout
+        notice("there is nothing to go on with yet; the run begins")
+        return False
+    if not places.materialized.exists():
+        raise UsageError(
+            f"{places.materialized.name} is missing, so nobody knows which rollouts are",
+            "begin anew with --force, or with another --output",
+            "cannot-resume",
+        )
+    before = run_manifest.read_manifest(places.manifest)
+    changed = run_manifest.differences(before.get("identity") or {}, identity) if before else []
+    if not changed:
+        difference = _difference(places.materialized, draft)
+        changed = [difference] if difference else []
+    if changed:
+        more = f"; and {len(changed) - _MOST_NAMED} more" if len(changed) > _MOST_NAMED else ""
+        raise UsageError(
+            f"this is not the run that {places.rollouts} holds: {'; '.join(changed[:_MOST_NAMED])}{more}",
+            "give the same data and flags to go on; --force begins anew, --output names another file",
+            "cannot-resume",
+        )
+    return True
+
+
+def _difference(one: Path, other: Path) -> str:
+    """Where two materialised files part, as objects: their spelling may differ."""
+    with one.open("rb") as before, other.open("rb") as after:
+        for number, (old, new) in enumerate(zip_longest(_text_lines(before), _text_lines(after)), 1):
+            if old == new:
+                continue
+            if old is None or new is None:
+                return f"it had {'more' if new is None else 'fewer'} rows (line {number} of the inputs)"
+            left, right = json_lines.decode(old), json_lines.decode(new)
+            if left != right:
+                keys = [key for key in {**left, **right} if left.get(key) != right.get(key)]
+                return f"line {number} of the inputs has another {', '.join(keys[:3])}"
+    return ""
+
+
+def _text_lines(file: Iterable[bytes]) -> Iterator[bytes]:
+    return (line for line in file if line.strip())
