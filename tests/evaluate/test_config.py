@@ -15,7 +15,7 @@ from blade_eval.config.directives import applied, merged, parsed
 from blade_eval.config.nouns import RUN
 from blade_eval.config.resolve import _merge
 from blade_eval.config.sources import chained, tree_of
-from blade_eval.runner import benchmark_run
+from blade_eval.runner import benchmark_run, inputs
 from tests.evaluate.gym_tree import write
 
 MODEL = ("policy_base_url=http://x", "policy_api_key=k", "policy_model_name=m")
