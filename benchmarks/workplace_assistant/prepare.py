@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from blade_eval.prepare import written
-from blade_eval.verifiers.workplace_assistant.tasks import rows
+from blade_eval.verifiers.workplace_assistant.quests import rows
 
 OUTPUT = Path("benchmarks/workplace_assistant/data/workplace_assistant_benchmark.jsonl")
 
