@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -182,7 +183,8 @@ def test_diagnose_redacts_every_form(tmp_path: Path) -> None:
     )
     assert quotes
     for one in quotes:
-        assert sanitize.matches(one["quote"], raw, sanitize.own_key())
+        pieces = map(re.escape, re.split(r"\[[A-Z]+:[0-9a-f]{8}\]", one["quote"]))
+        assert re.search(".+?".join(pieces), raw, re.DOTALL)  # equal to the rows outside the placeholders
 
 
 def test_the_sanitiser_runs_when_asked(tmp_path: Path) -> None:

@@ -618,7 +618,40 @@ def _service_key(form: str, letters: str, n: int) -> Callable[[random.Random], C
     return made
 
 
+def _chosen_in(form: str) -> Callable[[random.Random], Canary]:
+    """A password that a person chose, which only the words around it betray."""
+
+    def made(rng: random.Random) -> Canary:
+        value = word(rng, rng.randrange(7, 12)).capitalize() + str(rng.randrange(10, 9999))
+        return Canary(value, form.format(value))
+
+    return made
+
+
+# What a red team carried past the rules at 0ae1a9e, before any was written for it.
+_RED_TEAM = {
+    "ansible": "ansible_become_pass: {}",
+    "html input": "<input type=password value={}>",
+    "sql insert": "INSERT INTO users (name, password) VALUES ('bo', '{}')",
+    "terraform": 'variable "db_password" {{ default = "{}" }}',
+    "curl": "curl -su bo:{} https://example.org/x",
+    "keystore": "keytool -list -storepass {}",
+    "literal": "kubectl create secret generic s --from-literal=password={}",
+    "powershell": 'ConvertTo-SecureString "{}" -AsPlainText -Force',
+    "sudo": "echo {} | sudo -S ls",
+    "openssl": "openssl enc -aes-256-cbc -k {} -in a",
+    "changed": "the password was changed to {}",
+    "wifi": "WIFI:T:WPA;S:office;P:{};;",
+    "login pair": "login: admin / {}",
+    "ssh key": "ssh-keygen -t rsa -N {} -f k",
+    "windows user": "net user bo {} /add",
+    "redis": "requirepass {}",
+    "router": "username bo privilege 15 password 0 {}",
+}
+
 HELD_OUT: dict[str, Callable[[random.Random], Canary]] = {
+    **{f"red team, {kind}": _chosen_in(form) for kind, form in _RED_TEAM.items()},
+    "red team, pin": lambda rng: Canary(value := draw(rng, "123456789", 6), f"the PIN is {value}"),
     "harness token": formed("pat.", (URLSAFE, 22), ".", (ALNUM, 24), ".", (ALNUM, 20)),
     "heroku key": token("HRKU-AA", URLSAFE, 58),
     "infracost key": token("ico-", ALNUM, 32),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from blade.sanitize.cleaner import Cleaner
-from blade.sanitize.echoes import is_redacted, matches
 from blade.sanitize.files import (
     Export,
     Place,
@@ -24,28 +23,9 @@ from blade.sanitize.policy import (
     read_key,
     read_policy,
 )
-from blade.sanitize.redaction import leaks_of, redacted
+from blade.sanitize.redaction import redacted
 
 __all__ = [
-    "PLACEHOLDER",
-    "Cleaner",
-    "Export",
-    "Key",
-    "Place",
-    "Policy",
-    "Removed",
-    "as_json",
-    "clean_files",
-    "folder",
-    "folder_pairs",
-    "is_redacted",
-    "known_key",
-    "leak_lines",
-    "leaks_of",
-    "matches",
-    "own_key",
-    "policy_near",
-    "read_key",
-    "read_policy",
-    "redacted",
-]
+    "PLACEHOLDER", "Cleaner", "Export", "Key", "Place", "Policy", "Removed", "as_json", "clean_files", "folder",
+    "folder_pairs", "known_key", "leak_lines", "own_key", "policy_near", "read_key", "read_policy", "redacted",
+]  # fmt: skip

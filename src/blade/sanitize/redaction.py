@@ -24,17 +24,17 @@ def redacted(report: Report, key: Key, policy: Policy | None = None) -> tuple[Re
 
     The report says so itself, where it says how it was made.
     """
-    tally = Tally()
+    tally, nodes = Tally(), list(_nodes(report))
     tally.file = "report"
     cleaner = Cleaner(key, policy, tally.seen)
-    cleaner.ids = frozenset(_told(report, ("task",)))
+    cleaner.ids = frozenset(value for field, value in nodes if field == "task" and isinstance(value, str))
     # a value that one text tells whole, or by what stands beside it, another may cut short or tell alone
     scout = Cleaner(key, policy)
     scout.ids = cleaner.ids
     scout.task_ids.update(cleaner.ids)
-    scout.kept.update(told.lower() for told in _told(report, _THINGS))
-    for told in dict.fromkeys(_texts(report)):
-        scout.text(told)
+    scout.kept.update(value.lower() for field, value in nodes if field in _THINGS and isinstance(value, str))
+    for text in dict.fromkeys(value for _, value in nodes if _is_text(value)):
+        scout.text(text)
     echoing = scout.echoing(tally.seen, at_end=True)
     clean: set[str] = set()  # a report says much again: what is clean once is clean wherever it stands
 
@@ -54,70 +54,43 @@ def redacted(report: Report, key: Key, policy: Policy | None = None) -> tuple[Re
     return msgspec.structs.replace(new, made_by=said), removed
 
 
-def leaks_of(report: Report, policy: Policy | None = None) -> Removed:
-    """What of a report looks private, by kind and place; nothing is changed."""
-    return redacted(report, Key(b"to count, nothing is kept"), policy)[1]
-
-
 def _said(report: Report, removed: Removed) -> str:
     if not removed.total:
         return "nothing: no text of this report looks private"
+    quotations = sum(value.is_redacted for _, value in _nodes(report) if isinstance(value, Evidence))
     kinds = ", ".join(f"{count} {kind}" for kind, count in removed.kinds.items())
     return (
-        f"{removed.total} values ({kinds}): a placeholder such as [KIND:code] stands for each, the same "
-        f"code for the "
-        f"same value; {_count(report)} quotations are marked as redacted and equal the rows outside "
-        f"their placeholders"
+        f"{removed.total} values ({kinds}): a placeholder such as [KIND:code] stands for each, the same code "
+        f"for the same value; {quotations} quotations are marked as redacted and equal the rows outside their "
+        f"placeholders"
     )
 
 
-def _count(value: Any) -> int:
-    """Quotations of evidence that hold a placeholder."""
-    if isinstance(value, Evidence):
-        return value.is_redacted
+def _nodes(value: Any, field: str = "") -> Iterator[tuple[str, Any]]:
+    """A noun and everything in it, each with the field that it is."""
+    yield field, value
     if isinstance(value, _PLAIN):
-        return 0
-    if isinstance(value, msgspec.Struct):
-        return sum(_count(getattr(value, name)) for name in value.__struct_fields__)
-    if isinstance(value, _LISTS):
-        return sum(map(_count, value))
-    return sum(map(_count, value.values())) if isinstance(value, Mapping) else 0
-
-
-def _told(value: Any, fields: tuple[str, ...]) -> Iterator[str]:
-    """What a noun tells in these fields, at any depth: what stays as it is in the rows."""
+        return
     if isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
-            one = getattr(value, name)
-            yield from [one] if name in fields and isinstance(one, str) else _told(one, fields)
+            yield from _nodes(getattr(value, name), name)
     elif isinstance(value, _LISTS):
-        for one in value:
-            yield from _told(one, fields)
-    elif not isinstance(value, _PLAIN) and isinstance(value, Mapping):
-        for one in value.values():
-            yield from _told(one, fields)
+        for item in value:
+            yield from _nodes(item)
+    elif isinstance(value, Mapping):
+        for item in (*value, *value.values()):
+            yield from _nodes(item)
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """Every text of a noun that is long enough to hold anything private."""
-    if isinstance(value, str):
-        if not (isinstance(value, enum.Enum) or len(value) < _SHORTEST):
-            yield value
-    elif isinstance(value, msgspec.Struct):
-        for name in value.__struct_fields__:
-            yield from _texts(getattr(value, name))
-    elif isinstance(value, _LISTS):
-        for one in value:
-            yield from _texts(one)
-    elif not isinstance(value, _PLAIN) and isinstance(value, Mapping):
-        for one in (*value, *value.values()):
-            yield from _texts(one)
+def _is_text(value: Any) -> bool:
+    """Is it a text that is long enough to hold anything private."""
+    return isinstance(value, str) and not isinstance(value, enum.Enum) and len(value) >= _SHORTEST
 
 
 def _mapped(value: Any, change: Callable[[str, str], str], field: str = "") -> Any:
     """A noun with every text in it changed, by the field it stands in; what stays is the same object."""
     if isinstance(value, str):
-        return value if isinstance(value, enum.Enum) or len(value) < _SHORTEST else change(value, field)
+        return change(value, field) if _is_text(value) else value
     if isinstance(value, _PLAIN):
         return value
     if isinstance(value, msgspec.Struct):

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from blade.sanitize import places, rules
+from blade.sanitize import identities, secret_rules
 from blade.sanitize.escapes import is_encoded_text
 from blade.sanitize.lexicon import GENERIC, is_chosen, is_key, is_random, secret_name, secret_value
 from blade.sanitize.policy import PLACEHOLDER, Policy, name_pattern
-from blade.sanitize.rules import Detector, Hit, detector
+from blade.sanitize.secret_rules import Detector, Hit, detector
 
 # Where two spans meet, the surer kind wins; then the longer one.
 _RANK = {"NAME": 0, "SECRET": 1, "URL": 2, "EMAIL": 3, "IP": 4, "HOST": 5, "USER": 6, "PERSON": 7, "MAC": 8}
@@ -23,8 +23,8 @@ _SENT = re.compile(r"(?i)(?:bearer|basic|token)\s+(?P<value>\S{6,200})")
 
 # What begins or betrays a private thing, in lower case and within one word -> who looks there.
 MARKS: dict[str, tuple[Detector, ...]] = {}
-_sure: set[Detector] = {*places.SURE, rules.assigned_at}
-for _room in (places, rules):
+_sure: set[Detector] = {*identities.SURE, secret_rules.assigned_at}
+for _room in (identities, secret_rules):
     for _mark, _readers in _room.READERS.items():
         MARKS[_mark] = (*MARKS.get(_mark, ()), *_readers)
     for _rule in _room.RULES:
@@ -36,7 +36,7 @@ for _room in (places, rules):
 # What is private by its form or by what is written beside it, and so replaced even where a model, a tool
 # or a task is named; a word that merely looks drawn at random is not.
 SURE = frozenset(_sure)
-_SWITCHED = detector(rules.SWITCHED)
+_SWITCHED = detector(secret_rules.SWITCHED)
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -141,7 +141,7 @@ def _under_name(text: str, name: str) -> list[Hit]:
     sent = _SENT.fullmatch(text) if name.lower().endswith("authorization") else None
     if sent is not None and is_chosen(sent["value"]):
         return [(*sent.span("value"), "SECRET")]
-    if name in places.USER_KEYS and _is_word(text) and text.lower() not in GENERIC:
+    if name in identities.USER_KEYS and _is_word(text) and text.lower() not in GENERIC:
         return [(0, len(text), "USER")]
     if (
         name in ("user", "owner")
@@ -150,7 +150,7 @@ def _under_name(text: str, name: str) -> list[Hit]:
         and text not in GENERIC
     ):
         return [(0, len(text), "USER")]
-    if name in places.HOST_KEYS and _is_word(text) and _is_host(name, text):
+    if name in identities.HOST_KEYS and _is_word(text) and _is_host(name, text):
         return [(0, len(text), "HOST")]
     return []
 
@@ -158,7 +158,7 @@ def _under_name(text: str, name: str) -> list[Hit]:
 def _is_host(name: str, text: str) -> bool:
     """Is it a private host; under the bare key `host` a single word must look like a machine's."""
     is_machine = name != "host" or any(char.isdigit() or char in ".-" for char in text)
-    return is_machine and places.is_private_host(text)
+    return is_machine and identities.is_private_host(text)
 
 
 def _is_word(text: str) -> bool:

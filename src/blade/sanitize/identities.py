@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from blade.sanitize.lexicon import GENERIC
-from blade.sanitize.rules import Detector, Hit, Rule
+from blade.sanitize.secret_rules import Detector, Hit, Rule
 
 _LOCAL = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-'"
 _HOST_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
