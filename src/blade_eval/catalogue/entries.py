@@ -1,17 +1,129 @@
-"""Find every benchmark and environment under the roots, from their files: no code of theirs runs."""
+"""Find every benchmark, environment, agent, model and resources server under the roots; none of their code runs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from blade.errors import BladeError
-from blade_eval.catalogue.entry import Entry, category_of
 from blade_eval.config.directives import applied, merged
 from blade_eval.config.nouns import KINDS, UNSET, Tree
-from blade_eval.config.sources import chained, text_of, tree_of, yaml_files
+from blade_eval.config.sources import chained, loaded, text_of, tree_of, yaml_files
+
+CATEGORIES = (
+    "math & science",
+    "coding",
+    "knowledge & reasoning",
+    "agentic & tool use",
+    "instruction following & safety",
+    "other",
+)
+# The domains are the incumbent's closed list; its largest one is "other", so a manifest may say better.
+_OF_DOMAIN = {
+    "math": 0,
+    "science": 0,
+    "coding": 1,
+    "knowledge": 2,
+    "long_context": 2,
+    "agent": 3,
+    "e2e": 3,
+    "games": 3,
+    "instruction_following": 4,
+    "safety": 4,
+    "rlhf": 4,
+}
+# What to ask before trusting a benchmark, in the order it is asked.
+CRITERIA = {
+    "task_fit": "Task fit",
+    "verifier_fidelity": "Verifier fidelity",
+    "model_compatibility": "Model compatibility",
+    "harness_fit": "Harness fit",
+    "variance": "Variance",
+    "reproducibility": "Reproducibility",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A benchmark or an environment that can be run."""
+
+    name: str
+    kind: str  # benchmark, environment
+    path: Path
+    status: str | None = "no-manifest"
+    domain: str | None = None
+    description: str | None = None
+    category: str = CATEGORIES[-1]
+    agent: str | None = None  # the implementation
+    verifier: str | None = None
+    num_repeats: int | None = None
+    license: str | None = None
+    datasets: tuple[str, ...] = ()
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    trouble: str | None = None  # why parts of it are not known
+
+    def as_json(self) -> dict[str, Any]:
+        """The incumbent's keys in its order, then ours."""
+        said = self.manifest
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "status": self.status,
+            "domain": self.domain,
+            "description": self.description,
+            "version": _text(said.get("version")),
+            "integration_profile": _text(said.get("integration_profile")),
+            "modality": _text(said.get("modality")),
+            "licensing": _text(said.get("licensing")),
+            "lifecycle": _text(said.get("lifecycle")),
+            "category": self.category,
+            "agent": self.agent,
+            "verifier": self.verifier,
+            "num_repeats": self.num_repeats,
+            "license": self.license,
+            "choose": self.choose,
+        }
+
+    @property
+    def choose(self) -> dict[str, str]:
+        """How to choose: what is known of the six criteria."""
+        said = self.manifest.get("choose")
+        if not isinstance(said, dict):
+            return {}
+        return {key: str(said[key]) for key in CRITERIA if said.get(key) not in (None, "")}
+
+    @property
+    def published(self) -> list[dict[str, str]]:
+        """The published results to reproduce before trusting it."""
+        said = self.manifest.get("published")
+        rows = said if isinstance(said, list) else [said]
+        return [{str(key): str(value) for key, value in row.items()} for row in rows if isinstance(row, dict)]
+
+
+def category_of(domain: str | None, said: Any) -> str:
+    """One of the six categories: as a manifest says, else by the domain."""
+    if isinstance(said, str):
+        wanted = _words(said)
+        for category in CATEGORIES:
+            if wanted and wanted == _words(category):
+                return category
+    return CATEGORIES[_OF_DOMAIN.get(domain or "", len(CATEGORIES) - 1)]
+
+
+def _words(text: str) -> frozenset[str]:
+    """The words of a category, however it is written: agentic/tool use, agentic_tool_use."""
+    plain = "".join(mark if mark.isalnum() else " " for mark in text.lower())
+    return frozenset(plain.split()) - {"and"}
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return None if value is None else str(value)
+
 
 _BENCHMARK = re.compile(r"\btype['\"]?\s*:\s*['\"]?benchmark\b")
 
@@ -108,19 +220,19 @@ def _entry(kind: str, name: str, path: Path, roots: Sequence[Path], files: _File
     agent, server, dataset, names = _what_runs(kind, blocks)
     if kind == "benchmark" and not dataset:
         trouble = trouble or "it has no dataset of `type: benchmark`"
-    domain = _said("domain", manifest, server, blocks)
+    domain = _described("domain", manifest, server, blocks)
     return Entry(
         name=name,
         kind=kind,
         path=path,
         status=_status(manifest),
         domain=domain,
-        description=_said("description", manifest, server, blocks),
+        description=_described("description", manifest, server, blocks),
         category=category_of(domain, manifest.get("category")),
-        agent=agent or _text(manifest.get("agent_server")),
-        verifier=server[1] if server else _text(manifest.get("resources_server")) or _itself(agent),
+        agent=agent or _string(manifest.get("agent_server")),
+        verifier=server[1] if server else _string(manifest.get("resources_server")) or _itself(agent),
         num_repeats=dataset.get("num_repeats") or 1 if dataset else None,
-        license=_text(dataset.get("license")) or _text(manifest.get("licensing")),
+        license=_string(dataset.get("license")) or _string(manifest.get("licensing")),
         datasets=names,
         manifest=manifest,
         trouble=trouble,
@@ -179,7 +291,7 @@ def _refers(block: Block, field: str) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _said(key: str, manifest: Tree, server: Block | None, blocks: dict[str, Block]) -> str | None:
+def _described(key: str, manifest: Tree, server: Block | None, blocks: dict[str, Block]) -> str | None:
     """The manifest's word, else the verifier's, else the first block's that has one."""
     for said in (manifest, server[2] if server else {}, *(block[2] for block in blocks.values())):
         if isinstance(said.get(key), str) and said[key] != UNSET:
@@ -208,5 +320,100 @@ def _status(manifest: Tree) -> str | None:
     return "experimental" if manifest.get("experimental", True) else None
 
 
-def _text(value: Any) -> str | None:
+def _string(value: Any) -> str | None:
     return str(value) if value not in (None, UNSET) else None
+
+
+FOLDERS = {
+    "agents": "responses_api_agents",
+    "models": "responses_api_models",
+    "resources-servers": "resources_servers",
+}
+
+
+@dataclass(frozen=True)
+class Component:
+    """One implementation, or of models one flavour of it: what a flag such as --model-type takes."""
+
+    name: str
+    kind: str  # agents, models, resources-servers
+    path: Path
+    variants: tuple[str, ...] = ()
+    settings: Tree | None = None  # its block in the configuration of the same name
+    trouble: str | None = None
+
+    @property
+    def domain(self) -> str | None:
+        """As its block says."""
+        return self._said("domain")
+
+    @property
+    def description(self) -> str | None:
+        """As its block says, with what it is good for."""
+        said, value = self._said("description"), self._said("value")
+        return f"{said or ''}\nValue: {value}".strip() if value else said
+
+    @property
+    def self_contained(self) -> bool:
+        """It brings its own tasks and verdicts: it refers to no resources server."""
+        return "resources_server" not in (self.settings or {})
+
+    def _said(self, key: str) -> str | None:
+        value = (self.settings or {}).get(key)
+        return " ".join(value.split()) if isinstance(value, str) and value != UNSET else None
+
+    def as_json(self) -> dict[str, Any]:
+        """The incumbent's keys for this kind."""
+        if self.kind == "models":
+            return {"name": self.name, "model": self.name, "model_group": self.name.split("/")[0]}
+        if self.kind == "agents":
+            pattern = "B (self-contained)" if self.self_contained else "A (composable)"
+            return {
+                "name": self.name,
+                "pattern": pattern,
+                "self_contained": self.self_contained,
+                "variants": list(self.variants),
+                "description": self.description,
+            }
+        return {"name": self.name, "domain": self.domain, "description": self.description}
+
+
+def components(kind: str, roots: Sequence[Path]) -> tuple[Component, ...]:
+    """The components of a kind, by name; the first root that has a name wins."""
+    found: dict[str, Component] = {}
+    for root in roots:
+        top = root / FOLDERS[kind]
+        folders = sorted(path for path in top.iterdir() if path.is_dir()) if top.is_dir() else []
+        for folder in folders:
+            for one in _of_folder(kind, folder):
+                found.setdefault(one.name, one)
+    return tuple(sorted(found.values(), key=lambda one: one.name.lower()))
+
+
+def _of_folder(kind: str, folder: Path) -> list[Component]:
+    configs = sorted((folder / "configs").glob("*.yaml"))
+    if not configs:
+        return []
+    stems = [path.stem for path in configs]
+    if kind == "models":
+        names = [folder.name if stem == folder.name else f"{folder.name}/{stem}" for stem in stems]
+        blocks = [_block(kind, folder.name, path) for path in configs]
+        return [
+            Component(name, kind, path, (), *block)
+            for name, path, block in zip(names, configs, blocks, strict=True)
+        ]
+    main = configs[stems.index(folder.name)] if folder.name in stems else configs[0]
+    settings, trouble = _block(kind, folder.name, main)
+    return [Component(folder.name, kind, main, tuple(stems), settings, trouble)]
+
+
+def _block(kind: str, name: str, path: Path) -> tuple[Tree | None, str | None]:
+    try:
+        tree = loaded(path)
+    except BladeError as error:
+        return None, error.message
+    for block in tree.values():
+        inner = block.get(FOLDERS[kind]) if isinstance(block, dict) else None
+        if isinstance(inner, dict) and isinstance(inner.get(name), dict):
+            return inner[name], None
+    return None, None

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
-from blade_eval.catalogue.components import Component
-from blade_eval.catalogue.entry import Entry
+from blade_eval.catalogue.entries import Component, Entry
 
 Found = TypeVar("Found", Entry, Component)
 

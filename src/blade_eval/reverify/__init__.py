@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from blade_eval.reverify.changes import Changes
-from blade_eval.reverify.judged import Done, Wish, reverified
+from blade_eval.reverify.rejudging import Done, Wish, reverified
 
 __all__ = ["Changes", "Done", "Wish", "reverified"]

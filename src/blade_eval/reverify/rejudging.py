@@ -1,4 +1,4 @@
-"""Judge stored rollouts in this process, and write the new rows in order; the stored file stays."""
+"""Judge stored rollouts again in this process, each with its task, and write the new rows in order."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
-from blade.errors import NothingToRead, UsageError
+from blade.errors import NothingToRead, Unreadable, UsageError
 from blade_eval import models, verifiers
 from blade_eval.aggregate import shards
+from blade_eval.aggregate.shards import identity_of
 from blade_eval.config import Resolved, Server
 from blade_eval.environment import Attempt, Environment, Respond, Row, Unmeasured
 from blade_eval.profile import row_table as files
-from blade_eval.profile.row_table import BOM
-from blade_eval.reverify import sources
+from blade_eval.profile import row_table as reading
+from blade_eval.profile.row_table import BOM, Keyed, Line, Seen, Table
 from blade_eval.reverify.changes import Changes
-from blade_eval.reverify.sources import Pair, Who
 from blade_eval.runner import agent, benchmark_run, collect, json_lines, run_files
 from blade_eval.runner.run_files import Places, beside
 
@@ -89,7 +90,7 @@ class _Bench:
     def others(self, rollouts: Path) -> list[str]:
         """What is to be told where the run's manifest names other verifiers than judge now."""
         told = []
-        for name, then in sources.verifiers(rollouts).items():
+        for name, then in recorded_verifiers(rollouts).items():
             try:
                 now = self.of(name).implementation
             except UsageError:  # which a row of that agent will raise, if there is one
@@ -106,7 +107,7 @@ class _Bench:
 async def reverified(found: Resolved, wish: Wish, tick: Callable[[int], None] = lambda _: None) -> Done:
     """Judge again; `tick` is told how many were."""
     _check(wish)
-    sources.insist(wish.rollouts)  # before the inputs, whose name is often derived from theirs
+    insist(wish.rollouts)  # before the inputs, whose name is often derived from theirs
     async with _bench(found) as bench:
         unsafe = bench.unsafe()
         if unsafe and not wish.force:
@@ -120,9 +121,9 @@ async def reverified(found: Resolved, wish: Wish, tick: Callable[[int], None] = 
         _refuse(wish, done.places)
         done.notices += [f"no model judges for {name}: --model-type chooses one" for name in bench.alone]
         done.notices += bench.others(wish.rollouts)
-        inputs = sources.Inputs(wish.inputs)
+        inputs = Inputs(wish.inputs)
         try:
-            done.notices += sources.check(inputs, wish.rollouts)
+            done.notices += check(inputs, wish.rollouts)
             await _all(bench, wish, inputs, done, tick)
         finally:
             inputs.close()
@@ -201,7 +202,7 @@ def _model(found: Resolved, name: str) -> Server | None:
 
 
 async def _all(
-    bench: _Bench, wish: Wish, inputs: sources.Inputs, done: Done, tick: Callable[[int], None]
+    bench: _Bench, wish: Wish, inputs: Inputs, done: Done, tick: Callable[[int], None]
 ) -> None:
     if wish.resume or wish.append:
         for path in (done.places.rollouts, done.places.failures):
@@ -211,7 +212,7 @@ async def _all(
     try:
         if not (wish.resume or wish.append):
             writer.emptied()
-        there = sources.there(inputs, done.places.rollouts)
+        there = rollouts_of(inputs, done.places.rollouts)
         done.n_before = len(there)
         waiting = _waiting(wish, inputs, done, there)
         await _judged(bench, wish, waiting, done, writer, tick)
@@ -222,18 +223,18 @@ async def _all(
         raise NothingToRead(f"{wish.rollouts} holds no {what}", "there is nothing to judge", "no-rollouts")
 
 
-def _waiting(wish: Wish, inputs: sources.Inputs, done: Done, there: set[Who]) -> Iterator[Pair]:
+def _waiting(wish: Wish, inputs: Inputs, done: Done, there: set[Who]) -> Iterator[Pair]:
     """The pairs that have no new verdict yet; with judge_failed_only the others are taken over first."""
     if not wish.judge_failed_only:
-        found = sources.pairs(inputs, wish.rollouts)
+        found = pairs(inputs, wish.rollouts)
     else:
-        succeeded = sources.there(inputs, wish.rollouts)
+        succeeded = rollouts_of(inputs, wish.rollouts)
         done.notices.append(
             "the rows come from two sources: successes as they were judged then, judge failures as judged now"
         )
         if not wish.append:
             done.n_copied = _copied(inputs, wish.rollouts, done.places.rollouts, there)
-        found = sources.judge_failed(inputs, _failures(wish), succeeded)
+        found = judge_failed(inputs, _failures(wish), succeeded)
     return islice((pair for pair in found if pair.who not in there), wish.limit)
 
 
@@ -242,11 +243,11 @@ def _failures(wish: Wish) -> Path:
     return files.sidecar(wish.rollouts, shards.FAILURES) or files.beside(wish.rollouts, shards.FAILURES)
 
 
-def _copied(inputs: sources.Inputs, source: Path, target: Path, there: set[Who]) -> int:
+def _copied(inputs: Inputs, source: Path, target: Path, there: set[Who]) -> int:
     """Take rows over as they are, byte for byte; how many they were."""
     count = 0
     with target.open("ab") as file:
-        for stored in sources.keyed(source):
+        for stored in keyed(source):
             if inputs.who(stored) not in there:
                 file.write(stored.line.data.removeprefix(BOM) + b"\n")
                 count += 1
@@ -334,3 +335,177 @@ def _agent(pair: Pair) -> str:
     reference = pair.stored.get("agent_ref") or pair.task.get("agent_ref")
     name = reference.get("name") if isinstance(reference, dict) else None
     return name if isinstance(name, str) else ""
+
+
+JUDGE_FAILED = ("judge_failed", "judge_invalid")
+Key = tuple[int, int]
+Who = tuple[int, int, str]  # a rollout: task, repeat, and the agent where several were asked for both
+
+
+class Stored(NamedTuple):
+    """A line of a file of rows."""
+
+    key: Key
+    agent: str  # or nothing
+    line: Line
+
+    def row(self) -> Row:
+        """What stands there; NaN is none."""
+        return json_lines.any_row(self.line.data.removeprefix(reading.BOM)) or {}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A task as it was asked, and the stored row of what came of it."""
+
+    key: Key
+    who: Who
+    task: Row
+    stored: Row
+
+
+class Inputs:
+    """The materialised rows of a run, by task, repeat and agent; only their places are held in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._table = Table()
+        self._rows: dict[Key, dict[str, int]] = {}
+
+        def take(line: Line, seen: Seen) -> Keyed | None:
+            key = reading.key_of(line, seen)
+            if key is not None:
+                of_key = self._rows.setdefault((key.task, key.repeat), {})
+                if (key.agent or "") in of_key:
+                    raise _wrong(
+                        path, Stored((key.task, key.repeat), key.agent or "", line), "stands there twice"
+                    )
+                of_key[key.agent or ""] = len(self._table)
+            return key
+
+        insist(path)
+        if (seen := self._table.read(path, take)).bad:
+            raise _unreadable(seen)
+        if not self._rows:
+            raise NothingToRead(
+                f"{path} holds no row", "give --inputs the materialised inputs", "no-rollouts"
+            )
+
+    def who(self, stored: Stored) -> Who | None:
+        """Which rollout a row is of; None if nobody was asked for it. An agent asked alone needs no name."""
+        agents = self._rows.get(stored.key, {})
+        if len(agents) < 2:
+            return (*stored.key, "") if agents else None
+        return (*stored.key, stored.agent) if stored.agent in agents else None
+
+    def task(self, who: Who) -> Row:
+        """The input of a rollout."""
+        agents = self._rows[who[0], who[1]]
+        row = agents[who[2]] if len(agents) > 1 else next(iter(agents.values()))
+        return json_lines.any_row(self._table.line(row)) or {}
+
+    def close(self) -> None:
+        self._table.close()
+
+
+def check(inputs: Inputs, path: Path) -> list[str]:
+    """Find what is wrong with a file of rollouts before anything is written for it; what is to be told."""
+    seen, found = Seen(path), set()
+    for stored in keyed(path, seen):
+        who = inputs.who(stored)
+        if who is None:
+            raise _wrong(path, stored, "is none of the inputs")
+        if who in found:
+            raise _wrong(path, stored, "stands there twice")
+        found.add(who)
+    return seen.notices()
+
+
+def pairs(inputs: Inputs, path: Path) -> Iterator[Pair]:
+    """Every rollout of a file with its task, in the order of the file."""
+    for stored in keyed(path):
+        yield _pair(inputs, path, stored)
+
+
+def judge_failed(inputs: Inputs, path: Path, succeeded: set[Who]) -> Iterator[Pair]:
+    """The last failure of every rollout that only lacks the judge's verdict."""
+    found: dict[Who, Stored] = {}
+    if path.exists():
+        for stored in keyed(path):
+            if stored.row().get("_ng_failure_class") in JUDGE_FAILED:
+                who = inputs.who(stored)
+                if who is None:
+                    raise _wrong(path, stored, "is none of the inputs")
+                if who not in succeeded:
+                    found[who] = stored
+    for _, stored in sorted(found.items(), key=lambda one: one[0]):
+        yield _pair(inputs, path, stored)
+
+
+def rollouts_of(inputs: Inputs, path: Path) -> set[Who]:
+    """The rollouts of which a file has rows."""
+    found = (inputs.who(stored) for stored in keyed(path)) if path.exists() else ()
+    return {who for who in found if who is not None}
+
+
+def recorded_verifiers(rollouts: Path) -> dict[str, list[str]]:
+    """The implementations that judged each agent's rows, as far as the run's manifest tells."""
+    agents = (identity_of(rollouts) or {}).get("agents")
+    found = {}
+    for name, described in agents.items() if isinstance(agents, dict) else ():
+        named = described.get("resources_servers") if isinstance(described, dict) else None
+        if isinstance(named, dict) and named:
+            found[name] = sorted(named)
+    return found
+
+
+def keyed(path: Path, seen: Seen | None = None) -> Iterator[Stored]:
+    """Every row with its key. Only a torn end, as a killed run leaves it, is passed over and noted."""
+    insist(path)
+    seen = seen or Seen(path)
+    for line in reading.read(path, seen):
+        found = _stored(path, line, seen)
+        if found is not None:
+            yield found
+        elif seen.bad and line.is_ended:
+            raise _unreadable(seen)
+
+
+def _stored(path: Path, line: Line, seen: Seen) -> Stored | None:
+    key = reading.key_of(line, seen)
+    return None if key is None else Stored((key.task, key.repeat), key.agent or "", line)
+
+
+def _unreadable(seen: Seen) -> Unreadable:
+    number, reason = seen.bad[0]
+    return Unreadable(
+        f"{seen.path}, line {number}: {reason}",
+        "restore the file, or judge a copy without the lines that are no rows",
+        "unreadable-line",
+    )
+
+
+def _pair(inputs: Inputs, path: Path, stored: Stored) -> Pair:
+    who = inputs.who(stored)
+    if who is None:
+        raise _wrong(path, stored, "is none of the inputs")
+    return Pair(stored.key, who, inputs.task(who), stored.row())
+
+
+def insist(path: Path) -> None:
+    """That there is a file, and that we may read it."""
+    try:
+        path.open("rb").close()
+    except FileNotFoundError:
+        raise NothingToRead(f"there is no file {path}", "check the path", "no-such-path") from None
+    except OSError as error:
+        why = error.strerror or error
+        raise Unreadable(f"cannot read {path}: {why}", "check its rights", "unreadable-file") from error
+
+
+def _wrong(path: Path, stored: Stored, what: str) -> Unreadable:
+    (task, repeat), agent = stored.key, f" of {stored.agent}" if stored.agent else ""
+    return Unreadable(
+        f"{path}, line {stored.line.number}: task {task}, repeat {repeat}{agent} {what}",
+        "--inputs and --rollouts must be of one run: X_materialized_inputs.jsonl and X.jsonl",
+        "reverify-mismatch",
+    )
