@@ -379,7 +379,7 @@ def refused(setup: str) -> str:
 
 NO_NAMESPACES = """
 import ctypes, os, struct
-from blade_eval.sandbox import filter
+from blade_eval.sandbox import box as filter
 steps = filter._step
 program = (steps(0x20, 0) + steps(0x15, {unshare}, 0, 1) + steps(0x06, 0x00050001) + steps(0x06, 0x7fff0000))
 libc = ctypes.CDLL(None, use_errno=True)

@@ -1,10 +1,10 @@
-"""`python -m blade_eval.sandbox`: what of the box holds on this machine."""
+"""Print what of the box holds on this machine: `python -m blade_eval.sandbox`."""
 
 from __future__ import annotations
 
 import sys
 
-from blade_eval.sandbox.selftest import holds
+from blade_eval.sandbox import holds
 
 
 def main() -> int:

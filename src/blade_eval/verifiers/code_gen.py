@@ -28,7 +28,7 @@ import msgspec
 
 from blade_eval import fences, limited, replies
 from blade_eval.environment import Attempt, Environment, Row
-from blade_eval.sandbox import Limits, asserting, needed
+from blade_eval.sandbox import Limits, needed, verdicts
 from blade_eval.sandbox.plain import SHOWN
 from blade_eval.sandbox.verdicts import RUNTIME, Asserted, Judged, asserted, calls, outputs
 from blade_eval.task_row import faulty, field
@@ -199,8 +199,8 @@ def _statements(row: Row) -> tuple[str, Sequence[str]]:
     if isinstance(listed, list) and listed:
         imports = field(row, "test_imports", [])
         lines = imports if isinstance(imports, list) else [str(imports)]
-        return "\n".join([*map(str, lines), setup]), asserting.listed([str(test) for test in listed])
+        return "\n".join([*map(str, lines), setup]), verdicts.listed([str(test) for test in listed])
     if not isinstance(text, str) or not text.strip():
         raise faulty("the row has neither unit_tests nor test nor test_list")
-    first, tests = asserting.statements(text, bool(field(row, "entry_point")))
+    first, tests = verdicts.statements(text, bool(field(row, "entry_point")))
     return f"{setup}\n{first}", tests

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from blade_eval.environment import Unmeasured
-from blade_eval.sandbox import asserting, holds, plain
+from blade_eval.sandbox import holds, plain, verdicts
 from blade_eval.sandbox.box import packages
 from blade_eval.sandbox.verdicts import Asserted, Reading
 from blade_eval.verifiers import code_gen
@@ -90,11 +90,11 @@ def test_tests_that_test_nothing_are_the_tasks_fault(tests: dict[str, Any]) -> N
 
 
 def test_only_imports_and_definitions_come_first() -> None:
-    assert asserting.statements("import math\nassert f(1) == 1\nassert f(2) == 4", False) == (
+    assert verdicts.statements("import math\nassert f(1) == 1\nassert f(2) == 4", False) == (
         "import math",
         ["assert f(1) == 1", "assert f(2) == 4"],
     )
-    assert asserting.statements("import math\nx = f(1)\nassert x == 1", False)[0] == ""
+    assert verdicts.statements("import math\nx = f(1)\nassert x == 1", False)[0] == ""
 
 
 # --- what a failing solution cannot do ---
@@ -171,6 +171,8 @@ RIGHT = {
 @boxed
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_solutions_of_many_kinds_are_judged_apart(name: str) -> None:
+    if name == "an array" and not (Path(packages()) / "numpy").exists():
+        pytest.skip("no numpy of its own")
     code, test = RIGHT[name]
     assert verdict(code, test) == (1.0, "apart")
 
