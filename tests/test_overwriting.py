@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from blade import errors
-from blade.report import folder as pages
+from blade import report as pages
 from tests.builders import make_row, make_run
 from tests.conftest import Blade
 

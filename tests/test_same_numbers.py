@@ -17,7 +17,7 @@ import blade
 from blade.agent.queue import WRONG, WRONG_UNDETERMINED
 from blade.model import Confidence
 from blade.query.comments import unescape_comment
-from blade.report.claims import agrees
+from blade.report.blocks import agrees
 from tests.builders import Row, make_run
 from tests.exit_numbers import (
     AFTER,

@@ -1,4 +1,4 @@
-"""Put numbers into words."""
+"""Format numbers for people: percent, points, plain numbers, p, counts; one way for every page, screen and sentence."""
 
 from __future__ import annotations
 
@@ -58,6 +58,23 @@ def number(value: float | None) -> str:
     if size >= 0.001:
         return f"{sign}{size:.3f}"
     return f"{sign}{size:.2g}"
+
+
+def level(value: float | None, is_rate: bool) -> str:
+    """A score: a rate as percent, any other as a plain number."""
+    return percent(value) if is_rate else number(value)
+
+
+def change(value: float | None, is_rate: bool) -> str:
+    """A change of score with its sign: `+8.4 points` of a rate, `+0.084` of any other."""
+    if is_rate or value is None or not math.isfinite(value):
+        return points(value)
+    return f"+{number(value)}" if value >= EXACT else number(value)
+
+
+def size(value: float | None, is_rate: bool = True) -> str:
+    """A change without a plus sign: `8.4 points`."""
+    return change(value, is_rate).removeprefix("+")
 
 
 def probability(value: float | None) -> str:

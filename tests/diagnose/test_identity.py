@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from blade.report import text
+from blade.report import first_page
 from tests.diagnose.builders import (
     STREETS,
     Diagnose,
@@ -96,7 +96,7 @@ def test_interval_of_the_headline_is_over_the_tasks_by_prompt(diagnose: Diagnose
     score = next(one for one in run.report.measures if one.name == name and one.k in (None, 1))
     (index,) = [one for one in run.report.measures if one.name == "pass_at_1"]
     assert ((score.low, score.high) != (index.low, index.high)) == is_shuffled
-    said = " ".join(text.render(run.report).split())
+    said = " ".join(first_page.render(run.report).split())
     assert f" rollouts, 95% CI {words}{score.low:.1%} to {score.high:.1%}); 12 tasks, 3 tries each" in said
 
 

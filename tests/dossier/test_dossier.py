@@ -13,7 +13,7 @@ from blade.agent.dossier.budget import tokens
 from blade.errors import UsageError
 from blade.model import Attribution, Cause, Confidence, Evidence, Trace, Trust
 from blade.pipeline.session import Session
-from blade.report.facts import Facts, facts
+from blade.report.run_facts import Facts, facts
 from tests.builders import make_call, make_message, make_result
 from tests.dossier.conftest import Written, rollout
 from tests.dossier.reading import HEADINGS, commands, focus, shown, strangers

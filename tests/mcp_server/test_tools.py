@@ -13,7 +13,7 @@ from blade import pipeline
 from blade.agent.mcp import run_answers, tool_table
 from blade.agent.mcp.roots import House, roots
 from blade.pipeline import reviewing
-from blade.report import report_json, text
+from blade.report import first_page, report_json
 from tests.builders import make_message, make_response, make_row, make_run
 from tests.inert import assert_inert_markdown
 from tests.mcp_server.asking import Asking
@@ -47,7 +47,7 @@ def report(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BLADE_CACHE_DIR", str(tmp_path_factory.mktemp("own")))
         held = pipeline.session([str(folder / "runs" / "first.jsonl")]).report
-    return {**json.loads(report_json.render(held)), "text": text.render(held)}
+    return {**json.loads(report_json.render(held)), "text": first_page.render(held)}
 
 
 def test_every_tool_is_described_and_says_what_it_does_to_the_world(ask: Asking) -> None:

@@ -13,7 +13,7 @@ from blade import pipeline
 from blade.agent.reader import ACCEPTED, DISCARDED
 from blade.pipeline import asking, reviewing
 from blade.pipeline.session import Session
-from blade.report.facts import facts
+from blade.report.run_facts import facts
 from tests.builders import make_row, make_run
 from tests.read.conftest import KEY, QUICK, Ask, honest, label, locked, place, rollout
 from tests.read.server import Act, Call, Says, Server

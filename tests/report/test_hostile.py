@@ -1,4 +1,4 @@
-"""Hostile text through every exit: nothing runs, styles, links or deceives."""
+"""Hostile text through every exit of a report and of a comparison: nothing runs, styles, links or deceives."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import shlex
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from functools import cache
 
 import jsonschema
 import pytest
@@ -15,14 +14,16 @@ from markdown_it import MarkdownIt
 from msgspec.structs import replace
 
 from blade.model import Report
-from blade.report import RENDERERS, figures, html, markdown
+from blade.report import comparison_charts, markdown, run_charts
 from tests.inert import assert_inert_markdown, headings, uncited
 
+from . import changed
 from .conftest import make_report
 from .explained import explain
+from .renders import Forms
+from .test_chapters import SECTIONS
 from .test_html import Page
-from .test_markdown import SECTIONS
-from .test_text import assert_fits
+from .test_terminal import assert_fits, assert_one_screen
 from .test_wire import VALIDATOR
 
 HOSTILE = {
@@ -62,167 +63,136 @@ DECEIVING = re.compile(
 )
 
 
-@pytest.fixture(scope="module", params=list(HOSTILE))
-def hostile(request: pytest.FixtureRequest) -> Report:
-    """A report in which every foreign text holds the hostile one, at its start, alone or in its middle."""
-    bad = HOSTILE[request.param]
+KINDS = ("one run", "two runs", "pair", "many")
+
+
+def hostile_report(bad: str, kind: str) -> Report:
+    """A report in which every foreign text holds the hostile one, at its start, its end or in its middle."""
     calls = iter(range(10**6))
 
     def word(text: str) -> str:
         # Task keys must stay distinct; texts take turns in where the hostile part stands.
-        return (
-            f"{bad}{text}"
-            if text.isdigit()
-            else (f"{bad}{text}", f"{text}{bad}", f"a {bad} b")[next(calls) % 3]
-        )
+        is_key = text.isdigit() or (kind in ("pair", "many") and text[-1:].isdigit())
+        return bad + text if is_key else (bad + text, text + bad, f"a {bad} b")[next(calls) % 3]
 
+    if kind in ("pair", "many"):
+        return changed.pair_report(word=word) if kind == "pair" else changed.many_report(word)
     runs = {f"{bad}one": {"0": [1.0, 0.0], "1": [0.0, 0.0]}, f"two{bad}": {"0": [1.0, 1.0], "2": [None, 0.0]}}
-    return explain(make_report(runs, word=word), word)
+    report = explain(make_report(runs, word=word), word)
+    return replace(report, runs=report.runs[:1]) if kind == "one run" else report
 
 
-class Exits:
-    """A report and what each renderer makes of it, made once."""
-
-    def __init__(self, report: Report) -> None:
-        self.report = report
-        self.said = cache(lambda name: RENDERERS[name].render(report, ()))
+@pytest.fixture(scope="module", params=[(name, kind) for name in HOSTILE for kind in KINDS], ids=" ".join)
+def forms(request: pytest.FixtureRequest) -> Forms:
+    name, kind = request.param
+    return Forms(hostile_report(HOSTILE[name], kind), is_comparison=kind in ("pair", "many"))
 
 
-@pytest.fixture(scope="module", params=["one", "two"])
-def exits(request: pytest.FixtureRequest, hostile: Report) -> Exits:
-    """The same with one and with two runs: their pages differ."""
-    return Exits(hostile if request.param == "two" else replace(hostile, runs=hostile.runs[:1]))
+def test_no_exit_lets_controls_through_and_the_terminal_keeps_its_size(forms: Forms) -> None:
+    for text in (*forms.all, *(Forms(forms.report).all[1:3] if forms.is_comparison else [])):
+        text.encode("utf-8")
+        assert not DECEIVING.search(text)
+    (assert_one_screen if forms.is_comparison else assert_fits)(forms.text)
 
 
-@pytest.mark.parametrize("name", list(RENDERERS))
-def test_no_renderer_lets_controls_through(exits: Exits, name: str) -> None:
-    said = exits.said(name)
-    said.encode("utf-8")
-    assert not DECEIVING.search(said)
-
-
-def test_the_terminal_page_keeps_its_width(exits: Exits) -> None:
-    assert_fits(exits.said("text"))
-
-
-def test_markdown_holds_no_markup_but_ours(exits: Exits) -> None:
-    tokens = assert_inert_markdown(exits.said("markdown"))
-    assert headings(tokens, "h2") == SECTIONS
+def test_markdown_holds_no_markup_but_ours_and_its_tables_keep_their_shape(forms: Forms) -> None:
+    tokens = assert_inert_markdown(forms.markdown)
+    if forms.is_comparison:
+        assert len(headings(tokens, "h2")) == len(forms.shown.sections)
+    else:
+        assert headings(tokens, "h2") == SECTIONS
     assert all(token.markup == "-" for token in tokens if token.type == "bullet_list_open")
-
-
-def test_markdown_tables_keep_their_shape(exits: Exits) -> None:
-    said = exits.said("markdown")
-    tokens = MarkdownIt("commonmark").enable("table").parse(said)
+    tokens = MarkdownIt("commonmark").enable("table").parse(forms.markdown)
     n_rows = sum(token.type == "tr_open" for token in tokens)
-    n_drawn = len(re.findall(r"^\| ", said, re.MULTILINE)) - len(re.findall(r"^\| ---", said, re.MULTILINE))
-    assert n_rows == n_drawn
+    rows = re.findall(r"^\| (---)?", forms.markdown, re.MULTILINE)
+    assert n_rows == len(rows) - len([rule for rule in rows if rule])
     # Markdown drops surplus cells in silence, so the pipes are counted too; an escaped one is no border.
-    for table in re.findall(r"(?:^\| .*\n?)+", said, re.MULTILINE):
+    for table in re.findall(r"(?:^\| .*\n?)+", forms.markdown, re.MULTILINE):
         borders = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) for row in table.splitlines()}
         assert len(borders) == 1, table
 
 
+def test_html_holds_no_tag_but_ours_and_links_only_within(forms: Forms) -> None:
+    page = Page(forms.html)
+    assert not page.open
+    ours = set("html head meta title style body div nav p ol li a main header h1 section h2 h3 ul table thead tbody tr th td".split())
+    ours |= {"code", "strong", "span", "data", "figure", "figcaption", "pre", "footer", "img"}
+    assert {tag for tag, _ in page.tags} <= ours
+    allowed = set("lang charset http-equiv content name class id href aria-label src alt title value".split())
+    for _, attributes in page.tags:
+        assert set(attributes) <= allowed
+        assert re.fullmatch(r"#[a-z0-9-]+", attributes.get("href") or "#a")
+
+
+def test_json_gives_the_text_back(forms: Forms) -> None:
+    report, document = forms.report, json.loads(forms.json)
+    try:
+        VALIDATOR.validate(document)
+    except jsonschema.ValidationError as wrong:
+        pytest.fail(wrong.message)
+    name = report.runs[0].name
+    assert document["runs"][0]["name"] == name
+    if forms.is_comparison:
+        first, written = report.comparisons[0], document["comparisons"][0]
+        assert [term["term"] for term in written["bridge"]] == [term.term for term in first.bridge]
+        assert written["missing_run"] == first.missing_run
+        return
+    quotes = {group.quote.quote for group in report.groups if group.quote is not None}
+    assert {group["quote"]["text"] for group in document["groups"]} == quotes != set()
+    for key, part, wired in (
+        ("trust", "text", "text"), ("groups", "name", "name"), ("groups", "why_label", "why_label"), ("groups", "query", "query"),
+        ("attributions", "mechanism", "text"), ("recommendations", "action", "action"), ("run_causes", "text", "text"),
+        ("slices", "value", "value"),
+    ):  # fmt: skip
+        texts = {getattr(noun, part) for noun in getattr(report, key) if noun.run == name}
+        assert {noun[wired] for noun in document[key] if noun["run"] == name} == texts != set()
+
+
+def test_commands_are_one_inert_line_each(forms: Forms) -> None:
+    for line in re.findall(r"^blade show .*$", forms.markdown, re.MULTILINE):
+        words = shlex.split(line, comments=True)
+        assert len(words) in (4, 6)
+        assert words[4:5] in ([], ["--steps"])
+        assert words[:2] == ["blade", "show"]
+        assert not words[2].startswith("-")
+
+
+@pytest.mark.parametrize("name", ["script", "closing", "ansi", "bidi", "template", "wide", "empty"])  # what figures treat apart
+def test_figures_stay_well_formed(name: str) -> None:
+    bad = HOSTILE[name]
+    of_pairs = comparison_charts.drawn(changed.many_report(lambda text: bad + text), "compare-")
+    names = "buckets|tasks|funnel|tokens|losses|compare-(?:bridge|scatter|transitions|series|front)"
+    for figure in (*run_charts.drawn(hostile_report(bad, "two runs")), *of_pairs):
+        assert re.fullmatch(rf"({names})(-\d+)?\.svg", figure.file)
+        assert not DECEIVING.search(figure.svg)
+        tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(figure.svg).iter()}
+        assert not tags & {"script", "image", "a", "style", "foreignObject"}
+
+
+def styleless(report: Report) -> str:
+    return re.sub(r"<style>.*?</style>", "", Forms(report).html, flags=re.DOTALL)
+
+
 def test_bare_addresses_are_broken_in_markdown_prose(build: Callable[..., Report]) -> None:
-    said = uncited(
-        markdown.render(
-            build({"r": {"0": [1.0, 0.0]}}, word=lambda text: f"{text} https://evil.example www.evil.example")
-        )
-    )
-    prose = re.sub(r"```.*?```", "", said, flags=re.DOTALL)
+    report = build({"r": {"0": [1.0, 0.0]}}, word=lambda text: f"{text} https://evil.example www.evil.example")
+    prose = re.sub(r"```.*?```", "", uncited(markdown.render(report)), flags=re.DOTALL)
     prose = re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "", prose)
     assert "https\\://" in prose
     assert "https://" not in prose
     assert "www.evil" not in prose
 
 
-def test_html_holds_no_tag_but_ours(exits: Exits) -> None:
-    page = Page(exits.said("html"))
-    assert not page.open
-    ours = set(
-        "html head meta title style body div nav p ol li a main header h1 section h2 h3 dl dt dd ul table thead tbody tr th td".split()
-    )
-    ours |= {"code", "strong", "span", "data", "figure", "figcaption", "pre", "footer", "img"}
-    assert {tag for tag, _ in page.tags} <= ours
-    for _, attributes in page.tags:
-        assert set(attributes) <= {
-            "lang",
-            "charset",
-            "http-equiv",
-            "content",
-            "name",
-            "class",
-            "id",
-            "href",
-            "aria-label",
-            "src",
-            "alt",
-            "title",
-            "value",
-        }
-        assert (attributes.get("href") or "#").startswith("#")
-
-
 def test_text_between_backticks_is_code_and_stays_inert(build: Callable[..., Report]) -> None:
     bad = "calls `<img src=x>` and `[a](b)` and ` ` and `"
     report = explain(build({"r": {"0": [1.0, 0.0], "1": [0.0, 0.0]}}), lambda text: f"{text} {bad}")
-    said = uncited(markdown.render(report))
-    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(said)
-    assert not [
-        t for token in tokens for t in token.children or () if t.type in ("html_inline", "link_open", "image")
-    ]
-    assert "<img src" not in re.sub(r"<style>.*?</style>", "", html.render(report), flags=re.DOTALL)
+    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(uncited(markdown.render(report)))
+    inline = {child.type for token in tokens for child in token.children or ()}
+    assert not inline & {"html_inline", "link_open", "image"}
+    assert "<img src=x" not in styleless(report)
 
 
 def test_templates_are_not_run_twice(build: Callable[..., Report]) -> None:
     report = build({"r": {"0": [1.0]}}, word=lambda text: text + "{{7*7}}")
-    assert "{{7*7}}" in html.render(report)
-    assert "49" not in re.sub(r"<style>.*?</style>", "", html.render(report), flags=re.DOTALL)
-
-
-def test_json_gives_the_text_back(exits: Exits) -> None:
-    of_runs = exits.report
-    document = json.loads(exits.said("wire"))
-    try:
-        VALIDATOR.validate(document)
-    except jsonschema.ValidationError as wrong:
-        pytest.fail(wrong.message)
-    assert document["runs"][0]["name"] == of_runs.runs[0].name
-    quotes = {group.quote.quote for group in of_runs.groups if group.quote is not None}
-    assert quotes
-    assert {group["quote"]["text"] for group in document["groups"]} == quotes
-    name = of_runs.runs[0].name
-    for key, part, wired in (
-        ("trust", "text", "text"), ("groups", "name", "name"), ("groups", "why_label", "why_label"), ("groups", "query", "query"),
-        ("attributions", "mechanism", "text"), ("recommendations", "action", "action"), ("run_causes", "text", "text"),
-        ("slices", "value", "value"),
-    ):  # fmt: skip
-        given = {getattr(noun, part) for noun in getattr(of_runs, key) if noun.run == name}
-        assert given
-        assert {noun[wired] for noun in document[key] if noun["run"] == name} == given
-
-
-DRAWN = ["script", "closing", "ansi", "bidi", "template", "wide", "empty"]  # what figures treat apart
-
-
-@pytest.mark.parametrize("hostile", DRAWN, indirect=True)
-def test_figures_stay_well_formed(hostile: Report) -> None:
-    for figure in figures.drawn(hostile):
-        assert re.fullmatch(r"(buckets|tasks|funnel|tokens|losses)(-\d+)?\.svg", figure.file)
-        assert not DECEIVING.search(figure.svg)
-        root = ET.fromstring(figure.svg)
-        assert not [
-            e
-            for e in root.iter()
-            if e.tag.rpartition("}")[2] in ("script", "image", "a", "style", "foreignObject")
-        ]
-
-
-def test_commands_are_one_inert_line_each(exits: Exits) -> None:
-    said = exits.said("markdown")
-    for line in re.findall(r"^blade show .*$", said, re.MULTILINE):
-        words = shlex.split(line, comments=True)
-        assert len(words) in (4, 6)
-        assert words[4:5] in ([], ["--steps"])
-        assert words[:2] == ["blade", "show"]
-        assert not words[2].startswith("-")
+    text = styleless(report)
+    assert "{{7*7}}" in text
+    assert "49" not in text

@@ -1,31 +1,31 @@
-"""The wire format: every report validates, nothing is lost, nothing is invented."""
+"""report.json and metrics.json: every report validates, nothing is lost, nothing is invented."""
 
 from __future__ import annotations
 
 import json
 import math
+import random
 from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
-from blade.model import Measure, Report
+from blade.model import Alignment, Cause, Gain, Loss, Measure, Report, Term
 from blade.report import report_json
+from blade.report.run_facts import facts
 from scripts import report_schema
+
+from . import changed
+from .explained import SKIPS
+from .renders import Forms
 
 SCHEMA = json.loads((files("blade.report") / "report.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
-KEYS = (
-    "schema made_by runs measures buckets tasks health funnel slices trust groups unexplained task_matrix "
-    "attributions losses run_causes comparisons recommendations claims skipped skipped_total gaps accuracy reported "
-    "judgements agreements matrix series gate"
-).split()
-RUN_KEYS = (
-    "name model agent benchmark sources artifacts notes settings n_tasks n_rollouts expected_rollouts scored failed masked "
-    "lost duplicates repeats expected_from superseded unexpected identical_duplicates unnumbered_copies outcomes reward_kind pass_threshold score_name score oracle"
-).split()
+Cases = dict[str, Callable[[], Report]]
+PROMISED = "baseline candidate delta verdict verdict_new_tasks margin mde tests bridge views flips config_diff refused".split()
 
 
 def read(text: str) -> Any:
@@ -33,77 +33,70 @@ def read(text: str) -> Any:
 
 
 def parsed(report: Report) -> Any:
-    return read(report_json.render(report))
+    document = read(report_json.render(report))
+    VALIDATOR.validate(document)
+    return document
 
 
-@pytest.fixture(scope="module")
-def printed(report: Report) -> str:
-    """Every kind of report as it goes out, printed once."""
-    return report_json.render(report)
+# ---- The format ----------------------------------------------------------------------------------
 
 
-def test_the_schema_is_made_of_the_nouns() -> None:
+def test_the_schema_is_made_of_the_nouns_and_is_a_schema() -> None:
     assert report_schema.document() == SCHEMA, "make golden writes it"
-
-
-def test_the_schema_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
-def test_every_report_validates(printed: str) -> None:
-    document = read(printed)
-    VALIDATOR.validate(document)
-    assert list(document) == KEYS
-    assert all(list(run) == RUN_KEYS for run in document["runs"])
-
-
-def test_layout_is_a_line_for_each_entry_and_one_last_newline(report: Report, printed: str) -> None:
-    assert printed.startswith('{\n"schema": "blade.report/2",\n"made_by": {')
-    assert printed.endswith("\n}\n")
-    assert '\n"claims": [\n{"id":"c1",' in printed or '\n"claims": [],\n' in printed
-    assert report_json.render(report) == printed
+def test_every_report_validates_and_has_a_line_for_each_entry(report: Report) -> None:
+    text = report_json.render(report)
+    document = parsed(report)
+    assert list(document) == report_json.ORDER[Report].split()
+    for run in document["runs"]:
+        assert list(run) == report_json.ORDER[type(report.runs[0])].split()
+        assert run["expected_rollouts"] == run["scored"] + run["failed"] + run["masked"] + run["lost"]
+    assert text.startswith('{\n"schema": "blade.report/2",\n"made_by": {')
+    assert text.endswith("\n}\n")
+    assert '\n"claims": [\n{"id":"c1",' in text or '\n"claims": [],\n' in text
+    assert report_json.render(report) == text
 
 
 def test_floats_print_by_repr(build: Callable[..., Report]) -> None:
     third = Measure("airline", "x", 1 / 3, 3, low=0.1 + 0.2, high=-0.0)
     text = report_json.render(build({"airline": {"0": [1.0]}}, measures=(third,)))
-    assert '"value":0.3333333333333333,' in text
-    assert '"low":0.30000000000000004,' in text
-    assert '"high":0.0,' in text
+    for part in ('"value":0.3333333333333333,', '"low":0.30000000000000004,', '"high":0.0,'):
+        assert part in text
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_what_is_no_number_is_null(build: Callable[..., Report], value: float) -> None:
-    document = parsed(
-        build({"airline": {"0": [1.0]}}, measures=(Measure("airline", "x", value, 1, low=value, high=value),))
+def test_what_is_no_number_is_null(explained: Report, value: float) -> None:
+    broken = replace(
+        explained,
+        measures=(Measure("desk", "x", value, 1, low=value, high=value),),
+        slices=(replace(explained.slices[0], high=value, rest=value),),
+        groups=(replace(explained.groups[0], gain=Gain(value, value, value)),),
+        accuracy={"x": {"value": value}},
     )
+    document = parsed(broken)
     assert document["measures"][0]["value"] is None
-    VALIDATOR.validate(document)
+    assert document["groups"][0]["gain"]["point"] is None
+    assert document["slices"][0]["rest"] is None
+    assert document["accuracy"] == {"x": {"value": None}}
+    assert all(Forms(broken).all)
+    (found,) = parsed(changed.pair_report(p_adjusted=value, delta_common=value))["comparisons"]
+    assert (found["p_adjusted"], found["delta_common"]) == (None, None)
 
 
 def test_other_scripts_are_kept_and_deceivers_escaped(build: Callable[..., Report]) -> None:
-    report = build(
-        {"Ωμέγα-日本": {"0": [1.0]}}, made_by={"blade": "1", "command": "a\u202eb\x9bc\ud800d\u2028"}
-    )
-    text = report_json.render(report)
+    command = "a\u202eb\x9bc\ud800d\u2028"
+    text = report_json.render(build({"Ωμέγα-日本": {"0": [1.0]}}, made_by={"blade": "1", "command": command}))
     assert "Ωμέγα-日本" in text
     assert "a\\u202eb\\u009bc\\ud800d\\u2028" in text
-    assert json.loads(text)["made_by"]["command"] == "a\u202eb\x9bc\ud800d\u2028"
+    assert json.loads(text)["made_by"]["command"] == command
     text.encode("utf-8")
 
 
-def test_coverage_is_flat_and_adds_up(printed: str) -> None:
-    for run in read(printed)["runs"]:
-        assert run["expected_rollouts"] == run["scored"] + run["failed"] + run["masked"] + run["lost"]
-
-
-def test_only_the_first_thousand_skipped_lines_are_listed(
-    build: Callable[..., Report], one_run: Report
-) -> None:
-    report = build({"a": {"0": [1.0]}}, skipped=one_run.skipped * 1500, skipped_total=2000)
-    document = parsed(report)
-    assert len(document["skipped"]) == 1000
-    assert document["skipped_total"] == 2000
+def test_only_the_first_thousand_skipped_lines_are_listed(one_run: Report) -> None:
+    document = parsed(replace(one_run, skipped=one_run.skipped * 1500, skipped_total=2000))
+    assert (len(document["skipped"]), document["skipped_total"]) == (1000, 2000)
 
 
 @pytest.mark.parametrize(
@@ -129,8 +122,140 @@ def test_only_the_first_thousand_skipped_lines_are_listed(
         lambda d: d["health"][0].update(level="fatal"),
     ],
 )
-def test_the_schema_refuses_what_is_wrong(explained: Report, spoil: Callable[[Any], Any]) -> None:
-    document = json.loads(json.dumps(report_json.document(explained)))
+def test_the_schema_refuses_what_is_wrong_in_a_report(explained: Report, spoil: Callable[[Any], Any]) -> None:
+    refuses(explained, spoil)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda d: d["comparisons"][0].update(verdict="unchanged"),
+        lambda d: d["comparisons"][0].update(surprise=1),
+        lambda d: d["comparisons"][0]["bridge"][0].update(value=None),
+        lambda d: d["comparisons"][0]["bridge"][0].pop("n"),
+        lambda d: d["comparisons"][0]["tests"][0].update(p=1.5),
+        lambda d: d["comparisons"][0]["shifts"][0].update(status="changed"),
+        lambda d: d["comparisons"][0]["alignment"]["common"].update(n=-1),
+        lambda d: d["comparisons"][0].pop("alignment"),
+        lambda d: d["gate"].update(verdict="MAYBE"),
+        lambda d: d["gate"]["checks"][0].update(tier="vital"),
+        lambda d: d["matrix"]["verdicts"][0].append("better"),
+        lambda d: d["series"].pop("first_different"),
+        lambda d: d.pop("matrix"),
+    ],
+)
+def test_the_schema_refuses_what_is_wrong_in_a_comparison(spoil: Callable[[Any], Any]) -> None:
+    refuses(changed.many_report(), spoil)
+
+
+def refuses(report: Report, spoil: Callable[[Any], Any]) -> None:
+    document = json.loads(json.dumps(report_json.document(report)))
     VALIDATOR.validate(document)
     spoil(document)
     assert not VALIDATOR.is_valid(document)
+
+
+# ---- What it holds -------------------------------------------------------------------------------
+
+
+def test_the_wire_carries_every_noun(explained: Report, cases: Cases) -> None:
+    document = parsed(explained)
+    group = document["groups"][0]
+    assert (group["id"], group["label"], group["confidence"], group["rows"], group["tasks"]) == ("g1", "BI", "likely", 13, 5)
+    assert group["quote"] == {"task": "6", "repeat": 1, "step": 7, "text": '{"order_id": "#W42"}'}
+    assert group["gain"] == {"low": 0.031, "point": 0.084, "high": 0.142, "level": 0.95}
+    assert [one["gain"] for one in document["groups"][1:]] == [None] * 4
+    assert [(one["level"], one["label"]) for one in document["trust"]] == [("alarm", "IR"), ("warning", None), ("note", None)]
+    assert document["attributions"][0]["steps"] == [{"step": 7, "weight": 1.0, "reason": SKIPS}]
+    assert document["attributions"][5]["group"] is None
+    assert [one["task"] for one in document["attributions"]] == [str(at) for at in range(6, 20)]
+    lost = sum(loss["lost"] for loss in document["losses"])
+    points = sum(one["points"] for one in (*document["groups"], *document["unexplained"]))
+    assert lost == pytest.approx(1 - document["runs"][0]["score"]) == pytest.approx(points)
+    assert [document[name] for name in ("task_matrix", "comparisons", "matrix", "series", "gate")] == [None, [], None, None, None]
+    matrix = parsed(cases["explained runs"]())["task_matrix"]
+    assert matrix["runs"] == ["desk", "desk-b"]
+    assert matrix["passes"][8] == [0.5, None]  # the second run has eight tasks
+
+
+def test_the_order_of_the_conclusions_does_not_show(explained: Report) -> None:
+    rng = random.Random(7)
+    names = ("attributions", "losses", "recommendations")
+    shuffled = {name: tuple(rng.sample(getattr(explained, name), len(getattr(explained, name)))) for name in names}
+    assert Forms(replace(explained, **shuffled)).all == Forms(explained).all
+    report = changed.many_report()
+    assert report.matrix is not None
+    matrix = replace(report.matrix, only_one=dict(reversed(list(report.matrix.only_one.items()))))
+    assert report_json.render(replace(report, matrix=matrix)) == report_json.render(report)
+
+
+def test_comparisons_add_up_and_hold_their_rollouts() -> None:
+    (found,) = parsed(changed.pair_report())["comparisons"]
+    assert list(found)[: len(PROMISED)] == PROMISED
+    for terms in (found["bridge"], *(view["terms"] for view in found["views"])):
+        assert math.fsum(term["value"] for term in terms) == pytest.approx(found["delta"], abs=1e-9)
+    assert found["delta"] == pytest.approx(0.21875)
+    assert found["mde"] == found["power"]["mde"]
+    plain, mechanical = found["movers"]
+    assert (plain["rollouts"], plain["beside"]) == ([], [])
+    assert mechanical["rollouts"][0] == {"run": "cand", "task": "5", "repeat": 0}
+    assert mechanical["beside"] == ["of the 7 failing rollouts of base 5 also time out"]
+
+
+def test_long_lists_of_tasks_are_cut_and_counted() -> None:
+    keys = tuple(str(at) for at in range(2500))
+    report = changed.pair_report(alignment=Alignment("task key", keys, added=keys[:1001]))
+    found = parsed(report)["comparisons"][0]["alignment"]
+    assert (found["common"]["n"], len(found["common"]["tasks"])) == (2500, 1000)
+    assert (found["added"]["n"], len(found["added"]["tasks"])) == (1001, 1000)
+    assert found["removed"] == {"n": 0, "tasks": []}
+
+
+def test_a_refused_pair_has_no_numbers_and_its_reason() -> None:
+    refused = parsed(changed.many_report())["comparisons"][-1]
+    assert refused["refused"] == "the runs have no task in common"
+    assert [refused[name] for name in ("delta", "verdict", "bridge", "mde")] == [None, None, [], None]
+
+
+def test_a_term_without_a_value_is_refused() -> None:
+    broken = Term("timeout", math.nan, None, None, None, "model", 3)
+    with pytest.raises(ValueError, match="cannot add up"):
+        report_json.render(changed.pair_report(bridge=(broken,)))
+
+
+# ---- metrics.json --------------------------------------------------------------------------------
+
+METRICS = (
+    "model model_name benchmark pass_at_1 pass_at_k consistency coverage total_tasks num_tasks total_rollouts num_rollouts "
+    "passed_rollouts failed_rollouts always_pass_tasks sometimes_pass_tasks always_fail_tasks missing_tasks repeats score_name "
+    "score dominant_failure_type dominant_failure_count dominant_failure_fraction"
+).split()
+
+
+def test_the_metrics_of_one_run_are_one_object_those_of_several_are_named(cases: Cases, one_run: Report) -> None:
+    found = json.loads(report_json.metrics_text(one_run))
+    assert set(METRICS) <= set(found)
+    assert found["pass_at_1"] == found["score"] == 0.5
+    assert (found["pass_at_k"], found["k"]) == (0.75, 4)
+    assert found["passed_rollouts"] + found["failed_rollouts"] == found["num_rollouts"] == 32
+    buckets = ("always_pass", "sometimes_pass", "always_fail", "missing")
+    assert [found[f"{bucket}_tasks"] for bucket in buckets] == [2, 4, 2, 0]
+    assert found["dominant_failure_type"] is None
+    assert list(json.loads(report_json.metrics_text(cases["two runs"]()))["runs"]) == ["airline", "airline-b"]
+    unbounded = json.loads(report_json.metrics_text(cases["unbounded"]()))
+    assert unbounded["score_name"] == "mean_reward"
+    judged = ("pass_at_1", "pass_at_k", "passed_rollouts", "failed_rollouts", "always_pass_tasks")
+    assert [unbounded[key] for key in judged] == [None] * 5
+
+
+def test_metrics_tell_losses_and_the_dominant_mode_over_its_causes(explained: Report) -> None:
+    found = report_json.metrics(facts(explained)[0])
+    assert found["unexplained"] == pytest.approx(0.0875)
+    assert sum(found["losses_by_cause"].values()) == pytest.approx(0.5)
+    assert set(found["losses_by_cause"]) == {cause.value for cause in Cause}
+    assert found["losses"]["model"] == pytest.approx(0.25)
+    assert (found["dominant_failure_type"], found["dominant_failure_count"]) == (SKIPS, 5)
+    assert found["dominant_failure_fraction"] == pytest.approx(0.325)
+    parts = (("a", Cause.BEHAVIOUR, 0.2), ("b", Cause.KNOWLEDGE_GAP, 0.14), ("b", Cause.BEHAVIOUR, 0.16))
+    split = replace(explained, losses=tuple(Loss("desk", cause, mode, lost) for mode, cause, lost in parts))
+    assert report_json.metrics(facts(split)[0])["dominant_failure_type"] == "b"

@@ -1,7 +1,8 @@
-"""A report folder: every file whole, ours alone, the same every time."""
+"""The folder of a report or of a comparison: every file whole, ours alone, the same every time."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,53 +14,88 @@ import pytest
 from blade import report as room
 from blade.model import Report
 
+from . import changed
+from .conftest import CASES
+from .test_wire import VALIDATOR
+
+Write = Callable[..., list[Path]]
+FILES = {
+    False: {"report.md", "report.html", "report.json", "metrics.json", *(f"figures/{n}.svg" for n in ("buckets", "tasks", "funnel", "tokens"))},
+    True: {"compare.md", "compare.html", "compare.json", *(f"figures/compare-{n}.svg" for n in ("bridge", "scatter", "transitions"))},
+}
+
 
 def tree(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def test_everything_is_written_and_named(one_run: Report, tmp_path: Path) -> None:
-    written = room.write(one_run, tmp_path / "new" / "folder")
-    found = tree(tmp_path / "new" / "folder")
-    assert {path.relative_to(tmp_path / "new" / "folder").as_posix() for path in written} == set(found)
-    assert set(found) == {
-        "report.md", "report.html", "report.json", "metrics.json",
-        "figures/buckets.svg", "figures/tasks.svg", "figures/funnel.svg", "figures/tokens.svg",
-    }  # fmt: skip
-    for name in found:
-        if name.startswith("figures/"):
-            assert f"({name})".encode() in found["report.md"]
+@pytest.fixture(params=[False, True], ids=["report", "comparison"])
+def is_comparison(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
 
 
-def test_twice_is_the_same_bytes(one_run: Report, tmp_path: Path) -> None:
-    room.write(one_run, tmp_path / "a")
-    room.write(one_run, tmp_path / "a")
-    room.write(one_run, tmp_path / "b")
-    assert tree(tmp_path / "a") == tree(tmp_path / "b")
+@pytest.fixture
+def write(is_comparison: bool) -> Write:
+    return room.write_comparison if is_comparison else room.write
+
+
+@pytest.fixture
+def report(is_comparison: bool) -> Report:
+    return changed.pair_report() if is_comparison else CASES["one run"]()
+
+
+@pytest.fixture
+def larger(is_comparison: bool) -> Report:
+    return changed.many_report() if is_comparison else CASES["two runs"]()
+
+
+def test_everything_is_written_and_named_twice_the_same(is_comparison: bool, write: Write, report: Report, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    paths = write(report, folder)
+    files = tree(folder)
+    assert {path.relative_to(folder).as_posix() for path in paths} == set(files) == FILES[is_comparison]
+    page, wire = ("compare.md", "compare.json") if is_comparison else ("report.md", "report.json")
+    assert all(f"({name})".encode() in files[page] for name in files if name.startswith("figures/"))
+    VALIDATOR.validate(json.loads(files[wire]))
+    write(report, folder)
+    write(report, tmp_path / "b")
+    assert tree(folder) == files == tree(tmp_path / "b")
+
+
+def test_further_files_of_a_comparison_are_written_too(tmp_path: Path) -> None:
+    room.write_comparison(changed.pair_report(), tmp_path, extra={"gate.md": "# PASS\n"})
+    assert set(tree(tmp_path)) == FILES[True] | {"gate.md"}
 
 
 def test_figures_of_an_earlier_report_go_and_foreign_files_stay(
-    cases: dict[str, Callable[[], Report]], one_run: Report, tmp_path: Path
+    is_comparison: bool, write: Write, report: Report, larger: Report, tmp_path: Path
 ) -> None:
-    room.write(cases["two runs"](), tmp_path)
-    (tmp_path / "figures" / "mine.svg").write_text("mine")
-    (tmp_path / "figures" / "tasks-draft.svg").write_text("mine too")
-    room.write(one_run, tmp_path)
-    names = {path.name for path in (tmp_path / "figures").iterdir()}
-    assert names == {"buckets.svg", "tasks.svg", "funnel.svg", "tokens.svg", "mine.svg", "tasks-draft.svg"}
-    room.write(one_run, tmp_path, figures=False)
-    assert {path.name for path in (tmp_path / "figures").iterdir()} == {"mine.svg", "tasks-draft.svg"}
-    assert b"No figures were drawn" in (tmp_path / "report.md").read_bytes()
+    write(larger, tmp_path)
+    prefix = "compare-" if is_comparison else ""
+    foreign = {f"figures/{prefix}mine.svg", f"figures/{prefix}tasks-draft.svg", f"figures/{prefix}bridge-draft.svg"}
+    for name in foreign:
+        (tmp_path / name).write_text("mine")
+    write(report, tmp_path)
+    assert set(tree(tmp_path)) == FILES[is_comparison] | foreign
+    write(report, tmp_path, figures=False)
+    page = "compare.md" if is_comparison else "report.md"
+    assert {name for name in tree(tmp_path) if name.startswith("figures/")} == foreign
+    assert b"No figures were drawn" in (tmp_path / page).read_bytes()
 
 
-def test_a_failed_write_leaves_the_old_file(
-    one_run: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    room.write(one_run, tmp_path, figures=False)
+def test_a_report_in_the_same_folder_is_left_alone_and_the_reverse(tmp_path: Path) -> None:
+    room.write(changed.pair_report(), tmp_path)
+    before = tree(tmp_path)
+    assert {"figures/bridge.svg", "figures/scatter.svg", "figures/transitions.svg"} <= set(before)
+    room.write_comparison(changed.pair_report(), tmp_path)
+    both = tree(tmp_path)
+    assert before.items() <= both.items()
+    room.write(changed.pair_report(), tmp_path)
+    assert tree(tmp_path) == both
+
+
+def test_a_failed_write_leaves_the_old_file(write: Write, report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(report, tmp_path, figures=False)
     before = tree(tmp_path)
 
     def broken(*_: object) -> None:
@@ -67,24 +103,17 @@ def test_a_failed_write_leaves_the_old_file(
 
     monkeypatch.setattr(os, "replace", broken)
     with pytest.raises(OSError, match="disk full"):
-        room.write(one_run, tmp_path, figures=False)
+        write(report, tmp_path, figures=False)
     assert tree(tmp_path) == before
 
 
 def test_files_are_readable_by_others_as_the_umask_says(one_run: Report, tmp_path: Path) -> None:
     room.write(one_run, tmp_path, figures=False)
-    plain = tmp_path / "plain"
-    plain.write_text("x")
-    assert (tmp_path / "report.md").stat().st_mode == plain.stat().st_mode
+    (tmp_path / "plain").write_text("x")
+    assert (tmp_path / "report.md").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 def test_importing_the_room_loads_nothing_heavy() -> None:
     program = "import sys, blade.report; print([n for n in ('numpy', 'scipy', 'jinja2', 'vl_convert', 'rich') if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_renderers_keep_the_protocol() -> None:
-    assert list(room.RENDERERS) == ["text", "markdown", "html", "wire", "metrics"]
-    assert all(renderer.SUFFIX.startswith(".") for renderer in room.RENDERERS.values())
-    assert set(room.FILES) < set(room.RENDERERS)

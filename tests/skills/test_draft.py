@@ -13,7 +13,7 @@ import pytest
 from blade.agent.dossier.budget import tokens
 from blade.agent.skills.skill_draft import TEMPLATE
 from blade.report.chapters import chapters
-from blade.report.draft import SECTIONS, draft
+from blade.report.draft_report import SECTIONS, draft
 from tests.builders import make_row, make_run
 from tests.conftest import Blade
 from tests.inert import uncited

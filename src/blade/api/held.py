@@ -37,7 +37,7 @@ class Held:
     def renew(self) -> None:
         """Read again: what is cheap is done, what did not change comes from the cache."""
         from blade import pipeline
-        from blade.report.order import ordered
+        from blade.report.run_facts import ordered
 
         self.session: Session = pipeline.session(self.specs, self.watcher, self.threshold)
         self.report: model.Report = ordered(self.session.report)

@@ -46,34 +46,28 @@ class Report:
 
     def summary(self) -> str:
         """One screen of text, as the command prints it."""
-        if self._is_comparison:
-            from blade.report.change.text import compare_text
+        from blade.report import comparison_screen, first_page
 
-            return compare_text(self._report)
-        from blade.report import text
-
-        return text.render(self._report)
+        render = comparison_screen.compare_text if self._is_comparison else first_page.render
+        return render(self._report)
 
     def markdown(self) -> str:
         """The pages as Markdown, without their figures."""
         from blade import report
 
-        pages = report.comparison_pages if self._is_comparison else report.pages
-        return pages(self._report)
+        return report.markdown_text(self._report, self._is_comparison)
 
     def html(self) -> str:
         """One offline page without scripts, figures included."""
         from blade import report
 
-        page = report.comparison_html_page if self._is_comparison else report.html_page
-        return page(self._report)
+        return report.html_text(self._report, self._is_comparison)
 
     def json(self) -> str:
         """The wire format `blade.report/2`, byte for byte what `--json` prints."""
         from blade import report
 
-        printed = report.printed_comparison if self._is_comparison else report.printed
-        return printed(self._report)
+        return report.json_text(self._report, self._is_comparison)
 
     def to_dict(self) -> dict[str, Any]:
         """The wire format as Python values."""

@@ -56,7 +56,7 @@ def _claims(data: dict[str, Any], text: str, world: World) -> Iterator[Finding]:
 
 
 def _claim(claim: dict[str, Any], line: int, answers: Answers) -> Finding:
-    from blade.report.claims import agrees
+    from blade.report.blocks import agrees
 
     query, stated, printed = claim["query"], claim.get("value"), str(claim.get("text", ""))
     place = (line, (line,), f"claims {claim.get('id')}: {printed}", printed)

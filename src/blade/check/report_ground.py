@@ -147,7 +147,7 @@ def world_for(
     if "<!--blade claims" in text:
         from blade import report as printer
 
-        world.page = lambda: (printer.comparison_pages if is_comparison else printer.pages)(report())
+        world.page = lambda: printer.markdown_text(report(), is_comparison)
     return world
 
 

@@ -99,12 +99,12 @@ def compare(
 def _print(report: Report, as_json: bool, folder: Path | None, force: bool) -> None:
     from blade.cli.output import put, wrote
     from blade.pipeline import comparing
-    from blade.report import printed_comparison, write_comparison
-    from blade.report.change.text import compare_text
+    from blade.report import json_text, write_comparison
+    from blade.report.comparison_screen import compare_text
 
     further = {"gate.md": comparing.gate_markdown(report)} if report.gate is not None else {}
     written = put(lambda: write_comparison(report, folder, further, force=force), folder) if folder else []
-    click.echo(printed_comparison(report) if as_json else compare_text(report), nl=False)
+    click.echo(json_text(report, is_comparison=True) if as_json else compare_text(report), nl=False)
     wrote(written, quiet=as_json)
 
 

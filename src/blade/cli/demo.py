@@ -251,11 +251,11 @@ def _faults(diagnosed: _Diagnosed) -> dict[str, dict[str, Any]]:
 
 
 def _print(places: _Places, diagnosed: _Diagnosed, compared: Report) -> None:
-    from blade.report import text
-    from blade.report.change.text import compare_text
+    from blade.report import first_page
+    from blade.report.comparison_screen import compare_text
     from blade_eval.models.scripted_model import FAULTS, NONE
 
-    click.echo(text.render(diagnosed.report), nl=False)
+    click.echo(first_page.render(diagnosed.report), nl=False)
     click.echo()
     click.echo(compare_text(compared), nl=False)
     click.echo(

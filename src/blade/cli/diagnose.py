@@ -80,7 +80,7 @@ def print_report(
     from blade.formats.mapped import mapping_of
     from blade.pipeline.session import depends_on
     from blade.pipeline.trace_reading import Clock
-    from blade.report import text
+    from blade.report import first_page
     from blade.tables import cache
 
     folder = Path(output) if output else None
@@ -89,13 +89,13 @@ def print_report(
     with Progress() as progress:
         loaded = pipeline.load(runs, progress, Path(notes) if notes else None, mapping_of(fields) if fields else None)
         if quick:
-            click.echo(text.render(pipeline.summarise(loaded, command, threshold)), nl=False)
+            click.echo(first_page.render(pipeline.summarise(loaded, command, threshold)), nl=False)
             click.echo("Not read  the trajectories: leave --quick out to learn why tasks fail")
             return
         key = None if folder or as_json or timings or redact else depends_on(loaded, command)
         told = cache.kept(Path(loaded[0].sources[0].path), "summary", key) if key else None
         if told is not None:
-            click.echo(text.painted(told.decode("utf-8", "replace")), nl=False)
+            click.echo(first_page.painted(told.decode("utf-8", "replace")), nl=False)
             return
         clock = Clock()
         report = pipeline.diagnose(loaded, command, threshold, progress, clock, baseline)
@@ -107,12 +107,12 @@ def print_report(
             report = redacted(report, loaded)
     written = _write(report, folder, force) if folder else []
     if as_json:
-        from blade.report import printed
+        from blade.report import json_text
 
-        click.echo(printed(report), nl=False)
+        click.echo(json_text(report), nl=False)
     else:
-        said = text.render(report)
-        click.echo(text.painted(said), nl=False)
+        said = first_page.render(report)
+        click.echo(first_page.painted(said), nl=False)
         if key:
             cache.keep(Path(loaded[0].sources[0].path), "summary", key, said.encode("utf-8", "replace"))
     if timings:

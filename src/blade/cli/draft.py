@@ -29,7 +29,7 @@ def draft(
     from blade import pipeline
     from blade.cli.diagnose import refuse_nothing, refuse_threshold
     from blade.cli.output import Progress, refuse_sources, refuse_unwritable, write_text
-    from blade.report.draft import draft as drafted
+    from blade.report.draft_report import draft as drafted
     from blade.targets import refuse_taken
 
     refuse_nothing(runs)

@@ -24,7 +24,7 @@ def health(runs: tuple[str, ...], pass_threshold: float | None, as_json: bool) -
     """
     from blade import pipeline
     from blade.cli.output import Progress
-    from blade.report import health_text
+    from blade.report import first_page
 
     refuse_nothing(runs)
     refuse_threshold(pass_threshold)
@@ -33,4 +33,4 @@ def health(runs: tuple[str, ...], pass_threshold: float | None, as_json: bool) -
         loaded = pipeline.load(runs, progress)
         command = shlex.join(["blade", "health", *runs, *options])
         report = pipeline.diagnose(loaded, command, pass_threshold, progress)
-    click.echo(health_text.as_json(report) if as_json else health_text.render(report), nl=False)
+    click.echo(first_page.health_json(report) if as_json else first_page.health(report), nl=False)

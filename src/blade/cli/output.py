@@ -40,11 +40,10 @@ def refuse_foreign(folder: Path, force: bool, is_comparison: bool = False) -> No
             "name an empty folder, or add --force",
             "output-not-empty",
         )
-    from blade.report import named
-    from blade.report.folder import refuse_changed
+    from blade.report import refuse_others
 
     refuse_link(folder / "figures")
-    refuse_changed(folder, named(folder, is_comparison), force)
+    refuse_others(folder, is_comparison, force)
     refuse_unwritable(folder)
 
 

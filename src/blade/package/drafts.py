@@ -176,8 +176,8 @@ def golden(
     folder: Path, run: Loaded, benchmark: str, threshold: float | None, watcher: Watcher
 ) -> tuple[Report, list[Path]]:
     """The draft of a golden report, with its metrics, anchors and shallow baseline."""
-    from blade.report.facts import facts
-    from blade.report.metrics import metrics
+    from blade.report.report_json import metrics
+    from blade.report.run_facts import facts
 
     path = Path(run.sources[0].path)
     report, page = _page(folder, [run], threshold, watcher)
@@ -211,8 +211,7 @@ def _page(
     """What the engine writes about the rollouts today, of one run or of two: the report, and its page."""
     from blade import pipeline
     from blade.pipeline import comparing
-    from blade.report import markdown
-    from blade.report.change import pages
+    from blade.report import comparison_pages, markdown
 
     names = " ".join(run.sources[0].path for run in runs)
     option = f" --pass-threshold {threshold!r}" if threshold is not None else ""
@@ -223,7 +222,7 @@ def _page(
     command = f"blade compare {names}{option}"
     report = comparing.compare(runs, command, threshold=threshold, watcher=watcher)
     report = _portable(pipeline.with_digests(report), f"{folder}/")
-    return report, markdown.page(pages.title(report), pages.chapters(report))
+    return report, markdown.page(comparison_pages.title(report), comparison_pages.chapters(report))
 
 
 def _portable(report: Report, base: str) -> Report:
@@ -318,7 +317,7 @@ def why_draft(text: str, package: Layout, parts: Golden, watcher: Watcher) -> st
 
 def _own_share(text: str, package: Layout, parts: Golden, watcher: Watcher) -> float:
     """The share of a report's sentences and rows that the engine writes about the same runs."""
-    from blade.report.draft import draft
+    from blade.report.draft_report import draft
 
     runs, threshold = runs_of(package, parts, text, watcher)
     sentences = _sentences(text)

@@ -41,7 +41,7 @@ from blade.formats.opened import steps_of_row as steps_of
 from blade.model import Agreement, Attribution, Cause, Evidence, Group, Judgement, Report, Trace
 from blade.model.measured import PLACEHOLDER
 from blade.pipeline import report_pages, reviewing, trace_reading
-from blade.report.facts import Facts, facts
+from blade.report.run_facts import Facts, facts
 from blade.tables import cache
 
 if TYPE_CHECKING:

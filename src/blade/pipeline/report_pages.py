@@ -113,7 +113,7 @@ def with_matrix(report: Report, read: Sequence[Read], said: Sequence[Reading]) -
 
 def _golds_to_review(report: Report, run: str, matrix: TaskMatrix) -> Trust:
     """That different models agree on another answer than the expected one, with the rows of these tasks."""
-    from blade.report import queries
+    from blade.report import queried_numbers
 
     names = matrix.gold_to_review
     shown = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
@@ -127,8 +127,8 @@ def _golds_to_review(report: Report, run: str, matrix: TaskMatrix) -> Trust:
         if task.run == run and task.task in names
         for each in task.repeats
     )
-    keys = ", ".join(queries.quoted(name) for name in names)
-    query = f"select run, task, repeat, row from rollouts {queries.where(run, f'task in ({keys})')}"
+    keys = ", ".join(queried_numbers.quoted(name) for name in names)
+    query = f"select run, task, repeat, row from rollouts {queried_numbers.where(run, f'task in ({keys})')}"
     return Trust(
         run, "warning", Cause.TASK_OR_VERIFIER, text, rows, query, "Have a person review these golds."
     )

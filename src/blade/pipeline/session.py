@@ -14,7 +14,7 @@ from blade.formats import opened
 from blade.model import Report, Trace
 from blade.pipeline import stages
 from blade.pipeline.load import Loaded
-from blade.report.facts import Facts, facts
+from blade.report.run_facts import Facts, facts
 from blade.tables import cache
 from blade.tables import index as store
 

@@ -1,146 +1,180 @@
-"""Render a report: for the terminal, as Markdown, HTML and JSON, with figures."""
+"""Write a report, or a comparison, as files and as text: Markdown, HTML, JSON, and a folder of them with figures."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple
 
+from blade.errors import UsageError
 from blade.model import Report
-from blade.report import folder as kept
-from blade.report import html, markdown, metrics, report_json, text
 from blade.report.blocks import Figure, Section
-from blade.report.chapters import chapters, title
-from blade.report.claims import claims_of
+from blade.targets import put_all, refuse_link
+
+# The files of a comparison are named so that a report in the same folder keeps its own.
+FILES = {False: ("report.md", "report.html", "report.json"), True: ("compare.md", "compare.html", "compare.json")}
+ALSO = {False: ("metrics.json",), True: ("gate.md",)}
+PAGES = ("report.md", "compare.md")  # whose last line names every file that was written with it
+_MARK = re.compile(rb"\n<!-- written by blade: (?P<files>[^<>\n]+) -->\n\Z")
 
 
-class Renderer(Protocol):
-    SUFFIX: str  # how the name of a file in this form ends
+class Pages(NamedTuple):
+    """What every form of a report shows."""
 
-    # The whole report in this form. Same report, same text; foreign text is neutralised for this exit.
-    def render(self, report: Report, figures: tuple[Figure, ...] = ()) -> str: ...
+    title: str
+    sections: tuple[Section, ...]
+    figures: tuple[Figure, ...]
 
 
-# In the order of print: what a person sees first comes first.
-RENDERERS: dict[str, Renderer] = {
-    "text": text,
-    "markdown": markdown,
-    "html": html,
-    "wire": report_json,
-    "metrics": metrics,
-}
+def pages(report: Report, is_comparison: bool = False, draw: bool = False) -> Pages:
+    """The blocks of a report, or of a comparison; without `draw` figures have captions and no picture."""
+    from blade.report import chapters, comparison_charts, comparison_pages, run_charts
 
-# The files of a report folder, by renderer; the text goes to the terminal only.
-FILES = {"markdown": "report.md", "html": "report.html", "wire": "report.json", "metrics": "metrics.json"}
+    if is_comparison:
+        figures = comparison_charts.drawn(report, _prefix(True), draw=draw)
+        return Pages(comparison_pages.title(report), comparison_pages.chapters(report, figures), figures)
+    figures = (*run_charts.drawn(report, draw=draw), *comparison_charts.drawn(report, draw=draw))
+    return Pages(chapters.title(report), chapters.chapters(report, figures), figures)
+
+
+def markdown_text(report: Report, is_comparison: bool = False) -> str:
+    """The Markdown page without the comments of its claims and without drawing a figure."""
+    from blade.report import markdown
+
+    shown = pages(report, is_comparison)
+    return markdown.page(shown.title, shown.sections, cited=False)
+
+
+def html_text(report: Report, is_comparison: bool = False) -> str:
+    """The HTML page as it is written to a folder."""
+    from blade.report import html
+
+    shown = pages(report, is_comparison, draw=True)
+    return html.page(shown.title, shown.sections, report.made_by.get("blade", ""))
+
+
+def json_text(report: Report, is_comparison: bool = False) -> str:
+    """The JSON file as it is written to a folder."""
+    from blade.report import report_json
+
+    return report_json.render(report, pages(report, is_comparison).sections)
+
+
+# ---- Folders -------------------------------------------------------------------------------------
 
 
 def write(report: Report, folder: Path, figures: bool = True, force: bool = False) -> list[Path]:
     """Write the files of a report into `folder`, all or none; over what is not ours only with `force`."""
-    drawn = _figures(report) if figures else ()
-    texts = {f"figures/{figure.file}": figure.svg for figure in drawn}
-    sections, version = chapters(report, drawn), report.made_by.get("blade", "")
-    texts[FILES["markdown"]] = markdown.page(title(report), sections)
-    texts[FILES["html"]] = html.page(title(report), sections, version)
-    texts[FILES["wire"]] = report_json.render(report, drawn, claims_of(sections).listed)
-    texts[FILES["metrics"]] = metrics.render(report, drawn)
-    return kept.put(folder, texts, _stale(folder, texts), force)
+    from blade.report import report_json
 
-
-# The files of a comparison, named so that a report in the same folder keeps its own.
-COMPARED = {"markdown": "compare.md", "html": "compare.html", "wire": "compare.json"}
-COMPARED_FIGURES = "compare-"
+    metrics = {"metrics.json": report_json.metrics_text(report)}
+    texts = _texts(report, False, figures) | metrics
+    return put(folder, texts, _stale(folder, texts), force)
 
 
 def write_comparison(
-    report: Report,
-    folder: Path,
-    extra: Mapping[str, str] | None = None,
-    figures: bool = True,
-    force: bool = False,
+    report: Report, folder: Path, extra: Mapping[str, str] | None = None, figures: bool = True, force: bool = False
 ) -> list[Path]:
     """Write compare.md, compare.html, compare.json, their figures, and `extra` files (name -> text)."""
-    from blade.report.change import pages as change
-
-    drawn = _comparison_figures(report) if figures else ()
-    named, sections = change.title(report), change.chapters(report, drawn)
-    texts = {f"figures/{figure.file}": figure.svg for figure in drawn}
-    texts[COMPARED["markdown"]] = markdown.page(named, sections)
-    texts[COMPARED["html"]] = html.page(named, sections, report.made_by.get("blade", ""))
-    texts[COMPARED["wire"]] = report_json.render(report, drawn, claims_of(sections).listed)
-    texts |= extra or {}
-    return kept.put(folder, texts, _stale(folder, texts, COMPARED_FIGURES), force)
+    texts = {**_texts(report, True, figures), **(extra or {})}
+    return put(folder, texts, _stale(folder, texts, _prefix(True)), force)
 
 
-def printed(report: Report) -> str:
-    """report.json as `write` writes it, without drawing a figure."""
-    return report_json.render(report, _figures(report, draw=False))
+def _texts(report: Report, is_comparison: bool, draw: bool) -> dict[str, str]:
+    from blade.report import html, markdown, report_json
+
+    shown = pages(report, is_comparison, draw=True) if draw else _undrawn(report, is_comparison)
+    page, offline, wire = FILES[is_comparison]
+    return {
+        **{f"figures/{figure.file}": figure.svg for figure in shown.figures},
+        page: markdown.page(shown.title, shown.sections),
+        offline: html.page(shown.title, shown.sections, report.made_by.get("blade", "")),
+        wire: report_json.render(report, shown.sections),
+    }
 
 
-def printed_comparison(report: Report) -> str:
-    """compare.json as `write_comparison` writes it, without drawing a figure."""
-    return report_json.render(report, (), claims_of(_comparison(report)).listed)
+def _undrawn(report: Report, is_comparison: bool) -> Pages:
+    """A report without figures, captions included."""
+    from blade.report import chapters, comparison_pages
+
+    room = comparison_pages if is_comparison else chapters
+    return Pages(room.title(report), room.chapters(report), ())
 
 
-def pages(report: Report) -> str:
-    """report.md as `write` writes it, without the comments of its claims and without drawing a figure."""
-    return markdown.page(title(report), chapters(report, _figures(report, draw=False)), cited=False)
+def _prefix(is_comparison: bool) -> str:
+    """How the names of the figures begin."""
+    return "compare-" if is_comparison else ""
 
 
-def comparison_pages(report: Report) -> str:
-    """compare.md as `write_comparison` writes it, without the comments of its claims."""
-    from blade.report.change import pages as change
-
-    return markdown.page(change.title(report), _comparison(report), cited=False)
-
-
-def html_page(report: Report) -> str:
-    """report.html as `write` writes it."""
-    sections = chapters(report, _figures(report))
-    return html.page(title(report), sections, report.made_by.get("blade", ""))
-
-
-def comparison_html_page(report: Report) -> str:
-    """compare.html as `write_comparison` writes it."""
-    from blade.report.change import pages as change
-
-    sections = change.chapters(report, _comparison_figures(report))
-    return html.page(change.title(report), sections, report.made_by.get("blade", ""))
+def put(folder: Path, texts: Mapping[str, str], stale: Sequence[str], force: bool) -> list[Path]:
+    """Write the files of a report, all or none, and take away those of ours that it no longer has."""
+    refuse_changed(folder, (*texts, *stale), force)
+    contents = {name: text.encode("utf-8") for name, text in texts.items()}
+    names = " ".join(f"{name}={_digest(content)}" for name, content in contents.items())
+    for page in contents.keys() & set(PAGES):
+        contents[page] += f"\n<!-- written by blade: {names} -->\n".encode()
+    put_all({folder / name: content for name, content in contents.items()})
+    for name in stale:
+        (folder / name).unlink()
+    return [folder / name for name in contents]
 
 
-def _figures(report: Report, draw: bool = True) -> tuple[Figure, ...]:
-    from blade.report import figures
-    from blade.report.change import figures as change_figures
-
-    return (*figures.drawn(report, draw=draw), *change_figures.drawn(report, draw=draw))
-
-
-def _comparison_figures(report: Report, draw: bool = True) -> tuple[Figure, ...]:
-    from blade.report.change import figures as change_figures
-
-    return change_figures.drawn(report, COMPARED_FIGURES, draw=draw)
+def refuse_others(folder: Path, is_comparison: bool, force: bool) -> None:
+    """Refuse a folder in which a report, or a comparison, would write over or take away what is not ours."""
+    names = (*FILES[is_comparison], *ALSO[is_comparison])
+    refuse_changed(folder, [*names, *_stale(folder, (), _prefix(is_comparison))], force)
 
 
-def _comparison(report: Report) -> tuple[Section, ...]:
-    from blade.report.change import pages as change
-
-    return change.chapters(report, _comparison_figures(report, draw=False))
-
-
-def named(folder: Path, is_comparison: bool) -> list[str]:
-    """The files that a report, or a comparison, may write over or take away in a folder."""
-    names = (*COMPARED.values(), "gate.md") if is_comparison else tuple(FILES.values())
-    return [*names, *_stale(folder, (), COMPARED_FIGURES if is_comparison else "")]
+def refuse_changed(folder: Path, names: Iterable[str], force: bool) -> None:
+    """Refuse to write over a file that is not ours, or that somebody changed, unless told to; a link always."""
+    ours = _ours(folder)
+    for name in names:
+        path = folder / name
+        refuse_link(path, folder)
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder", "name another folder with -o", "output-not-empty")
+        if path.exists() and name not in ours and not force:
+            raise UsageError(
+                f"{path} was not written by blade, or was changed since",
+                "name another folder, or add --force to write over it",
+                "output-not-empty",
+            )
 
 
 def _stale(folder: Path, texts: Container[str], prefix: str = "") -> list[str]:
     """Figures with the names of ours that are not among `texts`: those of an earlier report."""
-    from blade.report.change import figures as change_figures
-    from blade.report.figures import NAMES
+    from blade.report import comparison_charts, run_charts
 
-    ours = change_figures.NAMES if prefix else (*NAMES, *change_figures.NAMES)
-    found = []
+    ours = comparison_charts.NAMES if prefix else (*run_charts.NAMES, *comparison_charts.NAMES)
+    stale = []
     for path in sorted((folder / "figures").glob(f"{prefix}*.svg")):
-        name, _, at = path.stem.removeprefix(prefix).partition("-")
-        if name in ours and (not at or at.isdigit()) and f"figures/{path.name}" not in texts:
-            found.append(f"figures/{path.name}")
-    return found
+        name, _, number = path.stem.removeprefix(prefix).partition("-")
+        if name in ours and (not number or number.isdigit()) and f"figures/{path.name}" not in texts:
+            stale.append(f"figures/{path.name}")
+    return stale
+
+
+def _ours(folder: Path) -> set[str]:
+    """The files that are as a page of ours says they were written."""
+    ours: set[str] = set()
+    for page in PAGES:
+        mark = _MARK.search(_content(folder / page))
+        for entry in mark["files"].decode("utf-8", "replace").split() if mark else ():
+            name, _, digest = entry.rpartition("=")
+            content = _content(folder / name)
+            if digest == _digest(content[: mark.start()] if mark and name == page else content):
+                ours.add(name)
+    return ours
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes() if path.is_file() else b""
+    except OSError:
+        return b""  # nobody can say that it is ours
+
+
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest()[:12]

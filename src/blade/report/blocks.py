@@ -1,15 +1,22 @@
-"""Lay a report out as blocks, so that each sentence and each number is written once, for every page."""
+"""Lay a report out as blocks, so that each sentence and each number is written once, for every page.
+
+Every text below is plain text and may hold anything a rollout held: the page that lays a block out neutralises
+it. `str` is prose of ours, without a number that the rows could change; `Code` is a name or a value taken from
+elsewhere; `Num` and `Said` are what the rows say, and carry the query that gives it again: the claims of a page.
+"""
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterable, Iterator
+from string import Formatter
 from typing import ClassVar
 
 import msgspec
 
-# Every text below is plain text and may hold anything a rollout held: the page that lays a block out
-# neutralises it. `str` is prose of ours, without a number that the rows could change; `Code` is a name or a
-# value taken from elsewhere; `Num` and `Said` are what the rows say, and carry the query that gives it again.
+from blade import hostile
+from blade.query.comments import escape_comment, unescape_comment
 
 
 class Code(msgspec.Struct, frozen=True):
@@ -77,19 +84,6 @@ class Bullets(msgspec.Struct, frozen=True):
     kind: ClassVar[str] = "bullets"
 
 
-class Tile(msgspec.Struct, frozen=True):
-    """A headline number: what it is, its value, and what it rests on."""
-
-    label: str
-    value: Line
-    detail: Line
-
-
-class Tiles(msgspec.Struct, frozen=True):
-    tiles: tuple[Tile, ...]
-    kind: ClassVar[str] = "tiles"
-
-
 class Table(msgspec.Struct, frozen=True):
     header: tuple[str, ...]
     rows: tuple[tuple[Line, ...], ...]
@@ -125,7 +119,7 @@ class Figure(msgspec.Struct, frozen=True):
     kind: ClassVar[str] = "figure"
 
 
-Block = Heading | Para | Bullets | Tiles | Table | Quote | Commands | Figure
+Block = Heading | Para | Bullets | Table | Quote | Commands | Figure
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -138,8 +132,37 @@ class Section(msgspec.Struct, frozen=True):
         return re.sub("[^a-z0-9-]", "", self.title.lower().replace(" ", "-")) or "section"
 
 
+# ---- Building blocks -----------------------------------------------------------------------------
+
+
+def line(template: str, *parts: Span | Line, **named: Span | Line) -> Line:
+    """A sentence with its numbers and names in the places of {}; what stands between ** is strong.
+
+    The template is ours alone: what comes from elsewhere, were it one word, is a part.
+    """
+    spans: list[Span] = []
+    following = iter(parts)
+    for text, name, _, _ in Formatter().parse(template):
+        pieces: list[Span] = [Strong(piece) if place % 2 else piece for place, piece in enumerate(text.split("**"))]
+        spans += [piece for piece in pieces if piece != ""]
+        if name is not None:
+            part = named[name] if name else next(following)
+            spans += part if isinstance(part, tuple) else (part,)
+    return tuple(spans)
+
+
 def para(*spans: Span) -> Para:
     return Para(spans)
+
+
+def paragraph(template: str, *parts: Span | Line, **named: Span | Line) -> Para:
+    """A paragraph of such a sentence."""
+    return Para(line(template, *parts, **named))
+
+
+def code(name: str, limit: int = 80) -> Code:
+    """A name taken from elsewhere, cleaned and cut."""
+    return Code(hostile.line(name, limit))
 
 
 def prose(text: str) -> Line:
@@ -148,11 +171,22 @@ def prose(text: str) -> Line:
     if len(parts) % 2 == 0:  # the last one opens a name that was cut off
         parts[-2:] = ["`".join(parts[-2:])]
     spans = (
-        Code(part) if place % 2 else part
-        for place, part in enumerate(parts)
-        if place % 2 == 0 or part.strip()
+        Code(part) if place % 2 else part for place, part in enumerate(parts) if place % 2 == 0 or part.strip()
     )
     return tuple(span for span in spans if span != "")
+
+
+def cells(*values: Span | Line) -> tuple[Line, ...]:
+    """A table row; a lone span stands for a line of one."""
+    return tuple(value if isinstance(value, tuple) else (value,) for value in values)
+
+
+def named(figures: tuple[Figure, ...], name: str, run: str | None) -> list[Block]:
+    """The figure of this name and run, if it was drawn."""
+    return [figure for figure in figures if figure.name == name and figure.run == run]
+
+
+# ---- Lines as plain text -------------------------------------------------------------------------
 
 
 def plain(line: Line, tick: str = "") -> str:
@@ -180,11 +214,111 @@ def _plain(span: Span, tick: str) -> str:
             return span.text
 
 
-def cells(*values: Span | Line) -> tuple[Line, ...]:
-    """A table row; a lone span stands for a line of one."""
-    return tuple(value if isinstance(value, tuple) else (value,) for value in values)
+# ---- Claims: the numbers and sentences of a page that carry their query --------------------------
+
+# How Markdown carries claims: `<!--c12-->` behind a number, all queries in one comment at the end.
+OPENING, CLOSING = "<!--blade claims", "-->"
+_LISTED = re.compile(rf"^{OPENING}\n(.*?)^{CLOSING}", re.MULTILINE | re.DOTALL)
+_MINUS = str.maketrans("−", "-")
+_NUMBER = re.compile(r"(?P<sign>[+-]?)(?P<bound>[<>]?)(?P<digits>\d[\d,]*(?:\.\d+)?)(?P<power>e[+-]?\d+)?")
+_SCALES = {"%": 100.0, "points": 100.0}
 
 
-def named(figures: tuple[Figure, ...], name: str, run: str | None) -> list[Block]:
-    """The figure of this name and run, if it was drawn."""
-    return [figure for figure in figures if figure.name == name and figure.run == run]
+class Claim(msgspec.Struct, frozen=True):
+    """One number or sentence of a page, and the query that gives its value again."""
+
+    id: str  # c1, c2, … in the order of print, as the pages name it
+    value: float | str  # the unrounded number, or a sentence as the engine wrote it
+    text: str  # as printed
+    query: str  # what gives the value again: a measure, a SELECT over the tables, or engine.LIST(…).FIELD
+
+
+class Claims:
+    """The claims of a page in the order of print, one for each query and text."""
+
+    def __init__(self, blocks: Iterable[Block] = ()) -> None:
+        self._ids: dict[tuple[str, str], str] = {}
+        self.listed: list[Claim] = []
+        for span in spans(blocks):
+            self._add(span)
+
+    def id_of(self, span: Num | Said) -> str:
+        return self._ids[span.query, span.text]
+
+    def comment(self) -> str:
+        """The comment at the end of a Markdown file: a line for each claim, its id and its query."""
+        lines = [f"{claim.id} {escape_comment(claim.query)}" for claim in self.listed]
+        return "\n".join([OPENING, *lines, CLOSING])
+
+    def _add(self, span: Num | Said) -> None:
+        key = (span.query, span.text)
+        if key not in self._ids:
+            self._ids[key] = f"c{len(self._ids) + 1}"
+            self.listed.append(Claim(self._ids[key], span.value, span.text, span.query))
+
+
+def claims_of(sections: Iterable[Section]) -> Claims:
+    """The claims of a page that is laid out in sections."""
+    return Claims(block for section in sections for block in section.blocks)
+
+
+def spans(blocks: Iterable[Block]) -> Iterator[Num | Said]:
+    """What carries a query, in the order of print."""
+    for block in blocks:
+        for line in lines(block):
+            for span in line:
+                if isinstance(span, Num | Said):
+                    yield span
+
+
+def lines(block: Block) -> Iterator[Line]:
+    """The lines of a block in the order of print; foreign text and commands are none."""
+    match block:
+        case Heading() | Para():
+            yield block.line
+        case Bullets():
+            yield from block.items
+        case Table():
+            for row in block.rows:
+                yield from row
+        case Quote():
+            yield block.label
+        case Figure():
+            yield block.caption
+        case Commands():
+            return
+
+
+def queries(page: str) -> dict[str, str]:
+    """The queries that a Markdown page lists at its end, by the ids of their claims."""
+    comments = _LISTED.findall(page)
+    entries = (line.partition(" ") for line in comments[-1].splitlines()) if comments else ()
+    return {name: unescape_comment(query) for name, _, query in entries}
+
+
+def agrees(text: str, value: float | str) -> bool:
+    """Whether a printed text states this value: a number to its last digit, a sentence by its numbers.
+
+    A sentence may be a part of what was written, cut at its end, and names in it may be reworded.
+    """
+    if isinstance(value, str):
+        stated, written = _numbers(text), _numbers(value)
+        stated = stated[:-1] if text.rstrip(".").endswith("…") else stated  # the last may be cut in two
+        places = range(len(written) - len(stated) + 1)
+        return any(written[place : place + len(stated)] == stated for place in places)
+    hit = _NUMBER.search(text.translate(_MINUS))
+    if hit is None or not math.isfinite(value):
+        return False
+    scaled = value * next((scale for unit, scale in _SCALES.items() if unit in text), 1.0)
+    number = float(f"{hit['digits'].replace(',', '')}{hit['power'] or ''}") * (
+        -1 if hit["sign"] == "-" else 1
+    )
+    if hit["bound"]:
+        scaled, number = abs(scaled), abs(number)
+        return 0 <= scaled < number if hit["bound"] == "<" else scaled > number
+    digits = len(hit["digits"].partition(".")[2])
+    return abs(scaled - number) <= 0.5000001 * 10.0**-digits * float(f"1{hit['power'] or ''}") + 1e-9
+
+
+def _numbers(sentence: str) -> list[str]:
+    return [hit["digits"] for hit in _NUMBER.finditer(sentence)]

@@ -1,10 +1,19 @@
-"""Write the first page: can the score be trusted, where the points went, what to fix first, what to look at."""
+"""Write the first page: can the score be trusted, where the points went, what to fix first, what to look at.
+
+The same rows of it stand on the terminal (`render`) and open report.md and report.html (`blocks`); `blade health`
+prints its first row at length (`health`).
+"""
 
 from __future__ import annotations
 
+from textwrap import wrap
+from typing import Any, NamedTuple
+
+import msgspec
+
 from blade import hostile, number_format
-from blade.model import Cause, Gain, Group, Outcome, Recommendation, Slice, Trust
-from blade.report import causes, numbers, places, quantities, queries
+from blade.model import Cause, Evidence, Group, Health, Level, Outcome, Recommendation, Report, Slice, Trust
+from blade.report import printed_names, queried_numbers, row_addresses, terminal
 from blade.report.blocks import (
     Block,
     Bullets,
@@ -16,9 +25,15 @@ from blade.report.blocks import (
     Strong,
     Table,
     cells,
+    code,
+    line,
     para,
-)
-from blade.report.facts import Facts
+    paragraph,
+    short,
+)  # fmt: skip
+from blade.report.queried_numbers import count, joined, num, number, said, whole
+from blade.report.run_facts import Facts, facts
+from blade.report.terminal import labelled, text, wrapped
 
 TRUSTED, POINTS, FIX, LOOK, WHERE, HAPPENED = LABELS = (
     "Can the score be trusted?", "Where the points went", "Fix first", "Look at", "On which tasks", "What happened",
@@ -32,61 +47,67 @@ LEVEL = 0.05
 SENTENCE = 700
 
 
+class Row(NamedTuple):
+    """One question of the first page with its answer."""
+
+    label: str
+    block: Block
+    lead: Line = ()  # the answer in a word
+    legend: str = ""  # what the codes in a table stand for
+
+
+def rows(facts: Facts) -> list[Row]:
+    """What the first page of a run says under its headline."""
+    answer, reasons = trust(facts)
+    page = [Row(TRUSTED, Bullets(tuple(reasons)), answer)]
+    if facts.groups or facts.unexplained is not None:
+        header = ("Lost", "Failure group", "Label", "Failures", "Passes with it")
+        page.append(Row(POINTS, Table(header, tuple(points(facts)), "rllrr"), legend=legend(facts)))
+    if where := slices(facts):
+        page.append(Row(WHERE, Bullets(tuple(where))))
+    if facts.groups:
+        page.append(Row(FIX, Bullets(tuple(fixes(facts)))))
+    if commands := look(facts):
+        page.append(Row(LOOK, Commands(tuple(commands))))
+    return page
+
+
+# ---- What each row says --------------------------------------------------------------------------
+
+
 def headline(facts: Facts) -> Line:
     """The score with what it rests on."""
     run, score = facts.run, facts.score
-    name = hostile.line(run.name, 60)
-    model = hostile.line(run.model or "", 60)
-    who: Line = (Code(name),) if not model or model in name else (Code(model), " (", Code(name), ")")
-    where: Line = (" on ", Code(hostile.line(run.benchmark, 60))) if run.benchmark else ()
+    name, model = hostile.line(run.name, 60), hostile.line(run.model or "", 60)
+    who: Line = (Code(name),) if not model or model in name else line("{} ({})", Code(model), Code(name))
+    on: Line = (*who, *((" on ", code(run.benchmark, 60)) if run.benchmark else ()))
     if score.value is None or run.score is None:
-        return (*who, *where, ": no score, because no rollout was scored.")
-    value = quantities.value(score, facts.is_rate, True)
-    interval = _interval(facts)
-    tries = run.coverage.repeats
-    rests: Line = (
-        *numbers.count(run.n_tasks, "task", facts.n_tasks),
-        ", ",
-        *(
-            ("one try each",)
-            if tries == 1
-            else (numbers.whole(tries, facts.counted("repeats")), " tries each")
-        ),
-    )
+        return (*on, ": no score, because no rollout was scored.")
+    value, interval, tries = printed_names.value(score, facts.is_rate, True), _interval(facts), run.coverage.repeats
+    each: Line = ("one try each",) if tries == 1 else (whole(tries, facts.counted("repeats")), " tries each")
+    rests: Line = (*count(run.n_tasks, "task", facts.n_tasks), ", ", *each, *_threshold(facts))
     if not facts.is_rate:
         kind = " (partial credit)" if 0 <= score.value <= 1 else ""
-        return (*who, *where, ": mean reward ", value, kind, *interval, "; ", *rests, *_threshold(facts))
+        return line("{}: mean reward {}{}{}; {}", on, value, kind, interval, rests)
     passed = facts.run.outcomes.get(Outcome.PASSED, 0)
-    of = (
-        numbers.whole(passed, queries.measure("count", run.name, "passed")),
-        " of ",
-        numbers.whole(run.n_rollouts, facts.n_rollouts),
-    )
     # tasks count alike, so with unequal numbers of tries the score is no plain ratio of rollouts
     is_ratio = abs(passed / run.n_rollouts - score.value) < 5e-4 if run.n_rollouts else True
-    return (
-        *who,
-        *where,
-        ": ",
-        value,
-        " passed (" if is_ratio else " passed on average over tasks (",
-        *of,
-        " rollouts",
-        *interval,
-        "); ",
-        *rests,
-        *_threshold(facts),
-    )
+    return line(
+        "{}: {} passed{} ({} of {} rollouts{}); {}",
+        on, value, "" if is_ratio else " on average over tasks",
+        whole(passed, queried_numbers.measure("count", run.name, "passed")),
+        whole(run.n_rollouts, facts.n_rollouts), interval, rests,
+    )  # fmt: skip
 
 
 def _interval(facts: Facts) -> Line:
     """The interval of the score; over the tasks that share a prompt, where the index does not tell tasks apart."""
-    by_prompt = next((one for one in facts.measures if one.name == "pass_at_k" and one.k == 1 and one.slice is not None), None)
+    by_prompt = next((m for m in facts.measures if m.name == "pass_at_k" and m.k == 1 and m.slice is not None), None)
     score = by_prompt or facts.score
     if score.low is None or score.high is None:
         return ()
-    low, high = (quantities.part(score, name, facts.is_rate) for name in ("low", "high"))
-    return (", 95% CI ", *(("by prompt ",) if by_prompt else ()), low, " to ", high)
+    low, high = (printed_names.part(score, name, facts.is_rate) for name in ("low", "high"))
+    return line(", 95% CI {}{} to {}", "by prompt " if by_prompt else "", low, high)
 
 
 def _threshold(facts: Facts) -> Line:
@@ -94,99 +115,50 @@ def _threshold(facts: Facts) -> Line:
     run = facts.run
     if not run.has_pass_rate or run.pass_threshold == 1:
         return ()
-    return (
-        "; a rollout passes at a reward of ",
-        numbers.number(run.pass_threshold, facts.counted("pass_threshold")),
-    )
+    return line("; a rollout passes at a reward of {}", number(run.pass_threshold, facts.counted("pass_threshold")))
 
 
 def trust(facts: Facts) -> tuple[Line, list[Line]]:
     """The answer in a word, and its reasons, the gravest first."""
-    alarms = [one for one in facts.trust if one.level == "alarm"]
-    warnings = [one for one in facts.trust if one.level == "warning"]
-    notes = [one for one in facts.trust if one.level == "note"]
+    alarms, warnings, notes = (
+        [entry for entry in facts.trust if entry.level == level] for level in ("alarm", "warning", "note")
+    )
     answer = "No." if alarms else "With care." if warnings else "Yes, with a note:" if notes else SOUND
     if facts.score.value is None and not alarms:
         answer = "There is none."
-    shown = [*alarms, *warnings, *notes][:MAX_TRUST]
-    return (Strong(answer),), [_reason(facts, one) for one in shown]
+    return (Strong(answer),), [_reason(facts, entry) for entry in [*alarms, *warnings, *notes][:MAX_TRUST]]
 
 
-def _reason(facts: Facts, one: Trust) -> Line:
-    label: Line = (
-        (f" [{causes.called(one.label)}]",) if one.label is not None and one.level == "alarm" else ()
-    )
-    return (numbers.said(one.text, f"{facts.entry('trust', one)}.text", SENTENCE), *label)
+def _reason(facts: Facts, entry: Trust) -> Line:
+    is_labelled = entry.label is not None and entry.level == "alarm"
+    label: Line = (f" [{printed_names.called(entry.label)}]",) if is_labelled and entry.label is not None else ()
+    return (facts.cited("trust", entry).said("text", SENTENCE), *label)
 
 
-def points(facts: Facts) -> list[tuple[Line, Line, Line, Line, Line]]:
+def points(facts: Facts) -> list[tuple[Line, ...]]:
     """Each group: points, what it is, label, failures, passes that show the same; the unexplained last."""
-    rows: list[tuple[Line, Line, Line, Line, Line]] = []
-    lost = sum(group.points for group in facts.groups) + (facts.unexplained.points if facts.unexplained is not None else 0.0)
-    for group in facts.groups:
-        query = facts.entry("groups", group)
-        rows.append(
-            (
-                (_size(group.points, f"{query}.points") if lost else number_format.NONE,),
-                (numbers.said(group.name, f"{query}.name", 120),),
-                (group.label.value,),
-                numbers.count(group.rows, "failure", f"{query}.rows"),
-                numbers.count(group.passed_rows, "pass", f"{query}.passed_rows", "passes"),
-            )
-        )
     rest = facts.unexplained
+    lost = sum(group.points for group in facts.groups) + (rest.points if rest is not None else 0.0)
+
+    def size(value: float, query: str) -> Span:
+        shown = "0.0" if abs(value) < 5e-5 else "<0.1" if abs(value) < 5e-4 else f"{100 * value:.1f}"
+        return num(f"{shown} points", value, f"{query}.points") if lost else number_format.NONE
+
+    table = []
+    for group in facts.groups:
+        of = facts.cited("groups", group)
+        failures, passes = of.count("rows", "failure"), of.count("passed_rows", "pass", "passes")
+        table.append(cells(size(group.points, of.query), of.said("name", 120), group.label.value, failures, passes))
     if rest is not None:
-        query = facts.entry("unexplained", rest)
-        failures = numbers.count(rest.rows, "failure", f"{query}.rows")
-        size: Line = (_size(rest.points, f"{query}.points") if lost else number_format.NONE,)
-        rows.append((size, ("unexplained",), ("",), failures, ("",)))
-    return rows
+        of = facts.cited("unexplained", rest)
+        table.append(cells(size(rest.points, of.query), "unexplained", "", of.count("rows", "failure"), ""))
+    return table
 
 
 def legend(facts: Facts) -> str:
     """The labels of the groups, spelled out."""
     labels = dict.fromkeys(group.label for group in facts.groups if group.label is not Cause.UNDETERMINED)
-    return "; ".join(f"{label.value}: {causes.NAMES[label]}" for label in labels)
-
-
-def _size(value: float, query: str) -> Span:
-    """Points of score without their unit."""
-    text = "0.0" if abs(value) < 5e-5 else "<0.1" if abs(value) < 5e-4 else f"{100 * value:.1f}"
-    return numbers.num(text + " points", value, query)
-
-
-def fixes(facts: Facts) -> list[Line]:
-    """What to change, each with what it could win."""
-    return [(*_said(facts, one), " ", *gain(facts, one)) for one in facts.recommendations[:MAX_FIXES]] or [
-        ("Nothing: no failure is explained by something that can be changed.",)
-    ]
-
-
-def _said(facts: Facts, one: Recommendation) -> Line:
-    return causes.sentence(one.action, f"{facts.entry('recommendations', one)}.action", 400)
-
-
-def gain(facts: Facts, one: Recommendation) -> Line:
-    """The expected gain, or its upper bound, called so."""
-    query = facts.entry("recommendations", one)
-    if one.gain is not None:
-        return (*_gained(one.gain, query), ".")
-    if one.is_measurement:
-        return ("(Fixes the measurement, not the model.)",)
-    if one.most <= 0:
-        return ()
-    return (
-        "(Gain not identified; at most ",
-        numbers.num(number_format.points(one.most).removeprefix("+"), one.most, f"{query}.most"),
-        ".)",
-    )
-
-
-def _gained(found: Gain, query: str) -> Line:
-    point, low, high = (
-        numbers.points(getattr(found, name), f"{query}.gain.{name}") for name in ("point", "low", "high")
-    )
-    return ("Expected gain ", point, " (95% interval ", low, " to ", high, ")")
+    return "; ".join(f"{label.value}: {printed_names.NAMES[label]}" for label in labels)
 
 
 def slices(facts: Facts) -> list[Line]:
@@ -200,32 +172,52 @@ def slices(facts: Facts) -> list[Line]:
 
 def _slice(facts: Facts, field: str, pieces: list[Slice]) -> Line:
     """The values of a field on which tasks pass less often, each with its rate; beside a single one that of the others."""
-    say = numbers.percent
     parts: list[Line] = []
-    for piece in sorted(pieces[:MAX_VALUES], key=lambda one: one.pass_rate or 0.0):
-        query = facts.entry("slices", piece)
-        parts.append(
-            (
-                # a class of expected answers is a description, any other value is as the rows have it
-                piece.value if piece.value.startswith(("a ", "several ")) and " " in field else Code(hostile.line(piece.value, 60)), ": ",
-                say(piece.pass_rate, f"{query}.pass_rate"), " pass (",
-                *numbers.count(piece.n_tasks, "task", f"{query}.n_tasks"), ")",
-            )
-        )  # fmt: skip
-    name: Line = (f"{field} ",) if " " in field else (Code(hostile.line(field, 60)), " = ")
+    for piece in sorted(pieces[:MAX_VALUES], key=lambda piece: piece.pass_rate or 0.0):
+        of = facts.cited("slices", piece)
+        # a class of expected answers is a description, any other value is as the rows have it
+        is_class = piece.value.startswith(("a ", "several ")) and " " in field
+        value = piece.value if is_class else code(piece.value, 60)
+        parts.append(line("{}: {} pass ({})", value, of.percent("pass_rate"), of.count("n_tasks", "task")))
+    name: Line = (f"{field} ",) if " " in field else (code(field, 60), " = ")
     others: Line = ()
     if len(pieces) == 1:
-        others = (", the others ", say(pieces[0].rest, f"{facts.entry('slices', pieces[0])}.rest"))
-    return (*name, *(span for at, part in enumerate(parts) for span in ((", ",) if at else ()) + part), *others)
+        others = (", the others ", facts.cited("slices", pieces[0]).percent("rest"))
+    return (*name, *joined(parts, ", ", ", "), *others)
+
+
+def fixes(facts: Facts) -> list[Line]:
+    """What to change, each with what it could win."""
+    return [
+        (*printed_names.ended((facts.cited("recommendations", fix).said("action", 400),)), " ", *gain(facts, fix))
+        for fix in facts.recommendations[:MAX_FIXES]
+    ] or [("Nothing: no failure is explained by something that can be changed.",)]
+
+
+def gain(facts: Facts, fix: Recommendation) -> Line:
+    """The expected gain, or its upper bound, called so."""
+    query = facts.entry("recommendations", fix)
+    if fix.gain is not None:
+        point, low, high = (
+            num(number_format.points(getattr(fix.gain, name)), getattr(fix.gain, name), f"{query}.gain.{name}")
+            for name in ("point", "low", "high")
+        )
+        return line("Expected gain {} (95% interval {} to {}).", point, low, high)
+    if fix.is_measurement:
+        return ("(Fixes the measurement, not the model.)",)
+    if fix.most <= 0:
+        return ()
+    most = num(number_format.size(fix.most), fix.most, f"{query}.most")
+    return line("(Gain not identified; at most {}.)", most)
 
 
 def look(facts: Facts) -> list[tuple[str, str]]:
     """Commands that show an example of the first groups, each with why it is worth it."""
-    found: list[tuple[str, str]] = []
+    commands: list[tuple[str, str]] = []
     for group in facts.groups[:MAX_LOOK]:
         task, _, repeat = group.examples[0].rpartition("/")
-        found += places.show(facts.run, task, int(repeat), hostile.line(group.name, 60))
-    return found
+        commands += row_addresses.show(facts.run, task, int(repeat), hostile.line(group.name, 60))
+    return commands
 
 
 # ---- As blocks of a page -------------------------------------------------------------------------
@@ -233,50 +225,235 @@ def look(facts: Facts) -> list[tuple[str, str]]:
 
 def blocks(facts: Facts) -> list[Block]:
     """The first page of one run, for Markdown and HTML."""
-    answer, reasons = trust(facts)
-    found: list[Block] = [Para(headline(facts)), para(Strong(TRUSTED), " ", *answer)]
-    if reasons:
-        found.append(Bullets(tuple(reasons)))
-    if facts.groups or facts.unexplained is not None:
-        rows = tuple(cells(*row) for row in points(facts))
-        found += [
-            para(Strong(POINTS), f" ({legend(facts)})" if legend(facts) else ""),
-            Table(("Lost", "Failure group", "Label", "Failures", "Passes with it"), rows, "rllrr"),
-        ]
-    where = slices(facts)
-    if where:
-        found += [para(Strong(WHERE)), Bullets(tuple(where))]
-    if facts.groups:
-        found += [para(Strong(FIX)), Bullets(tuple(fixes(facts)))]
-    lines = look(facts)
-    if lines:
-        found += [para(Strong(LOOK)), Commands(tuple(lines))]
-    return found
+    page: list[Block] = [Para(headline(facts))]
+    for row in rows(facts):
+        lead = (" ", *row.lead) if row.lead else (f" ({row.legend})",) if row.legend else ()
+        page.append(para(Strong(row.label), *lead))
+        page += [row.block] if not isinstance(row.block, Bullets) or row.block.items else []
+    return page
 
 
 def group_blocks(facts: Facts, group: Group) -> list[Block]:
     """One failure group with its evidence."""
-    query = facts.entry("groups", group)
+    of = facts.cited("groups", group)
     against: Line = ()
     if group.against:
-        said = "; ".join(group.against)
-        against = (" Against it: ", numbers.said(said, f"{query}.against[0]", written=group.against[0]), ".")
-    found: list[Block] = [
-        Para(
-            (
-                numbers.said(group.text, f"{query}.text", SENTENCE),
-                f" {group.confidence.value.capitalize()}: ",
-                numbers.said(group.why_label, f"{query}.why_label"),
-                ".",
-                *against,
-                " Fix: ",
-                numbers.said(group.fix, f"{query}.fix"),
-                " Rollouts: ",
-                *numbers.joined([(Code(hostile.line(name, 60)),) for name in group.examples]),
-                ".",
-            )
+        every = said("; ".join(group.against), f"{of.query}.against[0]", written=group.against[0])
+        against = line(" Against it: {}.", every)
+    page: list[Block] = [
+        paragraph(
+            "{} {}: {}.{} Fix: {} Rollouts: {}.",
+            of.said("text", SENTENCE), group.confidence.value.capitalize(), of.said("why_label"), against, of.said("fix"),
+            joined([(code(name, 60),) for name in group.examples]),
         )
-    ]
+    ]  # fmt: skip
     if group.quote is not None:
-        found.append(places.quotation(group.quote, places.side(facts, group.quote)))
-    return found
+        page.append(row_addresses.quotation(group.quote, row_addresses.side(facts, group.quote)))
+    return page
+
+
+# ---- On a terminal -------------------------------------------------------------------------------
+
+NAME = 30  # cells of a run's name in the table of several runs
+SHARED = 6  # groups of several runs that are told once for all of them
+
+
+def render(report: Report) -> str:
+    """The first page of the runs as plain text for a terminal."""
+    runs, width = facts(report), terminal.columns()
+    if not runs:
+        lines = ["No run was read."]
+    elif len(runs) == 1:
+        lines = [*_one(runs[0], width), *_ending(report, width)]
+    else:
+        lines = [*_several(report, runs, width), *_ending(report, width)]
+    return terminal.page(lines)
+
+
+def painted(page: str) -> str:
+    """The page with colour."""
+    return terminal.painted(page, LABELS)
+
+
+def _one(facts: Facts, width: int) -> list[str]:
+    lines = [*wrapped(text(headline(facts)), width), ""]
+    for row in rows(facts):
+        table, notes = row.block, [row.legend] if row.legend else []
+        if row.label == FIX:
+            lines += labelled(HAPPENED, _what_happened(facts), width)
+        if isinstance(table, Table):
+            if not facts.groups and not (facts.unexplained is not None and facts.unexplained.rows):
+                continue
+            cut = tuple(((text(cell[0]).removesuffix(" points"),), *cell[1:]) for cell in table.rows)
+            table = Table(table.header, cut, table.align)
+            if any(group.passed_rows for group in facts.groups):
+                notes.append("passes: passing rollouts that show the same")
+        lines += terminal.laid_out(row.label, table, width, row.lead, "; ".join(notes))
+    return lines
+
+
+def _what_happened(facts: Facts) -> list[str]:
+    """What the first groups are, each with words from one of its own rows."""
+    above = {entry.text for entry in facts.trust[:MAX_TRUST]}
+    texts = []
+    for rank, group in enumerate(facts.groups[:3], 1):
+        sentence = hostile.line(group.text, SENTENCE)
+        if group.text in above:
+            sentence = f"{hostile.line(group.name, 120)} (see above)."
+        quote = ""
+        if group.quote is not None and group.quote.quote:
+            address = hostile.line(f"{group.quote.task}/{group.quote.repeat}", 60)
+            quote = f' In {address}: "{hostile.line(group.quote.quote, 160)}"'
+        texts.append(f"{rank}. {sentence}{quote}")
+    return texts
+
+
+def _several(report: Report, runs: tuple[Facts, ...], width: int) -> list[str]:
+    """One line for each run, then the groups that they share, then the verdicts of their comparison."""
+    from blade.report import comparison_verdict
+
+    table = [["Run", "Score", "95% interval", "Tasks", "Rows", "Trust", "Largest group"]]
+    for run in runs:
+        largest = next(iter(run.groups), None)
+        table.append(
+            [
+                terminal.fitted(hostile.line(run.run.name, 60), NAME),
+                printed_names.formatted(run.score, run.score.value, run.is_rate),
+                short(printed_names.interval(run.score, run.is_rate)).strip() or number_format.NONE,
+                f"{run.score.n:,}",
+                f"{run.run.n_rollouts:,}",
+                text(trust(run)[0]).partition(":")[0].partition(",")[0].rstrip("."),
+                f"{largest.label.value} {hostile.line(largest.name, 60)}" if largest else number_format.NONE,
+            ]
+        )
+    lines = [number_format.count(len(runs), "run"), "", *terminal.aligned(table, "lrrrrll", width, 6), ""]
+    lines += [*_matrix(report, width), *_shared(runs, width)]
+    alarms = [
+        f"{hostile.line(run.run.name, 40)}: {entry.label.value if entry.label else ''} {hostile.line(entry.text, SENTENCE)}"
+        for run in runs
+        for entry in run.trust
+        if entry.level == "alarm"
+    ]
+    first = [f"{hostile.line(run.run.name, 40)}: {text(fixes(run)[0])}" for run in runs if run.groups]
+    lines += [*labelled(TRUSTED, alarms, width), *labelled(FIX, first, width)]
+    for comparison in report.comparisons:
+        lines += ["", *wrapped(comparison_verdict.in_short(comparison), width)]
+    return lines
+
+
+def _matrix(report: Report, width: int) -> list[str]:
+    """What the runs together say of their tasks."""
+    matrix = report.task_matrix
+    if matrix is None:
+        return []
+    texts = [
+        f"{len(matrix.tasks):,} tasks in common: {len(matrix.never_passed):,} passed by no run, "
+        f"{len(matrix.passed_by_one):,} by one run only."
+    ]
+    for names, what in (
+        (matrix.gold_to_review, "different models agree against the expected answer (review these golds)"),
+        (matrix.gold_differs, "the runs expect different answers"),
+        (matrix.misfit_runs, "runs that do not belong to these tasks"),
+    ):
+        if names:
+            shown = ", ".join(hostile.line(name, 40) for name in names[:8])
+            texts.append(f"{len(names):,}: {what}: {shown}{' …' if len(names) > 8 else ''}")
+    return labelled("Tasks", texts, width)
+
+
+def _shared(runs: tuple[Facts, ...], width: int) -> list[str]:
+    """The groups of all runs by name, with the points they cost in each."""
+    cost: dict[str, dict[str, float]] = {}
+    label: dict[str, str] = {}
+    for run in runs:
+        for group in run.groups:
+            cost.setdefault(group.name, {})[run.run.name] = group.points
+            label[group.name] = printed_names.called(group.label)
+    texts = []
+    for name in sorted(cost, key=lambda name: -sum(cost[name].values()))[:SHARED]:
+        parts = ", ".join(f"{hostile.line(run, 30)} {100 * points:.1f}" for run, points in cost[name].items())
+        texts.append(f"{hostile.line(name, 90)} [{label[name]}]: {parts}")
+    return labelled(POINTS, texts, width)
+
+
+def _ending(report: Report, width: int) -> list[str]:
+    """What was skipped and what cannot be said."""
+    texts = []
+    if report.skipped_total:
+        texts.append(f"{number_format.count(report.skipped_total, 'line or file', 'lines or files')} could not be read.")
+    if report.gaps:
+        where = "see the report" if " -o " in report.made_by.get("command", "") else "see the report: -o DIR"
+        texts.append(f"{number_format.count(len(report.gaps), 'limitation')} ({where}).")
+    return ["", *wrapped(" ".join(texts), width)] if texts else []
+
+
+# ---- The trust at length: `blade health` ---------------------------------------------------------
+
+HEALTH_SCHEMA = "blade.health/2"
+LEVEL_LABEL = 9  # columns of the levels on the left
+ENTRY = 1200  # characters of one entry
+LEVELS = {Level.PROBLEM: "problem", Level.WARNING: "warning", Level.INFO: "note"}
+
+
+def health(report: Report) -> str:
+    """The trust in each run and the flags of its columns as plain text, the gravest first."""
+    width = terminal.columns()
+    lines = [line for run in facts(report) for line in (*_health(run, width), "")]
+    lines.append("`blade show RUN TASK/REPEAT` opens a rollout; --json adds the query that selects the rows.")
+    return terminal.page(lines)
+
+
+def _health(run: Facts, width: int) -> list[str]:
+    def entry(level: str, said: str) -> list[str]:
+        return terminal.hung(level, wrap(said, width - LEVEL_LABEL, break_on_hyphens=False) or [""], LEVEL_LABEL)
+
+    lines = [*wrap(short(headline(run), "`"), width), f"{TRUSTED} {_answer(run)}"]
+    for reason in run.trust:
+        label = f"{printed_names.called(reason.label)}; " if reason.label is not None else ""
+        rows = number_format.count(reason.rows, "row")
+        lines += entry(reason.level, f"{hostile.line(reason.text, ENTRY)} [{label}{rows}]")
+        lines += entry("", f"Fix: {hostile.line(reason.fix, ENTRY)}") if reason.fix else []
+    lines += ["", "Flags of the columns"]
+    for flag in run.health:
+        lines += [*entry(LEVELS[flag.level], hostile.line(flag.text, ENTRY)), *_quotation(flag.evidence)]
+    return lines if run.health else [*lines, "None."]
+
+
+def _answer(run: Facts) -> str:
+    """Answer in a word; a grave flag of the columns is reason for care as well."""
+    is_flagged = any(flag.level is not Level.INFO for flag in run.health)
+    if is_flagged and not any(entry.level in ("alarm", "warning") for entry in run.trust):
+        return "With care, see the flags below."
+    return short(trust(run)[0])
+
+
+def _quotation(evidence: tuple[Evidence, ...]) -> list[str]:
+    quoted = next((entry for entry in evidence if entry.quote), None)
+    if quoted is None:
+        return []
+    where = f"step {quoted.step}" if quoted.step is not None else hostile.line(quoted.field or "", 40)
+    address = f"{hostile.line(row_addresses.place(quoted.task, quoted.repeat), 40)}, {where}"
+    return [f"{'':<{LEVEL_LABEL}}{address}: {hostile.line(quoted.quote or '', 210)!r}"]
+
+
+def health_json(report: Report) -> str:
+    """The same for a program: for each run its score, the trust in it, and the flags of its columns."""
+    from blade.report.report_json import indented, number, values
+
+    def flag(health: Health) -> dict[str, Any]:
+        fields: dict[str, Any] = msgspec.to_builtins(health)
+        return {**fields, "value": number(health.value), "n": int(health.n)}
+
+    runs = [
+        {
+            "name": run.run.name,
+            "score_name": run.run.score_name,
+            "score": number(run.run.score),
+            "n_tasks": run.run.n_tasks,
+            "n_rollouts": run.run.n_rollouts,
+            "trust": values(run.trust),
+            "flags": [flag(health) for health in run.health],
+        }
+        for run in facts(report)
+    ]
+    return indented({"schema": HEALTH_SCHEMA, "made_by": dict(report.made_by), "runs": runs})

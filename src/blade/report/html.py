@@ -1,4 +1,4 @@
-"""Lay a report out as one offline HTML page without scripts."""
+"""Lay blocks out as one offline HTML page without scripts, and escape every text in it: the guard against XSS."""
 
 from __future__ import annotations
 
@@ -8,39 +8,34 @@ from pathlib import Path
 from typing import Any
 
 from blade import hostile
-from blade.model import Report
 from blade.query.comments import escape_comment
-from blade.report.blocks import Figure, Section, plain
-from blade.report.chapters import chapters, title
+from blade.report.blocks import Section, plain
 
-SUFFIX = ".html"
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 
 
-def render(report: Report, figures: tuple[Figure, ...] = ()) -> str:
-    """The report as one page: figures embedded as images, nothing fetched, nothing run."""
-    return page(title(report), chapters(report, figures), report.made_by.get("blade", ""))
-
-
 def page(title: str, sections: tuple[Section, ...], version: str) -> str:
-    """Any title and sections as such a page; each number holds its value and its query."""
-    made: str = _template().render(title=title, sections=sections, version=version)
-    return made + "\n"
+    """Any title and sections as a page: figures embedded as images, nothing fetched, nothing run.
+
+    Each number holds its value and its query.
+    """
+    text: str = _template().render(title=title, sections=sections, version=version)
+    return text + "\n"
 
 
 @cache
 def _template() -> Any:
     import jinja2
 
-    desk = jinja2.Environment(
+    environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=_cleaned,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    desk.filters |= {"data_uri": _data_uri, "query": escape_comment, "plain": plain}
-    return desk.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    environment.filters |= {"data_uri": _data_uri, "query": escape_comment, "plain": plain}
+    return environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
 
 
 def _cleaned(value: Any) -> Any:

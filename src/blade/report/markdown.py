@@ -1,4 +1,4 @@
-"""Lay a report out as Markdown."""
+"""Lay blocks out as Markdown; foreign text is escaped by `hostile` on its way."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from blade.report.blocks import (
     Badge,
     Block,
     Bullets,
+    Claims,
     Code,
     Commands,
     Figure,
@@ -21,32 +22,29 @@ from blade.report.blocks import (
     Span,
     Strong,
     Table,
-    Tiles,
-)
-from blade.report.chapters import chapters, title
-from blade.report.claims import Claims, claims_of
+    claims_of,
+)  # fmt: skip
 
-SUFFIX = ".md"
 ONE_LINE = 300  # characters of a quotation that needs no block of its own
 
 
-def render(report: Report, figures: tuple[Figure, ...] = ()) -> str:
-    """The report as Markdown; figures are linked by their place in the folder `figures`."""
-    return page(title(report), chapters(report, figures))
+def render(report: Report) -> str:
+    """The report as Markdown, without figures."""
+    from blade.report.chapters import chapters, title
+
+    return page(title(report), chapters(report))
 
 
-def page(title: str, sections: tuple[Section, ...], cited: bool = True, listed: bool = False) -> str:
+def page(title: str, sections: tuple[Section, ...], cited: bool = True) -> str:
     """Any title and sections as Markdown; if `cited`, an unseen comment names the claim behind each number.
 
-    The queries of the claims stand in the JSON file beside it, unless they are to be `listed` at the end.
+    The queries of the claims stand in the JSON file beside it.
     """
     numbered = claims_of(sections) if cited else None
     parts = [f"# {hostile.markdown_inline(title)}"]
     for section in sections:
         parts.append(f"## {hostile.markdown_inline(section.title)}")
         parts += [laid_out(block, numbered) for block in section.blocks]
-    if listed and numbered is not None and numbered.listed:
-        parts.append(numbered.comment())
     return "\n\n".join(parts) + "\n"
 
 
@@ -60,11 +58,8 @@ def laid_out(block: Block, numbered: Claims | None = None) -> str:
         case Bullets():
             lines = (hostile.markdown_start(inline(item, numbered=numbered)) for item in block.items)
             return "\n".join(f"- {line}" for line in lines)
-        case Tiles():
-            rows = [[(tile.label,), tile.value, tile.detail] for tile in block.tiles]
-            return _table(("Headline", "Value", "Rests on"), "lrl", rows, numbered)
         case Table():
-            return _table(block.header, block.align, [list(row) for row in block.rows], numbered)
+            return _table(block, numbered)
         case Quote():
             label = hostile.markdown_start(inline(block.label, numbered=numbered))
             if "\n" not in block.text and len(block.text) <= ONE_LINE:
@@ -129,8 +124,8 @@ def _around(text: str, mark: str) -> str:
     return f"{before}{mark}{inner}{mark}{after}" if inner else before
 
 
-def _table(header: tuple[str, ...], align: str, rows: list[list[Line]], numbered: Claims | None) -> str:
-    rule = ["---:" if side == "r" else "---" for side in align]
-    body = [[inline(cell, True, numbered) for cell in row] for row in rows]
-    drawn = [[hostile.markdown_inline(name) for name in header], rule, *body]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in drawn)
+def _table(table: Table, numbered: Claims | None) -> str:
+    rule = ["---:" if side == "r" else "---" for side in table.align]
+    body = [[inline(cell, True, numbered) for cell in row] for row in table.rows]
+    rows = [[hostile.markdown_inline(name) for name in table.header], rule, *body]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)

@@ -40,6 +40,7 @@ from blade.model import (
     Matrix,
     Measure,
     Mover,
+    Outcome,
     Recommendation,
     Report,
     Run,
@@ -48,24 +49,20 @@ from blade.model import (
     Term,
 )
 from blade.model.words import Count, Share
-from blade.report.blocks import Figure
-from blade.report.chapters import chapters
-from blade.report.claims import Claim, claims_of
-from blade.report.order import ordered
+from blade.report.blocks import Claim, Section, claims_of
+from blade.report.printed_names import largest, lost_by_side, total
+from blade.report.run_facts import Facts, facts, ordered
 
-SUFFIX = ".json"
 SCHEMA = "blade.report/2"
 MAX_SKIPPED = 1000
 MAX_KEYS = 1000  # task keys of one list on the wire; its count says how many there are
 
 
-def render(report: Report, figures: tuple[Figure, ...] = (), claims: Sequence[Claim] | None = None) -> str:
-    """The report as JSON text; of figures only what their captions claim is part of the wire.
+def render(report: Report, sections: tuple[Section, ...] | None = None) -> str:
+    """The report as JSON text with the claims of these pages; unless given, of the report's own."""
+    from blade.report.chapters import chapters
 
-    `claims` are those of the pages; unless told, those of the report's own.
-    """
-    if claims is None:
-        claims = claims_of(chapters(report, figures)).listed
+    claims = claims_of(chapters(report) if sections is None else sections).listed
     return hostile.json_text(laid_out(document(report, claims)))
 
 
@@ -362,3 +359,81 @@ ORDER: dict[type, str] = {
     Gate: "policy baseline question verdict checks notes",
     Checked: "candidate metric tier verdict text waived baseline value change low high bound allowed n",
 }
+
+
+# ---- The metrics sidecar of a BLADE-ready package ------------------------------------------------
+
+
+def metrics_text(report: Report) -> str:
+    """metrics.json: one flat object for one run, `{"runs": {name: object}}` for several; rates as fractions."""
+    by_run = {run.run.name: metrics(run) for run in facts(report)}
+    return indented(next(iter(by_run.values())) if len(by_run) == 1 else {"runs": by_run})
+
+
+def metrics(facts: Facts) -> dict[str, Any]:
+    """The keys that tools around BLADE reports read."""
+    run, buckets, score = facts.run, facts.buckets, facts.score
+    judged = run.has_pass_rate
+    outcomes = facts.run.outcomes
+    passed = outcomes[Outcome.PASSED] if judged else None
+    scored = sum(n for outcome, n in outcomes.items() if outcome not in (Outcome.MASKED, Outcome.MISSING))
+    at_k = facts.at_most_k("pass_at_k")
+    return {
+        "model": run.model,
+        "model_name": run.model,
+        "benchmark": run.benchmark,
+        "score_name": run.score_name,
+        "score": number(run.score),
+        "score_low": number(score.low),
+        "score_high": number(score.high),
+        "score_n": score.n,
+        "score_method": score.method,
+        "pass_at_1": _value(facts, "pass_at_1"),
+        "pass_at_k": number(at_k.value) if at_k else None,
+        "k": at_k.k if at_k else None,
+        "consistency": _value(facts, "consistency"),
+        "coverage": _value(facts, "coverage"),
+        "total_tasks": run.n_tasks,
+        "num_tasks": run.n_tasks,
+        "total_rollouts": run.n_rollouts,
+        "num_rollouts": run.n_rollouts,
+        "expected_rollouts": run.coverage.expected,
+        "passed_rollouts": passed,
+        "failed_rollouts": scored - passed if passed is not None else None,
+        "always_pass_tasks": len(buckets.always) if judged else None,
+        "sometimes_pass_tasks": len(buckets.sometimes) if judged else None,
+        "always_fail_tasks": len(buckets.never) if judged else None,
+        "missing_tasks": len(buckets.missing),
+        "repeats": run.coverage.repeats,
+        "unexplained": number(facts.unexplained.points) if facts.unexplained is not None else None,
+        "losses": {side: number(lost) for side, lost in lost_by_side(facts.losses).items()}
+        if facts.losses
+        else None,
+        "losses_by_cause": _by_cause(facts),
+        **_dominant(facts),
+    }
+
+
+def _by_cause(facts: Facts) -> dict[str, float | None] | None:
+    """Points of score by cause; they add up to 1 - score."""
+    if not facts.losses:
+        return None
+    return {
+        cause.value: number(math.fsum(loss.lost for loss in facts.losses if loss.cause is cause))
+        for cause in Cause
+    }
+
+
+def _dominant(facts: Facts) -> dict[str, Any]:
+    """The mode that costs most: its name, the failed tasks it labels, its share of the loss."""
+    mode, lost = largest(facts) or (None, 0.0)
+    return {
+        "dominant_failure_type": mode,
+        "dominant_failure_count": sum(cause.mode == mode for cause in facts.attributions) if mode is not None else None,
+        "dominant_failure_fraction": number(lost / total(facts.losses)) if mode is not None else None,
+    }
+
+
+def _value(facts: Facts, name: str) -> float | None:
+    measure = facts.measure(name)
+    return number(measure.value) if measure else None

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from blade import number_format
 from blade.agent.dossier import case as commands
 from blade.agent.dossier import outcomes, proposal, request, trajectory
 from blade.agent.dossier.budget import RULE, UNIT, Page, Part, behind, price, tokens
 from blade.agent.dossier.case import Case, case
 from blade.errors import UsageError
 from blade.model import Trace
-from blade.report import causes
-from blade.report.facts import Facts
+from blade.report.run_facts import Facts
 
 BUDGET = 3500  # tokens of a dossier: by any tokenizer under 4,000, whatever the text
 LEAST, MOST = 600, 100_000
@@ -63,7 +63,7 @@ def dossier(
 def _head(of: Case, used: int, budget: int) -> list[str]:
     result, cause = of.result, of.cause
     bucket = f"{result.bucket} passes" if result is not None and result.bucket else "no bucket"
-    lost = f"loses {causes.points(cause.lost)}" if cause is not None else "loses nothing"
+    lost = f"loses {number_format.size(cause.lost)}" if cause is not None else "loses nothing"
     lines = [
         f"# dossier of one task: {bucket}, {lost} of the score; {used:,} tokens of {budget:,}",
         behind("run", of.facts.run.name, 24),

@@ -9,8 +9,8 @@ from itertools import zip_longest
 
 from blade import events, hostile
 from blade.model import Attribution, Call, Cause, Evidence, Gold, Group, Outcome, TaskResult, Trace
-from blade.report import places
-from blade.report.facts import Facts
+from blade.report import row_addresses
+from blade.report.run_facts import Facts
 
 _NOT_RUN = (Outcome.PASSED, Outcome.MISSING, Outcome.MASKED)
 
@@ -133,7 +133,7 @@ PROMPT = "$ "  # a line that begins so is a command of ours: its arguments are q
 def show(case: Case, repeat: int, first: int | None = None, last: int | None = None) -> str | None:
     """Write `blade show RUN TASK/REPEAT --steps 3:9`; None where it cannot be typed."""
     steps = f" --steps {first}:{last}" if first is not None else ""
-    where = target(case, places.place(case.task, repeat))
+    where = target(case, row_addresses.place(case.task, repeat))
     return f"blade show {where}{steps}" if where is not None else None
 
 

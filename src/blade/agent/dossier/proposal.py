@@ -6,7 +6,7 @@ from blade import number_format
 from blade.agent.dossier import budget
 from blade.agent.dossier.case import Case
 from blade.model import Attribution, Cause, Confidence, Group
-from blade.report import causes, places
+from blade.report import printed_names, row_addresses
 
 MEANS = {
     Cause.KNOWLEDGE_GAP: "the model does not know it or cannot do it",
@@ -38,10 +38,10 @@ def proposed(case: Case) -> list[str]:
 
 
 def _labelled(cause: Attribution) -> list[str]:
-    named = f"{causes.called(cause.cause)} ({MEANS[cause.cause]})"
+    named = f"{printed_names.called(cause.cause)} ({MEANS[cause.cause]})"
     if cause.judged_by:
         engine = (
-            f"{causes.called(cause.proposed)}, {(cause.proposed_confidence or Confidence.UNSURE).value}"
+            f"{printed_names.called(cause.proposed)}, {(cause.proposed_confidence or Confidence.UNSURE).value}"
             if cause.proposed
             else "nothing"
         )
@@ -60,7 +60,7 @@ def _group(group: Group) -> list[str]:
     passes = number_format.count(group.passed_rows, "passing rollout")
     return [
         budget.behind(f"failure group {budget.ours(group.id)}", group.name, 40),
-        f"in the whole run: {size}, {causes.points(group.points)} of the score; {passes} show it too",
+        f"in the whole run: {size}, {number_format.size(group.points)} of the score; {passes} show it too",
     ]
 
 
@@ -104,7 +104,7 @@ def _quote(case: Case, group: Group, room: int) -> list[str]:
     where = f"step {quote.step}" if quote.step is not None else quote.field or ""
     return [
         budget.behind(
-            "group example", f"{places.place(quote.task, quote.repeat)}, {where}: {quote.quote}", room
+            "group example", f"{row_addresses.place(quote.task, quote.repeat)}, {where}: {quote.quote}", room
         )
     ]
 

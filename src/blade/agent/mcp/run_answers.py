@@ -13,7 +13,7 @@ from blade.agent.mcp.roots import House, refuse_threshold
 from blade.agent.mcp.tool_answers import TEXT, Answer, answer, cut, listed, paged
 from blade.errors import BladeError, Unreadable, UsageError
 from blade.hostile import line, lines, quoted
-from blade.report import places, report_json, text
+from blade.report import first_page, report_json, row_addresses
 from blade.report.blocks import Block, Code, Heading, Quote, Table, cells, para, prose
 
 QUOTES = 2  # quotations of one entry
@@ -87,7 +87,7 @@ def summary(house: House, asked: Any) -> Answer:
         label = (f"{number_format.count(len(runs), 'run')}, as ", Code("blade diagnose"), " prints it")
         more = para("More: blade_tasks, blade_queue and blade_dossier, blade_groups, blade_health.")
         title = f"Summary of {line(', '.join(run.name for run in runs), 120)}"
-        return answer(asked, title, {}, [Quote(label, text.render(report)), more])
+        return answer(asked, title, {}, [Quote(label, first_page.render(report)), more])
     wire = report_json.document(report)
     names = [run["name"] for run in wire["runs"]]
     document = {
@@ -175,13 +175,13 @@ def _health_entry(entry: dict[str, Any]) -> tuple[Block, ...]:
 
 def quote(evidence: dict[str, Any]) -> Block:
     """A quotation under the place where it stands."""
-    where = ("task ", Code(line(places.place(evidence["task"], evidence["repeat"]), 80)))
+    where = ("task ", Code(line(row_addresses.place(evidence["task"], evidence["repeat"]), 80)))
     if evidence["quote"] is None:
         return para(*where, ", a row that is not there.")
     step: tuple[Any, ...] = (", field ", Code(line(evidence["field"] or "", 80)))
     if evidence["step"] is not None:
         step = (f", step {evidence['step']}",)
-    return Quote((*where, *step), quoted(evidence["quote"], places.QUOTE))
+    return Quote((*where, *step), quoted(evidence["quote"], row_addresses.QUOTE))
 
 
 # -- queries ----------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def compare(house: House, asked: Any) -> Answer:
         ),
     )  # fmt: skip
     if asked.format == "markdown":
-        from blade.report.change.text import compare_text
+        from blade.report.comparison_screen import compare_text
 
         names = ", ".join(line(run.name, 60) for run in report.runs[:4])
         page = Quote(("As ", Code("blade compare"), " tells it"), compare_text(report))

@@ -15,7 +15,7 @@ from blade.errors import UsageError
 from blade.formats.items import quotable
 from blade.hostile import line, lines, quoted
 from blade.model import Agreement, Judgement, Step, Trace, Waiting
-from blade.report import places, report_json
+from blade.report import report_json, row_addresses
 from blade.report.blocks import Block, Bullets, Code, Heading, Line, Quote, Table, cells, para
 
 FRAMEWORK = ("responses_create_params", "response", "reward")
@@ -304,7 +304,7 @@ def record(house: House, asked: Any) -> Answer:
 
 
 def _label(judgement: Judgement) -> Line:
-    where = Code(line(places.place(judgement.task, judgement.repeat), 80))
+    where = Code(line(row_addresses.place(judgement.task, judgement.repeat), 80))
     return (where, f": {judgement.cause.value}, by ", Code(line(judgement.by, 80)))
 
 
@@ -339,5 +339,5 @@ def _judgement(judgement: Judgement) -> tuple[Block, ...]:
     if judgement.quote:
         place: Line = ("Field ", Code(line(judgement.field or "", 80)))
         place = (f"Step {judgement.step}",) if judgement.step is not None else place
-        blocks.append(Quote(place, quoted(judgement.quote, places.QUOTE)))
+        blocks.append(Quote(place, quoted(judgement.quote, row_addresses.QUOTE)))
     return tuple(blocks)

@@ -19,14 +19,14 @@ from blade.hostile import line as clean
 from blade.hostile import markdown_code, markdown_fence
 from blade.model import ID_FIELDS, Cause, Confidence
 from blade.number_format import count
-from blade.report.facts import facts
+from blade.report.run_facts import facts
 from blade.targets import refuse_link
 
 if TYPE_CHECKING:
     from blade.model import Attribution, Report
     from blade.pipeline.load import Loaded
     from blade.pipeline.session import Session
-    from blade.report.facts import Facts
+    from blade.report.run_facts import Facts
 
 MAX_FIELDS = 60
 MAX_CODES = 30

@@ -1,1 +1,0 @@
-"""Tell a comparison: why the score changed, on every page and on one screen."""

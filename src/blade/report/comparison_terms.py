@@ -1,0 +1,556 @@
+"""Report what moved a score: claims, terms that add up to the change, the tasks that moved, what changed beside the score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from blade import hostile, number_format
+from blade.model import Churn, Comparison, Derived, Flip, Measure, Mover, Report, Shift, Term, View
+from blade.report import comparison_words as say
+from blade.report import printed_names, queried_numbers
+from blade.report.blocks import (
+    Badge,
+    Block,
+    Bullets,
+    Commands,
+    Figure,
+    Heading,
+    Line,
+    Para,
+    Span,
+    Table,
+    cells,
+    line,
+    named,
+    para,
+    paragraph,
+)  # fmt: skip
+from blade.report.comparison_verdict import BRIDGE
+from blade.report.comparison_words import ALPHA, cited, note, pair, sentence
+from blade.report.queried_numbers import Cited, between, count, name, num, whole
+from blade.report.row_addresses import left_out, read_next, show, task_name
+
+MAX_TERMS = 25  # terms of a table; the smaller ones share its last row
+SAME = 1e-9  # terms add up to this
+CLAIM_ROLLOUTS = 2  # rollouts of a claim whose commands are written out
+ACCOUNTING = "This is accounting, not causation: a failure group that disappears may make room for another."
+COMPOSITION = ("composition", "missing")  # sides of terms that say which tasks each run has
+
+
+def key(comparison: Comparison) -> str:
+    """What the figures of a comparison are known by."""
+    return f"{comparison.baseline}\n{comparison.candidate}"
+
+
+def what_moved_it(comparison: Comparison, report: Report, figures: tuple[Figure, ...], file: str) -> list[Block]:
+    """The claims, mechanical causes first, then the bridge with its sum and its figure."""
+    if comparison.refused is not None:
+        return [para("Without a comparison there is nothing to explain.")]
+    of, claims = cited(comparison), _claims(comparison, report)
+    note = sentence(comparison.bridge_note, f"{of.query}.bridge_note", names=pair(comparison))
+    if not comparison.bridge:
+        note = sentence(comparison.bridge_note, f"{of.query}.bridge_note")
+        none = note or ("the scores have no parts that would add up.",)
+        return [*claims, para("No bridge could be built: ", *none)]
+    return [
+        *claims,
+        Heading(("From the score of the baseline to that of the candidate",)),
+        *_terms_blocks(comparison, of, "bridge", file),
+        *named(figures, "bridge", key(comparison)),
+        Para(note or (ACCOUNTING,)),
+    ]
+
+
+# ---- Claims --------------------------------------------------------------------------------------
+
+
+def ranked(movers: Sequence[Mover]) -> list[Mover]:
+    """Mechanical causes first, otherwise as they came: the strongest claim first."""
+    return sorted(movers, key=lambda mover: not mover.mechanical)
+
+
+def _claims(comparison: Comparison, report: Report) -> list[Block]:
+    movers = ranked(comparison.movers)
+    if not movers:
+        return [paragraph("**No cause is claimed: **{}", _no_claim(comparison))]
+    blocks: list[Block] = []
+    if any(mover.mechanical for mover in movers):
+        blocks.append(
+            para(
+                "A mechanical cause can move the score with the model unchanged: a limit, a timeout, a "
+                "verifier, infrastructure, or which tasks were run. Rule it out before the model is credited."
+            )
+        )
+    items: list[Line] = []
+    for mover in movers:
+        mark: Line = (Badge("mechanical", "warning"), " ") if mover.mechanical else ()
+        also = [span for sentence in beside(mover, comparison) for span in (" ", *sentence)]
+        items.append((*mark, *claim(comparison, mover), *also))
+        if commands := rollouts_to_read(mover, comparison, report):
+            blocks += [Bullets(tuple(items)), Commands(tuple(commands))]
+            items = []
+    if rest := undetermined(comparison):
+        items.append((*rest, "."))
+    return [*blocks, Bullets(tuple(items))] if items else blocks
+
+
+def _no_claim(comparison: Comparison) -> Line:
+    if comparison.identical:
+        return ("the rows are the same, so no term differs from 0.",)
+    adjusted = "The terms below still add up to the change; they are corrected for the number of terms tried."
+    return (*unclaimed(comparison), f". {adjusted}")
+
+
+def unclaimed(comparison: Comparison) -> Line:
+    """That no failure group moved beyond noise, and which part of the change no known cause explains."""
+    rest = undetermined(comparison)
+    return ("no failure group with a known cause moved beyond noise", *((". ", *rest) if rest else ()))
+
+
+def undetermined(comparison: Comparison) -> Line:
+    """The largest term, where its cause is undetermined and it is beyond noise."""
+    terms = [term for term in comparison.bridge if term.side not in COMPOSITION]
+    largest = max(terms, key=lambda term: abs(term.value), default=None)
+    if largest is None or largest.side != "undetermined" or largest.p is None or largest.p > ALPHA:
+        return ()
+    moved = cited(comparison).entry("bridge", largest, "term", "side").change("value")
+    failures = "The largest part, {}, is in failures of undetermined cause: {}"
+    return line(failures, moved, name(say.term(largest.term)))
+
+
+def mover_of(comparison: Comparison, mover: Mover) -> Cited:
+    return cited(comparison).entry("movers", mover, "term", "side", "view")
+
+
+def claim(comparison: Comparison, mover: Mover) -> Line:
+    """What is claimed to have moved the score: by how much, how surely, and what it would be in proportion."""
+    of = mover_of(comparison, mover)
+    side = "" if mover.side in ("slice", *COMPOSITION) else f" ({say.side(mover.side)})"
+    text = line(
+        "{}{} accounts for {}{}, adjusted {}",
+        name(say.term(mover.term)), side, of.change("value", strong=True), of.interval() or " (no interval)", of.p_value("p_adjusted"),
+    )  # fmt: skip
+    if mover.share is not None:
+        text += (", ", *_share(of))
+    if mover.view != BRIDGE:
+        text += (f", view {hostile.line(mover.view, 60)}",)
+    return (*text, *_proportion(comparison, mover), ".")
+
+
+def _share(of: Cited) -> Line:
+    """A part of the change; it may be larger than the whole, or against it."""
+    if of.noun.share < -SAME:
+        return ("against the change",)
+    if of.noun.share > 1 + SAME:
+        return ("more than the whole change",)
+    return (of.percent("share"), " of the change")
+
+
+def _proportion(comparison: Comparison, mover: Mover) -> Line:
+    """What its share of the change would be, and the tasks that it rests on."""
+    of = cited(comparison)
+    if mover.view != BRIDGE:
+        view = next((view for view in comparison.views if view.name == mover.view), None)
+        if view is None:
+            return ()
+        of = of.entry("views", view, "name")
+    members = "bridge" if mover.view == BRIDGE else "terms"
+    term = next((t for t in getattr(of.noun, members) if (t.term, t.side) == (mover.term, mover.side)), None)
+    if term is None:
+        return ()
+    of = of.entry(members, term, "term", "side")
+    expected = ("; in proportion to all losses it would be ", of.change("expected")) if term.expected is not None else ()
+    return (*expected, "; ", *of.count("n", "task"))
+
+
+def beside(mover: Mover, comparison: Comparison) -> list[Line]:
+    """What the rollouts of a claim show as well, a sentence each."""
+    query = f"{mover_of(comparison, mover).query}.beside"
+    return [
+        note(text, f"{query}[{place}]", pair(comparison)) for place, text in enumerate(mover.beside) if text.strip()
+    ]
+
+
+def rollouts_to_read(mover: Mover, comparison: Comparison, report: Report) -> list[tuple[str, str]]:
+    """`blade show` lines for the first rollouts that show it."""
+    runs = {run.name: run for run in report.runs}
+    commands: list[tuple[str, str]] = []
+    for run, task, repeat in mover.rollouts[:CLAIM_ROLLOUTS]:
+        if run in runs:
+            role = "baseline" if run == comparison.baseline else "candidate"
+            commands += show(runs[run], task, repeat, f"{role}, {say.term(mover.term, 60)}")
+    return commands
+
+
+# ---- Terms that add up ---------------------------------------------------------------------------
+
+
+def folded(terms: Sequence[Term], most: int) -> tuple[list[Term], list[Term]]:
+    """The terms to show, in their order, and the smallest that share a row; a lone one is never folded."""
+    if len(terms) <= most:
+        return list(terms), []
+    order = sorted(range(len(terms)), key=lambda place: (-abs(terms[place].value), place))
+    largest = set(order[: most - 1])
+    shown = [term for place, term in enumerate(terms) if place in largest]
+    return shown, [term for place, term in enumerate(terms) if place not in largest]
+
+
+def _terms_blocks(comparison: Comparison, of: Cited, members: str, file: str) -> list[Block]:
+    """One row per term, the smaller ones of many on one row, so that the column still adds up; then their sum."""
+    terms, query = getattr(of.noun, members), f"{of.query}.{members}"
+    shown, left = folded(terms, MAX_TERMS)
+    beyond = any(term.expected is not None or term.p_excess is not None for term in terms)
+    header = ("Term", "Side", "Change, 95% interval", "p", "Tasks", *(("Expected", "p beyond share") if beyond else ()))
+    rows = []
+    for term in shown:
+        row = of.entry(members, term, "term", "side")
+        more = (row.change("expected"), row.p_number("p_excess")) if beyond else ()
+        change = (row.change("value"), *row.interval())
+        rows.append(
+            cells(name(say.term(term.term)), name(say.side(term.side)), change, row.p_number("p"), row.whole("n"), *more)
+        )
+    if left:
+        total = of.changed(math.fsum(term.value for term in left), _rest_query(query, terms, shown))
+        several = count(len(left), "smaller term", f"{query}.count - {len(shown)}")
+        rows.append(cells((*several, f", each in {file}"), "several", total, *[number_format.NONE] * (2 + 2 * beyond)))
+    blocks: list[Block] = [Table(header, tuple(rows), "llrrr" + "rr" * beyond), Para(sum_line(comparison, terms, query))]
+    if not beyond:
+        return blocks
+    return [
+        *blocks,
+        para(
+            "Expected: what the term would be if it took just its share of the change. p beyond share: how "
+            "often chance alone would take a term at least as far from its share; small where it moved by more "
+            "than its share."
+        ),
+    ]
+
+
+def _rest_query(query: str, terms: Sequence[Term], shown: Sequence[Term]) -> str:
+    """The query that gives what the terms that are not shown add up to."""
+    names = tuple(term.term for term in shown)
+    if sum(term.term in names for term in terms) == len(shown):
+        return f"{query}.value - {query}(term={names!r}).value"
+    places = {id(term): place for place, term in enumerate(terms)}
+    return " - ".join([f"{query}.value", *(f"{query}[{places[id(term)]}].value" for term in shown)])
+
+
+def sum_line(comparison: Comparison, terms: Sequence[Term], query: str) -> Line:
+    """That the terms add up, to six decimals; a sum that does not is said aloud."""
+    of, total, delta = cited(comparison), math.fsum(term.value for term in terms), comparison.delta
+    six = num(_six(total), total, f"{query}.value")
+    lead = line("**Sum of the terms: **{}, that is {}", six, of.changed(total, f"{query}.value"))
+    change = f"the change of {say.score_label(comparison.score_name)}"
+    if delta is None:
+        return (*lead, "; there is no change to compare it with.")
+    if abs(total - delta) <= SAME:
+        return (*lead, f": {change}, exactly.")
+    stated = num(_six(delta), delta, f"{of.query}.delta")
+    return line("{}, which is not {}, {}: do not use these terms.", lead, change, stated)
+
+
+def _six(value: float) -> str:
+    sign = number_format.MINUS if value < -5e-7 else "+" if value >= 5e-7 else ""
+    return f"{sign}{abs(value):.6f}"
+
+
+def further_views(comparison: Comparison, file: str) -> list[Block]:
+    """The other ways to add up to the change, each with its sum."""
+    if not comparison.views:
+        return [para("There is no further way to split the change: no slice or setting varies.")]
+    blocks: list[Block] = [
+        para(
+            "Each view splits the whole change once more. Terms of different views must not be added: they "
+            "split the same points in another way."
+        )
+    ]
+    return blocks + [block for view in comparison.views for block in _view(view, comparison, file)]
+
+
+def _view(view: View, comparison: Comparison, file: str) -> list[Block]:
+    of, title = cited(comparison).entry("views", view, "name"), say.term(view.name, 80)
+    blocks: list[Block] = [Heading(name(f"{title[:1].upper()}{title[1:]}"))]
+    if view.note:
+        blocks.append(Para(sentence(view.note, f"{of.query}.note")))
+    if not view.terms:
+        return [*blocks, para("It has no terms.")]
+    return [*blocks, *_terms_blocks(comparison, of, "terms", file)]
+
+
+# ---- Tasks that moved ----------------------------------------------------------------------------
+
+MAX_FLIPS = 20
+FLIPS_TO_READ = 3  # tasks whose commands are written out, in both runs
+BUCKET_ORDER = ("never", "sometimes", "always")
+FEW = 8  # flips shown where all of them are equally sure
+LEVEL = 0.95  # posterior probability from which a task is called better or worse
+SURE = 0.8  # posterior probability from which a changed bucket is called one
+
+
+def tasks_that_moved(comparison: Comparison, report: Report, figures: tuple[Figure, ...], file: str) -> list[Block]:
+    """How much moved against noise, between which buckets, then the surest tasks and how to read them."""
+    if comparison.refused is not None or not comparison.alignment.common:
+        return [para("The runs have no task in common, so none can have moved.")]
+    return [
+        *([Para(_churn(comparison, comparison.churn))] if comparison.churn is not None else []),
+        *([Para(_surely(comparison))] if comparison.sure is not None else []),
+        *named(figures, "scatter", key(comparison)),
+        *_transitions(comparison, figures),
+        *_flips(comparison, report, file),
+        *read_next(flips_to_read(comparison, report)),
+    ]
+
+
+def _churn(comparison: Comparison, churn: Churn) -> Line:
+    """Tasks up and down, and what exchanging the rollouts of each task between the runs would give."""
+    of = cited(comparison).of("churn")
+    moved_by = of.sized(churn.gains - churn.losses, f"{of.query}.gains - {of.query}.losses")
+    moved = line(
+        "{} rose ({}) and {} fell ({}), of {}: a churn of {}. ",
+        of.count("n_up", "task"), of.change("gains"), of.whole("n_down"), of.change("losses"),
+        cited(comparison).of("alignment").length("common"), moved_by,
+    )  # fmt: skip
+    if churn.p is None:
+        return (*moved, "With so few repeats, how much of this is noise is unknown.")
+    p = of.p_value("p")
+    against = line("**The churn is not beyond noise** ({}): the tasks below may have flipped by chance, so read them as leads.", p)
+    if churn.p <= ALPHA:
+        beyond = "In points, **tasks moved by more than noise would move them** ({}): some of these moves are real."
+        against = line(beyond, p)
+    return line(
+        "{}Two runs of the same model with these repeats would differ by {}{}. {} By count, such runs would move {} tasks; "
+        "here {} moved.",
+        moved, of.size("null_churn"), between(of.size("null_low"), of.size("null_high")), against,
+        of.number("null_changed"), whole(churn.n_up + churn.n_down, f"{of.query}.n_up + {of.query}.n_down"),
+    )  # fmt: skip
+
+
+def _surely(comparison: Comparison) -> Line:
+    """Tasks that are surely better or worse, beside what noise alone would show as such."""
+    of = cited(comparison).of("sure")
+    verb = "is" if of.noun.up == 1 else "are"
+    posterior = f"With a posterior probability of at least {LEVEL:g}, {{}} {verb} better and {{}} worse. "
+    sure = line(posterior, of.count("up", "task"), of.whole("down"))
+    if of.noun.null_up is None or of.noun.null_down is None:
+        return (*sure, "How many of them noise alone would show is unknown.")
+    return line("{}Noise alone would show {} and {} as such.", sure, of.number("null_up"), of.number("null_down"))
+
+
+def _transitions(comparison: Comparison, figures: tuple[Figure, ...]) -> list[Block]:
+    if not comparison.transitions:
+        return []
+    query, moves = f"{cited(comparison).query}.transitions", comparison.transitions
+
+    def total(member: str, picked: Sequence[object], of: str) -> Span:
+        return whole(sum(getattr(move, member) for move in picked), of)
+
+    def cell(before: str, after: str) -> Line:
+        """`5 (2)`: tasks that moved so, and those of which it is sure."""
+        picked = [move for move in moves if (move.before, move.after) == (before, after)]
+        of = f"{query}(before={before!r}, after={after!r})"
+        return line("{} ({})", total("n", picked, f"{of}.n"), total("sure", picked, f"{of}.sure"))
+
+    rows = []
+    for before in BUCKET_ORDER:
+        every = total("n", [move for move in moves if move.before == before], f"{query}(before={before!r}).n")
+        rows.append(cells(f"{before} in the baseline", *(cell(before, after) for after in BUCKET_ORDER), every))
+    n, sure = (
+        total(
+            member,
+            [move for move in moves if move.before != move.after],
+            " - ".join([f"{query}.{member}", *(f"{query}(before={b!r}, after={b!r}).{member}" for b in BUCKET_ORDER)]),
+        )
+        for member in ("n", "sure")
+    )
+    return [
+        Heading(("Buckets before and after",)),
+        Table(("Tasks", *(f"{after} in the candidate" for after in BUCKET_ORDER), "All"), tuple(rows), "lrrrr"),
+        paragraph(
+            f"Tasks that changed bucket by counts: {{}}; of these {{}} did so with a posterior probability of at least {SURE:g}. "
+            "In brackets: tasks of the cell of which that is sure, on the diagonal those that surely stayed.",
+            n, sure,
+        ),
+        *named(figures, "transitions", key(comparison)),
+    ]  # fmt: skip
+
+
+def _flips(comparison: Comparison, report: Report, file: str) -> list[Block]:
+    if not comparison.flips:
+        return [para("No task has a different rate in the candidate than in the baseline.")]
+    alike = _are_alike(comparison.flips[:MAX_FLIPS])
+    shown = comparison.flips[: FEW if alike else MAX_FLIPS]
+    judged = any(flip.p_better is not None for flip in shown)
+    tabled = [run for run in pair(comparison) if say.is_tabled(comparison, report, run)]
+    rows = tuple(_flip(comparison, flip, judged, tabled) for flip in shown)
+    header = ("Task", "Baseline", "Candidate", "Change", *(("P(candidate better)", "P(bucket changed)", "Buckets") * judged))
+    lead = "Ranked by the size of the change: without a pass rate no posterior can be given."
+    if judged:
+        lead = (
+            "Ranked by posterior probability, drawn towards the rates of both runs: a large swing on few "
+            "repeats may rank below a smaller one on many."
+        )
+    if alike and judged:
+        lead = "With these repeats all flips are equally sure, so their order means nothing."
+    return [
+        Heading(("The surest flips",)),
+        para(lead, *_more_flips(comparison, len(shown), file)),
+        Table(header, rows, "lrrr" + "rrl" * judged),
+    ]
+
+
+def _more_flips(comparison: Comparison, shown: int, file: str) -> Line:
+    churn, query = comparison.churn, cited(comparison).query
+    total, every = len(comparison.flips), f"{query}.flips.count"
+    if churn is not None:
+        total, every = churn.n_up + churn.n_down, f"{query}.churn.n_up + {query}.churn.n_down"
+    if total <= shown:
+        return ()
+    return line(f" {{}} moved; the surest are in {file}.", count(total - shown, "more task", f"{every} - {shown}"))
+
+
+def _are_alike(flips: tuple[Flip, ...]) -> bool:
+    """Whether the rows tell nothing about which of several tasks moved more surely."""
+    sure = {round(abs((0.5 if flip.p_better is None else flip.p_better) - 0.5), 6) for flip in flips}
+    return len(flips) > 1 and len(sure) == 1 and len({round(abs(flip.change), 9) for flip in flips}) == 1
+
+
+def _flip(comparison: Comparison, flip: Flip, judged: bool, tabled: Sequence[str]) -> tuple[Line, ...]:
+    of = cited(comparison).entry("flips", flip, "task")
+    other = say.candidate_keys(comparison).get(flip.task, flip.task)
+    before, after = (
+        _rate(of, role, (run, task) if run in tabled else None)
+        for role, run, task in (
+            ("baseline", comparison.baseline, flip.task), ("candidate", comparison.candidate, other)
+        )
+    )  # fmt: skip
+    more: tuple[Span, ...] = ()
+    if judged:
+        classes = " → ".join(hostile.line(bucket, 20) for bucket in flip.classes)
+        more = (of.probability("p_better"), of.probability("p_class_change"), classes)
+    return cells(task_name(flip.task, flip.task_name), before, after, of.change("change"), *more)
+
+
+def _rate(flip: Cited, role: str, place: tuple[str, str] | None) -> Line:
+    """`3/4`, or the mean with its n where rewards are no passes; `place` is a run and its name of the task,
+    where rollouts can be counted in its tables."""
+    (total, n), query = flip[role]
+    if not n:
+        return (number_format.NONE,)
+    is_counted = flip.is_rate and total == int(total)
+    of_passes, of_repeats = f"{query}[0]", f"{query}[1]"
+    if place is not None and is_counted:
+        task = f"task = {queried_numbers.quoted(place[1])}"
+        of_passes = queried_numbers.measure("count", place[0], task, "passed")
+        of_repeats = queried_numbers.measure("count", place[0], task, "not masked")
+    repeats = whole(n, of_repeats)
+    if is_counted:
+        return (whole(int(total), of_passes), "/", repeats)
+    mean = num(number_format.level(total / n, flip.is_rate), total / n, f"{query}[0] / {query}[1]")
+    return line("{} (n = {})", mean, repeats)
+
+
+def flips_to_read(comparison: Comparison, report: Report) -> list[tuple[str, str]]:
+    """`blade show` lines for the surest flips, in both runs."""
+    runs, other = {run.name: run for run in report.runs}, say.candidate_keys(comparison)
+    commands: list[tuple[str, str]] = []
+    for flip in comparison.flips[:FLIPS_TO_READ]:
+        for run, role, task in (
+            (comparison.baseline, "baseline", flip.task),
+            (comparison.candidate, "candidate", other.get(flip.task, flip.task)),
+        ):
+            commands += show(runs[run], task, None, role) if run in runs else []
+    return commands
+
+
+# ---- What changed beside the score ---------------------------------------------------------------
+
+MAX_SHIFTS = 15
+# In the order of print: what ends a rollout first, since it can move the score mechanically.
+SHIFT_KINDS = {
+    "outcome": ("How rollouts end", "Outcome"),
+    "effort": ("What rollouts cost", "Mean over tasks"),
+    "behaviour": ("Facts behind the failure groups", "Fact"),
+    "signature": ("Error texts", "Error"),
+}
+
+
+def what_else_changed(comparison: Comparison, file: str) -> list[Block]:
+    """Everything but the score that was compared with the baseline, by kind."""
+    if comparison.refused is not None:
+        return [para("Without common tasks nothing else is compared.")]
+    blocks: list[Block] = []
+    for kind in dict.fromkeys([*SHIFT_KINDS, *(shift.kind for shift in comparison.shifts)]):
+        shifts = sorted((shift for shift in comparison.shifts if shift.kind == kind), key=_rank)
+        blocks += _kind(comparison, kind, shifts, file) if shifts else []
+    blocks += _derived(comparison)
+    if not blocks:
+        return [para("Nothing else was compared: no rollout reports effort, behaviour or errors.")]
+    return [
+        para(
+            "Rates and means are over tasks, each task against itself; p is adjusted within each table. What "
+            "changed along with the score need not have caused it."
+        ),
+        *blocks,
+    ]
+
+
+def _rank(shift: Shift) -> tuple[bool, float, str]:
+    return (shift.status == "unclear", 2.0 if shift.p_adjusted is None else shift.p_adjusted, shift.name)
+
+
+def _kind(comparison: Comparison, kind: str, shifts: list[Shift], file: str) -> list[Block]:
+    title, column = SHIFT_KINDS.get(kind, (hostile.line(kind, 40).capitalize(), "What"))
+    rows = tuple(_shift(comparison, shift) for shift in shifts[:MAX_SHIFTS])
+    header = (column, "Baseline", "Candidate", "Change, 95% interval", "Adjusted p", "Tasks", "Reading")
+    every = f"{cited(comparison).query}.shifts(kind={kind!r}).count"
+    more = left_out(len(shifts), len(rows), "row", every, file)
+    return [Heading((title,)), Table(header, rows, "lrrrrrl"), *more]
+
+
+def _shift(comparison: Comparison, shift: Shift) -> tuple[Line, ...]:
+    of = cited(comparison).entry("shifts", shift, "kind", "name")
+    of.is_rate = shift.kind != "effort"
+    change: Line = (of.change("change"), *of.interval())
+    if not of.is_rate and shift.baseline > 0:
+        part = shift.change / shift.baseline
+        sign = "+" if part > 0 else number_format.MINUS if part < 0 else ""
+        relative = f"{sign}{number_format.percent(abs(part))}"
+        change += (", ", num(relative, part, f"{of.query}.change / {of.query}.baseline"))
+    known = printed_names.EFFORTS.get(shift.name) if shift.kind == "effort" else None
+    status = hostile.line(shift.status, 20)
+    return cells(
+        name(known or say.term(shift.name, 160)), of.level("baseline"), of.level("candidate"), change,
+        of.p_number("p_adjusted"), of.whole("n"),
+        Badge(status, "warning" if status in ("appeared", "disappeared") else "quiet"),
+    )  # fmt: skip
+
+
+def _derived(comparison: Comparison) -> list[Block]:
+    """The measures that no table above has; a ratio of what they have is left out."""
+    shifts = {shift.name for shift in comparison.shifts if shift.kind == "effort"}
+    rows = []
+    for derived in comparison.derived:
+        if derived.name in shifts or derived.unit == say.LOG_RATIO:
+            continue
+        of = cited(comparison).entry("derived", derived, "name", "k")
+        of.is_rate = derived.unit == "rate"
+        label = derived_name(derived)
+        change: Line = (of.change("change"), *of.interval())
+        rows.append(
+            cells(
+                label if of.is_rate else name(label), of.level("baseline"), of.level("candidate"), change, of.whole("n"),
+                of.said("method", 80),
+            )
+        )  # fmt: skip
+    if not rows:
+        return []
+    header = ("Measure", "Baseline", "Candidate", "Change, 95% interval", "Tasks", "Interval by")
+    return [Heading(("Further measures, over the common tasks",)), Table(header, tuple(rows), "lrrrrl")]
+
+
+def derived_name(derived: Derived) -> str:
+    """`pass@4`; what is counted where it is no rate."""
+    label = printed_names.EFFORTS.get(derived.name) or printed_names.label(Measure("", derived.name, None, 0, k=derived.k))
+    unit = "" if derived.unit in ("rate", "") else hostile.line(derived.unit, 20)
+    return f"{label} ({unit})" if unit and unit not in label else label

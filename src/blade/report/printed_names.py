@@ -1,0 +1,239 @@
+"""Name causes and measures as they are printed; print the value, interval and n of a measure with their queries."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from blade import hostile, number_format
+from blade.model import Cause, Loss, Measure
+from blade.report import queried_numbers
+from blade.report.blocks import Badge, Line, Span, plain
+from blade.report.queried_numbers import between, count, measure, num, quoted, select, where
+from blade.report.run_facts import Facts
+
+# ---- Causes --------------------------------------------------------------------------------------
+
+NAMES = {
+    Cause.KNOWLEDGE_GAP: "knowledge gap",
+    Cause.UNRELIABLE_KNOWLEDGE: "unreliable knowledge",
+    Cause.BEHAVIOUR: "behaviour",
+    Cause.TASK_OR_VERIFIER: "task, verifier or harness",
+    Cause.INFRASTRUCTURE: "infrastructure",
+    Cause.DATA_ARTIFACT: "data",
+    Cause.UNDETERMINED: "undetermined",
+}
+# Who answers for a cause: the model's losses stand apart from those of the measurement.
+SIDES = {
+    Cause.KNOWLEDGE_GAP: "model",
+    Cause.UNRELIABLE_KNOWLEDGE: "model",
+    Cause.BEHAVIOUR: "model",
+    Cause.INFRASTRUCTURE: "infrastructure",
+    Cause.TASK_OR_VERIFIER: "task or verifier",
+    Cause.DATA_ARTIFACT: "data",
+    Cause.UNDETERMINED: "undetermined",
+}
+SIDE_NAMES = tuple(dict.fromkeys(SIDES.values()))  # in the order of print
+SAME = 1e-9  # losses add up to this
+
+
+def called(cause: Cause) -> str:
+    """`BI, behavioural issue`."""
+    return cause.value if cause is Cause.UNDETERMINED else f"{cause.value}, {NAMES[cause]}"
+
+
+def named(cause: Cause) -> Line:
+    """The badge of a cause, and its name where the badge is a code."""
+    return (badge(cause),) if cause is Cause.UNDETERMINED else (badge(cause), f" {NAMES[cause]}")
+
+
+def badge(cause: Cause) -> Badge:
+    tones = {"undetermined": "quiet", "model": "bad"}
+    return Badge(cause.value, tones.get(SIDES[cause], "warning"))
+
+
+def lost_by_side(losses: list[Loss]) -> dict[str, float]:
+    """Points of score by who answers for them; every side is there."""
+    return {side: total([loss for loss in losses if SIDES[loss.cause] == side]) for side in SIDE_NAMES}
+
+
+def total(losses: list[Loss]) -> float:
+    return math.fsum(loss.lost for loss in losses)
+
+
+def largest(facts: Facts) -> tuple[str, float] | None:
+    """The mode that costs most of the losses with a cause, over all causes it is booked under, and its points."""
+    by_mode: dict[str, list[Loss]] = {}
+    for loss in facts.losses:
+        if loss.cause is not Cause.UNDETERMINED and loss.lost > SAME:
+            by_mode.setdefault(loss.mode, []).append(loss)
+    sums = {name: total(losses) for name, losses in by_mode.items()}
+    return min(sums.items(), key=lambda mode: (-mode[1], mode[0])) if sums else None
+
+
+def is_explained(losses: list[Loss]) -> bool:
+    """Whether any loss has a cause."""
+    return any(loss.cause is not Cause.UNDETERMINED for loss in losses)
+
+
+def all_lost(facts: Facts) -> Span:
+    """All points of score that a run lost."""
+    lost = total(facts.losses)
+    return num(number_format.size(lost), lost, f"{queried_numbers.entry('losses', run=facts.run.name)}.lost")
+
+
+def ended(line: Line) -> Line:
+    """A line with its full stop, unless it ends already."""
+    return line if plain(line[-1:]).endswith((".", "!", "?", "…", ".)")) else (*line, ".")
+
+
+# ---- Measures ------------------------------------------------------------------------------------
+
+
+class Quantity(NamedTuple):
+    label: str  # {k} is the k of the measure
+    form: str  # rate, points, number, score (the form of the run's score)
+    meaning: str
+
+
+# In the order of print. Names that are not here are printed as they are, as plain numbers.
+QUANTITIES: dict[str, Quantity] = {
+    "pass_at_1": Quantity("pass@1", "rate", "share of repeats that passed, mean over tasks"),
+    "pass_at_1_micro": Quantity("pass@1 over rows", "rate", "share of rows that passed; tasks with more rows weigh more"),
+    "weighting_effect": Quantity("weighting effect", "score points", "mean over rows minus mean over tasks"),
+    "solved": Quantity("solved", "rate", "tasks with at least one pass"),
+    "pass_at_k": Quantity("pass@{k}", "rate", "chance that at least one of k repeats passes (unbiased)"),
+    "pass_hat_k": Quantity("pass^{k}", "rate", "chance that all of k repeats pass"),
+    "majority_at_k": Quantity("majority@{k}", "rate", "chance that the most frequent of k answers is right"),
+    "consistency": Quantity("consistency", "rate", "tasks where every repeat passed"),
+    "retry_value": Quantity("retry value", "points", "pass@k minus pass@1: what a perfect choice among repeats would win"),
+    "self_agreement": Quantity("self-agreement", "rate", "chance that two repeats of a task end alike"),
+    "expected_flip_rate": Quantity("expected flip rate", "rate", "chance that two repeats of a task end differently"),
+    "mean_reward": Quantity("mean reward", "number", "mean over tasks of the mean reward"),
+    "mean_reward_micro": Quantity("mean reward over rows", "number", "mean over rows"),
+    "best_of_k": Quantity("best@{k}", "number", "expected best reward among k repeats (unbiased)"),
+    "worst_of_k": Quantity("worst of {k}", "number", "expected worst reward among k repeats (unbiased)"),
+    "coverage": Quantity("coverage", "rate", "scored of expected rollouts"),
+    "missing_as_fail": Quantity("missing as failed", "score", "the score if every missing rollout had failed"),
+    "bound_low": Quantity("lower bound", "score", "the score if every missing rollout had got the lowest reward"),
+    "bound_high": Quantity("upper bound", "score", "the score if every missing rollout had got the highest reward"),
+    "icc": Quantity("ICC", "number", "share of the variance that lies between tasks, not between repeats"),
+    "between_task_variance": Quantity("variance between tasks", "number", "how much tasks differ in difficulty"),
+    "within_task_variance": Quantity("variance within tasks", "number", "how much repeats of a task differ"),
+    "design_effect": Quantity("design effect", "number", "how many rows tell as much as one independent row"),
+    "effective_n": Quantity("effective n", "number", "independent rows these rows are worth"),
+}
+
+EFFORTS = {
+    "input_tokens": "input tokens",
+    "output_tokens": "output tokens",
+    "reasoning_tokens": "reasoning tokens",
+    "total_tokens": "total tokens",
+    "turns": "turns",
+    "tool_calls": "tool calls",
+    "items": "output items",
+    "wall_s": "seconds",
+    "cost_usd": "cost (USD)",
+}
+
+# The column of `rollouts` that holds an effort, where it is called otherwise.
+COLUMNS = {"tool_calls": "calls", "items": "steps", "wall_s": "seconds"}
+MEAN_OF_TASK = "select avg(coalesce(reward, 0)) mean from rollouts {} group by task"
+
+
+def label(measure: Measure) -> str:
+    known = QUANTITIES.get(measure.name)
+    if known is None:
+        return hostile.line(measure.name, 60) + (f", k = {measure.k}" if measure.k is not None else "")
+    part = f" {measure.slice}" if measure.slice is not None and measure.k is not None else ""
+    return known.label.format(k=measure.k if measure.k is not None else "k") + part
+
+
+def meaning(measure: Measure) -> str:
+    known = QUANTITIES.get(measure.name)
+    return known.meaning if known else ""
+
+
+def formatted(measure: Measure, value: float | None, is_rate: bool) -> str:
+    """`value` in the form of the measure; `is_rate` says whether the run's score is a pass rate."""
+    form = QUANTITIES[measure.name].form if measure.name in QUANTITIES else "number"
+    if form.startswith("score"):
+        form = ("points" if form.endswith("points") else "rate") if is_rate else "number"
+    if form == "points":
+        return number_format.points(value)
+    if form == "rate" and (value is None or -1e-9 <= value <= 1 + 1e-9):
+        return number_format.percent(value)
+    return number_format.number(value)
+
+
+def value(measure: Measure, is_rate: bool = True, strong: bool = False) -> Span:
+    return part(measure, "value", is_rate, strong)
+
+
+def part(measure: Measure, name: str, is_rate: bool = True, strong: bool = False) -> Span:
+    """The value, or one end of the interval."""
+    number = getattr(measure, name)
+    return num(formatted(measure, number, is_rate), number, query(measure, name), strong)
+
+
+def interval(measure: Measure, is_rate: bool = True) -> Line:
+    """` [32.7%, 51.8%]`, or nothing when there is no interval."""
+    return between(part(measure, "low", is_rate), part(measure, "high", is_rate))
+
+
+def with_interval(measure: Measure, is_rate: bool = True) -> Line:
+    """`42.0% [32.7%, 51.8%]`."""
+    return (value(measure, is_rate), *interval(measure, is_rate))
+
+
+def n_of(measure: Measure) -> Line:
+    """`50 tasks`."""
+    return count(measure.n, measure.unit.removesuffix("s"), query(measure, "n"), measure.unit)
+
+
+# Measures that one SELECT gives: what, from which table, on which condition beside the run.
+_SELECTED: dict[tuple[str, str], tuple[str, ...]] = {
+    ("solved", "value"): ("avg(cast(passes > 0 as int))", "tasks", "n > 0"),
+    ("solved", "n"): ("count(*)", "tasks", "n > 0"),
+    ("consistency", "value"): ("avg(cast(passes = n as int))", "tasks", "n > 0"),
+    ("consistency", "n"): ("count(*)", "tasks", "n > 0"),
+    ("coverage", "value"): ("scored / expected", "runs"),
+    ("coverage", "n"): ("expected", "runs"),
+    ("mean_reward", "n"): ("count(*)", "tasks", "n > 0"),
+    ("mean_reward_micro", "value"): ("avg(coalesce(reward, 0))", "rollouts", "not masked"),
+    ("mean_reward_micro", "n"): ("count(*)", "rollouts", "not masked"),
+}
+
+
+def query(of: Measure, part: str = "value") -> str:
+    """The query that gives the value, an end of the interval (low, high) or the n of a measure again."""
+    run, k = of.run, of.k
+    name = "rate" if of.name == "pass_at_1_micro" else of.name
+    if name in ("pass_at_1", "rate", "pass_at_k", "pass_hat_k") and of.slice is None:
+        return measure(name, run, k=k, part="" if part == "value" else part)
+    effort = name.removesuffix("_median")
+    if effort in EFFORTS:
+        return _effort_query(of, COLUMNS.get(effort, effort), part)
+    if (name, part) in _SELECTED and of.slice is None:
+        what, table, *also = _SELECTED[name, part]
+        return select(what, table, run, *also)
+    if name == "mean_reward" and part == "value":
+        return f"select avg(mean) from ({MEAN_OF_TASK.format(where(run, 'not masked'))})"
+    return _entry(of, part)
+
+
+def _effort_query(of: Measure, column: str, part: str) -> str:
+    """Mean, median or number of the rows that report an effort, of one outcome or of all."""
+    also = () if of.slice in (None, "all") else (f"outcome = {quoted(of.slice or '')}",)
+    what = f"median({column})" if of.name.endswith("_median") else f"avg({column})"
+    if part == "value" and what.startswith("avg"):
+        return measure(f"mean({column})", of.run, *also)
+    if part in ("value", "n"):
+        return select(f"count({column})" if part == "n" else what, "rollouts", of.run, "not masked", *also)
+    return _entry(of, part)
+
+
+def _entry(of: Measure, part: str) -> str:
+    keys = {"run": of.run, "name": of.name, "k": of.k, "slice": of.slice}
+    stated = {key: value for key, value in keys.items() if value is not None}
+    return f"{queried_numbers.entry('measures', **stated)}.{part}"

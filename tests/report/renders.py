@@ -1,0 +1,45 @@
+"""Every form of a report and of a comparison, each made once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from blade import report as room
+from blade.model import Report
+from blade.report import comparison_screen, first_page, html, markdown, report_json
+
+
+class Forms:
+    """What goes out of a report, or of a comparison, by form; without figures."""
+
+    def __init__(self, report: Report, is_comparison: bool = False) -> None:
+        self.report = report
+        self.is_comparison = is_comparison
+
+    @cached_property
+    def shown(self) -> room.Pages:
+        return room._undrawn(self.report, self.is_comparison)
+
+    @cached_property
+    def text(self) -> str:
+        return comparison_screen.compare_text(self.report) if self.is_comparison else first_page.render(self.report)
+
+    @cached_property
+    def markdown(self) -> str:
+        return markdown.page(self.shown.title, self.shown.sections)
+
+    @cached_property
+    def html(self) -> str:
+        return html.page(self.shown.title, self.shown.sections, "0")
+
+    @cached_property
+    def json(self) -> str:
+        return report_json.render(self.report, self.shown.sections)
+
+    @cached_property
+    def metrics(self) -> str:
+        return report_json.metrics_text(self.report)
+
+    @property
+    def all(self) -> list[str]:
+        return [self.text, self.markdown, self.html, self.json, self.metrics]

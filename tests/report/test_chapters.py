@@ -1,0 +1,238 @@
+"""The chapters of a diagnosis as a reader meets them: sections, sentences, tables, limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from blade.model import Cause, Compared, Gap, Loss, Measure, Report
+from blade.report import markdown, report_json
+from tests.inert import uncited
+
+from .conftest import make_report, twenty
+from .explained import GOLD, OUTAGE, SKIPS, STALE, STOPS, UNEXPLAINED, explain
+from .renders import Forms
+
+Cases = dict[str, Callable[[], Report]]
+SECTIONS = [
+    "Executive Summary", "Artifact Inventory", "Aggregate Results", "Workflow Funnel", "Task Outcome Buckets",
+    "Dominant Failure Modes", "Sometimes-Pass Deep Dives", "Never-Pass Deep Dives", "Cross-Model Comparison",
+    "Recommendations", "Reproducibility Notes",
+]  # fmt: skip
+
+
+def section(page: str, title: str) -> str:
+    """One section as a reader sees it, without the comments of its claims."""
+    return uncited(page).split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0].strip()
+
+
+def first(report: Report, title: str) -> str:
+    return section(markdown.render(report), title)
+
+
+def table(text: str) -> list[list[str]]:
+    """The body of the first table of a page, cell by cell."""
+    rows = re.search(r"(?:^\| .*\n?)+", text, re.MULTILINE)
+    assert rows is not None
+    return [line.strip("| ").split(" | ") for line in rows[0].strip().split("\n")[2:]]
+
+
+def assert_in_order(text: str, parts: list[str]) -> None:
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+
+
+def test_eleven_sections_in_order_everywhere_and_the_same_bytes_twice(report: Report) -> None:
+    page, offline = markdown.render(report), Forms(report).html
+    assert re.findall(r"^## (.*)$", page, re.MULTILINE) == SECTIONS == re.findall(r"<h2>(.*?)</h2>", offline)
+    assert len(re.findall(r"^# ", page, re.MULTILINE)) == 1
+    assert all(section(page, title) for title in SECTIONS)
+    assert markdown.render(report) == page
+
+
+def test_the_title_names_the_benchmark_else_the_run(one_run: Report) -> None:
+    assert markdown.render(one_run).startswith("# tau_airline BLADE Analysis Report\n")
+    nameless = replace(one_run, runs=(replace(one_run.runs[0], benchmark=None),))
+    assert markdown.render(nameless).startswith("# airline BLADE Analysis Report\n")
+
+
+@pytest.mark.parametrize(
+    ("case", "title", "says", "not_says"),
+    [
+        ("one run", "Executive Summary", ["`gpt-4o` (`airline`) on `tau_airline`: **50.0%** passed (16 of 32 rollouts, 95% CI 21.7% to 78.3%); 8 tasks, 4 tries each\n"],
+         ["Where the points went", "Fix first", "Look at"]),
+        ("one run", "Aggregate Results", ["| pass@4 | 75.0% [55.0%, 95.0%] | 8 tasks |"], ["over rows"]),
+        ("some missing", "Aggregate Results", ["| pass@1 | 83.3% [50.0%, 100%] | 3 tasks |", "| pass@1 over rows | 85.7% | 7 rows |"], []),
+        ("one run", "Sometimes-Pass Deep Dives", ["| `3` `tau-3` | 2 of 4 | – |  | `3/0 3/1` |"], []),
+        ("one run", "Never-Pass Deep Dives", ["| `5` `tau-5` | 0 of 4 | – |  | `5/0 5/1` |"], []),
+        ("one run", "Dominant Failure Modes", ["No failure group was found."], []),
+        ("one run", "Recommendations", ["There is nothing to recommend: no failure group was found."], []),
+        ("one run", "Cross-Model Comparison", ["There is one run"], []),
+        ("one run", "Artifact Inventory", ["0123456789abcdef"], []),
+        ("one run", "Reproducibility Notes", ["0.1.0", "blade diagnose runs/airline.jsonl", "temperature", "1e-9", "not JSON: line 17",
+                                             "no row reports cost", "How often such labels are right was not measured."], []),
+        ("many tasks", "Sometimes-Pass Deep Dives", ["445 more tasks are in report.json"], []),
+        ("two runs", "Cross-Model Comparison", ["50.0% [21.7%, 78.3%] | 8 tasks", "This report does not pair them; `blade compare` does.",
+                                               "1 task key of 9 occur in every run"], []),
+        ("unbounded", "Executive Summary", ["mean reward **178.4**, 95% CI −168.9 to 525.8"], []),
+        ("unbounded", "Task Outcome Buckets", ["cannot be put into buckets"], []),
+        ("unbounded", "Never-Pass Deep Dives", ["No threshold says what passes"], []),
+        ("unbounded", "Reproducibility Notes", ["so there is no pass rate"], []),
+        ("explained", "Executive Summary", ["gold breaks the policy. (Fixes the measurement, not the model.)",
+                                           "Expected gain +8.4 points (95% interval +3.1 points to +14.2 points)."], []),
+        ("explained", "Dominant Failure Modes", ["1 more group is in report.json."], ["Rollouts are lost."]),
+        ("explained", "Aggregate Results", ["Rollouts are lost."], []),
+        ("explained", "Recommendations", ["without such tasks it is not identified"], []),
+        ("explained", "Reproducibility Notes", ["`make accuracy` measures it again."], []),
+        ("explained runs", "Sometimes-Pass Deep Dives", ["4 more tasks are in report.json."], []),
+    ],
+)  # fmt: skip
+def test_a_section_says(cases: Cases, case: str, title: str, says: list[str], not_says: list[str]) -> None:
+    text = first(cases[case](), title) + "\n"
+    assert [part for part in says if part not in text] == []
+    assert [part for part in not_says if part in text] == []
+
+
+# ---- Aggregate Results ---------------------------------------------------------------------------
+
+
+def test_every_measure_has_value_n_and_meaning(one_run: Report) -> None:
+    rows = table(first(one_run, "Aggregate Results"))
+    assert len(rows) == 3
+    assert all(re.search(r"\d (tasks?|rows?)$", row[2]) and row[3] for row in rows)
+
+
+def test_of_many_k_the_usual_number_of_tries_is_printed(one_run: Report) -> None:
+    many = tuple(Measure("airline", "pass_at_k", 0.5, 8, k=k, low=0.4, high=0.6, method="task t") for k in range(1, 21))
+    text = first(replace(one_run, measures=many), "Aggregate Results")
+    assert re.findall(r"^\| pass@(\d+) \|", text, re.MULTILINE) == ["4"]
+    assert "report.json has all measures" in text
+
+
+def test_reported_numbers_stand_beside_ours(one_run: Report) -> None:
+    reported = (Compared("airline", "m.json", "mean", 50.0, 0.5, "Percent."),)
+    text = first(replace(one_run, compared=reported), "Aggregate Results")
+    assert "### Reported by the evaluation itself" in text
+    assert "| `mean` | 50 | 0.500 | Percent. | `m.json` |" in text
+
+
+# ---- Executive Summary ---------------------------------------------------------------------------
+
+
+def test_the_summary_asks_for_trust_before_it_says_where_the_points_went(explained: Report) -> None:
+    assert_in_order(
+        first(explained, "Executive Summary"),
+        ["**50.0%** passed", "**Can the score be trusted?** **No.**", "**Where the points went**", "**On which tasks**", "**Fix first**", "**Look at**"],
+    )
+
+
+def test_the_points_of_groups_and_unexplained_add_up(explained: Report) -> None:
+    rows = table(first(explained, "Executive Summary"))
+    assert [row[1] for row in rows] == [SKIPS, GOLD, STALE, OUTAGE, STOPS, UNEXPLAINED]
+    assert rows[0] == ["16.2 points", SKIPS, "BI", "13 failures", "1 pass"]
+    assert abs(sum(float(row[0].removesuffix(" points")) for row in rows) - 50.0) < 0.3
+    points = [one.points for one in (*explained.groups, *explained.unexplained)]
+    assert sum(points) == pytest.approx(1 - (explained.runs[0].score or 0))
+
+
+def test_only_the_labels_that_occur_are_spelled_out(explained: Report) -> None:
+    text = first(replace(explained, groups=explained.groups[:2]), "Executive Summary")
+    assert "**Where the points went** (BI: behaviour; TI: task, verifier or harness)" in text
+    assert "unreliable" not in text
+
+
+def test_a_gain_that_is_not_identified_is_only_bounded(explained: Report) -> None:
+    assert first(explained, "Executive Summary").split("**Fix first**")[1].count("Expected gain") == 1
+    unknown = tuple(replace(one, gain=None, is_measurement=False, most=0.084) for one in explained.recommendations)
+    text = first(replace(explained, recommendations=unknown), "Executive Summary")
+    assert "(Gain not identified; at most 8.4 points.)" in text
+    assert "Expected gain" not in text
+    nothing = tuple(replace(one, most=0.0) for one in unknown)
+    assert "not identified" not in first(replace(explained, recommendations=nothing), "Executive Summary")
+
+
+# ---- Failure groups, tasks, fixes ----------------------------------------------------------------
+
+
+def test_a_group_says_what_it_is_why_the_label_what_speaks_against_it_and_the_fix(explained: Report) -> None:
+    text = first(explained, "Dominant Failure Modes")
+    parts = [
+        f"1. {SKIPS} (BI)", "13 failures show it", "Likely: the tool accepts an item that no look-up returned.",
+        "Against it: one pass does the same.", "Fix: Refuse exchange_items unless",
+        "Rollouts: `6/1`, `9/3`, `13/1`, `14/0` and `17/0`.", "Failing, task `6/1#7`:", '> {"order_id": "\\#W42"}',
+    ]  # fmt: skip
+    assert_in_order(text.split("### ")[1], parts)
+    titles = re.findall(r"^### (.*)$", text, re.MULTILINE)
+    assert titles == [f"1. {SKIPS} (BI)", f"2. {GOLD} (TI)", f"3. {STALE} (UK)", f"4. {OUTAGE} (IR)"]
+
+
+def test_names_between_backticks_are_code_and_one_that_was_cut_off_stays_text(explained: Report) -> None:
+    named = replace(explained.groups[0], text="31 never call `get_x`: 6% of them pass.", name="never calls `getx")
+    report = replace(explained, groups=(named,))
+    assert "31 never call `get_x`: 6% of them pass. Likely" in first(report, "Dominant Failure Modes")
+    assert "never calls \\`getx (BI)" in first(report, "Dominant Failure Modes")
+    assert "31 never call <code>get_x</code>: 6% of them pass." in Forms(report).html
+
+
+def test_a_task_has_its_own_rows_the_dearest_first(explained: Report, cases: Cases) -> None:
+    rows = table(first(explained, "Sometimes-Pass Deep Dives"))
+    assert rows[0] == ["`6` `tau-6`", "1 of 4", "BI", "3 of its 4 rollouts show it", "`6/0 6/1`"]
+    assert [row[1][0] for row in rows] == sorted(row[1][0] for row in rows)
+    last = table(first(explained, "Never-Pass Deep Dives"))[-1]
+    assert last[2:4] == ["undetermined", "4 of its 4 rollouts fail, and the rows do not show why."]
+    for case, n in (("many tasks", 5), ("explained runs", 9)):
+        assert len(re.findall(r"^\| `\d+`", first(cases[case](), "Sometimes-Pass Deep Dives"), re.MULTILINE)) == n
+
+
+def test_recommendations_are_ranked_with_label_gain_and_tasks(explained: Report) -> None:
+    rows = table(first(explained, "Recommendations"))
+    assert [row[0] for row in rows] == ["1", "2", "3", "4", "5"]
+    assert [row[2] for row in rows] == ["BI", "TI", "UK", "IR", "BI"]
+    assert rows[0][3:] == ["Expected gain +8.4 points (95% interval +3.1 points to +14.2 points).", "5"]
+
+
+# ---- Reproducibility Notes -----------------------------------------------------------------------
+
+
+def test_gaps_with_one_reason_share_a_line_and_long_lists_are_cut(one_run: Report) -> None:
+    gaps = (
+        Gap(f"{', '.join(f'rule_{at}' for at in range(33))} on desk", "no task has what they need: a tool call"),
+        *(Gap(f"no config file of run-{at}", "settings are unknown") for at in range(12)),
+    )
+    text = first(replace(one_run, gaps=gaps), "Reproducibility Notes")
+    assert "What this report cannot say (13 gaps), by what is missing:" in text
+    assert "\n- rule_0, rule_1, rule_2" in text
+    assert "; no config file of run-7; … more in report.json: settings are unknown\n" in text
+    many = tuple(Gap(f"gap {at}", f"reason {at}") for at in range(200))
+    assert "More gaps are in report.json." in first(replace(one_run, gaps=many), "Reproducibility Notes")
+
+
+def test_the_card_says_how_many_labels_of_each_confidence_were_right(explained: Report) -> None:
+    text = first(explained, "Reproducibility Notes").split("### How right are these labels")[1]
+    assert table(text) == [["proved", "38 of 40"], ["likely", "31 of 50"], ["unsure", "4 of 9"]]
+
+
+@pytest.mark.parametrize("card", [None, {}, {"date": "2026-11-01", "sets": []}, {"confidence": {}}])
+def test_without_a_card_of_this_shape_nothing_is_claimed(explained: Report, card: Any) -> None:
+    text = first(replace(explained, accuracy=card), "Reproducibility Notes")
+    assert "How often such labels are right was not measured." in text
+
+
+def test_a_thousand_of_everything_stays_readable() -> None:
+    report = explain(make_report({"desk": twenty()}))
+    many = replace(
+        report,
+        groups=tuple(replace(report.groups[0], id=f"g{at}") for at in range(1000)),
+        trust=report.trust * 300,
+        slices=report.slices * 300,
+        recommendations=tuple(replace(report.recommendations[0], rank=at) for at in range(1000)),
+        losses=tuple(Loss("desk", Cause.BEHAVIOUR, f"mode {at}", 0.5 / 1000) for at in range(1000)),
+    )
+    page = uncited(markdown.render(many))
+    assert "996 more groups are in report.json." in page
+    assert len(page.split("## Dominant Failure Modes")[1]) < 2 * len(uncited(markdown.render(report)))
+    assert len(report_json.document(many)["groups"]) == 1000

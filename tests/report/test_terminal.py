@@ -1,0 +1,336 @@
+"""What a terminal shows: the first page of runs, a comparison on one screen, the health of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+from rich.cells import cell_len
+
+from blade.model import Cause, Checked, Evidence, Gate, Health, Level, Report, Trust
+from blade.report import first_page, terminal
+from blade.report.comparison_screen import compare_text
+
+from . import changed
+from .conftest import f1, make_report
+from .explained import SKIPS
+
+Cases = dict[str, Callable[[], Report]]
+
+
+def assert_fits(page: str) -> None:
+    """No line is wider than the page, but where a word of a command would be cut; none ends in a space."""
+    assert page.endswith("\n")
+    lines = page.rstrip("\n").split("\n")
+    commands = next((at for at, line in enumerate(lines) if line.startswith("Look at")), len(lines))
+    assert all(cell_len(line) <= terminal.PIPED for line in lines[:commands])
+    wide = [line for line in lines[commands:] if cell_len(line) > terminal.PIPED]
+    assert all(len(line[terminal.LABEL :].split()) == 1 for line in wide)
+    assert all(line == line.rstrip() for line in lines)
+
+
+def assert_one_screen(page: str) -> None:
+    lines = page.rstrip("\n").split("\n")
+    assert page.endswith("\n")
+    assert len(lines) <= 40
+    assert max(cell_len(line) for line in lines) <= 100
+    assert all(line == line.rstrip() for line in lines)
+
+
+def flat(page: str) -> str:
+    """The words of a page, however they are broken into lines."""
+    return " ".join(page.split())
+
+
+def words(report: Report) -> str:
+    return flat(first_page.render(report))
+
+
+# ---- The first page ------------------------------------------------------------------------------
+
+
+def test_every_report_fits_the_width(report: Report) -> None:
+    assert_fits(first_page.render(report))
+    assert first_page.render(report) == first_page.render(report)
+
+
+@pytest.mark.parametrize(
+    ("case", "changes", "says", "not_says"),
+    [
+        ("one run", {}, ["`gpt-4o` (`airline`) on `tau_airline`: 50.0% passed (16 of 32 rollouts, 95% CI 21.7% to 78.3%); 8 tasks, 4 tries each",
+                         "1 line or file could not be read. 1 limitation (see the report: -o DIR)."], ["passes at a reward", "What happened", "Fix first", "Look at"]),
+        ("one run", {"skipped": (), "skipped_total": 0, "gaps": ()}, [], ["could not be read", "limitation"]),
+        ("one repeat", {}, ["; 40 tasks, one try each"], []),
+        ("some missing", {}, ["83.3% passed on average over tasks (6 of 7 rollouts"], []),
+        ("all missing", {}, ["no score, because no rollout was scored. Can the score be trusted? There is none."], []),
+        ("explained", {"trust": ()}, ["trusted? Yes: nothing in the rows speaks against it."], []),
+        ("explained", {}, [
+            "trusted? No. 7 rollouts end in a provider error. [IR, infrastructure] Doing nothing",
+            "(BI: behaviour; TI: task, verifier or harness; UK: unreliable knowledge; IR: infrastructure; passes: passing rollouts that show the same)",
+            f'1. 13 failures show it: {SKIPS}. In 6/1: "{{"order_id": "#W42"}}" 2.',
+            "in the same rollout. Expected gain +8.4 points (95% interval +3.1 points to +14.2 points).",
+            "gold breaks the policy. (Fixes the measurement, not the model.)",
+            "after every refund. (Gain not identified; at most 7.5 points.)",
+            "`domain` = `exchange`: 20.0% pass (6 tasks), the others 64.0%",
+        ], ["refund`: "]),
+    ],
+)  # fmt: skip
+def test_the_first_page_says(cases: Cases, case: str, changes: dict[str, object], says: list[str], not_says: list[str]) -> None:
+    page = words(replace(cases[case](), **changes))
+    assert [part for part in says if part not in page] == []
+    assert [part for part in not_says if part in page] == []
+
+
+def test_a_threshold_other_than_one_is_said(one_run: Report) -> None:
+    half = replace(one_run, runs=(replace(one_run.runs[0], pass_threshold=0.5),))
+    assert "4 tries each; a rollout passes at a reward of 0.500" in words(half)
+
+
+def test_trust_points_groups_and_fixes_follow_the_score_in_this_order(explained: Report) -> None:
+    page = first_page.render(explained)
+    order = ("Can the score be trusted?", "Where the points went", "On which tasks", "What happened", "Fix first", "Look at")
+    places = [page.index(f"\n{label}") for label in order]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("levels", "said"),
+    [(("warning", "note"), "trusted? With care. Doing nothing would score 40.0%. One verdict"), (("note",), "trusted? Yes, with a note: One verdict")],
+)
+def test_trust_is_answered_in_a_word(explained: Report, levels: tuple[str, ...], said: str) -> None:
+    assert said in words(replace(explained, trust=tuple(one for one in explained.trust if one.level in levels)))
+
+
+def test_only_the_gravest_reasons_are_shown(explained: Report) -> None:
+    notes = tuple(replace(explained.trust[2], text=f"Note {at}.") for at in range(100))
+    page = first_page.render(replace(explained, trust=(*notes, *explained.trust[:2])))
+    assert page.index("provider error") < page.index("Doing nothing") < page.index("Note 0.")
+    assert "Note 2." not in page
+
+
+def test_the_points_are_a_table_with_the_unexplained_last(explained: Report) -> None:
+    lines = first_page.render(explained).split("\n")
+    start = next(at for at, line in enumerate(lines) if line.startswith("Where the points went"))
+    assert lines[start].split()[4] == "16.2"
+    assert f"{SKIPS}     BI  13 failures    1 pass" in lines[start]
+    assert lines[start + 5].split() == ["8.8", "unexplained", "7", "failures"]
+    assert abs(sum(float(line[terminal.LABEL :].split()[0]) for line in lines[start : start + 6]) - 50.0) < 0.3
+
+
+def test_a_group_that_trust_named_is_not_repeated(explained: Report) -> None:
+    page = words(replace(explained, trust=(replace(explained.trust[0], text=explained.groups[0].text),)))
+    assert page.count("13 failures show it") == 1
+    assert f"1. {SKIPS} (see above). In 6/1" in page
+
+
+def test_an_example_of_each_first_group_can_be_typed(explained: Report) -> None:
+    for place, group in zip(("6/1", "10/0", "7/0"), explained.groups, strict=False):
+        assert f"blade show runs/airline.jsonl {place} ({group.name})" in words(explained)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("expected answer is", "a number", "expected answer is a number: 20.0% pass (6 tasks)"),
+        ("expected answer is", "several values", "expected answer is several values: 20.0% pass"),
+        ("expected answer is", "None", "expected answer is `None`: 20.0% pass"),
+        ("freight", "a number", "`freight` = `a number`: 20.0% pass"),
+    ],
+)
+def test_class_of_expected_answers_is_no_value_of_the_rows(explained: Report, field: str, value: str, said: str) -> None:
+    piece = replace(explained.slices[0], field=field, value=value)
+    assert said in words(replace(explained, slices=(piece,)))
+    better = replace(explained, slices=(replace(piece, pass_rate=0.9),))
+    assert "On which tasks" not in first_page.render(better)
+
+
+def test_long_and_wide_texts_are_wrapped_not_cut(explained: Report) -> None:
+    groups = tuple(replace(one, name="漢字 " * 30, text="漢字かな" * 60 + " END") for one in explained.groups)
+    advice = tuple(replace(one, action="word " * 70 + "END") for one in explained.recommendations)
+    page = first_page.render(replace(explained, groups=groups, recommendations=advice))
+    assert_fits(page)
+    assert page.count("END") == 6
+    assert "".join(page.split()).count("漢字かな" * 60) == 3
+
+
+def test_several_runs_are_a_table_with_a_line_each_and_share_their_groups(cases: Cases) -> None:
+    page = first_page.render(cases["explained runs"]())
+    assert page.startswith("2 runs\n\nRun ")
+    row = next(line for line in page.split("\n") if line.startswith("desk "))
+    assert row.split()[1:] == ["50.0%", "[31.9%,", "68.1%]", "20", "80", "No", "BI", *SKIPS.split()]
+    assert f"{SKIPS} [BI, behaviour]: desk 16.2, desk-b 15.6" in flat(page)
+    assert "1: different models agree against the expected answer (review these golds): 3" in flat(page)
+    many = first_page.render(make_report({f"checkpoint-{at:05}": f1() for at in range(60)}))
+    assert_fits(many)
+    assert all(f"checkpoint-{at:05}" in many for at in range(60))
+
+
+# ---- A comparison on one screen ------------------------------------------------------------------
+
+SCREENS: dict[str, Callable[[], Report]] = {
+    "pair": changed.pair_report,
+    "large": lambda: changed.pair_report(*changed.large()),
+    "many": changed.many_report,
+    "sixty": lambda: changed.many_report(n=60),
+    "refused": lambda: changed.pair_report(refused="no task in common " * 60, delta=None),
+    "identical": lambda: changed.pair_report(identical=True),
+    "long": lambda: changed.pair_report(
+        movers=tuple(replace(one, text="漢字 " * 200) for one in changed.pair_report().comparisons[0].movers * 5),
+        notes=("word " * 300,) * 9, missing_run="word " * 300,
+    ),
+    "gated": lambda: replace(changed.pair_report(), gate=changed.make_gate(str), series=changed.make_series(["a", "b"], str)),
+    "none": lambda: replace(changed.pair_report(), comparisons=()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_every_comparison_fits_one_screen(name: str) -> None:
+    report = SCREENS[name]()
+    assert_one_screen(compare_text(report))
+    assert compare_text(report) == compare_text(report)
+    assert_fits(first_page.render(report))
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("pair", [
+            "Change +21.9 points of pass@1: 50.0% → 71.9%, 8 tasks in common",
+            "These tasks IMPROVED +21.9 points, 95% CI [+2.7, +41.0 points]; exact stratified permutation, p = 0.04; n = 8 tasks",
+            "New tasks INCONCLUSIVE +21.9 points, 95% CI [−16.4, +60.2 points]; paired t, p = 0.29;",
+            "smallest detectable effect 53.6 points",
+            "Margin ±3.0 points (--margin): changes within it count as equivalent",
+            "Of the 7 failing rollouts of base 5 also time out. blade show runs/airline.jsonl 5/0",
+            "Resolve 16 repeats per task in each run (now 4), or 140 more tasks",
+            "1. [mechanical] request timed out (infrastructure) accounts for +8.8 points, 95% CI [",
+            "request timed out +8.8, calls with a wrong argument +10.9, never calls `get_order` +6.6, no mode found −4.4 = +21.9 points",
+            "Not separable: model, max_output_tokens",
+            "Churn 40.6 points: 4 up, 1 down of 8 tasks; two runs of one model would differ by 8.0 to 24.0, so beyond noise (p = 0.02)",
+            "Read next blade show runs/airline.jsonl 5",
+        ]),
+        ("long", ["Churn", "more claims in the report", "8 more notes in the report"]),
+        ("many", [
+            "3 candidates against base (50.0% pass@1)", "step-1 71.9% +21.9 [−16.4, +60.2] improved inconclusive 0.40 8",
+            "step-3: not compared: the runs have no task in common", "Gate FAIL: 3 checks, 1 not passed, 1 waived",
+        ]),
+        ("sixty", ["more candidates in the report"]),
+    ],
+)  # fmt: skip
+def test_the_screen_says_verdicts_movers_bridge_limits_and_what_to_do_next(name: str, parts: list[str]) -> None:
+    page = flat(compare_text(SCREENS[name]()))
+    assert [part for part in parts if part not in page] == []
+    assert name != "long" or "Read next" not in page
+
+
+def test_a_diagnosis_prints_the_verdicts_of_its_pairs() -> None:
+    verdict = "cand against base: improved on these tasks, inconclusive for new ones; +21.9 points [−16.4, +60.2 points], n = 8 tasks"
+    assert verdict in words(changed.pair_report())
+
+
+def test_candidates_that_share_a_long_start_stay_apart() -> None:
+    def word(text: str) -> str:
+        return f"codellama-7b_output[_ng_rollout_index={text[5:]}]" if text.startswith("step-") else text
+
+    page = compare_text(changed.many_report(word, n=9))
+    assert_one_screen(page)
+    lines = [line for line in page.splitlines() if line.startswith("codellama")]
+    assert len({line.split("  ")[0] for line in lines if "  " in line}) == 9
+    assert len({line.split(": ")[0] for line in lines if ": " in line}) == 9
+
+
+REASON = "the change is -8.6 points, and the one-sided 95% bound of the drop, 12.4 points, is more than the 2.0 allowed"
+OPEN = ("INCONCLUSIVE", "FAIL", "PASS", "FAIL", "INCONCLUSIVE", "FAIL")
+
+
+def gated(verdicts: tuple[str, ...], refused: str | None = None) -> str:
+    checks = tuple(Checked("cand", f"m{at}", "critical", word, REASON) for at, word in enumerate(verdicts))
+    page = compare_text(replace(changed.pair_report(refused=refused), gate=Gate("policy.toml", "FAIL", checks)))
+    assert_one_screen(page)
+    return flat(page)
+
+
+@pytest.mark.parametrize("refused", [None, "the runs have no task in common"])
+def test_every_check_that_fails_has_its_reason_and_those_without_room_are_counted(refused: str | None) -> None:
+    page = gated(OPEN, refused)
+    assert "Gate FAIL: 6 checks, 5 not passed" in page
+    for at in (1, 3, 5):
+        assert f"FAIL m{at}: {REASON.replace('-8.6', '−8.6')}." in page
+    assert page.index("FAIL m5") < page.index("INCONCLUSIVE m0")
+    assert "m2" not in page
+    assert "more checks not passed, in the report" in gated(OPEN * 20)
+
+
+def test_notes_are_shown_to_their_end() -> None:
+    note = "the repeats of the baseline were " + "counted and " * 20 + "of 165 tasks 36 flipped"
+    page = compare_text(changed.pair_report(notes=(note,)))
+    assert_one_screen(page)
+    assert "of 165 tasks 36 flipped." in flat(page)
+
+
+def test_a_change_below_the_margin_is_marked() -> None:
+    report = changed.pair_report(tests=changed.small(), verdicts=("regressed", "inconclusive"))
+    assert "REGRESSED     by less than the margin: −1.2 points, 95% CI [" in compare_text(report)
+    several = compare_text(replace(report, comparisons=report.comparisons * 2))
+    assert "regressed*" in several
+    assert "* by less than the margin." in several
+    assert "*" not in compare_text(replace(report, comparisons=changed.pair_report().comparisons * 2))
+
+
+# ---- Health --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def trusted(one_run: Report) -> Report:
+    """A run with an alarm, a warning and a note, and flags of every level."""
+    run = one_run.runs[0].name
+    quote = Evidence(run, "3", 0, field="expected_answer", quote="42 \x1b[31mred")
+    query = f"select run, task, repeat, row from rollouts where run = '{run}' and row in (1, 2)"
+    return replace(
+        one_run,
+        trust=(
+            Trust(run, "alarm", Cause.TASK_OR_VERIFIER, "The grader rejects \x1b[31mright answers.", 5, query, "Fix it."),
+            Trust(run, "warning", None, "Doing nothing would score 40%.", 1, query),
+            Trust(run, "note", None, "Small set.", 32, query),
+        ),
+        health=(
+            Health(run, "saturation", Level.INFO, "Of 8 tasks 2 always pass.", 0.5, 8),
+            Health(run, "lost_rows", Level.PROBLEM, "5 of 37 rows are missing.", float("nan"), 5, None, (quote,)),
+        ),
+    )
+
+
+def test_health_tells_trust_before_the_flags_and_the_gravest_first(trusted: Report) -> None:
+    page = first_page.health(trusted)
+    assert "\x1b" not in page + first_page.health_json(trusted)
+    order = ["Can the score be trusted? No.", "\nalarm    ", "\nwarning  ", "\nnote     Small", "Flags of the columns", "\nproblem  5 of 37", "\nnote     Of 8"]
+    places = [page.find(part) for part in order]
+    assert -1 not in places
+    assert places == sorted(places)
+    for part in (
+        "The grader rejects right answers. [TI, task, verifier or harness; 5 rows] Fix: Fix it.",
+        "Doing nothing would score 40%. [1 row] note", "3/0, expected_answer: '42 red'",
+    ):  # fmt: skip
+        assert part in flat(page)
+
+
+def test_health_without_reasons_says_so_and_a_grave_flag_alone_asks_for_care(trusted: Report) -> None:
+    page = first_page.health(replace(trusted, trust=(), health=()))
+    assert "Can the score be trusted? Yes" in page
+    assert "Flags of the columns\nNone." in page
+    assert "Can the score be trusted? With care, see the flags below." in first_page.health(replace(trusted, trust=()))
+
+
+def test_health_as_json_holds_trust_and_flags_of_each_run(trusted: Report) -> None:
+    document = json.loads(first_page.health_json(trusted))
+    assert document["schema"] == "blade.health/2"
+    (run,) = document["runs"]
+    assert list(run) == ["name", "score_name", "score", "n_tasks", "n_rollouts", "trust", "flags"]
+    assert [(one["level"], one["label"], one["rows"], one["fix"]) for one in run["trust"]] == [
+        ("alarm", "TI", 5, "Fix it."), ("warning", None, 1, ""), ("note", None, 32, ""),
+    ]  # fmt: skip
+    assert all(one["query"].startswith("select ") for one in run["trust"])
+    assert [flag["flag"] for flag in run["flags"]] == ["lost_rows", "saturation"]
+    assert run["flags"][0]["value"] is None
+    assert run["flags"][0]["evidence"][0]["quote"] == "42 \x1b[31mred"
