@@ -38,11 +38,11 @@ def fields(runs: tuple[str, ...], role: str | None, mapping: str | None, limit: 
 
     with Progress() as progress:
         loaded, ground = ground_of(runs, mapping, None, progress)
-        found = ground.ask(
+        table = ground.ask(
             'select run, path, "column", role, type, presence, "distinct", example from fields'
         )
-    assert isinstance(found, Table)
-    rows = [row for row in found.rows if role in (None, row[3])]
+    assert isinstance(table, Table)
+    rows = [row for row in table.rows if role in (None, row[3])]
     rows.sort(key=lambda row: (row[0], list(ROLES).index(row[3]), row[1]))
     if as_json:
         names = ("run", "path", "column", "role", "type", "presence", "distinct", "example")

@@ -218,8 +218,8 @@ def grid(
     shown = rows if limit <= 0 else rows[:limit]
     cells = [[line(str(name), _WIDE) for name in columns]]
     cells += [["" if value is None else number(value) for value in row] for row in shown]
-    wide = [max(len(row[at]) for row in cells) for at in range(len(columns))]
-    is_number = [all(isinstance(row[at], int | float | None) for row in shown) for at in range(len(columns))]
+    wide = [max(len(row[place]) for row in cells) for place in range(len(columns))]
+    is_number = [all(isinstance(row[place], int | float | None) for row in shown) for place in range(len(columns))]
     lines = [
         "  ".join(
             cell.rjust(width) if right else cell.ljust(width)
@@ -296,8 +296,8 @@ def redacted(outcome: Outcome, loaded: Sequence[Any]) -> Outcome:
     from blade.cli.sanitize import policy_of
 
     cleaner = sanitize.Cleaner(sanitize.own_key(), policy_of(loaded))
-    for one in loaded:
-        cleaner.task_ids.update(one.run.rollouts.task_keys)
+    for entry in loaded:
+        cleaner.task_ids.update(entry.run.rollouts.task_keys)
 
     def clean(value: Any) -> Any:
         return cleaner.text(value) if isinstance(value, str) else value

@@ -47,65 +47,65 @@ def queue(
         raise UsageError(f"--most {most} is no number of tasks", "give 0 for all", "usage")
     with Progress() as progress:
         session = pipeline.session([run], progress, pass_threshold)
-        found = reviewing.queue(session, only, most or None, budget or reviewing.BUDGET, judged)
+        waiting_list = reviewing.queue(session, only, most or None, budget or reviewing.BUDGET, judged)
     click.echo(
-        json.dumps(as_document(found), indent=2) if as_json else render(found, run, only, pass_threshold)
+        json.dumps(as_document(waiting_list), indent=2) if as_json else render(waiting_list, run, only, pass_threshold)
     )
 
 
-def as_document(found: Queue) -> dict[str, Any]:
+def as_document(listing: Queue) -> dict[str, Any]:
     """The queue as JSON values; points of score as fractions."""
     return {
-        "run": found.run,
-        "n_failed": found.n_failed,
-        "n_judged": found.n_judged,
-        "value": found.value,
-        "waiting": [_entry(one) for one in found.waiting],
+        "run": listing.run,
+        "n_failed": listing.n_failed,
+        "n_judged": listing.n_judged,
+        "value": listing.value,
+        "waiting": [_entry(task) for task in listing.waiting],
     }
 
 
-def _entry(one: Waiting) -> dict[str, Any]:
+def _entry(task: Waiting) -> dict[str, Any]:
     from blade.agent.queue import per_token
 
     return {
-        "task": one.task,
-        "task_name": one.task_name,
-        "bucket": one.bucket,
-        "cause": one.cause.value,
-        "confidence": one.confidence.value,
-        "lost": one.lost,
-        "value": one.value,
-        "tokens": one.tokens,
-        "value_per_1000_tokens": 1000 * per_token(one),
-        "reason": one.reason,
+        "task": task.task,
+        "task_name": task.task_name,
+        "bucket": task.bucket,
+        "cause": task.cause.value,
+        "confidence": task.confidence.value,
+        "lost": task.lost,
+        "value": task.value,
+        "tokens": task.tokens,
+        "value_per_1000_tokens": 1000 * per_token(task),
+        "reason": task.reason,
     }
 
 
-def render(found: Queue, run: str, only: str | None = None, threshold: float | None = None) -> str:
+def render(listing: Queue, run: str, only: str | None = None, threshold: float | None = None) -> str:
     """A line for each task, and what to type to read the first."""
     from blade.hostile import argument, line
 
-    if not found.waiting:
-        judged = f", {found.n_judged} judged already (--judged lists them)" if found.n_judged else ""
-        return f"Nothing to read in {line(found.run, 80)}: {found.n_failed} tasks lose points{judged}"
+    if not listing.waiting:
+        judged = f", {listing.n_judged} judged already (--judged lists them)" if listing.n_judged else ""
+        return f"Nothing to read in {line(listing.run, 80)}: {listing.n_failed} tasks lose points{judged}"
     lines = [
-        f"{line(found.run, 80)}: {found.n_failed} tasks lose points, {found.n_judged} judged",
+        f"{line(listing.run, 80)}: {listing.n_failed} tasks lose points, {listing.n_judged} judged",
         f"value = points lost x how often such labels are wrong ({_shares()}; a rough guide)",
         "order: value per 1,000 tokens of the dossier",
         "",
         f"{'task':<14} {'bucket':<10} {'cause':<13} {'lost':>6} {'label':<7} {'value':>6} {'tokens':>6} "
         f"{'per 1k':>7}  why",
     ]
-    for one in found.waiting:
-        entry = _entry(one)
+    for task in listing.waiting:
+        entry = _entry(task)
         lines.append(
-            f"{line(one.task, 14):<14} {one.bucket or '':<10} {one.cause.value:<13} {_points(one.lost):>6} "
-            f"{one.confidence.value:<7} {_points(one.value):>6} {one.tokens:>6,} "
-            f"{_points(entry['value_per_1000_tokens']):>7}  {line(one.reason, 80)}"
+            f"{line(task.task, 14):<14} {task.bucket or '':<10} {task.cause.value:<13} {_points(task.lost):>6} "
+            f"{task.confidence.value:<7} {_points(task.value):>6} {task.tokens:>6,} "
+            f"{_points(entry['value_per_1000_tokens']):>7}  {line(task.reason, 80)}"
         )
-    total, tokens = sum(one.value for one in found.waiting), sum(one.tokens for one in found.waiting)
+    total, tokens = sum(task.value for task in listing.waiting), sum(task.tokens for task in listing.waiting)
     lines += ["", f"total: {_points(total)} points of value for {tokens:,} tokens"]
-    words = [argument(run), argument(found.waiting[0].task), *([argument(only)] if only else [])]
+    words = [argument(run), argument(listing.waiting[0].task), *([argument(only)] if only else [])]
     if all(words):
         named = f" --run {words[2]}" if only else ""
         passing = f" --pass-threshold {threshold!r}" if threshold is not None else ""

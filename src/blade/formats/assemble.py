@@ -90,9 +90,9 @@ def _texts_for(rows: Rows, rest: NDArray[Any], declared: str | None) -> tuple[li
     untold = np.flatnonzero(codes[rest] < 0)
     words = ["_ng_task_index"] if len(untold) < len(rest) else []
     if len(untold):
-        found, word = _texts_without_index(rows, rest[untold], declared)
+        id_texts, word = _texts_without_index(rows, rest[untold], declared)
         words.append(word)
-        for place, text in zip(untold.tolist(), found, strict=True):
+        for place, text in zip(untold.tolist(), id_texts, strict=True):
             texts[place] = text
     return texts, words
 
@@ -102,9 +102,9 @@ def _texts_without_index(rows: Rows, rest: NDArray[Any], declared: str | None) -
         if name is None or name not in rows.fields():
             continue
         column = rows.field(name)
-        found = [text_of(column, row) for row in rest.tolist()]
-        if all(text is not None for text in found):
-            return [text for text in found if text is not None], name
+        texts = [text_of(column, row) for row in rest.tolist()]
+        if all(text is not None for text in texts):
+            return [text for text in texts if text is not None], name
     return [f"content-{value:016x}" for value in _fingerprints(rows, rest)], "content of the task fields"
 
 
@@ -320,11 +320,11 @@ def _lost(
     for name, repeat in failed:
         if name in place:
             have[place[name]].add(repeat)
-    found = []
+    lost = []
     for code in short.tolist():
         free = [repeat for repeat in usual if repeat not in have[code]]
-        found += [(rollouts.task_keys[code], repeat) for repeat in free[: modal - int(counts[code])]]
-    return found
+        lost += [(rollouts.task_keys[code], repeat) for repeat in free[: modal - int(counts[code])]]
+    return lost
 
 
 def _usual_repeats(key_repeat: NDArray[Any], modal: int) -> list[int]:
@@ -366,21 +366,21 @@ def assemble(
     if not has_index(main):
         inputs, failures = _without_indices(name, inputs, notice), _without_indices(name, failures, notice)
     codes, agents = main.texts("agent")
-    elsewhere = {one for rows in (inputs, failures) if rows is not None for one in rows.texts("agent")[1]}
+    elsewhere = {known_name for rows in (inputs, failures) if rows is not None for known_name in rows.texts("agent")[1]}
     named = sorted({agents[code] for code in np.unique(codes).tolist() if code >= 0} | elsewhere)
     if len(named) < 2:
         agent = named[0] if named else None
         return [one_run(name, agent, np.arange(main.n_rows), main, tasks, inputs, failures, None, benchmark)]
     known = {text: code for code, text in enumerate(agents)}
-    found = []
+    runs = []
     for agent in [*named, None]:
         chosen = np.flatnonzero(codes == (-1 if agent is None else known.get(agent, -2)))
         if len(chosen) or agent is not None:
             label = agent or "(no agent named)"
             run = f"{name}:{label}"
-            found.append(one_run(run, agent, chosen, main, tasks, inputs, failures, label, benchmark))
-    notice(f"{name} holds {len(found)} agents; each is a run of its own")
-    return found
+            runs.append(one_run(run, agent, chosen, main, tasks, inputs, failures, label, benchmark))
+    notice(f"{name} holds {len(runs)} agents; each is a run of its own")
+    return runs
 
 
 def _tell_limits(name: str, main: Rows, notice: Callable[[str], None]) -> None:
@@ -448,10 +448,10 @@ def _keys(rows: Rows, agent: str | None, benchmark: Benchmark, each: bool) -> di
     spelled = {name: place for place, name in enumerate(sorted(names_of))}
     place_of = np.array([*(spelled[name] for name in names_of), -1], np.int64)
     order = np.lexsort((place_of[classes], rows.numbers("attempt")))  # so that the last attempt has the word
-    told = zip(*(column[order].tolist() for column in (tasks.code, repeats, wanted, classes)), strict=True)
+    entries = zip(*(column[order].tolist() for column in (tasks.code, repeats, wanted, classes)), strict=True)
     return {
         (tasks.keys[task], repeat if repeat != NO_INDEX else 0): names_of[code] if code >= 0 else ""
-        for task, repeat, ok, code in told
+        for task, repeat, ok, code in entries
         if ok
     }
 
@@ -534,35 +534,35 @@ def _task_names(keys: tuple[str, ...], task: NDArray[Any], fields: Fields) -> tu
         if field not in fields:
             continue
         column = fields[field]
-        found = {int(code): text_of(column, int(row)) for code, row in zip(*first, strict=True)}
-        told = [text for text in found.values() if text]
-        if len(told) == len(found) and len(set(told)) == len(told):
-            return tuple(found.get(number) or key for number, key in enumerate(keys))
+        texts = {int(code): text_of(column, int(row)) for code, row in zip(*first, strict=True)}
+        names = [text for text in texts.values() if text]
+        if len(names) == len(texts) and len(set(names)) == len(names):
+            return tuple(texts.get(number) or key for number, key in enumerate(keys))
     return keys
 
 
 def _says_yes(fields: Mapping[str, Column], candidates: tuple[str, ...], n: int) -> NDArray[np.bool_]:
     """Rows where any of the fields holds true, a number other than 0, a telling text, a list or an object."""
-    found = np.zeros(n, bool)
+    flags = np.zeros(n, bool)
     for name in candidates:
         if name not in fields:
             continue
         column = fields[name]
         tells = np.array([text.strip().lower() not in SAYS_NOTHING for text in column.texts] + [True], bool)
         is_number = (column.kind == 2) | (column.kind == 3)
-        found |= is_number & (np.nan_to_num(column.number) != 0)
-        found |= (column.kind == 4) & tells[column.code]
-        found |= (column.kind == 6) | ((column.kind == 5) & (column.hash != _EMPTY_LIST))
-    return found
+        flags |= is_number & (np.nan_to_num(column.number) != 0)
+        flags |= (column.kind == 4) & tells[column.code]
+        flags |= (column.kind == 6) | ((column.kind == 5) & (column.hash != _EMPTY_LIST))
+    return flags
 
 
 def _says_no(fields: Mapping[str, Column], n: int) -> NDArray[np.bool_]:
-    found = np.zeros(n, bool)
+    flags = np.zeros(n, bool)
     for name in BROKEN_WHEN_FALSE:
         if name in fields:
             column = fields[name]
-            found |= (column.kind == 2) & (column.number == 0)
-    return found
+            flags |= (column.kind == 2) & (column.number == 0)
+    return flags
 
 
 def _first_number(
@@ -580,24 +580,24 @@ def _commonest(codes: NDArray[Any], texts: tuple[str, ...]) -> str | None:
     ranked = sorted(
         zip(counts.tolist(), values.tolist(), strict=True), key=lambda pair: (-pair[0], texts[pair[1]])
     )
-    told = [texts[value] for _, value in ranked if texts[value]]
-    return ", ".join(told[:3]) + (f" and {len(told) - 3} more" if len(told) > 3 else "") if told else None
+    names = [texts[value] for _, value in ranked if texts[value]]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "") if names else None
 
 
 def _settings(main: Rows, order: NDArray[Any]) -> dict[str, str]:
     """Sampling settings as the rows state them; a setting that no row states is absent, not default."""
-    found = {}
+    settings = {}
     for name in ("temperature", "top_p", "max_output_tokens"):
         values = np.unique(main.numbers(name)[order])
         values = values[~np.isnan(values)]
         if len(values):
             shown = ", ".join(str(int(v)) if v.is_integer() else repr(v) for v in values[:4].tolist())
-            found[name] = shown + (f" and {len(values) - 4} more" if len(values) > 4 else "")
+            settings[name] = shown + (f" and {len(values) - 4} more" if len(values) > 4 else "")
     codes, texts = main.texts("skills_hash")
     skills = sorted({texts[code] for code in np.unique(codes[order]).tolist() if code >= 0})
     if skills:
-        found["skills_ref.hash"] = ", ".join(skills)
-    return found
+        settings["skills_ref.hash"] = ", ".join(skills)
+    return settings
 
 
 def _n_unnumbered_copies(main: Rows, settled: Kept) -> int:

@@ -105,7 +105,7 @@ def output_counts(output: Any) -> _Counts:
         key = tuple([(item.type, item.role) for item in flat(output)])
     known = _KNOWN_SHAPES.get(key)
     if known is None:
-        known = counts_of_kinds(tuple([kind_of(*one) for one in key]))
+        known = counts_of_kinds(tuple([kind_of(*pair) for pair in key]))
         if len(key) <= 8 and len(_KNOWN_SHAPES) < 10_000:
             _KNOWN_SHAPES[key] = known
     return known
@@ -115,7 +115,7 @@ def output_counts(output: Any) -> _Counts:
 def _counts_of_few(n: int, *types_and_roles: str | None) -> _Counts:
     """The counts of one or two items, the commonest outputs."""
     first, last = types_and_roles[:2], types_and_roles[2:]
-    return counts_of_kinds(tuple([kind_of(*one) for one in ([first, last] if n == 2 else [first])]))
+    return counts_of_kinds(tuple([kind_of(*pair) for pair in ([first, last] if n == 2 else [first])]))
 
 
 def counts_of_kinds(kinds: tuple[str, ...]) -> _Counts:
@@ -330,7 +330,7 @@ class Columns:
         self._add_responses(responses, known["usage"], usage)
         models = responses["model"]
         if not all(models):
-            models = tuple([one or other for one, other in zip(models, params["model"], strict=True)])
+            models = tuple([model or other for model, other in zip(models, params["model"], strict=True)])
         self.texts["model"].extend(models, first)
         for key in self.nested & self.fields.keys():  # a top-level key of that name came later
             self.nested.remove(key)
@@ -412,19 +412,19 @@ class Columns:
             )
             texts["task_text"].extend(tuple(map(text_index, tasks)), first)
         if any(columns["attempt"]):
-            numbers["attempt"].fromlist([max(0, index_of(one)) for one in columns["attempt"]])
+            numbers["attempt"].fromlist([max(0, index_of(attempt)) for attempt in columns["attempt"]])
         else:
             numbers["attempt"].frombytes(bytes(8 * n))
-        texts["agent"].extend(tuple([one and one.name for one in columns["agent"]]), first)
+        texts["agent"].extend(tuple([attempt and attempt.name for attempt in columns["agent"]]), first)
         if any(columns["skills"]):
-            texts["skills_hash"].extend(tuple([one and one.hash for one in columns["skills"]]), first)
+            texts["skills_hash"].extend(tuple([attempt and attempt.hash for attempt in columns["skills"]]), first)
         if any(columns["failure_class"]):
             texts["failure_class"].extend(columns["failure_class"], first)
 
     def _add_params(self, params: dict[str, tuple[Any, ...]]) -> None:
         values = params["input"]
         if msgspec.UNSET in values:
-            hashes = [0 if one is msgspec.UNSET else xxh3_64_intdigest(one) for one in values]
+            hashes = [0 if value is msgspec.UNSET else xxh3_64_intdigest(value) for value in values]
         else:
             hashes = list(map(xxh3_64_intdigest, values))
         self.numbers["prompt_hash"].fromlist(hashes)
@@ -436,8 +436,8 @@ class Columns:
         if n_absent == len(values):
             self.numbers[name].extend(_NAN * n_absent)
         else:
-            told = [math.nan if one is None else one for one in values] if n_absent else values
-            self.numbers[name].fromlist(list(told))
+            numbers = [math.nan if value is None else value for value in values] if n_absent else values
+            self.numbers[name].fromlist(list(numbers))
 
     def _add_rewards(self, values: tuple[Any, ...], masks: tuple[Any, ...]) -> None:
         if set(map(type, values)) == {float} and max(map(abs, values)) <= MAX_REWARD:
@@ -474,19 +474,19 @@ class Columns:
             self.numbers[name].fromlist(list(values))
 
     def _add_responses(
-        self, responses: dict[str, tuple[Any, ...]], told: dict[str, tuple[Any, ...]], usage: tuple[Any, ...]
+        self, responses: dict[str, tuple[Any, ...]], counts: dict[str, tuple[Any, ...]], usage: tuple[Any, ...]
     ) -> None:
         details, errors = responses["incomplete_details"], responses["error"]
         for name, values in (("truncated", details), ("response_error", errors)):
             if not any(values):
                 self.numbers[name].frombytes(bytes(len(values)))
             elif name == "truncated":
-                reasons = tuple([one and one.reason for one in values])
+                reasons = tuple([detail and detail.reason for detail in values])
                 self.texts["stop_reason"].extend(reasons, self.n_rows)
                 self.numbers[name].fromlist([reason == "max_output_tokens" for reason in reasons])
             else:
                 self.numbers[name].fromlist(list(map(bool, values)))
-        for name, numbers in row_decoder.usage_columns(told, usage):
+        for name, numbers in row_decoder.usage_columns(counts, usage):
             self._extend_optional(name, numbers)
 
     # -- a part out -----------------------------------------------------------------------------
@@ -502,7 +502,7 @@ class Columns:
         for name, column in self.numbers.items():
             columns[name] = np.frombuffer(column, _TYPES[column.typecode])
         families = (("t", self.texts), ("f", self.columns), ("s", self.scalars))
-        for name, field in [(f"{kind}.{n}", f) for kind, held in families for n, f in held.items()]:
+        for name, field in [(f"{kind}.{n}", f) for kind, known in families for n, f in known.items()]:
             columns |= {f"{name}:{part}": values for part, values in field.arrays(self.n_rows).items()}
             if field.seen:
                 texts[name] = list(field.seen)

@@ -117,8 +117,8 @@ class Shape:
 
     def struct(self, *others: tuple[str, Any, Any]) -> Any:
         """The same with further attributes, which stand for keys of their own name."""
-        columns = [(f"f{at}", _type_of(kind), msgspec.UNSET) for at, kind in enumerate(self.keys.values())]
-        rename = {f"f{at}": key for at, key in enumerate(self.keys)}
+        columns = [(f"f{number}", _type_of(kind), msgspec.UNSET) for number, kind in enumerate(self.keys.values())]
+        rename = {f"f{number}": key for number, key in enumerate(self.keys)}
         return msgspec.defstruct(
             "Inner", [*columns, *others], bases=(self.base,) if self.base else None, rename=rename,
             forbid_unknown_fields=not self.is_open, gc=False,
@@ -426,7 +426,7 @@ class FieldColumn:
     def arrays(self, n_rows: int) -> dict[str, NDArray[Any]]:
         """What was collected, padded to `n_rows`; columns nothing was put in are left out."""
         self._pad(n_rows)
-        found: dict[str, NDArray[Any]] = {"kind": np.frombuffer(self.kinds, np.uint8)}
+        collected: dict[str, NDArray[Any]] = {"kind": np.frombuffer(self.kinds, np.uint8)}
         for name, column, fill in (
             ("number", self.numbers, _nan),
             ("code", self.codes, -1),
@@ -435,8 +435,8 @@ class FieldColumn:
         ):
             if column:
                 self._align(column, fill)
-                found[name] = np.frombuffer(column, {"d": "<f8", "i": "<i4", "Q": "<u8"}[column.typecode])
-        return found
+                collected[name] = np.frombuffer(column, {"d": "<f8", "i": "<i4", "Q": "<u8"}[column.typecode])
+        return collected
 
 
 def _fits(value: float) -> bool:

@@ -42,28 +42,28 @@ class Found:
 
 def runs(specs: Sequence[str], notice: Callable[[str], None]) -> list[Found]:
     """The runs that `specs` name: files, folders, globs of shards, `NAME=PATH`, or `-`."""
-    found: list[tuple[int, Found]] = []  # with the place of what named it
+    ranked: list[tuple[int, Found]] = []  # with the place of what named it
     loose: dict[Path, int] = {}  # files given one by one: shards of one run belong together
-    given: list[Path] = []
+    loose_files: list[Path] = []
     for place, spec in enumerate(specs):
         name, path = _split(spec)
         paths: list[Path] = []
         if path == "-":
-            found.append((place, Found(name or "stdin", (Path("-"),), name is not None)))
+            ranked.append((place, Found(name or "stdin", (Path("-"),), name is not None)))
         elif name is not None:
-            found.extend((place, run) for run in _named(name, path, notice))
+            ranked.extend((place, run) for run in _named(name, path, notice))
         else:
             paths = _files(path, notice)
             # names that differ in more than numbers are no shards of one run
             if _is_glob(path) and len({_DIGITS.sub("", stem(path)) for path in paths}) == 1:
-                found.append((place, Found(_name_of_all(paths), tuple(paths))))
+                ranked.append((place, Found(_name_of_all(paths), tuple(paths))))
                 paths = []
-        given += paths
+        loose_files += paths
         loose |= {path: place for path in paths if path not in loose}
-    for run in _grouped(_once(given, notice)):
-        found.append((min(loose[path] for path in run.paths), run))
-    found.sort(key=lambda told: told[0])  # in the order in which they were given: the first is a baseline
-    return _with_unique_names([run for _, run in found if run.paths])
+    for run in _grouped(_once(loose_files, notice)):
+        ranked.append((min(loose[path] for path in run.paths), run))
+    ranked.sort(key=lambda entry: entry[0])  # in the order in which they were given: the first is a baseline
+    return _with_unique_names([run for _, run in ranked if run.paths])
 
 
 def _named(name: str, path: str, notice: Callable[[str], None]) -> list[Found]:
@@ -130,7 +130,7 @@ def _files(spec: str, notice: Callable[[str], None]) -> list[Path]:
 
 def _in_folder(folder: Path, notice: Callable[[str], None]) -> list[Path]:
     """Rollouts files below a folder, told from other JSONL by their first rows."""
-    found: list[Path] = []
+    paths: list[Path] = []
     passed_over = 0
     for path in sorted(_walk(folder, notice)):
         if not _may_be_rollouts(path):
@@ -141,22 +141,22 @@ def _in_folder(folder: Path, notice: Callable[[str], None]) -> list[Path]:
                 continue
             is_rollouts = _looks_like_rollouts(path)
         except (Unreadable, OSError) as error:
-            told = error.message if isinstance(error, Unreadable) else lines.unreadable(path, error).message
-            notice(f"{told}; passed over")
+            reason = error.message if isinstance(error, Unreadable) else lines.unreadable(path, error).message
+            notice(f"{reason}; passed over")
             continue
         if is_rollouts:
-            found.append(path)
+            paths.append(path)
         else:
             passed_over += 1
     if passed_over:
         notice(f"passed over {passed_over} JSONL file(s) in {folder} that hold no rollouts")
-    if not found:
+    if not paths:
         raise NothingToRead(
             f"no rollouts found in {folder}",
             "a rollouts file is a .jsonl (or .jsonl.gz, .jsonl.zst) whose rows have a response or a reward",
             "no-rollouts",
         )
-    return _once(found, notice)
+    return _once(paths, notice)
 
 
 def _walk(folder: Path, notice: Callable[[str], None]) -> Iterator[Path]:
@@ -235,13 +235,13 @@ def _grouped(paths: list[Path]) -> list[Found]:
         if first and number and stem(path) not in map(stem, first) and _width(first[0]) == len(number[1]):
             del groups[path.parent, stem(path)]
             first.append(path)
-    found = []
+    runs = []
     for (_, name), members in groups.items():
         if len(members) > 1:
-            found.append(Found(name, tuple(sorted(members))))
+            runs.append(Found(name, tuple(sorted(members))))
         else:
-            found.append(Found(stem(members[0]), tuple(members)))
-    return found
+            runs.append(Found(stem(members[0]), tuple(members)))
+    return runs
 
 
 def _width(path: Path) -> int:
@@ -250,19 +250,19 @@ def _width(path: Path) -> int:
     return len(number[1]) if number else 0
 
 
-def _with_unique_names(found: list[Found]) -> list[Found]:
+def _with_unique_names(runs: list[Found]) -> list[Found]:
     """Names that tell the runs apart, by as many parent folders as that takes."""
     for depth in range(1, 8):
         counts: dict[str, int] = {}
-        for run in found:
+        for run in runs:
             counts[run.name] = counts.get(run.name, 0) + 1
         if all(count == 1 for count in counts.values()):
-            return found
-        found = [
+            return runs
+        runs = [
             run if counts[run.name] == 1 or run.named else Found(_longer_name(run, depth), run.paths)
-            for run in found
+            for run in runs
         ]
-    return [Found(f"{run.name}#{number}", run.paths, run.named) for number, run in enumerate(found, 1)]
+    return [Found(f"{run.name}#{number}", run.paths, run.named) for number, run in enumerate(runs, 1)]
 
 
 def _longer_name(run: Found, depth: int) -> str:

@@ -40,13 +40,13 @@ def kind_of(item_type: str | None, role: str | None) -> str:
 
 def flat(output: Iterable[Any] | None) -> list[Any]:
     """Output items in order; one environment writes a list of lists, one list per step."""
-    found: list[Any] = []
+    items: list[Any] = []
     for item in output or ():
         if isinstance(item, list):
-            found.extend(item)
+            items.extend(item)
         else:
-            found.append(item)
-    return found
+            items.append(item)
+    return items
 
 
 # Where some environments keep the trajectory when `response.output` is empty, in order of preference.
@@ -74,11 +74,11 @@ def steps_of(row: Mapping[str, Any]) -> tuple[list[Told], str]:
     items, source = flat(output if isinstance(output, list) else None), "response.output"
     if not items:
         items, source = _nested(row)
-    found = [step for item in items for step in _of_item(item)]
-    for index, step in enumerate(found):
+    steps = [step for item in items for step in _of_item(item)]
+    for index, step in enumerate(steps):
         step["index"] = index
-    _match(found)
-    return found, source
+    _match(steps)
+    return steps, source
 
 
 def _match(steps: list[Told]) -> None:
@@ -97,7 +97,7 @@ def answers_of(steps: Sequence[tuple[str, str | None]]) -> dict[int, int]:
     """
     counts = Counter(steps)
     waiting: dict[int, str | None] = {}
-    found: dict[int, int] = {}
+    pairs: dict[int, int] = {}
     for index, (kind, call_id) in enumerate(steps):
         if kind == "call":
             waiting[index] = call_id
@@ -105,9 +105,9 @@ def answers_of(steps: Sequence[tuple[str, str | None]]) -> dict[int, int]:
             is_loose = counts["result", call_id] > counts["call", call_id] > 0
             call = next((open_ for open_, its in waiting.items() if is_loose or its == call_id), None)
             if call is not None:
-                found[call] = index
+                pairs[call] = index
                 del waiting[call]
-    return found
+    return pairs
 
 
 def _told(kind: str, text: str, **others: Any) -> Told:
@@ -162,12 +162,12 @@ def _of_item(item: Any) -> Iterable[Told]:
 
 def _results(item: Mapping[str, Any]) -> Iterable[Told]:
     """The result of a call; one message of a chat may carry several."""
-    several = [one for one in _listed(item.get("tool_messages")) if isinstance(one, Mapping)]
-    for one in several or [item]:
-        told = _str(one.get("call_id") or one.get("tool_call_id"))
-        by_id = one.get("id") if one.get("role") == "tool" else None  # in chats it may be the id of the call
-        text = text_of(one.get("output", one.get("content")))
-        yield _told("result", text, call_id=told or _str(by_id), failed=_failed(one))
+    several = [message for message in _listed(item.get("tool_messages")) if isinstance(message, Mapping)]
+    for message in several or [item]:
+        call_id = _str(message.get("call_id") or message.get("tool_call_id"))
+        by_id = message.get("id") if message.get("role") == "tool" else None  # in chats it may be the id of the call
+        text = text_of(message.get("output", message.get("content")))
+        yield _told("result", text, call_id=call_id or _str(by_id), failed=_failed(message))
 
 
 def _call(item: Mapping[str, Any]) -> Told:

@@ -87,7 +87,7 @@ class Rows:
         """The checks inside lists and wide objects, by row."""
         parts = [source.checks() for source in self.sources]
         rows = [rows + int(start) for (rows, _), start in zip(parts, self.starts, strict=False)]
-        columns = {name: _recoded([found[name] for _, found in parts]) for name in parts[0][1]}
+        columns = {name: _recoded([part_columns[name] for _, part_columns in parts]) for name in parts[0][1]}
         return _joined(rows), columns
 
     def place(self, row: int) -> tuple[Indexed, int]:
@@ -158,11 +158,11 @@ def _recoded(columns: list[tuple[NDArray[Any], tuple[str, ...]]]) -> tuple[NDArr
     if len(columns) == 1:
         return columns[0]
     known: dict[str, int] = {}
-    found = []
+    known_codes = []
     for codes, texts in columns:
         table = np.array([known.setdefault(text, len(known)) for text in texts] + [-1], np.int32)
-        found.append(table[codes])
-    return np.concatenate(found), tuple(known)
+        known_codes.append(table[codes])
+    return np.concatenate(known_codes), tuple(known)
 
 
 __all__ = ["NO_INDEX", "Fields", "Indexed", "Rows"]

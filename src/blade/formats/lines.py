@@ -112,9 +112,9 @@ def _next_newline(handle: int, position: int, end: int) -> int:
         data = os.pread(handle, min(BLOCK_BYTES, end - position), position)
         if not data:
             return position
-        found = data.find(b"\n")
-        if found >= 0:
-            return position + found + 1
+        newline = data.find(b"\n")
+        if newline >= 0:
+            return position + newline + 1
         position += len(data)
     return end
 
@@ -142,12 +142,12 @@ def stream_blocks(path: Path) -> Iterator[Block]:
             yield Block(b"", 0, offset + len(carry), broken=chunk)
             return
         if dropped:
-            found = chunk.find(b"\n") + 1
-            dropped += found or len(chunk)
-            if not found:
+            cut_at = chunk.find(b"\n") + 1
+            dropped += cut_at or len(chunk)
+            if not cut_at:
                 continue
             yield Block(b"", 0, offset, too_long=dropped)
-            offset, dropped, chunk = offset + dropped, 0, chunk[found:]
+            offset, dropped, chunk = offset + dropped, 0, chunk[cut_at:]
         carry += chunk
         cut = carry.rfind(b"\n") + 1
         if cut:

@@ -59,15 +59,15 @@ def proposal(path: Path) -> str | None:
             isinstance(value, int) and not isinstance(value, bool) for value in values
         ),
     }
-    found: dict[str, str] = {}
+    fields_of: dict[str, str] = {}
     for target, is_fit in fits.items():
-        names = [key for key, values in fields.items() if key not in found.values() and is_fit(values)]
+        names = [key for key, values in fields.items() if key not in fields_of.values() and is_fit(values)]
         ranked = sorted((_rank(target, name), name) for name in names)
         if ranked and (ranked[0][0] < len(_NAMED[target]) or (target == "trace" and len(names) == 1)):
-            found[target] = ranked[0][1]
-    if not found.keys() & {"trace", "reward"}:
+            fields_of[target] = ranked[0][1]
+    if not fields_of.keys() & {"trace", "reward"}:
         return None
-    named = ",".join(f"{target}={name}" for target, name in found.items())
+    named = ",".join(f"{target}={name}" for target, name in fields_of.items())
     return f"these fields look like a rollout: try --map {named}"
 
 
@@ -161,10 +161,10 @@ def _items(trace: Any) -> list[Any]:
         elif bare.get("content") or not calls:
             items.append({"type": "message", **bare} if "role" in bare else bare)
         for call in calls if isinstance(calls, list) else []:
-            told = call.get("function") if isinstance(call, dict) else None
-            if isinstance(told, dict):
-                items.append({"type": "function_call", "call_id": call.get("id"), "name": told.get("name"),
-                              "arguments": told.get("arguments")})  # fmt: skip
+            function = call.get("function") if isinstance(call, dict) else None
+            if isinstance(function, dict):
+                items.append({"type": "function_call", "call_id": call.get("id"), "name": function.get("name"),
+                              "arguments": function.get("arguments")})  # fmt: skip
     return items
 
 

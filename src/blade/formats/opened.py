@@ -17,8 +17,8 @@ from blade.model import Evidence, Rollout, Step, Trace
 
 def steps_of_row(row: Mapping[str, Any]) -> tuple[list[Step], str]:
     """The steps of a row and the field they were read from."""
-    told, source = steps_of(row)
-    return [Step(**one) for one in told], source
+    plain, source = steps_of(row)
+    return [Step(**step) for step in plain], source
 
 
 _DECODER = msgspec.json.Decoder()  # twice as quick as the standard library
@@ -29,10 +29,10 @@ def row(run: Assembled, position: int) -> dict[str, Any]:
     """The row at a position of `Rollouts`, as parsed JSON."""
     line = run.rows.row_bytes(int(run.rollouts.row_id[position])).removeprefix(b"\xef\xbb\xbf")
     try:
-        found = _DECODER.decode(line)
+        parsed_row = _DECODER.decode(line)
     except (msgspec.DecodeError, RecursionError):  # NaN, lone surrogates and the like
         return parsed(line)[0] or {}
-    return found if isinstance(found, dict) else {}
+    return parsed_row if isinstance(parsed_row, dict) else {}
 
 
 def input_rows(run: Assembled) -> dict[str, int]:
@@ -59,8 +59,8 @@ def quoter(
         data = row_at(position) if row_at is not None else row(run, position)
         # an error goes by many names; a row without the field still has its index to be found by
         candidates = (field, *ERRORS, "response.error") if field == "error" else (field, "_ng_task_index")
-        told = [name for name in candidates if value_at(data, name) not in (NOTHING, None, "")]
-        field = told[0] if told and value_at(data, field) is NOTHING else field
+        present = [name for name in candidates if value_at(data, name) not in (NOTHING, None, "")]
+        field = present[0] if present and value_at(data, field) is NOTHING else field
         value = value_at(data, field)
         text = quotable(value)[:_QUOTE] if value is not NOTHING else ""
         key = run.rollouts.task_keys[int(run.rollouts.task[position])]
@@ -104,9 +104,9 @@ def traced(run: Assembled, position: int) -> Trace:
 
 def holds_rollouts(index: Indexed) -> bool:
     """Does any row of the source have a request, a response or a reward."""
-    told = (
+    present = (
         (index.numbers("reward_kind") > 0)
         | (index.numbers("n_items") > 0)
         | (index.numbers("prompt_hash") > 0)
     )
-    return bool(told.any())
+    return bool(present.any())

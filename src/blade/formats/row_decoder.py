@@ -152,35 +152,35 @@ _TOKENS = ("input_tokens", "output_tokens", "total_tokens")
 
 def filled(values: tuple[Any, ...], default: msgspec.Struct) -> tuple[Any, ...]:
     """`values` with `default` in the place of None."""
-    return tuple([default if one is None else one for one in values]) if None in values else values
+    return tuple([default if value is None else value for value in values]) if None in values else values
 
 
 def usage_columns(
-    told: Mapping[str, tuple[Any, ...]], usage: Sequence[Usage]
+    counts_of: Mapping[str, tuple[Any, ...]], usage: Sequence[Usage]
 ) -> Iterator[tuple[str, tuple[Number, ...]]]:
     """Token counts and cost, None where not reported; zero in and zero out mean not reported."""
-    counts: tuple[tuple[Number, ...], ...] = tuple(told[name] for name in _TOKENS)
+    counts: tuple[tuple[Number, ...], ...] = tuple(counts_of[name] for name in _TOKENS)
     if not all(map(all, counts)):
         counts = _reconciled(usage)
     yield from zip(_TOKENS, counts, strict=True)
-    details = told["output_tokens_details"]
+    details = counts_of["output_tokens_details"]
     if not any(details):
-        details = told["completion_tokens_details"]
-    yield "reasoning_tokens", tuple([one and one.reasoning_tokens for one in details])
-    yield "cost_usd", told["cost"]
+        details = counts_of["completion_tokens_details"]
+    yield "reasoning_tokens", tuple([entry and entry.reasoning_tokens for entry in details])
+    yield "cost_usd", counts_of["cost"]
 
 
 def _reconciled(usage: Sequence[Usage]) -> tuple[tuple[Number, ...], ...]:
     """Counts in, out and in all, whichever names they go by."""
-    found: list[tuple[Number, Number, Number]] = []
-    for one in usage:
-        came_in = one.input_tokens if one.input_tokens is not None else one.prompt_tokens
-        went_out = one.output_tokens if one.output_tokens is not None else one.completion_tokens
+    reconciled: list[tuple[Number, Number, Number]] = []
+    for entry in usage:
+        came_in = entry.input_tokens if entry.input_tokens is not None else entry.prompt_tokens
+        went_out = entry.output_tokens if entry.output_tokens is not None else entry.completion_tokens
         if came_in or went_out:
-            found.append((came_in, went_out, one.total_tokens or (came_in or 0) + (went_out or 0)))
+            reconciled.append((came_in, went_out, entry.total_tokens or (came_in or 0) + (went_out or 0)))
         else:
-            found.append((None, None, None))
-    return tuple(zip(*found, strict=True))
+            reconciled.append((None, None, None))
+    return tuple(zip(*reconciled, strict=True))
 
 
 MAX_DEPTH = 512
@@ -287,7 +287,7 @@ def learn_inner(inner: Mapping[str, Shape], row: Members) -> bool:
             continue
         known = {field.encode_name for field in msgspec.structs.fields(struct)}
         known |= {"usage"} if name == "response" else set()
-        has_changed |= inner[name].learn((key, found) for key, found in value.items() if key not in known)
+        has_changed |= inner[name].learn((key, member) for key, member in value.items() if key not in known)
     return has_changed
 
 
@@ -315,16 +315,16 @@ def _outlined(raw: msgspec.Raw) -> Any:
 
 def coerced(row: Members, fields: dict[str, bool]) -> bytes:
     """The row as strict JSON with only what our structs can take; what fits stands as it stood."""
-    kept: dict[str, bytes] = {}
+    values: dict[str, bytes] = {}
     for name, key in KNOWN.items():
         value = _known(name, bytes(row[key])) if key in row else None
         if value is not None:
-            kept[key] = value
+            values[key] = value
     for key, is_scalar in fields.items():
         if key in row:
             value = bytes(row[key])
-            kept[key] = value if not is_scalar or _fits(value, Scalar) else b"null"
-    return _object(kept)
+            values[key] = value if not is_scalar or _fits(value, Scalar) else b"null"
+    return _object(values)
 
 
 def _known(name: str, value: bytes) -> bytes | None:
@@ -338,21 +338,21 @@ def _known(name: str, value: bytes) -> bytes | None:
 
 def _fitting(value: bytes, kind: Any) -> bytes | None:
     """`value` if it is of `kind`, the known members that fit of an object, else None."""
-    kinds = (one for one in get_args(kind) if isinstance(one, type) and issubclass(one, msgspec.Struct))
+    kinds = (option for option in get_args(kind) if isinstance(option, type) and issubclass(option, msgspec.Struct))
     struct = next(kinds, None)
     if struct is None or not value.startswith(b"{"):
         return value if _fits(value, kind) else None
-    found = _members.decode(value)
-    kept: dict[str, bytes] = {}
+    known = _members.decode(value)
+    values: dict[str, bytes] = {}
     for field in msgspec.structs.fields(struct):
-        if field.name not in found:
+        if field.name not in known:
             continue
-        inner = _fitting(bytes(found[field.name]), field.type)
+        inner = _fitting(bytes(known[field.name]), field.type)
         if inner is None and issubclass(struct, Response) and field.name == "output":
-            inner = _outline(bytes(found[field.name]))
+            inner = _outline(bytes(known[field.name]))
         if inner is not None:
-            kept[field.name] = inner
-    return _object(kept)
+            values[field.name] = inner
+    return _object(values)
 
 
 def _outline(output: bytes) -> bytes | None:
@@ -369,8 +369,8 @@ def _outline(output: bytes) -> bytes | None:
 def _kind(item: Any) -> dict[str, str]:
     if not isinstance(item, dict):
         return {"type": "other"}
-    told = {key: item.get(key) for key in ("type", "role")}
-    return {key: value for key, value in told.items() if isinstance(value, str)}
+    words = {key: item.get(key) for key in ("type", "role")}
+    return {key: value for key, value in words.items() if isinstance(value, str)}
 
 
 def _fits(value: bytes, kind: Any) -> bool:

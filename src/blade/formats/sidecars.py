@@ -61,9 +61,9 @@ _CAUSES = (*(str(cause) for cause in Cause), "passed")  # what a code may be sai
 
 def artifacts(run: find.Found) -> list[Artifact]:
     """Every file that belongs to the run, those that are missing too."""
-    found = [Artifact("rollouts", str(path), True) for path in run.paths]
+    artifacts = [Artifact("rollouts", str(path), True) for path in run.paths]
     if run.paths[0] == Path("-"):
-        return found
+        return artifacts
     for kind, ending in {**_ROWS, **_METRICS, **_PROFILE}.items():
         present = [
             path
@@ -72,21 +72,21 @@ def artifacts(run: find.Found) -> list[Artifact]:
             if (path := Path(f"{base}{ending}{pack}")).is_file()
         ]
         if present:
-            found += [Artifact(kind, str(path), True) for path in present]
+            artifacts += [Artifact(kind, str(path), True) for path in present]
         else:
-            found.append(Artifact(kind, f"{_bases(run)[0]}{ending}", False))
+            artifacts.append(Artifact(kind, f"{_bases(run)[0]}{ending}", False))
     folder = run.paths[0].parent
     manifests = [Path(f"{base}{_MANIFEST}") for base in _bases(run)]
     configs = [path for path in (*manifests, *(folder / name for name in _CONFIGS)) if path.is_file()]
-    found += [Artifact("config", str(path), True) for path in configs] or [
+    artifacts += [Artifact("config", str(path), True) for path in configs] or [
         Artifact("config", str(folder / _CONFIGS[0]), False)
     ]
     for kind, name in (("notes", "notes.md"), ("benchmark", "blade.toml")):
-        found.append(Artifact(kind, str(folder / name), (folder / name).is_file()))
+        artifacts.append(Artifact(kind, str(folder / name), (folder / name).is_file()))
     judged = judgements(run)
     if judged is not None and judged.is_file():  # nobody misses it
-        found.append(Artifact("judgements", str(judged), True))
-    return found
+        artifacts.append(Artifact("judgements", str(judged), True))
+    return artifacts
 
 
 def judgements(run: find.Found) -> Path | None:
@@ -102,25 +102,25 @@ def _bases(run: find.Found) -> list[str]:
     return list(dict.fromkeys(bases))
 
 
-def of_kind(found: list[Artifact], kind: str) -> list[Path]:
+def of_kind(artifacts: list[Artifact], kind: str) -> list[Path]:
     """The files of one kind that are there."""
-    return [Path(artifact.path) for artifact in found if artifact.kind == kind and artifact.present]
+    return [Path(artifact.path) for artifact in artifacts if artifact.kind == kind and artifact.present]
 
 
 # -- numbers the evaluation wrote down itself ---------------------------------------------------
 
 
-def reported(run: str, found: list[Artifact], notice: Callable[[str], None]) -> list[ReportedNumber]:
+def reported(run: str, artifacts: list[Artifact], notice: Callable[[str], None]) -> list[ReportedNumber]:
     """The numbers in the metrics files of a run, of either generation."""
     numbers: list[ReportedNumber] = []
     for kind in _METRICS:
-        for path in of_kind(found, kind):
+        for path in of_kind(artifacts, kind):
             entries = _entries(path, notice)
-            told = [number for entry in entries for number in _of_entry(run, path, kind, entry)]
-            if entries and not told:
+            of_path = [number for entry in entries for number in _of_entry(run, path, kind, entry)]
+            if entries and not of_path:
                 notice(f"{path.name} holds no number that speaks of the score")
-            numbers += told
-    for path in of_kind(found, "reward_profiling"):
+            numbers += of_path
+    for path in of_kind(artifacts, "reward_profiling"):
         numbers += _of_profile(run, path, notice)
     return numbers
 
@@ -142,16 +142,16 @@ def _entries(path: Path, notice: Callable[[str], None]) -> list[Mapping[str, Any
 
 def _content(path: Path, limit: int = _MAX_SMALL) -> bytes:
     """A small file, inflated if need be."""
-    found, size = [], 0
+    artifacts, size = [], 0
     with path.open("rb") as file:
         for chunk in compressed.inflated(file, compressed.kind_of(file.peek(4))):
             if isinstance(chunk, str):
                 raise ValueError(chunk)
-            found.append(chunk)
+            artifacts.append(chunk)
             size += len(chunk)
             if size > limit:
                 raise ValueError(f"it is larger than {limit:,} bytes")
-    return b"".join(found)
+    return b"".join(artifacts)
 
 
 def _of_entry(run: str, path: Path, kind: str, entry: Mapping[str, Any]) -> Iterator[ReportedNumber]:
@@ -221,16 +221,16 @@ def _is_number(value: Any) -> bool:
 # -- configuration beside the run ---------------------------------------------------------------
 
 
-def settings(found: list[Artifact], notice: Callable[[str], None]) -> dict[str, str]:
+def settings(artifacts: list[Artifact], notice: Callable[[str], None]) -> dict[str, str]:
     """The few settings of a config file that bear on a score; everything else, secrets too, stays there."""
-    kept: dict[str, str] = {}
-    for path in of_kind(found, "config"):
+    chosen: dict[str, str] = {}
+    for path in of_kind(artifacts, "config"):
         for key, value in islice(_scalars(_config(path, notice)), _MAX_SCALARS):
             if _bears_on_score(key):
-                kept.setdefault(f"{path.name}: {key}"[:_SHOWN], _shortened(str(value))[:_SHOWN])
-            if len(kept) >= _MAX_SETTINGS:
-                return kept
-    return kept
+                chosen.setdefault(f"{path.name}: {key}"[:_SHOWN], _shortened(str(value))[:_SHOWN])
+            if len(chosen) >= _MAX_SETTINGS:
+                return chosen
+    return chosen
 
 
 def _shortened(value: str) -> str:
@@ -254,13 +254,13 @@ def _config(path: Path, notice: Callable[[str], None]) -> Any:
 
     try:
         text = _content(path, _MAX_CONFIG).decode("utf-8", "replace")
-        told = json.loads(text) if path.suffix == ".json" else yaml.load(text, _loader())
+        data = json.loads(text) if path.suffix == ".json" else yaml.load(text, _loader())
     except (OSError, ValueError, RecursionError, yaml.YAMLError, *_BY_A_TAG) as error:
         notice(f"{path.name} could not be read: {(str(error).splitlines() or ['no reason given'])[0]}")
         return None
-    if path.name.endswith(_MANIFEST) and isinstance(told, Mapping):
-        return {name: told[name] for name in _SAYS if name in told}
-    return told
+    if path.name.endswith(_MANIFEST) and isinstance(data, Mapping):
+        return {name: data[name] for name in _SAYS if name in data}
+    return data
 
 
 def _loader() -> Any:
@@ -285,16 +285,16 @@ def _scalars(value: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str
         yield prefix, value
 
 
-def notes(found: list[Artifact], given: Path | None) -> tuple[str, ...]:
+def notes(artifacts: list[Artifact], named: Path | None) -> tuple[str, ...]:
     """What people wrote down beside the run."""
-    paths = [given] if given is not None else of_kind(found, "notes")
+    paths = [named] if named is not None else of_kind(artifacts, "notes")
     texts = []
     for path in paths:
         try:
             with path.open(encoding="utf-8", errors="replace") as file:
                 texts.append(file.read(_MAX_NOTES).strip())
         except OSError as error:
-            if given is None:
+            if named is None:
                 texts.append(f"{path.name} could not be read: {error.strerror}")
                 continue
             raise Unreadable(
@@ -308,11 +308,11 @@ def notes(found: list[Artifact], given: Path | None) -> tuple[str, ...]:
 # -- blade.toml ---------------------------------------------------------------------------------
 
 
-def benchmark(found: list[Artifact]) -> Benchmark:
+def benchmark(artifacts: list[Artifact]) -> Benchmark:
     """What `blade.toml` beside the run says; without one, the name that the run's manifest has for it."""
-    paths = of_kind(found, "benchmark")
+    paths = of_kind(artifacts, "benchmark")
     if not paths:
-        return Benchmark(name=_evaluated(found))
+        return Benchmark(name=_evaluated(artifacts))
     path = paths[0]
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -321,7 +321,7 @@ def benchmark(found: list[Artifact]) -> Benchmark:
             raise KeyError(f"there is no key {unknown[0]}")
         _typed(data, "sharing", dict)  # what it says is read where something leaves the house
         return Benchmark(
-            name=_typed(data, "name", str) or _evaluated(found),
+            name=_typed(data, "name", str) or _evaluated(artifacts),
             pass_threshold=_number(data, "pass_threshold"),
             task_id=_typed(data, "task_id", str),
             answer=_typed(data, "answer", str),
@@ -339,17 +339,17 @@ def benchmark(found: list[Artifact]) -> Benchmark:
         ) from error
 
 
-def _evaluated(found: list[Artifact]) -> str | None:
+def _evaluated(artifacts: list[Artifact]) -> str | None:
     """The benchmark that a manifest says was run; None where it says none, or several."""
     names = set()
-    for path in of_kind(found, "config"):
+    for path in of_kind(artifacts, "config"):
         if path.name.endswith(_MANIFEST):
-            for told in _entries(path, lambda _: None):
-                datasets = told.get("datasets")
+            for manifest in _entries(path, lambda _: None):
+                datasets = manifest.get("datasets")
                 names |= {
-                    str(one["name"])[:_SHOWN]
-                    for one in (datasets if isinstance(datasets, list) else [])
-                    if isinstance(one, Mapping) and one.get("name")
+                    str(dataset["name"])[:_SHOWN]
+                    for dataset in (datasets if isinstance(datasets, list) else [])
+                    if isinstance(dataset, Mapping) and dataset.get("name")
                 }
     return names.pop() if len(names) == 1 else None
 

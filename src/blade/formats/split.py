@@ -39,9 +39,9 @@ def fingerprints(run: Assembled) -> dict[str, Hashes]:
     the value, however its JSON is spelled.
     """
     rollouts = run.rollouts
-    found: dict[str, Hashes] = {}
+    prints: dict[str, Hashes] = {}
     if not len(rollouts.task):
-        return found
+        return prints
     codes, starts = np.unique(rollouts.task, return_index=True)
     names = _ranked(rollouts)
     by_value = _by_value(run, names, starts)
@@ -58,11 +58,11 @@ def fingerprints(run: Assembled) -> dict[str, Hashes]:
         values = np.where(is_same, highest, np.uint64(0))
         known = values[values != 0]
         if known.size and (known != known[0]).any():
-            found[name] = np.zeros(len(rollouts.task_keys), np.uint64)
-            found[name][codes] = values
-            if len(found) == MAX_FIELDS:
+            prints[name] = np.zeros(len(rollouts.task_keys), np.uint64)
+            prints[name][codes] = values
+            if len(prints) == MAX_FIELDS:
                 break
-    return found
+    return prints
 
 
 def _ranked(rollouts: Rollouts) -> list[str]:
@@ -164,21 +164,21 @@ def _is_affordable(run: Assembled, positions: Mapping[int, list[str]]) -> bool:
 
 def _opened(run: Assembled, wanted: Mapping[int, list[str]]) -> dict[str, dict[int, int]]:
     """The hash of the value of each wanted field, by position of the row."""
-    found: dict[str, dict[int, int]] = {}
+    opened_values: dict[str, dict[int, int]] = {}
     for position in sorted(wanted, key=run.rollouts.row_id.__getitem__):  # as they lie in the file
         row = opened.row(run, position)
         for name in wanted[position]:
-            found.setdefault(name, {})[position] = _hash_of(value_at(row, name))
-    return found
+            opened_values.setdefault(name, {})[position] = _hash_of(value_at(row, name))
+    return opened_values
 
 
 def _respelled(field: _Spelled, values: Mapping[int, int]) -> Hashes:
     """The hashes of all rows with those of values for those of spellings that were opened."""
-    told = np.array([values[position] for position in field.positions.tolist()], np.uint64)
+    by_value = np.array([values[position] for position in field.positions.tolist()], np.uint64)
     rows = np.flatnonzero(field.is_spelled & np.isin(field.hashes, field.distinct))
-    found = field.hashes.copy()
-    found[rows] = told[field.distinct.searchsorted(field.hashes[rows])]
-    return found
+    hashes = field.hashes.copy()
+    hashes[rows] = by_value[field.distinct.searchsorted(field.hashes[rows])]
+    return hashes
 
 
 def _hash_of(value: Any) -> int:
@@ -226,38 +226,38 @@ _NUMBERS = {
 _REPEATS = ("_ng_rollout_index", "repeat")
 
 
-def split(one: Assembled, field: str) -> list[Assembled]:
+def split(run: Assembled, field: str) -> list[Assembled]:
     """One run for each value of `field`, named `RUN[FIELD=VALUE]`, in the order of the values.
 
     The rows are settled anew within each part: where two evaluations were written into one file, rows of the
     same task and repeat are no duplicates of one another. What was expected of a part is inferred from its
     rows; rows that failed or were lost belong to no part, since nothing tells their value.
     """
-    main = one.rows
-    chosen = _rows_of(one)
-    tasks = task_keys(main, _declared(one.rollouts.grouped_by, main))
+    main = run.rows
+    chosen = _rows_of(run)
+    tasks = task_keys(main, _declared(run.rollouts.grouped_by, main))
     labels, place = _values(main, field, chosen, tasks.code)
     if len(labels) > MAX_VALUES:
         raise UsageError(
-            f"{field} has {len(labels):,} values in {one.rollouts.run}: too many to compare",
+            f"{field} has {len(labels):,} values in {run.rollouts.run}: too many to compare",
             f"--by needs a field with 2 to {MAX_VALUES} values, such as skills_ref.hash",
             "cannot-split",
         )
     if not labels or labels == [NONE]:
-        raise _no_such_field(one, field)
+        raise _no_such_field(run, field)
     if len(labels) == 1:
         raise UsageError(
-            f"every row of {one.rollouts.run} has {field} = {labels[0]}",
+            f"every row of {run.rollouts.run} has {field} = {labels[0]}",
             f"--by needs a field with 2 to {MAX_VALUES} values; files are compared as `blade compare A B`",
             "cannot-split",
         )
-    return [_part(one, field, label, chosen[place == number], tasks) for number, label in enumerate(labels)]
+    return [_part(run, field, label, chosen[place == number], tasks) for number, label in enumerate(labels)]
 
 
-def _rows_of(one: Assembled) -> NDArray[np.int64]:
+def _rows_of(run: Assembled) -> NDArray[np.int64]:
     """All rows of the run, those too that another attempt or a copy replaced."""
-    codes, _ = one.rows.texts("agent")
-    return np.flatnonzero(np.isin(codes, np.unique(codes[one.rollouts.row_id])))
+    codes, _ = run.rows.texts("agent")
+    return np.flatnonzero(np.isin(codes, np.unique(codes[run.rollouts.row_id])))
 
 
 def _declared(grouped_by: str, main: Rows) -> str | None:
@@ -266,16 +266,16 @@ def _declared(grouped_by: str, main: Rows) -> str | None:
     return last if last in main.fields() else None
 
 
-def _part(one: Assembled, field: str, label: str, chosen: NDArray[Any], tasks: TaskKeys) -> Assembled:
-    agent = label if _TEXTS.get(field) == "agent" and label != NONE else one.agent
-    name = f"{one.rollouts.run}[{field}={label}]"
-    part = one_run(name, agent, chosen, one.rows, tasks, None, None, None, Benchmark())
-    rollouts = structs.replace(part.rollouts, input_fields=one.rollouts.input_fields)
+def _part(run: Assembled, field: str, label: str, chosen: NDArray[Any], tasks: TaskKeys) -> Assembled:
+    agent = label if _TEXTS.get(field) == "agent" and label != NONE else run.agent
+    name = f"{run.rollouts.run}[{field}={label}]"
+    part = one_run(name, agent, chosen, run.rows, tasks, None, None, None, Benchmark())
+    rollouts = structs.replace(part.rollouts, input_fields=run.rollouts.input_fields)
     settings = dict(part.settings)
-    if field in one.rows.fields():
+    if field in run.rows.fields():
         settings.setdefault(field, label)
     if not _is_balanced(rollouts, part.coverage.repeats):
-        settled = kept(one.rows, chosen, tasks.code)
+        settled = kept(run.rows, chosen, tasks.code)
         counted = coverage(rollouts, settled, _came(rollouts), {}, part.coverage.unnumbered_copies)
         counted = structs.replace(counted, expected_from="inferred: the rows that came")
         return replace(part, rollouts=rollouts, coverage=counted, settings=settings)
@@ -292,8 +292,8 @@ def _is_balanced(rollouts: Rollouts, repeats: int) -> bool:
 
 def _came(rollouts: Rollouts) -> set[Key]:
     """The keys (task, repeat) of the rows."""
-    told = zip(rollouts.task.tolist(), rollouts.repeat.tolist(), strict=True)
-    return {(rollouts.task_keys[task], repeat) for task, repeat in told}
+    keys = zip(rollouts.task.tolist(), rollouts.repeat.tolist(), strict=True)
+    return {(rollouts.task_keys[task], repeat) for task, repeat in keys}
 
 
 # -- values ---------------------------------------------------------------------------------------
@@ -343,10 +343,10 @@ def _of_column(column: Column, chosen: NDArray[Any]) -> tuple[list[str], NDArray
 
 
 def _of_numbers(values: NDArray[Any]) -> tuple[list[str], NDArray[Any]]:
-    told = ~np.isnan(values)
-    distinct, places = np.unique(values[told], return_inverse=True)
+    is_number = ~np.isnan(values)
+    distinct, places = np.unique(values[is_number], return_inverse=True)
     codes = np.full(len(values), -1, np.int64)
-    codes[told] = places
+    codes[is_number] = places
     return [*(_shown(value) for value in distinct.tolist()), NONE], codes
 
 
@@ -374,26 +374,26 @@ def _label_order(label: str) -> tuple[int, float, str]:
     return 1 + (label == NONE), 0.0, label
 
 
-def _no_such_field(one: Assembled, field: str) -> UsageError:
+def _no_such_field(run: Assembled, field: str) -> UsageError:
     """The error with the fields that may have been meant."""
-    names = _fields_of(one)
+    names = _fields_of(run)
     lower = {name.lower(): name for name in reversed(names)}
     near = difflib.get_close_matches(field.lower(), lower, n=_HINTS, cutoff=0.6)
     last = field.rpartition(".")[2].lower()
     near += [name for name in lower if last and last in name and name not in near]
     meant = [lower[name] for name in near] or names
     return UsageError(
-        f"no row of {one.rollouts.run} has a field {field}",
+        f"no row of {run.rollouts.run} has a field {field}",
         f"fields that rows have: {', '.join(meant[:_HINTS])}",
         "no-such-field",
     )
 
 
-def _fields_of(one: Assembled) -> list[str]:
+def _fields_of(run: Assembled) -> list[str]:
     """The fields that the rows have, those with columns of their own first."""
-    rows = one.rollouts.row_id
-    texts = [name for name, column in _TEXTS.items() if (one.rows.texts(column)[0][rows] >= 0).any()]
+    rows = run.rollouts.row_id
+    texts = [name for name, column in _TEXTS.items() if (run.rows.texts(column)[0][rows] >= 0).any()]
     numbers = [
-        name for name, column in _NUMBERS.items() if not np.isnan(one.rows.numbers(column)[rows]).all()
+        name for name, column in _NUMBERS.items() if not np.isnan(run.rows.numbers(column)[rows]).all()
     ]
-    return [*_REPEATS[:1], *texts, *numbers, *one.rows.fields()]
+    return [*_REPEATS[:1], *texts, *numbers, *run.rows.fields()]

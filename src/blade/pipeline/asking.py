@@ -69,9 +69,9 @@ def clusters(facts: Facts, losing: Losing) -> tuple[list[Cluster], int]:
     members: dict[str, list[Attribution]] = {}
     for attribution in facts.attributions:
         members.setdefault(attribution.group, []).append(attribution)
-    found = [_cluster(group, members.get(group.id, []), losing) for group in facts.groups]
-    quoting = [cluster for cluster in found if cluster is not None]
-    return quoting, len(found) - len(quoting)
+    laid_out = [_cluster(group, members.get(group.id, []), losing) for group in facts.groups]
+    quoting = [cluster for cluster in laid_out if cluster is not None]
+    return quoting, len(laid_out) - len(quoting)
 
 
 def _cluster(group: Group, members: Sequence[Attribution], losing: Losing) -> Cluster | None:
@@ -86,9 +86,9 @@ def _cluster(group: Group, members: Sequence[Attribution], losing: Losing) -> Cl
         f"Tasks: {group.tasks}; failures: {group.rows}; points of score lost: {group.points:.4f}",
         f"Quoted below: {len(tasks)} tasks",
     ]
-    said = {member.task: hostile.line(member.mechanism, 300) for member in members}
+    mechanisms = {member.task: hostile.line(member.mechanism, 300) for member in members}
     for task in tasks:
-        lines += ["", f"task {hostile.line(task, 200)}" + (f": {said[task]}" if task in said else "")]
+        lines += ["", f"task {hostile.line(task, 200)}" + (f": {mechanisms[task]}" if task in mechanisms else "")]
         for place in (place for place in quoted if place.task == task):
             lines += _quotation(place)
     called = f"{group.label.value}: {group.name}"
@@ -105,9 +105,9 @@ def _places(group: Group, members: Iterable[Attribution]) -> list[Evidence]:
 
 def _failing(places: Iterable[Evidence], losing: Losing) -> list[Evidence]:
     """Keep the places of rollouts that fail, those of as many tasks as fit."""
-    found = [place for place in places if place.quote and place.repeat in losing.get(place.task, frozenset())]
-    tasks = list(dict.fromkeys(place.task for place in found))[:MEMBERS]
-    return [place for place in found if place.task in tasks]
+    places_of = [place for place in places if place.quote and place.repeat in losing.get(place.task, frozenset())]
+    tasks = list(dict.fromkeys(place.task for place in places_of))[:MEMBERS]
+    return [place for place in places_of if place.task in tasks]
 
 
 def _quotation(place: Evidence) -> list[str]:
@@ -143,53 +143,53 @@ class Checker:
     def __call__(self, question: reader.Question, answer: reader.Answer) -> reader.Answer | list[str]:
         """The answer with the exact words of each place; or every reason against it."""
         with self._alone:
-            found: list[reader.Cited] = []
+            quotations: list[reader.Cited] = []
             reasons: list[str] = []
             for number, cited in enumerate(answer.evidence):
-                told = self._place(question, answer, cited, is_first=number == 0)
-                if isinstance(told, reader.Cited):
-                    found.append(told)
+                place = self._place(question, answer, cited, is_first=number == 0)
+                if isinstance(place, reader.Cited):
+                    quotations.append(place)
                 else:
-                    reasons += [f"quotation {number + 1}: {reason}" for reason in told]
+                    reasons += [f"quotation {number + 1}: {reason}" for reason in place]
             if not reasons and not answer.is_undetermined:
-                reasons = self._enough(question, found)
-            return reasons or replace(answer, evidence=tuple(dict.fromkeys(found)))
+                reasons = self._enough(question, quotations)
+            return reasons or replace(answer, evidence=tuple(dict.fromkeys(quotations)))
 
     def _place(
         self, question: reader.Question, answer: reader.Answer, cited: reader.Cited, is_first: bool
     ) -> reader.Cited | list[str]:
         tasks = self.members[question.about]
-        task = next((one for one in tasks if cited.task in (one, shown(one))), None)
+        task = next((name for name in tasks if cited.task in (name, shown(name))), None)
         if task is None:
             return [f"the question is not about task {shown(cited.task)!r}"]
         seen = self._opened(task)
         if question.kind == reader.EXPLAIN:  # passing repeats are quoted too
             seen = replace(seen, losing=[True] * len(seen.traces))
         blames = question.kind == reader.LABEL and is_first
-        said = answer.because if blames else "quoted"
-        given = {
+        reason = answer.because if blames else "quoted"
+        proposal = {
             "task": task,
             "cause": answer.answer if question.kind == reader.LABEL else Cause.UNDETERMINED.value,
             "repeat": cited.repeat,
             "step": cited.step,
             "field": cited.field,
-            "mechanism": said,
+            "mechanism": reason,
         }
-        exact = _held(given, cited.quote, seen)
+        exact = _held(proposal, cited.quote, seen)
         return exact if isinstance(exact, list) else replace(cited, task=task, quote=exact)
 
-    def _enough(self, question: reader.Question, found: list[reader.Cited]) -> list[str]:
+    def _enough(self, question: reader.Question, quotations: list[reader.Cited]) -> list[str]:
         tasks = self.members[question.about]
-        if question.kind == reader.NAME and len(tasks) > 1 and len({one.task for one in found}) < 2:
+        if question.kind == reader.NAME and len(tasks) > 1 and len({quotation.task for quotation in quotations}) < 2:
             return ["only one task is quoted: what is common to several is shown by two at least"]
         if question.kind != reader.EXPLAIN:
             return []
         losing = self.losing(tasks[0])
         passing = {trace.rollout.repeat for trace in self._opened(tasks[0]).traces} - losing
         reasons = []
-        if not any(one.repeat in losing for one in found):
+        if not any(quotation.repeat in losing for quotation in quotations):
             reasons.append(f"no repeat that fails is quoted; those that fail: {_few(losing)}")
-        if passing and not any(one.repeat in passing for one in found):
+        if passing and not any(quotation.repeat in passing for quotation in quotations):
             reasons.append(f"no repeat that passes is quoted; those that pass: {_few(passing)}")
         return reasons
 
@@ -201,35 +201,35 @@ class Checker:
         return self._seen[task]
 
 
-def _held(given: Mapping[str, Any], quote: str, seen: Seen) -> str | list[str]:
+def _held(proposal: Mapping[str, Any], quote: str, seen: Seen) -> str | list[str]:
     """The quotation as it stands at the place; or the reasons against it."""
-    at = datetime.now(UTC).isoformat(timespec="seconds")
+    now = datetime.now(UTC).isoformat(timespec="seconds")
     reasons: list[str] = []
-    for tried in _forms(quote, given, seen):
-        told = judgements.verified({**given, "quote": tried}, seen, "model", at)
-        if isinstance(told, Judgement):
-            return told.quote
-        reasons = reasons or told
+    for tried in _forms(quote, proposal, seen):
+        verdict = judgements.verified({**proposal, "quote": tried}, seen, "model", now)
+        if isinstance(verdict, Judgement):
+            return verdict.quote
+        reasons = reasons or verdict
     parts = solid(quote)
     if parts and len(parts) < len(quote):
-        told = judgements.verified({**given, "quote": parts}, seen, "model", at)
-        if isinstance(told, Judgement):
+        verdict = judgements.verified({**proposal, "quote": parts}, seen, "model", now)
+        if isinstance(verdict, Judgement):
             return quote  # as it was sent: a placeholder stands for what did not leave
     return reasons
 
 
-def _forms(quote: str, given: Mapping[str, Any], seen: Seen) -> list[str]:
+def _forms(quote: str, proposal: Mapping[str, Any], seen: Seen) -> list[str]:
     """A quotation, and the same without what a dossier writes around the words of a place."""
     bare = _HEAD.sub("", _MARKS.sub("", quote))
-    step, field = given["step"], given["field"]
+    step, field = proposal["step"], proposal["field"]
     tools = {
         trace.steps[step].tool or ""
         for trace in seen.traces
-        if step is not None and trace.rollout.repeat == given["repeat"] and 0 <= step < len(trace.steps)
+        if step is not None and trace.rollout.repeat == proposal["repeat"] and 0 <= step < len(trace.steps)
     }
     named = [f"{tool} " for tool in tools if tool] + ([f"{field}: "] if field else [])
-    found = [quote, bare, *(bare.removeprefix(name) for name in named)]
-    return [one for one in dict.fromkeys(found) if one.strip()]
+    forms = [quote, bare, *(bare.removeprefix(name) for name in named)]
+    return [form for form in dict.fromkeys(forms) if form.strip()]
 
 
 def solid(quote: str) -> str:
@@ -237,7 +237,7 @@ def solid(quote: str) -> str:
     if PLACEHOLDER.search(quote) is None:
         return quote
     edges = [0, *(edge for hit in PLACEHOLDER.finditer(quote) for edge in hit.span()), len(quote)]
-    parts = [quote[edges[at] : edges[at + 1]].strip() for at in range(0, len(edges), 2)]
+    parts = [quote[edges[place] : edges[place + 1]].strip() for place in range(0, len(edges), 2)]
     return max(parts, key=len)
 
 
@@ -291,7 +291,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def open(self) -> tuple[Question, ...]:
-        return tuple(one for one in self.questions if one.key not in self.held)
+        return tuple(question for question in self.questions if question.key not in self.held)
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -318,29 +318,29 @@ def plan(
     session: Session, wish: Wish, model: str, host: str, clean: Clean | None = None, fresh: bool = False
 ) -> Plan:
     """The questions of a wish, in order, those found that are answered already."""
-    one = session.run(wish.run)
-    made = _Maker(session, one.name, wish, f"{model}\0{host}", clean)
+    entry = session.run(wish.run)
+    maker = _Maker(session, entry.name, wish, f"{model}\0{host}", clean)
     notes: list[str] = []
     if wish.kind == reader.NAME:
-        questions, members, called = _clusters(session, made, wish, notes)
+        questions, members, called = _clusters(session, maker, wish, notes)
     else:
         tasks = _tasks(session, wish, notes)
-        names = {task.task: task.task_name for task in session.facts[one.name].tasks}
-        questions = [made.of_task(task) for task in tasks]
+        names = {task.task: task.task_name for task in session.facts[entry.name].tasks}
+        questions = [maker.of_task(task) for task in tasks]
         members, called = {task: (task,) for task in tasks}, {task: names.get(task, "") for task in tasks}
-    held: dict[str, reader.Answer] = {}
+    answers_kept: dict[str, reader.Answer] = {}
     if not fresh:
-        kept = reader.Kept(cache.root() / ANSWERS, model, host)
-        check = Checker(session, one.name, members)
+        store = reader.Kept(cache.root() / ANSWERS, model, host)
+        check = Checker(session, entry.name, members)
         for question in questions:
-            found = kept.get(question.key)
+            answer = store.get(question.key)
             # what was kept is held against question and rows again: a file can be changed by anybody
-            told = reader.again(found, question) if found is not None else []
-            told = check(question, told) if isinstance(told, reader.Answer) else told
-            if isinstance(told, reader.Answer):
-                held[question.key] = told
+            checked = reader.again(answer, question) if answer is not None else []
+            checked = check(question, checked) if isinstance(checked, reader.Answer) else checked
+            if isinstance(checked, reader.Answer):
+                answers_kept[question.key] = checked
     return Plan(
-        one.name, wish.kind, model, host, tuple(questions), members, called, tuple(notes), held, wish.asked
+        entry.name, wish.kind, model, host, tuple(questions), members, called, tuple(notes), answers_kept, wish.asked
     )
 
 
@@ -355,9 +355,9 @@ def prompt(
     clean: Clean | None = None,
 ) -> reader.Prompt:
     """What would be sent to a model about one task."""
-    one = session.run(run)
-    wish = Wish(kind, (task,), None, asked, choices, one.name, budget)
-    return _Maker(session, one.name, wish, "", clean).of_task(session.key(one, task)).prompt
+    entry = session.run(run)
+    wish = Wish(kind, (task,), None, asked, choices, entry.name, budget)
+    return _Maker(session, entry.name, wish, "", clean).of_task(session.key(entry, task)).prompt
 
 
 class _Maker:
@@ -367,8 +367,8 @@ class _Maker:
         self.session, self.run, self.wish, self.whom, self.clean = session, run, wish, whom, clean
         self.facts = session.facts[run]
         if clean is not None:
-            at = [one.name for one in session.report.runs].index(run)
-            self.facts = facts(clean.report)[at]
+            place = [entry.name for entry in session.report.runs].index(run)
+            self.facts = facts(clean.report)[place]
 
     def of_task(self, task: str) -> Question:
         traces = self.session.traces(self.session.run(self.run), task)
@@ -378,32 +378,32 @@ class _Maker:
             shown = self._cleaned(traces, self.clean)
             text = self.clean.text(write_dossier(self.facts, task, shown, self.wish.budget).text)
         # commands are for whoever sits at this machine, and name its folders
-        told = "\n".join(line for line in text.split("\n") if not line.startswith(PROMPT))
-        return self._question(task, told, traces)
+        data = "\n".join(line for line in text.split("\n") if not line.startswith(PROMPT))
+        return self._question(task, data, traces)
 
-    def of_cluster(self, found: Cluster) -> Question:
+    def of_cluster(self, cluster: Cluster) -> Question:
         run = self.session.run(self.run)
-        traces = [trace for task in found.tasks for trace in self.session.traces(run, task)]
-        data = found.data if self.clean is None else self.clean.text(found.data)
-        return self._question(found.id, data, traces)
+        traces = [trace for task in cluster.tasks for trace in self.session.traces(run, task)]
+        data = cluster.data if self.clean is None else self.clean.text(cluster.data)
+        return self._question(cluster.id, data, traces)
 
     def _cleaned(self, traces: Sequence[Trace], clean: Clean) -> list[Trace]:
-        names = {one.task: one.task_name for one in self.facts.tasks}
-        found = []
+        names = {entry.task: entry.task_name for entry in self.facts.tasks}
+        cleaned = []
         for trace, row in zip(traces, clean.rows([trace.row for trace in traces]), strict=True):
             steps, source = steps_of(row)
             rollout = replace(trace.rollout, task_name=names.get(trace.rollout.task, ""))
-            found.append(Trace(rollout, tuple(steps), source, row))
-        return found
+            cleaned.append(Trace(rollout, tuple(steps), source, row))
+        return cleaned
 
     def _question(self, about: str, data: str, traces: Sequence[Trace]) -> Question:
         wish, choices = self.wish, _choices(self.wish)
-        made = reader.prompt(wish.kind, about, data, wish.asked, choices)
-        told = [reader.VERSION, wish.kind, about, wish.asked, *choices, wish.budget, self.clean is not None]
-        key = _digest([*told, self.whom, *(_digest(_row(trace)) for trace in traces)])
-        question = Question(wish.kind, about, made, key, 0, choices)
+        prompt_made = reader.prompt(wish.kind, about, data, wish.asked, choices)
+        parts = [reader.VERSION, wish.kind, about, wish.asked, *choices, wish.budget, self.clean is not None]
+        key = _digest([*parts, self.whom, *(_digest(_row(trace)) for trace in traces)])
+        question = Question(wish.kind, about, prompt_made, key, 0, choices)
         form = json.dumps(reader.schema(question))
-        count = tokens(made.system) + tokens(made.user) + tokens(form)
+        count = tokens(prompt_made.system) + tokens(prompt_made.user) + tokens(form)
         return replace(question, tokens=count)
 
 
@@ -427,45 +427,45 @@ def _digest(value: Any) -> str:
 
 def _tasks(session: Session, wish: Wish, notes: list[str]) -> list[str]:
     """The tasks that are named, else those of the queue; a task that loses nothing has nothing to explain."""
-    one = session.run(wish.run)
-    failed = {found.task for found in session.facts[one.name].attributions}
+    entry = session.run(wish.run)
+    failed = {failed_task.task for failed_task in session.facts[entry.name].attributions}
     if wish.tasks:
-        named = list(dict.fromkeys(session.key(one, task) for task in wish.tasks))
+        named = list(dict.fromkeys(session.key(entry, task) for task in wish.tasks))
         whole = [task for task in named if task not in failed]
         if whole:
             raise UsageError(
-                f"task {whole[0]} of {one.name} loses no points",
+                f"task {whole[0]} of {entry.name} loses no points",
                 f"only failed tasks are read; `blade queue` lists them ({len(failed)} of this run)",
                 "nothing-to-ask",
             )
         return named
-    waiting = reviewing.queue(session, one.name, wish.most, wish.budget, judged=wish.kind == reader.ASK)
+    waiting = reviewing.queue(session, entry.name, wish.most, wish.budget, judged=wish.kind == reader.ASK)
     left = len(failed) - len(waiting.waiting)
     if left > 0:
         judged = f", {waiting.n_judged} judged already" if waiting.n_judged else ""
         notes.append(
             f"{left} of {len(failed)} failed tasks are not asked about{judged}; --most asks about more"
         )
-    return [found.task for found in waiting.waiting]
+    return [failed_task.task for failed_task in waiting.waiting]
 
 
 def _clusters(
-    session: Session, made: _Maker, wish: Wish, notes: list[str]
+    session: Session, maker: _Maker, wish: Wish, notes: list[str]
 ) -> tuple[list[Question], dict[str, tuple[str, ...]], dict[str, str]]:
-    check = Checker(session, made.run, {})
-    losing = {task.task: check.losing(task.task) for task in made.facts.tasks}
-    found, silent = clusters(made.facts, losing)
+    check = Checker(session, maker.run, {})
+    losing = {task.task: check.losing(task.task) for task in maker.facts.tasks}
+    laid_out, silent = clusters(maker.facts, losing)
     if silent:
         notes.append(
             f"{silent} {'cluster is' if silent == 1 else 'clusters are'} left out: no failure is quoted"
         )
-    if wish.most is not None and len(found) > wish.most:
+    if wish.most is not None and len(laid_out) > wish.most:
         notes.append(
-            f"{len(found) - wish.most} of {len(found)} clusters are not asked about; --most asks about more"
+            f"{len(laid_out) - wish.most} of {len(laid_out)} clusters are not asked about; --most asks about more"
         )
-        found = found[: wish.most]
-    questions = [made.of_cluster(one) for one in found]
-    return questions, {one.id: one.tasks for one in found}, {one.id: one.called for one in found}
+        laid_out = laid_out[: wish.most]
+    questions = [maker.of_cluster(entry) for entry in laid_out]
+    return questions, {entry.id: entry.tasks for entry in laid_out}, {entry.id: entry.called for entry in laid_out}
 
 
 # ---- The asking -----------------------------------------------------------------------------------
@@ -486,24 +486,24 @@ def answers(
     Without an endpoint nothing is asked: there are only the answers that were kept.
     """
     purse = Purse(cap or Cap(), price)
-    asked: dict[str, Result] = {}
+    results_by_key: dict[str, Result] = {}
     stopped, is_kept = None, True
     if endpoint is not None and made.open:
-        kept = reader.Kept(cache.root() / ANSWERS, made.model, made.host)
+        store = reader.Kept(cache.root() / ANSWERS, made.model, made.host)
         check = Checker(session, made.run, made.members)
-        asking = reader.Asking(endpoint, kept, check, purse, patience, told)
-        asked = {result.question.key: result for result in asking.ask(made.open, at_once)}
+        asking = reader.Asking(endpoint, store, check, purse, patience, told)
+        results_by_key = {result.question.key: result for result in asking.ask(made.open, at_once)}
         stopped, is_kept = asking.stopped, asking.is_kept
-    results = tuple(asked.get(one.key) or _unasked(one, made.held.get(one.key)) for one in made.questions)
-    engine = {found.task: found.proposed or found.cause for found in session.facts[made.run].attributions}
+    results = tuple(results_by_key.get(entry.key) or _unasked(entry, made.held.get(entry.key)) for entry in made.questions)
+    engine = {attribution.task: attribution.proposed or attribution.cause for attribution in session.facts[made.run].attributions}
     agreed = None
     if made.kind == reader.LABEL:
         agreed = reader.agreement(made.run, f"model {hostile.line(made.model, 100)}", results, engine)
     return Reading(made, results, purse.spent, price, engine, agreed, stopped, is_kept)
 
 
-def _unasked(question: Question, held: reader.Answer | None) -> Result:
-    return Result(question, reader.LEFT if held is None else reader.KEPT, held)
+def _unasked(question: Question, answer: reader.Answer | None) -> Result:
+    return Result(question, reader.LEFT if answer is None else reader.KEPT, answer)
 
 
 def endpoint(model: str, url: str, key: str, timeout: float, limit: int) -> reader.Endpoint:
@@ -511,28 +511,28 @@ def endpoint(model: str, url: str, key: str, timeout: float, limit: int) -> read
     return reader.Endpoint(model, url, key, timeout, limit)
 
 
-def record(session: Session, found: Reading) -> tuple[tuple[Judgement, ...], list[str]]:
+def record(session: Session, reading: Reading) -> tuple[tuple[Judgement, ...], list[str]]:
     """Keep the labels as judgements by the model; what was kept, and why the others were not."""
     proposals: list[dict[str, Any]] = []
     refused: list[str] = []
-    for result in found.results:
+    for result in reading.results:
         answer = result.answer
-        if answer is None or found.plan.kind != reader.LABEL:
+        if answer is None or reading.plan.kind != reader.LABEL:
             continue
         if not answer.evidence:
             refused.append(f"task {hostile.line(answer.about, 60)}: {answer.answer}, and nothing is quoted")
             continue
         place = answer.evidence[0]
-        given = {
+        proposal = {
             "task": answer.about, "cause": answer.answer, "repeat": place.repeat, "step": place.step,
             "field": place.field, "quote": solid(place.quote), "mechanism": answer.because,
             "mode": answer.mode,
         }  # fmt: skip
-        _, against = reviewing.checked(session, [given], found.by, found.plan.run)
+        _, against = reviewing.checked(session, [proposal], reading.by, reading.plan.run)
         if against:
             refused += against
         else:
-            proposals.append(given)
+            proposals.append(proposal)
     if not proposals:
         return (), refused
-    return reviewing.label(session, proposals, found.by, found.plan.run), refused
+    return reviewing.label(session, proposals, reading.by, reading.plan.run), refused

@@ -49,8 +49,8 @@ def compare(
     """Every run against the baseline, all against one another, and in order where they are checkpoints."""
     loaded = baseline_first(loaded, baseline)
     threshold = shared_threshold(loaded, threshold)
-    scored = [report_pages.scoring_of(one, threshold) for one in loaded]
-    asked = _asked(policy, loaded, threshold) if policy is not None else None
+    scored = [report_pages.scoring_of(entry, threshold) for entry in loaded]
+    answers = _asked(policy, loaded, threshold) if policy is not None else None
     if quick:
         report = report_pages.listed(loaded, scored, command)
         sides = column_sides(loaded, scored)
@@ -65,7 +65,7 @@ def compare(
             f"--margin {margin:g} is as wide as the score", "give a fraction such as 0.03", "bad-margin"
         )
     report = told(report, sides, margin, ordered, quick)
-    return report if policy is None or asked is None else _gated(report, policy, sides, asked)
+    return report if policy is None or answers is None else _gated(report, policy, sides, answers)
 
 
 def shared_threshold(loaded: Sequence[Loaded], threshold: float | None) -> float | None:
@@ -76,7 +76,7 @@ def shared_threshold(loaded: Sequence[Loaded], threshold: float | None) -> float
     """
     if threshold is not None:
         return threshold
-    return 1.0 if len({report_pages.scoring_of(one, None).score_name for one in loaded}) > 1 else None
+    return 1.0 if len({report_pages.scoring_of(entry, None).score_name for entry in loaded}) > 1 else None
 
 
 def told(
@@ -90,10 +90,10 @@ def told(
     if len(sides) < 2:
         return report
     first, *others = sides
-    found = [replace(stage.compare(first, other, margin), quick=quick) for other in others]
-    comparisons = stage.adjusted(found)
+    compared = [replace(stage.compare(first, other, margin), quick=quick) for other in others]
+    comparisons = stage.adjusted(compared)
     matrix = None
-    pairs = {(one.baseline, one.candidate): one for one in comparisons}
+    pairs = {(pair.baseline, pair.candidate): pair for pair in comparisons}
     gaps = report.gaps
     if len(sides) > MAX_PAIRWISE:
         why = f"{len(sides)} runs make too many pairs; each is compared with the baseline"
@@ -115,29 +115,29 @@ def told(
 def split_runs(loaded: Sequence[Loaded], field: str) -> list[Loaded]:
     """One run as several, by the value of a field of its rows."""
     if len(loaded) != 1:
-        names = ", ".join(one.name for one in loaded[:4])
+        names = ", ".join(entry.name for entry in loaded[:4])
         raise UsageError(
             f"--by splits one run, and {len(loaded)} were given: {names}",
             "give a single rollouts file, or compare the runs without --by",
             "compare-by",
         )
-    one = loaded[0]
-    shared = {key: value for key, value in one.settings.items() if key not in one.run.settings}
-    unplaced = one.run.coverage.failed + one.run.coverage.lost
-    gaps = one.gaps
+    entry = loaded[0]
+    shared = {key: value for key, value in entry.settings.items() if key not in entry.run.settings}
+    unplaced = entry.run.coverage.failed + entry.run.coverage.lost
+    gaps = entry.gaps
     if unplaced:
         why = f"{unplaced:,} expected rollouts left no row, so nothing says which part they belong to"
-        gaps = (*gaps, Gap(f"coverage of the parts of {one.name}", why))
-    parts = split.split(one.run, field)
+        gaps = (*gaps, Gap(f"coverage of the parts of {entry.name}", why))
+    parts = split.split(entry.run, field)
     if not _share_tasks(parts):
         raise UsageError(
-            f"{field} does not vary within the tasks of {one.name}: the parts would have no task in common",
+            f"{field} does not vary within the tasks of {entry.name}: the parts would have no task in common",
             "--by needs a field that varies within tasks, such as skills_ref.hash",
             "cannot-split",
         )
     return [
         replace(
-            one,
+            entry,
             name=part.rollouts.run,
             run=part,
             settings={**shared, **part.settings},
@@ -155,9 +155,9 @@ def _share_tasks(parts: Sequence[Assembled]) -> bool:
         return True
     seen: set[tuple[str, int]] = set()
     for part in parts:
-        told = split.fingerprints(part).items()
-        named = {(name, one) for name, values in told if group_of(name) in _NAMING for one in values.tolist()}
-        here = {(name, one) for name, one in named if one}
+        prints = split.fingerprints(part).items()
+        named = {(name, entry) for name, values in prints if group_of(name) in _NAMING for entry in values.tolist()}
+        here = {(name, entry) for name, entry in named if entry}
         if seen & here:
             return True
         seen |= here
@@ -166,15 +166,15 @@ def _share_tasks(parts: Sequence[Assembled]) -> bool:
 
 def baseline_first(loaded: Sequence[Loaded], baseline: str | None) -> list[Loaded]:
     """The runs with the one that the others are held against in front."""
-    names = [one.name for one in loaded]
+    names = [entry.name for entry in loaded]
     if baseline is None:
         return list(loaded)
-    found = [one for one in loaded if baseline in (one.name, _value(one.name))]
-    if not found:
+    chosen = [entry for entry in loaded if baseline in (entry.name, _value(entry.name))]
+    if not chosen:
         raise UsageError(
             f"there is no run {baseline}", f"the runs are: {', '.join(names[:8])}", "no-such-run"
         )
-    return [found[0], *(one for one in loaded if one is not found[0])]
+    return [chosen[0], *(entry for entry in loaded if entry is not chosen[0])]
 
 
 def _value(name: str) -> str:
@@ -185,12 +185,12 @@ def _value(name: str) -> str:
 def _deltas(
     comparisons: Iterable[Comparison],
 ) -> dict[tuple[str, str], tuple[float | None, float | None, float | None]]:
-    found = {}
-    for one in comparisons:
-        new = next((test for test in one.tests if test.question == "new tasks"), None)
+    deltas = {}
+    for pair in comparisons:
+        new = next((test for test in pair.tests if test.question == "new tasks"), None)
         low, high = (new.low, new.high) if new is not None else (None, None)
-        found[one.baseline, one.candidate] = one.delta_common, low, high
-    return found
+        deltas[pair.baseline, pair.candidate] = pair.delta_common, low, high
+    return deltas
 
 
 # ---- The gate ------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def policy(path: Path) -> Policy:
     return read_policy(path)
 
 
-def _gated(report: Report, policy: Policy, sides: Sequence[Side], asked: _Asked) -> Report:
+def _gated(report: Report, policy: Policy, sides: Sequence[Side], answers: _Asked) -> Report:
     """The report with every comparison judged by a policy, as of today: waivers expire."""
     coverages = {
         run.name: (run.coverage.scored - run.outcomes.get(Outcome.MALFORMED, 0), run.coverage.expected)
@@ -210,10 +210,10 @@ def _gated(report: Report, policy: Policy, sides: Sequence[Side], asked: _Asked)
     by_name = {side.run: side for side in sides}
 
     def by_task(query: str, run: str) -> Mapping[str, float]:
-        return asked.values[query, run]
+        return answers.values[query, run]
 
     today = date.today()
-    gate = judge(policy, report.comparisons, coverages, today, by_name, by_task, asked.remarks)
+    gate = judge(policy, report.comparisons, coverages, today, by_name, by_task, answers.remarks)
     return replace(report, gate=gate)
 
 

@@ -59,7 +59,7 @@ class RunFiles(msgspec.Struct, frozen=True):
 
 def indexed(run: find.Found, mapping: Mapping[str, str] | None, watcher: Watcher) -> RunFiles:
     """Index the rollouts files and the row sidecars of a run; `mapping` names fields that are not NeMo Gym's."""
-    given = str(run.paths[0])
+    first = str(run.paths[0])
     run = _mapped(run, mapping) if mapping else run
     artifacts = sidecars.artifacts(run)
     stamps = cache.stamps_of(artifact.path for artifact in artifacts if artifact.present)
@@ -70,18 +70,18 @@ def indexed(run: find.Found, mapping: Mapping[str, str] | None, watcher: Watcher
         [_index(path, watcher) for path in sidecars.of_kind(artifacts, kind) if path.stat().st_size]
         for kind in ("materialized_inputs", "failures")
     )
-    return RunFiles(run, given, artifacts, stamps, benchmark, main, inputs, failures)
+    return RunFiles(run, first, artifacts, stamps, benchmark, main, inputs, failures)
 
 
 def _index(path: Path, watcher: Watcher) -> Index:
     return store.open_index(path, formats.FORMATS["nemo_gym"], watcher)
 
 
-def _mapped(found: find.Found, mapping: Mapping[str, str]) -> find.Found:
+def _mapped(run: find.Found, mapping: Mapping[str, str]) -> find.Found:
     """The run with copies of its files whose rows are NeMo Gym's."""
-    folder = Path(cache.scratch()) / found.name
-    copies = (mapped.mapped_copy(path, mapping, folder) for path in found.paths)
-    return replace_found(found, paths=tuple(copies))
+    folder = Path(cache.scratch()) / run.name
+    copies = (mapped.mapped_copy(path, mapping, folder) for path in run.paths)
+    return replace_found(run, paths=tuple(copies))
 
 
 def assembled(
@@ -126,22 +126,22 @@ def _judgements(path: Path | None, notice: Callable[[str], None]) -> tuple[Judge
     if path is None:
         return ()
     try:
-        found, bad = judgements.read(path)
+        judged, bad = judgements.read(path)
     except Unreadable as error:
         notice(f"{error.message}; no judgement counts")
         return ()
     if bad:
         notice(f"{bad} line(s) of {path} are no judgements; passed over")
-    return found
+    return judged
 
 
-def _refuse_empty(found: find.Found, main: list[Index]) -> None:
-    names = ", ".join(str(path) for path in found.paths[:3])
+def _refuse_empty(run: find.Found, main: list[Index]) -> None:
+    names = ", ".join(str(path) for path in run.paths[:3])
     if any(index.n_rows for index in main):
         if not any(opened.holds_rollouts(index) for index in main):
             raise NothingToRead(
                 f"no row of {names} has a response, a request or a reward",
-                mapped.proposal(found.paths[0]) or "give the file that `eval run` wrote with --output",
+                mapped.proposal(run.paths[0]) or "give the file that `eval run` wrote with --output",
                 "no-rollouts",
             )
         return

@@ -68,28 +68,28 @@ def _digested(source: Source) -> Source:
 def summarise(loaded: Sequence[Loaded], command: str, threshold: float | None = None) -> Report:
     """Scores, buckets and health from the columns alone: no trace is opened."""
     unread = Gap("causes, mechanisms and recommendations", "the trajectories were not read, as asked")
-    told = counted(loaded, [scoring_of(one, threshold) for one in loaded], command)
-    return replace(told, gaps=(unread, *told.gaps))
+    report = counted(loaded, [scoring_of(entry, threshold) for entry in loaded], command)
+    return replace(report, gaps=(unread, *report.gaps))
 
 
 def listed(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring], command: str) -> Report:
     """The runs by name and score, and nothing that takes longer."""
     pages = [
-        Report(made_by={}, runs=(_run(one, scoring),), gaps=_gaps(one, scoring))
-        for one, scoring in zip(loaded, scored, strict=True)
+        Report(made_by={}, runs=(_run(entry, scoring),), gaps=_gaps(entry, scoring))
+        for entry, scoring in zip(loaded, scored, strict=True)
     ]
     return _joined(loaded, pages, command)
 
 
 def counted(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring], command: str) -> Report:
     """What the columns of the runs say."""
-    pages = [_page(one, scoring, in_full=False) for one, scoring in zip(loaded, scored, strict=True)]
+    pages = [_page(entry, scoring, in_full=False) for entry, scoring in zip(loaded, scored, strict=True)]
     return _joined(loaded, pages, command)
 
 
-def measured(one: Loaded, scoring: measure.Scoring) -> Report:
+def measured(entry: Loaded, scoring: measure.Scoring) -> Report:
     """What is counted of one run: scores with intervals, tasks, slices, numbers that were reported."""
-    return _page(one, scoring, in_full=True)
+    return _page(entry, scoring, in_full=True)
 
 
 def joined(loaded: Sequence[Loaded], pages: Sequence[Report], readings: Sequence[Reading], command: str) -> Report:
@@ -99,16 +99,16 @@ def joined(loaded: Sequence[Loaded], pages: Sequence[Report], readings: Sequence
     return replace(_joined(loaded, whole, command), accuracy=card())
 
 
-def with_matrix(report: Report, read: Sequence[Read], said: Sequence[Reading]) -> Report:
+def with_matrix(report: Report, read: Sequence[Read], readings: Sequence[Reading]) -> Report:
     """With what several runs together say of their tasks."""
     from blade.diagnose.matrix import matrix
 
-    models = [one.loaded.run.model for one in read]
-    found = matrix([one.diagnosis for one in said], models, [one.judged.task.tolist() for one in read])
-    if found is None:
+    models = [entry.loaded.run.model for entry in read]
+    grid = matrix([entry.diagnosis for entry in readings], models, [entry.judged.task.tolist() for entry in read])
+    if grid is None:
         return report
-    doubts = [_golds_to_review(report, run, found) for run in found.runs] if found.gold_to_review else []
-    return replace(report, task_matrix=found, trust=(*report.trust, *doubts))
+    doubts = [_golds_to_review(report, run, grid) for run in grid.runs] if grid.gold_to_review else []
+    return replace(report, task_matrix=grid, trust=(*report.trust, *doubts))
 
 
 def _golds_to_review(report: Report, run: str, matrix: TaskMatrix) -> Trust:
@@ -138,16 +138,16 @@ def drafts(loaded: Sequence[Loaded]) -> list[measure.slices.Draft]:
     """A draft of the benchmark facts of each run."""
     return [
         measure.slices.draft(
-            one.run.rollouts, measure.scoring.scoring(one.run.rollouts, one.benchmark.pass_threshold)
+            entry.run.rollouts, measure.scoring.scoring(entry.run.rollouts, entry.benchmark.pass_threshold)
         )
-        for one in loaded
+        for entry in loaded
     ]
 
 
-def scoring_of(one: Loaded, threshold: float | None) -> measure.Scoring:
+def scoring_of(entry: Loaded, threshold: float | None) -> measure.Scoring:
     """How the rows of a run count; what the user asked for goes before `blade.toml`."""
-    given = threshold if threshold is not None else one.benchmark.pass_threshold
-    return measure.scoring.scoring(one.run.rollouts, given)
+    asked_for = threshold if threshold is not None else entry.benchmark.pass_threshold
+    return measure.scoring.scoring(entry.run.rollouts, asked_for)
 
 
 # The parts of a report that are one list over all runs.
@@ -167,35 +167,35 @@ def _joined(loaded: Sequence[Loaded], pages: Sequence[Report], command: str) -> 
         skipped=_skipped(loaded)[:MAX_SKIPPED],
         skipped_total=_n_skipped(loaded),
         gaps=tuple(dict.fromkeys(gap for page in pages for gap in page.gaps)),
-        judgements={run: told for page in pages for run, told in page.judgements.items()},
-        benchmark={one.name: _with_guesses(one) for one in loaded},
+        judgements={run: judged for page in pages for run, judged in page.judgements.items()},
+        benchmark={loaded_run.name: _with_guesses(loaded_run) for loaded_run in loaded},
     )
 
 
 def _with_reading(page: Report, read: Reading) -> Report:
     """The page of a run with what its traces say."""
-    told, bounded = read.concluded, bool(page.losses)
+    conclusion, bounded = read.concluded, bool(page.losses)
     people = read.diagnosis.people
     if people.is_regrouped:  # by content; what counts tries of an index means nothing
         page = replace(
             page,
             buckets=(Buckets(people.run, *people.by_outcome(), page.buckets[0].missing),),
             measures=(
-                *(one for one in page.measures if one.name not in measure.outcome_rates.OF_TRIES),
+                *(count for count in page.measures if count.name not in measure.outcome_rates.OF_TRIES),
                 *measure.outcome_rates.of_tries(people.run, people.task, people.passed, "by prompt"),
             ),
         )
     return replace(
         page,
         health=read.health,
-        trust=(*told.trust, *([] if read.diagnosis.people.is_regrouped else _counted_trust(read.health))),
-        groups=told.groups,
-        slices=told.slices,
-        unexplained=(told.unexplained,),
-        losses=told.losses if bounded else (),
-        attributions=told.attributions if bounded else (),
-        run_causes=told.run_causes,
-        recommendations=told.recommendations,
+        trust=(*conclusion.trust, *([] if read.diagnosis.people.is_regrouped else _counted_trust(read.health))),
+        groups=conclusion.groups,
+        slices=conclusion.slices,
+        unexplained=(conclusion.unexplained,),
+        losses=conclusion.losses if bounded else (),
+        attributions=conclusion.attributions if bounded else (),
+        run_causes=conclusion.run_causes,
+        recommendations=conclusion.recommendations,
         judgements={read.judged.run: read.judgements} if read.judgements else {},
         agreements=read.agreements,
         gaps=(*page.gaps, *read.gaps),
@@ -214,20 +214,20 @@ def _counted_trust(health: Sequence[Health]) -> list[Trust]:
     ]
 
 
-def _page(one: Loaded, scoring: measure.Scoring, in_full: bool) -> Report:
+def _page(entry: Loaded, scoring: measure.Scoring, in_full: bool) -> Report:
     """What the columns of one run say."""
-    rollouts, coverage, benchmark = one.run.rollouts, one.run.coverage, one.benchmark
+    rollouts, coverage, benchmark = entry.run.rollouts, entry.run.coverage, entry.benchmark
     page = Report(
         made_by={},
-        runs=(_run(one, scoring),),
-        measures=tuple(measure.outcome_rates.measures(one.name, rollouts, coverage, scoring)),
+        runs=(_run(entry, scoring),),
+        measures=tuple(measure.outcome_rates.measures(entry.name, rollouts, coverage, scoring)),
         buckets=(measure.scoring.buckets(rollouts, scoring),),
         funnels=(measure.funnel.funnel(rollouts, coverage, scoring, benchmark),),
-        losses=_losses(one.name, scoring),
-        gaps=_gaps(one, scoring),
+        losses=_losses(entry.name, scoring),
+        gaps=_gaps(entry, scoring),
     )
     if not in_full:
-        quote = opened.quoter(one.run)
+        quote = opened.quoter(entry.run)
         return replace(
             page,
             health=tuple(measure.health.health(rollouts, coverage, scoring, quote)),
@@ -240,40 +240,40 @@ def _page(one: Loaded, scoring: measure.Scoring, in_full: bool) -> Report:
             *measure.outcome_rates.effort(rollouts, scoring),
         ),
         tasks=measure.scoring.task_results(rollouts, coverage, scoring),
-        compared=tuple(measure.reconciliation.compared(one.name, one.reported, rollouts, coverage, scoring)),
+        compared=tuple(measure.reconciliation.compared(entry.name, entry.reported, rollouts, coverage, scoring)),
     )
 
 
-def _run(one: Loaded, scoring: measure.Scoring) -> Run:
+def _run(entry: Loaded, scoring: measure.Scoring) -> Run:
     return Run(
-        name=one.name,
-        model=one.run.model,
-        agent=one.run.agent,
-        benchmark=one.benchmark.name,
-        sources=one.sources,
-        artifacts=one.artifacts,
-        notes=one.notes,
-        settings={**one.settings, "tasks grouped by": one.run.rollouts.grouped_by},
-        n_tasks=len(one.run.rollouts.task_keys),
-        n_rollouts=len(one.run.rollouts.task),
-        coverage=one.run.coverage,
+        name=entry.name,
+        model=entry.run.model,
+        agent=entry.run.agent,
+        benchmark=entry.benchmark.name,
+        sources=entry.sources,
+        artifacts=entry.artifacts,
+        notes=entry.notes,
+        settings={**entry.settings, "tasks grouped by": entry.run.rollouts.grouped_by},
+        n_tasks=len(entry.run.rollouts.task_keys),
+        n_rollouts=len(entry.run.rollouts.task),
+        coverage=entry.run.coverage,
         reward_kind=scoring.reward_kind,
         pass_threshold=scoring.threshold,
         has_pass_rate=scoring.has_pass_rate,
         score_name=scoring.score_name,
         score=scoring.score,
         oracle=measure.outcome_rates.oracle(scoring),
-        outcomes=measure.scoring.outcome_counts(one.run.coverage, scoring),
+        outcomes=measure.scoring.outcome_counts(entry.run.coverage, scoring),
     )
 
 
-def _with_guesses(one: Loaded) -> Benchmark:
+def _with_guesses(entry: Loaded) -> Benchmark:
     """The benchmark facts, and what the rows were taken to say where no `blade.toml` does."""
-    facts = one.benchmark
+    facts = entry.benchmark
     if facts.path is not None:
         return facts
-    guesses = [f"tasks are told apart by {one.run.rollouts.grouped_by}"]
-    if "extracted_answer" in one.run.rollouts.fields:
+    guesses = [f"tasks are told apart by {entry.run.rollouts.grouped_by}"]
+    if "extracted_answer" in entry.run.rollouts.fields:
         guesses.append("the answer of a rollout is its extracted_answer")
     return replace(facts, inferred=tuple(guesses))
 
@@ -284,30 +284,30 @@ def _losses(name: str, scoring: measure.Scoring) -> tuple[Loss, ...]:
     return (Loss(name, Cause.UNDETERMINED, "not attributed", 1.0 - scoring.score),)
 
 
-def _gaps(one: Loaded, scoring: measure.Scoring) -> tuple[Gap, ...]:
-    missing = [artifact.kind for artifact in one.artifacts if not artifact.present]
-    gaps = [*one.gaps]
+def _gaps(entry: Loaded, scoring: measure.Scoring) -> tuple[Gap, ...]:
+    missing = [artifact.kind for artifact in entry.artifacts if not artifact.present]
+    gaps = [*entry.gaps]
     absent = [(kind, why) for kind, why in UNSUPPORTED.items() if kind in missing]
-    gaps += [Gap(f"no {kind} file of {one.name}", why) for kind, why in absent]
+    gaps += [Gap(f"no {kind} file of {entry.name}", why) for kind, why in absent]
     if not scoring.is_bounded:
         gaps.append(
-            Gap(f"losses of {one.name}", "rewards leave [0, 1], so there is no full score to lose from")
+            Gap(f"losses of {entry.name}", "rewards leave [0, 1], so there is no full score to lose from")
         )
     if not scoring.has_pass_rate:
         gaps.append(
             Gap(
-                f"pass rates and buckets of {one.name}",
+                f"pass rates and buckets of {entry.name}",
                 "no threshold says what passes; give --pass-threshold",
             )
         )
-    gaps += measure.slices.gaps(one.run.rollouts, scoring, one.benchmark)
+    gaps += measure.slices.gaps(entry.run.rollouts, scoring, entry.benchmark)
     return tuple(gaps)
 
 
 def _skipped(loaded: Sequence[Loaded]) -> tuple[Skipped, ...]:
-    return tuple(dict.fromkeys(entry for one in loaded for entry in one.skipped))
+    return tuple(dict.fromkeys(entry for run in loaded for entry in run.skipped))
 
 
 def _n_skipped(loaded: Sequence[Loaded]) -> int:
     """Skipped lines of all sources; runs of one file share theirs."""
-    return sum({tuple(s.path for s in one.sources): one.n_skipped for one in loaded}.values())
+    return sum({tuple(s.path for s in entry.sources): entry.n_skipped for entry in loaded}.values())

@@ -32,8 +32,8 @@ class Session(msgspec.Struct, frozen=True):
 
     def run(self, name: str | None = None) -> Loaded:
         """The run of this name; the only one where none is named."""
-        chosen = [one for one in self.loaded if name in (None, one.name)]
-        names = ", ".join(one.name for one in self.loaded[:8])
+        chosen = [entry for entry in self.loaded if name in (None, entry.name)]
+        names = ", ".join(entry.name for entry in self.loaded[:8])
         if not chosen:
             raise UsageError(f"there is no run named {name}", f"the runs are {names}", "no-such-run")
         if len(chosen) > 1:
@@ -54,8 +54,8 @@ class Session(msgspec.Struct, frozen=True):
 
     def traces(self, run: Loaded, task: str) -> tuple[Trace, ...]:
         """All rows of a task with their steps, in the order of their repeats."""
-        found = [opened.traced(run.run, at) for at in opened.positions(run.run, task, None)]
-        return tuple(sorted(found, key=lambda trace: (trace.rollout.repeat, trace.rollout.line)))
+        traces_of = [opened.traced(run.run, position) for position in opened.positions(run.run, task, None)]
+        return tuple(sorted(traces_of, key=lambda trace: (trace.rollout.repeat, trace.rollout.line)))
 
 
 def session(
@@ -69,10 +69,10 @@ def session(
     loaded = stages.load(specs, watcher)
     key = depends_on(loaded, f"session {threshold}")
     source = Path(loaded[0].sources[0].path)
-    held = cache.kept(source, "report", key) if key else None
-    if held is not None:
+    packed = cache.kept(source, "report", key) if key else None
+    if packed is not None:
         try:
-            return _session(loaded, msgspec.msgpack.decode(held, type=Report), threshold, command)
+            return _session(loaded, msgspec.msgpack.decode(packed, type=Report), threshold, command)
         except msgspec.DecodeError:
             pass  # written by other code, or torn: made again below
     report = stages.diagnose(loaded, command, threshold, watcher)
@@ -83,17 +83,17 @@ def session(
 
 def _session(loaded: Sequence[Loaded], report: Report, threshold: float | None, command: str) -> Session:
     report = replace(report, made_by={**report.made_by, "command": command})
-    return Session(tuple(loaded), report, threshold, {one.run.name: one for one in facts(report)})
+    return Session(tuple(loaded), report, threshold, {entry.run.name: entry for entry in facts(report)})
 
 
 def depends_on(loaded: Sequence[Loaded], *others: str) -> str | None:
     """What a conclusion on these runs depends on, as a key; None for what cannot be found again."""
-    if any(source.path == "-" for one in loaded for source in one.sources):
+    if any(source.path == "-" for entry in loaded for source in entry.sources):
         return None
-    stamps = {path: stamp for one in loaded for path, stamp in one.stamps.items()}
-    names = [one.name for one in loaded]
-    notes = [note for one in loaded for note in one.notes]
-    gaps = [f"{gap.what}: {gap.why}" for one in loaded for gap in one.gaps]
+    stamps = {path: stamp for entry in loaded for path, stamp in entry.stamps.items()}
+    names = [entry.name for entry in loaded]
+    notes = [note for entry in loaded for note in entry.notes]
+    gaps = [f"{gap.what}: {gap.why}" for entry in loaded for gap in entry.gaps]
     return cache.key(stamps, *names, *notes, *gaps, *others)
 
 

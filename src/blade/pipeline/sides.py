@@ -38,28 +38,28 @@ def with_hashes(sides: Sequence[Side], loaded: Sequence[Loaded]) -> list[Side]:
     that look the same need it.
     """
     alike: defaultdict[tuple[int, float, int], list[int]] = defaultdict(list)
-    for at, (side, one) in enumerate(zip(sides, loaded, strict=True)):
-        alike[_look(side, one)].append(at)
-    found = list(sides)
+    for place, (side, entry) in enumerate(zip(sides, loaded, strict=True)):
+        alike[_look(side, entry)].append(place)
+    hashed = list(sides)
     for group in alike.values():
-        if len(group) > 1 and len({_hashes(loaded[at], sides[at], FIRST).tobytes() for at in group}) == 1:
-            for at in group:
-                found[at] = replace(sides[at], row_hash=_hashes(loaded[at], sides[at], None))
-    return found
+        if len(group) > 1 and len({_hashes(loaded[place], sides[place], FIRST).tobytes() for place in group}) == 1:
+            for place in group:
+                hashed[place] = replace(sides[place], row_hash=_hashes(loaded[place], sides[place], None))
+    return hashed
 
 
-def _look(side: Side, one: Loaded) -> tuple[int, float, int]:
+def _look(side: Side, entry: Loaded) -> tuple[int, float, int]:
     """What identical runs have in common, from the columns alone: rows, score and bytes."""
-    judged, rollouts = side.judged, one.run.rollouts
-    lengths = one.run.rows.numbers("length")[rollouts.row_id[judged.rows]]
+    judged, rollouts = side.judged, entry.run.rollouts
+    lengths = entry.run.rows.numbers("length")[rollouts.row_id[judged.rows]]
     return judged.rows.size, float(judged.score.sum()), int(lengths.sum())
 
 
-def _hashes(one: Loaded, side: Side, most: int | None) -> Hashes:
+def _hashes(entry: Loaded, side: Side, most: int | None) -> Hashes:
     import numpy as np
 
-    rows = one.run.rollouts.row_id[side.judged.rows[:most]].tolist()
-    return np.fromiter((one.run.rows.row_hash(row) for row in rows), np.uint64, len(rows))
+    rows = entry.run.rollouts.row_id[side.judged.rows[:most]].tolist()
+    return np.fromiter((entry.run.rows.row_hash(row) for row in rows), np.uint64, len(rows))
 
 
 Mode = tuple[str, str]  # side of the loss, name of the failure group
@@ -108,14 +108,14 @@ def errors(read: Read) -> dict[str, Ints]:
 
     met: defaultdict[str, set[int]] = defaultdict(set)
     known: dict[str, str] = {}
-    for at, row in enumerate(read.rows):
+    for row_number, row in enumerate(read.rows):
         for place, text in _error_texts(row):
             if text not in known:
                 known[text] = (
                     events.masked(text, MAX_ERROR) if events.reads_as_error(text, events.READ) else ""
                 )
             if known[text]:
-                met[f"{place}: {known[text]}"].add(at)
+                met[f"{place}: {known[text]}"].add(row_number)
     return {name: np.array(sorted(rows), np.int64) for name, rows in sorted(met.items())}
 
 
@@ -168,7 +168,7 @@ def _numbered(tasks: Sequence[Ints], sizes: Sequence[int]) -> Ints:
 
 def _outages(diagnoses: Sequence[Diagnosis]) -> set[Mode]:
     """The reasons why rollouts never ran, where there are several: one outage has many error messages."""
-    reasons = {_mode_of(group) for one in diagnoses for group in one.groups if group.rung == "ran"}
+    reasons = {_mode_of(group) for diagnosis in diagnoses for group in diagnosis.groups if group.rung == "ran"}
     reasons = {mode for mode in reasons if mode[0] == NEVER_RAN[0]}
     return reasons if len(reasons) > 1 else set()
 
@@ -176,7 +176,7 @@ def _outages(diagnoses: Sequence[Diagnosis]) -> set[Mode]:
 def _modes(reading: Reading, together: Diagnosis, start: int, outages: set[Mode]) -> dict[int, Mode]:
     people, concluded = reading.diagnosis.people, reading.concluded
     groups = _group_of_rows(together, start, start + people.n)
-    place = {row.position: at for at, row in enumerate(people.rows)}
+    place = {row.position: number for number, row in enumerate(people.rows)}
     judged = set(_judged_rows(reading))
     modes: dict[int, Mode] = {}
     for position, (cause, name) in concluded.modes.items():
@@ -206,9 +206,9 @@ def _group_of_rows(together: Diagnosis, start: int, end: int) -> dict[int, Group
 def _judged_rows(reading: Reading) -> Iterator[int]:
     """The rows of tasks that a person or an agent judged."""
     judged = {cause.task for cause in reading.concluded.attributions if cause.judged_by}
-    for at, code in enumerate(reading.judged.task.tolist()):
+    for place, code in enumerate(reading.judged.task.tolist()):
         if reading.judged.task_keys[code] in judged:
-            yield at
+            yield place
 
 
 def _mode_of(group: Group | None) -> Mode:
@@ -255,16 +255,16 @@ COLUMN_MODES = (
 
 
 def read_sides(
-    read: Sequence[Read], told: Sequence[Reading], scored: Sequence[measure.Scoring]
+    read: Sequence[Read], readings: Sequence[Reading], scored: Sequence[measure.Scoring]
 ) -> list[Side]:
     """Runs whose traces were read."""
-    by_run = booked(told)
+    by_run = booked(readings)
     table = _table(mode for of_run in by_run for mode in of_run.modes.values())
     sides = []
-    for one, scoring, of_run in zip(read, scored, by_run, strict=True):
-        side = _side(one.loaded, scoring, one.judged, table, _coded(one.judged, of_run.modes, table))
-        sides.append(_with_reading(side, one, of_run.facts))
-    return with_hashes(sides, [one.loaded for one in read])
+    for entry, scoring, of_run in zip(read, scored, by_run, strict=True):
+        side = _side(entry.loaded, scoring, entry.judged, table, _coded(entry.judged, of_run.modes, table))
+        sides.append(_with_reading(side, entry, of_run.facts))
+    return with_hashes(sides, [entry.loaded for entry in read])
 
 
 def column_sides(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring]) -> list[Side]:
@@ -273,8 +273,8 @@ def column_sides(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring]) ->
 
     cut = max(
         (
-            one.run.rollouts.truncated[s.rows].mean()
-            for one, s in zip(loaded, scored, strict=True)
+            entry.run.rollouts.truncated[s.rows].mean()
+            for entry, s in zip(loaded, scored, strict=True)
             if s.rows.size
         ),
         default=0,
@@ -284,16 +284,16 @@ def column_sides(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring]) ->
         for name, (side, mode) in COLUMN_MODES
     ]
     table = _table(mode for _, mode in column_modes)
-    found = []
-    for one, scoring in zip(loaded, scored, strict=True):
-        judged = judged_of(one, scoring)
-        flags = _flags(one, scoring)
+    sides = []
+    for entry, scoring in zip(loaded, scored, strict=True):
+        judged = judged_of(entry, scoring)
+        flags = _flags(entry, scoring)
         mode = np.where(judged.score < 1 - _LOST, table.index(UNEXPLAINED), -1)
-        for name, told in reversed(column_modes):
-            mode[flags[name] & (mode >= 0)] = table.index(told)
-        side = _side(one, scoring, judged, table, mode)
-        found.append(_replaced(side, content=_answers(one, scoring)))
-    return with_hashes(found, loaded)
+        for name, mode_of in reversed(column_modes):
+            mode[flags[name] & (mode >= 0)] = table.index(mode_of)
+        side = _side(entry, scoring, judged, table, mode)
+        sides.append(_replaced(side, content=_answers(entry, scoring)))
+    return with_hashes(sides, loaded)
 
 
 def _table(modes: Any) -> tuple[tuple[str, str], ...]:
@@ -305,15 +305,15 @@ def _coded(judged: Judged, modes: Mapping[int, tuple[str, str]], table: Sequence
 
     place = {mode: code for code, mode in enumerate(table)}
     loses = judged.score < 1 - _LOST
-    told = (
+    codes = (
         place[modes.get(position, UNEXPLAINED)] if lost else -1
         for position, lost in zip(judged.rows.tolist(), loses.tolist(), strict=True)
     )
-    return np.fromiter(told, np.int64, judged.rows.size)
+    return np.fromiter(codes, np.int64, judged.rows.size)
 
 
 def _side(
-    one: Loaded,
+    entry: Loaded,
     scoring: measure.Scoring,
     judged: Judged,
     table: tuple[tuple[str, str], ...],
@@ -321,27 +321,27 @@ def _side(
 ) -> Side:
     import numpy as np
 
-    rollouts, coverage = one.run.rollouts, one.run.coverage
+    rollouts, coverage = entry.run.rollouts, entry.run.coverage
     score = judged.score
     return Side(
-        run=one.name,
+        run=entry.name,
         judged=judged,
         task_names=rollouts.task_names,
         score_name=scoring.score_name,
         threshold=scoring.threshold if scoring.has_pass_rate else None,
         is_bounded=scoring.is_bounded,
         is_binary=bool(((score == 0) | (score == 1)).all()),
-        model=one.run.model,
-        agent=one.run.agent,
+        model=entry.run.model,
+        agent=entry.run.agent,
         expected=coverage.expected_per_task,
-        settings=_settings(one),
-        row_hash=_row_hashes(one, scoring),
-        fingerprints=split.fingerprints(one.run),
-        slices=_slices(one, scoring),
+        settings=_settings(entry),
+        row_hash=_row_hashes(entry, scoring),
+        fingerprints=split.fingerprints(entry.run),
+        slices=_slices(entry, scoring),
         mode=mode if scoring.is_bounded else np.full(score.size, -1, np.int64),
         modes=table,
-        flags={name: held for name, held in _flags(one, scoring).items() if name != "no output"},
-        effort=_effort(one, scoring),
+        flags={name: rows_with for name, rows_with in _flags(entry, scoring).items() if name != "no output"},
+        effort=_effort(entry, scoring),
         behaviours={},
         signatures={},
         coverage=(coverage.scored, coverage.expected),
@@ -368,13 +368,13 @@ def _with_reading(side: Side, read: Read, facts: Mapping[str, Ints]) -> Side:
 # ---- Columns -------------------------------------------------------------------------------------
 
 
-def _counted(one: Loaded, scoring: measure.Scoring) -> Any:
+def _counted(entry: Loaded, scoring: measure.Scoring) -> Any:
     """The rows that count, to index columns by: all of them without a copy where none is masked."""
-    return slice(None) if scoring.rows.size == one.run.rollouts.task.size else scoring.rows
+    return slice(None) if scoring.rows.size == entry.run.rollouts.task.size else scoring.rows
 
 
-def _flags(one: Loaded, scoring: measure.Scoring) -> dict[str, Bools]:
-    rollouts, rows = one.run.rollouts, _counted(one, scoring)
+def _flags(entry: Loaded, scoring: measure.Scoring) -> dict[str, Bools]:
+    rollouts, rows = entry.run.rollouts, _counted(entry, scoring)
     return {
         "errored": rollouts.errored[rows],
         "timed out": rollouts.timed_out[rows],
@@ -384,10 +384,10 @@ def _flags(one: Loaded, scoring: measure.Scoring) -> dict[str, Bools]:
     }
 
 
-def _effort(one: Loaded, scoring: measure.Scoring) -> dict[str, Floats]:
+def _effort(entry: Loaded, scoring: measure.Scoring) -> dict[str, Floats]:
     import numpy as np
 
-    rollouts, rows = one.run.rollouts, _counted(one, scoring)
+    rollouts, rows = entry.run.rollouts, _counted(entry, scoring)
     columns = {
         "output_tokens": rollouts.output_tokens,
         "reasoning_tokens": rollouts.reasoning_tokens,
@@ -400,38 +400,38 @@ def _effort(one: Loaded, scoring: measure.Scoring) -> dict[str, Floats]:
 
     # a column of zeros is a price or a count that nobody wrote down; rows without output did not run
     idle = rollouts.n_items[rows] == 0
-    found = {}
+    amounts = {}
     for name, column in columns.items():
-        told = column[rows]
-        if np.nan_to_num(told[:1000]).any() or np.nan_to_num(told).any():
-            found[name] = np.where(idle, np.nan, told) if idle.any() else told
-    return found
+        amount = column[rows]
+        if np.nan_to_num(amount[:1000]).any() or np.nan_to_num(amount).any():
+            amounts[name] = np.where(idle, np.nan, amount) if idle.any() else amount
+    return amounts
 
 
-def _row_hashes(one: Loaded, scoring: measure.Scoring) -> Hashes:
+def _row_hashes(entry: Loaded, scoring: measure.Scoring) -> Hashes:
     import numpy as np
 
-    found: Hashes = one.run.rows.numbers("row_hash")[one.run.rollouts.row_id[scoring.rows]].astype(np.uint64)
-    return found
+    hashes: Hashes = entry.run.rows.numbers("row_hash")[entry.run.rollouts.row_id[scoring.rows]].astype(np.uint64)
+    return hashes
 
 
-def _slices(one: Loaded, scoring: measure.Scoring) -> dict[str, tuple[Ints, tuple[str, ...]]]:
+def _slices(entry: Loaded, scoring: measure.Scoring) -> dict[str, tuple[Ints, tuple[str, ...]]]:
     """The fields that describe tasks, by task."""
     import numpy as np
 
-    found = {}
-    for name, (codes, labels) in slices.by_row(one.run.rollouts, scoring, one.benchmark).items():
-        by_task = np.full(len(one.run.rollouts.task_keys), -1, np.int64)
+    slices_of = {}
+    for name, (codes, labels) in slices.by_row(entry.run.rollouts, scoring, entry.benchmark).items():
+        by_task = np.full(len(entry.run.rollouts.task_keys), -1, np.int64)
         by_task[scoring.tasks] = codes[scoring.starts]
-        found[name] = by_task, labels
-    return found
+        slices_of[name] = by_task, labels
+    return slices_of
 
 
-def _contents(judged: Judged, told: array[int]) -> dict[str, Hashes]:
+def _contents(judged: Judged, grains_of: array[int]) -> dict[str, Hashes]:
     """What rows ended with, in each grain by row; 0 where a row was not read."""
     import numpy as np
 
-    grains = np.frombuffer(told, np.uint64).reshape(-1, 1 + len(_GRAINS))
+    grains = np.frombuffer(grains_of, np.uint64).reshape(-1, 1 + len(_GRAINS))
     size = 1 + int(max(judged.rows.max(initial=0), grains[:, 0].max(initial=0)))
     by_position = np.zeros((size, len(_GRAINS)), np.uint64)
     by_position[grains[:, 0].astype(np.int64)] = grains[:, 1:]
@@ -439,12 +439,12 @@ def _contents(judged: Judged, told: array[int]) -> dict[str, Hashes]:
     return dict(zip(_GRAINS, of_rows, strict=True))
 
 
-def _answers(one: Loaded, scoring: measure.Scoring) -> dict[str, Hashes]:
+def _answers(entry: Loaded, scoring: measure.Scoring) -> dict[str, Hashes]:
     """The answer of every row, where a verifier wrote it down."""
     import numpy as np
 
-    fields = one.run.rollouts.fields
-    name = next((name for name in (one.benchmark.answer, *_ANSWERS) if name in fields), None)
+    fields = entry.run.rollouts.fields
+    name = next((name for name in (entry.benchmark.answer, *_ANSWERS) if name in fields), None)
     if name is None:
         return {}
     column = fields[name]
@@ -454,44 +454,44 @@ def _answers(one: Loaded, scoring: measure.Scoring) -> dict[str, Hashes]:
 # ---- Settings -------------------------------------------------------------------------------------
 
 
-def _settings(one: Loaded) -> dict[str, str]:
+def _settings(entry: Loaded) -> dict[str, str]:
     """Settings by key, whatever the name of the file they stand in, and what the requests show."""
-    found = {key.split(": ", 1)[-1]: value for key, value in one.settings.items()}
-    return {**_constant(one), **found, **_requested(one)}
+    settings_of = {key.split(": ", 1)[-1]: value for key, value in entry.settings.items()}
+    return {**_constant(entry), **settings_of, **_requested(entry)}
 
 
-def _constant(one: Loaded) -> dict[str, str]:
+def _constant(entry: Loaded) -> dict[str, str]:
     """Fields named like a setting that hold one and the same value in every row of the run."""
-    rollouts = one.run.rollouts
-    told = {}
+    rollouts = entry.run.rollouts
+    constants = {}
     for name in islice(sorted(name for name in rollouts.fields if _is_setting(name)), MAX_CONSTANTS):
         column = rollouts.fields[name]
         kinds, values = set(column.kind.tolist()), set(column.hash.tolist())
         if len(values) == 1 and kinds <= {2, 3, 4} and kinds:
             text = column.texts[int(column.code[0])] if column.code[0] >= 0 else f"{column.number[0]:g}"
-            told[name] = text[:200]
-    return told
+            constants[name] = text[:200]
+    return constants
 
 
 def _is_setting(name: str) -> bool:
     return _SETTING.search(name.lower()) is not None
 
 
-def _requested(one: Loaded) -> dict[str, str]:
+def _requested(entry: Loaded) -> dict[str, str]:
     """The tools and the instructions that rollouts were given, as a few rows of the run show them."""
-    n = len(one.run.rollouts.task)
-    at = sorted({round(place * (n - 1) / (SAMPLED - 1)) for place in range(SAMPLED)}) if n else []
-    requests = [opened.row(one.run, position).get("responses_create_params") for position in at]
-    asked = [request for request in requests if isinstance(request, dict)]
-    tools = {_digest(request.get("tools")) for request in asked if request.get("tools")}
-    prompts = {_digest(text) for request in asked if (text := _instructions(request))}
-    told = {}
+    n = len(entry.run.rollouts.task)
+    positions = sorted({round(place * (n - 1) / (SAMPLED - 1)) for place in range(SAMPLED)}) if n else []
+    requests = [opened.row(entry.run, position).get("responses_create_params") for position in positions]
+    requests_of = [request for request in requests if isinstance(request, dict)]
+    tools = {_digest(request.get("tools")) for request in requests_of if request.get("tools")}
+    prompts = {_digest(text) for request in requests_of if (text := _instructions(request))}
+    settings_of = {}
     if len(tools) == 1:
-        names = [tool.get("name") for tool in _listed(asked[0].get("tools")) if isinstance(tool, dict)]
-        told["tools"] = f"{len(names)} tools, {tools.pop()}"
+        names = [tool.get("name") for tool in _listed(requests_of[0].get("tools")) if isinstance(tool, dict)]
+        settings_of["tools"] = f"{len(names)} tools, {tools.pop()}"
     if len(prompts) == 1:
-        told["system prompt"] = prompts.pop()
-    return told
+        settings_of["system prompt"] = prompts.pop()
+    return settings_of
 
 
 def _listed(value: Any) -> list[Any]:
@@ -500,9 +500,9 @@ def _listed(value: Any) -> list[Any]:
 
 def _instructions(request: Mapping[str, Any]) -> str:
     """The system prompt: `instructions`, or the first message of system or developer."""
-    told = request.get("instructions")
-    if isinstance(told, str) and told:
-        return told
+    instructions = request.get("instructions")
+    if isinstance(instructions, str) and instructions:
+        return instructions
     for item in _listed(request.get("input"))[:3]:
         if isinstance(item, dict) and item.get("role") in ("system", "developer"):
             content = item.get("content")

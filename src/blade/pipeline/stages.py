@@ -92,7 +92,7 @@ def lay_out_tables(work: Work) -> None:
 def measure(work: Work) -> None:
     """Columns -> a page of each run: scores with intervals, tasks, slices."""
     pairs = list(zip(work.loaded, work.scored, strict=True))
-    work.pages = work.times.timed("measure", lambda: [report_pages.measured(one, scoring) for one, scoring in pairs])
+    work.pages = work.times.timed("measure", lambda: [report_pages.measured(entry, scoring) for entry, scoring in pairs])
 
 
 def read_traces(work: Work) -> None:
@@ -100,7 +100,7 @@ def read_traces(work: Work) -> None:
     from blade.pipeline import trace_reading
 
     pairs = zip(work.loaded, work.scored, strict=True)
-    work.read = [trace_reading.traces(one, scoring, work.watcher, work.times) for one, scoring in pairs]
+    work.read = [trace_reading.traces(entry, scoring, work.watcher, work.times) for entry, scoring in pairs]
     work.watcher.start("drawing conclusions", 0)
 
 
@@ -176,7 +176,7 @@ def diagnose(
     from blade.pipeline import comparing
 
     loaded = comparing.baseline_first(loaded, baseline)
-    scored = [report_pages.scoring_of(one, threshold) for one in loaded]
+    scored = [report_pages.scoring_of(entry, threshold) for entry in loaded]
     return comparing.told(*diagnosed(loaded, scored, command, watcher, clock))
 
 

@@ -34,10 +34,10 @@ def ground_of(
     watcher = watcher or store.Silent()
 
     def files(with_traces: bool) -> tuple[Files, ...]:
-        return tuple(_files(one, threshold, with_traces, watcher) for one in loaded)
+        return tuple(_files(entry, threshold, with_traces, watcher) for entry in loaded)
 
     engine = _engine(loaded, threshold, watcher, report)
-    return Ground(tuple(one.name for one in loaded), files, engine)
+    return Ground(tuple(entry.name for entry in loaded), files, engine)
 
 
 def _engine(
@@ -50,72 +50,72 @@ def _engine(
     from blade.pipeline import comparing, stages
     from blade.query import engine
 
-    held: dict[Wish | None, Report] = {}
+    reports: dict[Wish | None, Report] = {}
 
     def concluded(wish: Wish | None) -> Report:
         if wish is not None and wish.baseline == loaded[0].name:
             wish = replace(wish, baseline=None)
         if wish is None and len(loaded) > 1 and comparing.shared_threshold(loaded, threshold) == threshold:
             wish = engine.Wish()  # the runs are scored as by themselves: a diagnosis holds the same
-        if wish not in held and wish is None:
-            held[wish] = stages.diagnose(list(loaded), "query", threshold, watcher)
-        elif wish not in held and wish is not None:
-            held[wish] = comparing.compare(
+        if wish not in reports and wish is None:
+            reports[wish] = stages.diagnose(list(loaded), "query", threshold, watcher)
+        elif wish not in reports and wish is not None:
+            reports[wish] = comparing.compare(
                 loaded, "query", threshold=threshold, margin=wish.margin, baseline=wish.baseline,
                 ordered=True, quick=wish.quick, watcher=watcher,
             )  # fmt: skip
-        return held[wish]
+        return reports[wish]
 
     def ask(query: str) -> Any:
-        wish = engine.wish(query, [one.name for one in loaded])
+        wish = engine.wish(query, [entry.name for entry in loaded])
         return engine.evaluate(query, report if report is not None else concluded(wish))
 
     return ask
 
 
-def _files(one: Loaded, threshold: float | None, with_traces: bool, watcher: Watcher) -> Files:
-    key = _key(one, threshold)
-    folder = cache.folder_for(Path(one.sources[0].path)) if key else None
+def _files(entry: Loaded, threshold: float | None, with_traces: bool, watcher: Watcher) -> Files:
+    key = _key(entry, threshold)
+    folder = cache.folder_for(Path(entry.sources[0].path)) if key else None
     if folder is None or key is None:  # standard input: nothing that could be found again
-        folder, key = Path(cache.scratch()), one.name.encode().hex()[:32] + str(threshold)
+        folder, key = Path(cache.scratch()), entry.name.encode().hex()[:32] + str(threshold)
     path = folder / f"tables-{key}.duckdb"
     if not path.exists():
-        watcher.notice(f"making the tables of {one.name}") if len(one.run.rollouts.task) > 50_000 else None
-        write_tables(path, one, threshold)
+        watcher.notice(f"making the tables of {entry.name}") if len(entry.run.rollouts.task) > 50_000 else None
+        write_tables(path, entry, threshold)
         cache.trim(keep=folder)
     if not with_traces:
-        return Files(one.name, str(path))
-    return Files(one.name, str(path), _traces(folder, key, one, watcher))
+        return Files(entry.name, str(path))
+    return Files(entry.name, str(path), _traces(folder, key, entry, watcher))
 
 
-def _key(one: Loaded, threshold: float | None) -> str | None:
+def _key(entry: Loaded, threshold: float | None) -> str | None:
     """What the tables of a run depend on: its files, our code, its agent, its part, and the threshold."""
-    if any(source.path == "-" for source in one.sources):
+    if any(source.path == "-" for source in entry.sources):
         return None
     return cache.key(
-        one.stamps, one.run.agent or "", str(threshold), str(len(one.run.rollouts.task)),
-        one.name if one.name.endswith("]") else "",  # `NAME[field=value]`: split off by `compare --by`
+        entry.stamps, entry.run.agent or "", str(threshold), str(len(entry.run.rollouts.task)),
+        entry.name if entry.name.endswith("]") else "",  # `NAME[field=value]`: split off by `compare --by`
     )  # fmt: skip
 
 
-def write_tables(path: Path, one: Loaded, threshold: float | None) -> None:
+def write_tables(path: Path, entry: Loaded, threshold: float | None) -> None:
     """The tables that need no trace, into a file."""
-    scoring = scoring_of(one, threshold)
-    judged = _judged(one, scoring)
-    laid = laid_out(one.run, judged)
+    scoring = scoring_of(entry, threshold)
+    judged = _judged(entry, scoring)
+    laid = laid_out(entry.run, judged)
     with database.writing(path) as writer:
         writer.add("rollouts", laid.rollouts)
-        writer.add("tasks", tasks(one.run, judged, laid.gold))
-        writer.add("runs", _run_columns(one, scoring))
+        writer.add("tasks", tasks(entry.run, judged, laid.gold))
+        writer.add("runs", _run_columns(entry, scoring))
         writer.add("fields", _field_columns(laid.fields))
         writer.add("checks", laid.checks)
         writer.add("answers", laid.answers)
 
 
-def _judged(one: Loaded, scoring: measure.Scoring) -> Judged:
+def _judged(entry: Loaded, scoring: measure.Scoring) -> Judged:
     import numpy as np
 
-    n = len(one.run.rollouts.task)
+    n = len(entry.run.rollouts.task)
     passed, score = np.zeros(n, bool), np.zeros(n)
     passed[scoring.rows] = scoring.row_passed
     score[scoring.rows] = scoring.row_score
@@ -123,10 +123,10 @@ def _judged(one: Loaded, scoring: measure.Scoring) -> Judged:
     return Judged(passed, names[scoring.outcome], score, scoring.has_pass_rate)
 
 
-def _run_columns(one: Loaded, scoring: measure.Scoring) -> Columns:
+def _run_columns(entry: Loaded, scoring: measure.Scoring) -> Columns:
     import numpy as np
 
-    coverage, rollouts = one.run.coverage, one.run.rollouts
+    coverage, rollouts = entry.run.coverage, entry.run.rollouts
     numbers: dict[str, Any] = {
         "n_tasks": len(rollouts.task_keys),
         "n_rollouts": len(rollouts.task),
@@ -140,12 +140,12 @@ def _run_columns(one: Loaded, scoring: measure.Scoring) -> Columns:
         "pass_threshold": scoring.threshold,
     }  # fmt: skip
     texts = {
-        "model": one.run.model,
-        "agent": one.run.agent,
-        "benchmark": one.benchmark.name,
+        "model": entry.run.model,
+        "agent": entry.run.agent,
+        "benchmark": entry.benchmark.name,
         "score_name": scoring.score_name,
         "reward_kind": scoring.reward_kind.value,
-        "path": one.given or one.sources[0].path,
+        "path": entry.given or entry.sources[0].path,
     }
     table: Columns = {name: np.array([value], object) for name, value in texts.items()}
     table |= {name: np.array([value]) for name, value in numbers.items()}
@@ -165,17 +165,17 @@ def _field_columns(fields: Sequence[Any]) -> Columns:
     return table
 
 
-def _traces(folder: Path, key: str, one: Loaded, watcher: Watcher) -> tuple[str, ...]:
+def _traces(folder: Path, key: str, entry: Loaded, watcher: Watcher) -> tuple[str, ...]:
     """The files of the steps, calls and texts of a run, written by as many processes as there are cores."""
-    n = len(one.run.rollouts.task)
+    n = len(entry.run.rollouts.task)
     n_parts = store.n_cores() if n > _TOGETHER else 1
     paths = [folder / f"traces-{key}-{part}-{n_parts}.duckdb" for part in range(n_parts)]
     missing = [part for part, path in enumerate(paths) if not path.exists()]
     if missing:
-        watcher.start(f"reading the traces of {one.name}", len(missing), "parts")
+        watcher.start(f"reading the traces of {entry.name}", len(missing), "parts")
 
         def work(part: int) -> bytes:
-            _write_traces(paths[part], one, range(part, n, n_parts))
+            _write_traces(paths[part], entry, range(part, n, n_parts))
             return b"ok"
 
         done = workers.streamed(work, missing, n_parts) if n_parts > 1 else ((part, None) for part in missing)
@@ -186,8 +186,8 @@ def _traces(folder: Path, key: str, one: Loaded, watcher: Watcher) -> tuple[str,
     return tuple(map(str, paths))
 
 
-def _write_traces(path: Path, one: Loaded, positions: range) -> None:
+def _write_traces(path: Path, entry: Loaded, positions: range) -> None:
     with database.writing(path) as writer:
-        for batch in trace_tables.batches(one.run, positions, one.benchmark.tools):
+        for batch in trace_tables.batches(entry.run, positions, entry.benchmark.tools):
             for table, columns in batch.items():
                 writer.add(table, columns)

@@ -41,26 +41,26 @@ class Walker:
 
     def __init__(self, run: Assembled, judged: Judged, tools: Mapping[str, str]) -> None:
         self._run, self._judged, self._tools = run, judged, tools
-        self._place = {int(position): at for at, position in enumerate(judged.rows)}
+        self._place = {int(position): place for place, position in enumerate(judged.rows)}
         self._inputs = opened.input_rows(run)
         self._kept: dict[int, Episode] = {}  # of a run so small that no second process reads it
 
     def opener(self, position: int) -> Episode:
         """The row at a position of `Rollouts`, read as events: for the few rows that are quoted."""
-        at = self._place[position]
-        return self._kept[at] if at in self._kept else self._episode(at)
+        place = self._place[position]
+        return self._kept[place] if place in self._kept else self._episode(place)
 
     def row(self, position: int) -> dict[str, Any]:
         """The row at a position of `Rollouts`, whether it counts or not."""
-        kept = self._kept.get(self._place.get(position, -1))
-        return dict(kept.trace.row) if kept is not None else opened.row(self._run, position)
+        episode = self._kept.get(self._place.get(position, -1))
+        return dict(episode.trace.row) if episode is not None else opened.row(self._run, position)
 
-    def _episode(self, at: int) -> Episode:
+    def _episode(self, place: int) -> Episode:
         judged = self._judged
-        position = int(judged.rows[at])
-        passed = bool(judged.passed[at]) if judged.judged else None
+        position = int(judged.rows[place])
+        passed = bool(judged.passed[place]) if judged.judged else None
         trace = opened.traced(self._run, position)
-        score = float(judged.score[at])
+        score = float(judged.score[place])
         try:
             return events.episode(trace, position, score, passed, self._tools)
         except Exception as error:  # rows are hostile: one must not cost the report
@@ -69,11 +69,11 @@ class Walker:
 
     def task(self, span: Span) -> TaskTraces:
         """All counted rollouts of one task."""
-        episodes = tuple(self._episode(at) for at in range(*span))
+        episodes = tuple(self._episode(place) for place in range(*span))
         first = episodes[0].trace
-        given = opened.given(self._run, self._inputs.get(first.rollout.task))
+        task_input = opened.given(self._run, self._inputs.get(first.rollout.task))
         return TaskTraces(
-            first.rollout.run, first.rollout.task, first.rollout.task_name, episodes, _gold(episodes, given), given
+            first.rollout.run, first.rollout.task, first.rollout.task_name, episodes, _gold(episodes, task_input), task_input
         )
 
     def spans(self) -> list[Span]:
@@ -124,9 +124,9 @@ class Walker:
         done: dict[tuple[Span, ...], bytes] = {}
         waiting = iter(pieces)
         wanted = next(waiting, None)
-        for piece, told in workers.streamed(in_worker, pieces, os.cpu_count() or 1):
+        for piece, packed in workers.streamed(in_worker, pieces, os.cpu_count() or 1):
             # a process that failed met a fault: meet it here, where it can be told
-            done[piece] = told if told is not None else of_piece(piece)
+            done[piece] = packed if packed is not None else of_piece(piece)
             watcher.advance(sum(end - start for start, end in piece))
             while wanted is not None and wanted in done:
                 seen: list[Any] = pickle.loads(done.pop(wanted))
@@ -135,70 +135,70 @@ class Walker:
 
 
 def _pieces(spans: list[Span]) -> list[tuple[Span, ...]]:
-    found: list[tuple[Span, ...]] = []
+    groups: list[tuple[Span, ...]] = []
     piece: list[Span] = []
     rows = 0
     for span in spans:
         piece.append(span)
         rows += span[1] - span[0]
         if rows >= _PIECE_ROWS:
-            found.append(tuple(piece))
+            groups.append(tuple(piece))
             piece, rows = [], 0
-    return [*found, tuple(piece)] if piece else found
+    return [*groups, tuple(piece)] if piece else groups
 
 
-def _gold(episodes: tuple[Episode, ...], given: Mapping[str, Any]) -> Any:
+def _gold(episodes: tuple[Episode, ...], task_input: Mapping[str, Any]) -> Any:
     """What the task expects, from the first row that says so: a row cut short by an error may not."""
-    found = events.gold(episodes[0].trace.row)
-    for row in (*(episode.trace.row for episode in episodes[1:]), given):
-        if found.answer is not None or found.actions:
+    gold = events.gold(episodes[0].trace.row)
+    for row in (*(episode.trace.row for episode in episodes[1:]), task_input):
+        if gold.answer is not None or gold.actions:
             break
-        found = events.gold(row)
-    return found
+        gold = events.gold(row)
+    return gold
 
 
 _MOST_FALLEN = 3  # of those that fell, named
 
 
 def standing(
-    one: Loaded, judged: Judged, is_bounded: bool
+    entry: Loaded, judged: Judged, is_bounded: bool
 ) -> tuple[dict[str, tuple[Judgement, ...]], list[Gap]]:
     """Task -> the last word of each author that holds; and what fell because the rows are others now."""
     holds: list[Judgement] = []
     fallen: list[str] = []
-    for kept in one.judgements:
-        problems = judgements.again(kept, seen_of(one, judged, kept.task, None, is_bounded))
+    for judgement in entry.judgements:
+        problems = judgements.again(judgement, seen_of(entry, judged, judgement.task, None, is_bounded))
         if problems:
-            fallen.append(f"task {kept.task} by {kept.by}: {problems[0]}")
+            fallen.append(f"task {judgement.task} by {judgement.by}: {problems[0]}")
         else:
-            holds.append(kept)
+            holds.append(judgement)
     gaps = []
     if fallen:
         more = f" and {len(fallen) - _MOST_FALLEN} more" if len(fallen) > _MOST_FALLEN else ""
-        why = f"{len(fallen)} of {len(one.judgements)} hold no longer: {'; '.join(fallen[:_MOST_FALLEN])}{more}"
-        gaps.append(Gap(f"judgements of {one.name}", why))
+        why = f"{len(fallen)} of {len(entry.judgements)} hold no longer: {'; '.join(fallen[:_MOST_FALLEN])}{more}"
+        gaps.append(Gap(f"judgements of {entry.name}", why))
     return judgements.standing(holds), gaps
 
 
-def seen_of(one: Loaded, judged: Judged, task: str, proposed: Cause | None, is_bounded: bool) -> Seen:
+def seen_of(entry: Loaded, judged: Judged, task: str, proposed: Cause | None, is_bounded: bool) -> Seen:
     """A task as a judgement of it is held against; without bounds to rewards nothing is lost."""
-    places = opened.positions(one.run, task, None)
-    traces = [opened.traced(one.run, at) for at in places]
-    return Seen(one.run.agent, task, traces, [is_bounded and _loses(judged, at) for at in places], proposed)
+    places = opened.positions(entry.run, task, None)
+    traces = [opened.traced(entry.run, place) for place in places]
+    return Seen(entry.run.agent, task, traces, [is_bounded and _loses(judged, place) for place in places], proposed)
 
 
 def _loses(judged: Judged, position: int) -> bool:
-    at = int(judged.rows.searchsorted(position))
-    return at < judged.rows.size and int(judged.rows[at]) == position and bool(judged.score[at] < 1)
+    place = int(judged.rows.searchsorted(position))
+    return place < judged.rows.size and int(judged.rows[place]) == position and bool(judged.score[place] < 1)
 
 
 def losing(judged: Judged, is_bounded: bool) -> dict[str, frozenset[int]]:
     """Task -> its repeats that lose points, from the columns alone."""
-    found: dict[str, set[int]] = {}
+    failing: dict[str, set[int]] = {}
     of_all = judged.score < 1
     for code, repeat in zip(judged.task[of_all], judged.repeat[of_all], strict=True):
-        found.setdefault(judged.task_keys[int(code)], set()).add(int(repeat))
-    return {task: frozenset(repeats) for task, repeats in found.items()} if is_bounded else {}
+        failing.setdefault(judged.task_keys[int(code)], set()).add(int(repeat))
+    return {task: frozenset(repeats) for task, repeats in failing.items()} if is_bounded else {}
 
 
 T = TypeVar("T")
@@ -253,10 +253,10 @@ class Reading(msgspec.Struct, frozen=True):
     agreements: tuple[Agreement, ...] = ()
 
 
-def traces(one: Loaded, scoring: measure.Scoring, watcher: Watcher, clock: Clock) -> Read:
+def traces(entry: Loaded, scoring: measure.Scoring, watcher: Watcher, clock: Clock) -> Read:
     """The traces of a run, each opened once."""
-    judged = judged_of(one, scoring)
-    walker = Walker(one.run, judged, one.benchmark.tools)
+    judged = judged_of(entry, scoring)
+    walker = Walker(entry.run, judged, entry.benchmark.tools)
     rows: list[diagnose.RowEvidence] = []
     grains = array("Q")
     failed: defaultdict[tuple[str, str], int] = defaultdict(int)
@@ -270,12 +270,12 @@ def traces(one: Loaded, scoring: measure.Scoring, watcher: Watcher, clock: Clock
         for stage, seconds in seen.seconds.items():
             clock.seconds[f"{stage} (in workers)"] += seconds
     clock.seconds["read the traces (wall)"] += time.perf_counter() - start
-    stand, fallen = standing(one, judged, scoring.is_bounded)
+    stand, fallen = standing(entry, judged, scoring.is_bounded)
     gaps = [
-        Gap(f"{stage} on {n:,} task{'s' if n > 1 else ''} of {one.name}", f"it failed: {why}")
+        Gap(f"{stage} on {n:,} task{'s' if n > 1 else ''} of {entry.name}", f"it failed: {why}")
         for (stage, why), n in sorted(failed.items())
     ]
-    return Read(one, scoring, judged, walker, rows, grains, [*fallen, *gaps], stand)
+    return Read(entry, scoring, judged, walker, rows, grains, [*fallen, *gaps], stand)
 
 
 def _seen(task: TaskTraces) -> TaskEvidence:
@@ -302,13 +302,13 @@ def _seen(task: TaskTraces) -> TaskEvidence:
     return TaskEvidence(rows, tried("outputs", lambda: outputs.observe(task)), failed, seconds)
 
 
-def judged_of(one: Loaded, scoring: measure.Scoring) -> Judged:
+def judged_of(entry: Loaded, scoring: measure.Scoring) -> Judged:
     """The rows that count."""
     import numpy as np
 
-    rollouts, rows = one.run.rollouts, scoring.rows
+    rollouts, rows = entry.run.rollouts, scoring.rows
     return Judged(
-        run=one.name,
+        run=entry.name,
         task_keys=rollouts.task_keys,
         rows=rows,
         task=rollouts.task[rows].astype(np.int64),
@@ -359,20 +359,20 @@ def doubted(read: Read, diagnosis: diagnose.Diagnosis) -> diagnose.Diagnosis:
 
 def concluded(read: Read, diagnosis: diagnose.Diagnosis) -> Reading:
     """Labels, quotations and recommendations, what people judged among them."""
-    one = read.loaded
+    entry = read.loaded
     conclusion = conclusions.conclude(
         diagnosis, read.judged.task.tolist(), read.walker.opener, read.judgements
     )
-    path = one.sources[0].path
-    if len(one.sources) == 1 and path in one.stamps:  # for `blade show`, which diagnoses nothing itself
-        cache.keep_rows(path, one.stamps[path], dict(conclusion.blamed))
-    quote = opened.quoter(one.run, read.walker.row)
+    path = entry.sources[0].path
+    if len(entry.sources) == 1 and path in entry.stamps:  # for `blade show`, which diagnoses nothing itself
+        cache.keep_rows(path, entry.stamps[path], dict(conclusion.blamed))
+    quote = opened.quoter(entry.run, read.walker.row)
     proposed = {each.task: each.proposed for each in conclusion.attributions if each.proposed is not None}
     return Reading(
         judged=read.judged,
         diagnosis=diagnosis,
         concluded=conclusion,
-        health=tuple(measure.health.health(one.run.rollouts, one.run.coverage, read.scoring, quote)),
+        health=tuple(measure.health.health(entry.run.rollouts, entry.run.coverage, read.scoring, quote)),
         gaps=tuple(read.gaps),
         judgements=tuple(each for standing in read.judgements.values() for each in standing),
         agreements=judgements.agreements(read.judged.run, read.judgements, proposed),

@@ -65,23 +65,23 @@ def run(job: Job) -> list[Outcome]:
         stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        told, _ = child.communicate(msgspec.msgpack.encode(job), timeout=job.seconds + 10)
+        reply, _ = child.communicate(msgspec.msgpack.encode(job), timeout=job.seconds + 10)
     except subprocess.TimeoutExpired:
         child.kill()
-        told, _ = child.communicate()
-    found: list[Outcome] = []
+        reply, _ = child.communicate()
+    outcomes_read: list[Outcome] = []
     decoder = msgspec.msgpack.Decoder(Outcome)
-    while len(told) >= 8:
-        size = int.from_bytes(told[:8], "big")
-        if len(told) < 8 + size:
+    while len(reply) >= 8:
+        size = int.from_bytes(reply[:8], "big")
+        if len(reply) < 8 + size:
             break
-        found.append(decoder.decode(told[8 : 8 + size]))
-        told = told[8 + size :]
+        outcomes_read.append(decoder.decode(reply[8 : 8 + size]))
+        reply = reply[8 + size :]
     why = Outcome(
         error=f"the query was stopped: it took more than {job.seconds:g} seconds or {job.memory_mb:,} MB",
         hint="narrow it, or raise --seconds or --memory",
     )
-    return found + [why] * (len(job.queries) - len(found))
+    return outcomes_read + [why] * (len(job.queries) - len(outcomes_read))
 
 
 _OF_TRACES = re.compile(
@@ -113,10 +113,10 @@ def is_ours(query: str) -> bool:
 
 def _concluded(ground: Ground, query: str) -> Outcome:
     try:
-        found = ground.ask(query)
+        answer = ground.ask(query)
     except UsageError as error:
         return Outcome(error=error.message, hint=error.hint)
-    return Outcome(answers=tuple(found)) if isinstance(found, list) else Outcome(error="no value")
+    return Outcome(answers=tuple(answer)) if isinstance(answer, list) else Outcome(error="no value")
 
 
 def raised(outcome: Outcome) -> Outcome:
@@ -147,7 +147,7 @@ def outcomes(job: Job) -> Iterator[Outcome]:
     ground = Ground(tuple(run.run for run in job.files), lambda _: job.files, connection=connection)
     for query in job.queries:
         try:
-            found = ground.ask(query)
+            answer = ground.ask(query)
         except Damaged as error:
             yield Outcome(error=str(error), is_damaged=True)
             continue
@@ -158,12 +158,12 @@ def outcomes(job: Job) -> Iterator[Outcome]:
             yield Outcome(error="the query needs more memory than it may have", hint="narrow it")
             continue
         notes = unknown(query, connection) + limits(query, connection)
-        if isinstance(found, Table):
-            rows, is_cut = found.rows[: job.max_rows], found.is_cut or len(found.rows) > job.max_rows
-            yield Outcome(columns=found.columns, types=found.types, rows=rows, is_cut=is_cut, notes=notes)
+        if isinstance(answer, Table):
+            rows, is_cut = answer.rows[: job.max_rows], answer.is_cut or len(answer.rows) > job.max_rows
+            yield Outcome(columns=answer.columns, types=answer.types, rows=rows, is_cut=is_cut, notes=notes)
         else:
             measure = measure_of(query)
-            yield Outcome(answers=tuple(found), by=measure.by if measure else None, notes=notes)
+            yield Outcome(answers=tuple(answer), by=measure.by if measure else None, notes=notes)
 
 
 def main() -> None:

@@ -43,14 +43,14 @@ class Citation(msgspec.Struct, frozen=True):
 
 def definitions(text: str) -> dict[str, str]:
     """The queries that a text lists by name at its end."""
-    found: dict[str, str] = {}
+    queries: dict[str, str] = {}
     for comment in COMMENT.finditer(text):
         hit = _DEFINED.fullmatch(comment["body"].strip())
         for line in hit["lines"].splitlines() if hit else ():
             name, _, query = line.strip().partition(" ")
             if _NAMED.fullmatch(name) and query:
-                found[name] = unescape_comment(query)
-    return found
+                queries[name] = unescape_comment(query)
+    return queries
 
 
 def citation_in(body: str, names: dict[str, str], start: int, end: int, cited: str = "") -> Citation | None:
@@ -74,7 +74,7 @@ def citations(text: str) -> list[Citation]:
     """All citations of a text, filled in or not, in its order; code is not looked into."""
     names = definitions(text)
     codes = _codes(text)
-    found: list[Citation] = []
+    cited_here: list[Citation] = []
     opened: re.Match[str] | None = None
     for comment in COMMENT.finditer(text):
         if _inside(comment.start(), codes):
@@ -85,12 +85,12 @@ def citations(text: str) -> list[Citation]:
         cited = text[opened.end() : comment.start()] if opened else ""
         citation = citation_in(comment["body"], names, comment.start(), comment.end(), cited)
         if citation is not None:
-            found.append(citation)
+            cited_here.append(citation)
             opened = None
     for hit in OPEN.finditer(text):
         if not _inside(hit.start(), codes):
-            found.append(_taken_apart(hit["query"], hit.start(), hit.end(), True))
-    return sorted(found, key=lambda citation: citation.start)
+            cited_here.append(_taken_apart(hit["query"], hit.start(), hit.end(), True))
+    return sorted(cited_here, key=lambda citation: citation.start)
 
 
 _CODE = re.compile(r"^(?P<fence>```+|~~~+).*?^(?P=fence)\s*$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
@@ -143,31 +143,31 @@ def _filled(citation: Citation, ground: Ground, quote: Callable[[str, int, str],
             raise UsageError(f"there is no {citation.query}", "name a task, a repeat and a step", "bad-query")
         return f"“{words}”<!--blade: {inline(citation.query)}-->"
     form = f" {citation.digits}" if citation.digits is not None else ""
-    told = f"{citation.query} | {citation.form}{form}" if citation.form else citation.query
-    comment = f"<!--blade: {inline(told)}-->"
+    text = f"{citation.query} | {citation.form}{form}" if citation.form else citation.query
+    comment = f"<!--blade: {inline(text)}-->"
     shown = shown_as(ground.ask(citation.query), citation)
     if "\n" in shown:
         return f"<!--blade-->\n\n{shown}\n\n{comment}"
     return f"<!--blade-->{shown}{comment}" if citation.form == "list" else f"{shown}{comment}"
 
 
-def shown_as(found: list[Answer] | Table, citation: Citation) -> str:
+def shown_as(result: list[Answer] | Table, citation: Citation) -> str:
     """What a query gives, as a text prints it."""
     measure = measure_of(citation.query)
-    if isinstance(found, Table) and (
-        len(found.rows) != 1 or len(found.columns) != 1 or citation.form == "table"
+    if isinstance(result, Table) and (
+        len(result.rows) != 1 or len(result.columns) != 1 or citation.form == "table"
     ):
         if citation.form == "list":
-            return listed([str(row[0]) for row in found.rows])
-        return table_of(found.columns, found.rows)
-    if not isinstance(found, Table) and (len(found) != 1 or (measure and measure.by)):
-        rows = [(answer.group, *_cells(answer, citation)) for answer in found]
+            return listed([str(row[0]) for row in result.rows])
+        return table_of(result.columns, result.rows)
+    if not isinstance(result, Table) and (len(result) != 1 or (measure and measure.by)):
+        rows = [(answer.group, *_cells(answer, citation)) for answer in result]
         return table_of(
             ((measure.by if measure else "") or "", measure.name if measure else "value", "n"), rows
         )
-    if isinstance(found, Table):
-        return number(found.rows[0][0], citation, is_rate=False)
-    answer = found[0]
+    if isinstance(result, Table):
+        return number(result.rows[0][0], citation, is_rate=False)
+    answer = result[0]
     if citation.form == "list":
         return listed(list(answer.tasks or ()))
     is_rate = measure is not None and measure.name in RATES and measure.part != "n"
@@ -244,9 +244,9 @@ def _read(before: str, value: Any, query: str) -> tuple[Figure | None, Any]:
     """The number before a citation, and the value as it may be told: in percent already, or as a drop."""
     read = list(readings(before))
     if isinstance(value, int | float) and not isinstance(value, bool):
-        told = [(value, False), *([(value / 100, True)] if measure_of(query) is None else [])]
-        told += [(-number, is_share) for number, is_share in told if number < 0 and _FALLS.search(before)]
-        for number, is_share in told:
+        values = [(value, False), *([(value / 100, True)] if measure_of(query) is None else [])]
+        values += [(-number, is_share) for number, is_share in values if number < 0 and _FALLS.search(before)]
+        for number, is_share in values:
             for figure in read:
                 if agrees(figure, number) and not (is_share and figure.is_bare):
                     return figure, number
@@ -257,14 +257,14 @@ def verified(citation: Citation, before: str, ground: Ground) -> Verdict:
     """Whether what is printed is what the query gives now, at the printed precision."""
     reading = in_words(citation.query)
     try:
-        found = ground.ask(citation.query)
-        expected = shown_as(found, citation)
+        answer = ground.ask(citation.query)
+        expected = shown_as(answer, citation)
     except BladeError as error:
         return Verdict(None, "", "", reading, error.message)
     if citation.cited:
         holds = _normal(citation.cited) == _normal(expected)
         return Verdict(holds, citation.cited.strip()[:200], expected[:200], reading)
-    value = _value(found)
+    value = _value(answer)
     figure, value = _read(before, value, citation.query)
     if isinstance(value, str) or value is None:
         printed = before[-len(expected) - 8 :].strip()
@@ -273,7 +273,7 @@ def verified(citation: Citation, before: str, ground: Ground) -> Verdict:
         return Verdict(None, "", expected, reading, "no number stands before the citation")
     holds = agrees(figure, value) and not _is_coarse(figure, value, citation)
     printed, expected = figure.text.strip(), _beside(figure, value, expected)
-    ends, limits = interval(before), [found[0].low, found[0].high] if isinstance(found, list) else [None]
+    ends, limits = interval(before), [answer[0].low, answer[0].high] if isinstance(answer, list) else [None]
     if holds and ends and None not in limits and not all(map(agrees, ends, limits)):
         printed = f"[{ends[0].text}, {ends[1].text}]"
         return Verdict(False, printed, f"[{', '.join(map(_beside, ends, limits, ('', '')))}]", reading)
@@ -288,10 +288,10 @@ def _is_coarse(figure: Figure, value: Any, citation: Citation) -> bool:
     return is_share and is_bare and abs(figure.number - value) > 0.005
 
 
-def _value(found: list[Answer] | Table) -> Any:
-    if isinstance(found, Table):
-        return found.rows[0][0] if len(found.rows) == 1 and len(found.columns) == 1 else None
-    return found[0].value
+def _value(answer: list[Answer] | Table) -> Any:
+    if isinstance(answer, Table):
+        return answer.rows[0][0] if len(answer.rows) == 1 and len(answer.columns) == 1 else None
+    return answer[0].value
 
 
 def _beside(figure: Figure, value: Any, expected: str) -> str:

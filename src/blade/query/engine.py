@@ -71,10 +71,10 @@ def evaluate(query: str, report: Report) -> Value:
 def wish(query: str, runs: Sequence[str]) -> Wish | None:
     """The comparison of these runs that a query asks about; None where it asks about none."""
     tree = _parsed(query)
-    asked = [root.attr for root in _roots(tree) if root.attr in COMPARED]
-    if not asked:
+    lists = [root.attr for root in _roots(tree) if root.attr in COMPARED]
+    if not lists:
         return None
-    _refuse_single(runs, asked[0])
+    _refuse_single(runs, lists[0])
     keys: dict[str, Any] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and any(root.attr in COMPARED for root in _roots(node.func, 1)):
@@ -160,8 +160,8 @@ def _attribute(owner: Any, name: str, node: ast.expr) -> Any:
         raise _Nothing(f"{_text(node)} has no value here, so there is no {name!r} in it", is_final=True)
     if not isinstance(owner, Selection):
         kind: Any = type(owner)
-        found = _wrapped(_field(owner, name), _annotation(kind, name))
-        return msgspec.structs.replace(found, names=_names(owner, name)) if _names(owner, name) else found
+        value = _wrapped(_field(owner, name), _annotation(kind, name))
+        return msgspec.structs.replace(value, names=_names(owner, name)) if _names(owner, name) else value
     kind = _annotation(owner.kind, name)
     if not owner.entries:
         raise _Nothing(f"nothing matches: {_text(node)} is empty")

@@ -172,8 +172,8 @@ def limits(query: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]
             ours = f"{path} is a column of BLADE's own"
             notes.append(f"{ours}; the field {path} of the rows is called \"{column}\" here")
     if (measure is not None and measure.name in RATES) or named & _JUDGED:
-        found = connection.execute("select count(*), count(reward) from rollouts").fetchone()
-        notes += [_NO_REWARD] if found and found[0] and not found[1] else []
+        counts = connection.execute("select count(*), count(reward) from rollouts").fetchone()
+        notes += [_NO_REWARD] if counts and counts[0] and not counts[1] else []
         unjudged = "select run from rollouts group by run having count(passed) = 0 and count(reward) > 0"
         for (run,) in connection.execute(f"{unjudged} order by run").fetchall():
             notes.append(f"{run} has no pass rate: its rewards are not 0 or 1; set --pass-threshold X")
@@ -188,8 +188,8 @@ def bad_pattern(query: str, connection: duckdb.DuckDBPyConnection) -> UsageError
         function = str(node.get("function_name", "")).lower() if node.get("type") == "FUNCTION" else ""
         if function != "says" and not function.startswith("regexp_"):
             continue
-        given = _given(node)
-        pattern = next(iter(given[function != "says" :]), None)
+        arguments = _given(node)
+        pattern = next(iter(arguments[function != "says" :]), None)
         try:
             connection.execute("select regexp_matches('', ?)", [pattern])
         except duckdb.Error as error:
@@ -217,8 +217,8 @@ def _compares(node: dict[str, Any]) -> bool:
 
 def _given(node: dict[str, Any]) -> list[Any]:
     """What a function is given, where it is written out; None for what is computed."""
-    given = [argument["expression"] for argument in node["arguments"]]
-    return [each["literal"]["text"] if "literal" in each else None for each in given]
+    arguments = [argument["expression"] for argument in node["arguments"]]
+    return [each["literal"]["text"] if "literal" in each else None for each in arguments]
 
 
 def _reads(tree: dict[str, Any]) -> bool:
@@ -367,9 +367,9 @@ def _tables_of(query: str, measure: Measure, connection: duckdb.DuckDBPyConnecti
 
 def _selected(query: str, connection: Callable[[bool], duckdb.DuckDBPyConnection]) -> Table:
     node = select.parsed(query, connection(False))
-    held = connection(bool(select.tables_in(node) & select.OF_TRACES))
-    select.refuse_twins(node, held)
-    cursor = held.execute(select.located(query, node))
+    tables = connection(bool(select.tables_in(node) & select.OF_TRACES))
+    select.refuse_twins(node, tables)
+    cursor = tables.execute(select.located(query, node))
     rows = cursor.fetchmany(MAX_ROWS + 1)
     columns = [column[0] for column in cursor.description or ()]
     types = [str(column[1]) for column in cursor.description or ()]
@@ -386,15 +386,15 @@ def _first_line(error: Exception) -> str:
 
 def value(query: str, ground: Ground) -> Any:
     """The one value that a query gives; UsageError where it gives none or several."""
-    found = ground.ask(query)
-    if isinstance(found, Table):
-        if len(found.rows) != 1 or len(found.rows[0]) != 1:
-            shape = f"{len(found.rows):,} rows of {len(found.columns)} columns"
+    answer = ground.ask(query)
+    if isinstance(answer, Table):
+        if len(answer.rows) != 1 or len(answer.rows[0]) != 1:
+            shape = f"{len(answer.rows):,} rows of {len(answer.columns)} columns"
             raise select.refused(f"the query gives {shape}, not one value")
-        return found.rows[0][0]
-    if len(found) != 1 or found[0].group is not None:
-        raise select.refused(f"the query gives {len(found)} groups, not one value")
-    return found[0].value
+        return answer.rows[0][0]
+    if len(answer) != 1 or answer[0].group is not None:
+        raise select.refused(f"the query gives {len(answer)} groups, not one value")
+    return answer[0].value
 
 
 __all__ = ["Answer", "BladeError", "Ground", "Table", "answered", "value"]

@@ -151,10 +151,10 @@ def by_task(
     )
     sql = f"{head}{condition if measure.name != 'count' else 'true'} group by 1"
     node = parsed(sql, connection(False))
-    held = connection(bool(tables_in(node) & OF_TRACES))
+    tables = connection(bool(tables_in(node) & OF_TRACES))
     return {
         task: float(amount)
-        for task, amount in held.execute(located(sql, node)).fetchall()
+        for task, amount in tables.execute(located(sql, node)).fetchall()
         if amount is not None
     }
 
@@ -169,10 +169,10 @@ def _amounts(measure: Measure, connection: Any, where: str, group: str) -> list[
     if measure.name == "count":
         sql = f"select {group}, count(*), count(*) from rollouts where {where} group by 1 order by 1"
     else:
-        held = f"cast({_column(measure)} as double)"
-        total = f"{'avg' if measure.name == 'mean' else 'sum'}({held})"
+        amount = f"cast({_column(measure)} as double)"
+        total = f"{'avg' if measure.name == 'mean' else 'sum'}({amount})"
         sql = (
-            f"select {group}, {total}, count({held}) from rollouts where not masked and {where} "
+            f"select {group}, {total}, count({amount}) from rollouts where not masked and {where} "
             "group by 1 order by 1"
         )
     rows = connection.execute(sql).fetchall()
@@ -190,8 +190,8 @@ def _task_measures(measure: Measure, connection: Any, where: str, group: str) ->
     )
     # a group without a scored row has no rate, and is told
     keys = f"select distinct {group} from rollouts where {where} order by 1"
-    held = connection.execute(keys).fetchall() if measure.by else [(None,)]
-    groups: dict[Any, list[tuple[str, int, int]]] = {key: [] for (key,) in held}
+    keys_of = connection.execute(keys).fetchall() if measure.by else [(None,)]
+    groups: dict[Any, list[tuple[str, int, int]]] = {key: [] for (key,) in keys_of}
     for key, _, task, n, passes in connection.execute(sql).fetchall():
         groups.setdefault(key, []).append((task, n, passes))
     if measure.name in RATES and not any(passes for rows in groups.values() for _, _, passes in rows):

@@ -88,8 +88,8 @@ def last_figure(text: str) -> Figure | None:
         return None  # two thirds: in words of its own
     pair = _OF.search(text)
     if pair is not None:
-        said = _WORDS.get(pair["part"].lower())
-        part, step = (float(said), 1.0) if said is not None else (_plain(pair["part"]), _step(pair["part"]))
+        word_value = _WORDS.get(pair["part"].lower())
+        part, step = (float(word_value), 1.0) if word_value is not None else (_plain(pair["part"]), _step(pair["part"]))
         whole = _plain(pair["whole"])
         if pair["rate"]:  # 4 in 100
             return Figure(pair[0], part / whole, step / whole, start=pair.start())

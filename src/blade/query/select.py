@@ -110,8 +110,8 @@ def _refuse(node: dict[str, Any], names: set[str]) -> None:
 
 def refuse_twins(tree: dict[str, Any], connection: duckdb.DuckDBPyConnection) -> None:
     """Refuse a name that two fields have, but for the case of its letters, and that means the other one."""
-    found = (node["column_names"][-1] for node in nodes(tree) if node.get("type") == "COLUMN_REF")
-    names = [name for name in dict.fromkeys(map(str, found)) if name.lower() not in RESERVED]
+    columns = (node["column_names"][-1] for node in nodes(tree) if node.get("type") == "COLUMN_REF")
+    names = [name for name in dict.fromkeys(map(str, columns)) if name.lower() not in RESERVED]
     twins = dict(connection.execute(_TWINS).fetchall()) if names else {}
     for name in names:
         if name in twins:

@@ -55,10 +55,10 @@ def made_by() -> str:
 
 def root() -> Path:
     """The cache folder: `BLADE_CACHE_DIR`, else the user's cache."""
-    given = os.environ.get("BLADE_CACHE_DIR")
+    folder = os.environ.get("BLADE_CACHE_DIR")
     try:
-        if given:
-            return Path(given).expanduser()
+        if folder:
+            return Path(folder).expanduser()
         base = os.environ.get("XDG_CACHE_HOME")
         return (Path(base) if base else Path("~/.cache").expanduser()) / "blade"
     except RuntimeError:  # a user without a home, as containers have them
@@ -139,8 +139,8 @@ def _acquired(handle: int) -> bool:
 def _folders() -> list[Path]:
     """The folders of indexes."""
     try:
-        with os.scandir(root() / _FOLDER) as found:
-            return [Path(e.path) for e in found if _FOLDERS.fullmatch(e.name) and e.is_dir(follow_symlinks=False)]
+        with os.scandir(root() / _FOLDER) as entries:
+            return [Path(e.path) for e in entries if _FOLDERS.fullmatch(e.name) and e.is_dir(follow_symlinks=False)]
     except OSError:
         return []
 

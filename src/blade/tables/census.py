@@ -65,12 +65,12 @@ def is_present(kind: Array) -> Array:
     return ~np.isin(kind, (ABSENT, NULL))
 
 
-def collapsed(fields: list[Field], held: Mapping[str, tuple[Array, Array]]) -> list[Field]:
+def collapsed(fields: list[Field], rows_with: Mapping[str, tuple[Array, Array]]) -> list[Field]:
     """The fields with rare members of one object as one entry, `path.*`: such keys are data, not fields.
 
     `held` tells of each path which rows hold it, and their values.
     """
-    n_rows = max((len(present) for present, _ in held.values()), default=0)
+    n_rows = max((len(present) for present, _ in rows_with.values()), default=0)
     rare: dict[str, list[Field]] = defaultdict(list)
     for known in fields:
         parent, dot, _ = known.path.rpartition(".")
@@ -78,16 +78,16 @@ def collapsed(fields: list[Field], held: Mapping[str, tuple[Array, Array]]) -> l
             rare[parent].append(known)
     many = {parent: members for parent, members in rare.items() if len(members) >= MANY_KEYS}
     gone = {known.path for members in many.values() for known in members}
-    together = [_together(parent, members, held) for parent, members in many.items()]
+    together = [_together(parent, members, rows_with) for parent, members in many.items()]
     return sorted([known for known in fields if known.path not in gone] + together, key=lambda f: f.path)
 
 
-def _together(parent: str, members: list[Field], held: Mapping[str, tuple[Array, Array]]) -> Field:
+def _together(parent: str, members: list[Field], rows_with: Mapping[str, tuple[Array, Array]]) -> Field:
     """Some members of an object as one field: the rows that hold any of them, and the values of all."""
     kinds = {member.type for member in members}
-    rows = np.logical_or.reduce([held[member.path][0] for member in members])
+    rows = np.logical_or.reduce([rows_with[member.path][0] for member in members])
     values: set[Any] = set()
-    for present, array in (held[member.path] for member in members):
+    for present, array in (rows_with[member.path] for member in members):
         values |= set(np.ma.getdata(array)[present].tolist())
     return Field(
         f"{parent}.*", None, OTHER, "mixed" if len(kinds) > 1 else members[0].type, int(rows.sum()),
@@ -165,11 +165,11 @@ def is_verdict(codes: Array, rows: Rows) -> bool:
     """Whether every frequent value goes with one outcome: set by grading, or equal to what is graded."""
     if rows.passed.all() or not rows.passed.any():
         return False
-    held = codes >= 0
-    n = np.bincount(codes[held])
-    passes = np.bincount(codes[held], weights=rows.passed[held].astype(float))
+    has_value = codes >= 0
+    n = np.bincount(codes[has_value])
+    passes = np.bincount(codes[has_value], weights=rows.passed[has_value].astype(float))
     frequent = n >= 2
-    if frequent.sum() < 1 or n[frequent].sum() < 0.5 * held.sum():
+    if frequent.sum() < 1 or n[frequent].sum() < 0.5 * has_value.sum():
         return False
     rates = passes[frequent] / n[frequent]
     pure = (rates == 0) | (rates == 1)

@@ -46,8 +46,8 @@ def typed(values: Values, order: Array) -> tuple[Array, str] | None:
 def numbers(values: Array) -> Array:
     """Numbers as integers where all are whole; what is no number is masked."""
     gone = np.isnan(values)
-    held = values[~gone]
-    if held.size and np.all(np.abs(held) < MAX_WHOLE) and np.all(held == np.floor(held)):
+    present = values[~gone]
+    if present.size and np.all(np.abs(present) < MAX_WHOLE) and np.all(present == np.floor(present)):
         return masked(np.nan_to_num(values).astype(np.int64), gone)
     return masked(values, gone)
 

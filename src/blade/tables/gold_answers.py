@@ -101,11 +101,11 @@ def _spoken(run: Assembled, order: Array) -> list[Source]:
     texts = coded(*_ordered(run, "answer", order))
     source = run.rows.numbers("answer_source")[order].astype(int)
     nothing = np.full(len(texts), None, object)
-    found = [
+    sources = [
         Source(name, np.where(source == code, texts, nothing)) for code, name in enumerate(SOURCES) if code
     ]
-    found.append(Source("call", coded(*_ordered(run, "submitted", order))))
-    return [one for one in found if any(text is not None for text in one.texts.tolist())]
+    sources.append(Source("call", coded(*_ordered(run, "submitted", order))))
+    return [candidate for candidate in sources if any(text is not None for text in candidate.texts.tolist())]
 
 
 def _ordered(run: Assembled, name: str, order: Array) -> tuple[Array, tuple[str, ...]]:
@@ -120,7 +120,7 @@ def _input_fields(run: Assembled) -> dict[str, Array]:
     rollouts, keys = run.rollouts, task_keys(run.inputs, None)
     first = {keys.keys[code]: row for row, code in reversed(list(enumerate(keys.code.tolist())))}
     rows = np.array([first.get(key, -1) for key in rollouts.task_keys], np.int64)[rollouts.task]
-    found = {}
+    columns = {}
     names = [("f", name) for name in run.inputs.fields()] + [("s", path) for path in run.inputs.paths()]
     for family, name in names[:MAX_FIELDS]:
         values = run.inputs.values(name, family)
@@ -129,8 +129,8 @@ def _input_fields(run: Assembled) -> dict[str, Array]:
             texts[row] = spelled(float(values.number[row]))
         column = texts[rows]
         if name not in rollouts.fields and any(text is not None for text in column.tolist()):
-            found[name] = column
-    return found
+            columns[name] = column
+    return columns
 
 
 def _gold(golds: dict[str, Array], sources: list[Source], passed: Array, rows: Array) -> str | None:
@@ -158,9 +158,9 @@ def _rank(name: str) -> int:
 def _agreement(texts: Array, gold: Array, passed: Array) -> float:
     """The share of passes whose text equals the gold; 0 where as many failures do, which says nothing."""
     same = equal(texts, gold)
-    held = ~np.ma.getmaskarray(same)
+    both = ~np.ma.getmaskarray(same)
     plain = np.ma.getdata(same)
-    right, wrong = plain[passed & held], plain[~passed & held]
+    right, wrong = plain[passed & both], plain[~passed & both]
     if len(right) < 3:
         return 0.0
     share = float(right.mean())
@@ -192,20 +192,20 @@ def _repeated(fields: dict[str, Array], sources: list[Source], passed: Array, ro
     """The field that repeats what was said, in failures too: what a verifier read, not what it expects."""
     wrong = rows[~passed[rows]]
     few = wrong[:: max(1, len(wrong) // FEW)]  # most fields are told by these
-    best, found = 0.0, None
+    best, name_of_best = 0.0, None
     for name in list(fields)[:MAX_FIELDS]:
         for texts in (source.texts for source in sources if _share(fields[name], source.texts, few) > 0.5):
             share = min(_share(fields[name], texts, chosen) for chosen in (wrong, rows))
             if share >= AGREES and share > best:
-                best, found = share, name
-    return found
+                best, name_of_best = share, name
+    return name_of_best
 
 
 def _share(texts: Array, others: Array, rows: Array) -> float:
     """The share of some rows in which two texts are equal; 0 where fewer than half of them hold both."""
     same = equal(texts[rows], others[rows])
-    held = np.ma.getdata(same)[~np.ma.getmaskarray(same)]
-    return float(held.mean()) if len(held) >= max(3, len(rows) / 2) else 0.0
+    both = np.ma.getdata(same)[~np.ma.getmaskarray(same)]
+    return float(both.mean()) if len(both) >= max(3, len(rows) / 2) else 0.0
 
 
 def _filled(texts: Array) -> Array:

@@ -319,9 +319,9 @@ def sha256_of(path: Path) -> str:
 
 def _sha256_of(path: Path) -> str:
     stamp = _settled(path)
-    kept = cache.folder_for(path) / _SHA256
+    file_kept = cache.folder_for(path) / _SHA256
     try:
-        *when, digest = msgspec.json.decode(cache.unsealed(kept.read_bytes()), type=tuple[int, int, int, int, str])
+        *when, digest = msgspec.json.decode(cache.unsealed(file_kept.read_bytes()), type=tuple[int, int, int, int, str])
         if tuple(when) == stamp:
             return digest
     except (OSError, ValueError):
@@ -329,8 +329,8 @@ def _sha256_of(path: Path) -> str:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        cache.write_whole(kept, cache.sealed(msgspec.json.encode((*stamp, digest))))
+        file_kept.parent.mkdir(parents=True, exist_ok=True)
+        cache.write_whole(file_kept, cache.sealed(msgspec.json.encode((*stamp, digest))))
     except OSError:
         pass  # a cache that cannot be written costs time, not truth
     return digest

@@ -255,20 +255,20 @@ class Index:
         key = f"{family}.{name}"
         kind, number, code, texts = self._scalars(key)
         head_code, heads = self._coded(f"{key}:head")
-        held = np.flatnonzero((code < 0) & (head_code >= 0))
-        if not held.size:
+        long = np.flatnonzero((code < 0) & (head_code >= 0))
+        if not long.size:
             return Values(kind, number, code, texts)
         # two long texts that begin alike are two values
-        hashes = self._column(f"{key}:hash", "<u8", 0)[held]
+        hashes = self._column(f"{key}:hash", "<u8", 0)[long]
         known, first, each = np.unique(hashes, return_index=True, return_inverse=True)
-        beginning = head_code[held[first]]
+        beginning = head_code[long[first]]
         alike = np.bincount(beginning, minlength=len(heads)) > 1
         longs = [
             f"{heads[place]} #{value & 0xFFFFFFFF:08x}" if alike[place] else heads[place]
             for place, value in zip(beginning.tolist(), known.tolist(), strict=True)
         ]
         code = code.copy()
-        code[held] = each + len(texts)
+        code[long] = each + len(texts)
         return Values(kind, number, code, (*texts, *longs))
 
     def checks(self) -> tuple[NDArray[Any], dict[str, Texts]]:

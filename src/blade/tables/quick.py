@@ -56,10 +56,10 @@ def _best(folder: Path, parts: list[dict[str, Any]], task: int) -> dict[int, Pla
     best: dict[int, Place] = {}
     for part in parts:
         for place in _in_part(folder, part, task, agents):
-            held = best.get(place.repeat)
-            if held is not None and held.attempt == place.attempt:
+            known = best.get(place.repeat)
+            if known is not None and known.attempt == place.attempt:
                 raise LookupError("two rows of one key")
-            if held is None or place.attempt > held.attempt:
+            if known is None or place.attempt > known.attempt:
                 best[place.repeat] = place
     if len(agents) > 1:
         raise LookupError("several agents")
@@ -86,25 +86,25 @@ def _in_part(folder: Path, part: dict[str, Any], task: int, agents: set[str]) ->
             raise LookupError("rows without a task index")
         rows = _where(tasks, task)
         columns = [column(name) for name in ("repeat", "attempt", "offset", "length", "line")] if rows else []
-    found = [Place(*(_number(column, row) for column in columns)) for row in rows]
-    if any(place.repeat < 0 for place in found):
+    places = [Place(*(_number(column, row) for column in columns)) for row in rows]
+    if any(place.repeat < 0 for place in places):
         raise LookupError("rows without a repeat index")
     before = int(part["first_line"]) + 1
-    return [Place(p.repeat, p.attempt, p.offset, p.length, p.line + before) for p in found]
+    return [Place(p.repeat, p.attempt, p.offset, p.length, p.line + before) for p in places]
 
 
 def _where(column: bytes, wanted: int) -> list[int]:
     """The rows in which a column of 8-byte numbers holds `wanted`."""
-    found: list[int] = []
+    rows: list[int] = []
     if not _NO_INDEX <= wanted < -_NO_INDEX:
-        return found
+        return rows
     pattern = wanted.to_bytes(8, "little", signed=True)
-    at = column.find(pattern)
-    while at >= 0:
-        if at % 8 == 0:
-            found.append(at // 8)
-        at = column.find(pattern, at - at % 8 + 8)
-    return found
+    place = column.find(pattern)
+    while place >= 0:
+        if place % 8 == 0:
+            rows.append(place // 8)
+        place = column.find(pattern, place - place % 8 + 8)
+    return rows
 
 
 def _number(column: bytes, row: int) -> int:

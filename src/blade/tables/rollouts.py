@@ -50,11 +50,11 @@ def object_checks(scalars: Mapping[str, tuple[Values, Array]]) -> dict[str, Arra
         if len(statuses) < MIN_MEMBERS or len(statuses) < SHARE * len(members):
             statuses = {path: pair for path, pair in statuses.items() if _is_worded(scalars[path][0])}
         for path, (status, value) in sorted(statuses.items()):
-            held = np.flatnonzero(~is_none(status))
-            rows.append(held)
+            rows_with = np.flatnonzero(~is_none(status))
+            rows.append(rows_with)
             name = path[len(parent) + 1 :]
-            same = (np.full(len(held), text, object) for text in (parent, name))
-            for key, column in zip(texts, (*same, status[held], value[held]), strict=True):
+            same = (np.full(len(rows_with), text, object) for text in (parent, name))
+            for key, column in zip(texts, (*same, status[rows_with], value[rows_with]), strict=True):
                 texts[key].append(column)
     empty = np.zeros(0, object)
     return {
@@ -71,8 +71,8 @@ def _is_worded(values: Values) -> bool:
 def _statuses(values: Values, order: Array) -> tuple[Array, Array] | None:
     """The status and the value of each row; None where the values are no statuses."""
     kind, number = values.kind[order], values.number[order]
-    held = ~np.isin(kind, (ABSENT, NULL))
-    if not held.any() or not np.isin(kind[held], (BOOL, NUMBER, TEXT)).all():
+    present = ~np.isin(kind, (ABSENT, NULL))
+    if not present.any() or not np.isin(kind[present], (BOOL, NUMBER, TEXT)).all():
         return None
     if (kind == TEXT).any():
         known = np.array([*(status_of(text) for text in values.texts), None], object)
@@ -80,7 +80,7 @@ def _statuses(values: Values, order: Array) -> tuple[Array, Array] | None:
         if is_none(status[kind == TEXT]).any():
             return None
     else:
-        if np.nanmin(number[held]) < 0 or np.nanmax(number[held]) > 1:
+        if np.nanmin(number[present]) < 0 or np.nanmax(number[present]) > 1:
             return None
         status, value = np.full(len(kind), None, object), np.full(len(kind), None, object)
     rows = np.flatnonzero((kind == BOOL) | (kind == NUMBER))
@@ -175,8 +175,8 @@ def laid_out(run: Assembled, judged: Judged) -> Laid:
     table = _reserved(run, judged, arrays, answered)
     table |= {names[path]: array for path, (array, _) in arrays.items() if path in names}
     kinds = {path: scalars[path].kind[order] for path in arrays}
-    held = {path: (census.is_present(kinds[path]), array) for path, (array, _) in arrays.items()}
-    census_rows = census.collapsed(fields, held)
+    values_by_path = {path: (census.is_present(kinds[path]), array) for path, (array, _) in arrays.items()}
+    census_rows = census.collapsed(fields, values_by_path)
     return Laid(table, census_rows, _checks(run, scalars, fields), _answer_rows(answered), answered.gold)
 
 
@@ -200,16 +200,16 @@ def column_names(paths: list[str]) -> dict[str, str]:
 def _scalars(run: Assembled) -> dict[str, Values]:
     """Every field and every scalar inside objects, by path."""
     rows = run.rows
-    found = {path: rows.values(path, "s") for path in rows.paths()}
+    values_of = {path: rows.values(path, "s") for path in rows.paths()}
     for name in rows.fields():
-        if name not in found:
-            found[name] = rows.values(name, "f")
+        if name not in values_of:
+            values_of[name] = rows.values(name, "f")
     for name in _SETTINGS:
         number = rows.numbers(name)
         kind = np.where(np.isnan(number), 0, NUMBER).astype(np.uint8)
         no_text = np.full(len(number), -1, np.int32)
-        found[f"responses_create_params.{name}"] = Values(kind, number, no_text, ())
-    return dict(sorted(found.items()))
+        values_of[f"responses_create_params.{name}"] = Values(kind, number, no_text, ())
+    return dict(sorted(values_of.items()))
 
 
 def _reserved(
@@ -257,11 +257,11 @@ def _text(run: Assembled, name: str) -> Array:
 
 def _stop_reason(run: Assembled, arrays: dict[str, tuple[Array, str]]) -> Array:
     """Why it stopped: what the response says of being incomplete, else a field that is named like it."""
-    told = _text(run, "stop_reason")
+    reasons = _text(run, "stop_reason")
     for path, (array, kind) in arrays.items():
         if path.rpartition(".")[2].lower() in _STOPS and kind == "text":
-            told = np.where(is_none(told), array, told)
-    return told
+            reasons = np.where(is_none(reasons), array, reasons)
+    return reasons
 
 
 def _places(run: Assembled) -> Columns:
@@ -294,11 +294,11 @@ def _answers(run: Assembled, judged: Judged, scalars: dict[str, Values], fields:
 def _answer_rows(answered: Answers) -> Columns:
     rows, sources, texts, golds = [], [], [], []
     for source in answered.sources:
-        held = np.flatnonzero(~is_none(source.texts))
-        rows.append(held)
-        sources += [source.name] * len(held)
-        texts.append(source.texts[held])
-        golds.append(answered.gold[held])
+        rows_with = np.flatnonzero(~is_none(source.texts))
+        rows.append(rows_with)
+        sources += [source.name] * len(rows_with)
+        texts.append(source.texts[rows_with])
+        golds.append(answered.gold[rows_with])
     if not rows:
         empty = np.zeros(0, object)
         return {"row": np.zeros(0, np.int64), "source": empty, "text": empty, "normal": empty, "gold": empty,
@@ -318,10 +318,10 @@ def _checks(run: Assembled, scalars: dict[str, Values], fields: list[Field]) -> 
     order = run.rollouts.row_id
     place = np.full(run.rows.n_rows, -1, np.int64)
     place[order] = np.arange(len(order))
-    found, columns = run.rows.checks()
-    row = place[found] if len(found) else found.astype(np.int64)
-    kept = row >= 0
-    table = {"row": row[kept]}
-    table |= {name: coded(codes[kept], texts) for name, (codes, texts) in columns.items()}
+    row_numbers, columns = run.rows.checks()
+    row = place[row_numbers] if len(row_numbers) else row_numbers.astype(np.int64)
+    is_row = row >= 0
+    table = {"row": row[is_row]}
+    table |= {name: coded(codes[is_row], texts) for name, (codes, texts) in columns.items()}
     more = object_checks({known.path: (scalars[known.path], order) for known in fields})
     return {name: np.concatenate([table[name], more[name]]) for name in table}

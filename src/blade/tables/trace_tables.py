@@ -69,8 +69,8 @@ def _array(column: str, values: list[Any]) -> Array:
 def _add(tables: dict[str, Table], run: Assembled, position: int, overrides: Mapping[str, str]) -> None:
     trace = opened.traced(run, position)
     for step in trace.steps:
-        told = (step.kind, step.tool, cut(step.text), len(step.text), step.failed, step.answered)
-        _put(tables["steps"], position, step.index, *told)
+        cells = (step.kind, step.tool, cut(step.text), len(step.text), step.failed, step.answered)
+        _put(tables["steps"], position, step.index, *cells)
         if step.reasoning:  # thinking that stood inside the message
             thought = ("reasoning", None, cut(step.reasoning), len(step.reasoning), None, None)
             _put(tables["steps"], position, step.index, *thought)
@@ -114,8 +114,8 @@ def _lines(
     for number, line, template in templates:
         if template not in seen:
             seen.add(template)
-            told = (template, head(line.strip(), LINE), counts[template], template in ends)
-            _put(table, row, path, step, number, *told)
+            cells = (template, head(line.strip(), LINE), counts[template], template in ends)
+            _put(table, row, path, step, number, *cells)
 
 
 def texts_of(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

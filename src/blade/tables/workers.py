@@ -64,10 +64,10 @@ def streamed(
                 yield from ((piece, None) for piece in mine)
         while running:
             for pipe, _ in poll.poll():
-                process, left, held = running[pipe]
+                process, left, buffer = running[pipe]
                 read = os.read(pipe, 1 << 20)
-                held += read
-                while (frame := _frame(held)) is not None:
+                buffer += read
+                while (frame := _frame(buffer)) is not None:
                     yield left.pop(0), frame
                 if not read:
                     with _uninterrupted():
@@ -83,15 +83,15 @@ def streamed(
                 _ended(process, pipe)
 
 
-def _frame(held: bytearray) -> bytes | None:
+def _frame(buffer: bytearray) -> bytes | None:
     """The next whole result, taken off the front."""
-    if len(held) < _LENGTH:
+    if len(buffer) < _LENGTH:
         return None
-    size = int.from_bytes(held[:_LENGTH], "big")
-    if len(held) < _LENGTH + size:
+    size = int.from_bytes(buffer[:_LENGTH], "big")
+    if len(buffer) < _LENGTH + size:
         return None
-    frame = bytes(held[_LENGTH : _LENGTH + size])
-    del held[: _LENGTH + size]
+    frame = bytes(buffer[_LENGTH : _LENGTH + size])
+    del buffer[: _LENGTH + size]
     return frame
 
 
@@ -99,8 +99,8 @@ def _work_through(work: Callable[[Piece], bytes], pieces: list[Piece], pipe: int
     try:
         with os.fdopen(pipe, "wb") as file:
             for piece in pieces:
-                made = work(piece)
-                file.write(len(made).to_bytes(_LENGTH, "big") + made)
+                result = work(piece)
+                file.write(len(result).to_bytes(_LENGTH, "big") + result)
                 file.flush()
     finally:
         os._exit(0)
