@@ -19,7 +19,7 @@ class Block:
 
 def blocks(text: str) -> list[Block]:
     """Every block, in order."""
-    found: list[Block] = []
+    closed_blocks: list[Block] = []
     fence, language, lines = "", "", list[str]()
     for line in text.split("\n"):
         match = FENCE.match(line)
@@ -27,13 +27,13 @@ def blocks(text: str) -> list[Block]:
             if match:
                 fence, language, lines = match["fence"], match["language"].lower(), []
         elif match and match["fence"].startswith(fence) and not match["language"]:
-            found.append(Block(language, "\n".join(lines), True))
+            closed_blocks.append(Block(language, "\n".join(lines), True))
             fence = ""
         else:
             lines.append(line)
     if fence:
-        found.append(Block(language, "\n".join(lines), False))
-    return found
+        closed_blocks.append(Block(language, "\n".join(lines), False))
+    return closed_blocks
 
 
 def closed(text: str) -> list[str]:

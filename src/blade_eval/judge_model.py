@@ -149,9 +149,9 @@ def label_of(text: str, labels: Sequence[str]) -> str | None:
     """
     lines = [line for line in text.splitlines() if line.strip(MARKS)]
     for label in labels if lines else ():
-        at = lines[-1].rfind(label)
-        before, behind = lines[-1][:at], lines[-1][at + len(label) :]
-        if at >= 0 and LEAD.fullmatch(before.strip(MARKS)) and not behind.strip(MARKS):
+        start = lines[-1].rfind(label)
+        before, behind = lines[-1][:start], lines[-1][start + len(label) :]
+        if start >= 0 and LEAD.fullmatch(before.strip(MARKS)) and not behind.strip(MARKS):
             edges = before[-1:] + label[:1], label[-1:] + behind[:1]
             if not any(edge.isalnum() and len(edge) > 1 for edge in edges):
                 return label

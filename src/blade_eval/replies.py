@@ -49,19 +49,19 @@ def text_of(content: Any) -> str:
         if isinstance(part, str):
             parts.append(part)
         elif isinstance(part, dict):
-            said = part.get("text", part.get("refusal"))
-            parts.append(said if isinstance(said, str) else "")
+            text = part.get("text", part.get("refusal"))
+            parts.append(text if isinstance(text, str) else "")
     return "".join(parts)
 
 
 def last(response: Any) -> str:
     """The text of the last assistant message as it stands; empty when there is none."""
-    said = ""
+    text = ""
     for item in items(response):
         if item.get("type", "message") == "message" and item.get("role", "assistant") == "assistant":
-            said = text_of(item.get("content"))
+            text = text_of(item.get("content"))
     # Half a surrogate pair can stand in JSON, but not in a file of UTF-8.
-    return said if said.isascii() else said.encode("utf-8", "replace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def answer(response: Any) -> str:

@@ -13,16 +13,16 @@ def field(row: Row, name: str, default: Any = None) -> Any:
     if row.get(name) is not None:
         return row[name]
     inner = row.get("verifier_metadata")
-    found = inner.get(name) if isinstance(inner, dict) else None
-    return default if found is None else found
+    value = inner.get(name) if isinstance(inner, dict) else None
+    return default if value is None else value
 
 
 def needed(row: Row, name: str) -> Any:
     """A column without which nothing can be judged: that it is missing is the task's fault."""
-    found = field(row, name)
-    if found is None:
+    value = field(row, name)
+    if value is None:
         raise faulty(f"the row has no {name}")
-    return found
+    return value
 
 
 def faulty(reason: str) -> Unmeasured:
@@ -33,19 +33,19 @@ def faulty(reason: str) -> Unmeasured:
 def pattern(row: Row) -> str | None:
     """The row's own expression for the answer, `template_metadata.output_regex`."""
     template = field(row, "template_metadata")
-    found = template.get("output_regex") if isinstance(template, dict) else None
-    return found if isinstance(found, str) and found else None
+    value = template.get("output_regex") if isinstance(template, dict) else None
+    return value if isinstance(value, str) and value else None
 
 
 def question(row: Row) -> str:
     """What the user asked: the text of all user messages of the request."""
     params = row.get("responses_create_params")
-    asked = params.get("input") if isinstance(params, dict) else None
-    if isinstance(asked, str):
-        return asked
-    said = [
+    prompt = params.get("input") if isinstance(params, dict) else None
+    if isinstance(prompt, str):
+        return prompt
+    texts = [
         text_of(message.get("content"))
-        for message in (asked if isinstance(asked, list) else [])
+        for message in (prompt if isinstance(prompt, list) else [])
         if isinstance(message, dict) and message.get("role") == "user"
     ]
-    return "\n\n".join(text for text in said if text)
+    return "\n\n".join(text for text in texts if text)

@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
-from blade_eval.prepare import NotReadable, download, fetch, records, script, work, written
+from blade_eval.prepare import NotReadable, fetch, records, script, work, written
 from tests.evaluate.file_server import Files, serving
 
 BODY = "".join(
@@ -40,7 +40,7 @@ def files() -> Iterator[Files]:
 @pytest.fixture
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Attempts follow one another at once."""
-    monkeypatch.setattr(download, "PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(fetch, "PAUSES", (0.0, 0.0, 0.0))
 
 
 class Tree:
@@ -394,15 +394,15 @@ def test_a_download_that_breaks_off_is_whole_in_the_end(
     files.drops, files.ranges = list(drops), ranges
     part = tmp_path / f"{os.urandom(8).hex()}.part"
     try:
-        assert download.downloaded(files.url + "/raw.jsonl", part, {}, lambda _: None).read_bytes() == BODY
-    except download.Unreachable:
+        assert fetch.downloaded(files.url + "/raw.jsonl", part, {}, lambda _: None).read_bytes() == BODY
+    except fetch.Unreachable:
         # only where several attempts in a row brought nothing new
         assert any(all(n == 0 or not ranges for n in drops[i : i + 4]) for i in range(len(drops) - 3))
 
 
 def test_going_on_asks_only_for_the_rest(tmp_path: Path, files: Files, quiet: None) -> None:
     files.drops = [1000, 2000]
-    download.downloaded(files.url + "/raw.jsonl", tmp_path / "x.part", {}, lambda _: None)
+    fetch.downloaded(files.url + "/raw.jsonl", tmp_path / "x.part", {}, lambda _: None)
     assert [wanted for _, wanted, _ in files.asked] == [None, "bytes=1000-", "bytes=3000-"]
 
 
@@ -413,7 +413,7 @@ def test_a_file_that_changed_meanwhile_is_fetched_from_its_start(
     part.write_bytes(b"other" * 100)
     beside = part.with_name("x.part.json")
     beside.write_text(json.dumps({"url": files.url + "/raw.jsonl", "mark": '"another"'}))
-    download.downloaded(files.url + "/raw.jsonl", part, {}, lambda _: None)
+    fetch.downloaded(files.url + "/raw.jsonl", part, {}, lambda _: None)
     assert part.read_bytes() == BODY
     assert not beside.exists()
 
@@ -423,10 +423,10 @@ def test_a_download_killed_midway_goes_on_in_the_next_run(tree: Tree, files: Fil
     tree.script(
         """
         import os, signal
-        from blade_eval.prepare import download
+        from blade_eval.prepare import fetch
         def prepare():
             # the connection drops after 3000 bytes, and the process dies before it can ask again
-            download.time.sleep = lambda seconds: os.kill(os.getpid(), signal.SIGKILL)
+            fetch.time.sleep = lambda seconds: os.kill(os.getpid(), signal.SIGKILL)
             return fetched(SOURCES["raw.jsonl"], "raw.jsonl")
         """
     )
@@ -442,7 +442,7 @@ def test_a_download_killed_midway_goes_on_in_the_next_run(tree: Tree, files: Fil
 @pytest.mark.parametrize("code", [429, 503])
 def test_a_server_that_is_busy_is_asked_again(tmp_path: Path, files: Files, quiet: None, code: int) -> None:
     files.refusals = [code, code]
-    part = download.downloaded(files.url + "/raw.jsonl", tmp_path / "x.part", {}, lambda _: None)
+    part = fetch.downloaded(files.url + "/raw.jsonl", tmp_path / "x.part", {}, lambda _: None)
     assert part.read_bytes() == BODY
     assert len(files.asked) == 3
 

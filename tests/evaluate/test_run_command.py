@@ -20,7 +20,7 @@ import pytest
 from blade import errors
 from blade.cli import main
 from blade_eval.config import Asked
-from blade_eval.prepare import place
+from blade_eval.prepare import work
 from blade_eval.runner import benchmark_run
 from blade_eval.runner.progress import Progress
 from tests.conftest import Blade
@@ -313,14 +313,14 @@ def test_rows_prepared_in_part_are_told_and_those_of_a_killed_preparation_refuse
     rows = tmp_path / "rows.jsonl"
     prepared = {"state": "prepared", "dataset": "quiz", "sha256": sha256(rows.read_bytes()).hexdigest()}
     for complete in (True, False):
-        place.write_record(rows, {**prepared, "complete": complete})
+        work.write_record(rows, {**prepared, "complete": complete})
         told = ran(server.url, "--force").stderr
         assert ("the rows of quiz are not all of the benchmark's" in told) is not complete
         assert manifest() == {"name": "quiz", "complete": complete}
-    place.write_record(rows, {**prepared, "sha256": "0", "complete": True})
+    work.write_record(rows, {**prepared, "sha256": "0", "complete": True})
     assert "is not as it was prepared" in ran(server.url, "--force").stderr
     assert manifest()["complete"] is None
-    place.write_record(rows, {"state": "preparing"})
+    work.write_record(rows, {"state": "preparing"})
     refused = ran(server.url, "--force", code=errors.EXIT_UNREADABLE)
     assert "run `blade eval prepare` again" in refused.stderr
 

@@ -18,7 +18,7 @@ import click
     "--search-dir", "search_dirs", multiple=True, metavar="DIR", help="Another tree of definitions."
 )
 @click.option(
-    "--from", "given", metavar="FILE|DIR", help="The raw file, or the folder with it, fetched by hand."
+    "--from", "raw", metavar="FILE|DIR", help="The raw file, or the folder with it, fetched by hand."
 )
 @click.option(
     "--offline", is_flag=True, help="Fetch nothing: use what is given or in the cache, or say what lacks."
@@ -39,7 +39,7 @@ def prepare(
     benchmarks: tuple[str, ...],
     configs: tuple[str, ...],
     search_dirs: tuple[str, ...],
-    given: str | None,
+    raw: str | None,
     offline: bool,
     force: bool,
     allow_partial: bool,
@@ -59,31 +59,31 @@ def prepare(
     from blade.hostile import line
     from blade.tables.cache import root
     from blade_eval import config
-    from blade_eval.prepare import find, work
+    from blade_eval.prepare import work
     from blade_eval.prepare.script import Limits
 
-    asked = config.Asked(paths=configs, benchmarks=benchmarks, search_dirs=search_dirs, overrides=overrides)
-    found = config.resolved(asked)
+    wish = config.Asked(paths=configs, benchmarks=benchmarks, search_dirs=search_dirs, overrides=overrides)
+    resolved = config.resolved(wish)
     # servers and models are not needed here; what was typed wrongly is no less wrong
-    typed = tuple(one for one in found.of("error") if one.place == "command line")
-    config.insist(replace(found, problems=typed))
+    typed = tuple(problem for problem in resolved.of("error") if problem.place == "command line")
+    config.insist(replace(resolved, problems=typed))
     how = work.How(
         cache=root() / "raw",
-        given=Path(given) if given else None,
+        given=Path(raw) if raw else None,
         offline=offline,
         again=force,
-        keep=find.cached(found),
+        keep=work.is_cached(resolved),
         partial=allow_partial,
-        args=find.arguments(found),
+        args=work.arguments(resolved),
         limits=Limits(wall_s=timeout, cpu_s=timeout, memory_bytes=int(max_memory * 1e9)),
     )
-    made = work.prepared(find.wanted(found), how, lambda text: print(line(text, 400), file=sys.stderr))
-    for notice in (text for one in made for text in work.unknown(one)):
+    prepared_rows = work.prepared(work.wanted_of(resolved), how, lambda text: print(line(text, 400), file=sys.stderr))
+    for notice in (text for rows in prepared_rows for text in work.unknown(rows)):
         print(f"notice: {line(notice, 400)}", file=sys.stderr)
     if as_json:
-        click.echo(work.as_json(made))
+        click.echo(work.as_json(prepared_rows))
         return
-    for one in made:
-        state = "as it was" if one.cached else "prepared"
-        part = " (not all of the benchmark's)" if one.complete is False else ""
-        click.echo(f"{one.name}: {one.rows:,} rows{part}, {state}: {one.path}")
+    for rows in prepared_rows:
+        state = "as it was" if rows.cached else "prepared"
+        part = " (not all of the benchmark's)" if rows.complete is False else ""
+        click.echo(f"{rows.name}: {rows.rows:,} rows{part}, {state}: {rows.path}")

@@ -56,7 +56,7 @@ _NUMBER = click.IntRange(min=1)
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @click.option("--json", "as_json", is_flag=True, help="The summary as JSON.")
 @click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
-def run(overrides: tuple[str, ...], **given: Any) -> None:
+def run(overrides: tuple[str, ...], **options: Any) -> None:
     """Run the tasks of a benchmark with a model, and keep each rollout as it comes.
 
     What could not be measured goes to FILE_failures.jsonl and never becomes reward 0; it is tried again, and
@@ -75,10 +75,10 @@ def run(overrides: tuple[str, ...], **given: Any) -> None:
     from blade_eval.runner import benchmark_run as orders
     from blade_eval.runner.progress import Progress
 
-    wish = _order(given, overrides)
-    progress = Progress(prices=_prices(given), is_quiet=given["quiet"])
+    wish = _order(options, overrides)
+    progress = Progress(prices=_prices(options), is_quiet=options["quiet"])
     outcome = asyncio.run(orders.carried_out(wish, progress, _notice))
-    if given["as_json"]:
+    if options["as_json"]:
         click.echo(json.dumps(_json(outcome, progress), indent=2))
     else:
         _tell(outcome, progress)
@@ -105,7 +105,7 @@ def _notice(text: str) -> None:
     click.echo(f"note: {line(text)}", err=True)
 
 
-def _order(given: dict[str, Any], overrides: tuple[str, ...]) -> Order:
+def _order(options: dict[str, Any], overrides: tuple[str, ...]) -> Order:
     from blade_eval.runner import benchmark_run, run_files
     from blade_eval.runner.benchmark_run import Order
     from blade_eval.runner.inputs import Wanted
@@ -113,41 +113,41 @@ def _order(given: dict[str, Any], overrides: tuple[str, ...]) -> Order:
 
     flags, params, rest = benchmark_run.parsed_overrides(overrides)
     for name, value in flags.items():  # a flag wins over an override of its key
-        if given.get(name) in (None, False):
-            given[name] = value
-    if not given["output"]:
+        if options.get(name) in (None, False):
+            options[name] = value
+    if not options["output"]:
         raise UsageError("nobody said where the rollouts go", "name a file with --output", "no-output")
     params |= {
-        name: given[name] for name in ("temperature", "top_p", "max_output_tokens") if given[name] is not None
+        name: options[name] for name in ("temperature", "top_p", "max_output_tokens") if options[name] is not None
     }
     wanted = Wanted(
-        limit=_whole(given["limit"], "limit"),
-        repeats=benchmark_run.parsed_repeats(given["num_repeats"]),
-        agent=given["agent"],
+        limit=_whole(options["limit"], "limit"),
+        repeats=benchmark_run.parsed_repeats(options["num_repeats"]),
+        agent=options["agent"],
         params=params,
-        shard=benchmark_run.parsed_shard(given["shard"]),
-        seeds=bool(given.get("seeds")),
-        interleaved=bool(given["interleave_repeats"]),
-        gym=given["gym_compat"],
+        shard=benchmark_run.parsed_shard(options["shard"]),
+        seeds=bool(options.get("seeds")),
+        interleaved=bool(options["interleave_repeats"]),
+        gym=options["gym_compat"],
     )
     names = "paths benchmarks environments resources_servers model_types search_dirs".split()
     names += "model model_url model_api_key".split()
     return Order(
-        output=run_files.named(str(given["output"])),
-        asked=env.asked(**{name: given[name] for name in names}, overrides=rest),
-        input=Path(given["input"]) if given["input"] else None,
-        is_served=not given["no_serve"],
-        split=given["split"],
+        output=run_files.named(str(options["output"])),
+        asked=env.asked(**{name: options[name] for name in names}, overrides=rest),
+        input=Path(options["input"]) if options["input"] else None,
+        is_served=not options["no_serve"],
+        split=options["split"],
         wanted=wanted,
-        prompt=given["prompt_config"],
-        skills=given["skills"],
-        concurrency=_whole(given["concurrency"], "concurrency") or 64,
-        attempts=benchmark_run.max_attempts(given["retries"], _notice),
-        max_steps=given["max_steps"],
-        resume=bool(given["resume"]),
-        force=given["force"] or given["gym_compat"],
-        sums_up=not given["disable_aggregation"],
-        head_url=given["head_url"],
+        prompt=options["prompt_config"],
+        skills=options["skills"],
+        concurrency=_whole(options["concurrency"], "concurrency") or 64,
+        attempts=benchmark_run.max_attempts(options["retries"], _notice),
+        max_steps=options["max_steps"],
+        resume=bool(options["resume"]),
+        force=options["force"] or options["gym_compat"],
+        sums_up=not options["disable_aggregation"],
+        head_url=options["head_url"],
         command=tuple(command_line()),
     )
 
@@ -158,26 +158,26 @@ def _whole(value: Any, name: str) -> int | None:
     raise UsageError(f"{name} cannot be {value}", "give a whole number of at least 1", "bad-number")
 
 
-def _prices(given: dict[str, Any]) -> Prices | None:
+def _prices(options: dict[str, Any]) -> Prices | None:
     from blade_eval.runner.progress import Prices
 
-    if given["price_in"] is None and given["price_out"] is None:
+    if options["price_in"] is None and options["price_out"] is None:
         return None
-    return Prices(given["price_in"] or 0.0, given["price_out"] or 0.0)
+    return Prices(options["price_in"] or 0.0, options["price_out"] or 0.0)
 
 
 def _tell(outcome: Outcome, progress: Progress) -> None:
     from blade.hostile import argument
 
-    summary, at = outcome.summary, outcome.places
+    summary, places = outcome.summary, outcome.places
     if not summary.is_interrupted:
         click.echo("Finished rollout collection! View results at:")
-    click.echo(f"Rollouts: {at.rollouts}")
-    click.echo(f"Materialized inputs: {at.materialized}")
-    click.echo(f"Failures: {at.failures}")
+    click.echo(f"Rollouts: {places.rollouts}")
+    click.echo(f"Materialized inputs: {places.materialized}")
+    click.echo(f"Failures: {places.failures}")
     if outcome.aggregate is not None:
         click.echo(f"Aggregate metrics: {outcome.aggregate}")
-    click.echo(f"Manifest: {at.manifest}")
+    click.echo(f"Manifest: {places.manifest}")
     click.echo(
         f"Coverage: {summary.expected:,} expected = {summary.scored:,} scored + {summary.failed:,} failed"
         f" + {summary.unfinished:,} unfinished"
@@ -194,19 +194,19 @@ def _tell(outcome: Outcome, progress: Progress) -> None:
             f"Pass rate: {100 * totals.passed / totals.scored:.1f}% of {totals.scored:,} rollouts,"
             f" mean reward {totals.reward / totals.scored:.4f}" + ("" if cost is None else f", ${cost:,.2f}")
         )
-    path = argument(str(at.rollouts))
+    path = argument(str(places.rollouts))
     if totals.scored and path:
         click.echo(f"Next: blade diagnose {path}")
 
 
 def _json(outcome: Outcome, progress: Progress) -> dict[str, Any]:
-    summary, at, totals = outcome.summary, outcome.places, progress.totals
+    summary, places, totals = outcome.summary, outcome.places, progress.totals
     return {
-        "rollouts": str(at.rollouts),
-        "materialized_inputs": str(at.materialized),
-        "failures": str(at.failures),
+        "rollouts": str(places.rollouts),
+        "materialized_inputs": str(places.materialized),
+        "failures": str(places.failures),
         "aggregate_metrics": None if outcome.aggregate is None else str(outcome.aggregate),
-        "manifest": str(at.manifest),
+        "manifest": str(places.manifest),
         "expected": summary.expected,
         "scored": summary.scored,
         "scored_before": summary.scored_before,

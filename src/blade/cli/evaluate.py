@@ -23,8 +23,8 @@ class _Late(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        found: click.Command = getattr(import_module(COMMANDS[cmd_name]), cmd_name)
-        return found
+        command: click.Command = getattr(import_module(COMMANDS[cmd_name]), cmd_name)
+        return command
 
 
 @click.group("eval", cls=_Late, short_help="Run a benchmark: prepare, run, profile, aggregate, reverify.")

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", metavar="FILE", help="Write the result to FILE instead of printing it.")
 @click.option("--force", is_flag=True, help="Write over FILE.")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON.")
-def read(run: str, **given: Any) -> None:
+def read(run: str, **options: Any) -> None:
     """Have a language model read failed tasks of RUN: label them, name clusters, explain, answer a question.
 
     TEXT OF YOUR ROLLOUTS IS SENT to the endpoint that --base-url names (by default OpenAI's): dossiers of
@@ -74,28 +74,28 @@ def read(run: str, **given: Any) -> None:
     from blade.cli import read_text
     from blade.cli.output import Progress
 
-    wish, whom = _wish(given), named_model(given)
-    _refuse_output(given)
+    wish, whom = _wish(options), named_model(options)
+    _refuse_output(options)
     with Progress() as progress:
-        session = pipeline.session([run], progress, given["pass_threshold"], f"blade read {run}")
-        plan = _planned(session, wish, whom, given)
-    _refuse_output(given, session.loaded)
-    before = read_text.before(plan, whom.price, given["max_output"], given["redact"])
-    if given["dry_run"]:
-        said = read_text.dry_json(plan, whom.price, given["max_output"]) if given["as_json"] else None
-        return _put(said if said is not None else "\n".join([*before, *read_text.listed(plan)]) + "\n", given)
+        session = pipeline.session([run], progress, options["pass_threshold"], f"blade read {run}")
+        plan = _planned(session, wish, whom, options)
+    _refuse_output(options, session.loaded)
+    before = read_text.before(plan, whom.price, options["max_output"], options["redact"])
+    if options["dry_run"]:
+        text = read_text.dry_json(plan, whom.price, options["max_output"]) if options["as_json"] else None
+        return _put(text if text is not None else "\n".join([*before, *read_text.listed(plan)]) + "\n", options)
     for line in before:
         click.echo(line, err=True)
-    found = _asked(session, plan, whom, given)
-    kept: tuple[Any, list[str]] | None = None
-    if given["record"]:
+    reading = _asked(session, plan, whom, options)
+    recorded: tuple[Any, list[str]] | None = None
+    if options["record"]:
         from blade.pipeline import asking
 
-        kept = asking.record(session, found)
-    _put(read_text.as_json(found, kept) if given["as_json"] else read_text.render(found, kept), given)
-    for line in read_text.after(found):
+        recorded = asking.record(session, reading)
+    _put(read_text.as_json(reading, recorded) if options["as_json"] else read_text.render(reading, recorded), options)
+    for line in read_text.after(reading):
         click.echo(line, err=True)
-    _refuse_nothing_answered(found)
+    _refuse_nothing_answered(reading)
 
 
 # ---- What was asked for ----------------------------------------------------------------------------
@@ -114,52 +114,52 @@ class Whom:
         return asking.endpoint(self.model, self.url, self._key, timeout, limit)
 
 
-def _wish(given: dict[str, Any]) -> Wish:
+def _wish(options: dict[str, Any]) -> Wish:
     from blade.agent.dossier import BUDGET, check_budget
     from blade.pipeline import asking
 
     kinds = {
-        "label": given["label"],
-        "name": given["name_clusters"],
-        "explain": bool(given["explain"]),
-        "ask": given["ask"] is not None,
+        "label": options["label"],
+        "name": options["name_clusters"],
+        "explain": bool(options["explain"]),
+        "ask": options["ask"] is not None,
     }
     wanted = [kind for kind, is_wanted in kinds.items() if is_wanted]
     if len(wanted) != 1:
-        told = "nothing is asked" if not wanted else "several questions at once"
+        why = "nothing is asked" if not wanted else "several questions at once"
         raise UsageError(
-            told, "give one of --label, --name-clusters, --explain TASK, --ask QUESTION", "usage"
+            why, "give one of --label, --name-clusters, --explain TASK, --ask QUESTION", "usage"
         )
     kind = wanted[0]
-    if given["ask"] is not None and not given["ask"].strip():
+    if options["ask"] is not None and not options["ask"].strip():
         raise UsageError("the question is empty", 'write it as --ask "QUESTION"', "usage")
-    if given["choice"] and kind != "ask":
+    if options["choice"] and kind != "ask":
         raise UsageError("--choice goes with --ask", "leave it out", "usage")
-    if given["record"] and kind != "label":
+    if options["record"] and kind != "label":
         raise UsageError("only labels can be recorded", "give --record with --label", "usage")
-    if given["tasks"] and kind in ("name", "explain"):
+    if options["tasks"] and kind in ("name", "explain"):
         raise UsageError("--task goes with --label and --ask", "leave it out", "usage")
-    budget = given["budget"] if given["budget"] is not None else BUDGET
+    budget = options["budget"] if options["budget"] is not None else BUDGET
     check_budget(budget)
-    most = given["most"] or (None if kind == "ask" else 20)
+    most = options["most"] or (None if kind == "ask" else 20)
     return asking.Wish(
-        kind, given["explain"] or given["tasks"], most, given["ask"] or "", given["choice"],
-        given["only"], budget,
+        kind, options["explain"] or options["tasks"], most, options["ask"] or "", options["choice"],
+        options["only"], budget,
     )  # fmt: skip
 
 
-def named_model(given: dict[str, Any]) -> Whom:
+def named_model(options: dict[str, Any]) -> Whom:
     """The model that options and the environment name."""
     from blade.pipeline import asking
 
-    model = given["model"] or os.environ.get("BLADE_MODEL", "")
+    model = options["model"] or os.environ.get("BLADE_MODEL", "")
     if not model.strip():
         raise UsageError("no model is named", "give --model NAME, or set BLADE_MODEL", "no-model")
-    url = given["base_url"] or os.environ.get("OPENAI_BASE_URL") or asking.PUBLIC
+    url = options["base_url"] or os.environ.get("OPENAI_BASE_URL") or asking.PUBLIC
     asking.host_of(url)
-    variable = given["key_env"] or "OPENAI_API_KEY"
+    variable = options["key_env"] or "OPENAI_API_KEY"
     key = os.environ.get(variable, "").strip()
-    if not key and (given["key_env"] or url == asking.PUBLIC) and not given["dry_run"]:
+    if not key and (options["key_env"] or url == asking.PUBLIC) and not options["dry_run"]:
         raise UsageError(
             f"there is no key: {variable} is not set",
             f"export {variable}=..., or name another with --key-env",
@@ -167,10 +167,10 @@ def named_model(given: dict[str, Any]) -> Whom:
         )
     if not (key.isascii() and key.isprintable()):
         raise UsageError(f"{variable} holds no key", "a key has no line breaks and no accents", "no-key")
-    price = _price(given["price"])
-    if given["max_cost"] is not None and price is None:
+    price = _price(options["price"])
+    if options["max_cost"] is not None and price is None:
         raise UsageError("--max-cost needs a price", "give --price IN,OUT, or use --max-tokens", "no-price")
-    return Whom(model, url, key, price, asking.Cap(given["max_cost"], given["max_tokens"]))
+    return Whom(model, url, key, price, asking.Cap(options["max_cost"], options["max_tokens"]))
 
 
 def _price(text: str | None) -> Any:
@@ -188,25 +188,25 @@ def _price(text: str | None) -> Any:
     return asking.Price(first, second)
 
 
-def _planned(session: Session, wish: Wish, whom: Whom, given: dict[str, Any]) -> Plan:
+def _planned(session: Session, wish: Wish, whom: Whom, options: dict[str, Any]) -> Plan:
     from blade.cli.sanitize import cleaner
     from blade.pipeline import asking
 
-    clean = cleaner(session, session.run(wish.run)) if given["redact"] else None
+    clean = cleaner(session, session.run(wish.run)) if options["redact"] else None
     host = asking.host_of(whom.url)
-    return asking.plan(session, wish, whom.model, host, clean, given["fresh"])
+    return asking.plan(session, wish, whom.model, host, clean, options["fresh"])
 
 
 # ---- Asking ----------------------------------------------------------------------------------------
 
 
-def _asked(session: Session, plan: Plan, whom: Whom, given: dict[str, Any]) -> Reading:
+def _asked(session: Session, plan: Plan, whom: Whom, options: dict[str, Any]) -> Reading:
     from blade.pipeline import asking
 
     if not plan.open:
         return asking.answers(session, plan, None, whom.cap, whom.price)
     warn_open(whom.url)
-    endpoint = whom.endpoint(given["timeout"], given["max_output"])
+    endpoint = whom.endpoint(options["timeout"], options["max_output"])
     done = 0
 
     def told(_: Any) -> None:
@@ -216,8 +216,8 @@ def _asked(session: Session, plan: Plan, whom: Whom, given: dict[str, Any]) -> R
             end = "\n" if done == len(plan.open) else ""
             print(f"\r{done} of {len(plan.open)} answered{end}", end="", file=sys.stderr, flush=True)
 
-    patience = asking.Patience(tries=given["retries"] + 1)
-    return asking.answers(session, plan, endpoint, whom.cap, whom.price, given["concurrency"], patience, told)
+    patience = asking.Patience(tries=options["retries"] + 1)
+    return asking.answers(session, plan, endpoint, whom.cap, whom.price, options["concurrency"], patience, told)
 
 
 def warn_open(url: str) -> None:
@@ -229,13 +229,13 @@ def warn_open(url: str) -> None:
         click.echo(f"warning: {parts.hostname} is asked without encryption (http)", err=True)
 
 
-def _refuse_nothing_answered(found: Reading) -> None:
+def _refuse_nothing_answered(reading: Reading) -> None:
     """An endpoint that answered nothing at all is an error; the result was printed before."""
-    answered = [one for one in found.results if one.status not in ("failed", "left")]
-    if answered or not found.results or (found.stopped is not None and found.stopped.is_cap):
+    answered = [result for result in reading.results if result.status not in ("failed", "left")]
+    if answered or not reading.results or (reading.stopped is not None and reading.stopped.is_cap):
         return
-    why = found.stopped.text if found.stopped is not None else found.results[0].reasons[-1]
-    hint = found.stopped.hint if found.stopped is not None else ""
+    why = reading.stopped.text if reading.stopped is not None else reading.results[0].reasons[-1]
+    hint = reading.stopped.hint if reading.stopped is not None else ""
     raise Unreadable(
         f"no question was answered: {why}", hint or "is the endpoint running, and is --base-url right?",
         "endpoint-refused",
@@ -245,24 +245,24 @@ def _refuse_nothing_answered(found: Reading) -> None:
 # ---- Where the result goes -------------------------------------------------------------------------
 
 
-def _refuse_output(given: dict[str, Any], loaded: Sequence[Loaded] = ()) -> None:
+def _refuse_output(options: dict[str, Any], loaded: Sequence[Loaded] = ()) -> None:
     from blade.cli.output import refuse_sources, refuse_unwritable
     from blade.targets import refuse_taken
 
-    if not given["output"]:
+    if not options["output"]:
         return
-    path = Path(given["output"])
-    refuse_taken(path, given["force"])
+    path = Path(options["output"])
+    refuse_taken(path, options["force"])
     refuse_sources(path, loaded)
     refuse_unwritable(path.parent)
 
 
-def _put(text: str, given: dict[str, Any]) -> None:
+def _put(text: str, options: dict[str, Any]) -> None:
     from blade.cli.output import write_text
 
-    if not given["output"]:
+    if not options["output"]:
         click.echo(text, nl=False)
         return
-    path = Path(given["output"])
+    path = Path(options["output"])
     write_text(path, text)
-    click.echo(f"Wrote {path}", err=given["as_json"])
+    click.echo(f"Wrote {path}", err=options["as_json"])

@@ -34,9 +34,9 @@ def _estimate(plan: Plan, limit: int) -> tuple[Usage, Usage]:
 
 def before(plan: Plan, price: Price | None, limit: int, is_redacted: bool) -> list[str]:
     """What is about to be asked, of whom, and what that will cost."""
-    n, kept = len(plan.open), len(plan.questions) - len(plan.open)
-    known = f"; {kept} answered before cost nothing" if kept else ""
-    said = [f"asking   {n} {_things(n, plan)} of {line(plan.model, 80)} at {line(plan.host, 80)}{known}"]
+    n, n_kept = len(plan.open), len(plan.questions) - len(plan.open)
+    known = f"; {n_kept} answered before cost nothing" if n_kept else ""
+    lines = [f"asking   {n} {_things(n, plan)} of {line(plan.model, 80)} at {line(plan.host, 80)}{known}"]
     if n:
         likely, most = _estimate(plan, limit)
         what = (
@@ -44,32 +44,32 @@ def before(plan: Plan, price: Price | None, limit: int, is_redacted: bool) -> li
             if is_redacted
             else "as it is (--redact replaces what looks private)"
         )
-        said.append(f"sending  text of rollouts leaves this machine, {what}")
+        lines.append(f"sending  text of rollouts leaves this machine, {what}")
         out = f"{likely.tokens_out:,} out, at most {most.tokens_out:,} out"
-        told = f"about {likely.tokens_in:,} tokens in and {out}"
+        cost = f"about {likely.tokens_in:,} tokens in and {out}"
         if price is not None:
-            told += (
+            cost += (
                 f": about {_money(price.of(likely))}, at most {_money(price.of(most))} before second tries"
             )
         else:
-            told += "; --price IN,OUT tells it in dollars"
-        said.append(f"cost     {told}")
-    return [*said, *(f"note     {line(note)}" for note in plan.notes)]
+            cost += "; --price IN,OUT tells it in dollars"
+        lines.append(f"cost     {cost}")
+    return [*lines, *(f"note     {line(note)}" for note in plan.notes)]
 
 
 def listed(plan: Plan) -> list[str]:
     """Every question of a plan on a line."""
-    said = []
+    lines = []
     for question in plan.questions:
         state = "answered before" if question.key in plan.held else f"{question.tokens:,} tokens"
-        said.append(f"  {_named(question, plan)}: {state}")
-    return said
+        lines.append(f"  {_named(question, plan)}: {state}")
+    return lines
 
 
 def dry_json(plan: Plan, price: Price | None, limit: int) -> str:
     """The plan for a program, prompts included."""
     likely, most = _estimate(plan, limit)
-    told = {
+    plan_json = {
         **_head(plan),
         "dry_run": True,
         "estimate": {"likely": _usage(likely, price), "most": _usage(most, price)},
@@ -86,149 +86,149 @@ def dry_json(plan: Plan, price: Price | None, limit: int) -> str:
         ],
         "notes": list(plan.notes),
     }
-    return _dumped(told)
+    return _dumped(plan_json)
 
 
 # ---- After -----------------------------------------------------------------------------------------
 
 
-def render(found: Reading, recorded: Recorded = None) -> str:
+def render(reading: Reading, recorded: Recorded = None) -> str:
     """The answers for a reader."""
     from blade.pipeline.asking import statuses
 
-    plan, counts = found.plan, statuses(found.results)
+    plan, counts = reading.plan, statuses(reading.results)
     n = counts["kept"] + counts["accepted"]
-    said = [f"{_TITLES[plan.kind]} of {line(plan.run, 80)} by {found.by}: {n} of {len(found.results)}"]
-    said.append("  " + ", ".join(f"{count} {status}" for status, count in counts.items()))
+    lines = [f"{_TITLES[plan.kind]} of {line(plan.run, 80)} by {reading.by}: {n} of {len(reading.results)}"]
+    lines.append("  " + ", ".join(f"{count} {status}" for status, count in counts.items()))
     if plan.asked:
-        said.append(f"Question  {line(plan.asked)}")
-    for result in found.results:
+        lines.append(f"Question  {line(plan.asked)}")
+    for result in reading.results:
         if result.answer is not None:
-            said += ["", *_answer(result, found)]
+            lines += ["", *_answer(result, reading)]
     for status, why in (
         ("discarded", "what they say does not hold, and is not used"),
         ("failed", "no answer came"),
         ("left", "not asked"),
     ):
-        said += _without(found, status, why)
+        lines += _without(reading, status, why)
     if plan.kind == "ask":
-        said += _counted(found)
-    if found.agreement is not None:
-        said += ["", *_agreement(found.agreement)]
+        lines += _counted(reading)
+    if reading.agreement is not None:
+        lines += ["", *_agreement(reading.agreement)]
     if recorded is not None:
-        said += ["", *_recorded(recorded)]
-    return "\n".join(said) + "\n"
+        lines += ["", *_recorded(recorded)]
+    return "\n".join(lines) + "\n"
 
 
-def after(found: Reading) -> list[str]:
+def after(reading: Reading) -> list[str]:
     """What it cost, and what the user must know."""
-    spent, said = found.spent, []
+    spent, lines = reading.spent, []
     if spent.total:
         how = (
             "measured"
             if not spent.estimated
             else f"{spent.estimated:,} of them estimated: the endpoint did not say, or fewer than can be"
         )
-        cost = f": {_money(found.price.of(spent))}" if found.price is not None else ""
-        said.append(f"spent    {spent.tokens_in:,} tokens in and {spent.tokens_out:,} out ({how}){cost}")
+        cost = f": {_money(reading.price.of(spent))}" if reading.price is not None else ""
+        lines.append(f"spent    {spent.tokens_in:,} tokens in and {spent.tokens_out:,} out ({how}){cost}")
     else:
-        said.append("spent    nothing")
-    if found.stopped is not None:
-        hint = f"; {line(found.stopped.hint)}" if found.stopped.hint else ""
-        said.append(f"stopped  {line(found.stopped.text, 400)}{hint}")
-    if not found.is_kept:
-        said.append("warning: answers could not be kept in the cache: they are paid for again next time")
-    return said
+        lines.append("spent    nothing")
+    if reading.stopped is not None:
+        hint = f"; {line(reading.stopped.hint)}" if reading.stopped.hint else ""
+        lines.append(f"stopped  {line(reading.stopped.text, 400)}{hint}")
+    if not reading.is_kept:
+        lines.append("warning: answers could not be kept in the cache: they are paid for again next time")
+    return lines
 
 
-def _answer(result: Result, found: Reading) -> list[str]:
+def _answer(result: Result, reading: Reading) -> list[str]:
     answer = result.answer
     assert answer is not None
-    kept = ", kept" if result.status == "kept" else ""
-    said = [f"{_named(result.question, found.plan)}: {line(answer.answer)}{_beside(result, found)}{kept}"]
+    mark = ", kept" if result.status == "kept" else ""
+    lines = [f"{_named(result.question, reading.plan)}: {line(answer.answer)}{_beside(result, reading)}{mark}"]
     if answer.mode:
-        said.append(f"    {line(answer.mode)}")
-    said.append(f"    {line(answer.because)}")
+        lines.append(f"    {line(answer.mode)}")
+    lines.append(f"    {line(answer.because)}")
     for place in answer.evidence:
         where = f"step {place.step}" if place.step is not None else f"field {line(place.field or '', 120)}"
         task = "" if place.task == answer.about else f"task {line(place.task, 80)}, "
-        said.append(f"    {task}repeat {place.repeat}, {where}: “{line(place.quote, 240)}”")
-    return said
+        lines.append(f"    {task}repeat {place.repeat}, {where}: “{line(place.quote, 240)}”")
+    return lines
 
 
-def _beside(result: Result, found: Reading) -> str:
+def _beside(result: Result, reading: Reading) -> str:
     """What the engine says of the same task."""
-    cause = found.proposed.get(result.question.about)
-    if found.plan.kind != "label" or cause is None or result.answer is None:
+    cause = reading.proposed.get(result.question.about)
+    if reading.plan.kind != "label" or cause is None or result.answer is None:
         return ""
     return " (as the engine)" if cause.value == result.answer.answer else f" (engine: {cause.value})"
 
 
-def _without(found: Reading, status: str, why: str) -> list[str]:
-    those = [one for one in found.results if one.status == status]
+def _without(reading: Reading, status: str, why: str) -> list[str]:
+    those = [result for result in reading.results if result.status == status]
     if not those:
         return []
-    said = ["", f"{status.capitalize()}: {len(those)}, {why}"]
-    for one in those:
-        said.append(f"  {_named(one.question, found.plan)}: {line('; '.join(one.reasons), 400)}")
-    return said
+    lines = ["", f"{status.capitalize()}: {len(those)}, {why}"]
+    for result in those:
+        lines.append(f"  {_named(result.question, reading.plan)}: {line('; '.join(result.reasons), 400)}")
+    return lines
 
 
-def _counted(found: Reading) -> list[str]:
+def _counted(reading: Reading) -> list[str]:
     from blade.pipeline.asking import counted
 
-    told = counted(found.results)
-    n = sum(len(abouts) for _, abouts in told)
-    said = ["", f"Counted over {n} tasks with an answer, of {len(found.results)} asked about"]
-    for answer, abouts in told:
+    tallied = counted(reading.results)
+    n = sum(len(abouts) for _, abouts in tallied)
+    lines = ["", f"Counted over {n} tasks with an answer, of {len(reading.results)} asked about"]
+    for answer, abouts in tallied:
         tasks = ", ".join(line(about, 40) for about in abouts[:12]) + (", …" if len(abouts) > 12 else "")
-        said.append(f"  {len(abouts)} of {n}  {line(answer)}: {tasks}")
-    return said
+        lines.append(f"  {len(abouts)} of {n}  {line(answer)}: {tasks}")
+    return lines
 
 
-def _agreement(told: Agreement) -> list[str]:
-    kappa = "κ is not defined: chance alone decides" if told.kappa is None else f"κ {told.kappa:.2f}"
-    said = [f"Agreement with the engine: {told.agreed} of {told.n} tasks, {kappa}"]
-    for first, second, count in told.confusion:
+def _agreement(agreement: Agreement) -> list[str]:
+    kappa = "κ is not defined: chance alone decides" if agreement.kappa is None else f"κ {agreement.kappa:.2f}"
+    lines = [f"Agreement with the engine: {agreement.agreed} of {agreement.n} tasks, {kappa}"]
+    for first, second, count in agreement.confusion:
         if first is not second:
-            said.append(f"  engine {first.value}, model {second.value}: {count}")
-    return said
+            lines.append(f"  engine {first.value}, model {second.value}: {count}")
+    return lines
 
 
 def _recorded(recorded: tuple[Sequence[Judgement], list[str]]) -> list[str]:
-    kept, refused = recorded
-    said = [f"Recorded: {len(kept)} judgements beside the run"]
-    return [*said, *(f"  not recorded: {line(reason, 400)}" for reason in refused)]
+    judgements, refused = recorded
+    lines = [f"Recorded: {len(judgements)} judgements beside the run"]
+    return [*lines, *(f"  not recorded: {line(reason, 400)}" for reason in refused)]
 
 
 # ---- For a program ---------------------------------------------------------------------------------
 
 
-def as_json(found: Reading, recorded: Recorded = None) -> str:
+def as_json(reading: Reading, recorded: Recorded = None) -> str:
     """The same for a program."""
     from blade.pipeline.asking import counted, statuses
 
-    told: dict[str, Any] = {
-        **_head(found.plan),
-        "counts": statuses(found.results),
-        "results": [_result(one, found) for one in found.results],
-        "spent": _usage(found.spent, found.price),
-        "stopped": None if found.stopped is None else line(found.stopped.text, 400),
-        "notes": list(found.plan.notes),
+    result_json: dict[str, Any] = {
+        **_head(reading.plan),
+        "counts": statuses(reading.results),
+        "results": [_result(result, reading) for result in reading.results],
+        "spent": _usage(reading.spent, reading.price),
+        "stopped": None if reading.stopped is None else line(reading.stopped.text, 400),
+        "notes": list(reading.plan.notes),
     }
-    if found.plan.kind == "ask":
-        told["counted"] = [
-            {"answer": answer, "n": len(of), "tasks": list(of)} for answer, of in counted(found.results)
+    if reading.plan.kind == "ask":
+        result_json["counted"] = [
+            {"answer": answer, "n": len(of), "tasks": list(of)} for answer, of in counted(reading.results)
         ]
-    if found.agreement is not None:
-        one = found.agreement
-        told["agreement"] = {
-            "with": one.first, "n": one.n, "agreed": one.agreed, "kappa": one.kappa,
-            "confusion": [{"engine": a.value, "model": b.value, "n": n} for a, b, n in one.confusion],
+    if reading.agreement is not None:
+        result = reading.agreement
+        result_json["agreement"] = {
+            "with": result.first, "n": result.n, "agreed": result.agreed, "kappa": result.kappa,
+            "confusion": [{"engine": a.value, "model": b.value, "n": n} for a, b, n in result.confusion],
         }  # fmt: skip
     if recorded is not None:
-        told["recorded"] = {"kept": [one.id for one in recorded[0]], "refused": recorded[1]}
-    return _dumped(told)
+        result_json["recorded"] = {"kept": [result.id for result in recorded[0]], "refused": recorded[1]}
+    return _dumped(result_json)
 
 
 def _head(plan: Plan) -> dict[str, Any]:
@@ -238,26 +238,26 @@ def _head(plan: Plan) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _result(one: Result, found: Reading) -> dict[str, Any]:
-    engine = found.proposed.get(one.question.about) if found.plan.kind != "name" else None
-    told: dict[str, Any] = {
-        "about": one.question.about,
-        "name": found.plan.called.get(one.question.about, ""),
-        "status": one.status,
+def _result(result: Result, reading: Reading) -> dict[str, Any]:
+    engine = reading.proposed.get(result.question.about) if reading.plan.kind != "name" else None
+    result_json: dict[str, Any] = {
+        "about": result.question.about,
+        "name": reading.plan.called.get(result.question.about, ""),
+        "status": result.status,
         "answer": None,
         "engine": engine.value if engine is not None else None,
-        "reasons": list(one.reasons),
-        "calls": one.calls,
+        "reasons": list(result.reasons),
+        "calls": result.calls,
     }
-    if one.answer is not None:
-        told["answer"] = one.answer.answer
-        told["mode"] = one.answer.mode
-        told["because"] = one.answer.because
-        told["evidence"] = [
-            {"task": at.task, "repeat": at.repeat, "step": at.step, "field": at.field, "quote": at.quote}
-            for at in one.answer.evidence
+    if result.answer is not None:
+        result_json["answer"] = result.answer.answer
+        result_json["mode"] = result.answer.mode
+        result_json["because"] = result.answer.because
+        result_json["evidence"] = [
+            {"task": place.task, "repeat": place.repeat, "step": place.step, "field": place.field, "quote": place.quote}
+            for place in result.answer.evidence
         ]
-    return told
+    return result_json
 
 
 def _usage(usage: Usage, price: Price | None) -> dict[str, Any]:
@@ -269,8 +269,8 @@ def _usage(usage: Usage, price: Price | None) -> dict[str, Any]:
     }
 
 
-def _dumped(told: dict[str, Any]) -> str:
-    return json.dumps(told, indent=2, ensure_ascii=True) + "\n"
+def _dumped(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=True) + "\n"
 
 
 def _named(question: Question, plan: Plan) -> str:

@@ -72,15 +72,15 @@ def chat_request(params: Mapping[str, Any], form: Form = PLAIN) -> Row:
     return body | _text(_object(params.get("text") or {}, "text"))
 
 
-def _text(told: Mapping[str, Any]) -> Row:
-    found: Row = {"verbosity": told["verbosity"]} if told.get("verbosity") else {}
-    shape = _object(told.get("format") or {}, "text.format")
+def _text(text: Mapping[str, Any]) -> Row:
+    body: Row = {"verbosity": text["verbosity"]} if text.get("verbosity") else {}
+    shape = _object(text.get("format") or {}, "text.format")
     if shape.get("type") == "json_schema":
         inner = {name: value for name, value in shape.items() if name != "type"}
-        found["response_format"] = {"type": "json_schema", "json_schema": inner}
+        body["response_format"] = {"type": "json_schema", "json_schema": inner}
     elif shape.get("type") == "json_object":
-        found["response_format"] = {"type": "json_object"}
-    return found
+        body["response_format"] = {"type": "json_object"}
+    return body
 
 
 def _tool(tool: Mapping[str, Any]) -> Row:
@@ -113,14 +113,14 @@ def _told(item: Mapping[str, Any], field: str) -> str:
 
 
 def _messages(params: Mapping[str, Any], form: Form) -> list[Row]:
-    said = params.get("input") or []
-    if not isinstance(said, str | list):
+    prompt = params.get("input") or []
+    if not isinstance(prompt, str | list):
         raise BadRequest("the input of the request is no text and no list")
-    given = [{"role": "user", "content": said}] if isinstance(said, str) else said
-    items = [_object(item, "an item") for item in given]
-    made: list[Row] = []
+    turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    items = [_object(item, "an item") for item in turns]
+    messages: list[Row] = []
     if params.get("instructions"):
-        made.append({"role": "system", "content": params["instructions"]})
+        messages.append({"role": "system", "content": params["instructions"]})
     thought = ""
     # Thoughts before the last question are over: chat templates leave them out, some endpoints refuse them.
     last_question = max((place for place, item in enumerate(items) if item.get("role") == "user"), default=-1)
@@ -131,33 +131,33 @@ def _messages(params: Mapping[str, Any], form: Form) -> list[Row]:
             continue
         if kind in _OUTPUTS:
             output = _parts(item.get("output"))
-            made.append({"role": "tool", "tool_call_id": _told(item, "call_id"), "content": output})
+            messages.append({"role": "tool", "tool_call_id": _told(item, "call_id"), "content": output})
             continue
         if kind in _CALLS:
-            _add_call(made, item)
+            _add_call(messages, item)
         elif kind == "message":
             # Few endpoints know the developer, and all that do read the system's words the same way.
             role = "system" if item.get("role") == "developer" else str(item.get("role") or "user")
-            made.append({"role": role, "content": _parts(item.get("content"), joined=role == "assistant")})
+            messages.append({"role": role, "content": _parts(item.get("content"), joined=role == "assistant")})
         else:
             raise Unsayable(f"the request holds an item of type {str(kind)[:40]}, which no chat endpoint has")
-        if thought and form.has_reasoning and made[-1]["role"] == "assistant":
+        if thought and form.has_reasoning and messages[-1]["role"] == "assistant":
             # a chat has the calls of several steps in one message, and so their thoughts
-            before = made[-1].get("reasoning_content")
-            made[-1]["reasoning_content"] = f"{before}\n\n{thought}" if before else thought
+            before = messages[-1].get("reasoning_content")
+            messages[-1]["reasoning_content"] = f"{before}\n\n{thought}" if before else thought
         thought = ""
-    return made
+    return messages
 
 
-def _add_call(made: list[Row], item: Mapping[str, Any]) -> None:
+def _add_call(messages: list[Row], item: Mapping[str, Any]) -> None:
     """The call as part of the assistant's message before it, which a chat has in one with its calls."""
     kind = _CALLS[str(item["type"])]
-    told = "input" if kind == "custom" else "arguments"
-    inner = {"name": _told(item, "name"), told: item.get(told) or ""}
+    field = "input" if kind == "custom" else "arguments"
+    inner = {"name": _told(item, "name"), field: item.get(field) or ""}
     call = {"id": _told(item, "call_id"), "type": kind, kind: inner}
-    if not made or made[-1]["role"] != "assistant":
-        made.append({"role": "assistant", "content": None})
-    made[-1].setdefault("tool_calls", []).append(call)
+    if not messages or messages[-1]["role"] != "assistant":
+        messages.append({"role": "assistant", "content": None})
+    messages[-1].setdefault("tool_calls", []).append(call)
 
 
 def _parts(content: Any, joined: bool = False) -> Any:
@@ -271,8 +271,8 @@ def _output(
 
 
 def _said(content: list[Row], name: str, status: str) -> Row:
-    said = {"id": f"msg_{name}", "content": content, "role": "assistant", "status": status}
-    return {**said, "type": "message"}
+    message = {"id": f"msg_{name}", "content": content, "role": "assistant", "status": status}
+    return {**message, "type": "message"}
 
 
 def _text_of(content: Any) -> str:
@@ -288,32 +288,32 @@ def _text_of(content: Any) -> str:
 
 
 def _without_thought(text: str) -> tuple[str, str]:
-    found = _THOUGHT.match(text) or (_CLOSED.match(text) if "</think>" in text else None)
-    return (found[1].strip(), text[found.end() :]) if found else ("", text)
+    match = _THOUGHT.match(text) or (_CLOSED.match(text) if "</think>" in text else None)
+    return (match[1].strip(), text[match.end() :]) if match else ("", text)
 
 
 def _logprobs(choice: Mapping[str, Any]) -> Row:
-    told = choice.get("logprobs")
-    found = told.get("content") if isinstance(told, Mapping) else None
-    return {"logprobs": found} if found else {}
+    logprobs = choice.get("logprobs")
+    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    return {"logprobs": content} if content else {}
 
 
 def _calls(message: Mapping[str, Any], name: str) -> list[Row]:
-    told = message.get("tool_calls") or []
-    if not told and isinstance(
+    calls = message.get("tool_calls") or []
+    if not calls and isinstance(
         message.get("function_call"), Mapping
     ):  # how chats called before they had tools
-        told = [{"function": message["function_call"]}]
+        calls = [{"function": message["function_call"]}]
     items: list[Row] = []
-    for place, call in enumerate(told):
+    for place, call in enumerate(calls):
         kind = "custom" if call.get("type") == "custom" else "function"
         inner = call.get(kind)
         if not isinstance(inner, Mapping):
             raise ValueError("a tool call of the chat completion names no function")
         field = "input" if kind == "custom" else "arguments"
-        given = inner.get(field)
+        value = inner.get(field)
         item = {
-            field: given if isinstance(given, str) else msgspec.json.encode(given or {}).decode(),
+            field: value if isinstance(value, str) else msgspec.json.encode(value or {}).decode(),
             "call_id": str(call.get("id") or f"call_{name}_{place}"),
             "name": str(inner.get("name") or ""),
             "type": "custom_tool_call" if kind == "custom" else "function_call",
@@ -324,20 +324,20 @@ def _calls(message: Mapping[str, Any], name: str) -> list[Row]:
     return items
 
 
-def _usage(told: Any) -> Row | None:
-    if not isinstance(told, Mapping):
+def _usage(counts: Any) -> Row | None:
+    if not isinstance(counts, Mapping):
         return None
-    sent = told.get("prompt_tokens", told.get("input_tokens"))
-    answered = told.get("completion_tokens", told.get("output_tokens"))
+    sent = counts.get("prompt_tokens", counts.get("input_tokens"))
+    answered = counts.get("completion_tokens", counts.get("output_tokens"))
     if not isinstance(sent, int) or not isinstance(answered, int):
         return None
-    cached = (told.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
-    thought = (told.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0
-    found: Row = {
+    cached = (counts.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+    thought = (counts.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0
+    usage: Row = {
         "input_tokens": sent,
         "input_tokens_details": {"cached_tokens": cached},
         "output_tokens": answered,
         "output_tokens_details": {"reasoning_tokens": thought},
-        "total_tokens": told.get("total_tokens") or sent + answered,
+        "total_tokens": counts.get("total_tokens") or sent + answered,
     }
-    return found | ({"cost": told["cost"]} if isinstance(told.get("cost"), int | float) else {})
+    return usage | ({"cost": counts["cost"]} if isinstance(counts.get("cost"), int | float) else {})

@@ -56,9 +56,9 @@ class Client:
         is_chat = _CHAT in self._answered and _RESPONSES not in self._answered
         while True:
             form, path = self._form, _CHAT if is_chat else _RESPONSES
-            asked = build(form)
+            request = build(form)
             try:
-                body = chat_request(asked, form) if is_chat else asked
+                body = chat_request(request, form) if is_chat else request
             except Unsayable as unsayable:
                 raise Fault("model_refused", f"{self.host} has no Responses API, and {unsayable}") from None
             except BadRequest as error:
@@ -77,7 +77,7 @@ class Client:
                 elif self._stepped(form, fault, is_chat):
                     continue
                 raise
-            response = self._read(content, asked, is_chat)
+            response = self._read(content, request, is_chat)
             self._answered.add(path)
             return response
 
@@ -118,19 +118,19 @@ class Client:
             text = f"{self.host} broke off its answer: {type(error).__name__}"
             raise Fault("model_unreachable", text, again=True) from None
 
-    def _read(self, content: bytes, asked: Row, is_chat: bool) -> Row:
+    def _read(self, content: bytes, request: Row, is_chat: bool) -> Row:
         try:
-            found = msgspec.json.decode(content)
+            response = msgspec.json.decode(content)
         except (msgspec.DecodeError, RecursionError, ValueError):
             raise self._garbage("an answer that is no JSON", content) from None
-        if not isinstance(found, dict):
+        if not isinstance(response, dict):
             raise self._garbage("an answer that is no object", content)
-        if found.get("error"):
-            fault = faults.in_body(found["error"], _text(content))
+        if response.get("error"):
+            fault = faults.in_body(response["error"], _text(content))
             fault.text = f"{self.host} {fault.text}"
             raise fault
         try:
-            return response_of(found, asked, self._splits_thoughts) if is_chat else _completed(found, asked)
+            return response_of(response, request, self._splits_thoughts) if is_chat else _completed(response, request)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise self._garbage(f"an answer that is no response: {error}", content) from None
 
@@ -152,14 +152,14 @@ async def connected(
     """The client of an address, which may hold a name and a password, with its connections open."""
     import aiohttp
 
-    told = {"Content-Type": "application/json", "Accept-Encoding": "identity", **(headers or {})}
+    sent = {"Content-Type": "application/json", "Accept-Encoding": "identity", **(headers or {})}
     if key:
-        told["Authorization"] = f"Bearer {key}"
+        sent["Authorization"] = f"Bearer {key}"
     elif url.user:
-        told["Authorization"] = f"Basic {base64.b64encode(login(url).encode()).decode()}"
+        sent["Authorization"] = f"Basic {base64.b64encode(login(url).encode()).decode()}"
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=300),
-        headers=told,
+        headers=sent,
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,  # `bounded` does it
         trust_env=url.host not in ("127.0.0.1", "localhost", "::1"),  # proxies are for other machines
@@ -238,9 +238,9 @@ def _timeout(limit: float) -> aiohttp.ClientTimeout:
 # ---- What the Responses API answers ------------------------------------------------------------
 
 
-def _completed(found: Row, asked: Row) -> Row:
+def _completed(response: Row, request: Row) -> Row:
     """The object with what readers of rollouts rely on; raises where it is no whole response."""
-    output, status, usage = found.get("output"), found.get("status"), found.get("usage")
+    output, status, usage = response.get("output"), response.get("status"), response.get("usage")
     if not isinstance(output, list):
         raise ValueError("it has no output")
     if status in _BAD_STATES:
@@ -256,14 +256,14 @@ def _completed(found: Row, asked: Row) -> Row:
         "id": "",
         "object": "response",
         "created_at": 0.0,
-        "parallel_tool_calls": asked.get("parallel_tool_calls", True),
-        "tool_choice": asked.get("tool_choice", "auto"),
-        "tools": asked.get("tools", []),
+        "parallel_tool_calls": request.get("parallel_tool_calls", True),
+        "tool_choice": request.get("tool_choice", "auto"),
+        "tools": request.get("tools", []),
     }
     for name, value in usual.items():
-        found.setdefault(name, value)
-    found["model"] = found.get("model") or asked["model"]
-    return found
+        response.setdefault(name, value)
+    response["model"] = response.get("model") or request["model"]
+    return response
 
 
 def _says(item: Any) -> bool:

@@ -90,14 +90,14 @@ class Fault(Exception):
 def of_status(status: int, body: str, headers: Mapping[str, str]) -> Fault:
     """The fault of an HTTP status other than 200."""
     fault = Fault("model_refused", f"answered {status}", status=status, body=body)
-    said = fault.said
-    fault.text += f": {said}" if said else ""
+    text = fault.said
+    fault.text += f": {text}" if text else ""
     if fault.has_no_credit:
         fault.text += " (no credit is left)"
     elif status in _AGAIN or (status >= 500 and status != 501):
         fault.kind = {429: "model_rate_limited", 408: "model_timeout"}.get(status, "model_unreachable")
         fault.again, fault.wait = True, asked_wait(headers)
-    elif status in (400, 413, 422) and is_too_long(said) and not any(refuses(name, said) for name in _LIMITS):
+    elif status in (400, 413, 422) and is_too_long(text) and not any(refuses(name, text) for name in _LIMITS):
         fault.kind, fault.is_terminal = "context_length_exceeded", True
     elif 300 <= status < 400:
         fault.text += " (redirects are not followed)"
@@ -106,27 +106,27 @@ def of_status(status: int, body: str, headers: Mapping[str, str]) -> Fault:
 
 def in_body(error: Any, body: str) -> Fault:
     """The fault of an error object that came where an answer should be."""
-    said = words({"error": error})
-    if is_too_long(said):
-        fault = Fault("context_length_exceeded", said, body=body)
+    text = words({"error": error})
+    if is_too_long(text):
+        fault = Fault("context_length_exceeded", text, body=body)
         fault.is_terminal = True
         return fault
-    return Fault("model_garbage", f"sent an error in place of the answer: {said}", again=True, body=body)
+    return Fault("model_garbage", f"sent an error in place of the answer: {text}", again=True, body=body)
 
 
 def simpler(form: Form, fault: Fault, is_chat: bool) -> Form | None:
     """The form that a refusal asks for, or None where there is none to try."""
-    said = fault.said
+    text = fault.said
     if fault.status not in (400, 415, 422) or fault.kind != "model_refused":
         return None
-    if form.has_schema and _NO_SCHEMA.search(said):
+    if form.has_schema and _NO_SCHEMA.search(text):
         return msgspec.structs.replace(form, has_schema=False)
     if not is_chat:
         return None
-    if form.has_reasoning and "reasoning_content" in said:
+    if form.has_reasoning and "reasoning_content" in text:
         return msgspec.structs.replace(form, has_reasoning=False)
     limit, *others = form.limits
-    if others and (refuses(limit, said) or (others[0] and _needs(others[0], said))):
+    if others and (refuses(limit, text) or (others[0] and _needs(others[0], text))):
         return msgspec.structs.replace(form, limits=tuple(others))
     return None
 
@@ -148,23 +148,23 @@ def words(body: Any) -> str:
     return body[:_MOST] if isinstance(body, str) else ""
 
 
-def is_too_long(said: str) -> bool:
+def is_too_long(text: str) -> bool:
     """Whether the request is longer than the model's context."""
-    return _TOO_LONG.search(said) is not None
+    return _TOO_LONG.search(text) is not None
 
 
-def _needs(name: str, said: str) -> bool:
+def _needs(name: str, text: str) -> bool:
     """Whether the server asks for a parameter of that name."""
-    return re.search(rf"\b{name}\b.{{0,40}}\b(?:required|missing)\b", said, re.IGNORECASE) is not None
+    return re.search(rf"\b{name}\b.{{0,40}}\b(?:required|missing)\b", text, re.IGNORECASE) is not None
 
 
-def refuses(name: str, said: str) -> bool:
+def refuses(name: str, text: str) -> bool:
     """Whether the server does not know a parameter of that name, rather than dislike its value."""
-    if _NO_VALUE.search(said):
+    if _NO_VALUE.search(text):
         return False
     named = rf"\b{name}\b"
     way = rf"(?:{_NOT_KNOWN}).{{0,40}}{named}|{named}.{{0,60}}(?:{_NOT_KNOWN})"
-    return re.search(way, said, re.IGNORECASE) is not None
+    return re.search(way, text, re.IGNORECASE) is not None
 
 
 def asked_wait(headers: Mapping[str, str]) -> float | None:

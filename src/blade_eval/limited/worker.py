@@ -19,8 +19,8 @@ LONGEST_ERROR = 2000
 def function_of(name: str) -> Callable[..., Any]:
     """The function of `module:function`; loading its libraries is not charged to the answer."""
     module, _, function = name.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), function)
-    return found
+    member: Callable[..., Any] = getattr(import_module(module), function)
+    return member
 
 
 def limited(seconds: int, memory: int) -> None:

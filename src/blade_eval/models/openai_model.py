@@ -116,8 +116,8 @@ def request(params: Row, name: str) -> Row:
     body.pop("stream", None)
     metadata = body.get("metadata")
     if isinstance(metadata, dict) and "extra_body" in metadata:
-        kept = {field: value for field, value in metadata.items() if field != "extra_body"}
-        body = {**body, "metadata": kept} if kept else {k: v for k, v in body.items() if k != "metadata"}
+        rest = {field: value for field, value in metadata.items() if field != "extra_body"}
+        body = {**body, "metadata": rest} if rest else {k: v for k, v in body.items() if k != "metadata"}
         extra = metadata["extra_body"]
         try:
             merged = (

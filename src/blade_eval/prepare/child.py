@@ -1,32 +1,124 @@
-"""Run one prepare script in this process, under limits, and say in a file what came of it."""
+"""Run one prepare script in this process, under limits and a warden that ends all it started."""
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import json
+import os
 import resource
+import signal
 import sys
 import sysconfig
+import time
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
-from blade_eval.prepare import fetch, warden
-from blade_eval.prepare.records import Found, NotReadable
+from blade_eval.prepare import fetch
+from blade_eval.prepare.raw_records import Found, NotReadable
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_PR_SET_CHILD_SUBREAPER = 36
+_TRIES, _PAUSE_S = 200, 0.01
+
+
+def watched(runner: int, wall_s: int) -> None:
+    """Return in a new process; this one stays behind, and ends when that one does or `runner` does.
+
+    On Linux what a script started and left behind comes to the one that stays, whatever session or group it
+    has gone to, so that it can be found and ended.
+    """
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    above = os.getpid()
+    ours = os.fork()
+    if ours:
+        _stay(ours, runner, wall_s)
+    # should the one that stays be killed: on Linux at once, elsewhere by the clock
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != above:
+        os._exit(1)
+    signal.alarm(wall_s + 60)
+
+
+def _stay(script: int, runner: int, wall_s: int) -> NoReturn:
+    def told(sign: int, frame: FrameType | None) -> None:
+        _end_all(script)
+        os._exit(128 + sign)
+
+    for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
+        signal.signal(sign, told)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    signal.alarm(wall_s + 60)
+    if os.getppid() != runner:  # it was gone before we could ask to be told
+        signal.raise_signal(signal.SIGTERM)
+    ended, status = 0, 0
+    while ended != script:
+        ended, status = os.waitpid(-1, 0)
+    for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
+        signal.signal(sign, signal.SIG_IGN)  # we are at it
+    _end_all(None)
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        # end as the script ended, so that whoever runs us reads the cause from us
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with suppress(OSError):
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code if code >= 0 else 1)
+
+
+def _end_all(script: int | None) -> None:
+    """Kill until nothing is left: what is not dead yet may start others meanwhile."""
+    for _ in range(_TRIES):
+        left = _below(os.getpid())
+        for pid in {*left, *([script] if script else [])}:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            while ended := os.waitpid(-1, os.WNOHANG)[0]:
+                # once collected its number may be another's
+                script = None if ended == script else script
+        if not left:
+            return
+        time.sleep(_PAUSE_S)
+
+
+def _below(pid: int) -> list[int]:
+    """The living processes that descend from `pid`; none are known on a system without /proc."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError, IndexError):
+            # the name, in brackets, may hold anything
+            state, parent = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[:2]
+            if state not in "ZX":
+                children.setdefault(int(parent), []).append(int(stat.parent.name))
+    below_all, ahead = [], [pid]
+    while ahead:
+        below = children.get(ahead.pop(), [])
+        below_all += below
+        ahead += below
+    return below_all
+
+
+def _prctl(what: int, value: int) -> None:
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(what, value)
 
 
 def main(arguments: list[str]) -> int:
     """`python -m blade_eval.prepare.child JOB RESULT`: both are JSON files."""
     job = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
-    warden.watched(job["runner"], job["limits"]["wall_s"])
+    watched(job["runner"], job["limits"]["wall_s"])
     limited(job["limits"])
-    told = outcome(Path(job["script"]), Path(job["root"]), job["args"])
-    told["sources"] = fetch.used
-    Path(arguments[1]).write_text(json.dumps(told), encoding="utf-8")
-    return 0 if "path" in told else 1
+    result = outcome(Path(job["script"]), Path(job["root"]), job["args"])
+    result["sources"] = fetch.used
+    Path(arguments[1]).write_text(json.dumps(result), encoding="utf-8")
+    return 0 if "path" in result else 1
 
 
 def limited(limits: Mapping[str, int]) -> None:
@@ -55,7 +147,7 @@ def outcome(script: Path, root: Path, args: Mapping[str, Any]) -> dict[str, Any]
         try:
             returned = prepare(**args)
         except fetch.Missing as error:
-            return {"missing": [asdict(one) for one in all_lacking(error, module)]}
+            return {"missing": [asdict(lacking) for lacking in all_lacking(error, module)]}
     except fetch.Mismatch as error:
         return {"mismatch": str(error)}
     except NotReadable as error:
@@ -93,8 +185,8 @@ def all_lacking(error: fetch.Missing, module: Any) -> list[fetch.Lacking]:
     """The file that was missed first, and the others of the script's SOURCES that would be missed next."""
     declared = getattr(module, "SOURCES", None)
     rest = fetch.lacking(fetch.current(), declared) if isinstance(declared, Mapping) else []
-    known = {one.name for one in error.lacking}
-    return [*error.lacking, *(one for one in rest if one.name not in known)]
+    known = {lacking.name for lacking in error.lacking}
+    return [*error.lacking, *(lacking for lacking in rest if lacking.name not in known)]
 
 
 def raised(error: BaseException, script: Path) -> dict[str, Any]:
@@ -105,12 +197,12 @@ def raised(error: BaseException, script: Path) -> dict[str, Any]:
     while trace is not None and trace.tb_frame.f_code.co_filename != str(script):
         trace = trace.tb_next
     traceback.print_exception(type(error), error, trace or error.__traceback__)
-    told = f"{type(error).__name__}: {error}"
+    text = f"{type(error).__name__}: {error}"
     if frames:
-        told += f" ({frames[-1][0].f_code.co_filename}:{frames[-1][1]})"
+        text += f" ({frames[-1][0].f_code.co_filename}:{frames[-1][1]})"
     # the innermost record at hand, by what it is and not by what the script calls it
-    at = [one for frame, _ in frames for one in frame.f_locals.values() if type(one) is Found]
-    return {"error": f"{told}, at {at[-1].place()}" if at else told}
+    records = [value for frame, _ in frames for value in frame.f_locals.values() if type(value) is Found]
+    return {"error": f"{text}, at {records[-1].place()}" if records else text}
 
 
 if __name__ == "__main__":

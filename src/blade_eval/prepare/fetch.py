@@ -1,20 +1,148 @@
-"""Fetch a public file into the raw cache: resumed where it broke off, held against its checksum."""
+"""Fetch a public file into the raw cache: resumed where it broke off, compared with its checksum."""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import http.client
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from blade_eval.prepare import download
+from blade import __version__
+
+PAUSES = (0.5, 1.0, 2.0)  # seconds before another attempt after one that brought nothing
+_MOST_ATTEMPTS = 200  # however many bytes each of them brings
+_SILENCE_S = 60.0  # a server that says nothing for so long is gone
+_PIECE = 1 << 20
+_PASSING = (408, 425, 429, 500, 502, 503, 504)
+_WAIT_MOST_S = 60.0
+
+
+class Unreachable(Exception):
+    """The file cannot be had from there now; the message says why."""
+
+
+class _Broken(Exception):
+    """An attempt broke off; another one may succeed."""
+
+    def __init__(self, why: str, wait: float = 0.0) -> None:
+        super().__init__(why)
+        self.wait = wait
+
+
+def downloaded(url: str, part: Path, headers: Mapping[str, str], tell: Callable[[str], None]) -> Path:
+    """Fetch `url` into `part`; what an earlier attempt left there is used if the file is still the same."""
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise Unreachable(f"{url} is neither http nor https")
+    fruitless = 0
+    for _ in range(_MOST_ATTEMPTS):
+        before = _size(part)
+        try:
+            _attempt(url, part, headers, tell)
+            _beside(part).unlink(missing_ok=True)
+            return part
+        except _Broken as error:
+            fruitless = 0 if _size(part) > before else fruitless + 1
+            if fruitless > len(PAUSES):
+                raise Unreachable(f"{error} ({fruitless} attempts in a row)") from error
+            tell(f"{url}: {error}; trying again")
+            time.sleep(max(error.wait, PAUSES[fruitless - 1] if fruitless else 0.0))
+    raise Unreachable(f"{url} broke off {_MOST_ATTEMPTS} times")
+
+
+def _attempt(url: str, part: Path, headers: Mapping[str, str], tell: Callable[[str], None]) -> None:
+    mark = _mark(part, url)
+    have = _size(part) if mark else 0
+    request = urllib.request.Request(url, headers={"User-Agent": f"blade/{__version__}"})
+    for name, value in headers.items():
+        # not sent on to where a redirect leads: the token is the hub's business, not that of its storage
+        request.add_unredirected_header(name, value)
+    if have and mark:
+        request.add_header("Range", f"bytes={have}-")
+        request.add_header("If-Range", mark)
+    try:
+        with urllib.request.urlopen(request, timeout=_SILENCE_S) as answer:
+            _received(answer, url, part, have, tell)
+    except urllib.error.HTTPError as error:
+        raise _refused(error, part) from error
+    except urllib.error.URLError as error:
+        raise _Broken(str(error.reason)) from error
+    except (http.client.HTTPException, TimeoutError, ConnectionError) as error:
+        raise _Broken(str(error) or type(error).__name__) from error
+
+
+def _received(answer: Any, url: str, part: Path, have: int, tell: Callable[[str], None]) -> None:
+    """Write the body, and see that all of it came: a connection that drops looks like an end."""
+    if answer.status == 206 and not (answer.headers.get("Content-Range") or "").startswith(f"bytes {have}-"):
+        part.unlink(missing_ok=True)
+        raise _Broken("the server sent another part than the one asked for")
+    if answer.status != 206:
+        have = 0
+    length = answer.headers.get("Content-Length")
+    total = have + int(length) if length and length.isdigit() else None
+    etag = answer.headers.get("ETag") or ""
+    mark = etag if etag and not etag.startswith("W/") else answer.headers.get("Last-Modified")
+    _beside(part).write_text(json.dumps({"url": url, "mark": mark}), encoding="utf-8")
+    size = f" ({total / 1e6:.1f} MB)" if total else ""
+    tell(f"fetching {url}{size}" + (f" from byte {have:,}" if have else ""))
+    last_told = time.monotonic()
+    with part.open("ab" if have else "wb") as stream:
+        while piece := answer.read(_PIECE):
+            stream.write(piece)
+            have += len(piece)
+            if time.monotonic() - last_told > 5:
+                last_told = time.monotonic()
+                tell(f"{have / 1e6:.1f}{f' of {total / 1e6:.1f}' if total else ''} MB of {part.stem}")
+        stream.flush()
+        os.fsync(stream.fileno())
+    if total is not None and have != total:
+        raise _Broken(f"broke off after {have:,} of {total:,} bytes")
+
+
+def _refused(error: urllib.error.HTTPError, part: Path) -> Exception:
+    if error.code in (401, 403):
+        host = urlsplit(error.url).hostname or "the server"
+        return Unreachable(
+            f"{host} answers {error.code}: it wants a login. On a dataset hub, accept the dataset's terms on "
+            "its page, then set HF_TOKEN to a token of yours"
+        )
+    if error.code == 416:  # what we have is not the beginning of what is there now
+        part.unlink(missing_ok=True)
+        return _Broken("the file is another one than before")
+    if error.code in _PASSING:
+        wait = error.headers.get("Retry-After") or ""
+        return _Broken(
+            f"the server answers {error.code}", min(float(wait) if wait.isdigit() else 0, _WAIT_MOST_S)
+        )
+    return Unreachable(f"the server answers {error.code} {error.reason}")
+
+
+def _mark(part: Path, url: str) -> str | None:
+    """What tells whether the file is still the one that `part` is the beginning of."""
+    try:
+        known = json.loads(_beside(part).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return known.get("mark") if known.get("url") == url else None
+
+
+def _beside(part: Path) -> Path:
+    return part.with_name(part.name + ".json")
+
+
+def _size(part: Path) -> int:
+    return part.stat().st_size if part.exists() else 0
+
 
 CONTEXT = "BLADE_PREPARE"  # the variable through which a prepare script's process learns its `Context`
 
@@ -50,7 +178,7 @@ class Missing(Exception):
     """Files cannot be had; nobody's fault here, and a person can supply them."""
 
     def __init__(self, lacking: list[Lacking]) -> None:
-        super().__init__("; ".join(f"{one.name}: {one.why}" for one in lacking))
+        super().__init__("; ".join(f"{file.name}: {file.why}" for file in lacking))
         self.lacking = lacking
 
 
@@ -89,8 +217,8 @@ def fetched(url: str, name: str, sha256: str | None = None) -> Path:
         if context.offline:
             raise Missing([_because(lacking, "not in the cache, and --offline forbids to fetch it")])
         try:
-            got = download.downloaded(_address(url), place.with_name(name + ".part"), _headers(url), _tell)
-        except download.Unreachable as error:
+            got = downloaded(_address(url), place.with_name(name + ".part"), _headers(url), _tell)
+        except Unreachable as error:
             raise Missing([_because(lacking, str(error))]) from error
         return _kept(got, place, url, name, sha256, size)
 
@@ -116,12 +244,12 @@ def place_of(context: Context, url: str, name: str) -> Path:
 
 def current() -> Context:
     """The context of this process."""
-    told = os.environ.get(CONTEXT)
-    if told is None:
+    text = os.environ.get(CONTEXT)
+    if text is None:
         raise RuntimeError(
             "prepare scripts are run by `blade eval prepare`, which says where raw files are kept"
         )
-    return Context(**json.loads(told))
+    return Context(**json.loads(text))
 
 
 def digest(path: Path) -> str:
@@ -133,10 +261,10 @@ def digest(path: Path) -> str:
 def _by_hand(context: Context, name: str) -> Path | None:
     if context.given is None:
         return None
-    given = Path(context.given)
-    if given.is_dir():
-        return given / name if (given / name).exists() else None
-    return given if context.sole or given.name == name else None
+    path = Path(context.given)
+    if path.is_dir():
+        return path / name if (path / name).exists() else None
+    return path if context.sole or path.name == name else None
 
 
 def _taken(path: Path, url: str, name: str, sha256: str | None, size: int | None, how: str) -> Path:
@@ -144,11 +272,11 @@ def _taken(path: Path, url: str, name: str, sha256: str | None, size: int | None
     actual = path.stat().st_size
     if sha256 is None and size is not None and actual != size:
         raise Mismatch(path, url, "size", size, actual)
-    found = digest(path)
-    if sha256 is not None and found != sha256:
-        raise Mismatch(path, url, "sha256", sha256, found)
+    sha = digest(path)
+    if sha256 is not None and sha != sha256:
+        raise Mismatch(path, url, "sha256", sha256, sha)
     pinned = None if sha256 is None else True  # None: nobody said which sha256 it should have
-    used.append({"name": name, "url": url, "sha256": found, "size": actual, "from": how, "pinned": pinned})
+    used.append({"name": name, "url": url, "sha256": sha, "size": actual, "from": how, "pinned": pinned})
     return path
 
 

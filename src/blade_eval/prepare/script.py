@@ -58,8 +58,8 @@ class Job:
 def ran(job: Job, tell: Callable[[str], None]) -> dict[str, Any]:
     """Run the job and pass on each line it prints; what its process said at the end, or what ended it."""
     with tempfile.TemporaryDirectory(prefix="blade-prepare-") as folder:
-        asked, said = Path(folder, "job.json"), Path(folder, "result.json")
-        asked.write_text(
+        job_file, result_file = Path(folder, "job.json"), Path(folder, "result.json")
+        job_file.write_text(
             json.dumps(
                 {
                     "script": str(job.script),
@@ -73,7 +73,7 @@ def ran(job: Job, tell: Callable[[str], None]) -> dict[str, Any]:
         )
         process = subprocess.Popen(
             # -P: without it a json.py in the folder would stand in for Python's own
-            [sys.executable, "-P", "-m", "blade_eval.prepare.child", str(asked), str(said)],
+            [sys.executable, "-P", "-m", "blade_eval.prepare.child", str(job_file), str(result_file)],
             cwd=job.work,
             env=environment(os.environ, job.context),
             stdin=subprocess.DEVNULL,
@@ -87,7 +87,7 @@ def ran(job: Job, tell: Callable[[str], None]) -> dict[str, Any]:
             _ended(process)
         if not in_time:
             return {"limit": "time"}
-        return _told(said, process.returncode)
+        return _told(result_file, process.returncode)
 
 
 def environment(ours: Mapping[str, str], context: Context) -> dict[str, str]:
@@ -147,10 +147,10 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
         process.stdout.close()
 
 
-def _told(said: Path, code: int) -> dict[str, Any]:
+def _told(result_file: Path, code: int) -> dict[str, Any]:
     try:
-        told: dict[str, Any] = json.loads(said.read_text(encoding="utf-8"))
-        return told
+        result: dict[str, Any] = json.loads(result_file.read_text(encoding="utf-8"))
+        return result
     except (OSError, ValueError):
         pass
     if code == -signal.SIGXCPU:

@@ -1,20 +1,113 @@
-"""Prepare benchmark datasets: run each one's script, check its rows, and leave a record beside them."""
+"""Prepare benchmark datasets: find and run each one's script, check its rows, keep their record beside them."""
 
 from __future__ import annotations
 
+import fcntl
+import glob
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from blade import __version__
 from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
-from blade_eval.prepare import place
+from blade_eval.config import Dataset, Resolved, installed
 from blade_eval.prepare.fetch import Context, digest
 from blade_eval.prepare.script import DEFAULTS, Job, Limits, ran
+
+
+def record_of(output: Path) -> Path:
+    """Where the record of a dataset's rows is."""
+    return output.with_name(f"{output.stem}_prepare.json")
+
+
+def recorded(output: Path) -> dict[str, Any]:
+    """The record of the rows, empty where there is none that can be read."""
+    try:
+        known = json.loads(record_of(output).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def write_record(output: Path, what: Mapping[str, Any]) -> None:
+    """Write the record of the rows, whole or not at all."""
+    _put(record_of(output), (json.dumps(what, indent=2, ensure_ascii=False) + "\n").encode("utf-8"))
+
+
+def is_whole(output: Path) -> bool:
+    """Whether these are the rows that the record tells of: only then did the run that made them end well."""
+    known = recorded(output)
+    return known.get("state") == "prepared" and output.is_file() and known.get("sha256") == digest(output)
+
+
+@contextmanager
+def lock_output(output: Path, tell: Callable[[str], None]) -> Iterator[None]:
+    """Hold the output while it is worked on; another run waits, and what a killed one left is put right."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    # the file stays: were it removed, one run could hold the removed one and the next a new one
+    with output.with_name(f".{output.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            tell(f"another run prepares {output}; waiting for it to end")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        settled(output)
+        yield
+
+
+def set_aside(output: Path) -> None:
+    """Make room for new rows. The copy of the record comes first: the rows aside are never without theirs."""
+    if output.exists():
+        if record_of(output).exists():
+            _put(_set_aside_path(record_of(output)), record_of(output).read_bytes())
+        os.replace(output, _set_aside_path(output))
+    write_record(output, {"state": "preparing"})
+
+
+def taken_back(output: Path) -> None:
+    """Undo `set_aside`, and what was written since; a run killed in between does it again from the start."""
+    if not _set_aside_path(output).exists():
+        output.unlink(missing_ok=True)
+        record_of(output).unlink(missing_ok=True)
+        return
+    if _set_aside_path(record_of(output)).exists():
+        _put(record_of(output), _set_aside_path(record_of(output)).read_bytes())
+    else:
+        record_of(output).unlink(missing_ok=True)
+    os.replace(_set_aside_path(output), output)
+    cleared(output)
+
+
+def cleared(output: Path) -> None:
+    """Let go of what was set aside; rows first, as a record alone means nothing."""
+    _set_aside_path(output).unlink(missing_ok=True)
+    _set_aside_path(record_of(output)).unlink(missing_ok=True)
+
+
+def settled(output: Path) -> None:
+    """Put right what a killed run left: its rows if it had recorded them, else those it had set aside."""
+    for partial in output.parent.glob(f".{glob.escape(output.name)}.*.partial"):
+        partial.unlink(missing_ok=True)
+    if _set_aside_path(output).exists() and not is_whole(output):
+        taken_back(output)
+    else:
+        cleared(output)
+
+
+def _set_aside_path(path: Path) -> Path:
+    return path.with_name(f".{path.name}.before")
+
+
+def _put(path: Path, content: bytes) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_bytes(content)
+    os.replace(partial, path)
+
 
 Tell = Callable[[str], None]
 
@@ -70,10 +163,10 @@ class Absent(NothingToRead):
 def prepared(wanted: Iterable[Wanted], how: How, tell: Tell) -> list[Prepared]:
     """Prepare each dataset in turn, after all scripts were found."""
     wanted = list(wanted)
-    for one in wanted:
-        if not one.script.is_file():
+    for wish in wanted:
+        if not wish.script.is_file():
             raise UsageError(
-                f"{one.name} has no prepare script at {one.script}",
+                f"{wish.name} has no prepare script at {wish.script}",
                 "correct prepare_script in its config; the path begins at the tree that holds benchmarks/",
                 "prepare-no-script",
             )
@@ -81,17 +174,17 @@ def prepared(wanted: Iterable[Wanted], how: How, tell: Tell) -> list[Prepared]:
         raise NothingToRead(
             f"{how.given} does not exist", "name the raw file, or the folder it is in", "no-such-path"
         )
-    if how.given is not None and len({one.script for one in wanted}) > 1:
-        names = ", ".join(one.name for one in wanted)
+    if how.given is not None and len({wish.script for wish in wanted}) > 1:
+        names = ", ".join(wish.name for wish in wanted)
         raise UsageError(
             f"--from stands for one benchmark's raw file, and this prepares {names}",
             "prepare them one by one",
             "prepare-from-for-several",
         )
-    made, absent = [], []
-    for one in wanted:
+    rows_made, absent = [], []
+    for wish in wanted:
         try:
-            made.append(_one(one, how, tell))
+            rows_made.append(_one(wish, how, tell))
         except Absent as error:  # who fetches files by hand wants the list of all at once
             absent.append(error)
         except BladeError:
@@ -100,72 +193,72 @@ def prepared(wanted: Iterable[Wanted], how: How, tell: Tell) -> list[Prepared]:
             raise
     if absent:
         raise _together(absent)
-    return made
+    return rows_made
 
 
-def _one(one: Wanted, how: How, tell: Tell) -> Prepared:
+def _one(wish: Wanted, how: How, tell: Tell) -> Prepared:
     """The rows that are there where they were asked for and are the right ones, else new ones."""
-    with ExitStack() as held:
+    with ExitStack() as stack:
         try:
-            held.enter_context(place.alone(one.output, tell))
+            stack.enter_context(lock_output(wish.output, tell))
         except OSError as error:
             # rows where we may not write cannot be held, but they can be read
-            if (kept := _cached(one, how, tell)) is not None:
-                return kept
-            raise _unwritable(one.output, error) from error
-        return _cached(one, how, tell) or _made(one, how, tell)
+            if (there := _cached(wish, how, tell)) is not None:
+                return there
+            raise _unwritable(wish.output, error) from error
+        return _cached(wish, how, tell) or _made(wish, how, tell)
 
 
-def _cached(one: Wanted, how: How, tell: Tell) -> Prepared | None:
+def _cached(wish: Wanted, how: How, tell: Tell) -> Prepared | None:
     """The rows that are there, if their record is theirs and they are what a run would make now."""
-    if not how.keep or not one.output.is_file():
+    if not how.keep or not wish.output.is_file():
         return None
-    known = place.recorded(one.output)
-    why = _outdated(one, how, known)
+    known = recorded(wish.output)
+    why = _outdated(wish, how, known)
     if why:
-        tell(f"the rows of {one.name} that are there do not count: {why}")
+        tell(f"the rows of {wish.name} that are there do not count: {why}")
         return None
-    rows, sha256 = counted(one)
-    sources = [_held(one, source) for source in known.get("sources", [])]
+    rows, sha256 = counted(wish)
+    sources = [_held(wish, source) for source in known.get("sources", [])]
     try:
-        complete = _complete(one, how, rows, sha256)
+        complete = _complete(wish, how, rows, sha256)
     except Unreadable as error:
         tell(f"{error.message}; preparing them again")
         return None
-    if not all(_as_pinned(one, source) for source in sources):
+    if not all(_as_pinned(wish, source) for source in sources):
         complete = False
-    record = str(place.record_of(one.output))
-    return Prepared(one.name, str(one.output), rows, sha256, complete, True, sources, record)
+    record = str(record_of(wish.output))
+    return Prepared(wish.name, str(wish.output), rows, sha256, complete, True, sources, record)
 
 
-def _outdated(one: Wanted, how: How, known: Mapping[str, Any]) -> str:
+def _outdated(wish: Wanted, how: How, known: Mapping[str, Any]) -> str:
     """Why the rows that are there are not what a run would make now, or nothing."""
     if how.given is not None:
         return "a raw file was given with --from"
     if not known:
         return "they have no record of how they were made"
-    if not place.whole(one.output):
+    if not is_whole(wish.output):
         return "they are not those of their record"
-    if known.get("script_sha256") != digest(one.script):
+    if known.get("script_sha256") != digest(wish.script):
         return "the prepare script is another one than theirs"
     if _spelled(known.get("prepare_script_args", {})) != _spelled(how.args):
         return "they were made with other prepare_script_args"
     for source in known.get("sources", []):
-        if not how.partial and not _as_pinned(one, source):
+        if not how.partial and not _as_pinned(wish, source):
             return f"they were made from another {source.get('name')} than the pinned one"
     return ""
 
 
-def _as_pinned(one: Wanted, source: Mapping[str, Any]) -> bool:
+def _as_pinned(wish: Wanted, source: Mapping[str, Any]) -> bool:
     """Whether a file that rows were made from is the pinned one, as far as anything is pinned."""
-    pin = (one.pins.get("files") or {}).get(source.get("name")) or {}
+    pin = (wish.pins.get("files") or {}).get(source.get("name")) or {}
     what = "sha256" if pin.get("sha256") else "size"
     return source.get("pinned") is not False and pin.get(what) in (None, source.get(what))
 
 
-def _held(one: Wanted, source: Mapping[str, Any]) -> dict[str, Any]:
+def _held(wish: Wanted, source: Mapping[str, Any]) -> dict[str, Any]:
     """What the record says of a file, held against what is pinned now, which may not have been then."""
-    sha256 = ((one.pins.get("files") or {}).get(source.get("name")) or {}).get("sha256")
+    sha256 = ((wish.pins.get("files") or {}).get(source.get("name")) or {}).get("sha256")
     return {**source, "pinned": sha256 == source.get("sha256")} if sha256 else dict(source)
 
 
@@ -174,10 +267,10 @@ def _spelled(args: Mapping[str, Any]) -> str:
     return json.dumps(args, sort_keys=True, default=str)
 
 
-def _made(one: Wanted, how: How, tell: Tell) -> Prepared:
+def _made(wish: Wanted, how: How, tell: Tell) -> Prepared:
     """Run the script; rows of an earlier run come back, with their record, if this one fails."""
-    tell(f"Preparing benchmark: {one.name}")
-    pins = one.pins.get("files") or {}
+    tell(f"Preparing benchmark: {wish.name}")
+    pins = wish.pins.get("files") or {}
     context = Context(
         str(how.cache),
         str(how.given.absolute()) if how.given else None,
@@ -187,58 +280,58 @@ def _made(one: Wanted, how: How, tell: Tell) -> Prepared:
         len(pins) < 2,
         how.partial,
     )
-    script_sha256 = digest(one.script)
+    script_sha256 = digest(wish.script)
     try:
-        place.set_aside(one.output)
+        set_aside(wish.output)
     except OSError as error:
         with suppress(OSError):  # what cannot be put right now is put right by the next run
-            place.settled(one.output)
-        raise _unwritable(one.output, error) from error
+            settled(wish.output)
+        raise _unwritable(wish.output, error) from error
     done = False
     try:
-        told = ran(Job(one.script, one.root, one.work, how.args, context, how.limits), tell)
-        made = _checked(one, how, told)
-        place.write_record(one.output, _record(one, how, made, script_sha256))
-        for notice in _of_another(one, how, made.sources):
+        result = ran(Job(wish.script, wish.root, wish.work, how.args, context, how.limits), tell)
+        rows_made = _checked(wish, how, result)
+        write_record(wish.output, _record(wish, how, rows_made, script_sha256))
+        for notice in _of_another(wish, how, rows_made.sources):
             tell(f"notice: {notice}")
         done = True
     finally:
         if done:
-            place.cleared(one.output)
+            cleared(wish.output)
         else:
-            place.taken_back(one.output)
-    tell(f"Benchmark data prepared at: {one.output}")
-    return made
+            taken_back(wish.output)
+    tell(f"Benchmark data prepared at: {wish.output}")
+    return rows_made
 
 
-def _checked(one: Wanted, how: How, told: Mapping[str, Any]) -> Prepared:
-    if "path" not in told:
-        raise failure(one, how, told)
-    if Path(told["path"]).resolve() != one.output.resolve():
-        raise _failed(one, f"its prepare() wrote {told['path']}, but the config says {one.output}")
-    if not one.output.is_file():
-        raise _failed(one, f"its prepare() returned {one.output}, which does not exist")
-    rows, sha256 = counted(one)
+def _checked(wish: Wanted, how: How, result: Mapping[str, Any]) -> Prepared:
+    if "path" not in result:
+        raise failure(wish, how, result)
+    if Path(result["path"]).resolve() != wish.output.resolve():
+        raise _failed(wish, f"its prepare() wrote {result['path']}, but the config says {wish.output}")
+    if not wish.output.is_file():
+        raise _failed(wish, f"its prepare() returned {wish.output}, which does not exist")
+    rows, sha256 = counted(wish)
     if not rows:
-        raise _failed(one, f"its prepare() wrote no row to {one.output}")
-    sources = list(told.get("sources", []))
+        raise _failed(wish, f"its prepare() wrote no row to {wish.output}")
+    sources = list(result.get("sources", []))
     if how.given is not None and not any(source["from"] == "given" for source in sources):
-        asked = ", ".join(source["name"] for source in sources) or "no file"
+        names = ", ".join(source["name"] for source in sources) or "no file"
         raise UsageError(
-            f"--from {how.given} was not used: the prepare script of {one.name} reads {asked}",
+            f"--from {how.given} was not used: the prepare script of {wish.name} reads {names}",
             "give the file under the name that the script asks for, or the folder that holds it",
             "prepare-from-unused",
         )
-    complete = _complete(one, how, rows, sha256)
+    complete = _complete(wish, how, rows, sha256)
     if any(source.get("pinned") is False for source in sources):
         complete = False
-    record = str(place.record_of(one.output))
-    return Prepared(one.name, str(one.output), rows, sha256, complete, False, sources, record)
+    record = str(record_of(wish.output))
+    return Prepared(wish.name, str(wish.output), rows, sha256, complete, False, sources, record)
 
 
-def _complete(one: Wanted, how: How, rows: int, sha256: str) -> bool | None:
+def _complete(wish: Wanted, how: How, rows: int, sha256: str) -> bool | None:
     """Whether these are the rows of the benchmark; pins hold for the script called without arguments."""
-    expected, pinned = one.pins.get("rows"), one.pins.get("sha256")
+    expected, pinned = wish.pins.get("rows"), wish.pins.get("sha256")
     if how.args or (expected is None and pinned is None):
         return None
     what, want, got = ("sha256", pinned, sha256) if pinned is not None else ("row count", expected, rows)
@@ -247,43 +340,43 @@ def _complete(one: Wanted, how: How, rows: int, sha256: str) -> bool | None:
     if how.partial:
         return False
     raise Unreadable(
-        f"the rows of {one.name} have {what} {got}, but {want} is pinned in its manifest.yaml",
+        f"the rows of {wish.name} have {what} {got}, but {want} is pinned in its manifest.yaml",
         "use the raw file of the pinned revision; --allow-partial takes the rows and records that",
         "prepare-checksum",
     )
 
 
-def failure(one: Wanted, how: How, told: Mapping[str, Any]) -> BladeError:
+def failure(wish: Wanted, how: How, result: Mapping[str, Any]) -> BladeError:
     """The error for a script that brought no rows."""
-    if "missing" in told:
-        return Absent(one.name, told["missing"])
-    if "mismatch" in told:
+    if "missing" in result:
+        return Absent(wish.name, result["missing"])
+    if "mismatch" in result:
         return Unreadable(
-            f"{one.name}: {told['mismatch']}",
+            f"{wish.name}: {result['mismatch']}",
             "fetch it again with --force, or supply the right file with --from (a part: --allow-partial)",
             "prepare-checksum",
         )
-    if "limit" in told:
+    if "limit" in result:
         most = {
             "time": f"{how.limits.wall_s:,} s",
             "CPU time": f"{how.limits.cpu_s:,} s",
             "memory": f"{how.limits.memory_bytes / 1e9:.1f} GB",
             "file size": f"{how.limits.file_bytes / 1e9:.1f} GB",
-        }.get(told["limit"], "its share")
+        }.get(result["limit"], "its share")
         return Unreadable(
-            f"the prepare script of {one.name} needed more {told['limit']} than {most}; it was ended",
+            f"the prepare script of {wish.name} needed more {result['limit']} than {most}; it was ended",
             "raise the limit with --timeout or --max-memory if the script deserves it",
             "prepare-limit",
         )
-    if "unfit" in told:
-        readme = one.script.with_name("README.md")
+    if "unfit" in result:
+        readme = wish.script.with_name("README.md")
         return Unreadable(
-            f"the raw data of {one.name} cannot be read: {told['unfit']}",
+            f"the raw data of {wish.name} cannot be read: {result['unfit']}",
             "give the file that the benchmark is made from; its form is said by "
-            f"{readme if readme.is_file() else one.script}",
+            f"{readme if readme.is_file() else wish.script}",
             "prepare-failed",
         )
-    return _failed(one, str(told.get("error", "it brought no result")))
+    return _failed(wish, str(result.get("error", "it brought no result")))
 
 
 def _told_missing(name: str, lacking: list[dict[str, Any]]) -> tuple[str, str]:
@@ -298,10 +391,10 @@ def _told_missing(name: str, lacking: list[dict[str, Any]]) -> tuple[str, str]:
         lines.append(f"    or put it at {file['place']}")
     several = len(lacking) > 1
     files = "these files are" if several else "a file is"
-    given = "--from FOLDER that holds them under these names" if several else "--from FILE"
+    option = "--from FOLDER that holds them under these names" if several else "--from FILE"
     return (
         f"{files} missing to prepare {name}:\n" + "\n".join(lines),
-        f"fetch {'them' if several else 'it'} where there is a network, then give {given}, or copy "
+        f"fetch {'them' if several else 'it'} where there is a network, then give {option}, or copy "
         f"{'each' if several else 'it'} to the place named above",
     )
 
@@ -318,10 +411,10 @@ def _together(absent: list[Absent]) -> BladeError:
     )
 
 
-def _failed(one: Wanted, why: str) -> BladeError:
+def _failed(wish: Wanted, why: str) -> BladeError:
     return Unreadable(
-        f"the prepare script of {one.name} failed: {why}",
-        f"read its output above, and {one.script}",
+        f"the prepare script of {wish.name} failed: {why}",
+        f"read its output above, and {wish.script}",
         "prepare-failed",
     )
 
@@ -334,13 +427,13 @@ def _unwritable(path: Path, error: OSError) -> BladeError:
     )
 
 
-def counted(one: Wanted) -> tuple[int, str]:
+def counted(wish: Wanted) -> tuple[int, str]:
     """How many rows the output has, and its SHA-256; a line that is no object fails the whole."""
     import msgspec
 
     decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
     rows, summed = 0, hashlib.sha256()
-    with one.output.open("rb") as stream:
+    with wish.output.open("rb") as stream:
         for number, line in enumerate(stream, 1):
             summed.update(line)
             if not line.strip():
@@ -348,39 +441,39 @@ def counted(one: Wanted) -> tuple[int, str]:
             try:
                 decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                raise _failed(one, f"line {number} of {one.output} is no JSON object: {error}") from error
+                raise _failed(wish, f"line {number} of {wish.output} is no JSON object: {error}") from error
             rows += 1
     return rows, summed.hexdigest()
 
 
-def _record(one: Wanted, how: How, made: Prepared, script_sha256: str) -> dict[str, Any]:
+def _record(wish: Wanted, how: How, rows_made: Prepared, script_sha256: str) -> dict[str, Any]:
     """What the rows are, where they came from, and what made them: enough to make them again."""
     return {
         "state": "prepared",
-        "dataset": one.name,
-        "rows": made.rows,
-        "sha256": made.sha256,
-        "complete": made.complete,
+        "dataset": wish.name,
+        "rows": rows_made.rows,
+        "sha256": rows_made.sha256,
+        "complete": rows_made.complete,
         "script_sha256": script_sha256,
         "prepare_script_args": dict(how.args),
-        "sources": made.sources,
+        "sources": rows_made.sources,
         "blade": __version__,
     }
 
 
-def unknown(made: Prepared) -> list[str]:
+def unknown(rows_made: Prepared) -> list[str]:
     """A notice for each raw file of these rows that could not be held against a SHA-256."""
     return [
-        f"{made.name}: {source['name']}: this file has no known checksum; the one that was read has sha256 "
+        f"{rows_made.name}: {source['name']}: this file has no known checksum; the one that was read has sha256 "
         f"{source.get('sha256')}"
-        for source in made.sources
+        for source in rows_made.sources
         if source.get("pinned") is None
     ]
 
 
-def as_json(made: Iterable[Prepared]) -> str:
+def as_json(rows_made: Iterable[Prepared]) -> str:
     """The same for a program."""
-    return json.dumps([asdict(one) for one in made], indent=2, ensure_ascii=False)
+    return json.dumps([asdict(wish) for wish in rows_made], indent=2, ensure_ascii=False)
 
 
 def manifest_pins(script: Path) -> Mapping[str, Any]:
@@ -392,10 +485,10 @@ def manifest_pins(script: Path) -> Mapping[str, Any]:
 def _manifest(script: Path) -> Mapping[str, Any]:
     import yaml
 
-    told: Any = None
+    manifest: Any = None
     with suppress(OSError, UnicodeDecodeError, yaml.YAMLError):
-        told = yaml.safe_load((script.parent / "manifest.yaml").read_text(encoding="utf-8"))
-    return told if isinstance(told, Mapping) else {}
+        manifest = yaml.safe_load((script.parent / "manifest.yaml").read_text(encoding="utf-8"))
+    return manifest if isinstance(manifest, Mapping) else {}
 
 
 def misnamed(beside: Path) -> list[str]:
@@ -406,11 +499,63 @@ def misnamed(beside: Path) -> list[str]:
     return [f"{folder / 'manifest.yaml'} says `name: {name}`, but its folder is {folder.name}"]
 
 
-def _of_another(one: Wanted, how: How, sources: Iterable[Mapping[str, Any]]) -> list[str]:
+def _of_another(wish: Wanted, how: How, sources: Iterable[Mapping[str, Any]]) -> list[str]:
     """What in a manifest seems to be another benchmark's, as it is after copying one."""
-    notices, manifest = misnamed(one.script), one.script.parent / "manifest.yaml"
+    notices, manifest = misnamed(wish.script), wish.script.parent / "manifest.yaml"
     read = {source["name"] for source in sources}
-    unread = [] if how.args else [str(file) for file in one.pins.get("files") or {} if file not in read]
+    unread = [] if how.args else [str(file) for file in wish.pins.get("files") or {} if file not in read]
     if unread:
         notices.append(f"{manifest} pins {', '.join(unread)}, which the prepare script does not read")
     return notices
+
+
+def wanted_of(resolved: Resolved, folder: Path | None = None) -> list[Wanted]:
+    """Every dataset with a prepare script, each output once; rows go beside the definition they belong to."""
+    folder = Path.cwd() if folder is None else folder
+    chosen: dict[Path, Wanted] = {}
+    for dataset in resolved.datasets:
+        if dataset.prepare_script and dataset.jsonl_fpath:
+            wish = _wanted_of(dataset, resolved.roots, folder)
+            chosen.setdefault(wish.output, wish)
+    if not chosen:
+        names = ", ".join(dataset.name for dataset in resolved.datasets) or "none at all"
+        raise UsageError(
+            f"no dataset with a prepare_script was found; datasets: {names}",
+            "name a benchmark with --benchmark; `blade list benchmarks` prints them",
+            "prepare-nothing",
+        )
+    return list(chosen.values())
+
+
+def arguments(resolved: Resolved) -> Mapping[str, Any]:
+    """The override `prepare_script_args`, a mapping of what `prepare()` is called with."""
+    args = resolved.tree.get("prepare_script_args") or {}
+    if not isinstance(args, Mapping):
+        raise UsageError(
+            f"prepare_script_args is {args!r}, not a mapping",
+            "write ++prepare_script_args.NAME=VALUE, or ++prepare_script_args={NAME: VALUE}",
+            "bad-override",
+        )
+    return {str(name): value for name, value in args.items()}
+
+
+def is_cached(resolved: Resolved) -> bool:
+    """The override `use_cached_prepared_benchmarks`."""
+    return bool(resolved.tree.get("use_cached_prepared_benchmarks"))
+
+
+def _wanted_of(dataset: Dataset, roots: Sequence[Path], folder: Path) -> Wanted:
+    relative = Path(str(dataset.prepare_script))
+    root = next((root for root in roots if (root / relative).is_file()), folder)
+    script = (root / relative).absolute()
+    work = root if _ours(root, script) else folder
+    output = (work / str(dataset.jsonl_fpath)).absolute()
+    return Wanted(dataset.name, script, root.absolute(), output, work.absolute(), manifest_pins(script))
+
+
+def _ours(root: Path, script: Path) -> bool:
+    """Whether data may be written into this tree: not into an installed package, nor where we may not."""
+    package = Path(__file__).resolve().parents[1]
+    if root.resolve() == installed() and root.resolve().is_relative_to(package):
+        return False
+    return os.access(script.parent if script.parent.is_dir() else root, os.W_OK)

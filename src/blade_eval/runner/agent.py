@@ -119,8 +119,8 @@ async def _turns(
 
 def _further(params: Row, output: list[Row]) -> Row:
     """The request with what has been said since."""
-    asked = params.get("input")
-    before = [{"role": "user", "content": asked}] if isinstance(asked, str) else list(asked or [])
+    prompt = params.get("input")
+    before = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt or [])
     return {**params, "input": before + output}
 
 
@@ -142,10 +142,10 @@ async def _answered(
         return skills.read(arguments)
     if environment.call is None:
         return _error(f"there is no tool {name!r}", "this environment has no tools")
-    told: Any = environment.call(state, name, arguments)
-    if inspect.isawaitable(told):
-        told = await told
-    return told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+    answer: Any = environment.call(state, name, arguments)
+    if inspect.isawaitable(answer):
+        answer = await answer
+    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
 
 
 def _error(what: str, more: str) -> str:

@@ -71,64 +71,64 @@ class _Set:
 
 async def carried_out(order: Order, progress: Progress, notice: Notice, stop: Stop | None = None) -> Outcome:
     """Run it to its end, or as far as it comes; whatever ends it, the manifest says so."""
-    at = run_files.usable(run_files.beside(order.output))
+    places = run_files.usable(run_files.beside(order.output))
     ready = _set(order, notice)
     async with _runner(order, ready) as (run, known):
-        for told in resolve.self_judged(known.servers):
-            notice(told.told())
+        for problem in resolve.self_judged(known.servers):
+            notice(problem.told())
         identity = _identity(order, ready, known)
         rows = inputs.materialized(ready.sources, ready.wanted, notice)
         opened = open_run(
-            at, rows, identity, resume=order.resume, force=order.force, notice=notice, seen=progress.seen
+            places, rows, identity, resume=order.resume, force=order.force, notice=notice, seen=progress.seen
         )
         progress.expected = opened.expected
         progress.given_up = opened.standing.n_given_up(order.attempts)
         progress.asked_again = getattr(run, "retried", progress.asked_again)
         plan = Plan(
-            at, run, opened.kept, opened.standing, opened.expected, order.concurrency, order.attempts,
+            places, run, opened.kept, opened.standing, opened.expected, order.concurrency, order.attempts,
             order.retry_wait_s, progress, stop or Stop(),
         )  # fmt: skip
-        summary = await _sat(plan, _manifest(order, ready, known, at, identity, opened))
-    made = None
+        summary = await _sat(plan, _manifest(order, ready, known, places, identity, opened))
+    aggregate = None
     if order.sums_up and not summary.is_interrupted:
-        made = _summed(at, _environments(known), notice)
-    return Outcome(summary, at, made)
+        aggregate = _summed(places, _environments(known), notice)
+    return Outcome(summary, places, aggregate)
 
 
-async def _sat(plan: Plan, told: Row) -> Summary:
+async def _sat(plan: Plan, manifest: Row) -> Summary:
     """One sitting: the manifest says that it runs, then how it ended."""
     try:
-        _put(plan.places.manifest, told)
+        _put(plan.places.manifest, manifest)
         summary = await collect.collected(plan)
-        _counted(told, summary, plan.watch.asked_again() if isinstance(plan.watch, Progress) else 0)
+        _counted(manifest, summary, plan.watch.asked_again() if isinstance(plan.watch, Progress) else 0)
     except BaseException:
         with suppress(BladeError):  # what ended the run is told, not that it cannot be written down
-            _ended(plan, told, "stopped")
+            _ended(plan, manifest, "stopped")
         raise
-    _ended(plan, told, "interrupted" if summary.is_interrupted else "finished")
+    _ended(plan, manifest, "interrupted" if summary.is_interrupted else "finished")
     return summary
 
 
-def _ended(plan: Plan, told: Row, status: str) -> None:
+def _ended(plan: Plan, manifest: Row, status: str) -> None:
     if isinstance(plan.watch, Progress):
         plan.watch.close()
-    told["sittings"][-1] |= {"status": status, "ended": run_manifest.now()}
+    manifest["sittings"][-1] |= {"status": status, "ended": run_manifest.now()}
     try:
         plan.kept.close()
     finally:
-        _put(plan.places.manifest, told)
+        _put(plan.places.manifest, manifest)
 
 
-def _put(path: Path, told: Row) -> None:
+def _put(path: Path, manifest: Row) -> None:
     try:
-        run_manifest.write_manifest(path, told)
+        run_manifest.write_manifest(path, manifest)
     except OSError as error:
         raise cannot_write(path, error) from error
 
 
-def _summed(at: Places, environment_of: Callable[[str], Environment | None], notice: Notice) -> Path | None:
+def _summed(places: Places, environment_of: Callable[[str], Environment | None], notice: Notice) -> Path | None:
     try:
-        return sum_up(at, environment_of)
+        return sum_up(places, environment_of)
     except (BladeError, OSError) as error:  # the rollouts are there: their sum can be asked for again
         notice(f"the rollouts could not be summed up: {getattr(error, 'message', error)}")
         return None
@@ -191,41 +191,41 @@ def _set(order: Order, notice: Notice) -> _Set:
 
 
 def _skills(order: Order, roots: tuple[Path, ...]) -> skills.Skills:
-    given = str(order.skills)
+    path = str(order.skills)
     if not order.is_served:
         raise UsageError(
             "an agent behind --no-serve is not known to use skills, so its rows are not stamped with any",
             "leave out --no-serve, so that the built-in agent reads them, or leave out skills.path",
             "skills-unused",
         )
-    there = [root / given for root in roots if (root / given).exists()]
-    return skills.loaded(given, there[0] if there else Path(given))
+    there = [root / path for root in roots if (root / path).exists()]
+    return skills.loaded(path, there[0] if there else Path(path))
 
 
 def _resolved(order: Order, notice: Notice) -> Resolved:
-    asked = order.asked
-    if asked.nothing and not (Path.cwd() / "env.yaml").is_file():
+    wish = order.asked
+    if wish.nothing and not (Path.cwd() / "env.yaml").is_file():
         raise UsageError(
             "there is nothing to run",
             "name a benchmark (`blade list benchmarks`) with --benchmark, or --no-serve and --input",
             "nothing-to-run",
         )
-    resolved = config.resolved(asked)
-    if not asked.model_types and _lacks_model(asked):
+    resolved = config.resolved(wish)
+    if not wish.model_types and _lacks_model(wish):
         notice("no --model-type was given: openai_model, any OpenAI-compatible server")
-        resolved = config.resolved(replace(asked, model_types=("openai_model",)))
+        resolved = config.resolved(replace(wish, model_types=("openai_model",)))
     config.insist(resolved)
     for problem in resolved.of("warning"):
         notice(problem.told())
     return resolved
 
 
-def _lacks_model(asked: Asked) -> bool:
+def _lacks_model(wish: Asked) -> bool:
     """Whether nobody says what policy_model is; to change a setting of the default one is not to say it."""
     default = f"{resolve.MODEL}.responses_api_models.openai_model"
-    others = tuple(given for given in asked.overrides if not given.lstrip("+").startswith(default))
-    found = config.resolved(replace(asked, overrides=others))
-    return bool(found.of("model")) and found.server(resolve.MODEL) is None
+    others = tuple(override for override in wish.overrides if not override.lstrip("+").startswith(default))
+    resolved = config.resolved(replace(wish, overrides=others))
+    return bool(resolved.of("model")) and resolved.server(resolve.MODEL) is None
 
 
 def _sources(
@@ -240,7 +240,7 @@ def _sources(
         agent = agents[0] if len(agents) == 1 else None
         return (_source(config.found(order.input, roots), None, agent, 1, prompt, notice),)
     chosen = _datasets(order, resolved)
-    found = []
+    sources = []
     for entry in chosen:
         path = next(
             (root / str(entry.jsonl_fpath) for root in roots if (root / str(entry.jsonl_fpath)).is_file()),
@@ -253,8 +253,8 @@ def _sources(
                 "no-input",
             )
         own = inputs.load_prompt(config.found(entry.prompt_config, roots)) if entry.prompt_config else None
-        found.append(_source(path, entry, entry.agent, entry.num_repeats, prompt or own, notice))
-    return tuple(found)
+        sources.append(_source(path, entry, entry.agent, entry.num_repeats, prompt or own, notice))
+    return tuple(sources)
 
 
 def _source(
@@ -299,7 +299,7 @@ def _datasets(order: Order, resolved: Resolved) -> list[Dataset]:
 def _identity(order: Order, ready: _Set, known: Resolved) -> Row:
     """What must be the same in every sitting of a run."""
     wanted = ready.wanted
-    told: Row = {
+    identity: Row = {
         "dataset": [
             {
                 "sha256": run_manifest.sha256(source.path),
@@ -327,35 +327,35 @@ def _identity(order: Order, ready: _Set, known: Resolved) -> Row:
 
     named = ready.agents or ((wanted.agent,) if wanted.agent else [agent.instance for agent in known.agents])
     described: Any = config.hidden(components.described(known, named))
-    return {**told, "agents": described}
+    return {**identity, "agents": described}
 
 
-def _manifest(order: Order, ready: _Set, known: Resolved, at: Places, identity: Row, opened: OpenRun) -> Row:
-    told = run_manifest.read_manifest(at.manifest) if opened.is_resumed else None
-    if told is None or not isinstance(told.get("sittings"), list):
+def _manifest(order: Order, ready: _Set, known: Resolved, places: Places, identity: Row, opened: OpenRun) -> Row:
+    manifest = run_manifest.read_manifest(places.manifest) if opened.is_resumed else None
+    if manifest is None or not isinstance(manifest.get("sittings"), list):
         shown: Any = config.hidden(known.tree)
         repeats = ready.wanted.repeats
-        told = run_manifest.new_manifest(
+        manifest = run_manifest.new_manifest(
             command=order.command,
             identity=identity,
             config=shown,
-            datasets=[run_manifest.described_dataset(one.path, one.name, one.complete) for one in ready.sources],
+            datasets=[run_manifest.described_dataset(source.path, source.name, source.complete) for source in ready.sources],
             seeds={"num_repeats_add_seed": ready.wanted.seeds, "num_repeats": repeats},
             expected=opened.expected,
         )
-    told["sittings"].append(run_manifest.sitting(order.command))
-    return told
+    manifest["sittings"].append(run_manifest.sitting(order.command))
+    return manifest
 
 
-def _counted(told: Row, summary: Summary, again: int) -> None:
+def _counted(manifest: Row, summary: Summary, again: int) -> None:
     counts = {
         "expected": summary.expected,
         "scored": summary.scored,
         "failed": summary.failed,
         "unfinished": summary.unfinished,
     }
-    told["counts"] = counts
-    told["sittings"][-1]["counts"] = {
+    manifest["counts"] = counts
+    manifest["sittings"][-1]["counts"] = {
         **counts,
         "scored_before": summary.scored_before,
         "failure_lines": summary.failure_lines,
@@ -391,11 +391,11 @@ def parsed_overrides(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str
     flags: dict[str, Any] = {}
     params: dict[str, Any] = {}
     rest: list[str] = []
-    for given in overrides:
-        override = override_text.parsed(given)
+    for text in overrides:
+        override = override_text.parsed(text)
         name = ".".join(override.keys)
         if override.removes:
-            rest.append(given)
+            rest.append(text)
         elif name in KEYS:
             flags[KEYS[name]] = override.value
         elif override.keys[0] == _PARAMS and len(override.keys) > 1:
@@ -405,41 +405,41 @@ def parsed_overrides(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str
         elif name == _PARAMS and isinstance(override.value, Mapping):
             params |= override.value
         else:
-            rest.append(given)
+            rest.append(text)
     return flags, params, tuple(rest)
 
 
-def parsed_repeats(given: Any) -> int | dict[str, int] | None:
+def parsed_repeats(text: Any) -> int | dict[str, int] | None:
     """How many repeats: a number, or numbers by agent with `_default` for the others."""
-    if given is None:
+    if text is None:
         return None
-    if isinstance(given, str) and given.strip().startswith("{"):
-        given = override_text.value_of(given, f"--num-repeats {given}")
-    if isinstance(given, Mapping):
-        return {str(name): _at_least_one(number) for name, number in given.items()}
-    return _at_least_one(given)
+    if isinstance(text, str) and text.strip().startswith("{"):
+        text = override_text.value_of(text, f"--num-repeats {text}")
+    if isinstance(text, Mapping):
+        return {str(name): _at_least_one(number) for name, number in text.items()}
+    return _at_least_one(text)
 
 
-def _at_least_one(given: Any) -> int:
+def _at_least_one(text: Any) -> int:
     try:
-        number = int(str(given))
+        number = int(str(text))
     except ValueError:
         number = 0
-    if number < 1 or isinstance(given, bool):
+    if number < 1 or isinstance(text, bool):
         hint = "a whole number of at least 1, or {AGENT: 4, _default: 1}"
-        raise UsageError(f"--num-repeats cannot be {given}", hint, "bad-repeats")
+        raise UsageError(f"--num-repeats cannot be {text}", hint, "bad-repeats")
     return number
 
 
-def parsed_shard(given: str | None) -> tuple[int, int] | None:
+def parsed_shard(text: str | None) -> tuple[int, int] | None:
     """Which shard of how many, from `2/8`."""
-    if given is None:
+    if text is None:
         return None
-    match = _SHARD.fullmatch(given.strip())
+    match = _SHARD.fullmatch(text.strip())
     which, many = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= which <= many:
         hint = "write it as 1/8 to 8/8: which shard, counted from 1, of how many"
-        raise UsageError(f"--shard cannot be {given}", hint, "bad-shard")
+        raise UsageError(f"--shard cannot be {text}", hint, "bad-shard")
     return which, many
 
 
@@ -447,15 +447,15 @@ def max_attempts(retries: int | None, notice: Callable[[str], None]) -> int:
     """How many failure lines a rollout may have before it is given up."""
     if retries is not None:
         return retries + 1
-    given = os.environ.get(ATTEMPTS_VARIABLE)
-    if given is None:
+    text = os.environ.get(ATTEMPTS_VARIABLE)
+    if text is None:
         return 3
     try:
-        number = int(given)
+        number = int(text)
     except ValueError:
         number = 0
     if number < 1:
-        notice(f"{ATTEMPTS_VARIABLE}={given} is no whole number of at least 1; 3 is taken")
+        notice(f"{ATTEMPTS_VARIABLE}={text} is no whole number of at least 1; 3 is taken")
         return 3
     return number
 
@@ -492,7 +492,7 @@ def sum_up(places: Places, environment_of: Callable[[str], Environment | None]) 
 
 def _offsets(path: Path) -> dict[str, list[int]]:
     """Where the rows of each agent begin, by task and repeat; agents as they first appear."""
-    found: dict[str, list[tuple[int, int, int]]] = {}
+    offsets: dict[str, list[tuple[int, int, int]]] = {}
     decoder = msgspec.json.Decoder(_Head)
     offset = 0
     with path.open("rb") as file:
@@ -503,9 +503,9 @@ def _offsets(path: Path) -> dict[str, list[int]]:
                 head = _careful(line)
             if head is not None:
                 name = head.agent.name if head.agent is not None else None
-                found.setdefault(str(name or ""), []).append((head.task, head.repeat, offset))
+                offsets.setdefault(str(name or ""), []).append((head.task, head.repeat, offset))
             offset += len(line)
-    return {name: [offset for _, _, offset in sorted(heads)] for name, heads in found.items()}
+    return {name: [offset for _, _, offset in sorted(heads)] for name, heads in offsets.items()}
 
 
 def _careful(line: bytes) -> _Head | None:

@@ -87,9 +87,9 @@ def unmeasured(error: Exception) -> Unmeasured:
         return error
     if isinstance(error, TimeoutError):
         return Unmeasured("timeout_exceeded", str(error) or "no answer in time")
-    told = Unmeasured("agent_run_error", str(error) or "no reason given")
-    told.fields = {"_ng_failure_type": type(error).__name__}
-    return told
+    failure = Unmeasured("agent_run_error", str(error) or "no reason given")
+    failure.fields = {"_ng_failure_type": type(error).__name__}
+    return failure
 
 
 def is_endpoint(failure: Unmeasured) -> bool:
@@ -134,20 +134,20 @@ def failure_line(failure: Unmeasured, row: Row, earlier: int) -> Row:
     """One failed attempt; it has no reward, because none was measured."""
     fields = {key: value for key, value in failure.fields.items() if key != "reward"}
     reason = failure.reason if len(failure.reason) <= _MOST else failure.reason[:_MOST] + "…"
-    told: Row = {
+    head: Row = {
         "_ng_failure_class": failure.kind,
         "_ng_failure_type": fields.pop("_ng_failure_type", type(failure).__name__),
         "_ng_failure_message": reason,
     }
     for key in ("_ng_failure_http_status", "_ng_failure_response_body", "_ng_failure_stage"):
         if fields.get(key) is not None:
-            told[key] = fields.pop(key)
+            head[key] = fields.pop(key)
     if failure.kind.startswith("judge"):
-        told["_ng_failure_judge_error"] = reason
+        head["_ng_failure_judge_error"] = reason
     if failure.terminal:
-        told["_ng_failure_terminal"] = True
-    told |= {"mask_sample": True, "failure_kind": failure.kind, "failure_reason": reason}
-    return stamped({**fields, **told}, row, earlier)
+        head["_ng_failure_terminal"] = True
+    head |= {"mask_sample": True, "failure_kind": failure.kind, "failure_reason": reason}
+    return stamped({**fields, **head}, row, earlier)
 
 
 Runner = Callable[[Row], Awaitable[Row]]  # a materialised row to a result row, or Unmeasured

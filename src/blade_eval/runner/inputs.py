@@ -216,9 +216,9 @@ def _lines(sources: Sequence[Source], wanted: Wanted) -> Iterator[_Line]:
 
 def _identity(row: Row, text: bytes, source: Source) -> int:
     """What tells tasks apart: text and agent of the line or, below 0, the number that the line gives."""
-    given = row.get("_ng_task_index")
-    if type(given) is int and given >= 0:
-        return -1 - given
+    number = row.get("_ng_task_index")
+    if type(number) is int and number >= 0:
+        return -1 - number
     return xxh3_128_intdigest(text, seed=zlib.crc32((source.agent or "").encode()))
 
 
@@ -269,8 +269,8 @@ def _routed(row: Row, source: Source, wanted: Wanted) -> None:
 
 def _row(line: _Line, repeat: int, wanted: Wanted) -> Row:
     """The row of one repeat; the two indices are its last keys."""
-    given = line.row.get("responses_create_params")
-    params = {**given} if isinstance(given, dict) else {}
+    template = line.row.get("responses_create_params")
+    params = {**template} if isinstance(template, dict) else {}
     if line.source.prompt is not None:
         params["input"] = line.source.prompt.messages(line.row)
     params.update(wanted.params)
@@ -289,12 +289,12 @@ def _row(line: _Line, repeat: int, wanted: Wanted) -> Row:
 
 def _seeded(metadata: Any, repeat: int) -> Row:
     """Metadata whose `extra_body`, a text of JSON, carries the number of the repeat as the seed."""
-    kept = dict(metadata) if isinstance(metadata, Mapping) else {}
+    fields = dict(metadata) if isinstance(metadata, Mapping) else {}
     try:
-        body = json.loads(kept.get("extra_body") or "{}")
+        body = json.loads(fields.get("extra_body") or "{}")
     except (TypeError, ValueError):
         body = {}
-    return {**kept, "extra_body": json.dumps({**(body if isinstance(body, dict) else {}), "seed": repeat})}
+    return {**fields, "extra_body": json.dumps({**(body if isinstance(body, dict) else {}), "seed": repeat})}
 
 
 class _Wrong:
@@ -328,7 +328,7 @@ class _Wrong:
     def told(self) -> None:
         if not self._found:
             return
-        why, tasks = max(self._found.items(), key=lambda found: len(found[1]))
+        why, tasks = max(self._found.items(), key=lambda entry: len(entry[1]))
         named = ", ".join(map(str, tasks[:_NAMED])) + (", …" if len(tasks) > _NAMED else "")
         raise UsageError(
             f"{len(tasks):,} row(s) have {why}: tasks {named}{self._more}",

@@ -56,8 +56,8 @@ class Totals:
         return (self.tokens_in * prices.tokens_in + self.tokens_out * prices.tokens_out) / 1e6
 
 
-def _count(told: Any) -> int:
-    return told if isinstance(told, int) else 0
+def _count(count: Any) -> int:
+    return count if isinstance(count, int) else 0
 
 
 @dataclass
@@ -77,9 +77,9 @@ class Progress:
     _drawn: float = field(default_factory=time.monotonic)
     _live: Any = None
 
-    def seen(self, told: LineHead) -> None:
+    def seen(self, head: LineHead) -> None:
         """A rollout of an earlier sitting."""
-        self.totals.add(told.reward, getattr(told.response, "usage", None))
+        self.totals.add(head.reward, getattr(head.response, "usage", None))
 
     def scored(self, reward: Any, usage: Any) -> None:
         self.totals.add(reward, usage)
@@ -131,15 +131,15 @@ class Progress:
 
     def text(self) -> str:
         """Where the run stands, on one line."""
-        told = self.totals
-        done = told.scored + self.given_up
+        totals = self.totals
+        done = totals.scored + self.given_up
         share = f" ({100 * done / self.expected:.0f}%)" if self.expected else ""
         parts = [f"{done:,} of {self.expected:,} rollouts{share}"]
-        if told.scored:
-            parts.append(f"pass rate {100 * told.passed / told.scored:.1f}%")
-            if told.reward != told.passed:
-                parts.append(f"mean reward {told.reward / told.scored:.3f}")
-        cost = told.cost(self.prices)
+        if totals.scored:
+            parts.append(f"pass rate {100 * totals.passed / totals.scored:.1f}%")
+            if totals.reward != totals.passed:
+                parts.append(f"mean reward {totals.reward / totals.scored:.3f}")
+        cost = totals.cost(self.prices)
         if cost is not None:
             parts.append(f"${cost:,.2f}")
         if self.given_up:

@@ -60,11 +60,11 @@ def usable(places: Places) -> Places:
     return places
 
 
-def named(given: str) -> Path:
+def named(text: str) -> Path:
     """The path of --output; a slash at its end means a folder, also one that is not there yet."""
-    if given.endswith("/"):
-        raise UsageError(f"{given} is a folder", _output_hint(Path(given)), "output-no-file")
-    return Path(given)
+    if text.endswith("/"):
+        raise UsageError(f"{text} is a folder", _output_hint(Path(text)), "output-no-file")
+    return Path(text)
 
 
 def _output_hint(output: Path) -> str:
@@ -166,8 +166,8 @@ class Kept:
         """Nothing of an earlier run stays."""
         for file in (self._rollouts, self._failures):
             os.ftruncate(file, 0)
-        at = self._places
-        for path in (at.aggregate, at.manifest, _aside(at.rollouts), _aside(at.failures)):
+        places = self._places
+        for path in (places.aggregate, places.manifest, _aside(places.rollouts), _aside(places.failures)):
             path.unlink(missing_ok=True)
 
     def set_aside(self, path: Path, numbers: Sequence[int]) -> str:
@@ -198,8 +198,8 @@ class Kept:
         return f"{path.name}: {what} in {_aside(path).name} now; a rollout that is missing runs again"
 
     def synced(self) -> None:
-        at = self._places
-        for file, path in ((self._rollouts, at.rollouts), (self._failures, at.failures)):
+        places = self._places
+        for file, path in ((self._rollouts, places.rollouts), (self._failures, places.failures)):
             try:
                 os.fsync(file)
             except OSError as error:
@@ -239,9 +239,9 @@ def _aside(path: Path) -> Path:
 
 
 def _parted(path: Path, numbers: frozenset[int], draft: Path, aside: Path) -> None:
-    with path.open("rb") as file, draft.open("wb") as kept, aside.open("ab") as other:
+    with path.open("rb") as file, draft.open("wb") as rest, aside.open("ab") as other:
         for number, line in enumerate(file, 1):
-            (other if number in numbers else kept).write(line)
+            (other if number in numbers else rest).write(line)
         other.flush()
         os.fsync(other.fileno())
 
@@ -283,9 +283,9 @@ def _last_line(file: Any, size: int) -> int:
     while end > 0:
         begin = max(0, end - _BLOCK)
         file.seek(begin)
-        found = file.read(end - begin).rfind(b"\n")
-        if found >= 0:
-            return int(begin + found + 1)
+        newline = file.read(end - begin).rfind(b"\n")
+        if newline >= 0:
+            return int(begin + newline + 1)
         end = begin
     return 0
 
@@ -296,20 +296,20 @@ def _is_row(line: bytes) -> bool:
 
 def read_standing(places: Places, seen: Callable[[LineHead], None] | None = None) -> Standing:
     """What the files of a run hold; every scored row is shown to `seen` once."""
-    found = Standing()
-    for told in line_heads(places.rollouts, _Scored, _noting(found, places.rollouts)):
-        key = told.key
-        if key is not None and key[1] >= 0 and not found.has(key):
-            found.add(key)
+    state = Standing()
+    for head in line_heads(places.rollouts, _Scored, _noting(state, places.rollouts)):
+        key = head.key
+        if key is not None and key[1] >= 0 and not state.has(key):
+            state.add(key)
             if seen is not None:
-                seen(told)
-    for told in line_heads(places.failures, LineHead, _noting(found, places.failures)):
-        key = told.key
+                seen(head)
+    for head in line_heads(places.failures, LineHead, _noting(state, places.failures)):
+        key = head.key
         if key is not None:
-            found.failed[key] = found.failed.get(key, 0) + 1
-            if told.terminal is True:
-                found.terminal.add(key)
-    return found
+            state.failed[key] = state.failed.get(key, 0) + 1
+            if head.terminal is True:
+                state.terminal.add(key)
+    return state
 
 
 def _noting(standing: Standing, path: Path) -> Callable[[int], None]:
@@ -379,9 +379,9 @@ def open_run(
         if goes_on:
             draft.unlink()
             for path in (places.rollouts, places.failures):
-                told = mend(path)
-                if told:
-                    notice(told)
+                notes = mend(path)
+                if notes:
+                    notice(notes)
         else:
             files.emptied()
             os.replace(draft, places.materialized)
@@ -444,9 +444,9 @@ def _same(
     return True
 
 
-def _difference(one: Path, other: Path) -> str:
+def _difference(earlier: Path, other: Path) -> str:
     """Where two materialised files part, as objects: their spelling may differ."""
-    with one.open("rb") as before, other.open("rb") as after:
+    with earlier.open("rb") as before, other.open("rb") as after:
         for number, (old, new) in enumerate(zip_longest(_text_lines(before), _text_lines(after)), 1):
             if old == new:
                 continue

@@ -25,7 +25,7 @@ from blade_eval.config.directives import value_of
 from blade_eval.config.resolve import DATASET_TYPES
 from blade_eval.config.secret import HIDDEN, hidden, hidden_command, names_secret, without
 from blade_eval.environment import Row
-from blade_eval.prepare import place
+from blade_eval.prepare import work
 
 _BLOCK = 1 << 20
 _GIT_S = 10.0
@@ -81,10 +81,10 @@ def now() -> str:
 def read_manifest(path: Path) -> Row | None:
     """The manifest of an earlier sitting; None where there is none that can be read."""
     try:
-        found = msgspec.json.decode(path.read_bytes())
+        manifest = msgspec.json.decode(path.read_bytes())
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return manifest if isinstance(manifest, dict) else None
 
 
 def write_manifest(path: Path, manifest: Row) -> None:
@@ -99,8 +99,8 @@ def write_manifest(path: Path, manifest: Row) -> None:
 
 def described_dataset(path: Path, name: str | None = None, complete: bool | None = None) -> Row:
     """What identifies the rows that were asked, and whether they are all of the benchmark's."""
-    told: Row = {"path": str(path), "bytes": path.stat().st_size, "sha256": sha256(path)}
-    return {"name": name, **told, "complete": complete}
+    facts: Row = {"path": str(path), "bytes": path.stat().st_size, "sha256": sha256(path)}
+    return {"name": name, **facts, "complete": complete}
 
 
 def sha256(path: Path) -> str:
@@ -113,13 +113,13 @@ def sha256(path: Path) -> str:
 
 def versions() -> dict[str, str]:
     """What ran: of packages those that a reward may depend on."""
-    found = {"blade": __version__, "python": platform.python_version(), "platform": platform.platform()}
+    packages = {"blade": __version__, "python": platform.python_version(), "platform": platform.platform()}
     for name in _PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            packages[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return packages
 
 
 def commit() -> Row | None:
@@ -143,20 +143,20 @@ def _git(*arguments: str) -> str | None:
 
 def masked(command: Sequence[str]) -> list[str]:
     """A command line without its secrets, also where they stand inside of a value such as {api_key: …}."""
-    found: set[str] = set()
-    flat = [_unnested(word, found) for word in command]
-    telling = [secret for secret in found if len(secret) >= _TELLING]
+    secrets: set[str] = set()
+    flat = [_unnested(word, secrets) for word in command]
+    telling = [secret for secret in secrets if len(secret) >= _TELLING]
     return [without(word, telling) for word in hidden_command(flat)]
 
 
-def _unnested(word: str, found: set[str]) -> str:
+def _unnested(word: str, secrets: set[str]) -> str:
     """A word whose value is a mapping or a list, with the secrets in it hidden; others as they are."""
     name, equals, value = word.partition("=") if not word.startswith(_OPENS) else ("", "", word)
-    shown = _shown_value(value, found)
+    shown = _shown_value(value, secrets)
     return word if shown == value else f"{name}{equals}{shown}"
 
 
-def _shown_value(text: str, found: set[str]) -> str:
+def _shown_value(text: str, secrets: set[str]) -> str:
     bare = text.strip().strip("'\"").lstrip()
     if not bare.startswith(_OPENS):
         return text
@@ -164,29 +164,29 @@ def _shown_value(text: str, found: set[str]) -> str:
         value = value_of(text, "")
     except (BladeError, RecursionError):  # nobody knows what is a name in it and what a secret
         return HIDDEN if any(map(names_secret, _NAME.findall(text))) else text
-    shown = _hidden_in(value, found)
+    shown = _hidden_in(value, secrets)
     if shown == value:
         return text
     return shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False, default=str)
 
 
-def _hidden_in(value: Any, found: set[str]) -> Any:
+def _hidden_in(value: Any, secrets: set[str]) -> Any:
     if isinstance(value, str):
-        return _shown_value(value, found)
+        return _shown_value(value, secrets)
     shown = hidden(value, {})
-    _collect(value, shown, found)
-    return _each(shown, lambda text: _shown_value(text, found))
+    _collect(value, shown, secrets)
+    return _each(shown, lambda text: _shown_value(text, secrets))
 
 
-def _collect(value: Any, shown: Any, found: set[str]) -> None:
+def _collect(value: Any, shown: Any, secrets: set[str]) -> None:
     if isinstance(value, dict):
         for key, inner in value.items():
-            _collect(inner, shown.get(key), found)
+            _collect(inner, shown.get(key), secrets)
     elif isinstance(value, list):
         for inner, other in zip(value, shown, strict=True):
-            _collect(inner, other, found)
+            _collect(inner, other, secrets)
     elif shown == HIDDEN:
-        found.add(str(value))
+        secrets.add(str(value))
 
 
 def _each(value: Any, change: Callable[[str], str]) -> Any:
@@ -243,9 +243,9 @@ class Known:
 
 def known(path: Path, entry: Dataset | None, notice: Callable[[str], None]) -> Known:
     """What is known of rows; those of a preparation that did not end are refused."""
-    record = place.recorded(path)
-    given = record.get("dataset")
-    name = _named(entry) if entry is not None else given if isinstance(given, str) else None
+    record = work.recorded(path)
+    name_given = record.get("dataset")
+    name = _named(entry) if entry is not None else name_given if isinstance(name_given, str) else None
     if record.get("state") == "preparing":
         raise Unreadable(
             f"{path} is being prepared, or its preparation was killed: nobody knows which rows are missing",
@@ -256,14 +256,14 @@ def known(path: Path, entry: Dataset | None, notice: Callable[[str], None]) -> K
         return Known(name, None)
     if record.get("sha256") != sha256(path):
         notice(
-            f"{path} is not as it was prepared: its sha256 is another than in {place.record_of(path).name}"
+            f"{path} is not as it was prepared: its sha256 is another than in {work.record_of(path).name}"
         )
         return Known(name, None)
     complete = record.get("complete")
     if complete is False:
         notice(
             f"the rows of {name or path} are not all of the benchmark's, or not from its pinned files"
-            f" ({place.record_of(path).name}): the result is not comparable"
+            f" ({work.record_of(path).name}): the result is not comparable"
         )
     return Known(name, complete if isinstance(complete, bool) else None)
 

@@ -63,7 +63,7 @@ class Skills:
     def offered(self, params: Row) -> Row:
         """A request whose instructions list the skills and whose tools can read them; its input stays."""
         listed = [f"- {skill.name}: {skill.description or '(no description)'}" for skill in self.skills]
-        told = (
+        text = (
             "You have skills: folders of instructions and files for kinds of work. When a skill fits the\n"
             f"task, read its SKILL.md with the tool {READ_TOOL} before you begin, and follow it.\n"
             + "\n".join(listed)
@@ -71,7 +71,7 @@ class Skills:
         before = params.get("instructions")
         return {
             **params,
-            "instructions": f"{before}\n\n{told}" if isinstance(before, str) and before else told,
+            "instructions": f"{before}\n\n{text}" if isinstance(before, str) and before else text,
             "tools": [*(params.get("tools") or []), _TOOL],
         }
 
@@ -99,9 +99,9 @@ class Skills:
         return text if len(text) <= _MOST_READ else text[:_MOST_READ] + "\n… (the file goes on)"
 
 
-def loaded(path: str, found: Path | None = None) -> Skills:
+def loaded(path: str, place: Path | None = None) -> Skills:
     """The skills below a folder, given as `path` and lying at `found`."""
-    folder = found or Path(path)
+    folder = place or Path(path)
     if not folder.exists():
         raise _wrong(f"there is no folder of skills {path}")
     if not folder.is_dir():

@@ -46,8 +46,8 @@ class Remote:
         except aiohttp.ClientConnectorError:
             raise Unmeasured("transport_unreachable", f"nobody answers at {url}") from None
         except (aiohttp.ClientError, OSError) as error:
-            told = f"the connection to {url} broke off: {type(error).__name__}"
-            raise Unmeasured("transport_peer_drop", told) from None
+            text = f"the connection to {url} broke off: {type(error).__name__}"
+            raise Unmeasured("transport_peer_drop", text) from None
         if status != 200:
             raise understood(status, content)
         try:
@@ -75,10 +75,10 @@ async def remote(
         cookie_jar=aiohttp.DummyCookieJar(),
     ) as session:
         tree = await _configuration(session, head_url.rstrip("/"))
-        made = Remote(session, tree, agent, timeout)
+        runner = Remote(session, tree, agent, timeout)
         if agent is not None:
-            made.url(agent)
-        yield made
+            runner.url(agent)
+        yield runner
 
 
 async def _configuration(session: aiohttp.ClientSession, head_url: str) -> Row:
@@ -101,18 +101,18 @@ async def _configuration(session: aiohttp.ClientSession, head_url: str) -> Row:
             "no-head-server",
         ) from None
     try:
-        found = yaml.safe_load(text)
-        if isinstance(found, str):  # NeMo Gym sends the YAML as a JSON string
-            found = yaml.safe_load(found)
+        tree = yaml.safe_load(text)
+        if isinstance(tree, str):  # NeMo Gym sends the YAML as a JSON string
+            tree = yaml.safe_load(tree)
     except yaml.YAMLError:
-        found = None
-    if status != 200 or not isinstance(found, dict):
+        tree = None
+    if status != 200 or not isinstance(tree, dict):
         raise NothingToRead(
             f"{head_url} is no head server: it answered {status} without a configuration",
             "is another program listening at that port?",
             "no-head-server",
         )
-    return found
+    return tree
 
 
 def _address(tree: Row, agent: str) -> str:
@@ -151,19 +151,19 @@ def _encoded(row: Row) -> bytes:
 def understood(status: int, content: bytes) -> Unmeasured:
     """What an answer other than 200 means."""
     try:
-        found: Any = msgspec.json.decode(content)
+        body: Any = msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError, ValueError):
-        found = None
-    if isinstance(found, dict) and isinstance(found.get("failure_class"), str):
-        fields = found.get("fields")
+        body = None
+    if isinstance(body, dict) and isinstance(body.get("failure_class"), str):
+        fields = body.get("fields")
         return Unmeasured(
-            found["failure_class"],
-            str(found.get("reason") or ""),
-            terminal=found.get("terminal") is True,
+            body["failure_class"],
+            str(body.get("reason") or ""),
+            terminal=body.get("terminal") is True,
             fields=fields if isinstance(fields, dict) else None,
         )
-    told = cut(content.decode("utf-8", "replace"))
-    fields = {"_ng_failure_http_status": status, "_ng_failure_response_body": told}
+    text = cut(content.decode("utf-8", "replace"))
+    fields = {"_ng_failure_http_status": status, "_ng_failure_response_body": text}
     return Unmeasured("agent_request_failed", f"the agent server answered {status}", fields=fields)
 
 

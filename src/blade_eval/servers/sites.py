@@ -64,12 +64,12 @@ def resources_site(name: str, part: Judging) -> web.Application:
             return _told(400, "no session: begin with POST /seed_session and send its cookie back")
         arguments = await _row(request)
         state = part.sessions.state(token) if token else None
-        told = await _awaited(call(state, request.match_info["tool"], arguments))
-        if isinstance(told, str):
+        output = await _awaited(call(state, request.match_info["tool"], arguments))
+        if isinstance(output, str):
             return web.Response(
-                text=told, content_type="application/json" if _is_json(told) else "text/plain"
+                text=output, content_type="application/json" if _is_json(output) else "text/plain"
             )
-        return _json(told)
+        return _json(output)
 
     app = _application()
     app.router.add_post("/seed_session", _guarded(seed))

@@ -21,7 +21,7 @@ import yaml
 
 from blade_eval import config
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
-from blade_eval.prepare import find, work
+from blade_eval.prepare import work
 from blade_eval.runner import inputs
 from blade_eval.verifiers import ENVIRONMENTS, environment
 
@@ -100,7 +100,7 @@ def test_a_definition_resolves_to_its_script_prompt_and_licence(name: str) -> No
     assert dataset.license == told["licensing"]
     assert dataset.num_repeats == told["num_repeats"]
     assert dataset.prompt_config == told.get("standard_prompt_config")
-    (wanted,) = find.wanted(found, ROOT)
+    (wanted,) = work.wanted_of(found, ROOT)
     assert wanted.script == ROOT / "benchmarks" / name / "prepare.py"
     assert not found.of("error")
 
@@ -162,7 +162,7 @@ def test_a_sample_becomes_rows_that_are_judged_rightly(name: str, tmp_path: Path
 
 
 def test_the_office_is_prepared_whole_and_without_a_network(tmp_path: Path) -> None:
-    (one,) = find.wanted(resolved("workplace_assistant"), ROOT)
+    (one,) = work.wanted_of(resolved("workplace_assistant"), ROOT)
     here = replace(one, output=tmp_path / one.output.relative_to(ROOT), work=tmp_path)
     (made,) = work.prepared([here], work.How(cache=tmp_path / "cache", offline=True), lambda _: None)
     assert made.complete is True

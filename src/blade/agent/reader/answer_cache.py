@@ -39,8 +39,8 @@ class Kept:
         """The last answer that was kept under a key."""
         if self._held is None:
             self._held = {line.key: line for line in _lines(self.path)}
-        found = self._held.get(key)
-        return found.answer if found else None
+        entry = self._held.get(key)
+        return entry.answer if entry else None
 
     def keep(self, key: str, answer: Answer, usage: Usage) -> bool:
         """Append an answer whole; False where the folder cannot be written."""
@@ -79,7 +79,7 @@ def _append(path: Path, content: bytes) -> None:
 
 def _lines(path: Path) -> list[Line]:
     """The whole lines of a file; one that was torn, or written in another form, is asked again."""
-    found = []
+    lines = []
     try:
         if path.stat().st_size > _MOST:
             return []
@@ -88,5 +88,5 @@ def _lines(path: Path) -> list[Line]:
         return []
     for line in content.split(b"\n"):
         with contextlib.suppress(msgspec.DecodeError):
-            found.append(_DECODER.decode(line))
-    return found
+            lines.append(_DECODER.decode(line))
+    return lines

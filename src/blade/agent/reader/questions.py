@@ -80,14 +80,14 @@ def schema(question: Question) -> dict[str, Any]:
         "required": ["task", "repeat", "step", "field", "quote"],
         "additionalProperties": False,
     }
-    told = {
+    properties = {
         "about": text,
         "answer": {"type": "string", "enum": list(question.choices)} if question.choices else text,
         **({"mode": text} if question.kind == LABEL else {}),
         "because": text,
         "evidence": {"type": "array", "items": place},
     }
-    return {"type": "object", "properties": told, "required": list(told), "additionalProperties": False}
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 # ---- Prompts -----------------------------------------------------------------------------------
@@ -164,18 +164,18 @@ says what in the data shows it. Quote from a repeat that fails.""",
 
 def framed(text: str) -> str:
     """Foreign text as a block that nothing inside it can end: each of its lines begins with the mark."""
-    held = hostile.lines(text).strip("\n").split("\n")
-    return "\n".join([BEGIN, *(MARK + line for line in held), END])
+    lines = hostile.lines(text).strip("\n").split("\n")
+    return "\n".join([BEGIN, *(MARK + line for line in lines), END])
 
 
-def prompt(kind: str, about: str, data: str, asked: str = "", choices: Sequence[str] = ()) -> Prompt:
+def prompt(kind: str, about: str, data: str, question: str = "", choices: Sequence[str] = ()) -> Prompt:
     """A question of a kind about a task or a cluster; `asked` are the user's own words."""
     parts = [_RULES, _ASKED[kind], *([_CAUSES] if kind == LABEL else [])]
     if kind == ASK and choices:
-        parts.append("The answers that are allowed: " + ", ".join(f'"{one}"' for one in choices) + ".")
-    told = [f"The question: {hostile.line(asked)}"] if asked else []
+        parts.append("The answers that are allowed: " + ", ".join(f'"{choice}"' for choice in choices) + ".")
+    parts_before = [f"The question: {hostile.line(question)}"] if question else []
     # an id is foreign text too, and stands inside the frame
-    return Prompt("\n\n".join(parts), "\n\n".join([*told, framed(f"id: {shown(about)}\n\n{data}")]) + "\n")
+    return Prompt("\n\n".join(parts), "\n\n".join([*parts_before, framed(f"id: {shown(about)}\n\n{data}")]) + "\n")
 
 
 def shown(about: str) -> str:
@@ -186,10 +186,10 @@ def shown(about: str) -> str:
 def correction(reasons: Sequence[str]) -> str:
     """What the model is told when its answer does not hold."""
     # reasons repeat words of the answer and of rollouts: one line each, marked like data
-    told = "\n".join(MARK + hostile.line(reason, 400) for reason in reasons[:8])
+    lines = "\n".join(MARK + hostile.line(reason, 400) for reason in reasons[:8])
     return (
         "Your answer does not hold:\n"
-        f"{told}\n"
+        f"{lines}\n"
         f'Answer once more, in full and in the same form; "{UNDETERMINED}" is allowed. There is no third try.'
     )
 
@@ -203,30 +203,30 @@ _FENCE = re.compile(r"\A```(?:json)?[ \t]*\n(.*)\n```\Z", re.DOTALL)
 
 def decoded(text: str, question: Question) -> Answer | list[str]:
     """The answer in a reply: one JSON object of the right form, about the right thing, within the choices."""
-    held = _THOUGHT.sub("", text, count=1).strip()
-    if len(held) > MOST_REPLY:
-        return [f"the reply has {len(held):,} characters"]
-    fenced = _FENCE.match(held)
+    reply = _THOUGHT.sub("", text, count=1).strip()
+    if len(reply) > MOST_REPLY:
+        return [f"the reply has {len(reply):,} characters"]
+    fenced = _FENCE.match(reply)
     try:
-        found = _DECODER.decode((fenced[1] if fenced else held).encode("utf-8", "replace"))
+        answer = _DECODER.decode((fenced[1] if fenced else reply).encode("utf-8", "replace"))
     except (msgspec.DecodeError, RecursionError) as error:
         return [f"the reply is not the JSON object that was asked for: {hostile.line(str(error), 200)}"]
-    found = _clean(found)
-    return list(_against(found, question)) or _within(found, question)
+    answer = _clean(answer)
+    return list(_against(answer, question)) or _within(answer, question)
 
 
 def again(answer: Answer, question: Question) -> Answer | list[str]:
     """An answer that was kept, held against the question once more."""
-    told = replace(answer, about=shown(answer.about))
+    spelled = replace(answer, about=shown(answer.about))
     try:
-        return decoded(msgspec.json.encode(told).decode(), question)
+        return decoded(msgspec.json.encode(spelled).decode(), question)
     except UnicodeEncodeError:
         return ["it holds what is no text"]
 
 
 def without(answer: Answer, clean: Callable[[str], str]) -> Answer:
     """An answer whose texts are cleaned: what was escaped in a reply, or hidden, is plain in them."""
-    evidence = tuple(replace(one, quote=clean(one.quote)) for one in answer.evidence)
+    evidence = tuple(replace(place, quote=clean(place.quote)) for place in answer.evidence)
     return replace(
         answer,
         answer=clean(answer.answer),
@@ -247,28 +247,28 @@ def _clean(answer: Answer) -> Answer:
 
 
 def _against(answer: Answer, question: Question) -> list[str]:
-    told = []
+    faults = []
     if answer.about.strip() != shown(question.about):
-        told.append(f"about is {shown(answer.about)!r}, the question is about {shown(question.about)!r}")
+        faults.append(f"about is {shown(answer.about)!r}, the question is about {shown(question.about)!r}")
     if not answer.answer or not answer.because:
-        told.append("answer and because must say something")
+        faults.append("answer and because must say something")
     if answer.mode and question.kind != LABEL:
-        told.append("only a label has a mode")
-    said = answer.answer.casefold()
-    if question.choices and said not in {one.casefold() for one in question.choices}:
+        faults.append("only a label has a mode")
+    verdict = answer.answer.casefold()
+    if question.choices and verdict not in {choice.casefold() for choice in question.choices}:
         allowed = ", ".join(question.choices)
-        told.append(f"{hostile.line(answer.answer, 60)!r} is none of the answers that are allowed: {allowed}")
-    if not answer.evidence and said != UNDETERMINED:
-        told.append(f"nothing is quoted, and the answer is not {UNDETERMINED}")
+        faults.append(f"{hostile.line(answer.answer, 60)!r} is none of the answers that are allowed: {allowed}")
+    if not answer.evidence and verdict != UNDETERMINED:
+        faults.append(f"nothing is quoted, and the answer is not {UNDETERMINED}")
     for number, place in enumerate(answer.evidence, 1):
         if (place.step is None) == (place.field is None):
-            told.append(f"quotation {number} must name a step or a field, one of them")
-    return told
+            faults.append(f"quotation {number} must name a step or a field, one of them")
+    return faults
 
 
 def _within(answer: Answer, question: Question) -> Answer:
     """The answer as it is spelled among the choices, about the thing as it is spelled in the rows."""
-    spelled = {one.casefold(): one for one in (*question.choices, UNDETERMINED)}
+    spelled = {choice.casefold(): choice for choice in (*question.choices, UNDETERMINED)}
     return replace(answer, about=question.about, answer=spelled.get(answer.answer.casefold(), answer.answer))
 
 

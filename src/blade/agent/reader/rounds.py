@@ -83,13 +83,13 @@ class Asking:
     def __init__(
         self,
         endpoint: Endpoint,
-        kept: Kept,
+        cache: Kept,
         verify: Verify,
         purse: Purse,
         patience: Patience | None = None,
         progress: Callable[[Result], None] | None = None,
     ) -> None:
-        self.endpoint, self.kept, self.verify, self.purse = endpoint, kept, verify, purse
+        self.endpoint, self.kept, self.verify, self.purse = endpoint, cache, verify, purse
         self.patience = patience or Patience()
         self.progress = progress
         self.stopped: Stopped | None = None
@@ -124,7 +124,7 @@ class Asking:
         except BaseExceptionGroup as several:
             raise several.exceptions[0] from None
         left = (self.stopped.text if self.stopped else "not asked",)
-        return [results.get(n) or Result(one, LEFT, reasons=left) for n, one in enumerate(questions)]
+        return [results.get(n) or Result(entry, LEFT, reasons=left) for n, entry in enumerate(questions)]
 
     # ---- One question --------------------------------------------------------------------------
 

@@ -73,7 +73,7 @@ def _course(row: Row, settings: Mapping[str, Any], rng: Random) -> Play:
     if ident in quests():
         return play(quests()[str(ident)], truth(row, settings), rng)
     calls = row.get("ground_truth")
-    if not isinstance(calls, list) or not all(isinstance(one, Mapping) and "name" in one for one in calls):
+    if not isinstance(calls, list) or not all(isinstance(call, Mapping) and "name" in call for call in calls):
         reason = (
             "the scripted model knows the tasks of workplace_assistant, and those whose ground_truth is calls"
         )
@@ -107,7 +107,7 @@ def _items(turn: Turn, whole: str, number: int) -> list[Row]:
     if turn.thought:
         summary = [{"type": "summary_text", "text": turn.thought}]
         items.append({"id": f"rs_{_ident(whole, number, 98)}", "type": "reasoning", "summary": summary})
-    for place, (name, given) in enumerate(turn.calls):
+    for place, (name, arguments) in enumerate(turn.calls):
         ident = _ident(whole, number, place)
         items.append(
             {
@@ -115,7 +115,7 @@ def _items(turn: Turn, whole: str, number: int) -> list[Row]:
                 "type": "function_call",
                 "call_id": f"call_{ident}",
                 "name": name,
-                "arguments": given if isinstance(given, str) else msgspec.json.encode(given).decode(),
+                "arguments": arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode(),
                 "status": "completed",
             }
         )

@@ -84,8 +84,8 @@ def drawn(script: str, seed: int, ident: str, repeat: int) -> str:
 def applicable(ident: str) -> tuple[str, ...]:
     """The faults after which the office is not as the task wants it, whatever else is drawn."""
     want = fresh()
-    for name, given in right_calls(quests()[ident]):
-        call(want, name, given)
+    for name, arguments in right_calls(quests()[ident]):
+        call(want, name, arguments)
     wanted = changes(want)
     return tuple(
         fault
@@ -110,7 +110,7 @@ def played(ident: str, fault: str, rng: Random) -> State:
     course = play(quests()[ident], fault, rng)
     turn = next(course, None)
     while turn is not None:
-        answers = [call(state, name, opened(given)) for name, given in turn.calls]
+        answers = [call(state, name, opened(arguments)) for name, arguments in turn.calls]
         try:
             turn = course.send(answers)
         except StopIteration:

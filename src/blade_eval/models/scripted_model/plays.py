@@ -79,15 +79,15 @@ def play(quest: Quest, fault: str, rng: Random) -> Play:
 
 def _people(quest: Quest, fault: str, rng: Random) -> Generator[Turn, list[str], tuple[str, ...]]:
     """The addresses that the rest of the play works with."""
-    found = []
+    addresses = []
     for place, named in enumerate(quest.people):
         if fault == "unresolved_name" and place == 0:
-            found.append(by_address()[named.address].first)
+            addresses.append(by_address()[named.address].first)
             continue
         thought = f"First I need the address of {named.said}." if rng.random() < 0.5 else ""
         answer = yield Turn(((DIRECTORY, {"name": named.look}),), thought)
-        found.append(_taken(named, fault, answer))
-    return tuple(found)
+        addresses.append(_taken(named, fault, answer))
+    return tuple(addresses)
 
 
 def _taken(named: Named, fault: str, answer: list[str]) -> str:
@@ -100,24 +100,24 @@ def _taken(named: Named, fault: str, answer: list[str]) -> str:
 
 def _read(answer: str) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(answer)
+        answered = msgspec.json.decode(answer)
     except msgspec.DecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return answered if isinstance(answered, dict) else {}
 
 
 def _searched(
     quest: Quest, fault: str, people: tuple[str, ...], rng: Random
 ) -> Generator[Turn, list[str], _Seen]:
     assert quest.read is not None
-    name, given = made(quest.read, people)
-    bound = given.pop(quest.limit) if fault == "dropped_boundary" and quest.limit else None
+    name, arguments = made(quest.read, people)
+    bound = arguments.pop(quest.limit) if fault == "dropped_boundary" and quest.limit else None
     thought = "Now I look for what this is about." if rng.random() < 0.4 else ""
-    answer = _read((yield Turn(((name, given),), thought))[0])
+    answer = _read((yield Turn(((name, arguments),), thought))[0])
     seen = _Seen(list(answer.get("results", ())), int(answer.get("total", 0)))
     if fault != "first_page":
         for page in range(2, int(answer.get("pages", 1)) + 1):
-            more = yield Turn(((name, {**given, "page": page}),))
+            more = yield Turn(((name, {**arguments, "page": page}),))
             seen.rows += _read(more[0]).get("results", ())
     else:
         seen.total = len(seen.rows)
@@ -151,28 +151,28 @@ def _acted(calls: list[Call], fault: str, thought: str, rng: Random) -> Generato
 
 def _misspelled(act: Call, rng: Random) -> tuple[str, dict[str, Any] | str]:
     """The call with one argument as the tool does not take it."""
-    name, given = act
+    name, arguments = act
     for key in ("event_start", "due_date", "follow_up_by", "date_min"):
-        if key in given:
-            return name, {**given, key: spoken(str(given[key])[:10])}
+        if key in arguments:
+            return name, {**arguments, key: spoken(str(arguments[key])[:10])}
     for key in ("recipient", "assigned_to_email", "participant_email"):
-        if key in given and rng.random() < 0.7:
-            return name, {**given, key: str(given[key]).split("@")[0]}
+        if key in arguments and rng.random() < 0.7:
+            return name, {**arguments, key: str(arguments[key]).split("@")[0]}
     for key in ("email_id", "event_id", "task_id", "customer_id"):
-        if key in given and rng.random() < 0.7:
-            return name, {**given, key: str(given[key]).lstrip("0")}
-    return name, msgspec.json.encode(given).decode()[:-2]
+        if key in arguments and rng.random() < 0.7:
+            return name, {**arguments, key: str(arguments[key]).lstrip("0")}
+    return name, msgspec.json.encode(arguments).decode()[:-2]
 
 
 def _reworded(act: Call, rng: Random) -> Call:
     """The texts in the model's own words, where the task gives them in quotes."""
-    name, given = act
-    changed = dict(given)
-    if "body" in given:
-        changed["body"] = f"Hello, {given['body']} Best regards"
+    name, arguments = act
+    changed = dict(arguments)
+    if "body" in arguments:
+        changed["body"] = f"Hello, {arguments['body']} Best regards"
     for key in ("task_name", "event_name", "notes"):
-        if key in given:
-            changed[key] = f"{given[key]} ({rng.choice(('new', 'please check', 'as discussed'))})"
+        if key in arguments:
+            changed[key] = f"{arguments[key]} ({rng.choice(('new', 'please check', 'as discussed'))})"
     return name, changed
 
 
@@ -194,9 +194,9 @@ _WORDS = {
 def _report(calls: list[Call], rng: Random) -> str:
     if not calls:
         return "There was nothing to change, so I left everything as it is."
-    told = []
-    for name, given in calls:
+    acts = []
+    for name, arguments in calls:
         verb = next(words for key, words in _WORDS.items() if f"_{key}_" in name)
-        ident = next((str(value) for key, value in given.items() if key.endswith("_id")), "")
-        told.append(f"{verb} {ident}".strip())
-    return rng.choice(_DONE).format(", ".join(told))
+        ident = next((str(value) for key, value in arguments.items() if key.endswith("_id")), "")
+        acts.append(f"{verb} {ident}".strip())
+    return rng.choice(_DONE).format(", ".join(acts))

@@ -44,7 +44,7 @@ class Found(dict[str, Any]):
         return f"{self.path.name}, {self.what} {self.number}"
 
     def __missing__(self, column: str) -> Any:
-        known = [f"`{one[:_WIDE]}`" for one in self if isinstance(one, str)]  # CSV: extra cells under None
+        known = [f"`{name[:_WIDE]}`" for name in self if isinstance(name, str)]  # CSV: extra cells under None
         more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
         has = ", ".join(known[:_SHOWN]) + more if known else "none"
         raise Lacks(f"{self.place()}, lacks the column `{column}`; its columns: {has}")
@@ -109,10 +109,10 @@ def _starts_list(stream: TextIO) -> bool:
 
 def _whole(stream: TextIO, path: Path) -> list[Any]:
     try:
-        found: list[Any] = json.load(stream)
+        content: list[Any] = json.load(stream)
     except ValueError as error:
         raise NotReadable(f"{path.name} is not JSON: {error}") from error
-    return found
+    return content
 
 
 def _lines(stream: TextIO, path: Path) -> Iterator[tuple[int, Any]]:
@@ -124,8 +124,8 @@ def _lines(stream: TextIO, path: Path) -> Iterator[tuple[int, Any]]:
                 raise NotReadable(f"{path.name}, line {number}, is not JSON: {error}") from error
 
 
-def _checked(found: Iterable[tuple[int, Any]], path: Path, what: str) -> Iterator[Record]:
-    for number, record in found:
+def _checked(numbered: Iterable[tuple[int, Any]], path: Path, what: str) -> Iterator[Record]:
+    for number, record in numbered:
         if not isinstance(record, dict):
             raise NotReadable(f"{path.name}, {what} {number}, is a {type(record).__name__}, not an object")
         yield Found(record, path, what, number)
