@@ -14,6 +14,7 @@ import pytest
 
 from blade.model import Attribution
 from blade.pipeline import session
+from tests.builders import make_rows, make_run
 from tests.conftest import ROOT, Blade
 from tests.test_docs import blade_arguments, parse
 
@@ -163,3 +164,45 @@ def test_a_command_that_does_not_run_is_seen(here: Path, blade: Blade) -> None:
     wrong = ["label", "RUN", "TASK", "--cause", "BI", "--repeat", "1", "--step", "7", "--mechanism", "x"]
     assert blade(*filled.of([*wrong, "--quote", "EXACT WORDS"])).code == 0
     assert blade(*[*filled.of(wrong), "--quote", "words that stand nowhere"]).code == 2
+
+
+FOREIGN = "9.9\x1b]0;owned\x07\x1b[2J\u202e\nhint:  run this"
+
+
+@pytest.mark.parametrize(
+    ("words", "stream"),
+    [
+        (("skill", "check", "--for", FOREIGN), "out"),
+        (("skill", "install", FOREIGN), "err"),
+        (("label", "RUN", FOREIGN, "--cause", "BI", "--repeat", "0", "--step", "0", "--quote", "a quotation", "--mechanism", "m"), "err"),
+        (("show", "RUN", FOREIGN), "err"),
+        (("show", "RUN", FOREIGN, "--dossier"), "err"),
+        (("package", "score", "--report", FOREIGN, "--golden", "x", "--anchor-facts", "x"), "err"),
+    ],
+)  # fmt: skip
+def test_foreign_text_steers_no_terminal_and_begins_no_line(
+    blade: Blade, tmp_path: Path, words: tuple[str, ...], stream: str
+) -> None:
+    run = make_run(tmp_path, make_rows({0: [1.0, 0.0]}))
+    result = blade(*(run if word == "RUN" else word for word in words))
+    assert result.code in (1, 2, 3)
+    said = getattr(result, stream)
+    assert "9.9" in said
+    assert not {"\x1b", "\x07", "\u202e"} & set(said)
+    assert sum(line.startswith("hint:") for line in said.splitlines()) <= 1
+    assert "hint:  run this" not in [line.strip(" ") for line in said.splitlines() if not line.startswith("   ")]
+
+
+def test_a_copy_in_a_folder_with_an_odd_name_is_listed_on_one_line(
+    blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / ".agents" / "skills" / "x\x1b[2J\ny"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: x\n---\nbody\n", encoding="utf-8")
+    for command in ("list", "check"):
+        said = blade("skill", command).out
+        assert "names no version" in said
+        assert "\x1b" not in said
+        assert not [line for line in said.splitlines() if line.startswith("y")]

@@ -28,13 +28,16 @@ def sanitised_checks(package: Layout) -> list[Check]:
 
     if not package.folder.is_dir():
         return []
+    paths = [path for path, _ in inside(package.folder, None)]
+    links = [path.relative_to(package.folder) for path in paths if path.is_symlink()]
+    refused = [Check(False, f"{name} is a link, and what it leads to is not shared", SANITISED) for name in links]
     try:
-        removed = looked([path for path, _ in inside(package.folder, None)], _policy(package))
+        removed = looked(paths, _policy(package))
     except BladeError as error:
-        return [Check(False, f"not looked through for private values: {error.message}", SANITISED)]
-    if not removed.total:
+        return [*refused, Check(False, f"not looked through for private values: {error.message}", SANITISED)]
+    if not removed.total and not refused:
         return [Check(True, f"nothing in {plural(len(removed.files), 'file')} looks private", SANITISED)]
-    return list(_private(package.folder, removed))
+    return [*refused[:SHOWN], *_private(package.folder, removed)]
 
 
 def _private(folder: Path, removed: Removed) -> Iterator[Check]:
@@ -63,6 +66,7 @@ def sanitise(source: Path, target: Path, policy: Policy | None, key: Key | None,
     All of it waits beside `target` until nothing private is found in it; else none of it is put in place.
     """
     from blade.sanitize import Export, folder_pairs, own_key
+    from blade.targets import refuse_link
 
     before = layout(source)
     policy, key = policy if policy is not None else _policy(before), key or own_key()
@@ -70,24 +74,26 @@ def sanitise(source: Path, target: Path, policy: Policy | None, key: Key | None,
     parent = target.absolute().parent
     parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".blade-", dir=parent) as waiting:
-        held = Path(waiting, target.absolute().name)
+        draft = Path(waiting, target.absolute().name)
         pairs = []
         for path, there in folder_pairs(source, target, policy, key):
             if before.is_part(path.relative_to(source)):
-                pairs.append((path, held / there.relative_to(target)))
+                pairs.append((path, draft / there.relative_to(target)))
             else:
                 export.tally.left_out[str(there.relative_to(target))] = "is no part of a package"
         export.clean(pairs)
-        after = layout(held)
+        after = layout(draft)
         if len(before.rollouts) == len(after.rollouts) and len(before.goldens) == len(after.goldens):
             for raw, clean in zip(before.goldens, after.goldens, strict=True):
                 if not redraft(after, clean, watcher):
                     _rehash((before, raw), (after, clean))
-        paths = [path.relative_to(held) for path in sorted(held.rglob("*")) if path.is_file()]
-        export.test((str(target / path), held / path) for path in paths)
+        paths = [path.relative_to(draft) for path in sorted(draft.rglob("*")) if path.is_file()]
+        export.test((str(target / path), draft / path) for path in paths)
+        for path in paths:
+            refuse_link(target / path, target)
         for path in paths if not export.tally.leaks else ():
             (target / path).parent.mkdir(parents=True, exist_ok=True)
-            os.replace(held / path, target / path)
+            os.replace(draft / path, target / path)
     return export.tally.told()
 
 
