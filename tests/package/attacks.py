@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import cycle, product
 from pathlib import Path
 from random import Random
 
 import msgspec
-
-CAUSES = {
-    "KG": ("knowledge gap",), "UK": ("unreliable knowledge",), "BI": ("behavioural issue",),
-    "TI": ("task or verifier issue",), "IR": ("infrastructure reliability",), "DA": ("data artifact",),
-}  # fmt: skip
-
-
-def causes_in(line: str) -> set[str]:
-    return {code for code, names in CAUSES.items() if re.search(rf"\b{code}\b|{names[0]}", line)}
-
 
 TEXT_LIMIT, EVIDENCE_LIMIT = 0.25, 0.40
 OTHER = Path(__file__).with_name("other_report.md")
@@ -28,10 +17,6 @@ TEMPLATE = Path(__file__).with_name("generic_report.md")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _ASIDE = re.compile(r"^ {0,3}>")
 _ITEM = re.compile(r"^(\s*(?:[-*+]|\d{1,9}[.)])\s+)(.*)$")
-_WORD = re.compile(r"\S+")
-_DIGITS = re.compile(r"\d+")
-
-
 class Material(msgspec.Struct, frozen=True):
     """What attacks are made of."""
 
@@ -45,34 +30,6 @@ class Material(msgspec.Struct, frozen=True):
 
 
 Attack = Callable[[Material], str]
-
-
-def shuffled_words(material: Material) -> str:
-    """All words of the report and the anchors, in any order, with the look of a report."""
-    random = Random(f"shuffled/{material.seed}")
-    words = _WORD.findall(" ".join((material.golden, *material.facts)))
-    random.shuffle(words)
-    return _padded(words, random)
-
-
-def shuffled_lines(material: Material) -> str:
-    """The words of each line in any order: every heading, id and number stays where it was."""
-    random = Random(f"lines/{material.seed}")
-
-    def mix(line: str) -> str:
-        mark = re.match(r"^\s*(?:#{1,6}|[-*+>]|\d{1,9}[.)])?\s*", line)
-        start = mark[0] if mark else ""
-        words = _WORD.findall(line[len(start) :])
-        random.shuffle(words)
-        return start + " ".join(words)
-
-    return "\n".join(mix(line) for line in material.golden.split("\n"))
-
-
-def negated(material: Material) -> str:
-    """Every sentence denied."""
-
-    return framed_before("It is false that")(material)
 
 
 _OPPOSITES = (
@@ -105,20 +62,11 @@ def inverted(material: Material) -> str:
 
 # Each says of a sentence that it is not so. Those that are held out use no word that the judge looks for.
 BEFORE = {
-    "myth": "It is a myth that", "doubt": "I doubt that", "refuted": "The data refute the idea that",
-    "no evidence": "We found no evidence that", "alleged": "Critics wrongly allege that",
+    "myth": "It is a myth that", "refuted": "The data refute the idea that", "alleged": "Critics wrongly allege that",
 }  # fmt: skip
 AFTER = {"lie": ", which is a lie.", "wrong": " (this is wrong).", "taken back": ". None of that is true."}
-HELD_OUT_BEFORE = {
-    "horoscope": "My horoscope insists that", "fool": "Only a fool would write that",
-    "universe": "In some other universe,", "bad dream": "The intern had a bad dream in which",
-    "salt": "To be enjoyed with a pound of salt:", "pigs": "On the day when pigs fly,",
-}  # fmt: skip
-HELD_OUT_AFTER = {
-    "april": ", April fool!",
-    "no one": ", said no one ever.",
-    "opposite day": ", for today is opposite day.",
-}
+HELD_OUT_BEFORE = {"horoscope": "My horoscope insists that", "pigs": "On the day when pigs fly,"}
+HELD_OUT_AFTER = {"april": ", April fool!", "no one": ", said no one ever."}
 
 
 def framed_before(words: str) -> Attack:
@@ -169,11 +117,6 @@ def hidden(material: Material) -> str:
     return f"<div hidden>\n\n{material.golden}\n\n</div>\n\nAll is well.\n"
 
 
-def other_name(material: Material) -> str:
-    """The report under the name of a model that nobody ran."""
-    return swapped_models(msgspec.structs.replace(material, others=("QX-9000",) * len(material.ours)))
-
-
 def struck(material: Material) -> str:
     """Every line struck through, and every cell."""
 
@@ -189,59 +132,6 @@ def struck(material: Material) -> str:
         return f"|{'|'.join(cells)}|"
 
     return _outside(material.golden, strike)
-
-
-_VERBS = (
-    {"fails": "succeeds", "failing": "successful", "failed": "succeeded", "fail": "succeed",
-     "failure": "success", "passes": "misses", "passing": "unsuccessful", "passed": "missed", "pass": "miss",
-     "solved": "missed", "never": "always", "always": "rarely"},
-    {"fails": "prevails", "failing": "prevailing", "failed": "prevailed", "fail": "prevail",
-     "failure": "victory", "passes": "founders", "passing": "foundering", "passed": "foundered",
-     "pass": "founder", "solved": "bungled", "never": "invariably", "always": "seldom"},
-)  # fmt: skip
-
-
-def exchanged_verbs(material: Material) -> str:
-    """Passing for failing and failing for passing, in other words, in prose and labels."""
-    turned = _VERBS[material.seed % len(_VERBS)]
-    pattern = re.compile(
-        rf"(?<![\w@^`/-])(?:{'|'.join(sorted(turned, key=len, reverse=True))})(?![\w@^`/-])", re.IGNORECASE
-    )
-
-    def turn(line: str) -> str:
-        if line.startswith("#") or "|" in line:
-            return line
-        return pattern.sub(lambda hit: _like(hit[0], turned[hit[0].lower()]), line)
-
-    return _outside(material.golden, turn)
-
-
-def swapped_labels(material: Material) -> str:
-    """The two causes that are named most often trade places."""
-    told = causes_by_use(material.golden)
-    first, second = (told + [code for code in CAUSES if code not in told])[:2]
-    return _relabelled(material.golden, {first: second, second: first})
-
-
-def rotated_labels(material: Material) -> str:
-    """Every cause becomes the next one."""
-    told = causes_by_use(material.golden)
-    told += [code for code in CAUSES if code not in told][: max(0, 3 - len(told))]
-    return _relabelled(material.golden, dict(zip(told, told[1:] + told[:1], strict=True)))
-
-
-def causes_by_use(text: str) -> list[str]:
-    """The codes of the causes that a report names, the most frequent first."""
-    used = Counter(code for line in text.split("\n") for code in causes_in(line))
-    return [code for code, _ in used.most_common()]
-
-
-def _relabelled(text: str, turned: dict[str, str]) -> str:
-    words = dict(turned)
-    for old, new in turned.items():
-        words |= dict.fromkeys(CAUSES[old], CAUSES[new][0])
-    pattern = re.compile(rf"(?<![\w-])(?:{'|'.join(sorted(words, key=len, reverse=True))})(?![\w-])")
-    return _outside(text, lambda line: pattern.sub(lambda hit: words[hit[0]], line))
 
 
 _REASONS = (
@@ -264,32 +154,6 @@ def invented(material: Material) -> str:
     drawn = random.sample(every, min(n, len(every)))
     told = [f"{at}. In task {name} {why}{when}." for at, (name, why, when) in enumerate(drawn, 1)]
     return "\n".join([material.golden, "", "## More Findings", "", *told, ""])
-
-
-_ADVICE = re.compile(
-    r"(?ms)^## [^\n]*(?:recommend|what to do|next steps)[^\n]*\n.*?(?=^## |\Z)", re.IGNORECASE
-)
-
-
-def idle_advice(material: Material) -> str:
-    """The golden report with recommendations that follow from nothing."""
-    told = "- Paint the office in a calmer colour.\n- Praise the model.\n- Rerun on a Tuesday.\n"
-    return _unguarded(_ADVICE.sub(f"## Recommendations\n\n{told}\n", _guarded(material.golden)))
-
-
-def randomised_numbers(material: Material) -> str:
-    """Every number another one, outside quotations."""
-    random = Random(f"numbers/{material.seed}")
-
-    def other(hit: re.Match[str]) -> str:
-        old = hit[0]
-        while True:
-            new = "".join(random.choice("0123456789") for _ in old)
-            new = (random.choice("123456789") + new[1:]) if len(old) > 1 and old[0] != "0" else new
-            if new != old:
-                return new
-
-    return _outside(material.golden, lambda line: _DIGITS.sub(other, line))
 
 
 def swapped_models(material: Material) -> str:
@@ -366,14 +230,6 @@ def false_quotes(material: Material) -> str:
     return "\n".join(lines)
 
 
-def anchor_words(material: Material) -> str:
-    """The vocabulary of the anchors, in any order, with the look of a report."""
-    random = Random(f"bag/{material.seed}")
-    words = _WORD.findall(" ".join(material.facts))
-    random.shuffle(words)
-    return _padded(words, random)
-
-
 def generic(material: Material) -> str:
     """A report that would suit any run: it says nothing of this one."""
     return TEMPLATE.read_text(encoding="utf-8")
@@ -389,21 +245,13 @@ def other_benchmark(material: Material) -> str:
 
 
 ATTACKS: dict[str, tuple[Attack, float]] = {
-    "shuffled words": (shuffled_words, TEXT_LIMIT),
-    "words shuffled within lines": (shuffled_lines, TEXT_LIMIT),
-    "negated claims": (negated, TEXT_LIMIT),
     "inverted claims": (inverted, TEXT_LIMIT),
-    "randomised numbers": (randomised_numbers, TEXT_LIMIT),
     "swapped models": (swapped_models, TEXT_LIMIT),
     "false ids": (false_ids, EVIDENCE_LIMIT),
     "false quotes": (false_quotes, EVIDENCE_LIMIT),
-    "anchor vocabulary": (anchor_words, TEXT_LIMIT),
     "generic template": (generic, TEXT_LIMIT),
     "shallow tables": (shallow, TEXT_LIMIT),
     "another benchmark": (other_benchmark, TEXT_LIMIT),
-    "passing for failing": (exchanged_verbs, TEXT_LIMIT),
-    "swapped causes": (swapped_labels, TEXT_LIMIT),
-    "rotated causes": (rotated_labels, TEXT_LIMIT),
     "denied by headings": (under_heading, TEXT_LIMIT),
     "denied by title": (under_title, TEXT_LIMIT),
     "denied by preface": (under_preface, TEXT_LIMIT),
@@ -412,26 +260,13 @@ ATTACKS: dict[str, tuple[Attack, float]] = {
     "denied by closing line": (over_closing, TEXT_LIMIT),
     "denied by refrain": (over_refrain, TEXT_LIMIT),
     "hidden from the reader": (hidden, TEXT_LIMIT),
-    "name of no model": (other_name, TEXT_LIMIT),
 }
 for _told, _make in ((BEFORE | HELD_OUT_BEFORE, framed_before), (AFTER | HELD_OUT_AFTER, framed_after)):
     ATTACKS |= {f"denied: {name}": (_make(words), TEXT_LIMIT) for name, words in _told.items()}
 # Reports that keep what is true: they must fall below golden by so much at least.
 WORSE: dict[str, tuple[Attack, float]] = {
     "invented claims added": (invented, 0.15),
-    "idle recommendations": (idle_advice, 0.10),
 }
-
-
-def _padded(words: Sequence[str], random: Random) -> str:
-    """Words under headings and pipes, with numbers and the words that scorers by vocabulary count."""
-    words = [word for word in words if not word.startswith(("#", "|", "```", "---"))]
-    per = max(1, len(words) // 80)
-    lines = [" ".join(words[at : at + per]) for at in range(0, len(words), per)]
-    body = []
-    for at in range(8):
-        body += [f"## {random.choice(words) if words else 'x'}", "", *lines[at::8], ""]
-    return "\n".join(["# report", "", *body, *["|"] * 20, "1 " * 20, "task " * 20, ""])
 
 
 def _each(text: str, change: Callable[[str], str]) -> str:
@@ -464,15 +299,6 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
             inside = fence[1]
         elif fence and line.strip().startswith(inside) and not line.strip(" `~"):
             inside = ""
-
-
-def _guarded(text: str) -> str:
-    """A text whose quotations cannot be taken for headings."""
-    return "\n".join("\0" + line if is_quoted else line for line, is_quoted in _lines(text))
-
-
-def _unguarded(text: str) -> str:
-    return text.replace("\0", "")
 
 
 def _sentences(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Attacks on the judge: every one stays below its limit; what words alone can hide is listed, not hunted."""
+"""Attacks on the judge: every one stays below its limit."""
 
 from __future__ import annotations
 
@@ -18,14 +18,6 @@ from tests.package.attacks import ATTACKS, WORSE, Material
 from tests.package.test_judge import OFFICE, office
 
 Desk = tuple[Case, Bench]
-# Numbers, quotations, ids and citations all stay true in these: only a reader of the words sees through them.
-WORDS_ALONE = {
-    "passing for failing": "synonyms of pass and fail",
-    "swapped causes": "labels of causes are opinions, no anchor asks for them",
-    "rotated causes": "labels of causes are opinions, no anchor asks for them",
-    "name of no model": "the run goes by a name that nobody else has",
-    "idle recommendations": "advice is not judged",
-}
 SAMPLED = ("desk", "scripted_hasty")
 
 
@@ -53,10 +45,7 @@ def test_an_attack_stays_below_its_limit(desk: Desk, model: str, name: str) -> N
         pytest.skip("it changes nothing here")
     limit = limit if name in ATTACKS else judged(held.golden, seat).score - limit
     score = judged(text, seat).score
-    if name in WORDS_ALONE:
-        assert score > limit, f"{name} is caught now: take it off the list"
-    else:
-        assert score <= limit
+    assert score <= limit
 
 
 @pytest.mark.parametrize("model", SAMPLED)

@@ -52,16 +52,24 @@ class Seen(msgspec.Struct, frozen=True):
     proposed: Cause | None  # by the engine
 
 
-def verified(given: Mapping[str, Any], seen: Seen, by: str, at: str) -> Judgement | list[str]:
+def verified(proposal: Mapping[str, Any], seen: Seen, by: str, moment: str) -> Judgement | list[str]:
     """The judgement as it is kept; otherwise every reason against it."""
-    problems = [f"there is no key {key!r}" for key in given if key not in KEYS]
-    cause = next((each for each in Cause if each.value.lower() == str(given.get("cause", "")).lower()), None)
+    problems = [f"there is no key {key!r}" for key in proposal if key not in KEYS]
+    cause = next(
+        (each for each in Cause if each.value.lower() == str(proposal.get("cause", "")).lower()), None
+    )
     if cause is None:
         causes = ", ".join(each.value for each in Cause)
-        problems.append(f"{hostile.line(str(given.get('cause')), 40)!r} is no cause; the causes are {causes}")
-    quote, mechanism = given.get("quote"), given.get("mechanism")
-    by, mode, condition = given.get("by") or by, given.get("mode") or "", given.get("condition") or ""
-    step, field, repeat = given.get("step"), given.get("field"), given.get("repeat")
+        problems.append(
+            f"{hostile.line(str(proposal.get('cause')), 40)!r} is no cause; the causes are {causes}"
+        )
+    quote, mechanism = proposal.get("quote"), proposal.get("mechanism")
+    by, mode, condition = (
+        proposal.get("by") or by,
+        proposal.get("mode") or "",
+        proposal.get("condition") or "",
+    )
+    step, field, repeat = proposal.get("step"), proposal.get("field"), proposal.get("repeat")
     by_condition = bool(condition) and step is None and field is None and not quote
     problems += _texts(condition if by_condition else quote, mechanism, by, mode, condition)
     if (step is None) == (field is None) and not by_condition:
@@ -85,23 +93,23 @@ def verified(given: Mapping[str, Any], seen: Seen, by: str, at: str) -> Judgemen
     identity += [condition] if condition else []  # of those without one the name stays as it was
     return Judgement(
         _digest(compact(identity), 6), seen.agent, seen.task, cause, trace.rollout.repeat, step, field, exact,
-        texts[0], texts[1], at, texts[2], seen.proposed, of_rollout(trace), condition,
+        texts[0], texts[1], moment, texts[2], seen.proposed, of_rollout(trace), condition,
     )  # fmt: skip
 
 
-def again(kept: Judgement, seen: Seen) -> list[str]:
+def again(earlier: Judgement, seen: Seen) -> list[str]:
     """What speaks against a judgement that was kept, now that its rows are read again."""
-    if kept.agent != seen.agent:
-        return [f"it is of the rollouts of {hostile.line(str(kept.agent), 60)}"]
-    if not _TIME.fullmatch(kept.at):
+    if earlier.agent != seen.agent:
+        return [f"it is of the rollouts of {hostile.line(str(earlier.agent), 60)}"]
+    if not _TIME.fullmatch(earlier.at):
         return ["it does not say when it was given"]
-    given = {key: getattr(kept, key) for key in KEYS}
-    judgement = verified({**given, "cause": kept.cause.value}, seen, kept.by, kept.at)
+    proposal = {key: getattr(earlier, key) for key in KEYS}
+    judgement = verified({**proposal, "cause": earlier.cause.value}, seen, earlier.by, earlier.at)
     if isinstance(judgement, list):
         return judgement
     # without a quotation nothing else holds it to its rollout
-    known = ("", judgement.rollout) if kept.quote else (judgement.rollout,)
-    return [] if kept.rollout in known else ["the rollout is another one now"]
+    known = ("", judgement.rollout) if earlier.quote else (judgement.rollout,)
+    return [] if earlier.rollout in known else ["the rollout is another one now"]
 
 
 def of_rollout(trace: Trace) -> str:
@@ -260,9 +268,9 @@ class Withdrawn(msgspec.Struct, frozen=True):
     at: str
 
 
-def withdrawal(judgement: Judgement, by: str, at: str) -> Withdrawn:
+def withdrawal(judgement: Judgement, by: str, moment: str) -> Withdrawn:
     """The line that takes a judgement back."""
-    return Withdrawn(judgement.id, by, at)
+    return Withdrawn(judgement.id, by, moment)
 
 
 def append(path: Path, lines: Sequence[Judgement | Withdrawn]) -> None:

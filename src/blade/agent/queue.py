@@ -51,43 +51,45 @@ def queue(
     Dossiers are priced only of those that can still come in: a task is worth at most its value for FLOOR.
     Of a very large run only the tasks with the most at stake are priced unless all are asked for.
     """
-    waiting = sorted((one for one in worths if one.value > 0), key=lambda one: (-one.value, _key(one)))
+    waiting = sorted(
+        (stake for stake in worths if stake.value > 0), key=lambda stake: (-stake.value, _key(stake))
+    )
     waiting = waiting if most is None else waiting[: max(PRICED, most)]
     best: list[tuple[float, int, Waiting]] = []
-    for at, one in enumerate(waiting):
-        if most is not None and len(best) >= most and one.value / FLOOR <= best[0][0]:
+    for place, stake in enumerate(waiting):
+        if most is not None and len(best) >= most and stake.value / FLOOR <= best[0][0]:
             break
-        found = _waiting(one, tasks.get(one.attribution.task), tokens(one.attribution.task))
-        entry = (per_token(found), -at, found)
+        candidate = _waiting(stake, tasks.get(stake.attribution.task), tokens(stake.attribution.task))
+        entry = (per_token(candidate), -place, candidate)
         if most is None or len(best) < most:
             heappush(best, entry)
         else:
             heapreplace(best, entry) if entry > best[0] else None
-    return tuple(found for *_, found in sorted(best, reverse=True))
+    return tuple(candidate for *_, candidate in sorted(best, reverse=True))
 
 
-def per_token(one: Waiting) -> float:
+def per_token(task: Waiting) -> float:
     """Give the points of score for a token of reading, by which the queue is sorted."""
-    return one.value / max(one.tokens, FLOOR)
+    return task.value / max(task.tokens, FLOOR)
 
 
-def _key(one: Worth) -> tuple[bool, int, str]:
-    task = one.attribution.task
+def _key(stake: Worth) -> tuple[bool, int, str]:
+    task = stake.attribution.task
     return (False, int(task), "") if task.isascii() and task.isdigit() else (True, 0, task)
 
 
-def _waiting(one: Worth, task: TaskResult | None, tokens: int) -> Waiting:
-    told = one.attribution
-    name, bucket = (task.task_name, task.bucket) if task is not None else (told.task, None)
+def _waiting(stake: Worth, task: TaskResult | None, tokens: int) -> Waiting:
+    attribution = stake.attribution
+    name, bucket = (task.task_name, task.bucket) if task is not None else (attribution.task, None)
     return Waiting(
-        told.run,
-        told.task,
+        attribution.run,
+        attribution.task,
         name,
         bucket,
-        told.cause,
-        told.confidence,
-        told.lost,
-        one.value,
+        attribution.cause,
+        attribution.confidence,
+        attribution.lost,
+        stake.value,
         tokens,
-        one.reason,
+        stake.reason,
     )

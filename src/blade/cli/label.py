@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def label(
     run: str, task: str | None, source: str | None, condition: str | None, withdraw: bool, only_check: bool,
-    only: str | None, as_json: bool, by: str | None, pass_threshold: float | None, **told: Any,
+    only: str | None, as_json: bool, by: str | None, pass_threshold: float | None, **options: Any,
 ) -> None:  # fmt: skip
     """Judge TASK of RUN: blade label results.jsonl 12 --cause BI --repeat 2 --step 7 --quote "…"
     --mechanism "…".
@@ -59,11 +59,11 @@ def label(
 
     refuse_threshold(pass_threshold)
     author = by or _user()
-    proposals = _proposals(task, source, told, withdraw) if condition is None else []
+    proposals = _proposals(task, source, options, withdraw) if condition is None else []
     with Progress() as progress:
         session = pipeline.session([run], progress, pass_threshold)
         if condition is not None:
-            proposals = _where(session, condition, task or source, told, only)
+            proposals = _where(session, condition, task or source, options, only)
         if withdraw:
             named = _split(str(task), session.run(only).run.rollouts.task_keys)[0]
             _tell_withdrawn(reviewing.withdraw(session, named, author, only), as_json)
@@ -73,11 +73,11 @@ def label(
             return
         proposals = _addressed(proposals, session.run(only).run.rollouts.task_keys)
         if only_check:
-            found, refused = reviewing.checked(session, proposals, author, only)
-            _tell_checked(found, refused, as_json)
+            judgements, refused = reviewing.checked(session, proposals, author, only)
+            _tell_checked(judgements, refused, as_json)
             raise click.exceptions.Exit(1 if refused else 0)
-        kept = reviewing.label(session, proposals, author, only)
-    _tell_kept(kept, session.run(only).judged_in, as_json)
+        recorded = reviewing.label(session, proposals, author, only)
+    _tell_kept(recorded, session.run(only).judged_in, as_json)
 
 
 def _user() -> str:
@@ -88,57 +88,59 @@ def _user() -> str:
 
 
 def _proposals(
-    task: str | None, source: str | None, told: Mapping[str, Any], withdraw: bool
+    task: str | None, source: str | None, options: Mapping[str, Any], withdraw: bool
 ) -> list[Mapping[str, Any]] | None:
     """What was given to be judged; None where nothing was, and what is kept shall be listed."""
-    given = {key: value for key, value in told.items() if value is not None}
+    values = {key: value for key, value in options.items() if value is not None}
     if source is not None:
-        if task is not None or given:
+        if task is not None or values:
             raise UsageError("--from brings its own tasks", "leave out TASK and the other options", "usage")
         return _lines(source)
     if task is None:
-        if given or withdraw:
+        if values or withdraw:
             raise UsageError("no TASK was given", "name the task that is judged", "usage")
         return None
     if withdraw:
         return None
-    return [{"task": task, **given}]
+    return [{"task": task, **values}]
 
 
 def _where(
-    session: Session, condition: str, other: str | None, told: Mapping[str, Any], only: str | None
+    session: Session, condition: str, other: str | None, options: Mapping[str, Any], only: str | None
 ) -> list[Mapping[str, Any]]:
     """A judgement of every failed task that has a rollout as described."""
     from blade.pipeline import tabling
     from blade.pipeline.reviewing import proposals_where
 
-    given = {key: value for key, value in told.items() if value is not None}
+    values = {key: value for key, value in options.items() if value is not None}
     if other is not None:
         hint = "leave out TASK and --from, or judge them without --where"
         raise UsageError("--where finds the tasks itself", hint, "usage")
-    if place := {"repeat", "step", "field", "quote"} & given.keys():
-        said = " and ".join(f"--{name}" for name in sorted(place))
+    if place := {"repeat", "step", "field", "quote"} & values.keys():
+        names = " and ".join(f"--{name}" for name in sorted(place))
         raise UsageError(
-            f"{said} {'names' if len(place) == 1 else 'name'} a place of one rollout, and --where judges "
+            f"{names} {'names' if len(place) == 1 else 'name'} a place of one rollout, and --where judges "
             "many: each quotes what the condition finds in it",
-            f"leave out {said}; to choose by words, write --where \"says('…')\"",
+            f"leave out {names}; to choose by words, write --where \"says('…')\"",
             "usage",
         )
-    one = session.run(only)
-    ground = tabling.ground_of([one], session.threshold)
-    return proposals_where(one, ground, condition, given, session.threshold)
+    run = session.run(only)
+    ground = tabling.ground_of([run], session.threshold)
+    return proposals_where(run, ground, condition, values, session.threshold)
 
 
 def _addressed(proposals: list[Mapping[str, Any]], keys: Sequence[str]) -> list[Mapping[str, Any]]:
     """TASK/REPEAT as a task and its repeat, unless a task is called so."""
-    found: list[Mapping[str, Any]] = []
-    for one in proposals:
-        task, repeat = _split(str(one.get("task")), keys)
-        wanted = one.get("repeat")
+    addressed: list[Mapping[str, Any]] = []
+    for proposal in proposals:
+        task, repeat = _split(str(proposal.get("task")), keys)
+        wanted = proposal.get("repeat")
         if repeat is not None and wanted not in (None, repeat):
-            raise UsageError(f"{one['task']} and --repeat {wanted} disagree", "give one of them", "usage")
-        found.append(one if repeat is None else {**one, "task": task, "repeat": repeat})
-    return found
+            raise UsageError(
+                f"{proposal['task']} and --repeat {wanted} disagree", "give one of them", "usage"
+            )
+        addressed.append(proposal if repeat is None else {**proposal, "task": task, "repeat": repeat})
+    return addressed
 
 
 def _split(task: str, keys: Sequence[str]) -> tuple[str, int | None]:
@@ -156,7 +158,7 @@ def _lines(source: str) -> list[Mapping[str, Any]]:
         raise NothingToRead(f"there is no file {source}", "give a JSONL file", "nothing-to-read") from None
     except (OSError, UnicodeError) as error:
         raise Unreadable(f"cannot read {source}: {error}", "give a JSONL file", "unreadable-file") from error
-    found: list[Mapping[str, Any]] = []
+    judgements: list[Mapping[str, Any]] = []
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -166,21 +168,21 @@ def _lines(source: str) -> list[Mapping[str, Any]]:
             raise UsageError(f"line {number} of {source} is no JSON: {error}", _FORM, "usage") from error
         if not isinstance(value, dict):
             raise UsageError(f"line {number} of {source} is no object", _FORM, "usage")
-        found.append({**value, "task": str(value["task"])} if "task" in value else value)
-    if not found:
+        judgements.append({**value, "task": str(value["task"])} if "task" in value else value)
+    if not judgements:
         raise UsageError(f"{source} holds no judgement", _FORM, "usage")
-    return found
+    return judgements
 
 
 _FORM = 'each line is {"task": …, "cause": …, "repeat": …, "step": …, "quote": …, "mechanism": …}'
 
 
-def as_document(one: Judgement) -> dict[str, Any]:
+def as_document(judgement: Judgement) -> dict[str, Any]:
     """A judgement as JSON values."""
     import msgspec
 
-    told: dict[str, Any] = msgspec.to_builtins(one)
-    return told
+    document: dict[str, Any] = msgspec.to_builtins(judgement)
+    return document
 
 
 def _printed(document: Any) -> str:
@@ -189,47 +191,54 @@ def _printed(document: Any) -> str:
     return json_text(json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def _line(one: Judgement, said: bool = True) -> str:
+def _line(judgement: Judgement, is_full: bool = True) -> str:
     """One judgement; its mechanism is left out where its author has only just typed it."""
     from blade.hostile import line
 
-    place = f"step {one.step}" if one.step is not None else f"field {line(one.field or '', 80)}"
-    if one.step is None and one.field is None:
-        place = f"where {line(one.condition, 80)}"
-    engine = f" (engine: {one.proposed.value})" if one.proposed is not None else ""
-    told = f", {line(one.at, 20)}: {line(one.mechanism, 160)}" if said else ""
-    who = f"by {line(one.by, 40)}"
-    return f"{line(one.task, 40)}/{one.repeat} {place}: {one.cause.value}{engine}, {who}{told}"
+    place = (
+        f"step {judgement.step}" if judgement.step is not None else f"field {line(judgement.field or '', 80)}"
+    )
+    if judgement.step is None and judgement.field is None:
+        place = f"where {line(judgement.condition, 80)}"
+    engine = f" (engine: {judgement.proposed.value})" if judgement.proposed is not None else ""
+    suffix = f", {line(judgement.at, 20)}: {line(judgement.mechanism, 160)}" if is_full else ""
+    who = f"by {line(judgement.by, 40)}"
+    return f"{line(judgement.task, 40)}/{judgement.repeat} {place}: {judgement.cause.value}{engine}, {who}{suffix}"
 
 
-def _tell_kept(kept: Sequence[Judgement], path: Path | None, as_json: bool) -> None:
+def _tell_kept(judgements: Sequence[Judgement], path: Path | None, as_json: bool) -> None:
     if as_json:
-        click.echo(_printed({"kept": [as_document(one) for one in kept], "file": str(path)}))
+        click.echo(
+            _printed({"kept": [as_document(judgement) for judgement in judgements], "file": str(path)})
+        )
         return
-    for one in kept:
-        click.echo(f"kept  {_line(one, said=False)}")
+    for judgement in judgements:
+        click.echo(f"kept  {_line(judgement, is_full=False)}")
     click.echo(f"Wrote {path}")
 
 
-def _tell_checked(found: Sequence[Judgement], refused: Sequence[str], as_json: bool) -> None:
+def _tell_checked(judgements: Sequence[Judgement], refused: Sequence[str], as_json: bool) -> None:
     if as_json:
-        told = {"would_keep": [as_document(one) for one in found], "refused": list(refused)}
-        click.echo(_printed(told))
+        document = {
+            "would_keep": [as_document(judgement) for judgement in judgements],
+            "refused": list(refused),
+        }
+        click.echo(_printed(document))
         return
     from blade.hostile import under
 
-    for one in found:
-        click.echo(f"would keep  {_line(one, said=False)}")
+    for judgement in judgements:
+        click.echo(f"would keep  {_line(judgement, is_full=False)}")
     for reason in refused:
         click.echo(under("refused     ", reason))
 
 
-def _tell_withdrawn(found: Sequence[Judgement], as_json: bool) -> None:
+def _tell_withdrawn(judgements: Sequence[Judgement], as_json: bool) -> None:
     if as_json:
-        click.echo(_printed({"withdrawn": [as_document(one) for one in found]}))
+        click.echo(_printed({"withdrawn": [as_document(judgement) for judgement in judgements]}))
         return
-    for one in found:
-        click.echo(f"withdrawn  {_line(one)}")
+    for judgement in judgements:
+        click.echo(f"withdrawn  {_line(judgement)}")
 
 
 def _listed(session: Session, only: str | None, as_json: bool) -> str:
@@ -237,25 +246,25 @@ def _listed(session: Session, only: str | None, as_json: bool) -> str:
     from blade.hostile import line
     from blade.report.report_json import values
 
-    one = session.run(only)
-    facts = session.facts[one.name]
+    run = session.run(only)
+    facts = session.facts[run.name]
     if as_json:
-        told = {
-            "judgements": [as_document(found) for found in facts.judgements],
+        document = {
+            "judgements": [as_document(each) for each in facts.judgements],
             "agreements": values(facts.agreements),
-            "fallen": [gap.why for gap in session.report.gaps if gap.what == f"judgements of {one.name}"],
+            "fallen": [gap.why for gap in session.report.gaps if gap.what == f"judgements of {run.name}"],
         }
-        return _printed(told)
-    fallen = [gap.why for gap in session.report.gaps if gap.what == f"judgements of {one.name}"]
+        return _printed(document)
+    fallen = [gap.why for gap in session.report.gaps if gap.what == f"judgements of {run.name}"]
     if not facts.judgements and fallen:
-        return f"No judgement of {line(one.name, 80)} holds: {line(fallen[0], 600)}"
+        return f"No judgement of {line(run.name, 80)} holds: {line(fallen[0], 600)}"
     if not facts.judgements:
-        return f"Nothing of {line(one.name, 80)} was judged yet; `blade queue` says where to begin"
-    lines = [_line(found) for found in facts.judgements]
+        return f"Nothing of {line(run.name, 80)} was judged yet; `blade queue` says where to begin"
+    lines = [_line(each) for each in facts.judgements]
     lines += [f"fallen     {line(why, 600)}" for why in fallen]
-    for found in facts.agreements:
-        kappa = "not computable" if found.kappa is None else f"{found.kappa:.2f}"
-        names = f"{line(found.first, 40)} and {line(found.second, 40)}"
-        lines.append(f"agreement  {names}: {found.agreed} of {found.n} tasks, kappa {kappa}")
-        lines += [f"           {a.value} / {b.value}: {n}" for a, b, n in found.confusion if a is not b]
+    for each in facts.agreements:
+        kappa = "not computable" if each.kappa is None else f"{each.kappa:.2f}"
+        names = f"{line(each.first, 40)} and {line(each.second, 40)}"
+        lines.append(f"agreement  {names}: {each.agreed} of {each.n} tasks, kappa {kappa}")
+        lines += [f"           {a.value} / {b.value}: {n}" for a, b, n in each.confusion if a is not b]
     return "\n".join(lines)

@@ -132,14 +132,14 @@ def make_shallow(source: str, output: str, force: bool) -> None:
     if not Path(source).is_file():
         raise NothingToRead(f"{source} does not exist", "name a Markdown report", "no-such-path")
     try:
-        kept = shallow(Path(source), Path(output), force)
+        why = shallow(Path(source), Path(output), force)
     except Broken as broken:
         raise Unreadable(f"{source} {broken}", "give a Markdown file in UTF-8", "unreadable-file") from broken
     except OSError as error:
         raise cannot_write(Path(output), error) from error
-    if kept:
+    if why:
         hint = "name another file, or add --force to write over it"
-        raise UsageError(f"{output} {kept}; it was kept", hint, "output-not-empty")
+        raise UsageError(f"{output} {why}; it was kept", hint, "output-not-empty")
     click.echo(f"Wrote {output}")
 
 
@@ -176,7 +176,7 @@ def sanitize(
 
     target = Path(output)
     if report_path:
-        settings = [Path(one) for one in (key_path, policy_path) if one]
+        settings = [Path(place) for place in (key_path, policy_path) if place]
         refuse_taken(
             Path(report_path),
             force,
@@ -203,6 +203,6 @@ def sanitize(
         for name, why in removed.left_out.items():
             click.echo(line(f"Left out {name}: it {why}", 400))
         wrote = f"Wrote {output}/; keep the key with the raw rows, not with these"
-        click.echo("\n".join(line(said, 400) for said in leak_lines(removed) or [wrote]))
+        click.echo("\n".join(line(text, 400) for text in leak_lines(removed) or [wrote]))
     if removed.leaks:
         raise click.exceptions.Exit(EXIT_FAILED_GATE)

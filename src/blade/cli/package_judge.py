@@ -55,21 +55,21 @@ def extract_anchor_facts(
     from blade.package import anchors, report_score
 
     path = _file(golden, "a golden report")
-    given = tuple(_file(name, "a rollouts file") for name in rollouts)
+    paths = tuple(_file(name, "a rollouts file") for name in rollouts)
     with Progress() as progress, _explained():
-        case = report_score.case(path, None, None, given, model_name)
+        case = report_score.case(path, None, None, paths, model_name)
         worlds = report_score.worlds_for(case, progress)
         if worlds is None:
             progress.notice(f"no rollouts of {model_name} were found: the facts are drafted by wording alone")
             facts = anchors.drafted_by_wording(case.golden, num_facts)
         else:
             facts = anchors.drafted(case.golden, worlds, num_facts)
-    made = anchors.as_file(
+    document = anchors.as_file(
         facts, benchmark, model_name, anchors.CITED if worlds is not None else anchors.BY_WORDING
     )
     if not force:
-        _refuse_reviewed(Path(output), made)
-    _write(Path(output), made)
+        _refuse_reviewed(Path(output), document)
+    _write(Path(output), document)
     weak = sum(fact.weak for fact in facts)
     click.echo(f"Wrote {len(facts)} anchor facts to {output}" + (f" ({weak} weak)" if weak else ""))
     if len(facts) < min_facts:

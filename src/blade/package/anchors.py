@@ -85,22 +85,24 @@ def of_file(data: Any) -> list[Anchor]:
 
 
 def _entry(entry: Any, number: int) -> Anchor:
-    given = entry if isinstance(entry, Mapping) else {"fact": entry}
-    fact, tasks, query = given.get("fact"), given.get("tasks"), given.get("query")
+    members = entry if isinstance(entry, Mapping) else {"fact": entry}
+    fact, tasks, query = members.get("fact"), members.get("tasks"), members.get("query")
     fact = fact if isinstance(fact, str) else ""
-    odd = [name for name in ("difficulty", "weight", "query") if not isinstance(given.get(name), str | None)]
+    odd = [
+        name for name in ("difficulty", "weight", "query") if not isinstance(members.get(name), str | None)
+    ]
     problem = f"its {' and '.join(odd)} is not text" if odd else ""
     if len(fact.strip()) < MIN_FACT:
         problem = f"the fact has fewer than {MIN_FACT} characters"
-    difficulty, weight = str(given.get("difficulty")), str(given.get("weight"))
+    difficulty, weight = str(members.get("difficulty")), str(members.get("weight"))
     difficulty = difficulty if difficulty in DIFFICULTIES else "high"
-    mean = number_or_none(given.get("mean_score"))
+    mean = number_or_none(members.get("mean_score"))
     return Anchor(
-        str(given.get("id") or f"B{number}"), fact, query.strip() or None if isinstance(query, str) else None,
-        number_or_none(given.get("value")), number_or_none(given.get("tolerance")) or 0.0,
+        str(members.get("id") or f"B{number}"), fact, query.strip() or None if isinstance(query, str) else None,
+        number_or_none(members.get("value")), number_or_none(members.get("tolerance")) or 0.0,
         tuple(str(task) for task in tasks if isinstance(task, str | int)) if isinstance(tasks, list) else (),
         weight if weight in WEIGHTS else DIFFICULTIES[difficulty],
-        difficulty, 3.5 if mean is None else mean, given.get("weak") is True, problem,
+        difficulty, 3.5 if mean is None else mean, members.get("weak") is True, problem,
     )  # fmt: skip
 
 
@@ -210,8 +212,8 @@ def _cited(text: str, worlds: Worlds, baseline: str) -> Iterator[Draft]:
     """The numbers that the report cites, each with its sentence."""
     around: dict[int, str] = {}  # by line: its paragraph or list item, without quotations
     for passage in passages(text, tasks_of(worlds.home)):
-        said = " ".join(part.text for part in passage.statements if "“" not in part.text)
-        around |= dict.fromkeys(passage.lines, said)
+        paragraph = " ".join(part.text for part in passage.statements if "“" not in part.text)
+        around |= dict.fromkeys(passage.lines, paragraph)
     for finding in worlds.checked(text):
         query = finding.query or ""
         if finding.kind == "citation" and finding.verdict == SUPPORTED and not PLACE.fullmatch(query):

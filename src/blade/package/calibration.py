@@ -97,17 +97,17 @@ def ranked(scores: Mapping[str, float]) -> list[Trial]:
     trials: list[Trial] = []
     above: tuple[str, float] | None = None
     for grade in (grade for grade in GRADES if grade in scores):
-        score, bounds, held = scores[grade], [], True
+        score, bounds, holds = scores[grade], [], True
         if above is not None:
             bounds.append(f"at least {TARGETS['gap_min']:.2f} below {above[0]}")
-            held = above[1] - score >= TARGETS["gap_min"]
+            holds = above[1] - score >= TARGETS["gap_min"]
         if grade == GRADES[0]:
             bounds.append(f"at least {TARGETS['excellent_min']:.2f}")
-            held = held and score >= TARGETS["excellent_min"]
+            holds = holds and score >= TARGETS["excellent_min"]
         if grade == GRADES[-1]:
             bounds.append(f"at most {TARGETS['fabricated_max']:.2f}")
-            held = held and score <= TARGETS["fabricated_max"]
-        trials.append(Trial(grade, score, ", ".join(bounds), held))
+            holds = holds and score <= TARGETS["fabricated_max"]
+        trials.append(Trial(grade, score, ", ".join(bounds), holds))
         above = grade, score
     return trials
 

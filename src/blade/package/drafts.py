@@ -233,16 +233,16 @@ def _portable(report: Report, base: str) -> Report:
 
 def _without(value: Value, base: str) -> Value:
     """A value of nouns whose texts do not hold `base`."""
-    held: Any = value
-    if isinstance(held, str):
-        held = held.replace(base, "") if base in held else held  # an enumeration stays one
-    elif isinstance(held, tuple):
-        held = tuple(_without(part, base) for part in held)
-    elif isinstance(held, dict):
-        held = {key: _without(part, base) for key, part in held.items()}
-    elif isinstance(held, msgspec.Struct):
-        held = replace(held, **{name: _without(getattr(held, name), base) for name in held.__struct_fields__})
-    return held  # type: ignore[no-any-return]
+    copy: Any = value
+    if isinstance(copy, str):
+        copy = copy.replace(base, "") if base in copy else copy  # an enumeration stays one
+    elif isinstance(copy, tuple):
+        copy = tuple(_without(part, base) for part in copy)
+    elif isinstance(copy, dict):
+        copy = {key: _without(part, base) for key, part in copy.items()}
+    elif isinstance(copy, msgspec.Struct):
+        copy = replace(copy, **{name: _without(getattr(copy, name), base) for name in copy.__struct_fields__})
+    return copy  # type: ignore[no-any-return]
 
 
 def runs_of(package: Layout, parts: Golden, text: str, watcher: Watcher) -> tuple[list[Loaded], float | None]:

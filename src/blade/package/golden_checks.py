@@ -214,8 +214,8 @@ def _is_concrete(fact: dict[str, Any]) -> bool:
 
 
 def _id(fact: dict[str, Any], number: int) -> str:
-    given = fact.get("id")
-    return given[:20] if isinstance(given, str) and given else f"#{number}"
+    name = fact.get("id")
+    return name[:20] if isinstance(name, str) and name else f"#{number}"
 
 
 def _some(names: Sequence[str]) -> str:
@@ -289,14 +289,14 @@ _QUERIES: dict[str, list[str]] = {  # by key of a sidecar; several where honest 
     "repeats": ["select repeats from runs"],
     "total_tasks": ["tasks", "select n_tasks from runs"],
     "total_rollouts": [
-        f"select {sum_} from runs"
-        for sum_ in ("n_rollouts", "expected", "scored", "n_rollouts + duplicates + superseded")
+        f"select {column} from runs"
+        for column in ("n_rollouts", "expected", "scored", "n_rollouts + duplicates + superseded")
     ],
     "expected_rollouts": ["select expected from runs"],
     "passed_rollouts": ["count where passed"],
     "failed_rollouts": [
         "count where not passed",
-        *(f"select {all_} - (select count(*) filter (where passed) from rollouts) from runs" for all_ in ("n_rollouts", "expected")),
+        *(f"select {total} - (select count(*) filter (where passed) from rollouts) from runs" for total in ("n_rollouts", "expected")),
     ],
     "always_pass_tasks": [_BUCKET.format("always")],
     "sometimes_pass_tasks": [_BUCKET.format("sometimes")],
@@ -330,11 +330,11 @@ def identity_checks(name: str, sidecar: Any) -> Iterator[Check]:
     identity = [key for key in IDENTITY if key in sidecar]
     yield Check(len(identity) >= 3, f"{name}: contains common metric identity fields", METRICS)
     for what, keys in (("model", ("model_name", "model")), ("benchmark", ("benchmark",))):
-        given = [key for key in keys if key in sidecar]
-        if not given:
+        present = [key for key in keys if key in sidecar]
+        if not present:
             yield Check(False, f"{name}: names no {what}", METRICS)
-        elif not any(isinstance(sidecar[key], str) and sidecar[key].strip() for key in given):
-            wrong = f"{given[0]} is {compact(sidecar[given[0]])}, not a name"
+        elif not any(isinstance(sidecar[key], str) and sidecar[key].strip() for key in present):
+            wrong = f"{present[0]} is {compact(sidecar[present[0]])}, not a name"
             yield Check(False, f"{name}: {wrong}", METRICS)
     for key in RATES:
         if wrong := _no_fraction(sidecar.get(key)):

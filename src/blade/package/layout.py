@@ -135,8 +135,10 @@ def sides_of(golden: Golden, rollouts: Sequence[Path]) -> tuple[Path, ...]:
 
 def models_in(data: Any) -> list[str]:
     """The names of the model in a sidecar or a file of anchors."""
-    given = data if isinstance(data, dict) else {}
-    return [given[key] for key in ("model_name", "model") if isinstance(given.get(key), str) and given[key]]
+    members = data if isinstance(data, dict) else {}
+    return [
+        members[key] for key in ("model_name", "model") if isinstance(members.get(key), str) and members[key]
+    ]
 
 
 def _files(folder: Path, pattern: str) -> list[Path]:

@@ -44,13 +44,13 @@ def _make_shallow(rest: list[str]) -> int:
     parser.add_argument("--force", action="store_true", help="write over a file that a person has changed")
     options = parser.parse_args(rest)
     try:
-        kept = make_shallow(Path(options.input), Path(options.output), options.force)
+        why = make_shallow(Path(options.input), Path(options.output), options.force)
     except (Broken, OSError) as error:
         print(under("error: ", f"{options.input}: {error}"), file=sys.stderr)
         print("hint:  give a Markdown report in UTF-8, and a place that can be written", file=sys.stderr)
         return 1
-    if kept:
-        print(under("error: ", f"{options.output} {kept}; it was kept"), file=sys.stderr)
+    if why:
+        print(under("error: ", f"{options.output} {why}; it was kept"), file=sys.stderr)
         print("hint:  name another file, or add --force to write over it", file=sys.stderr)
         print(f"see:   {with_pages('docs/errors.md#output-not-empty')}", file=sys.stderr)
         return 2

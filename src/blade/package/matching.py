@@ -488,8 +488,8 @@ def _worded(anchor: Anchor, passage: Passage, known: Tasks) -> Iterator[Hit]:
     if not (tasks or names) or not tasks <= passage.tasks or not all(_has(text, name) for name in names):
         return
     here = {(figure.number, figure.is_percent) for part in passage.all for figure in part.figures}
-    fact, said = (set(re.findall(r"[a-z]{4,}", each.lower())) for each in (anchor.fact, passage.text))
-    is_alike = bool(wanted) or len(fact & said) / max(1, len(fact)) >= 0.5
+    fact, own = (set(re.findall(r"[a-z]{4,}", each.lower())) for each in (anchor.fact, passage.text))
+    is_alike = bool(wanted) or len(fact & own) / max(1, len(fact)) >= 0.5
     if is_alike and all((figure.number, figure.is_percent) in here for figure in wanted):
         denied = any(is_denied(part.text, len(part.text), anchor) for part in passage.all)
         yield Hit(anchor, not denied, "wording", passage.text, passage.statements[0].line, denied)

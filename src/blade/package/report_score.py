@@ -439,7 +439,7 @@ def _evidence(reading: Reading, bench: Bench) -> set[str]:
     if worlds is None:
         return set(re.findall(r"“[^”]{8,}”|<!--\s*blade:.*?-->", reading.text))
     facts = " ".join(" ".join(anchor.fact.split()) for anchor in bench.anchors)
-    asked = [
+    queries = [
         (anchor.query, bench.meanings[anchor.id]) for anchor in bench.usable if anchor.id in bench.meanings
     ]
     pieces = set()
@@ -448,7 +448,9 @@ def _evidence(reading: Reading, bench: Bench) -> set[str]:
         if finding.kind == "quotation":
             pieces |= {quote} if quote not in facts else set()
         elif is_shown(finding, worlds) and query not in bench.thin:
-            is_asked = any(matching.is_same_query(text or "", query, meant, worlds) for text, meant in asked)
+            is_asked = any(
+                matching.is_same_query(text or "", query, meant, worlds) for text, meant in queries
+            )
             pieces |= set() if is_asked else {query}
     return pieces
 

@@ -200,9 +200,9 @@ def _meant(body: str, sections: dict[str, str | None], rows: Terms) -> Iterable[
 
 def _is_meant(text: str, rows: Terms) -> bool:
     """Whether a section is prose, or a list of things that its rows or the trade have names for."""
-    said = words(text)
-    spaced = {word for word in said if word.isascii()}
-    if len(spaced) * 2 < len(said):
+    distinct = words(text)
+    spaced = {word for word in distinct if word.isascii()}
+    if len(spaced) * 2 < len(distinct):
         return True  # a script whose words are not told apart here
     each = re.findall(r"[^\W\d_]+", text.lower())
     if sum(word in SMALL for word in each) >= MIN_SMALL * len(each):
@@ -286,8 +286,8 @@ def _tools(row: dict[str, Any]) -> Iterator[str]:
     """The tools that a row declares or calls."""
     places = (("responses_create_params", "tools"), ("response", "tools"), ("response", "output"))
     for outer, name in places:
-        held = row.get(outer)
-        items = held.get(name) if isinstance(held, dict) else None
+        inner = row.get(outer)
+        items = inner.get(name) if isinstance(inner, dict) else None
         for item in items if isinstance(items, list) else []:
             members = item.get("name") if isinstance(item, dict) else None
             if isinstance(members, str):

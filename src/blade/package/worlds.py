@@ -93,9 +93,9 @@ class Worlds:
             (self.home, [query for query in new if not self.is_of_others(query)]),
             (self._everything, [query for query in new if self.is_of_others(query)]),
         ]
-        for world, asked in sides:
-            if world is not None and asked:
-                self._answers |= dict.fromkeys(asked, Answers(world.ground, asked))
+        for world, texts in sides:
+            if world is not None and texts:
+                self._answers |= dict.fromkeys(texts, Answers(world.ground, texts))
 
     def ask(self, query: str) -> Any:
         """What a query gives; UsageError where it cannot be answered."""

@@ -111,7 +111,7 @@ def _fill(page: Page, of: Case, budget: int) -> None:
     )
     page.raise_to(page.add(lambda: trajectory.title(of)))
     path = trajectory.Trajectory(page, of, scale)
-    said = titled(
+    verifier = titled(
         "verifier and row", lambda: request.verdict(of.focus, 30), lambda: request.verdict(of.focus, some)
     )
     near, more = page.add(lambda: commands.near(of)), page.add(lambda: commands.more(of))
@@ -120,19 +120,19 @@ def _fill(page: Page, of: Case, budget: int) -> None:
         page.raise_to(part)
     for index in of.candidates[:1]:
         path.step(index, 0)
-    for part in (said, task, sides, more):
+    for part in (verifier, task, sides, more):
         page.raise_to(part)
-    _raise(page, of, path, (cause, ends, flags, changes, sides, said, task))
+    _raise(page, of, path, (cause, ends, flags, changes, sides, verifier, task))
     path.finish()
 
 
 def _raise(page: Page, of: Case, path: trajectory.Trajectory, parts: tuple[Part, ...]) -> None:
     """Give the parts more room, the most useful first; a task that loses nothing needs none of it."""
-    cause, ends, flags, changes, sides, said, task = parts
+    cause, ends, flags, changes, sides, verifier, task = parts
     for index in of.candidates[:2]:
         path.step(index, 1)
     page.raise_to(flags)
-    for part in (task, cause, ends, said):
+    for part in (task, cause, ends, verifier):
         page.raise_to(part, 1)
     page.raise_to(changes)
     path.raise_all(path.outline(), 0)

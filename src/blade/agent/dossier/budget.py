@@ -36,8 +36,8 @@ def cost(text: str) -> int:
     """The estimate in hundredths; of a text the sum over its lines and their ends."""
     known, total = _known, 0
     for piece in _PIECE.findall(text):
-        found = known.get(piece)
-        total += _learned(piece) if found is None else found
+        known_cost = known.get(piece)
+        total += _learned(piece) if known_cost is None else known_cost
     return total
 
 
@@ -46,25 +46,25 @@ def reach(text: str, room: int, newline: int = 0) -> int:
     known, spent = _known, 0
     for hit in _PIECE.finditer(text):
         piece = hit[0]
-        found = known.get(piece)
-        found = _learned(piece) if found is None else found
-        spent += found + (newline if piece == "\n" else 0)
+        known_cost = known.get(piece)
+        known_cost = _learned(piece) if known_cost is None else known_cost
+        spent += known_cost + (newline if piece == "\n" else 0)
         if spent > room:
-            left, size = room - spent + found, len(piece)
+            left, size = room - spent + known_cost, len(piece)
             # what no space parts is cut where its share ends
-            inside = size * left // found - 1 if size > _LONG else 0
+            inside = size * left // known_cost - 1 if size > _LONG else 0
             return hit.start() + max(0, inside)
     return len(text)
 
 
 def _learned(piece: str) -> int:
     """The cost of a piece; short ones are remembered, since texts say the same words again and again."""
-    found = _piece(piece)
+    hundredths = _piece(piece)
     if len(piece) < 30:
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
-        _known[piece] = found
-    return found
+        _known[piece] = hundredths
+    return hundredths
 
 
 def _piece(piece: str) -> int:
@@ -160,8 +160,8 @@ _TAIL = 26  # tokens from which a cut text shows its end as well
 
 def behind(words: str, text: str, room: int, around: str = "", ends: bool = False) -> str:
     """Write one line: our words, the bar, and at most `room` tokens of a foreign text; with `ends` its end."""
-    said = " ".join((_end(text, room) if ends else shortened(text, room, around)).split())
-    return f"{words} {BAR} {said}" if said else f"{words} {BAR} (empty)"
+    quoted = " ".join((_end(text, room) if ends else shortened(text, room, around)).split())
+    return f"{words} {BAR} {quoted}" if quoted else f"{words} {BAR} (empty)"
 
 
 def several(words: str, text: str, room: int) -> list[str]:
@@ -190,16 +190,16 @@ def shortened(text: str, room: int, around: str = "") -> str:
         if _cost(whole) <= (room + _CUT) * UNIT:  # saying that something is cut costs as much
             return whole
     room = max(4, room - _CUT)
-    at = text.find(around[:60]) if around else -1
-    if room < _TAIL and at < room * 3:
+    place = text.find(around[:60]) if around else -1
+    if room < _TAIL and place < room * 3:
         return _joined(text, [(0, _fitting(text, room))])
     head = _fitting(text, room * 2 // 3)
-    if at < 0 or at + min(len(around), 60) <= len(head):
+    if place < 0 or place + min(len(around), 60) <= len(head):
         end = text[max(len(head), len(text) - room * _PER_TOKEN) :]
         last = _fitting(end[::-1], room - room * 2 // 3 - 2)[::-1]
         return _joined(text, [(0, head), (len(text) - len(last), last)])
     head = _fitting(text, room // 3)
-    start = max(len(head), at - 40)
+    start = max(len(head), place - 40)
     return _joined(text, [(0, head), (start, _fitting(text[start:], max(4, room - room // 3 - _CUT)))])
 
 
@@ -212,13 +212,13 @@ def _end(text: str, room: int) -> str:
 
 def _joined(text: str, pieces: Sequence[tuple[int, str]]) -> str:
     """Join the pieces with what is left out between and after them."""
-    found, at = "", 0
+    joined, end = "", 0
     for start, piece in pieces:
-        if start > at:
-            found += f" […{start - at}…] "
-        found += clean(piece)
-        at = start + len(piece)
-    return found if at >= len(text) else f"{found} […+{len(text) - at}]"
+        if start > end:
+            joined += f" […{start - end}…] "
+        joined += clean(piece)
+        end = start + len(piece)
+    return joined if end >= len(text) else f"{joined} […+{len(text) - end}]"
 
 
 def _fitting(text: str, room: int) -> str:

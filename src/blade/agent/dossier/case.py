@@ -40,9 +40,9 @@ class Case:
 
     def outcome(self, repeat: int) -> str:
         """Name how a repeat ended."""
-        for one in self.result.repeats if self.result else ():
-            if one.repeat == repeat:
-                return one.outcome.value.replace("_", " ") if one.outcome else "not judged"
+        for row in self.result.repeats if self.result else ():
+            if row.repeat == repeat:
+                return row.outcome.value.replace("_", " ") if row.outcome else "not judged"
         return "not counted"
 
 
@@ -83,16 +83,16 @@ def _gold(focus: Trace, traces: dict[int, Trace]) -> Gold:
 def _focus(
     result: TaskResult | None, cause: Attribution | None, traces: dict[int, Trace], repeat: int | None
 ) -> Trace | None:
-    failing = [one.repeat for one in result.repeats if one.outcome not in _NOT_RUN] if result else []
+    failing = [each.repeat for each in result.repeats if each.outcome not in _NOT_RUN] if result else []
     wanted = [repeat] if repeat is not None else [cause.repeat if cause else None]
     return next(
-        (traces[one] for one in (*wanted, *failing, *traces) if one is not None and one in traces), None
+        (traces[each] for each in (*wanted, *failing, *traces) if each is not None and each in traces), None
     )
 
 
 def _passer(result: TaskResult | None, traces: dict[int, Trace], focus: Trace | None) -> Trace | None:
-    passed = [one.repeat for one in result.repeats if one.outcome is Outcome.PASSED] if result else []
-    return next((traces[one] for one in passed if one in traces and traces[one] is not focus), None)
+    passed = [each.repeat for each in result.repeats if each.outcome is Outcome.PASSED] if result else []
+    return next((traces[each] for each in passed if each in traces and traces[each] is not focus), None)
 
 
 def _parting(calls: Sequence[Call], others: Sequence[Call]) -> tuple[Call | None, Call | None] | None:
@@ -118,10 +118,14 @@ def _candidates(
         *cause.evidence,
         *([group.quote] if group is not None and group.quote else []),
     ]
-    for one in evidence:
-        if (one.run, one.task, one.repeat) == (run, rollout.task, rollout.repeat) and one.step is not None:
-            steps.append(one.step)
-            quotes.setdefault(one.step, one.quote or "")
+    for quotation in evidence:
+        if (quotation.run, quotation.task, quotation.repeat) == (
+            run,
+            rollout.task,
+            rollout.repeat,
+        ) and quotation.step is not None:
+            steps.append(quotation.step)
+            quotes.setdefault(quotation.step, quotation.quote or "")
     return [step for step in dict.fromkeys(steps) if step is not None and 0 <= step < n], quotes
 
 
@@ -171,11 +175,11 @@ def more(case: Case) -> list[str]:
     return _line(_around(case, case.passer, call.step if call is not None else None))
 
 
-def _around(case: Case, trace: Trace, at: int | None) -> str | None:
+def _around(case: Case, trace: Trace, step: int | None) -> str | None:
     """Show a rollout near a step; all of it where it is short or no step is known."""
-    if at is None or len(trace.steps) <= _SHORT:
+    if step is None or len(trace.steps) <= _SHORT:
         return show(case, trace.rollout.repeat)
-    return show(case, trace.rollout.repeat, max(0, at - 2), at + 3)
+    return show(case, trace.rollout.repeat, max(0, step - 2), step + 3)
 
 
 def label(case: Case) -> list[str]:
@@ -197,7 +201,7 @@ def label(case: Case) -> list[str]:
 
 def _field(case: Case) -> str | None:
     """Find a field that is quoted for the cause, where no step can be."""
-    quoted = [one.field for one in case.cause.evidence if one.field] if case.cause is not None else []
+    quoted = [each.field for each in case.cause.evidence if each.field] if case.cause is not None else []
     return typed(quoted[0]) if quoted else None
 
 

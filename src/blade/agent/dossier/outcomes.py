@@ -22,14 +22,14 @@ def counted(case: Case) -> list[str]:
     repeats = case.result.repeats if case.result else ()
     if not repeats or case.result is None:
         return ["no repeat of this task was scored"]
-    seen = Counter(one.outcome.value.replace("_", " ") if one.outcome else "not judged" for one in repeats)
+    seen = Counter(each.outcome.value.replace("_", " ") if each.outcome else "not judged" for each in repeats)
     order = [outcome.value.replace("_", " ") for outcome in Outcome] + ["not judged"]
-    said = ", ".join(f"{seen[name]} {name}" for name in order if seen[name])
-    line = f"{number_format.count(len(repeats), 'repeat')}: {said}"
+    parts = ", ".join(f"{seen[name]} {name}" for name in order if seen[name])
+    line = f"{number_format.count(len(repeats), 'repeat')}: {parts}"
     if 1 < len(repeats) <= _MAX_SIGNS:
         line += f" (in order {_signs(case.result)}; 1 passes)"
     elif len(repeats) > 1:
-        passed = [one.repeat for one in repeats if one.outcome is Outcome.PASSED]
+        passed = [each.repeat for each in repeats if each.outcome is Outcome.PASSED]
         if 0 < len(passed) < len(repeats):
             few = passed if 2 * len(passed) <= len(repeats) else _others(case, passed)
             line += f"; {'passing' if few is passed else 'not passing'}: {_ranges(few)}"
@@ -38,37 +38,37 @@ def counted(case: Case) -> list[str]:
 
 def _signs(result: TaskResult) -> str:
     """Write the outcomes of the repeats in order: `1 0 1 1`."""
-    return " ".join(_SIGNS.get(one.outcome, "0") if one.outcome else "?" for one in result.repeats)
+    return " ".join(_SIGNS.get(each.outcome, "0") if each.outcome else "?" for each in result.repeats)
 
 
 def listed(case: Case, room: int) -> list[str]:
     """Describe each repeat by its reward, steps, calls and last words."""
-    found = []
+    lines = []
     for repeat, trace in list(_chosen(case).items()):
         head = f"repeat {repeat} {case.outcome(repeat)}, reward {_reward(trace)}, {_effort(trace)}"
         is_below = trace is case.focus and trace.steps
-        what, said = _last(trace)
+        what, words = _last(trace)
         # where nothing is called, the answer comes at the end
         ends = not any(step.kind == "call" for step in trace.steps)
-        line = budget.behind(f"{head}; {what}", said, room, ends=ends)
-        found.append(f"{head}; read below" if is_below else line)
-    left = len(case.traces) - len(found)
-    return [*found, f"{left} more repeats, counted above"] if left > 0 else found
+        line = budget.behind(f"{head}; {what}", words, room, ends=ends)
+        lines.append(f"{head}; read below" if is_below else line)
+    left = len(case.traces) - len(lines)
+    return [*lines, f"{left} more repeats, counted above"] if left > 0 else lines
 
 
 def changes(case: Case, room: int) -> list[str]:
     """Quote the last call that changed something in each other failing repeat."""
-    found: list[str] = []
+    lines: list[str] = []
     for repeat, trace in case.traces.items():
-        if trace is case.focus or case.outcome(repeat) == "passed" or len(found) >= _MAX_CHANGES:
+        if trace is case.focus or case.outcome(repeat) == "passed" or len(lines) >= _MAX_CHANGES:
             continue
         written = [call.step for call in events.calls(trace.steps, {}, {}) if call.does == events.WRITE]
         if written:
             step = trace.steps[written[-1]]
-            found.append(
+            lines.append(
                 budget.behind(f"repeat {repeat} {trajectory.head(step, {})}", trajectory.text(step), room)
             )
-    return found
+    return lines
 
 
 def _chosen(case: Case) -> dict[int, Trace]:
@@ -79,25 +79,25 @@ def _chosen(case: Case) -> dict[int, Trace]:
     passed = [repeat for repeat in case.traces if case.outcome(repeat) == "passed"]
     others = [repeat for repeat in case.traces if repeat not in set(passed)]
     picked = [*focus, *passed[:4], *others]
-    kept = set(list(dict.fromkeys(picked))[: _MAX_LINES - 4])
-    return {repeat: trace for repeat, trace in case.traces.items() if repeat in kept}
+    repeats = set(list(dict.fromkeys(picked))[: _MAX_LINES - 4])
+    return {repeat: trace for repeat, trace in case.traces.items() if repeat in repeats}
 
 
 def _others(case: Case, passed: list[int]) -> list[int]:
     known = set(passed)
-    return [one.repeat for one in case.result.repeats if one.repeat not in known] if case.result else []
+    return [each.repeat for each in case.result.repeats if each.repeat not in known] if case.result else []
 
 
 def _ranges(numbers: list[int]) -> str:
     """Write numbers as ranges: `0-3, 7, 9-12`."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for number in sorted(set(numbers)):
-        if found and number == found[-1][1] + 1:
-            found[-1] = (found[-1][0], number)
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], number)
         else:
-            found.append((number, number))
-    said = [f"{a}" if a == b else f"{a}-{b}" for a, b in found[:_MAX_RANGES]]
-    return ", ".join(said) + (" …" if len(found) > _MAX_RANGES else "")
+            ranges.append((number, number))
+    parts = [f"{a}" if a == b else f"{a}-{b}" for a, b in ranges[:_MAX_RANGES]]
+    return ", ".join(parts) + (" …" if len(ranges) > _MAX_RANGES else "")
 
 
 def _reward(trace: Trace) -> str:
@@ -131,11 +131,11 @@ def beside(case: Case, room: int) -> list[str]:
     """Lay out both sides; empty where no other repeat passes."""
     if case.passer is None or case.focus is None:
         return []
-    found = [_sequence("in focus", case.focus, room), _sequence("passing", case.passer, room)]
+    lines = [_sequence("in focus", case.focus, room), _sequence("passing", case.passer, room)]
     if case.parting is not None:
-        found += _difference(case.parting, case.focus, case.passer, room)
+        lines += _difference(case.parting, case.focus, case.passer, room)
     last = [step for step in case.passer.steps if step.kind == "message" and step.text.strip()][-1:]
-    return found + [
+    return lines + [
         budget.behind(f"passing {trajectory.head(step, {})}, its last words", step.text, room, ends=True)
         for step in last
     ]

@@ -29,12 +29,12 @@ def proposed(case: Case) -> list[str]:
     cause = case.cause
     if cause is None:
         return ["no cause: this task loses no points"]
-    found = _labelled(cause)
+    lines = _labelled(cause)
     if cause.mechanism.strip():
-        found.append(budget.behind("what happened", cause.mechanism, 100))
+        lines.append(budget.behind("what happened", cause.mechanism, 100))
     if case.group is not None:
-        found += _group(case.group)
-    return [*found, *_where(cause)]
+        lines += _group(case.group)
+    return [*lines, *_where(cause)]
 
 
 def _labelled(cause: Attribution) -> list[str]:
@@ -78,15 +78,15 @@ def grounds(case: Case, room: int) -> list[str]:
     cause, group = case.cause, case.group
     if cause is None:
         return []
-    found = [budget.behind("group in words", group.text, room)] if group is not None else []
+    lines = [budget.behind("group in words", group.text, room)] if group is not None else []
     for name, texts in (("for", cause.grounds), ("against", cause.against)):
-        found += [budget.behind(name, text, room) for text in texts[:_MAX_GROUNDS]]
+        lines += [budget.behind(name, text, room) for text in texts[:_MAX_GROUNDS]]
         left = len(texts) - _MAX_GROUNDS
-        found += [f"{name}: {left} more in report.json"] if left > 0 else []
+        lines += [f"{name}: {left} more in report.json"] if left > 0 else []
     if group is None:
-        return found
-    found += [budget.behind("consequence", text, room) for text in group.consequences[:2]]
-    return [*found, *_quote(case, group, room)]
+        return lines
+    lines += [budget.behind("consequence", text, room) for text in group.consequences[:2]]
+    return [*lines, *_quote(case, group, room)]
 
 
 def _quote(case: Case, group: Group, room: int) -> list[str]:
@@ -111,13 +111,13 @@ def _quote(case: Case, group: Group, room: int) -> list[str]:
 
 def flags(case: Case, room: int) -> list[str]:
     """List what limits trust in the score of the whole run, the gravest first; the group's text is not repeated."""
-    grave = [one for one in case.facts.trust if one.level in ("alarm", "warning")]
+    grave = [doubt for doubt in case.facts.trust if doubt.level in ("alarm", "warning")]
     group = case.group.text if case.group is not None else None
     return [
         budget.behind(
-            f"{one.level} on the whole run{f', {one.label.value}' if one.label else ''}, {number_format.count(one.rows, 'row')}",
-            one.text if one.text != group else "the failure group above",
+            f"{doubt.level} on the whole run{f', {doubt.label.value}' if doubt.label else ''}, {number_format.count(doubt.rows, 'row')}",
+            doubt.text if doubt.text != group else "the failure group above",
             room,
         )
-        for one in grave[:_MAX_FLAGS]
+        for doubt in grave[:_MAX_FLAGS]
     ]

@@ -50,34 +50,34 @@ def request(case: Case, room: int) -> list[str]:
     if system:
         parts.append(("system prompt", "\n".join(system), 1))
     shares = sum(share for _, _, share in parts) or 1
-    found = []
+    lines = []
     for name, text, share in parts:
         most = max(12, room * share // shares)
         if share == 1:
-            found.append(budget.behind(name, text, min(most, _SYSTEM)))
+            lines.append(budget.behind(name, text, min(most, _SYSTEM)))
         else:
-            found += budget.several(name, text, most)
-    return [*found, *_tools(row, room // 4)]
+            lines += budget.several(name, text, most)
+    return [*lines, *_tools(row, room // 4)]
 
 
 def expected(case: Case, room: int) -> list[str]:
     """State the expected answer, and each expected call beside what the rollout did instead."""
     if case.focus is None:
         return []
-    found = []
+    lines = []
     if case.gold.answer is not None:
-        found.append(budget.behind("expected answer", case.gold.answer, room // 2))
-        found += _occurrences(case, case.gold.answer)
+        lines.append(budget.behind("expected answer", case.gold.answer, room // 2))
+        lines += _occurrences(case, case.gold.answer)
     done, undone = _compared(case)
     each = max(20, room // max(2, min(len(undone), 4)))
-    found += [budget.behind(f"expected call, {did}", said, each) for did, said in undone[:_MAX_CALLS]]
+    lines += [budget.behind(f"expected call, {did}", text, each) for did, text in undone[:_MAX_CALLS]]
     if done:
-        found.append(
+        lines.append(
             budget.behind("expected calls that were made, with their steps", ", ".join(done), room // 4)
         )
     left = len(undone) - _MAX_CALLS + max(0, len(case.gold.actions) - _MAX_GOLD)
-    found += [f"{left} more expected calls not listed"] if left > 0 else []
-    found += ["no call is expected: the list is empty" for key in _ACTIONS if case.focus.row.get(key) == []][
+    lines += [f"{left} more expected calls not listed"] if left > 0 else []
+    lines += ["no call is expected: the list is empty" for key in _ACTIONS if case.focus.row.get(key) == []][
         :1
     ]
     known = (case.gold.answer_field, case.gold.actions_field)
@@ -85,9 +85,9 @@ def expected(case: Case, room: int) -> list[str]:
     for key in others[:3]:
         value = case.focus.row[key]
         if value not in (None, "", [], {}):
-            said = value if isinstance(value, str) else _listed(value)
-            found.append(budget.behind("expected, field", f"{hostile.line(key, 40)}: {said}", room // 2))
-    return found
+            text = value if isinstance(value, str) else _listed(value)
+            lines.append(budget.behind("expected, field", f"{hostile.line(key, 40)}: {text}", room // 2))
+    return lines
 
 
 def _occurrences(case: Case, answer: str) -> list[str]:
@@ -98,22 +98,22 @@ def _occurrences(case: Case, answer: str) -> list[str]:
     word = re.compile(rf"(?<![\w.]){re.escape(wanted)}(?![\w]|\.\d)")
     hits = [step for step in case.focus.steps if word.search(events.step_text(step))]
     brought = [f"[{step.index}]" for step in hits if step.kind == "result"]
-    said = [f"[{step.index}]" for step in hits if step.kind == "message"]
+    spoken = [f"[{step.index}]" for step in hits if step.kind == "message"]
     results = f"in results {', '.join(brought[:5])}" if brought else "in no result"
-    says = f"says it at {', '.join(said[:5])}" if said else "never says it"
+    says = f"says it at {', '.join(spoken[:5])}" if spoken else "never says it"
     return [f"it occurs word for word {results}; the model {says}"]
 
 
 def _listed(value: Any) -> str:
     """Spell a list of calls by name and arguments, and anything else as JSON."""
-    if isinstance(value, list) and all(isinstance(one, Mapping) and "name" in one for one in value):
+    if isinstance(value, list) and all(isinstance(each, Mapping) and "name" in each for each in value):
         return "; ".join(map(_call, value[:_MAX_GOLD]))
     return events.compact(value)
 
 
-def _call(one: Mapping[str, Any]) -> str:
-    arguments = one.get("arguments", one.get("kwargs", {}))
-    return f"{one.get('requestor', '')} {one['name']} {events.compact(arguments)}".strip()
+def _call(each: Mapping[str, Any]) -> str:
+    arguments = each.get("arguments", each.get("kwargs", {}))
+    return f"{each.get('requestor', '')} {each['name']} {events.compact(arguments)}".strip()
 
 
 def _compared(case: Case) -> tuple[list[str], list[tuple[str, str]]]:
@@ -134,7 +134,7 @@ def _compared(case: Case) -> tuple[list[str], list[tuple[str, str]]]:
     undone = []
     for tool, arguments in waiting:
         likely = [(_differing(arguments, call.arguments), call) for call in free if call.tool == tool]
-        differs, call = min(likely, key=lambda one: len(one[0]), default=([], None))
+        differs, call = min(likely, key=lambda each: len(each[0]), default=([], None))
         failed = next((c for c in case.calls.values() if c.tool == tool and c.failed), None)
         did = f"not made in repeat {case.focus.rollout.repeat}" if case.focus is not None else "never made"
         if call is not None:
@@ -160,8 +160,8 @@ def _tools(row: Mapping[str, Any], room: int) -> list[str]:
     names = list(events.declared_tools(row))
     if not names:
         return []
-    said = ", ".join(hostile.line(name, 40) for name in names[:_MAX_TOOLS])
-    return [budget.behind(f"{len(names)} tools", said, max(12, room))]
+    listing = ", ".join(hostile.line(name, 40) for name in names[:_MAX_TOOLS])
+    return [budget.behind(f"{len(names)} tools", listing, max(12, room))]
 
 
 def _turns(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -171,8 +171,8 @@ def _turns(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         return
     if params.get("instructions"):
         yield "system", _said({"content": params["instructions"]})
-    given = params.get("input")
-    for item in given if isinstance(given, list) else [given]:
+    turns = params.get("input")
+    for item in turns if isinstance(turns, list) else [turns]:
         role = item.get("role") if isinstance(item, Mapping) else "user"
         text = _said(item if isinstance(item, Mapping) else {"content": item})
         if text.strip():
@@ -209,30 +209,30 @@ def verdict(trace: Trace | None, each: int) -> list[str]:
     """List the fields that may hold a verdict, the telling ones first, each in about `each` tokens."""
     if trace is None:
         return []
-    found = [f"reward {'none' if trace.rollout.reward is None else repr(trace.rollout.reward)}"]
+    lines = [f"reward {'none' if trace.rollout.reward is None else repr(trace.rollout.reward)}"]
     quiet: list[str] = []
     fields = sorted(
-        _fields(trace.row), key=lambda one: (not _LOUD.search(one[0]), bool(_DULL.search(one[0])))
+        _fields(trace.row), key=lambda field: (not _LOUD.search(field[0]), bool(_DULL.search(field[0])))
     )
     n_left = max(0, len(fields) - _MAX_FIELDS)
     for name, value in fields[:_MAX_FIELDS]:
-        said = value if isinstance(value, str) else _as_text(value)
-        unmet = _unmet(value) if len(said) > _WORTH else []
+        text = value if isinstance(value, str) else _as_text(value)
+        unmet = _unmet(value) if len(text) > _WORTH else []
         if unmet:
-            said = f"not met: {', '.join(unmet)}; {said}"
+            text = f"not met: {', '.join(unmet)}; {text}"
         size = each if _LOUD.search(name) else each // 3
-        if len(said) <= 24 and not _LOUD.search(name):
-            quiet.append(f"{hostile.line(name, 40)}={hostile.line(said)}")
+        if len(text) <= 24 and not _LOUD.search(name):
+            quiet.append(f"{hostile.line(name, 40)}={hostile.line(text)}")
         else:
-            found.append(budget.behind("field", f"{hostile.line(name, 60)}: {said}", max(12, size)))
+            lines.append(budget.behind("field", f"{hostile.line(name, 60)}: {text}", max(12, size)))
     if quiet:
-        found.append(budget.behind("other fields", ", ".join(quiet), each))
-    return [*found, f"{n_left} more fields"] if n_left else found
+        lines.append(budget.behind("other fields", ", ".join(quiet), each))
+    return [*lines, f"{n_left} more fields"] if n_left else lines
 
 
 def _unmet(value: Any) -> list[str]:
     """Name the checks inside a value that were not met."""
-    found: list[str] = []
+    unmet: list[str] = []
     waiting: list[tuple[str, Any]] = [("", value)]
     for _ in range(_MAX_NODES):
         if not waiting:
@@ -240,17 +240,17 @@ def _unmet(value: Any) -> list[str]:
         name, inner = waiting.pop()
         if isinstance(inner, Mapping):
             name = next((str(inner[key]) for key in _NAMES if isinstance(inner.get(key), str)), name)
-            held = [one for one in inner.values() if isinstance(one, Mapping)]
-            deep = (one[key] for one in held for key in _NAMES if isinstance(one.get(key), str))
+            parts = [each for each in inner.values() if isinstance(each, Mapping)]
+            deep = (each[key] for each in parts for key in _NAMES if isinstance(each.get(key), str))
             named = hostile.line(name or next(deep, ""), 60)
-            failed = [str(key) for key, one in inner.items() if one is False and _MET.search(str(key))]
-            found += [
+            failed = [str(key) for key, each in inner.items() if each is False and _MET.search(str(key))]
+            unmet += [
                 f"{named} ({hostile.line(key, 30)})" if named else hostile.line(key, 30) for key in failed
             ]
-            waiting += [("", one) for one in list(inner.values())[::-1] if isinstance(one, Mapping | list)]
+            waiting += [("", each) for each in list(inner.values())[::-1] if isinstance(each, Mapping | list)]
         elif isinstance(inner, list):
-            waiting += [("", one) for one in reversed(inner[:_MAX_ITEMS])]
-    return list(dict.fromkeys(found))[:_MAX_UNMET]
+            waiting += [("", each) for each in reversed(inner[:_MAX_ITEMS])]
+    return list(dict.fromkeys(unmet))[:_MAX_UNMET]
 
 
 def _fields(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -17,8 +17,8 @@ KINDS = frozenset("message user system reasoning call result other".split())
 def head(step: Step, calls: dict[int, Call], mark: str = "") -> str:
     """Head a step in our words: `[12] call, failed`."""
     kind = step.kind if step.kind in KINDS else "other"
-    made = calls.get(step.index)
-    failed = made.failed if made is not None else step.failed
+    call = calls.get(step.index)
+    failed = call.failed if call is not None else step.failed
     unanswered = step.kind == "call" and step.answered is False
     words = f"[{step.index}]{mark} {kind}"
     return f"{words}{', failed' if failed else ''}{', never answered' if unanswered else ''}"
@@ -26,11 +26,11 @@ def head(step: Step, calls: dict[int, Call], mark: str = "") -> str:
 
 def text(step: Step) -> str:
     """Give what a step says, the tool of a call first."""
-    said = events.step_text(step)
+    words = events.step_text(step)
     if step.kind == "call":
         tool = hostile.line(step.tool or "", 80)
-        return f"{tool} {said}" if said != tool else tool
-    return said
+        return f"{tool} {words}" if words != tool else tool
+    return words
 
 
 def brief(step: Step, calls: dict[int, Call], room: int, mark: str = "", around: str = "") -> list[str]:
@@ -86,27 +86,27 @@ class Trajectory:
         return True
 
     def _levels(self, index: int) -> list[Callable[[], list[str]]]:
-        step, made = self.steps[index], self.case.calls
+        step, calls = self.steps[index], self.case.calls
         mark = _MARK if index in self.marked else ""
         around = self.case.quotes.get(index, "")
         # results of tools open with much that says little
         room = self.brief if step.kind in ("message", "call", "user") else self.brief * 2 // 3
         if step.kind == "user":  # what was wanted by then: short, and it decides more than it seems to
             room *= 2
-        call = made.get(index)
+        call = calls.get(index)
         if (call is not None and call.does == events.WRITE) or index in self.failed:
             room *= 2
         return [
-            lambda: brief(step, made, room, mark, around),
-            lambda: full(step, made, self.full, mark, around),
-            lambda: full(step, made, self.long, mark, around),
+            lambda: brief(step, calls, room, mark, around),
+            lambda: full(step, calls, self.full, mark, around),
+            lambda: full(step, calls, self.long, mark, around),
         ]
 
     def _gaps(self, index: int) -> int:
         """Count what showing a step costs or saves in lines that say what is left out."""
-        at = bisect_left(self.shown, index)
-        before = self.shown[at - 1] if at else -1
-        after = self.shown[at] if at < len(self.shown) else len(self.steps)
+        place = bisect_left(self.shown, index)
+        before = self.shown[place - 1] if place else -1
+        after = self.shown[place] if place < len(self.shown) else len(self.steps)
         return ((before + 1 < index) + (index + 1 < after) - (before + 1 < after)) * self.gap
 
     def outline(self) -> Iterator[int]:
@@ -131,10 +131,10 @@ class Trajectory:
     def telling(self) -> list[int]:
         """Choose steps to read at length where nothing is proposed: what the model says and does, from the end."""
         last = self.steps[: -_MOST - 1 : -1]
-        said = [step.index for step in last if step.kind in ("message", "reasoning")]
-        said += [step.index for step in last if step.kind == "call"]
+        indices = [step.index for step in last if step.kind in ("message", "reasoning")]
+        indices += [step.index for step in last if step.kind == "call"]
         brought = [step.index for step in last if step.kind == "result"]
-        return said + (brought if len(brought) <= _RESULTS else [])
+        return indices + (brought if len(brought) <= _RESULTS else [])
 
     def resting(self) -> Iterator[int]:
         """Yield steps that give the context: what a user wanted, results before suspects, then what the model
@@ -154,14 +154,14 @@ class Trajectory:
 
     def finish(self) -> None:
         """Put the lines of the steps, and what is left out between them, into the page."""
-        found: list[str] = []
-        at = 0
+        lines: list[str] = []
+        place = 0
         for index in [*self.shown, len(self.steps)]:
-            if index > at:
-                found.append(left_out(at, index - 1))
-            found += self.parts[index].shown if index in self.parts else []
-            at = index + 1
-        self.slot.shown = found
+            if index > place:
+                lines.append(left_out(place, index - 1))
+            lines += self.parts[index].shown if index in self.parts else []
+            place = index + 1
+        self.slot.shown = lines
 
 
 def left_out(first: int, last: int) -> str:
@@ -176,6 +176,6 @@ def title(case: Case) -> list[str]:
         return []
     n = len(case.focus.steps)
     repeat = case.focus.rollout.repeat
-    said = f"repeat {repeat}, {case.outcome(repeat)}, {number_format.count(n, 'step')}"
+    words = f"repeat {repeat}, {case.outcome(repeat)}, {number_format.count(n, 'step')}"
     stars = f"; {_MARK} marks steps that the cause points to" if case.candidates else ""
-    return [budget.ours(f"## rollout in focus: {said}{stars}")]
+    return [budget.ours(f"## rollout in focus: {words}{stars}")]

@@ -54,10 +54,10 @@ class Roots(msgspec.Struct, frozen=True):
 
 def roots(specs: Sequence[str]) -> Roots:
     """The places behind `specs`; the working directory where none is given."""
-    given = tuple(specs) or (".",)
+    named = tuple(specs) or (".",)
     allowed: list[Path] = []
     beside: list[Path] = []
-    for spec in given:
+    for spec in named:
         path = _path(spec)
         if path == "-":
             raise UsageError(
@@ -68,7 +68,7 @@ def roots(specs: Sequence[str]) -> Roots:
             files = [file for run in find.runs([spec], lambda text: None) for file in run.paths]
         allowed += [Path(os.path.realpath(file)) for file in files]
         beside += [Path(os.path.realpath(file.parent)) for file in files if not file.is_dir()]
-    return Roots(given, tuple(dict.fromkeys(allowed)), tuple(dict.fromkeys(beside)))
+    return Roots(named, tuple(dict.fromkeys(allowed)), tuple(dict.fromkeys(beside)))
 
 
 def places(roots: Roots, notice: Callable[[str], None] = lambda text: None) -> list[Place]:
@@ -88,43 +88,43 @@ def places(roots: Roots, notice: Callable[[str], None] = lambda text: None) -> l
     return list({place.id: place for place in inside}.values())
 
 
-def chosen(roots: Roots, asked: str | None) -> tuple[Place, str | None]:
+def chosen(roots: Roots, name: str | None) -> tuple[Place, str | None]:
     """The place that is asked for, and the run in it where one of several agents is named."""
     known = places(roots)
-    if asked is None:
+    if name is None:
         if len(known) == 1:
             return known[0], None
         raise _unknown("no run was named" if known else "there is no run yet", known)
-    if _leads_out(roots, asked):
+    if _leads_out(roots, name):
         hint = f"{_listed(known)}; to read others start it with them: blade mcp FOLDER"
-        raise _outside(f"{line(asked, 200)} lies outside the folders of this server", hint)
+        raise _outside(f"{line(name, 200)} lies outside the folders of this server", hint)
     for matches in (
-        [place for place in known if asked in (place.id, place.name)],
-        [place for place in known if _is_path_of(roots, asked, place)],
-        [place for place in known if asked.startswith(f"{place.name}:")],
-        [place for place in known if line(asked) in (line(place.id), line(place.name))],
+        [place for place in known if name in (place.id, place.name)],
+        [place for place in known if _is_path_of(roots, name, place)],
+        [place for place in known if name.startswith(f"{place.name}:")],
+        [place for place in known if line(name) in (line(place.id), line(place.name))],
     ):
         if len(matches) == 1:
-            only = asked if asked.startswith(f"{matches[0].name}:") else None
+            only = name if name.startswith(f"{matches[0].name}:") else None
             return matches[0], only
         if matches:
-            raise _unknown(f"{len(matches)} runs are called {line(asked, 100)}", matches)
-    raise _unknown(f"there is no run {line(asked, 200)}", known)
+            raise _unknown(f"{len(matches)} runs are called {line(name, 100)}", matches)
+    raise _unknown(f"there is no run {line(name, 200)}", known)
 
 
-def file_of(roots: Roots, asked: str) -> Path:
+def file_of(roots: Roots, text: str) -> Path:
     """A file that may be read."""
-    real = [Path(path) for path in _candidates(roots, asked) if roots.holds(path)]
+    real = [Path(path) for path in _candidates(roots, text) if roots.holds(path)]
     if not real:
         hint = "give the text itself, or a file under the folders the server was started with"
-        raise _outside(f"{line(asked, 200)} lies outside the folders of this server", hint)
+        raise _outside(f"{line(text, 200)} lies outside the folders of this server", hint)
     try:
         path = next((path for path in real if path.is_file()), None)
     except OSError:  # a name that is too long for any file
         path = None
     if path is None:
         hint = "check the path, or give the text"
-        raise NothingToRead(f"{line(asked, 200)} does not exist", hint, "no-such-path")
+        raise NothingToRead(f"{line(text, 200)} does not exist", hint, "no-such-path")
     return path
 
 
@@ -177,23 +177,23 @@ def _path(spec: str) -> str:
     return path if equals and name and "/" not in name and not os.path.lexists(spec) else spec
 
 
-def _candidates(roots: Roots, asked: str) -> list[str]:
+def _candidates(roots: Roots, text: str) -> list[str]:
     """Where a path may be meant to start: here, or at a folder of the server."""
     folders = [folder for folder in roots.allowed if folder.is_dir()]
-    return [os.path.abspath(asked), *(os.path.join(folder, asked) for folder in folders)]
+    return [os.path.abspath(text), *(os.path.join(folder, text) for folder in folders)]
 
 
-def _leads_out(roots: Roots, asked: str) -> bool:
+def _leads_out(roots: Roots, text: str) -> bool:
     """Does a text that can only be a path lead out; whether something is there is not told."""
-    if not ("/" in asked or asked.startswith((".", "~")) or "\0" in asked):
+    if not ("/" in text or text.startswith((".", "~")) or "\0" in text):
         return False
-    return not any(roots.holds(path) for path in _candidates(roots, asked))
+    return not any(roots.holds(path) for path in _candidates(roots, text))
 
 
-def _is_path_of(roots: Roots, asked: str, place: Place) -> bool:
+def _is_path_of(roots: Roots, text: str, place: Place) -> bool:
     """Is it a path of the run, or of a folder that it lies in."""
     files = [Path(os.path.realpath(file)) for file in place.paths]
-    for path in _candidates(roots, asked):
+    for path in _candidates(roots, text):
         real = Path(os.path.realpath(path))
         if any(real == file or real in file.parents for file in files):
             return True
@@ -234,9 +234,9 @@ class House:
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, ...], object] = OrderedDict()
 
-    def session(self, asked: Any) -> tuple[Session, Loaded]:
+    def session(self, question: Any) -> tuple[Session, Loaded]:
         """The session of the run that is asked for, and that run in it."""
-        session, only = self.sessions(asked.run, asked.pass_threshold)
+        session, only = self.sessions(question.run, question.pass_threshold)
         return session, session.run(only)
 
     def sessions(self, run: str | None, threshold: float | None) -> tuple[Session, str | None]:

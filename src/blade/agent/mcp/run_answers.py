@@ -25,12 +25,12 @@ LEVELS = ("alarm", "warning", "note")
 FLAG_LEVELS = ("problem", "warning", "info")
 
 
-def list_runs(house: House, asked: Any) -> Answer:
+def list_runs(house: House, question: Any) -> Answer:
     """The runs under the folders of the server, each with its rows and its score."""
     notes: list[str] = []
     listed_runs = roots.places(house.roots, notes.append)
     page = paged(
-        listed_runs, asked, lambda place: _run(house, place), lambda place: (_runs(_run(house, place)),)
+        listed_runs, question, lambda place: _run(house, place), lambda place: (_runs(_run(house, place)),)
     )
     intro = [para("Give the path or the name of a run to the other tools.")]
     intro += [para(line(note, 300)) for note in notes[:5]]
@@ -39,7 +39,7 @@ def list_runs(house: House, asked: Any) -> Answer:
             para("There is no rollouts file here. Start the server with a folder: blade mcp FOLDER.")
         )
     head = {"folders": [str(place) for place in house.roots.allowed], "notes": notes[:20]}
-    return listed(asked, "Runs", head, "runs", page, intro)
+    return listed(question, "Runs", head, "runs", page, intro)
 
 
 def _run(house: House, place: roots.Place) -> dict[str, Any]:
@@ -76,18 +76,18 @@ def _runs(place: dict[str, Any]) -> Table:
     return Table(("Run", "Name", "Tasks", "Rollouts", "Score"), tuple(rows), "llrrl")
 
 
-def summary(house: House, asked: Any) -> Answer:
+def summary(house: House, question: Any) -> Answer:
     """Give the first page of a run: score, trust, failure groups, what to fix first."""
-    session, only = house.sessions(asked.run, asked.pass_threshold)
+    session, only = house.sessions(question.run, question.pass_threshold)
     if only is not None:
         session.run(only)  # an agent that is not there is refused
     runs = tuple(run for run in session.report.runs if only in (None, run.name))
     report = replace(session.report, runs=runs)
-    if asked.format == "markdown":
+    if question.format == "markdown":
         label = (f"{number_format.count(len(runs), 'run')}, as ", Code("blade diagnose"), " prints it")
         more = para("More: blade_tasks, blade_queue and blade_dossier, blade_groups, blade_health.")
         title = f"Summary of {line(', '.join(run.name for run in runs), 120)}"
-        return answer(asked, title, {}, [Quote(label, first_page.render(report)), more])
+        return answer(question, title, {}, [Quote(label, first_page.render(report)), more])
     wire = report_json.document(report)
     names = [run["name"] for run in wire["runs"]]
     document = {
@@ -111,7 +111,7 @@ def summary(house: House, asked: Any) -> Answer:
         "gaps": cut(wire["gaps"], SHOWN),
         "accuracy": {key: (wire["accuracy"] or {}).get(key) for key in ("date", "confidence")},
     }
-    return answer(asked, "", document, [])
+    return answer(question, "", document, [])
 
 
 def _of(entries: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any]]:
@@ -143,9 +143,9 @@ def with_whole_query(entry: dict[str, Any]) -> dict[str, Any]:
     return entry if len(entry["query"]) <= TEXT else {**entry, "query": None}
 
 
-def health(house: House, asked: Any) -> Answer:
+def health(house: House, question: Any) -> Answer:
     """List what speaks against the score, then the flags on its columns, the gravest first."""
-    session, run = house.session(asked)
+    session, run = house.session(question)
     wire = report_json.document(session.report)
     flags = sorted(_of(wire["health"], [run.name]), key=lambda flag: FLAG_LEVELS.index(flag["level"]))
     entries = [{"kind": "trust", **with_whole_query(each)} for each in _of(wire["trust"], [run.name])]
@@ -154,9 +154,9 @@ def health(house: House, asked: Any) -> Answer:
     head = {key: of_run[key] for key in ("name", "score_name", "score", "n_tasks", "n_rollouts")}
     head["levels"] = _levels(wire, run.name)
     counts = [number_format.count(n, level) for level, n in head["levels"]["trust"].items()]
-    page = paged(entries, asked, dict, _health_entry)
+    page = paged(entries, question, dict, _health_entry)
     intro = [para(f"{', '.join(counts)}. An alarm means that the score cannot be used as it is.")]
-    return listed(asked, f"Health of {line(run.name, 120)}", head, "entries", page, intro)
+    return listed(question, f"Health of {line(run.name, 120)}", head, "entries", page, intro)
 
 
 def _health_entry(entry: dict[str, Any]) -> tuple[Block, ...]:
@@ -164,8 +164,8 @@ def _health_entry(entry: dict[str, Any]) -> tuple[Block, ...]:
         label = f", label {entry['label']}" if entry["label"] else ""
         fix = f"\nFix: {entry['fix']}" if entry["fix"] else ""
         # the sentence repeats words of rows, so it stands in a fence
-        said = Quote((number_format.count(entry["rows"], "rollout"),), lines(entry["text"] + fix))
-        return (Heading((f"{entry['level']}{label}",)), said)
+        block = Quote((number_format.count(entry["rows"], "rollout"),), lines(entry["text"] + fix))
+        return (Heading((f"{entry['level']}{label}",)), block)
     return (
         Heading((f"{entry['level']}: ", Code(line(entry["flag"], 60)))),
         Quote((f"n = {entry['n']:,}",), lines(entry["text"])),
@@ -187,19 +187,19 @@ def quote(evidence: dict[str, Any]) -> Block:
 # -- queries ----------------------------------------------------------------------------------------
 
 
-def query(house: House, asked: Any) -> Answer:
+def query(house: House, question: Any) -> Answer:
     """One measure, or one SELECT over the tables of a run."""
     from blade.pipeline import tabling
     from blade.query import box
 
-    loaded = house.loaded(asked.runs)
+    loaded = house.loaded(question.runs)
     if not loaded:
         raise UsageError("no run was named", "give runs as blade_list_runs lists them", "no-such-run")
-    ground = tabling.ground_of(loaded, asked.pass_threshold, house.watcher)
-    outcome = box.raised(box.ask(ground, [asked.query])[0])
+    ground = tabling.ground_of(loaded, question.pass_threshold, house.watcher)
+    outcome = box.raised(box.ask(ground, [question.query])[0])
     columns, rows = outcome.table()
     document: dict[str, Any] = {
-        "query": asked.query,
+        "query": question.query,
         "columns": list(columns),
         "rows": [list(row) for row in rows[:ROWS]],
         "n_rows": len(rows),
@@ -211,7 +211,7 @@ def query(house: House, asked: Any) -> Answer:
         names = ("value", "low", "high", "n", "unit", "method")
         document |= {name: getattr(answers[0], name) for name in names}
         document |= {"tasks": list(answers[0].tasks[:ROWS])} if answers[0].tasks else {}
-    blocks: list[Block] = [para(Code(line(asked.query, 400)))]
+    blocks: list[Block] = [para(Code(line(question.query, 400)))]
     if rows:
         body = tuple(cells(*map(_cell, row)) for row in rows[:ROWS])
         blocks.append(Table(tuple(line(name, 80) for name in columns), body, "l" * len(columns)))
@@ -219,7 +219,7 @@ def query(house: House, asked: Any) -> Answer:
         blocks.append(para("No row."))
     if len(rows) > ROWS:
         blocks.append(para(f"{len(rows) - ROWS:,} more rows: narrow the query, or count instead of listing."))
-    return answer(asked, "Query", document, [*blocks, *(para(line(note, 400)) for note in outcome.notes)])
+    return answer(question, "Query", document, [*blocks, *(para(line(note, 400)) for note in outcome.notes)])
 
 
 def _cell(value: Any) -> str:
@@ -228,12 +228,12 @@ def _cell(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else line(str(value), 300)
 
 
-def fields(house: House, asked: Any) -> Answer:
+def fields(house: House, question: Any) -> Answer:
     """Every field of the rows of a run, and what it is by how its values behave."""
     from blade.pipeline import tabling
     from blade.query.ground import Table as Rows
 
-    loaded = house.loaded([asked.run] if asked.run else [])
+    loaded = house.loaded([question.run] if question.run else [])
     if not loaded:
         raise UsageError("no run was named", "give run as blade_list_runs lists it", "no-such-run")
     ground = tabling.ground_of(loaded[:1], None, house.watcher)
@@ -241,50 +241,50 @@ def fields(house: House, asked: Any) -> Answer:
     columns = ", ".join(f'"{name}"' for name in names)
     rows = ground.ask(f"select {columns} from fields order by role, path")
     assert isinstance(rows, Rows)
-    entries = [dict(zip(names, row, strict=True)) for row in rows.rows if asked.role in (None, row[2])]
+    entries = [dict(zip(names, row, strict=True)) for row in rows.rows if question.role in (None, row[2])]
 
     def laid_out(entry: dict[str, Any]) -> tuple[Block, ...]:
         head = ("Field", "Role", "Type", "Rows", "Distinct", "Example")
         return (Table(head, (cells(*(_cell(entry[name]) for name in names if name != "column")),), "lllrrl"),)
 
-    page = paged(entries, asked, lambda entry: entry, laid_out)
-    return listed(asked, "Fields", {"run": loaded[0].name}, "fields", page)
+    page = paged(entries, question, lambda entry: entry, laid_out)
+    return listed(question, "Fields", {"run": loaded[0].name}, "fields", page)
 
 
 # -- comparisons and claims -------------------------------------------------------------------------
 
 
-def compare(house: House, asked: Any) -> Answer:
+def compare(house: House, question: Any) -> Answer:
     """Is the change real, and what moved it, in terms that add up."""
     from blade import pipeline
     from blade.pipeline import comparing
     from blade.pipeline.session import depends_on
 
-    refuse_threshold(asked.pass_threshold)
-    loaded = house.loaded([asked.baseline, *asked.candidates])
+    refuse_threshold(question.pass_threshold)
+    loaded = house.loaded([question.baseline, *question.candidates])
     if len({run.name for run in loaded}) < len(loaded):
-        loaded = pipeline.load(house.specs([asked.baseline, *asked.candidates]), house.watcher)
+        loaded = pipeline.load(house.specs([question.baseline, *question.candidates]), house.watcher)
     if len(loaded) < 2:
         raise UsageError("a comparison takes two runs", "name another run among the candidates", "one-run")
-    settings = f"compare {asked.margin} {asked.series} {asked.pass_threshold}"
+    settings = f"compare {question.margin} {question.series} {question.pass_threshold}"
     key = depends_on(loaded, settings) or settings
     report = house.once(
         ("compare", key, *(run.name for run in loaded)),
         lambda: comparing.compare(
-            loaded, "blade mcp", threshold=asked.pass_threshold, margin=asked.margin, ordered=asked.series,
+            loaded, "blade mcp", threshold=question.pass_threshold, margin=question.margin, ordered=question.series,
             watcher=house.watcher,
         ),
     )  # fmt: skip
-    if asked.format == "markdown":
+    if question.format == "markdown":
         from blade.report.comparison_screen import compare_text
 
         names = ", ".join(line(run.name, 60) for run in report.runs[:4])
         page = Quote(("As ", Code("blade compare"), " tells it"), compare_text(report))
-        return answer(asked, f"Comparison of {names}", {}, [page])
+        return answer(question, f"Comparison of {names}", {}, [page])
     scores = [{"name": run.name, "score_name": run.score_name, "score": run.score} for run in report.runs]
     compared = [_short(report_json.values(each)) for each in report.comparisons]
     series = report_json.values(report.series)
-    return answer(asked, "", {"runs": scores, "comparisons": compared, "series": series}, [])
+    return answer(question, "", {"runs": scores, "comparisons": compared, "series": series}, [])
 
 
 def _short(comparison: dict[str, Any]) -> dict[str, Any]:
@@ -302,35 +302,35 @@ def _first(value: Any) -> Any:
     return value[: TERMS * 5] if isinstance(value, list) else value
 
 
-def check_claims(house: House, asked: Any) -> Answer:
+def check_claims(house: House, question: Any) -> Answer:
     """Check a report: what is wrong, what cannot be verified, what names no source."""
     from blade.check import check_findings, checked, world_for
 
-    refuse_threshold(asked.pass_threshold)
-    report, world = _report(house, asked), None
-    if asked.runs:
-        world = world_for(report, house.specs(asked.runs), house.watcher, asked.pass_threshold)
+    refuse_threshold(question.pass_threshold)
+    report, world = _report(house, question), None
+    if question.runs:
+        world = world_for(report, house.specs(question.runs), house.watcher, question.pass_threshold)
     findings, names = checked(report, world), list(world.rows.runs) if world is not None else []
     problems = json.loads(check_findings.as_json(check_findings.problems(findings)))["findings"]
-    page = paged(problems, asked, dict, _problem)
+    page = paged(problems, question, dict, _problem)
     head = {"against": names, "counts": check_findings.counts(findings)}
     against = ", ".join(line(name, 60) for name in names) or "nothing but itself; name runs to check it by"
     intro = [para(f"Checked against {against}: {check_findings.summary(findings, bool(names))}.")]
-    return listed(asked, "Check of a report", head, "problems", page, intro)
+    return listed(question, "Check of a report", head, "problems", page, intro)
 
 
-def _report(house: House, asked: Any) -> str:
+def _report(house: House, question: Any) -> str:
     """The text of the report that is given, or of the file that is named."""
     from blade.check.json_reports import claims_file, with_claims
 
-    if (asked.report is None) == (asked.path is None):
+    if (question.report is None) == (question.path is None):
         hint = "give its text as `report`, or its `path`"
         raise UsageError("there is no one report to check", hint, "usage")
-    if asked.report is not None:
-        if not asked.report.strip():
+    if question.report is not None:
+        if not question.report.strip():
             raise UsageError("the report is empty", "give Markdown or JSON", "usage")
-        return str(asked.report)
-    path = roots.file_of(house.roots, asked.path or "")
+        return str(question.report)
+    path = roots.file_of(house.roots, question.path or "")
     try:
         if path.stat().st_size > REPORT:
             raise Unreadable(f"{path.name} is too large for a report", "give a part of it", "unreadable-file")

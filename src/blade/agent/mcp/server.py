@@ -90,14 +90,14 @@ def _offered(name: str, tool: tool_table.Tool) -> Tool:
     )  # fmt: skip
 
 
-def _answered(house: House, name: str, given: dict[str, Any] | None) -> CallToolResult:
+def _answered(house: House, name: str, arguments: dict[str, Any] | None) -> CallToolResult:
     """What a tool answers, or what went wrong and what to do about it; never a traceback."""
     from mcp_types import CallToolResult, TextContent
 
     try:
-        answer = tool_table.called(house, name, given)
-        said = TextContent(type="text", text=answer.text)
-        return CallToolResult(content=[said], structured_content=answer.document)
+        answer = tool_table.called(house, name, arguments)
+        content = TextContent(type="text", text=answer.text)
+        return CallToolResult(content=[content], structured_content=answer.document)
     except BladeError as error:
         wrong = f"{under('error: ', error.message)}\n{under('hint: ', error.hint)}\nsee: {error.see}"
     except Exception as error:
@@ -182,9 +182,9 @@ def _line(error: Exception) -> str | None:
     """The line that is no JSON, as the error holds it; None where it is JSON of another form."""
     from pydantic import ValidationError
 
-    told = error.errors() if isinstance(error, ValidationError) else []
-    given = told[0]["input"] if told and told[0]["type"] == "json_invalid" else None
-    return given if isinstance(given, str) else None
+    errors = error.errors() if isinstance(error, ValidationError) else []
+    text = errors[0]["input"] if errors and errors[0]["type"] == "json_invalid" else None
+    return text if isinstance(text, str) else None
 
 
 def _whole(value: Any) -> Any:

@@ -25,25 +25,25 @@ DOSSIER = 100_000  # characters: it keeps to its budget itself
 LAST = 200  # characters of the last words of a repeat
 
 
-def tasks(house: House, asked: Any) -> Answer:
+def tasks(house: House, question: Any) -> Answer:
     """List the tasks of a run with their outcomes, and the cause of each that failed."""
-    session, run = house.session(asked)
+    session, run = house.session(question)
     wire = report_json.document(session.report)
     causes = {cause["task"]: cause for cause in wire["attributions"] if cause["run"] == run.name}
     entries = [
         {**task, "attribution": causes.get(task["task"])} for task in wire["tasks"] if task["run"] == run.name
     ]
-    if asked.bucket is not None:
-        entries = [task for task in entries if task["bucket"] == asked.bucket]
-    if asked.cause is not None:
+    if question.bucket is not None:
+        entries = [task for task in entries if task["bucket"] == question.bucket]
+    if question.cause is not None:
         entries = [
-            task for task in entries if task["attribution"] and task["attribution"]["cause"] == asked.cause
+            task for task in entries if task["attribution"] and task["attribution"]["cause"] == question.cause
         ]
-    head = {"run": run.name, "bucket": asked.bucket, "cause": asked.cause}
-    page = paged(entries, asked, _task, lambda task: (_task_row(task),))
+    head = {"run": run.name, "bucket": question.bucket, "cause": question.cause}
+    page = paged(entries, question, _task, lambda task: (_task_row(task),))
     only = "".join(f", {name} {value}" for name, value in head.items() if value and name != "run")
     intro = [para(f"Tasks{only}. Lost is in points of score. blade_dossier gives all evidence on one task.")]
-    return listed(asked, f"Tasks of {line(run.name, 120)}", head, "tasks", page, intro)
+    return listed(question, f"Tasks of {line(run.name, 120)}", head, "tasks", page, intro)
 
 
 def _task(task: dict[str, Any]) -> dict[str, Any]:
@@ -58,23 +58,23 @@ def _task_row(task: dict[str, Any]) -> Table:
     about: tuple[str | Line, ...] = ("", "", "", "")
     if cause:
         lost = f"{cause['lost'] * 100:.2f}" if cause.get("lost") is not None else number_format.NONE
-        said = (Code(line(cause["text"].replace("`", ""), 200)),)  # words of rows and of judges
-        about = (cause["cause"], cause["confidence"], lost, said)
+        words = (Code(line(cause["text"].replace("`", ""), 200)),)  # words of rows and of judges
+        about = (cause["cause"], cause["confidence"], lost, words)
     name = Code(line(task["task"], 80)), Code(line(task["task_name"], 80))
     row = cells(*name, task["bucket"] or number_format.NONE, passed, *about)
     header = ("Task", "Name", "Bucket", "Passed", "Cause", "Confidence", "Lost", "What happened")
     return Table(header, (row,), "lllrllrl")
 
 
-def groups(house: House, asked: Any) -> Answer:
+def groups(house: House, question: Any) -> Answer:
     """List the failure groups of a run, the largest first, and what no group explains."""
-    session, run = house.session(asked)
+    session, run = house.session(question)
     wire = report_json.document(session.report)
     entries = [group for group in wire["groups"] if group["run"] == run.name]
-    if asked.label is not None:
-        entries = [group for group in entries if group["label"] == asked.label]
-    if asked.task is not None:
-        cause = session.facts[run.name].attribution.get(key_of(session, run, asked.task))
+    if question.label is not None:
+        entries = [group for group in entries if group["label"] == question.label]
+    if question.task is not None:
+        cause = session.facts[run.name].attribution.get(key_of(session, run, question.task))
         entries = [group for group in entries if cause is not None and group["id"] == cause.group]
     rest = next((each for each in wire["unexplained"] if each["run"] == run.name), None)
     left = "Nothing was diagnosed."
@@ -82,11 +82,11 @@ def groups(house: House, asked: Any) -> Answer:
         left = (
             f"Unexplained: {100 * rest['points']:.1f} points, {number_format.count(rest['rows'], 'failure')}."
         )
-    head = {"run": run.name, "label": asked.label, "task": asked.task}
-    page = paged(entries, asked, with_whole_query, _group)
+    head = {"run": run.name, "label": question.label, "task": question.task}
+    page = paged(entries, question, with_whole_query, _group)
     intro = [para(f"Groups cover the lost points, the largest first. {left}")]
     head["unexplained"] = rest and with_whole_query(rest)
-    return listed(asked, f"Failure groups of {line(run.name, 120)}", head, "groups", page, intro)
+    return listed(question, f"Failure groups of {line(run.name, 120)}", head, "groups", page, intro)
 
 
 def _group(group: dict[str, Any]) -> tuple[Block, ...]:
@@ -95,13 +95,13 @@ def _group(group: dict[str, Any]) -> tuple[Block, ...]:
     )
     passes = number_format.count(group["passed_rows"], "pass", "passes")
     # names and sentences repeat words of rows, so they stand in fences
-    said = [group["name"], group["text"], f"Label {group['label']}: {group['why_label']}."]
-    said += [f"Against it: {'; '.join(group['against'])}."] if group["against"] else []
-    said += [f"Fix: {group['fix']}", f"Examples: {', '.join(group['examples'])}"]
+    texts = [group["name"], group["text"], f"Label {group['label']}: {group['why_label']}."]
+    texts += [f"Against it: {'; '.join(group['against'])}."] if group["against"] else []
+    texts += [f"Fix: {group['fix']}", f"Examples: {', '.join(group['examples'])}"]
     blocks: list[Block] = [
         Heading((f"{group['id']}: {group['label']}, {group['confidence']}",)),
         para(f"{100 * group['points']:.1f} points, {failures} in {in_tasks}, {passes} with it."),
-        Quote(("What it is",), lines("\n".join(said))),
+        Quote(("What it is",), lines("\n".join(texts))),
     ]
     if group["quote"] is not None:
         blocks.append(quote({"step": None, "field": None, **group["quote"], "quote": group["quote"]["text"]}))
@@ -113,15 +113,15 @@ def _group(group: dict[str, Any]) -> tuple[Block, ...]:
 # -- reading ----------------------------------------------------------------------------------------
 
 
-def queue(house: House, asked: Any) -> Answer:
+def queue(house: House, question: Any) -> Answer:
     """List the failed tasks worth reading, the most valuable for its tokens first."""
     from blade.pipeline import reviewing
 
-    session, run = house.session(asked)
+    session, run = house.session(question)
     # as many as the command would be asked for, so that both tell one order
-    waiting = reviewing.queue(session, run.name, asked.offset + asked.limit)
+    waiting = reviewing.queue(session, run.name, question.offset + question.limit)
     page = paged(
-        waiting.waiting, asked, msgspec.to_builtins, lambda task: (_waiting(task),), waiting.n_waiting
+        waiting.waiting, question, msgspec.to_builtins, lambda task: (_waiting(task),), waiting.n_waiting
     )
     head = {
         "run": waiting.run,
@@ -135,7 +135,7 @@ def queue(house: House, asked: Any) -> Answer:
             "such labels are wrong, a rough guide. Read one: blade_dossier."
         )
     ]
-    return listed(asked, f"Queue of {line(run.name, 120)}", head, "waiting", page, intro)
+    return listed(question, f"Queue of {line(run.name, 120)}", head, "waiting", page, intro)
 
 
 def _waiting(task: Waiting) -> Table:
@@ -149,38 +149,38 @@ def _waiting(task: Waiting) -> Table:
     return Table(header, (row,), "lllllrrrl")
 
 
-def dossier(house: House, asked: Any) -> Answer:
+def dossier(house: House, question: Any) -> Answer:
     """All that is needed to judge one task, within a budget."""
     from blade.pipeline import reviewing
 
-    session, run = house.session(asked)
-    task = key_of(session, run, asked.task)
-    budget = {} if asked.budget is None else {"budget": asked.budget}
+    session, run = house.session(question)
+    task = key_of(session, run, question.task)
+    budget = {} if question.budget is None else {"budget": question.budget}
     page = reviewing.dossier(session, task, run.name, **budget)
-    return as_json(msgspec.to_builtins(page), DOSSIER) if asked.format == "json" else Answer(page.text)
+    return as_json(msgspec.to_builtins(page), DOSSIER) if question.format == "json" else Answer(page.text)
 
 
-def show(house: House, asked: Any) -> Answer:
+def show(house: House, question: Any) -> Answer:
     """The repeats of a task, or the steps of one of them."""
-    session, run = house.session(asked)
-    task = key_of(session, run, asked.task)
+    session, run = house.session(question)
+    task = key_of(session, run, question.task)
     traces = session.traces(run, task)
-    if asked.repeat is None:
+    if question.repeat is None:
         page = paged(
             traces,
-            asked,
+            question,
             lambda trace: _repeat(run.name, trace),
             lambda trace: (_repeat_row(run.name, trace),),
         )
         intro = [para("Each repeat with its last words; its number as repeat opens it step by step.")]
         title = f"Task {line(task, 80)} of {line(run.name, 80)}"
-        return listed(asked, title, {"run": run.name, "task": task}, "repeats", page, intro)
-    chosen = [trace for trace in traces if trace.rollout.repeat == asked.repeat]
+        return listed(question, title, {"run": run.name, "task": task}, "repeats", page, intro)
+    chosen = [trace for trace in traces if trace.rollout.repeat == question.repeat]
     if not chosen:
         there = ", ".join(str(trace.rollout.repeat) for trace in traces[:20]) or "none: its rows were lost"
-        message = f"task {line(task, 80)} has no repeat {asked.repeat}"
+        message = f"task {line(task, 80)} has no repeat {question.repeat}"
         raise UsageError(message, f"its repeats are {there}", "unknown-task")
-    return _rollout(asked, run.name, chosen)
+    return _rollout(question, run.name, chosen)
 
 
 def _head(run: str, trace: Trace) -> dict[str, Any]:
@@ -193,25 +193,25 @@ def _head(run: str, trace: Trace) -> dict[str, Any]:
 
 
 def _repeat(run: str, trace: Trace) -> dict[str, Any]:
-    said = [step.text for step in trace.steps if step.kind == "message" and step.text]
+    texts = [step.text for step in trace.steps if step.kind == "message" and step.text]
     calls = sum(step.kind == "call" for step in trace.steps)
-    return {**_head(run, trace), "n_calls": calls, "last_words": said[-1] if said else ""}
+    return {**_head(run, trace), "n_calls": calls, "last_words": texts[-1] if texts else ""}
 
 
 def _repeat_row(run: str, trace: Trace) -> Table:
     repeat = _repeat(run, trace)
-    reward, said = line(quotable(repeat["reward"]), 20), repeat["last_words"]
+    reward, words = line(quotable(repeat["reward"]), 20), repeat["last_words"]
     counts = (str(repeat["repeat"]), reward, str(repeat["n_steps"]), str(repeat["n_calls"]))
-    row = cells(*counts, Code(line(said, LAST)) if said.strip() else "")
+    row = cells(*counts, Code(line(words, LAST)) if words.strip() else "")
     return Table(("Repeat", "Reward", "Steps", "Calls", "Last words"), (row,), "rrrrl")
 
 
-def _rollout(asked: Any, run: str, chosen: list[Trace]) -> Answer:
+def _rollout(question: Any, run: str, chosen: list[Trace]) -> Answer:
     """The steps of a rollout; the row and the request on the first page only."""
-    trace, chars = chosen[0], asked.chars
-    page = paged(trace.steps, asked, lambda step: _wire(step, chars), lambda step: _step(step, chars))
+    trace, chars = chosen[0], question.chars
+    page = paged(trace.steps, question, lambda step: _wire(step, chars), lambda step: _step(step, chars))
     head = {**_head(run, trace), "rows_of_this_repeat": len(chosen), "steps_from": trace.steps_from}
-    if asked.offset == 0:
+    if question.offset == 0:
         head |= {"fields": _fields(trace), "request": _request(trace, chars)}
     title = f"Task {line(head['task'], 80)} repeat {head['repeat']} of {line(run, 80)}"
     where = (
@@ -221,12 +221,12 @@ def _rollout(asked: Any, run: str, chosen: list[Trace]) -> Answer:
     intro: list[Block] = [para(*where, ", ", Code(line(head["file"], 200)), f", line {head['line']}.")]
     if len(chosen) > 1:
         intro.append(para(f"{len(chosen)} rows have this number; this is the first of them."))
-    if asked.offset == 0:
+    if question.offset == 0:
         items = [(Code(each["field"]), ": ", Code(each["value"])) for each in head["fields"]]
         intro += [Bullets(tuple(items))] if items else []
         intro += [Quote(("Request, ", Code(turn["role"])), turn["text"]) for turn in head["request"]]
         intro += [para("Steps:")] if page.entries else []
-    return listed(asked, title, head, "steps", page, intro)
+    return listed(question, title, head, "steps", page, intro)
 
 
 def _fields(trace: Trace) -> list[dict[str, str]]:
@@ -240,8 +240,8 @@ def _fields(trace: Trace) -> list[dict[str, str]]:
 
 def _request(trace: Trace, chars: int) -> list[dict[str, str]]:
     params = trace.row.get("responses_create_params")
-    given = params.get("input") if isinstance(params, dict) else None
-    turns = given if isinstance(given, list) else [given] if given else []
+    inputs = params.get("input") if isinstance(params, dict) else None
+    turns = inputs if isinstance(inputs, list) else [inputs] if inputs else []
     request = []
     for turn in turns[:TURNS]:
         is_turn = isinstance(turn, dict)
@@ -275,32 +275,32 @@ def _step(step: Step, chars: int) -> tuple[Block, ...]:
     about += (" (never answered)",) if step.answered is False else ()
     about += (" (failed)",) if step.failed else ()
     thought = (Quote(("Thinking",), quoted(step.reasoning, chars)),) if step.reasoning else ()
-    said = (Quote(("Text",), quoted(step.text or "(empty)", chars)),) if step.text or not thought else ()
-    return (Heading(about), *thought, *said)
+    block = (Quote(("Text",), quoted(step.text or "(empty)", chars)),) if step.text or not thought else ()
+    return (Heading(about), *thought, *block)
 
 
 # -- judgements -------------------------------------------------------------------------------------
 
 
-def record(house: House, asked: Any) -> Answer:
+def record(house: House, question: Any) -> Answer:
     """Verify judgements against the rows and keep them all, or none."""
     from blade.pipeline import reviewing
 
-    session, run = house.session(asked)
+    session, run = house.session(question)
     if run.judged_in is not None:
         roots.refuse_to_write(run.judged_in)
     proposals = []
-    for given in asked.judgements:
-        members = {**msgspec.structs.asdict(given), "task": key_of(session, run, given.task)}
+    for proposal in question.judgements:
+        members = {**msgspec.structs.asdict(proposal), "task": key_of(session, run, proposal.task)}
         proposals.append({key: value for key, value in members.items() if value is not None})
-    kept = reviewing.label(session, proposals, asked.by, run.name)
-    document = {"run": run.name, "n_kept": len(kept), "judgements": msgspec.to_builtins(kept)}
+    judged = reviewing.label(session, proposals, question.by, run.name)
+    document = {"run": run.name, "n_kept": len(judged), "judgements": msgspec.to_builtins(judged)}
     blocks: list[Block] = [
-        para(f"{number_format.count(len(kept), 'judgement')} verified and kept beside the run."),
-        Bullets(tuple(_label(judgement) for judgement in kept)),
+        para(f"{number_format.count(len(judged), 'judgement')} verified and kept beside the run."),
+        Bullets(tuple(_label(judgement) for judgement in judged)),
         para("They stand in for the engine's proposals from now on. blade_judgements tells the agreement."),
     ]
-    return answer(asked, f"Judgements of {line(run.name, 120)}", document, blocks)
+    return answer(question, f"Judgements of {line(run.name, 120)}", document, blocks)
 
 
 def _label(judgement: Judgement) -> Line:
@@ -308,19 +308,19 @@ def _label(judgement: Judgement) -> Line:
     return (where, f": {judgement.cause.value}, by ", Code(line(judgement.by, 80)))
 
 
-def judgements(house: House, asked: Any) -> Answer:
+def judgements(house: House, question: Any) -> Answer:
     """What was judged of a run, and the agreement of its judges with one another and the engine."""
-    session, run = house.session(asked)
+    session, run = house.session(question)
     entries = session.report.judgements.get(run.name, ())
-    if asked.task is not None:
-        key = key_of(session, run, asked.task)
+    if question.task is not None:
+        key = key_of(session, run, question.task)
         entries = tuple(judgement for judgement in entries if judgement.task == key)
     agreements = [pair for pair in session.report.agreements if pair.run == run.name]
-    page = paged(entries, asked, msgspec.to_builtins, _judgement)
+    page = paged(entries, question, msgspec.to_builtins, _judgement)
     head = {"run": run.name, "agreements": msgspec.to_builtins(agreements)}
     intro: list[Block] = [para(f"{number_format.count(len(entries), 'judgement')} of this run.")]
     intro += [Bullets(tuple(map(_agreement, agreements)))] if agreements else []
-    return listed(asked, f"Judgements of {line(run.name, 120)}", head, "judgements", page, intro)
+    return listed(question, f"Judgements of {line(run.name, 120)}", head, "judgements", page, intro)
 
 
 def _agreement(pair: Agreement) -> Line:
@@ -332,8 +332,8 @@ def _agreement(pair: Agreement) -> Line:
 def _judgement(judgement: Judgement) -> tuple[Block, ...]:
     engine = judgement.proposed
     proposed = f"; the engine proposed {engine.value}" if engine is not None else ""
-    said = Code(line(judgement.mechanism, 400)), f" Given {line(judgement.at, 40)}{proposed}."
-    blocks: list[Block] = [Heading(_label(judgement)), para(*said)]
+    words = Code(line(judgement.mechanism, 400)), f" Given {line(judgement.at, 40)}{proposed}."
+    blocks: list[Block] = [Heading(_label(judgement)), para(*words)]
     if judgement.condition:
         blocks.append(para("The rollout meets the condition ", Code(line(judgement.condition, 400)), "."))
     if judgement.quote:

@@ -220,18 +220,18 @@ Numbers are computed from the rows: cite them as they are, with their n.
 """
 
 
-def called(house: House, name: str, given: Mapping[str, Any] | None) -> Answer:
+def called(house: House, name: str, arguments: Mapping[str, Any] | None) -> Answer:
     """What a tool answers; a BladeError says what to do otherwise."""
     tool = TOOLS.get(name)
     if tool is None:
         raise UsageError(f"there is no tool {line(name, 80)}", f"the tools are {', '.join(TOOLS)}", "usage")
     try:
-        asked = msgspec.convert(dict(given or {}), tool.struct, strict=False)
+        question = msgspec.convert(dict(arguments or {}), tool.struct, strict=False)
     except msgspec.ValidationError as error:
         names = (_taken(key, argument) for key, argument in schema(tool)["properties"].items())
         hint = f"{name} takes {', '.join(names)}"
         raise UsageError(f"{name}: {line(str(error), 300)}", hint, "usage") from error
-    return tool.answer(house, asked)
+    return tool.answer(house, question)
 
 
 def _taken(name: str, argument: Mapping[str, Any]) -> str:

@@ -110,7 +110,7 @@ def _stamped(text: str) -> str:
     if block is None or hit is None:
         return text
     start, end = hit.span("version")
-    body = _ASKED_FOR.sub(lambda asked: asked["before"] + __version__, body)
+    body = _ASKED_FOR.sub(lambda mention: mention["before"] + __version__, body)
     return f"---\n{block[:start]}{__version__}{block[end:]}\n---\n{body}"
 
 
