@@ -119,26 +119,21 @@ def plain(line: Line, seen: Seen) -> Row | None:
     if not data:
         seen.blank.append(line.number)
         return None
-    members, reason = row_decoder.members(data)
+    has_literals = False  # NaN and infinities, which a strict reader takes in texts alone
+    reason: str | None = None
+    try:
+        members: Mapping[str, msgspec.Raw] | None = _members(data)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        members, reason = row_decoder.members(data)
+        has_literals = b"NaN" in data or b"Infinity" in data
     if members is None:
         torn = "" if line.is_ended else "the file ends inside this line, as a killed run leaves it: "
         seen.bad.append((line.number, f"{torn}{reason}"))
         return None
     pairs = {name: _value(raw) for name, raw in members.items()}
-    if _holds_literals(data) or any(is_beyond for _, is_beyond in pairs.values()):
+    if has_literals or any(is_beyond for _, is_beyond in pairs.values()):
         seen.not_finite.append(line.number)
     return {name: value for name, (value, _) in pairs.items()}
-
-
-def _holds_literals(data: bytes) -> bool:
-    """Are there NaN or infinities outside of texts, which no strict reader takes."""
-    if b"NaN" not in data and b"Infinity" not in data:
-        return False
-    try:
-        _members(data)
-    except (msgspec.DecodeError, RecursionError):
-        return True
-    return False
 
 
 def _value(raw: msgspec.Raw) -> tuple[Any, bool]:
@@ -264,11 +259,7 @@ def result_of_row(row: Row, line: Line, seen: Seen) -> Keyed:
 def of_row(row: Mapping[str, Any]) -> Keyed:
     """What profiling keeps of a row that was parsed."""
     task, repeat = row.get(TASK), row.get(REPEAT)
-    if (
-        type(task) is not int
-        or type(repeat) is not int
-        or not (-_FAR < task < _FAR and -_FAR < repeat < _FAR)
-    ):
+    if type(task) is not int or type(repeat) is not int or max(abs(task), abs(repeat)) >= _FAR:
         raise _no_key(row)
     response, reference, server = row.get("response"), row.get("agent_ref"), row.get("_ng_environment_server")
     usage = response.get("usage") if type(response) is dict else None
@@ -290,16 +281,8 @@ def of_row(row: Mapping[str, Any]) -> Keyed:
         data = orjson.dumps(info)
     except TypeError:
         data = encoded(info)
-    masked = row.get(MASK) is True
-    return Keyed(
-        task,
-        repeat,
-        agent if type(agent) is str else None,
-        server if type(server) is str else None,
-        masked,
-        numbers,
-        data,
-    )
+    agent, server = (name if type(name) is str else None for name in (agent, server))
+    return Keyed(task, repeat, agent, server, row.get(MASK) is True, numbers, data)
 
 
 def _no_key(row: Mapping[str, Any]) -> NoKey:
@@ -325,19 +308,7 @@ def _finite(values: Mapping[str, Any]) -> dict[str, int | float]:
 
 # -- tables ---------------------------------------------------------------------------------------
 
-_COLUMNS = (
-    "task",
-    "repeat",
-    "agent",
-    "server",
-    "masked",
-    "source",
-    "line",
-    "offset",
-    "size",
-    "content",
-    "cells",
-)
+_COLUMNS = "task repeat agent server masked source line offset size content cells".split()
 
 
 class Cells(NamedTuple):
@@ -420,7 +391,7 @@ class Table:
         """A line for each row."""
         import pandas as pd
 
-        return pd.DataFrame(np.array(self._keys).reshape(-1, len(_COLUMNS)), columns=list(_COLUMNS))
+        return pd.DataFrame(np.array(self._keys).reshape(-1, len(_COLUMNS)), columns=_COLUMNS)
 
     def cells(self, rows: Ints) -> Cells:
         """The numbers of rows in this order; `row` says which of them each number is of."""
@@ -456,6 +427,9 @@ class Table:
         for file in self._unpacked.values():
             file.close()
         self._open.clear()
+
+    def __del__(self) -> None:
+        self.close()
 
 
 def names_of(codes: Mapping[Any, int]) -> list[Any]:
