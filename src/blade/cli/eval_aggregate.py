@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from blade_eval.aggregate.shards import Merged, Whole
     from blade_eval.config import Resolved
     from blade_eval.environment import Environment
-    from blade_eval.profile.join import Duplicates
+    from blade_eval.profile import Duplicates
 
 _KEYS = {
     "input_glob": "globs",

@@ -14,8 +14,7 @@ from blade.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from blade_eval.profile import Profiled
-    from blade_eval.profile.join import Duplicates
+    from blade_eval.profile import Duplicates, Profiled
     from blade_eval.profile.scores import Estimate, Score
 
 _KEYS = {

@@ -11,8 +11,9 @@ import msgspec
 import orjson
 
 from blade.errors import Unreadable
+from blade_eval import profile
 from blade_eval.environment import Environment
-from blade_eval.profile import join, scores
+from blade_eval.profile import scores
 from blade_eval.profile.row_table import NoKey, Row, Table, encoded, names_of, of_row
 from blade_eval.profile.statistics import Rollouts
 
@@ -44,9 +45,9 @@ def aggregate_metrics(rows: Iterable[Mapping[str, Any]], environment: Environmen
         if has_scores(environment) and not result.masked:
             verdicts[number] = verdict(scores.stripped(row), environment)
     frame = table.frame()
-    join.own(frame.iloc[:0].copy(), frame, table.agents)
+    profile.own(frame.iloc[:0].copy(), frame, table.agents)
     names = names_of(table.agents)
-    rollouts = Rollouts(table, join.settled(frame, names, [], "error", "rollout").rows, names)
+    rollouts = Rollouts(table, profile.settled(frame, names, [], "error", "rollout").rows, names)
 
     def custom(mine: Rollouts) -> Mapping[str, Any]:
         return of_agent(mine, verdicts, environment)
@@ -58,7 +59,7 @@ def aggregate_metrics(rows: Iterable[Mapping[str, Any]], environment: Environmen
 def entries(rollouts: Rollouts, customs: Sequence[Custom] = ()) -> Iterator[Row]:
     """One for each agent and server, as they first appear among the ordered rows."""
     rows = rollouts.rows
-    (whose,) = join.numbered([rows], ["agent", "server"])
+    (whose,) = profile.numbered([rows], ["agent", "server"])
     servers = names_of(rollouts.table.servers)
     for group in dict.fromkeys(whose.tolist()):
         mine = Rollouts(rollouts.table, rows[whose == group], rollouts.names)

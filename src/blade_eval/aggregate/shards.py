@@ -13,10 +13,9 @@ import msgspec
 import numpy as np
 
 from blade.errors import NothingToRead, Unreadable, UsageError
-from blade_eval import aggregate
+from blade_eval import aggregate, profile
 from blade_eval.environment import Environment
-from blade_eval.profile import join, row_table, scores
-from blade_eval.profile.join import Duplicates
+from blade_eval.profile import Duplicates, row_table, scores
 from blade_eval.profile.row_table import Ints, Keyed, Line, Row, Seen, Table, beside, sidecar
 from blade_eval.profile.scores import Hook
 from blade_eval.profile.statistics import Rollouts
@@ -137,11 +136,11 @@ def merged(
                 f"none of {len(paths)} shards holds a rollout", "check that the run has begun", "no-rollouts"
             )
     asked, came, broke = inputs.frame(), table.frame(), failures.frame()
-    join.own(asked, came, table.agents)
-    join.own_failures(asked, broke, table.agents)
+    profile.own(asked, came, table.agents)
+    profile.own_failures(asked, broke, table.agents)
     names = row_table.names_of(table.agents)
-    kept = join.settled(came, names, paths, duplicates, "rollout")
-    expected = join.settled(asked, names, inputs.paths, duplicates, "input")
+    kept = profile.settled(came, names, paths, duplicates, "rollout")
+    expected = profile.settled(asked, names, inputs.paths, duplicates, "input")
     rollouts = Rollouts(table, kept.rows, names)
     customs = [_of_environments(rollouts, environment_of)] if environment_of else []
     if hook:
@@ -279,7 +278,7 @@ def _completeness(
 ) -> Iterator[Whole]:
     """One for each agent that anything was expected or came of, by name."""
     rows, names = rollouts.rows, rollouts.names
-    asked, came, broke = join.numbered([inputs, rows, failures], join.KEY)
+    asked, came, broke = profile.numbered([inputs, rows, failures], profile.KEY)
     has_come, has_failed = np.isin(asked, came), np.isin(asked, broke)
     is_masked = np.isin(asked, came[rows["masked"] != 0])
     extra = ~np.isin(came, asked)
