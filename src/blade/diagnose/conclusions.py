@@ -110,7 +110,7 @@ def _blamed(found: Found, row: RowEvidence) -> int | None:
 
 def select(people: Population, rows: Mask) -> str:
     """A SELECT that gives some rows by their number in the run."""
-    positions = sorted(people.rows[at].position for at in np.flatnonzero(rows))
+    positions = sorted(row.position for row in people.of(rows))
     name = people.run.replace("'", "''")
     return f"select run, task, repeat, row from rollouts where run = '{name}' and {_condition(positions)}"
 

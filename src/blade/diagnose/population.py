@@ -113,6 +113,10 @@ class Population:
         rows[list(places)] = True
         return rows
 
+    def of(self, rows: Mask) -> list[RowEvidence]:
+        """What some rows hold."""
+        return [self.rows[at] for at in np.flatnonzero(rows)]
+
     def where(self, holds: Callable[[RowEvidence], Any]) -> Mask:
         """The rows that a condition holds for."""
         return np.fromiter((bool(holds(row)) for row in self.rows), bool, self.n)

@@ -43,7 +43,7 @@ def checked(
 def _is_contradicted(people: Population, group: Group) -> bool:
     """Whether most rows of a group speak against its own name: an empty rollout has no steps, a cut one no pass rate."""
     if group.name.startswith("empty"):
-        has = sum(people.rows[at].has_output for at in np.flatnonzero(group.rows))
+        has = sum(row.has_output for row in people.of(group.rows))
         return bool(has > 0.5 * group.rows.sum())
     return bool(group.passed > group.rows.sum()) and group.label in ("IR", "TI")
 

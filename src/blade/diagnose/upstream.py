@@ -263,7 +263,7 @@ def _last_of(tool: str, row: RowEvidence) -> tuple[int, str] | None:
 
 def _omissions(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[Trace]:
     """Calls without which rollouts pass far less often than with them in the same tasks, though some do."""
-    tools = Counter(tool for at in np.flatnonzero(people.passed) for tool in {act.tool for act in people.rows[at].acts})
+    tools = Counter(tool for row in people.of(people.passed) for tool in {act.tool for act in row.acts})
     common = sorted(tool for tool, n in tools.items() if tool not in graded and n >= 0.5 * people.passed.sum())
     tests = [(tool, contrast(people, people.where(partial(lacks, (tool, ""))), left)) for tool in common if people.has_repeats]
     for tool, test in sorted(tests, key=lambda pair: -int(pair[1].rows.sum()) if pair[1] is not None else 0):
@@ -290,11 +290,7 @@ def _unless_passed(people: Population, rows: Mask) -> Mask:
 
 def _pages(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[Trace]:
     """Rows that leave a list after a part of it, where passes go on with the next one."""
-    next_ = Counter(
-        fact
-        for at in np.flatnonzero(people.passed)
-        for fact in set(_continued(people.rows[at]))
-    )
+    next_ = Counter(fact for at in np.flatnonzero(people.passed) for fact in set(_continued(people.rows[at])))
     for tool in sorted({tool for tool, _ in next_}):
         names = {name for one, name in next_ if one == tool}
         stops = partial(_stops, tool, names)
@@ -384,7 +380,7 @@ def _group(people: Population, way: Trace, rows: Mask, groups: Sequence[Group]) 
     """The group under the name of the act, with what follows from it."""
     n = int(rows.sum())
     after = Counter({group.name: int((group.rows & rows).sum()) for group in groups})
-    owners = {people.rows[at].position: group for group in groups for at in np.flatnonzero(group.rows & rows)}
+    owners = {row.position: group for group in groups for row in people.of(group.rows & rows)}
     follows = [f"{name} ({m:,})" if m < n else name for name, m in after.most_common() if m]
     return Group(
         rung="behaviour",

@@ -261,12 +261,7 @@ class _Page:
         endings = (
             ("truncated_rows", cut, "hit their token limit", "response.incomplete_details"),
             ("ended_on_call", last == CALL, "end on a tool call that nothing answers", "response.output"),
-            (
-                "ended_on_reasoning",
-                last == REASONING,
-                "end on reasoning, not an answer",
-                "response.output",
-            ),
+            ("ended_on_reasoning", last == REASONING, "end on reasoning, not an answer", "response.output"),
         )
         for name, rows, what, field in endings:
             if n := int(np.count_nonzero(rows)):

@@ -61,13 +61,13 @@ def tools_of(people: Population) -> list[str]:
 
 
 def _candidates(people: Population) -> Iterator[Candidate]:
-    passes = [people.rows[at] for at in np.flatnonzero(people.passed)]
+    passes = people.of(people.passed)
     # a call that ends a rollout on success is missing where nothing succeeded
     goals = {row.acts[-1].tool for row in passes if row.acts} if ends_on_success(people) else set()
     for tool in tools_of(people):
         if tool not in goals:
-            yield _candidate(people, f"never {tool}", partial(_never_calls, tool), _never(tool), 1)
-        yield _candidate(people, f"calls {tool}", partial(_calls_it, tool), _calls(tool), 3)
+            yield _candidate(people, f"never {tool}", partial(_never_calls, tool), partial(_never, tool), 1)
+        yield _candidate(people, f"calls {tool}", partial(_calls_it, tool), partial(_calls, tool), 3)
     is_best = is_best_of_many(people)
     templates = Counter(
         t for row in people.rows for t in dict.fromkeys(act.template for act in row.acts if act.template)
@@ -76,12 +76,12 @@ def _candidates(people: Population) -> Iterator[Candidate]:
         if n >= 3 and not is_best:  # where episodes stop on success, an error costs a try and not the rollout
             # with one try nothing but getting past an error shows that it was not what a rollout failed for
             meets = _meets if people.has_repeats else _is_left_with
-            yield _candidate(people, f"error {template}", partial(meets, template), _error(people, template), 2, True)
-    yield _candidate(people, "empty result", _accepts_nothing, _empty(people), 2, True)
-    yield _candidate(people, "unread list", _leaves_a_list, _unread(people), 2, True)
+            yield _candidate(people, f"error {template}", partial(meets, template), partial(_error, people, template), 2, True)
+    yield _candidate(people, "empty result", _accepts_nothing, partial(_empty, people), 2, True)
+    yield _candidate(people, "unread list", _leaves_a_list, partial(_unread, people), 2, True)
     if not is_best:
         # where episodes stop on success only failing rollouts are long enough to repeat themselves
-        yield _candidate(people, "loops", _repeats, _loops(people), 4)
+        yield _candidate(people, "loops", _repeats, partial(_loops, people), 4)
 
 
 def _forms(people: Population, has_form: bool) -> Iterator[Candidate]:
@@ -90,12 +90,12 @@ def _forms(people: Population, has_form: bool) -> Iterator[Candidate]:
     # the form of an answer tells something beside other answers to the same task, or to tasks of the same kind
     is_compared = has_form and (people.has_repeats or len(np.unique(people.kind)) > 1)
     for mark in sorted({mark for row in people.rows for mark in row.marks}) if has_form else ():
-        candidate = _candidate(people, f"mark {mark}", partial(_is_marked, mark), _marked(mark), 4, purity=PURE_FORM)
+        candidate = _candidate(people, f"mark {mark}", partial(_is_marked, mark), partial(_marked, mark), 4, purity=PURE_FORM)
         # with one try only a mark that many rows show and no pass
         if people.has_repeats or (candidate.rows.sum() >= 10 and not people.passed[candidate.rows].any()):
             yield candidate
     for form in sorted({row.form for row in people.rows} - {""}) if is_compared else ():
-        yield _candidate(people, f"form {form}", partial(_is_form, form), _formed(people, form), 4)
+        yield _candidate(people, f"form {form}", partial(_is_form, form), partial(_formed, people, form), 4)
 
 
 Holds = Callable[[RowEvidence], bool]
@@ -184,7 +184,7 @@ def _shaped(people: Population) -> Iterator[Candidate]:
         given = people.where(lambda row: (tool, name) in _given(row))  # noqa: B023
         for shape in common:
             candidate = _candidate(
-                people, f"{tool}.{name} as {shape}", partial(_gives, tool, name, shape), _as_shape(people, tool, name, shape), 1
+                people, f"{tool}.{name} as {shape}", partial(_gives, tool, name, shape), partial(_as_shape, people, tool, name, shape), 1
             )
             if (people.passed & candidate.rows).sum() <= RARE_FORM * (people.passed & given).sum():
                 yield candidate
@@ -231,137 +231,110 @@ def _group(
     )  # fmt: skip
 
 
-def _empty(people: Population):  # type: ignore[no-untyped-def]
-    def make(rows: Mask, test: Contrast) -> Group:
-        tools = Counter(act.tool for at in np.flatnonzero(rows) for act in people.rows[at].acts if act.is_empty)
-        named = joined(tool for tool, _ in tools.most_common())
-        return _group(
-            "accepts an empty result", rows, f"{count(int(rows.sum()), 'failure')}: the last lookup ({named}) finds nothing, and the model "
-            "goes on without another search.",
-            "Have the model check its search terms and try another one when a lookup finds nothing, before it answers or acts.", test,
-            lambda row: next(((act.step, "") for act in row.acts if act.is_empty), None), tuple(tool for tool, _ in tools.most_common(3)),
-            detail=lambda at: f"the last {joined(_empty_tools(people.rows[at]))} finds nothing{_sought(people.rows[at])}",
-        )  # fmt: skip
-
-    return make
+def _empty(people: Population, rows: Mask, test: Contrast) -> Group:
+    tools = Counter(act.tool for row in people.of(rows) for act in row.acts if act.is_empty)
+    named = joined(tool for tool, _ in tools.most_common())
+    return _group(
+        "accepts an empty result", rows, f"{count(int(rows.sum()), 'failure')}: the last lookup ({named}) finds nothing, and the model "
+        "goes on without another search.",
+        "Have the model check its search terms and try another one when a lookup finds nothing, before it answers or acts.", test,
+        lambda row: next(((act.step, "") for act in row.acts if act.is_empty), None), tuple(tool for tool, _ in tools.most_common(3)),
+        detail=lambda at: f"the last {joined(_empty_tools(people.rows[at]))} finds nothing{_sought(people.rows[at])}",
+    )  # fmt: skip
 
 
-def _unread(people: Population):  # type: ignore[no-untyped-def]
-    def make(rows: Mask, test: Contrast) -> Group:
-        tools = Counter(act.tool for at in np.flatnonzero(rows) for act in people.rows[at].acts if act.is_partial)
-        named = joined(tool for tool, _ in tools.most_common())
-        return _group(
-            "stops after the first part of a list", rows, f"{count(int(rows.sum()), 'failure')}: {named} counts more entries than it "
-            "lists, and the rest is never fetched.",
-            "Have the model fetch all pages before it acts or answers.", test,
-            lambda row: next(((act.step, "") for act in row.acts if act.is_partial), None), tuple(tool for tool, _ in tools.most_common(3)),
-        )  # fmt: skip
-
-    return make
+def _unread(people: Population, rows: Mask, test: Contrast) -> Group:
+    tools = Counter(act.tool for row in people.of(rows) for act in row.acts if act.is_partial)
+    named = joined(tool for tool, _ in tools.most_common())
+    return _group(
+        "stops after the first part of a list", rows, f"{count(int(rows.sum()), 'failure')}: {named} counts more entries than it "
+        "lists, and the rest is never fetched.",
+        "Have the model fetch all pages before it acts or answers.", test,
+        lambda row: next(((act.step, "") for act in row.acts if act.is_partial), None), tuple(tool for tool, _ in tools.most_common(3)),
+    )  # fmt: skip
 
 
-def _marked(mark: str):  # type: ignore[no-untyped-def]
-    def make(rows: Mask, test: Contrast) -> Group:
-        group = _group(
-            f"replies with {mark} are rejected", rows, f"{count(int(rows.sum()), 'failure')}: the reply contains {mark}.",
-            f"Check whether the grader reads replies with {mark} in full (how they are put into its prompt or taken apart), and score some "
-            "of these by hand.", test, at_end, (),
-        )  # fmt: skip
-        group.label, group.confidence = "TI", "unsure"
-        group.why = "a mark of the form, which nothing forbids, goes with the grade within the same tasks"
-        group.against.append("replies of this form may be worse in what they say")
-        return group
-
-    return make
+def _marked(mark: str, rows: Mask, test: Contrast) -> Group:
+    group = _group(
+        f"replies with {mark} are rejected", rows, f"{count(int(rows.sum()), 'failure')}: the reply contains {mark}.",
+        f"Check whether the grader reads replies with {mark} in full (how they are put into its prompt or taken apart), and score some "
+        "of these by hand.", test, at_end, (),
+    )  # fmt: skip
+    group.label, group.confidence = "TI", "unsure"
+    group.why = "a mark of the form, which nothing forbids, goes with the grade within the same tasks"
+    group.against.append("replies of this form may be worse in what they say")
+    return group
 
 
 _AS = {"a number with words": "words around the number", "a bare number": "a bare number", "words": "words alone", "nothing": "no content"}
 
 
-def _formed(people: Population, form: str):  # type: ignore[no-untyped-def]
-    def make(rows: Mask, test: Contrast) -> Group:
-        group = _group(
-            f"the answer is given as {_AS[form]}", rows, f"{count(int(rows.sum()), 'failure')}: the final answer is {_AS[form]}; passes of "
-            "the same kind of task answer in another form.",
-            "State the form of the answer in the prompt with an example, or have the grader read the value out of it.", test,
-            lambda row: (row.final_step, row.final[-60:]) if row.final_step is not None else None, (),
-            detail=lambda at: f'it ends "{short(people.rows[at].final.strip()[-80:], 80)}"',
-        )  # fmt: skip
-        group.against.append("the value may be right, and then the grader rejects its form (TI)")
-        return group
-
-    return make
+def _formed(people: Population, form: str, rows: Mask, test: Contrast) -> Group:
+    group = _group(
+        f"the answer is given as {_AS[form]}", rows, f"{count(int(rows.sum()), 'failure')}: the final answer is {_AS[form]}; passes of "
+        "the same kind of task answer in another form.",
+        "State the form of the answer in the prompt with an example, or have the grader read the value out of it.", test,
+        lambda row: (row.final_step, row.final[-60:]) if row.final_step is not None else None, (),
+        detail=lambda at: f'it ends "{short(people.rows[at].final.strip()[-80:], 80)}"',
+    )  # fmt: skip
+    group.against.append("the value may be right, and then the grader rejects its form (TI)")
+    return group
 
 
-def _as_shape(people: Population, tool: str, name: str, shape: str):  # type: ignore[no-untyped-def]
-    def make(rows: Mask, test: Contrast) -> Group:
-        usual = Counter(
-            other for at in np.flatnonzero(people.passed) for act in people.rows[at].acts if act.tool == tool
-            for held, other in act.shapes if held == name
-        ).most_common(1)  # fmt: skip
-        passes = f"; passes mostly give `{usual[0][0]}`" if usual else ""
-        word = f'"{name.rpartition(".")[2]}"'
-        group = _group(
-            f"gives `{name}` of `{tool}` in another form than the passes", rows,
-            f"{count(int(rows.sum()), 'failure')}: `{name}` of `{tool}` is given as `{shape}` (a: letters, 9: digits), a form that hardly "
-            f"any pass uses{passes}.",
-            f"Show the model which form of `{name}` `{tool}` accepts, and where to look it up; if both forms mean the same, have the "
-            "grader accept both.", test,
-            lambda row: next(((act.step, word) for act in row.acts if act.tool == tool and (name, shape) in act.shapes), None), (tool,),
-            detail=lambda at: f"`{name}` is given as `{shape}` (a: letters, 9: digits){passes}",
-        )  # fmt: skip
-        group.against.append("the two forms may mean the same, and then the grader compares spellings (TI)")
-        return group
-
-    return make
+def _as_shape(people: Population, tool: str, name: str, shape: str, rows: Mask, test: Contrast) -> Group:
+    usual = Counter(
+        other for row in people.of(people.passed) for act in row.acts if act.tool == tool
+        for held, other in act.shapes if held == name
+    ).most_common(1)  # fmt: skip
+    passes = f"; passes mostly give `{usual[0][0]}`" if usual else ""
+    word = f'"{name.rpartition(".")[2]}"'
+    group = _group(
+        f"gives `{name}` of `{tool}` in another form than the passes", rows,
+        f"{count(int(rows.sum()), 'failure')}: `{name}` of `{tool}` is given as `{shape}` (a: letters, 9: digits), a form that hardly "
+        f"any pass uses{passes}.",
+        f"Show the model which form of `{name}` `{tool}` accepts, and where to look it up; if both forms mean the same, have the "
+        "grader accept both.", test,
+        lambda row: next(((act.step, word) for act in row.acts if act.tool == tool and (name, shape) in act.shapes), None), (tool,),
+        detail=lambda at: f"`{name}` is given as `{shape}` (a: letters, 9: digits){passes}",
+    )  # fmt: skip
+    group.against.append("the two forms may mean the same, and then the grader compares spellings (TI)")
+    return group
 
 
-def _never(tool: str):  # type: ignore[no-untyped-def]
-    def make(rows: Mask, test: Contrast) -> Group:
-        return _group(
-            f"never calls `{tool}`", rows, f"{count(int(rows.sum()), 'failure')}: `{tool}` is never called.",
-            f"Have the model call `{tool}` before it acts on what only `{tool}` can tell.", test,
-            lambda row: (row.acts[-1].step, "") if row.acts else None, (tool,),
-        )  # fmt: skip
-
-    return make
+def _never(tool: str, rows: Mask, test: Contrast) -> Group:
+    return _group(
+        f"never calls `{tool}`", rows, f"{count(int(rows.sum()), 'failure')}: `{tool}` is never called.",
+        f"Have the model call `{tool}` before it acts on what only `{tool}` can tell.", test,
+        lambda row: (row.acts[-1].step, "") if row.acts else None, (tool,),
+    )  # fmt: skip
 
 
-def _calls(tool: str):  # type: ignore[no-untyped-def]
-    def make(rows: Mask, test: Contrast) -> Group:
-        return _group(
-            f"calls `{tool}`", rows, f"{count(int(rows.sum()), 'failure')}: `{tool}` is called.",
-            f"Check when `{tool}` is the right choice, and say so in its description or in the prompt.", test,
-            lambda row: next(((act.step, "") for act in row.acts if act.tool == tool), None), (tool,),
-        )  # fmt: skip
-
-    return make
+def _calls(tool: str, rows: Mask, test: Contrast) -> Group:
+    return _group(
+        f"calls `{tool}`", rows, f"{count(int(rows.sum()), 'failure')}: `{tool}` is called.",
+        f"Check when `{tool}` is the right choice, and say so in its description or in the prompt.", test,
+        lambda row: next(((act.step, "") for act in row.acts if act.tool == tool), None), (tool,),
+    )  # fmt: skip
 
 
-def _error(people: Population, template: str):  # type: ignore[no-untyped-def]
-    def make(rows: Mask, test: Contrast) -> Group:
-        said = shown_error(people, rows, template, 120)
-        return _group(
-            f"meets an error: {re.sub('<[a-z]+>', '…', template)[:70].rstrip(' .…')}", rows,
-            f"{count(int(rows.sum()), 'failure')}: a tool answers with this error: {said}.",
-            "Show the model in the tool's description how to avoid this error, and have it change the call after it.", test,
-            lambda row: next(((act.step, "") for act in row.acts if act.template == template), None), (),
-            detail=lambda at: short(next((act.error for act in people.rows[at].acts if act.template == template), ""), 140).rstrip("."),
-        )  # fmt: skip
-
-    return make
+def _error(people: Population, template: str, rows: Mask, test: Contrast) -> Group:
+    said = shown_error(people, rows, template, 120)
+    return _group(
+        f"meets an error: {re.sub('<[a-z]+>', '…', template)[:70].rstrip(' .…')}", rows,
+        f"{count(int(rows.sum()), 'failure')}: a tool answers with this error: {said}.",
+        "Show the model in the tool's description how to avoid this error, and have it change the call after it.", test,
+        lambda row: next(((act.step, "") for act in row.acts if act.template == template), None), (),
+        detail=lambda at: short(next((act.error for act in people.rows[at].acts if act.template == template), ""), 140).rstrip("."),
+    )  # fmt: skip
 
 
-def _loops(people: Population):  # type: ignore[no-untyped-def]
-    def make(rows: Mask, test: Contrast) -> Group:
-        return _group(
-            "repeats one call or one error", rows,
-            f"{count(int(rows.sum()), 'failure')}: the same call or the same error three times or more{_most_often(people, rows)}.",
-            "Stop or redirect the model when a call or an error repeats.", test, _first_error, (),
-            detail=lambda at: repeated(people.rows[at]),
-        )  # fmt: skip
-
-    return make
+def _loops(people: Population, rows: Mask, test: Contrast) -> Group:
+    return _group(
+        "repeats one call or one error", rows,
+        f"{count(int(rows.sum()), 'failure')}: the same call or the same error three times or more{_most_often(people, rows)}.",
+        "Stop or redirect the model when a call or an error repeats.", test, _first_error, (),
+        detail=lambda at: repeated(people.rows[at]),
+    )  # fmt: skip
 
 
 def _first_error(row: RowEvidence) -> tuple[int, str] | None:

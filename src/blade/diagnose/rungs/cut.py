@@ -152,7 +152,7 @@ def _stopped_by(people: Population, rows: Mask) -> str:
         codes, values = people.codes(path)
         if tells_the_end(path) and 2 <= len(values) <= 30 and len(set(codes[rows].tolist())) == 1 and codes[rows][0] >= 0:
             return f"the end (`{path}` is `{short(str(values[codes[rows][0]]), 60)}`)"
-    turns = [people.rows[at].n_turns for at in np.flatnonzero(rows)]
+    turns = [row.n_turns for row in people.of(rows)]
     low, high = min(turns), max(turns)
     return f"the rollout is stopped after {low if low == high else f'{low} to {high}'} turns"
 
@@ -175,7 +175,7 @@ def _cut_off(
     people: Population, rows: Mask, left: Mask, end: str, holds: Callable[[RowEvidence], bool]
 ) -> Group:
     n = int((rows & left).sum())
-    turns = Counter(people.rows[at].n_turns for at in np.flatnonzero(rows & left))
+    turns = Counter(row.n_turns for row in people.of(rows & left))
     low, high = min(turns), max(turns)
     length = f"after {low} turns" if low == high else f"after {low} to {high} turns"
     limit = "a turn limit is the likely reason" if low == high else "the rows do not say what stopped them"
@@ -213,7 +213,7 @@ def _last_call(row: RowEvidence, goal: str) -> str:
 
 def goal_of(people: Population, name: Callable[[Act], str]) -> str:
     """The call that ends the passes, under a name for calls; empty where they end in several."""
-    passes = [people.rows[at] for at in np.flatnonzero(people.passed)]
+    passes = people.of(people.passed)
     last = Counter(name(row.acts[-1]) for row in passes if row.acts)
     call, n = last.most_common(1)[0] if last else ("", 0)
     return call if n >= ENDED * len(passes) else ""
@@ -223,7 +223,7 @@ def _never_called(people: Population, rows: Mask, tool: str) -> str:
     """How many of the cut rows never got to the tool that ends the passes."""
     if not tool:
         return ""
-    without = sum(all(act.tool != tool for act in people.rows[at].acts) for at in np.flatnonzero(rows))
+    without = sum(all(act.tool != tool for act in row.acts) for row in people.of(rows))
     return f" {without:,} never reached `{tool}`, the call that ends the passing rollouts." if without else ""
 
 
@@ -337,7 +337,7 @@ def _cut_beside(people: Population, rows: Mask, left: Mask, name: str, top: floa
 
 def _breaks_off(people: Population, rows: Mask) -> bool:
     """Whether most of some texts end without a sign that closes a sentence, a block or an answer."""
-    ends = [people.rows[at].final.rstrip()[-1:] for at in np.flatnonzero(rows)]
+    ends = [row.final.rstrip()[-1:] for row in people.of(rows)]
     return sum(end not in ".!?)]}>\"'`”*$" for end in ends) >= 0.5 * len(ends)
 
 
@@ -357,14 +357,14 @@ def _cut_input(people: Population, rows: Mask, left: Mask, name: str, top: float
 
 def _differ(people: Population, rows: Mask) -> bool:
     """Whether some texts are of one length because they were cut: then they say different things."""
-    texts = [people.rows[at].final for at in np.flatnonzero(rows)]
+    texts = [row.final for row in people.of(rows)]
     return len(set(texts)) >= 0.8 * len(texts)
 
 
 def _loop(people: Population, rows: Mask, left: Mask, limit: str) -> Group:
     """Rows that repeat one call or one error until they are stopped: the loop is the cause, the limit its end."""
     n = int((rows & left).sum())
-    if sum(people.rows[at].is_repeating for at in np.flatnonzero(rows & left)) >= 0.5 * n:
+    if sum(row.is_repeating for row in people.of(rows & left)) >= 0.5 * n:
         return _babble(people, rows, left, limit)
     is_limit = limit.startswith("a limit")
     template, n_template = common_error(people, rows & left)
@@ -372,7 +372,7 @@ def _loop(people: Population, rows: Mask, left: Mask, limit: str) -> Group:
         f" In {n_template:,} the same kind of error comes again and again, such as: {shown_error(people, rows & left, template)}."
         if template
         else " No error comes back, and nothing new does."
-        if not any(act.failed for at in np.flatnonzero(rows & left) for act in people.rows[at].acts[-3:])
+        if not any(act.failed for row in people.of(rows & left) for act in row.acts[-3:])
         else ""
     )
     until = "the limit" if is_limit else "it is stopped"
@@ -418,7 +418,7 @@ def _babble(people: Population, rows: Mask, left: Mask, limit: str) -> Group:
 
 def shown_error(people: Population, rows: Mask, template: str, most: int = 110) -> str:
     """An error as one of some rows words it."""
-    errors = (act.error for at in np.flatnonzero(rows) for act in people.rows[at].acts if act.template == template)
+    errors = (act.error for row in people.of(rows) for act in row.acts if act.template == template)
     return short(next(errors, template).strip().rstrip("."), most)
 
 
@@ -470,11 +470,11 @@ def _stops_on_success(people: Population, rows: Mask) -> bool:
 
 def ends_on_success(people: Population) -> bool:
     """Whether the act that ends the passes is a try: failing rollouts that make it go on, so success is what ends a rollout."""
-    passes = [people.rows[at] for at in np.flatnonzero(people.passed) if people.rows[at].end == "result"]
+    passes = [row for row in people.of(people.passed) if row.end == "result"]
     last, n = Counter(last_act(row) for row in passes).most_common(1)[0] if passes else ("", 0)
     if not last or n < ENDED * people.passed.sum():
         return False
-    tried = [row for row in (people.rows[at] for at in np.flatnonzero(people.failed)) if any(act_name(act) == last for act in row.acts)]
+    tried = [row for row in people.of(people.failed) if any(act_name(act) == last for act in row.acts)]
     went_on = sum(any(act_name(act) == last for act in row.acts[:-1]) for row in tried)
     return went_on >= max(3, 0.5 * len(tried))
 
@@ -517,7 +517,7 @@ def _is_finished(people: Population, rows: Mask) -> bool:
 
 def _finished(people: Population) -> Mask:
     """Rollouts that end as some share of the passing ones do: on the same kind of step, after the same last act where that counts."""
-    passes = [people.rows[at] for at in np.flatnonzero(people.passed)]
+    passes = people.of(people.passed)
     acts = Counter(last_act(row) for row in passes)
     is_usual = bool(acts) and acts.most_common(1)[0][1] >= ENDED * len(passes)
 
@@ -572,7 +572,7 @@ def _open_end(people: Population, left: Mask) -> Group | None:
 
 def _rare_ends(people: Population) -> Mask:
     """Rows whose last character is of a kind that hardly any passing text ends with: a comma, an open bracket."""
-    passes = [people.rows[at].final.rstrip() for at in np.flatnonzero(people.passed)]
+    passes = [row.final.rstrip() for row in people.of(people.passed)]
     if sum(map(bool, passes)) < 10:
         return people.none
     ends = Counter(_kind(text) for text in passes if text)
@@ -629,7 +629,7 @@ def _parts(row: RowEvidence) -> set[bytes]:
 
 def _nearly_whole(people: Population) -> Mask:
     """Rows that fill in nearly as much of a form as passes do: what is cut off can hardly be what they fail for."""
-    lengths = [len(people.rows[at].labels) for at in np.flatnonzero(people.passed) if people.rows[at].labels]
+    lengths = [len(row.labels) for row in people.of(people.passed) if row.labels]
     if len(lengths) < LEAST_FORMS:
         return people.none
     least = WHOLE_FORM * float(np.median(lengths))

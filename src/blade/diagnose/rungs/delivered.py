@@ -36,7 +36,7 @@ MAX_KINDS = 6  # values of a field that tells kinds of task apart
 
 def ask(people: Population, left: Mask) -> Findings:
     found = Findings()
-    passes = [people.rows[at] for at in np.flatnonzero(people.passed)]
+    passes = people.of(people.passed)
     if len(passes) < PASSES:
         return found
     found.trust += _barred(people)
@@ -87,7 +87,7 @@ def _no_success(people: Population, left: Mask, passes: list[RowEvidence]) -> Gr
         return None
     template, n_template = common_error(people, rows & left, 0.2)
     error = f" {n_template:,} of them meet errors like this one: {shown_error(people, rows & left, template)}." if template else ""
-    loops = sum(is_looping(people.rows[at]) for at in np.flatnonzero(rows & left))
+    loops = sum(is_looping(row) for row in people.of(rows & left))
     repeat = f" {loops:,} repeat the same call or the same error." if loops else ""
     return Group(
         rung="delivered", label="undetermined" if barred else "BI", name="no call ever succeeds", rows=rows & left,
@@ -173,7 +173,7 @@ def _no_end(people: Population, left: Mask, passes: list[RowEvidence]) -> Group 
     if all(row.is_spoken and row.n_acts <= 1 for row in passes):
         return None  # single answers: no call ends them
     for scope in _kinds(people):
-        mine = [people.rows[at] for at in np.flatnonzero(people.passed & scope)]
+        mine = people.of(people.passed & scope)
         for name in (lambda act: act.tool, act_name):
             group = _ending(people, left, scope, mine, name) if len(mine) >= PASSES else None
             if group is not None:
@@ -196,7 +196,7 @@ def _no_close(people: Population, left: Mask, passes: list[RowEvidence]) -> Grou
     n = int((rows & left).sum())
     if n < max(LEAST, 0.1 * left.sum()) or people.rate(rows) > 0.1 * people.rate(~rows) or ends_on_success(people):
         return None
-    finals = [people.rows[at].final.strip()[-ENDING:] for at in np.flatnonzero(rows & left)]
+    finals = [row.final.strip()[-ENDING:] for row in people.of(rows & left)]
     asks = sum("?" in final for final in finals)
     named = joined(sorted(closing, key=lambda tool: -ends[tool]))
     how = f" {asks:,} of them end with a question." if asks >= 0.1 * n else ""
@@ -232,7 +232,7 @@ def _ending(
 ) -> Group | None:
     """The rows of a kind of task that lack the call that ends its passes."""
     ends = Counter(name(row.acts[-1]) for row in passes if row.acts)
-    used = {name(act) for at in np.flatnonzero(scope) for act in people.rows[at].acts}
+    used = {name(act) for row in people.of(scope) for act in row.acts}
     last, n_ends = ends.most_common(1)[0] if ends else ("", 0)
     if n_ends < ENDS * len(passes) or len(used) < 2:
         return None
@@ -247,7 +247,7 @@ def _ending(
     others = ~rows & scope
     if n < LEAST or not others.any() or people.rate(rows) > 0.1 * people.rate(others):
         return None
-    tried = sum(any(name(act) == last for act in people.rows[at].acts) for at in np.flatnonzero(claimed))
+    tried = sum(any(name(act) == last for act in row.acts) for row in people.of(claimed))
     how = f" {tried:,} of them try it without success." if tried else ""
     called = f"never a successful `{last}`" if tried else f"never calls `{last}`"
     called_last = ("" if people.rows[at].is_spoken else last_act(people.rows[at]) for at in np.flatnonzero(claimed))
@@ -282,7 +282,7 @@ def _no_form(people: Population, left: Mask, passes: list[RowEvidence]) -> Group
         rows = people.where(lambda row: form not in row.answers)  # noqa: B023
         n = int((rows & left).sum())
         if n >= LEAST and people.rate(rows) <= 0.02:
-            is_asked = sum(form in people.rows[at].forms for at in np.flatnonzero(rows & left)) >= 0.5 * n
+            is_asked = sum(form in row.forms for row in people.of(rows & left)) >= 0.5 * n
             return Group(
                 rung="delivered", label="BI" if is_asked else "TI", name=f"no answer in {words}", rows=rows & left,
                 text=f"{count(n, 'failure')}: no answer in {words}, which {ENDS:.0%} or more of the passes have"

@@ -53,7 +53,7 @@ def _asked(
 def _ungraded_whole(people: Population, left: Mask) -> list[Group]:
     """Rows that were never graded, unless most of them end on an open call: then that says more."""
     groups = _ungraded(people, left)
-    own = [people.rows[at] for group in groups for at in np.flatnonzero(group.rows)]
+    own = [row for group in groups for row in people.of(group.rows)]
     return [] if 2 * sum(row.is_pending for row in own) >= len(own) else groups
 
 
@@ -82,8 +82,8 @@ def _ungraded(people: Population, left: Mask) -> list[Group]:
         return []
     n, n_loops = int(claimed.sum()), n - int(claimed.sum())
     loops = f" {count(n_loops, 'more rollout')} {'was' if n_loops == 1 else 'were'} not graded after a loop." if n_loops else ""
-    turns = [people.rows[at].n_turns for at in np.flatnonzero(rows & left)]
-    others = [people.rows[at].n_turns for at in np.flatnonzero(~rows)]
+    turns = [row.n_turns for row in people.of(rows & left)]
+    others = [row.n_turns for row in people.of(~rows)]
     long = f" Each runs for {min(turns)} turns or more." if min(turns) > np.quantile(others, 0.9) else ""
     names = joined(path for path, _ in verdicts)
     lacking = "is absent" if len(verdicts) == 1 else "are absent"
@@ -98,12 +98,12 @@ def _ungraded(people: Population, left: Mask) -> list[Group]:
 
 def _never_handed_in(people: Population, rows: Mask) -> bool:
     """Whether most of some rollouts ended of their own accord without the call by which nearly all passes hand in."""
-    passes = [people.rows[at] for at in np.flatnonzero(people.passed)]
+    passes = people.of(people.passed)
     ends = Counter(row.acts[-1].tool for row in passes if row.acts and not row.is_spoken)
     if not ends or ends.most_common(1)[0][1] < 0.9 * len(passes):
         return False
     tool = ends.most_common(1)[0][0]
-    ended = [people.rows[at] for at in np.flatnonzero(rows)]
+    ended = people.of(rows)
     return sum(row.end == "message" and all(act.tool != tool for act in row.acts) for row in ended) >= 0.5 * len(ended)
 
 
@@ -136,7 +136,7 @@ def _events(people: Population, left: Mask) -> list[Group]:
     for path, texts in sorted(by_path.items(), key=lambda pair: -sum(len(rows) for _, rows in pair[1])):
         mask = people.mask([at for _, rows in texts for at in rows])
         claimed = mask & left
-        if claimed.sum() < LEAST or any(people.rows[at].fields.get(path) for at in np.flatnonzero(people.passed)):
+        if claimed.sum() < LEAST or any(row.fields.get(path) for row in people.of(people.passed)):
             continue
         found.append(_event(people, path, [text for text, _ in texts], claimed, mask))
         left = left & ~mask
@@ -189,7 +189,7 @@ def _stage(people: Population, guilty: Sequence[tuple[str, str]], rows: Mask, al
 
 def _event(people: Population, path: str, texts: Sequence[str], rows: Mask, matched: Mask) -> Group:
     n = int(rows.sum())
-    values = [str(people.rows[at].fields.get(path) or "") for at in np.flatnonzero(rows)]
+    values = [str(row.fields.get(path) or "") for row in people.of(rows)]
     said = [short(next((value for value in values if template(value) == text), text), 110) for text in texts[:3]]
     more = f"; also: {'; '.join(said[1:])}" if len(said) > 1 else ""
     return Group(
@@ -360,7 +360,7 @@ def _prefixed(row: RowEvidence) -> Iterator[tuple[int, Act]]:
 def _group(people: Population, errors: Sequence[str], rows: Mask, matched: Mask) -> Group:
     n = int(rows.sum())
     tools = Counter(
-        tool for at in np.flatnonzero(rows) for tool in {act.tool for act in people.rows[at].acts if act.template in errors}
+        tool for row in people.of(rows) for tool in {act.tool for act in row.acts if act.template in errors}
     )
     called = joined(tool for tool, _ in tools.most_common())
     shown = "; ".join(shown_error(people, rows, error, 90) for error in errors[:2])

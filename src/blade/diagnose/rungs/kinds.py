@@ -128,8 +128,7 @@ def _id_parts(people: Population) -> Iterator[tuple[str, Mask]]:
                 rows[part].append(at)
     for part, places in rows.items():
         if 3 <= len(places) <= 0.95 * people.n:
-            mask = people.none
-            mask[places] = True
+            mask = people.mask(places)
             yield part, mask
 
 

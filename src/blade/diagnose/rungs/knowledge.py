@@ -109,7 +109,7 @@ def _asked_back(people: Population, left: Mask) -> Group | None:
 
 def _unread(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Wrong answers of rollouts to which no result showed the gold, where it is shown to nearly all that pass."""
-    passes = [row.saw_gold for row in (people.rows[at] for at in np.flatnonzero(people.passed)) if row.saw_gold is not None]
+    passes = [row.saw_gold for row in people.of(people.passed) if row.saw_gold is not None]
     rows = left & _comparable(people, reference) & people.where(lambda row: row.saw_gold is False)
     n = int(rows.sum())
     if len(passes) < 10 or sum(passes) < READ * len(passes) or n < 3:
@@ -185,7 +185,7 @@ def _wrong(people: Population, wrong: Wrong, reference: Reference | None) -> Gro
 
 def _found(people: Population, rows: Mask) -> str:
     """In how many of some rows no result holds the expected answer, beside the passes, as a sentence."""
-    seen = [[people.rows[at].saw_gold for at in np.flatnonzero(mask)] for mask in (rows, people.passed)]
+    seen = [[row.saw_gold for row in people.of(mask)] for mask in (rows, people.passed)]
     mine, passes = ([saw for saw in some if saw is not None] for some in seen)
     without = mine.count(False)
     if len(passes) < 5 or without < 3 or without / len(mine) < 1.5 * passes.count(False) / len(passes):
@@ -219,7 +219,7 @@ def _never_accepted(people: Population, left: Mask) -> list[Group]:
     wrong = rows & failing if people.rate(failing) <= RARELY * people.rate(~failing) else people.none
     rest = rows & ~wrong
     n = int(rest.sum())
-    reply, n_reply = Counter(template(people.rows[at].reply) for at in np.flatnonzero(rest)).most_common(1)[0] if n else ("", 0)
+    reply, n_reply = Counter(template(row.reply) for row in people.of(rest)).most_common(1)[0] if n else ("", 0)
     often = n_reply >= 3 and n_reply >= 0.1 * n and reply
     barred = fails_at_first(people)
     answer = f" The last answer of the environment begins most often: {reply[:110]} ({count(n_reply, 'rollout')})." if often else ""
@@ -293,7 +293,7 @@ def _are_lists(people: Population, rows: Mask, reference: Reference | None) -> b
     """Whether most of some free answers give many numbers."""
     if reference is not None and reference.is_telling:
         return False
-    lengths = [len(_NUMBERS.findall(people.rows[at].final)) for at in np.flatnonzero(rows)]
+    lengths = [len(_NUMBERS.findall(row.final)) for row in people.of(rows)]
     return float(np.median(lengths)) >= MANY_NUMBERS
 
 
@@ -355,8 +355,7 @@ def _bias(people: Population, left: Mask, reference: Reference | None) -> Group 
         or golds[value] > 0.6 * sum(golds.values())
     ):
         return None
-    rows = people.none
-    rows[[at for at in wrong if value_of(reference.answer[at] or "") == value]] = True
+    rows = people.mask([at for at in wrong if value_of(reference.answer[at] or "") == value])
     shown = str(value[1])
     return Group(
         rung="knowledge", label="BI", name=f"answers `{shown}` whatever is expected", rows=rows,
@@ -384,8 +383,7 @@ def _blind_spot(people: Population, left: Mask, reference: Reference | None) -> 
     inside = np.array([bool(gold) and value_of(gold or "") == value for gold in reference.gold], bool)
     if n < DOMINATES * len(wrong) or people.rate(inside) > 0.5 * people.rate(~inside) or people.n_tasks(inside) < 3:
         return None
-    rows = people.none
-    rows[[at for at in wrong if inside[at]]] = True
+    rows = people.mask([at for at in wrong if inside[at]])
     shown = next(gold for gold in reference.gold if gold and value_of(gold) == value).strip()
     return Group(
         rung="knowledge", label="BI", name=f"never answers `{shown}` where it is expected"[:90], rows=rows,

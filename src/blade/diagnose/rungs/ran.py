@@ -81,7 +81,7 @@ def ask_empty(people: Population, left: Mask) -> Findings:
 
 def _elsewhere(people: Population, silent: Mask) -> list[Trust]:
     """That the trace stands under another name, where rows have no `response` at all."""
-    names = Counter(people.rows[at].transcript for at in np.flatnonzero(silent) if people.rows[at].transcript)
+    names = Counter(row.transcript for row in people.of(silent) if row.transcript)
     if not names or names.most_common(1)[0][1] < 0.5 * silent.sum():
         return []
     name, n = names.most_common(1)[0]
@@ -211,7 +211,7 @@ def _named(people: Population, path: str, line: str, rows: Mask) -> Group:
 
 def in_words(people: Population, path: str, line: str, rows: Mask) -> str:
     """A message as one of some rows words it; of a long text only the end is known so."""
-    own = [people.rows[at] for at in np.flatnonzero(rows)]
+    own = people.of(rows)
     values = [value for row in own if isinstance(value := row.fields.get(path), str) and value.strip()]
     tails = (text for row in own for text in row.tails.get(path, "").splitlines() if template(text) == line)
     return short(values[0] if values else next(tails, line), 400).rstrip(".")

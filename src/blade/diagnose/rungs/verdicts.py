@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -105,9 +106,9 @@ def _counted(people: Population, group: Group, rows: Mask, omitted: Mask, graded
     kind = next((kind for kind, (name, _) in _NAMES.items() if name == group.name), None)
     tool = next((tool for tool in graded if _unexpected_name(tool) == group.name), None)
     if kind is not None:
-        fresh = _differing(people, kind, *_NAMES[kind], graded)(rows, None)
+        fresh = _differing(people, kind, *_NAMES[kind], graded, rows, None)
     elif tool is not None:
-        fresh = _unexpected(people, tool, graded)(rows, None)
+        fresh = _unexpected(people, tool, graded, rows, None)
     else:
         fresh = group
     ended = _cut_short(people, rows & omitted)
@@ -179,9 +180,8 @@ def _rest(people: Population, left: Mask) -> Iterator[Candidate]:
         if _CODE.fullmatch(line) and answered[places[path, line]].all():
             continue
         if n < RESTATES * people.failed.sum():
-            rows = people.none
-            rows[places[path, line]] = True
-            yield Candidate(f"{path}: {line}", rows, _valued(path, _words_of(people, path, line, rows)), order=6)
+            rows = people.mask(places[path, line])
+            yield Candidate(f"{path}: {line}", rows, partial(_valued, path, _words_of(people, path, line, rows)), order=6)
 
 
 def _words_of(people: Population, path: str, line: str, rows: Mask) -> str:
@@ -228,10 +228,10 @@ def _against_gold(people: Population, left: Mask) -> Iterator[Candidate]:
         return
     for kind, (name, fix) in _NAMES.items():
         rows = has & (kinds == kind)
-        yield Candidate(name, rows, _differing(people, kind, name, fix, graded), order=2, is_tested=False)
+        yield Candidate(name, rows, partial(_differing, people, kind, name, fix, graded), order=2, is_tested=False)
     for tool in sorted(graded):
         more = people.where(lambda row: _more(row, tool))  # noqa: B023
-        yield Candidate(f"more {tool}", more, _unexpected(people, tool, graded), order=1, is_tested=False)
+        yield Candidate(f"more {tool}", more, partial(_unexpected, people, tool, graded), order=1, is_tested=False)
 
 
 def _more(row: RowEvidence, tool: str) -> bool:
@@ -241,38 +241,35 @@ def _more(row: RowEvidence, tool: str) -> bool:
     return sum(name == tool for name, _ in row.made) > sum(name == tool for name, _ in row.expected)
 
 
-def _differing(people: Population, kind: int, name: str, fix: str, graded: Mapping[str, str]):  # type: ignore[no-untyped-def]
-    def make(rows: Mask, test: Contrast | None) -> Group:
-        n = int(rows.sum())
-        tools: Counter[str] = Counter()
-        for at in np.flatnonzero(rows):
-            row = people.rows[at]
-            made, due = acts_of(row, graded)
-            odd = (due - made) if kind in (NONE_DONE, PART, ARGUMENTS) else (made - due)
-            tools.update(sorted({tool for tool, _ in odd}))
-        about = joined(tool for tool, _ in tools.most_common(3))
-        instead = _instead(people, rows) if kind in (NONE_DONE, PART) else ""
-        instead = _by_argument(people, rows, graded) if kind == ARGUMENTS else instead
-        lead = {
-            NOTHING_DUE: f"{count(n, 'failure')}: something is changed ({about}) in tasks where nothing should be.",
-            NONE_DONE: f"{count(n, 'failure')}: no change is made although one was due ({about}).",
-            ARGUMENTS: f"{count(n, 'failure')}: the expected actions, with wrong arguments ({about}).",
-            PART: f"{count(n, 'failure')}: only part of the expected changes is made; missing: {about}.",
-            EXTRA: f"{count(n, 'failure')}: a change beyond the expected ones ({about}).",
-            OTHER: f"{count(n, 'failure')}: other changes than the expected ones ({about}).",
-        }[kind]
-        given = sum(_is_told(people.rows[at], graded) for at in np.flatnonzero(rows)) if kind == ARGUMENTS else 0
-        told = f" In {given:,} of them the value that counts as wrong is one that the prompt or the user names." if given else ""
-        return Group(
-            rung="verdicts", label="BI", name=name, rows=rows, text=lead + instead + told, fix=fix,
-            why="what was done differs from the expected calls that the row states", confidence="likely" if 2 * given >= n else "proved",
-            place=lambda row: _place(row, kind, graded), blame=lambda row: _blame(row, kind, graded),
-            deciding=tuple(tool for tool, _ in tools.most_common(3)),
-            is_defined_by_passes=True, detail=lambda at: in_words(people.rows[at], graded),
-            against=["the expected calls themselves may be wrong"],
-        )  # fmt: skip
-
-    return make
+def _differing(people: Population, kind: int, name: str, fix: str, graded: Mapping[str, str], rows: Mask, test: Contrast | None) -> Group:
+    n = int(rows.sum())
+    tools: Counter[str] = Counter()
+    for at in np.flatnonzero(rows):
+        row = people.rows[at]
+        made, due = acts_of(row, graded)
+        odd = (due - made) if kind in (NONE_DONE, PART, ARGUMENTS) else (made - due)
+        tools.update(sorted({tool for tool, _ in odd}))
+    about = joined(tool for tool, _ in tools.most_common(3))
+    instead = _instead(people, rows) if kind in (NONE_DONE, PART) else ""
+    instead = _by_argument(people, rows, graded) if kind == ARGUMENTS else instead
+    lead = {
+        NOTHING_DUE: f"{count(n, 'failure')}: something is changed ({about}) in tasks where nothing should be.",
+        NONE_DONE: f"{count(n, 'failure')}: no change is made although one was due ({about}).",
+        ARGUMENTS: f"{count(n, 'failure')}: the expected actions, with wrong arguments ({about}).",
+        PART: f"{count(n, 'failure')}: only part of the expected changes is made; missing: {about}.",
+        EXTRA: f"{count(n, 'failure')}: a change beyond the expected ones ({about}).",
+        OTHER: f"{count(n, 'failure')}: other changes than the expected ones ({about}).",
+    }[kind]
+    given = sum(_is_told(row, graded) for row in people.of(rows)) if kind == ARGUMENTS else 0
+    told = f" In {given:,} of them the value that counts as wrong is one that the prompt or the user names." if given else ""
+    return Group(
+        rung="verdicts", label="BI", name=name, rows=rows, text=lead + instead + told, fix=fix,
+        why="what was done differs from the expected calls that the row states", confidence="likely" if 2 * given >= n else "proved",
+        place=lambda row: _place(row, kind, graded), blame=lambda row: _blame(row, kind, graded),
+        deciding=tuple(tool for tool, _ in tools.most_common(3)),
+        is_defined_by_passes=True, detail=lambda at: in_words(people.rows[at], graded),
+        against=["the expected calls themselves may be wrong"],
+    )  # fmt: skip
 
 
 def _is_told(row: RowEvidence, graded: Mapping[str, str]) -> bool:
@@ -304,7 +301,7 @@ def _by_argument(people: Population, rows: Mask, graded: Mapping[str, str]) -> s
 
 def interrupted(people: Population, rows: Mask) -> Mask:
     """Rows that end with somebody's reply to the model, which last said something else than passes end with."""
-    closing = {words(_last_sentence(people.rows[at])) for at in np.flatnonzero(people.passed)}
+    closing = {words(_last_sentence(row)) for row in people.of(people.passed)}
     found = people.none
     for at in np.flatnonzero(rows):
         row = people.rows[at]
@@ -319,7 +316,7 @@ def _last_sentence(row: RowEvidence) -> str:
 
 def _instead(people: Population, rows: Mask) -> str:
     """What most of some rows end with instead."""
-    last = Counter(people.rows[at].acts[-1].tool for at in np.flatnonzero(rows) if people.rows[at].acts)
+    last = Counter(row.acts[-1].tool for row in people.of(rows) if row.acts)
     if not last:
         return ""
     tool, n = last.most_common(1)[0]
@@ -369,28 +366,25 @@ def _unexpected_name(tool: str) -> str:
     return f"calls `{tool}` where it is not expected"
 
 
-def _unexpected(people: Population, tool: str, graded: Mapping[str, str]):  # type: ignore[no-untyped-def]
-    def make(rows: Mask, test: Contrast | None) -> Group:
-        n = int(rows.sum())
-        places = np.flatnonzero(rows)
-        idle = int((nothing_due(people) & people.where(only_reads) & rows).sum())
-        more = sum(any(name == tool for name, _ in people.rows[at].expected or ()) for at in places)
-        where = f" In {idle:,} of them no change by the model is expected at all." if 0 < idle < n else ""
-        where = " No change by the model is expected there at all." if idle == n else where
-        where += f" In {more:,} of them it is expected for something else, or fewer times." if more else ""
-        is_clean = not (people.passed & people.where(lambda row: _more(row, tool))).any()
-        clean = " No rollout with such a call passes." if is_clean else ""
-        return Group(
-            rung="verdicts", label="BI", name=_unexpected_name(tool), rows=rows,
-            text=f"{count(n, 'failure')}: `{tool}` is called where it is not among the expected calls.{where}{clean}",
-            fix=f"Have the model check the conditions for `{tool}` in the policy before it calls it, and say so when they are not met.",
-            why="the expected calls of the row do not contain it", confidence="proved",
-            place=lambda row: (step, "") if (step := _mismatch(row, graded, tool)) is not None else None,
-            deciding=(tool,), is_defined_by_passes=True, detail=lambda at: in_words(people.rows[at], graded),
-            against=["the expected calls themselves may be wrong"],
-        )  # fmt: skip
-
-    return make
+def _unexpected(people: Population, tool: str, graded: Mapping[str, str], rows: Mask, test: Contrast | None) -> Group:
+    n = int(rows.sum())
+    places = np.flatnonzero(rows)
+    idle = int((nothing_due(people) & people.where(only_reads) & rows).sum())
+    more = sum(any(name == tool for name, _ in people.rows[at].expected or ()) for at in places)
+    where = f" In {idle:,} of them no change by the model is expected at all." if 0 < idle < n else ""
+    where = " No change by the model is expected there at all." if idle == n else where
+    where += f" In {more:,} of them it is expected for something else, or fewer times." if more else ""
+    is_clean = not (people.passed & people.where(lambda row: _more(row, tool))).any()
+    clean = " No rollout with such a call passes." if is_clean else ""
+    return Group(
+        rung="verdicts", label="BI", name=_unexpected_name(tool), rows=rows,
+        text=f"{count(n, 'failure')}: `{tool}` is called where it is not among the expected calls.{where}{clean}",
+        fix=f"Have the model check the conditions for `{tool}` in the policy before it calls it, and say so when they are not met.",
+        why="the expected calls of the row do not contain it", confidence="proved",
+        place=lambda row: (step, "") if (step := _mismatch(row, graded, tool)) is not None else None,
+        deciding=(tool,), is_defined_by_passes=True, detail=lambda at: in_words(people.rows[at], graded),
+        against=["the expected calls themselves may be wrong"],
+    )  # fmt: skip
 
 
 # ---- Checks and verdict fields -------------------------------------------------------------------
@@ -413,7 +407,7 @@ def _named_checks(people: Population, left: Mask) -> Iterator[Candidate]:
                 continue  # a test of one task says no more than that the task failed: all such are told together
             # a check that no pass fails is part of the grade: it is the grader's own word and needs no test
             yield Candidate(
-                name, rows, _failed_check(people, name), order=4, is_tested=bool(people.passed[rows].any())
+                name, rows, partial(_failed_check, people, name), order=4, is_tested=bool(people.passed[rows].any())
             )
 
 
@@ -435,7 +429,7 @@ def _unlike_pairs(people: Population) -> Iterator[Candidate]:
         for way, (name, fix) in _UNLIKE.items():
             rows = people.where(lambda row: _ways(row, path, expected, given) == {way})  # noqa: B023
             if rows.any() and not people.passed[rows].any():
-                yield Candidate(f"{path} {way}", rows, _unlike_pair(people, path, name, fix), order=3, is_tested=False)
+                yield Candidate(f"{path} {way}", rows, partial(_unlike_pair, people, path, name, fix), order=3, is_tested=False)
 
 
 def _varies(people: Population, side: str) -> bool:
@@ -457,24 +451,21 @@ def _ways(row: RowEvidence, path: str, expected: str, given: str) -> set[str]:
     return {"more" if is_none and not is_left else "less" if is_left and not is_none else "other" for is_none, is_left in pairs}
 
 
-def _unlike_pair(people: Population, path: str, name: str, fix: str):  # type: ignore[no-untyped-def]
-    def make(rows: Mask, test: Contrast | None) -> Group:
-        fields = Counter(
-            check.partition(": ")[2]
-            for at in np.flatnonzero(rows)
-            for check, met in people.rows[at].checks.items()
-            if not met and check.startswith(f"{path}: ")
-        )
-        listed = ", ".join(f"`{field[:40]}` in {n:,}" for field, n in fields.most_common(4))
-        return Group(
-            rung="verdicts", label="BI", name=name, rows=rows, fix=fix, confidence="proved", deciding=(path,),
-            text=f"{count(int(rows.sum()), 'failure')}: all that differs from what is expected is that the model {name} ({listed}).",
-            why="the two objects that are compared differ in nothing else, and no pass differs so",
-            place=at_end,
-            detail=lambda at: _failed_checks(people.rows[at]), against=["the expected value itself may be missing by mistake"],
-        )  # fmt: skip
-
-    return make
+def _unlike_pair(people: Population, path: str, name: str, fix: str, rows: Mask, test: Contrast | None) -> Group:
+    fields = Counter(
+        check.partition(": ")[2]
+        for at in np.flatnonzero(rows)
+        for check, met in people.rows[at].checks.items()
+        if not met and check.startswith(f"{path}: ")
+    )
+    listed = ", ".join(f"`{field[:40]}` in {n:,}" for field, n in fields.most_common(4))
+    return Group(
+        rung="verdicts", label="BI", name=name, rows=rows, fix=fix, confidence="proved", deciding=(path,),
+        text=f"{count(int(rows.sum()), 'failure')}: all that differs from what is expected is that the model {name} ({listed}).",
+        why="the two objects that are compared differ in nothing else, and no pass differs so",
+        place=at_end,
+        detail=lambda at: _failed_checks(people.rows[at]), against=["the expected value itself may be missing by mistake"],
+    )  # fmt: skip
 
 
 def _check_lists(people: Population) -> Iterator[Candidate]:
@@ -483,31 +474,28 @@ def _check_lists(people: Population) -> Iterator[Candidate]:
     for path, n in paths.most_common(30):
         rows = people.where(lambda row: any(not met for name, met in row.checks.items() if name.startswith(f"{path}: ")))  # noqa: B023
         if n and rows.any() and not people.passed[rows].any():
-            yield Candidate(f"{path}: any", rows, _unmet(people, path), order=4, is_tested=False)
+            yield Candidate(f"{path}: any", rows, partial(_unmet, people, path), order=4, is_tested=False)
 
 
-def _unmet(people: Population, path: str):  # type: ignore[no-untyped-def]
-    def make(rows: Mask, test: Contrast | None) -> Group:
-        n = int(rows.sum())
-        tasks: defaultdict[str, Counter[int]] = defaultdict(Counter)
-        for at in np.flatnonzero(rows).tolist():
-            for name, met in people.rows[at].checks.items():
-                if not met and name.startswith(f"{path}: "):
-                    tasks[name.partition(": ")[2]][int(people.task[at])] += 1
-        listed = joined(name[:60] for name in sorted(tasks, key=lambda name: (-tasks[name].total(), name)))
-        is_own = all(len(held) == 1 and re.search(r"[^\W\d_]", name) for name, held in tasks.items()) and people.n_tasks(rows) > 1
-        field = path.rpartition(".")[2][-60:]
-        return Group(
-            rung="verdicts", label="BI", rows=rows, name="fails a test of its own task" if is_own else f"misses what `{field}` demands",
-            text=f"{count(n, 'failure')}: "
-            + (f"a test that only the task itself has is not passed ({listed}), as `{path}` records." if is_own else
-               f"what `{path}` demands is not met ({listed}), as the grader records."),
-            fix=f"Read the quoted rollout beside what `{path}` demands: was it never said or done, or said wrongly?",
-            why="the grader names these checks as failed, and no pass fails one", confidence="proved", deciding=(path,),
-            place=lambda row: (path, ""), blame=lambda row: None, detail=lambda at: _failed_checks(people.rows[at], path),
-        )  # fmt: skip
-
-    return make
+def _unmet(people: Population, path: str, rows: Mask, test: Contrast | None) -> Group:
+    n = int(rows.sum())
+    tasks: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    for at in np.flatnonzero(rows).tolist():
+        for name, met in people.rows[at].checks.items():
+            if not met and name.startswith(f"{path}: "):
+                tasks[name.partition(": ")[2]][int(people.task[at])] += 1
+    listed = joined(name[:60] for name in sorted(tasks, key=lambda name: (-tasks[name].total(), name)))
+    is_own = all(len(held) == 1 and re.search(r"[^\W\d_]", name) for name, held in tasks.items()) and people.n_tasks(rows) > 1
+    field = path.rpartition(".")[2][-60:]
+    return Group(
+        rung="verdicts", label="BI", rows=rows, name="fails a test of its own task" if is_own else f"misses what `{field}` demands",
+        text=f"{count(n, 'failure')}: "
+        + (f"a test that only the task itself has is not passed ({listed}), as `{path}` records." if is_own else
+           f"what `{path}` demands is not met ({listed}), as the grader records."),
+        fix=f"Read the quoted rollout beside what `{path}` demands: was it never said or done, or said wrongly?",
+        why="the grader names these checks as failed, and no pass fails one", confidence="proved", deciding=(path,),
+        place=lambda row: (path, ""), blame=lambda row: None, detail=lambda at: _failed_checks(people.rows[at], path),
+    )  # fmt: skip
 
 
 def _failed_checks(row: RowEvidence, path: str = "") -> str:
@@ -530,26 +518,22 @@ def _compared(row: RowEvidence, name: str) -> str:
     return ", ".join(f"`{path}` is {short(str(value), 40)}" for path, value in found)
 
 
-def _failed_check(people: Population, name: str):  # type: ignore[no-untyped-def]
+def _failed_check(people: Population, name: str, rows: Mask, test: Contrast | None) -> Group:
     field, _, short_name = name.partition(": ")
-
-    def make(rows: Mask, test: Contrast | None) -> Group:
-        n = int(rows.sum())
-        return Group(
-            rung="verdicts", label="BI", name=f"fails the check `{short_name[:80]}`", rows=rows,
-            text=f"{count(n, 'failure')}: the check `{short_name[:120]}` is not met, as the grader records in `{field}`."
-            + _example(people, rows, short_name),
-            fix=f"Train or prompt for `{short_name[:80]}`; read the quoted rollout first.",
-            why="the grader names this check as failed", confidence="proved", deciding=(name,),
-            place=lambda row: (field, ""), detail=lambda at: _failed_checks(people.rows[at]),
-        )  # fmt: skip
-
-    return make
+    n = int(rows.sum())
+    return Group(
+        rung="verdicts", label="BI", name=f"fails the check `{short_name[:80]}`", rows=rows,
+        text=f"{count(n, 'failure')}: the check `{short_name[:120]}` is not met, as the grader records in `{field}`."
+        + _example(people, rows, short_name),
+        fix=f"Train or prompt for `{short_name[:80]}`; read the quoted rollout first.",
+        why="the grader names this check as failed", confidence="proved", deciding=(name,),
+        place=lambda row: (field, ""), detail=lambda at: _failed_checks(people.rows[at]),
+    )  # fmt: skip
 
 
 def _example(people: Population, rows: Mask, name: str) -> str:
     """What the first of some rows holds for a check beside what it should, as a sentence."""
-    pairs = (_compared(people.rows[at], name) for at in np.flatnonzero(rows))
+    pairs = (_compared(row, name) for row in people.of(rows))
     said = next(filter(None, pairs), "")
     return f" In one of them {said}." if said else ""
 
@@ -586,7 +570,7 @@ def _values(people: Population, left: Mask, is_folded: bool = False) -> Iterator
                 continue  # that it is wrong says nothing beyond the reward, nor does a letter beside an answer that can be read
             # what grading sets needs no test: it is the grader's own word
             yield Candidate(
-                f"{path}={value}", rows, _valued(path, str(value)), order=5, is_tested=not is_graded,
+                f"{path}={value}", rows, partial(_valued, path, str(value)), order=5, is_tested=not is_graded,
                 is_fault=not people.passed[codes >= 0].any(),
             )
 
@@ -630,22 +614,19 @@ def _crossed(people: Population) -> Iterator[Candidate]:
                         continue
                     if all(held.sum() >= 5 and people.rate(held) >= 0.5 for held in (elsewhere, otherwise)):
                         name = f"`{path}` is `{str(value)[:40]}` where `{kind}` is `{str(kind_value)[:40]}`"
-                        yield Candidate(name, both, _cross(people, name, path, str(value), elsewhere), order=3, is_tested=False)
+                        yield Candidate(name, both, partial(_cross, people, name, path, str(value), elsewhere), order=3, is_tested=False)
 
 
-def _cross(people: Population, name: str, path: str, value: str, elsewhere: Mask):  # type: ignore[no-untyped-def]
-    def make(rows: Mask, test: Contrast | None) -> Group:
-        return Group(
-            rung="verdicts", label="BI", name=name, rows=rows, confidence="likely", deciding=(path,),
-            text=f"{count(int(rows.sum()), 'failure')}: {name}. In other tasks {people.rate(elsewhere):.0%} of the rollouts with this "
-            "value pass, so the model makes a choice there that is right elsewhere.",
-            fix=f"Show the model with examples of both kinds when `{value[:40]}` is right and when it is not.",
-            why="what it does is right in other tasks and never in these, while tasks of this kind pass when it does otherwise",
-            place=lambda row: (row.final_step, "") if row.final_step is not None else (path, value[:80]),
-            against=[f"`{path}` may be set by a classifier that errs"], detail=lambda at: f"`{path}` is `{value[:60]}`",
-        )  # fmt: skip
-
-    return make
+def _cross(people: Population, name: str, path: str, value: str, elsewhere: Mask, rows: Mask, test: Contrast | None) -> Group:
+    return Group(
+        rung="verdicts", label="BI", name=name, rows=rows, confidence="likely", deciding=(path,),
+        text=f"{count(int(rows.sum()), 'failure')}: {name}. In other tasks {people.rate(elsewhere):.0%} of the rollouts with this "
+        "value pass, so the model makes a choice there that is right elsewhere.",
+        fix=f"Show the model with examples of both kinds when `{value[:40]}` is right and when it is not.",
+        why="what it does is right in other tasks and never in these, while tasks of this kind pass when it does otherwise",
+        place=lambda row: (row.final_step, "") if row.final_step is not None else (path, value[:80]),
+        against=[f"`{path}` may be set by a classifier that errs"], detail=lambda at: f"`{path}` is `{value[:60]}`",
+    )  # fmt: skip
 
 
 def _restated(people: Population) -> set[bytes]:
@@ -668,15 +649,12 @@ _OUTSIDE = re.compile(
 )
 
 
-def _valued(path: str, value: str):  # type: ignore[no-untyped-def]
-    def make(rows: Mask, test: Contrast | None) -> Group:
-        n = int(rows.sum())
-        return Group(
-            rung="verdicts", label="IR" if _OUTSIDE.search(value) else "undetermined", name=f"`{path}` is `{value[:60]}`", rows=rows,
-            text=f"{count(n, 'failure')}: `{path}` is or says `{value[:100]}`, which no pass has.",
-            fix=f"Read the quoted rollout: what leads to `{path}` = `{value[:60]}`?",
-            why="a field of the row names this outcome; what causes it is not shown", confidence="unsure",
-            place=lambda row: (path, value[:80]), deciding=(path,),
-        )  # fmt: skip
-
-    return make
+def _valued(path: str, value: str, rows: Mask, test: Contrast | None) -> Group:
+    n = int(rows.sum())
+    return Group(
+        rung="verdicts", label="IR" if _OUTSIDE.search(value) else "undetermined", name=f"`{path}` is `{value[:60]}`", rows=rows,
+        text=f"{count(n, 'failure')}: `{path}` is or says `{value[:100]}`, which no pass has.",
+        fix=f"Read the quoted rollout: what leads to `{path}` = `{value[:60]}`?",
+        why="a field of the row names this outcome; what causes it is not shown", confidence="unsure",
+        place=lambda row: (path, value[:80]), deciding=(path,),
+    )  # fmt: skip

@@ -71,7 +71,7 @@ def _judge_cut(people: Population, left: Mask, reference: Reference | None) -> G
     n = int((rows & left).sum())
     if n < LEAST_CUT or not people.passed[~rows].any() or people.rate(rows) > CUT_RATE * people.rate(~rows):
         return None
-    path = Counter(people.rows[at].cut_call for at in np.flatnonzero(rows & left)).most_common(1)[0][0]
+    path = Counter(row.cut_call for row in people.of(rows & left)).most_common(1)[0][0]
     says = int((people.where(lambda row: row.says_gold) & rows & left).sum())
     return Group(
         rung="verifier", label="TI", name="the judge was cut off before its verdict", rows=rows & left, matched=rows,
@@ -97,8 +97,7 @@ def _same_pairs(people: Population, left: Mask, reference: Reference | None) -> 
     n = len(shown)
     if n < LEAST_PAIRS:
         return None
-    rows = people.none
-    rows[list(shown)] = True
+    rows = people.mask(list(shown))
     return Group(
         rung="verifier", label="TI", name="right values in another spelling scored 0", rows=rows, matched=rows, confidence="proved",
         text=f"{count(n, 'failure')}: all fields that count as wrong have the expected value in another spelling, such as "
@@ -228,7 +227,7 @@ def _unread_end(people: Population, left: Mask, reference: Reference | None) -> 
     """Failing texts that end with the expected answer, where texts that give it early pass: the grader reads the beginning."""
     # what is only mentioned on the way may be what the text decides against
     says = people.where(lambda row: row.gold_at >= 0 and row.gold_text.strip().casefold() in row.final.casefold()[-END:])
-    passes, fails = (np.sort([people.rows[at].gold_at for at in np.flatnonzero(says & some)]) for some in (people.passed, left))
+    passes, fails = (np.sort([row.gold_at for row in people.of(says & some)]) for some in (people.passed, left))
     if min(len(passes), len(fails)) < LEAST_LATE:
         return None
     # the place that sets most passes apart from most failures
@@ -238,7 +237,7 @@ def _unread_end(people: Population, left: Mask, reference: Reference | None) -> 
     late = says & people.where(lambda row: row.gold_at > limit)
     rows = late & left
     n = int(rows.sum())
-    early = min((people.rows[at].gold_at for at in np.flatnonzero(rows)), default=0)
+    early = min((row.gold_at for row in people.of(rows)), default=0)
     if early < LEAST_READ or n < max(LEAST_LATE, 0.8 * len(fails)) or people.rate(late) > SELDOM or people.rate(says & ~late) < OFTEN:
         return None
     return Group(
@@ -260,7 +259,7 @@ def _denied(people: Population, left: Mask, reference: Reference | None) -> Grou
     n = int((rows & left).sum())
     if n < LEAST_SIGNS or people.n_tasks(rows & left) < 3 or people.rate(rows) > SELDOM:
         return None
-    names = Counter(people.rows[at].denied for at in np.flatnonzero(rows & left).tolist())
+    names = Counter(row.denied for row in people.of(rows & left))
     listed = ", ".join(f"`{name}` in {m:,}" for name, m in names.most_common(3))
     return Group(
         rung="verifier", label="TI", name="the prompt gives names that do not exist", rows=rows & left, matched=rows,
@@ -383,7 +382,7 @@ def _contradicted(path: str, line: str, rows: Mask, n: int) -> Group:
 
 def _missing_path(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Failing rows whose test looks for a path that their request never names."""
-    paths = Counter(people.rows[at].missing for at in np.flatnonzero(left) if people.rows[at].missing)
+    paths = Counter(row.missing for row in people.of(left) if row.missing)
     if not paths:
         return None
     path, n = paths.most_common(1)[0]
@@ -646,8 +645,7 @@ def _both_ways_without_gold(people: Population, left: Mask) -> Group | None:
     split = [places for places in equal if 0 < people.passed[places].sum() < len(places)]
     if not split or len(split) > 0.5 * len(equal):
         return None
-    rows = people.none
-    rows[[at for places in split for at in places]] = True
+    rows = people.mask([at for places in split for at in places])
     return _inconsistent(people, rows & left, None, "", "Score the stored answers of these tasks again with one rule.")
 
 
@@ -743,7 +741,7 @@ def _fenced(people: Population, left: Mask, reference: Reference | None) -> Grou
     if len(matches) >= 0.5 * n and right < 0.1 * len(matches):
         return None  # stripped of the fence they are wrong all the same
     told = f" Without it, {right:,} of the {len(matches):,} that can be compared match the expected answer." if matches else ""
-    parses = sum(_is_like_passes(people.rows[at].answers.get("fence", "")) for at in np.flatnonzero(rows))
+    parses = sum(_is_like_passes(row.answers.get("fence", "")) for row in people.of(rows))
     return Group(
         rung="verifier", label="TI", name="answer in a code fence rejected", rows=rows,
         text=f"{count(n, 'failure')}: the answer is wrapped in a Markdown code fence; no fenced answer passes, while "
