@@ -134,9 +134,7 @@ class RowEvidence(msgspec.Struct):
 
 def observe(task: TaskTraces) -> list[RowEvidence]:
     """The evidence of each rollout of one task."""
-    tools = {
-        tool for episode in task.episodes for tool in (*episode.tools, *(call.tool for call in episode.calls))
-    }
+    tools = {tool for episode in task.episodes for tool in (*episode.tools, *(call.tool for call in episode.calls))}
     return [_row(episode, task.given, tools) for episode in task.episodes]
 
 
@@ -202,9 +200,7 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
         expected_at=due_at,
         choice=_choice(prompt, answers),
         barred=_barred(episode, due or ()),
-        made=tuple(
-            (call.tool, events.canonical(call.arguments)) for call in episode.calls if not call.failed
-        ),
+        made=_calls([(call.tool, call.arguments) for call in episode.calls if not call.failed]),
         gold_text=(gold.answer or "")[:SHORT],
         says_gold=_says(final, gold.answer or "", prompt),
         gold_at=_place_of(final, gold.answer or ""),
@@ -224,19 +220,13 @@ def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvid
 def _transcript(scalars: list[tuple[str, Any]]) -> str:
     """The field that looks like a trace: a list of messages, else the longest text that is named like one."""
     for path, value in scalars:
-        if (
-            isinstance(value, list)
-            and value
-            and all(isinstance(item, dict) and "role" in item for item in value)
-        ):
+        if isinstance(value, list) and value and all(isinstance(item, dict) and "role" in item for item in value):
             return path
-    words = ("completion", "output", "transcript", "trajectory", "conversation", "response", "generation")
-    texts = [
-        (len(value), path)
-        for path, value in scalars
-        if isinstance(value, str) and any(word in path.lower() for word in words)
-    ]
-    return max(texts)[1] if texts else ""
+    texts = [(len(value), path) for path, value in scalars if isinstance(value, str) and _TRACE.search(path.lower())]
+    return max(texts, default=(0, ""))[1]
+
+
+_TRACE = re.compile("completion|output|transcript|trajectory|conversation|response|generation")
 
 
 def _is_given(row: Mapping[str, Any], path: str, request: str) -> bool:
@@ -680,14 +670,12 @@ def _prompt(row: Mapping[str, Any]) -> str:
     given = params.get("input") if isinstance(params, dict) else None
     if isinstance(given, str):
         return given
-    texts = []
-    for item in given if isinstance(given, list) else ():
-        if isinstance(item, dict) and item.get("role") == "user":
-            texts.append(text_of(item.get("content")))
-    return "\n".join(texts)
+    items = [item for item in given if isinstance(item, dict)] if isinstance(given, list) else []
+    return "\n".join(text_of(item.get("content")) for item in items if item.get("role") == "user")
 
 
 _GOLD_WORDS = frozenset("expected gold golden truth reference target solution label answer".split())
+_NO_GOLD = frozenset("extracted model predicted reward score func correct".split())
 
 
 def _expected(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -699,15 +687,7 @@ def _expected(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
         inner = value.items() if isinstance(value, dict) else ()
         for name, content in ((key, value), *inner):
             words = set(name.lower().replace("-", "_").split("_"))
-            if words & _GOLD_WORDS and not words & {
-                "extracted",
-                "model",
-                "predicted",
-                "reward",
-                "score",
-                "func",
-                "correct",
-            }:
+            if words & _GOLD_WORDS and not words & _NO_GOLD:
                 found.append((name, content))
     return found
 
@@ -767,9 +747,8 @@ def _as_call(entry: Any, tools: set[str]) -> tuple[str, Any] | None:
     beside = {name: value for name, value in source.items() if name != key}
     if key is None or not beside:
         return None
-    inner = [value for name, value in beside.items() if name in events.ARGUMENTS] or [
-        value for value in beside.values() if isinstance(value, dict)
-    ]
+    inner = [value for name, value in beside.items() if name in events.ARGUMENTS]
+    inner = inner or [value for value in beside.values() if isinstance(value, dict)]
     arguments = inner[0] if len(inner) == 1 else beside
     return source[key], events.parsed(arguments) if isinstance(arguments, str) else arguments
 

@@ -88,9 +88,7 @@ def _flat(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def _keep(
-    path: str, value: Any, fields: dict[str, Any], lines: dict[str, Any], checks: dict[str, bool]
-) -> None:
+def _keep(path: str, value: Any, fields: dict[str, Any], lines: dict[str, Any], checks: dict[str, bool]) -> None:
     if len(fields) >= MAX_FIELDS:
         return
     if isinstance(value, str):
@@ -108,9 +106,7 @@ def _keep(
         fields[path] = value
 
 
-def _keep_list(
-    path: str, value: list[Any], fields: dict[str, Any], lines: dict[str, Any], checks: dict[str, bool]
-) -> None:
+def _keep_list(path: str, value: list[Any], fields: dict[str, Any], lines: dict[str, Any], checks: dict[str, bool]) -> None:
     if value and isinstance(value[0], dict) and {"role", "content"} <= value[0].keys():
         return  # another copy of the conversation
     for name, status, _ in list(check_records._of_list(value))[: check_records.MAX_CHECKS]:
@@ -214,22 +210,11 @@ def _name_checks(scalars: list[tuple[str, Any]], checks: dict[str, bool]) -> Non
         if not isinstance(value, list) or not value or not all(isinstance(entry, bool) for entry in value):
             continue
         parent = path.rpartition(".")[0]
-        names = next(
-            (
-                other
-                for place, other in scalars
-                if place != path
-                and place.rpartition(".")[0] == parent
-                and isinstance(other, list)
-                and len(other) == len(value)
-                and all(isinstance(entry, str) for entry in other)
-            ),
-            None,
-        )
-        if names is not None:
-            for name, passed in zip(names, value, strict=True):
-                full = f"{path}: {name[:SHORT]}"
-                checks[full] = checks.get(full, True) and passed
+        lists = (other for place, other in scalars if place != path and place.rpartition(".")[0] == parent and isinstance(other, list))
+        fitting = (names for names in lists if len(names) == len(value) and all(isinstance(name, str) for name in names))
+        for name, passed in zip(next(fitting, ()), value, strict=False):
+            full = f"{path}: {name[:SHORT]}"
+            checks[full] = checks.get(full, True) and passed
 
 
 def _templates(text: str) -> tuple[str, ...]:

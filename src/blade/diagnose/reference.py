@@ -17,18 +17,8 @@ COMMON = 0.4  # agreement by chance from which a pair of places tells nothing wh
 SAMPLE = 300  # rows of each outcome that pairs are tried on
 MAX_GOLDS, MAX_ANSWERS = 40, 30
 ANSWER_ORDER = (
-    "box",
-    "tag",
-    "announced",
-    "announced number",
-    "fence",
-    "tag after =",
-    "fence after =",
-    "line after =",
-    "line",
-    "whole",
-    "call",
-)
+    "box", "tag", "announced", "announced number", "fence", "tag after =", "fence after =", "line after =", "line", "whole", "call",
+)  # fmt: skip
 _ANSWER_WORDS = frozenset(
     "extracted predicted prediction pred model given parsed found submitted chosen choice guess answer output response".split()
 )
@@ -67,20 +57,14 @@ def reference(people: Population) -> Reference | None:
             if share is not None and (best is None or (share, -rank) > best[:2]):
                 best = share, -rank, gold_name, source
     if best is None or best[0] < AGREES:
-        by_name = "named gold" if "named gold" in golds else ""
-        if not by_name:
+        if "named gold" not in golds:
             return None
-        source = next(iter(answers))
-        return _pair(people, answers, golds, by_name, source, best[0] if best and best[2] == by_name else 0.0)
-    return _pair(people, answers, golds, best[2], best[3], best[0])
-
-
-def _pair(
-    people: Population, answers: Any, golds: Any, gold_name: str, source: str, share: float
-) -> Reference:
+        share = best[0] if best and best[2] == "named gold" else 0.0
+        best = share, 0, "named gold", next(iter(answers))
+    share, _, gold_name, source = best
     answer, gold = answers[source], golds[gold_name]
-    held = np.array([bool(a) and bool(g) for a, g in zip(answer, gold, strict=True)], bool)
-    same = np.array([bool(a and g) and is_same(a, g) for a, g in zip(answer, gold, strict=True)], bool)
+    held = np.array([bool(a and g) for a, g in zip(answer, gold, strict=True)], np.bool_)
+    same = np.array([is_same(a or "", g or "") for a, g in zip(answer, gold, strict=True)], np.bool_)
     return Reference(answer, gold, gold_name, source, share, same, held)
 
 

@@ -41,6 +41,8 @@ ENDED = 0.9  # share of the passes that end on the result of one act
 OFTEN = 0.1  # share of the passes that end in one way, from which it is a way to end
 LEAST_FORMS, WHOLE_FORM = 3, 0.95  # passes that show how long a form is, and the share of it from which it counts as filled in
 FIRST_TRIES, BARRED = 20, 0.9  # first tries, and the share of them that ends in an error, from which the surroundings are in doubt
+BARRED_WHY = "nearly every first try ends in an error, so that the model and its surroundings cannot be told apart"
+SHOW_TOOL = "Show the model what the tool accepts (names, schema, formats) before it guesses, and have it change the call after an error."
 STOPS = 0.95  # pass rate below the limit from which episodes stop on success
 
 
@@ -171,9 +173,7 @@ def _ends_on_result(row: RowEvidence) -> bool:
     return row.end == "result"
 
 
-def _cut_off(
-    people: Population, rows: Mask, left: Mask, end: str, holds: Callable[[RowEvidence], bool]
-) -> Group:
+def _cut_off(people: Population, rows: Mask, left: Mask, end: str, holds: Callable[[RowEvidence], bool]) -> Group:
     n = int((rows & left).sum())
     turns = Counter(row.n_turns for row in people.of(rows & left))
     low, high = min(turns), max(turns)
@@ -181,11 +181,7 @@ def _cut_off(
     limit = "a turn limit is the likely reason" if low == high else "the rows do not say what stopped them"
     goal = goal_of(people, lambda act: act.tool)
     never = _never_called(people, rows & left, goal)
-    against = (
-        []
-        if len(turns) == 1
-        else ["the number of turns varies, so the limit itself is not shown by the rows"]
-    )
+    against = ["the number of turns varies, so the limit itself is not shown by the rows"] if len(turns) > 1 else []
     return Group(
         rung="cut", label="TI", rows=rows & left, holds=holds,
         name="cut off with a tool call still pending" if holds is _is_pending else "cut off before the model could answer",
@@ -435,26 +431,18 @@ def common_error(people: Population, rows: Mask, share: float = 0.5) -> tuple[st
 
 
 def _amounts(people: Population) -> list[tuple[str, np.ndarray]]:
-    found = [
-        (name, np.array([getattr(row, name) for row in people.rows], float))
-        for name in ("n_turns", "n_acts", "final_length")
-    ]
+    found = [(name, np.array([getattr(row, name) for row in people.rows], float)) for name in _NAMED]
     for path in people.paths:
         values = people.columns[path]
         if any(isinstance(value, bool | str) for value in values):
             continue
         numbers = np.array([as_float(value) for value in values], float)
         held = numbers[np.isfinite(numbers)]
-        if (
-            held.size >= 0.5 * people.n
-            and len(np.unique(held)) >= 5
-            and (held >= 0).all()
-            # of what a task is given only an amount of many values can pile up at a limit: a length, not a level
-            and (
-                (len(np.unique(held)) >= MANY and _GIVEN.search(path) is not None)
-                or not people.is_constant_within(people.codes(path)[0])
-            )
-        ):
+        n_values = len(np.unique(held))
+        if held.size < 0.5 * people.n or n_values < 5 or (held < 0).any():
+            continue
+        # of what a task is given only an amount of many values can pile up at a limit: a length, not a level
+        if (n_values >= MANY and _GIVEN.search(path)) or not people.is_constant_within(people.codes(path)[0]):
             found.append((path, numbers))
     return found
 
@@ -549,12 +537,8 @@ def act_name(act: Act) -> str:
 
 def _open_end(people: Population, left: Mask) -> Group | None:
     """Rows whose final text stops in the middle."""
-    rows = (
-        people.where(lambda row: row.is_open)
-        | _rare_ends(people)
-        | _unfinished_lines(people)
-        | _unfinished_forms(people)
-    ) & ~_nearly_whole(people)
+    ends = people.where(lambda row: row.is_open) | _rare_ends(people) | _unfinished_lines(people) | _unfinished_forms(people)
+    rows = ends & ~_nearly_whole(people)
     n = int((rows & left).sum())
     if n < max(2, 0.1 * left.sum()) or _is_innocent(people, rows, left) or people.rate(rows) > 0.25:
         return None
@@ -577,23 +561,14 @@ def _rare_ends(people: Population) -> Mask:
         return people.none
     ends = Counter(_kind(text) for text in passes if text)
     usual = {kind for kind, n in ends.items() if n >= 0.05 * sum(ends.values())}
-    return people.where(
-        lambda row: row.final.strip() and _kind(row.final.rstrip()) == "open" and "open" not in usual
-    )
+    return people.where(lambda row: row.final.strip() and _kind(row.final.rstrip()) == "open" and "open" not in usual)
 
 
 def _unfinished_lines(people: Population) -> Mask:
     """Rows whose last line is a proper beginning of a line that other rollouts wrote in full."""
-    lines: Counter[str] = Counter()
-    for row in people.rows:
-        lines.update(
-            {
-                line.strip()[:MAX_LINE]
-                for line in row.final.splitlines()[:-1]
-                if len(line.strip()) > LEAST_LINE
-            }
-        )
-    longer = sorted(line for line, n in lines.items() if n >= 1)
+    texts = (line.strip() for row in people.rows for line in row.final.splitlines()[:-1])
+    lines = {line[:MAX_LINE] for line in texts if len(line) > LEAST_LINE}
+    longer = sorted(lines)
 
     def is_cut(row: RowEvidence) -> bool:
         last = row.final.rpartition("\n")[2].strip()

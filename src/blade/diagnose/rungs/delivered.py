@@ -14,6 +14,8 @@ import numpy as np
 from blade.diagnose.evidence import Act, RowEvidence
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust, at_end, count, joined, short
 from blade.diagnose.rungs.cut import (
+    BARRED_WHY,
+    SHOW_TOOL,
     act_name,
     common_error,
     ends_on_success,
@@ -92,9 +94,8 @@ def _no_success(people: Population, left: Mask, passes: list[RowEvidence]) -> Gr
     return Group(
         rung="delivered", label="undetermined" if barred else "BI", name="no call ever succeeds", rows=rows & left,
         text=f"{count(n, 'failure')}: not one call succeeds, so the whole rollout holds no valid statement or request.{error}{repeat}",
-        fix="Show the model what the tool accepts (names, schema, formats) before it guesses, and have it change the call after an "
-        "error.",
-        why="nearly every first try ends in an error, so that the model and its surroundings cannot be told apart" if barred
+        fix=SHOW_TOOL,
+        why=BARRED_WHY if barred
         else "every call answers with an error, so nothing that could be graded was produced",
         confidence="unsure" if barred else "likely" if n_without else "proved", passed=int(people.passed[rows].sum()),
         matched=rows, holds=_has_no_success, detail=lambda at: _all_failed(people.rows[at]),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,15 @@ from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.fields import template
 from blade.diagnose.population import Findings, Group, Mask, Population, at_end, count, short
 from blade.diagnose.reference import ANSWER_ORDER, Reference, answered, gives_answer
-from blade.diagnose.rungs.cut import act_name, fails_at_first, goal_of, is_best_of_many, repeated
+from blade.diagnose.rungs.cut import (
+    BARRED_WHY,
+    SHOW_TOOL,
+    act_name,
+    fails_at_first,
+    goal_of,
+    is_best_of_many,
+    repeated,
+)
 
 DOMINATES = 0.9
 WORTH = 0.01  # points that a vote must win to be advised
@@ -231,9 +239,8 @@ def _never_accepted(people: Population, left: Mask) -> list[Group]:
             f"{people.rate(failing):.0%} of such rollouts pass, against {people.rate(~failing):.0%} of all others.",
             fix="Run a solution that is known to be right through the environment: does it accept it as the prompt asks for it, without "
             "anything added?" if barred
-            else "Show the model what the tool accepts (names, schema, formats) before it guesses, and have it change the call after an "
-            "error.",
-            why="nearly every first try ends in an error, so that the model and its surroundings cannot be told apart" if barred
+            else SHOW_TOOL,
+            why=BARRED_WHY if barred
             else "tries that are errors cannot be accepted, and rollouts with so many pass far less often",
             confidence="unsure" if barred else "likely",
             passed=int(people.passed[failing].sum()), place=lambda row: next(((act.step, "") for act in row.acts if act.failed), None),
@@ -277,9 +284,7 @@ def _tries(row: RowEvidence, goal: str) -> str:
 def _comparable(people: Population, reference: Reference | None) -> Mask:
     """Rows that give an answer: compared with a gold, or the one text of a single turn."""
     single = people.where(gives_answer)
-    if reference is None:
-        return single
-    if not reference.is_telling:
+    if reference is None or not reference.is_telling:
         return single
     return (single | reference.held) & ~reference.same
 
@@ -336,24 +341,23 @@ def _say_the_same(first: Claim, second: Claim) -> bool:
     return is_one_number or (len(bag & other) >= LIKE * len(bag | other) and bool(bag or numbers))
 
 
+def _closed(left: Mask, reference: Reference | None) -> tuple[Counter[Any], list[int]]:
+    """The expected answers, where they are few, and the rows that give another one, where they are many; else nothing."""
+    if reference is None or not reference.is_telling:
+        return Counter(), []
+    golds = Counter(value_of(gold) for gold in reference.gold if gold)
+    wrong = np.flatnonzero(left & reference.held & ~reference.same).tolist()
+    return (golds, wrong) if 2 <= len(golds) <= MAX_CLASSES and len(wrong) >= 10 else (Counter(), [])
+
+
 def _bias(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """One closed answer that is given whatever is expected."""
-    if reference is None or not reference.is_telling:
+    golds, wrong = _closed(left, reference)
+    if reference is None or not golds:
         return None
-    golds = Counter(value_of(gold) for gold in reference.gold if gold)
-    if not 2 <= len(golds) <= MAX_CLASSES:
-        return None
-    wrong = np.flatnonzero(left & reference.held & ~reference.same).tolist()
-    given = Counter(value_of(reference.answer[at] or "") for at in wrong)
-    if len(wrong) < 10 or not given:
-        return None
-    value, n = given.most_common(1)[0]
+    value, n = Counter(value_of(reference.answer[at] or "") for at in wrong).most_common(1)[0]
     overall = [value_of(answer) for answer in reference.answer if answer]
-    if (
-        n < DOMINATES * len(wrong)
-        or overall.count(value) < 0.7 * len(overall)
-        or golds[value] > 0.6 * sum(golds.values())
-    ):
+    if n < DOMINATES * len(wrong) or overall.count(value) < 0.7 * len(overall) or golds[value] > 0.6 * sum(golds.values()):
         return None
     rows = people.mask([at for at in wrong if value_of(reference.answer[at] or "") == value])
     shown = str(value[1])
@@ -370,16 +374,10 @@ def _bias(people: Population, left: Mask, reference: Reference | None) -> Group 
 
 def _blind_spot(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Wrong answers that all lie on one class of the gold, while the model is right on the others."""
-    if reference is None or not reference.is_telling:
+    golds, wrong = _closed(left, reference)
+    if reference is None or not golds:
         return None
-    golds = Counter(value_of(gold) for gold in reference.gold if gold)
-    if not 2 <= len(golds) <= MAX_CLASSES:
-        return None
-    wrong = np.flatnonzero(left & reference.held & ~reference.same).tolist()
-    missed = Counter(value_of(reference.gold[at] or "") for at in wrong)
-    if len(wrong) < 10:
-        return None
-    value, n = missed.most_common(1)[0]
+    value, n = Counter(value_of(reference.gold[at] or "") for at in wrong).most_common(1)[0]
     inside = np.array([bool(gold) and value_of(gold or "") == value for gold in reference.gold], bool)
     if n < DOMINATES * len(wrong) or people.rate(inside) > 0.5 * people.rate(~inside) or people.n_tasks(inside) < 3:
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Callable
 
 import numpy as np
 
@@ -101,7 +102,7 @@ def _same_pairs(people: Population, left: Mask, reference: Reference | None) -> 
     return Group(
         rung="verifier", label="TI", name="right values in another spelling scored 0", rows=rows, matched=rows, confidence="proved",
         text=f"{count(n, 'failure')}: all fields that count as wrong have the expected value in another spelling, such as "
-        f"{short(next(iter(shown.values())), 80)}. With these counted, {int(people.passed.sum()) + n:,} of {people.n:,} would pass.",
+        f"{short(next(iter(shown.values())), 80)}.{_recounted(people, n)}",
         fix="Make the verifier compare values, not spelling, and score the stored records again; no rerun is needed.",
         why="what is compared has the same value", detail=lambda at: short(shown.get(at, ""), 120), blame=lambda row: None,
         place=at_end,
@@ -120,16 +121,16 @@ def _wrong_letter(people: Population, left: Mask, reference: Reference | None) -
         n = int(rows.sum())
         if right[people.passed].mean() < 0.9 or n < 3 or not (people.failed & ~right).any():
             continue
-        return Group(
-            rung="verifier", label="TI", name=f"the right option by `{path}` scored 0", rows=rows, matched=rows, confidence="proved",
-            text=f"{count(n, 'failure')} in {count(people.n_tasks(rows), 'task')}: the chosen option is the one that `{path}` gives as "
-            f"right, as in {right[people.passed].mean():.0%} of the passes, and the expected letter is another: the options were "
-            f"reordered or the key is wrong. With these counted, {int(people.passed.sum()) + n:,} of {people.n:,} would pass.",
-            fix=f"Derive the expected letter from `{path}` and the options as the prompt shows them, and score the stored answers again.",
-            why="the row gives the right option twice, and the two contradict each other", deciding=(path,), blame=lambda row: None,
-            place=at_end,
-            detail=lambda at: f'it chooses "{short(people.rows[at].choice, 60)}", which `{path}` gives as right',  # noqa: B023
+        group = _wrong_key(
+            people, rows, f"the right option by `{path}` scored 0",
+            f": the chosen option is the one that `{path}` gives as right, as in {right[people.passed].mean():.0%} of the passes, and the "
+            "expected letter is another: the options were reordered or the key is wrong.",
+            f"Derive the expected letter from `{path}` and the options as the prompt shows them, and score the stored answers again.",
+            "the row gives the right option twice, and the two contradict each other",
+            lambda at: f'it chooses "{short(people.rows[at].choice, 60)}", which `{path}` gives as right',  # noqa: B023
         )  # fmt: skip
+        group.confidence, group.deciding = "proved", (path,)
+        return group
     return None
 
 
@@ -158,15 +159,29 @@ def _shifted_letter(people: Population, left: Mask, reference: Reference | None)
     n, path, value, step, rows = best
     where = f" where `{path}` is `{short(str(value), 60)}`" if path else ""
     by = "one place" if step in (1, len(letters) - 1) else f"{min(step, len(letters) - step)} places"
-    return Group(
-        rung="verifier", label="TI", name=f"expected letters shifted by {by}", rows=rows, matched=rows, confidence="likely",
-        text=f"{count(n, 'failure')} in {count(people.n_tasks(rows), 'task')}{where}: the answered letter is {by} away from the expected "
-        f"one, always to the same side: the key is probably shifted there. With these counted, {int(people.passed.sum()) + n:,} of "
-        f"{people.n:,} would pass.",
-        fix=f"Check the expected letters{where} against the options (counted from 0 or from 1?), and score the stored answers again.",
-        why="wrong answers of a model do not all lie on one side of the key", deciding=(path,) if path else (), blame=lambda row: None,
-        place=at_end, detail=lambda at: answered(people, at, reference),
+    group = _wrong_key(
+        people, rows, f"expected letters shifted by {by}",
+        f"{where}: the answered letter is {by} away from the expected one, always to the same side: the key is probably shifted there.",
+        f"Check the expected letters{where} against the options (counted from 0 or from 1?), and score the stored answers again.",
+        "wrong answers of a model do not all lie on one side of the key", lambda at: answered(people, at, reference),
     )  # fmt: skip
+    group.deciding = (path,) if path else ()
+    return group
+
+
+def _wrong_key(people: Population, rows: Mask, name: str, text: str, fix: str, why: str, detail: Callable[[int], str]) -> Group:
+    """Rows whose letter is right, or probably so, while the key expects another."""
+    n = int(rows.sum())
+    return Group(
+        rung="verifier", label="TI", name=name, rows=rows, matched=rows, confidence="likely", fix=fix, why=why, detail=detail,
+        text=f"{count(n, 'failure')} in {count(people.n_tasks(rows), 'task')}{text}{_recounted(people, n)}",
+        blame=lambda row: None, place=at_end,
+    )  # fmt: skip
+
+
+def _recounted(people: Population, n: int) -> str:
+    """How many would pass with some failures counted, as a sentence."""
+    return f" With these counted, {int(people.passed.sum()) + n:,} of {people.n:,} would pass."
 
 
 def _letter(text: str | None) -> int | None:
@@ -366,16 +381,16 @@ def _log_passes(people: Population, left: Mask, reference: Reference | None) -> 
         others = people.failed & ~rows & people.where(lambda row: path in row.lines)  # noqa: B023
         is_verdict = _SUCCESS.search(line) and not _FAILURE.search(line)
         if n and is_verdict and n <= 0.25 * people.failed.sum() and others.sum() >= 3 * n:
-            return _contradicted(path, line, rows, n)
+            return _contradicted(path, f"ends with the words of every pass ({line[:80]})", "log", rows, line)
     return None
 
 
-def _contradicted(path: str, line: str, rows: Mask, n: int) -> Group:
+def _contradicted(path: str, said: str, what: str, rows: Mask, quote: str = "") -> Group:
     return Group(
         rung="verifier", label="TI", name=f"`{path}` says passed, reward 0", rows=rows, matched=rows, confidence="likely",
-        text=f"{count(n, 'failure')}: `{path}` ends with the words of every pass ({line[:80]}); the reward says the opposite.",
+        text=f"{count(int(rows.sum()), 'failure')}: `{path}` {said}; the reward says the opposite.",
         fix=f"Compute the reward of these rows from `{path}` again.", deciding=(path,),
-        why="the log of the row and its reward contradict each other", place=lambda row: (path, line),
+        why=f"the {what} of the row and its reward contradict each other", place=lambda row: (path, quote),
         against=["the reward may depend on something that the row does not record"],
     )  # fmt: skip
 
@@ -434,7 +449,7 @@ def _wrapped(people: Population, left: Mask, reference: Reference | None) -> Gro
     return Group(
         rung="verifier", label="TI", name="right answer inside other words scored 0", rows=rows, matched=rows, confidence="likely",
         text=f"{count(n, 'failure')}: the expected answer is there letter by letter, with other words or tags around it; passes are "
-        f"the answer and nothing else. With these counted, {int(people.passed.sum()) + n:,} of {people.n:,} would pass.",
+        f"the answer and nothing else.{_recounted(people, n)}",
         fix="Have the verifier take the answer out of the text around it, or ask for the bare answer in the prompt, and score the "
         "stored answers again; no rerun is needed.",
         why="the content is right and only its wrapping differs from the passes",
@@ -468,8 +483,7 @@ def _equal(people: Population, left: Mask, reference: Reference | None) -> Group
     return Group(
         rung="verifier", label="TI", name="right answer scored 0" + (f" ({how})" if how else ""), rows=rows,
         text=f"{count(n, 'failure')}: the answer equals the expected one{f' but for {how}' if how else ' exactly'}{letter}, and is not "
-        f"accepted. In {reference.agreement:.0%} of the passes the same comparison agrees. With these counted, "
-        f"{int(people.passed.sum()) + n:,} of {people.n:,} would pass.",
+        f"accepted. In {reference.agreement:.0%} of the passes the same comparison agrees.{_recounted(people, n)}",
         fix=f"{f'Make the verifier compare values, not spelling ({how})' if how else 'Repair the verifier'}{read}, and score the stored "
         "answers again; no rerun is needed.",
         why="the answer and the gold have the same value", confidence="proved", matched=rows,
@@ -494,7 +508,7 @@ def _misread(people: Population, left: Mask, reference: Reference | None) -> Gro
     return Group(
         rung="verifier", label="TI", name="right answer, but the grader reads something else", rows=rows, matched=rows, confidence="proved",
         text=f"{count(n, 'failure')}: the answer that the text announces is the expected one, and `{reference.source}`, what the grader "
-        f"took from it, is another. With these counted, {int(people.passed.sum()) + n:,} of {people.n:,} would pass.",
+        f"took from it, is another.{_recounted(people, n)}",
         fix=f"Repair how `{reference.source}` is taken from the text, and score the stored answers again; no rerun is needed.",
         why="the text says the expected answer, and the grader's own record of it differs", deciding=(reference.source,),
         place=lambda row: (row.final_step, row.answers.get(places[0], "")) if row.final_step is not None else None,
@@ -537,9 +551,7 @@ def _by_spelling(people: Population, reference: Reference, rows: Mask, exact: Ma
     return bool(is_closed and is_spelled and not people.passed[spelled].any())
 
 
-_READ = re.compile(
-    r"extracted|predicted|parsed|model_answer|given", re.IGNORECASE
-)  # fields that hold what was answered
+_READ = re.compile(r"extracted|predicted|parsed|model_answer|given", re.IGNORECASE)  # fields that hold what was answered
 
 
 def _is_letter_by_letter(row: RowEvidence) -> bool:
@@ -675,9 +687,7 @@ def _checks_pass(people: Population, left: Mask, reference: Reference | None) ->
     n = int(rows.sum())
     passes = has & people.passed
     fails = has & people.failed & ~all_pass
-    is_graded = (
-        passes.sum() >= 5 and all_pass[passes].mean() >= 0.95 and not (people.passed & has & ~all_pass).any()
-    )
+    is_graded = passes.sum() >= 5 and all_pass[passes].mean() >= 0.95 and not (people.passed & has & ~all_pass).any()
     if n < 2 or not is_graded or fails.sum() < 5:
         return None
     return Group(
@@ -701,14 +711,7 @@ def _fields_pass(people: Population, left: Mask, reference: Reference | None) ->
     n = int(rows.sum())
     if not n or n > 0.2 * people.failed.sum():
         return None
-    named = fields[0]
-    return Group(
-        rung="verifier", label="TI", name=f"`{named}` says passed, reward 0", rows=rows, matched=rows, confidence="likely",
-        text=f"{count(n, 'failure')}: `{named}` says that the rollout passed, as in every pass; the reward says the opposite.",
-        fix=f"Compute the reward of these rows from `{named}` again.", deciding=(named,),
-        why="the verdict of the row and its reward contradict each other", place=lambda row: (named, ""),
-        against=["the reward may depend on something that the row does not record"],
-    )  # fmt: skip
+    return _contradicted(fields[0], "says that the rollout passed, as in every pass", "verdict", rows)
 
 
 def _is_verdict(people: Population, path: str) -> bool:
@@ -726,18 +729,10 @@ def _fenced(people: Population, left: Mask, reference: Reference | None) -> Grou
     fenced = people.where(lambda row: "fence" in row.answers)
     rows, n = fenced & left, int((fenced & left).sum())
     bare = people.where(lambda row: bool(row.final.strip())) & ~fenced
-    if (
-        n < 10
-        or n < FENCED * left.sum()
-        or people.passed[fenced].any()
-        or not bare.any()
-        or people.rate(bare) < 0.2
-    ):
+    if n < max(10, FENCED * left.sum()) or people.passed[fenced].any() or not bare.any() or people.rate(bare) < 0.2:
         return None
-    matches = [at for at in np.flatnonzero(rows) if people.rows[at].gold_text]
-    right = sum(
-        is_same(people.rows[at].answers.get("fence", ""), people.rows[at].gold_text) for at in matches
-    )
+    matches = [row for row in people.of(rows) if row.gold_text]
+    right = sum(is_same(row.answers.get("fence", ""), row.gold_text) for row in matches)
     if len(matches) >= 0.5 * n and right < 0.1 * len(matches):
         return None  # stripped of the fence they are wrong all the same
     told = f" Without it, {right:,} of the {len(matches):,} that can be compared match the expected answer." if matches else ""
