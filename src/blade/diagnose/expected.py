@@ -21,6 +21,7 @@ SAME, NOTHING_DUE, NONE_DONE, ARGUMENTS, PART, EXTRA, OTHER = range(7)
 EXACT, ORDER, PARTS, NAME = "exact", "whatever the order", "parts", "name"
 LEVELS = (EXACT, ORDER, PARTS, NAME)
 ADOPTED = "its passes"  # where the calls are that a row expects, once they are taken from passes
+Call = tuple[str, str]  # tool, canonical arguments
 PART_OF_GRADE = 0.9  # share of the tasks from which a check is a part of every grade, not what one task demands
 
 
@@ -115,7 +116,7 @@ def adopt_golds(people: Population) -> None:
         if row.expected is None and row.fields.get(paths.most_common(1)[0][0]) == "[]":
             row.expected = ()  # where other rows list calls, an empty list says that none is due
     graded = people.graded = graded_tools(people)
-    passing: dict[int, list[Counter[tuple[str, str]]]] = defaultdict(list)
+    passing: dict[int, list[Counter[Call]]] = defaultdict(list)
     idle: set[int] = set()  # tasks with a pass without any call: a doubt about the grade, not about the gold
     n_same = n_passes = 0
     for row, passed, task in zip(people.rows, people.passed, people.task.tolist(), strict=True):
@@ -135,26 +136,17 @@ def adopt_golds(people: Population) -> None:
             row.expected_at = ADOPTED
 
 
-def acts_of(
-    row: RowEvidence, graded: Mapping[str, str]
-) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
+def acts_of(row: RowEvidence, graded: Mapping[str, str]) -> tuple[Counter[Call], Counter[Call]]:
     """The graded calls that a row made, and those that it was to make, so that matching ones are equal."""
     due = Counter((tool, told(text, graded[tool])) for tool, text in row.expected or () if tool in graded)
-    made: Counter[tuple[str, str]] = Counter()
+    made: Counter[Call] = Counter()
     open_ = due.copy()
     for tool, text in row.made:
         if tool not in graded:
             continue
         call = (tool, told(text, graded[tool]))
         if graded[tool] == PARTS and open_[call] <= 0:
-            call = next(
-                (
-                    wanted
-                    for wanted in open_
-                    if wanted[0] == tool and open_[wanted] > 0 and covers(text, wanted[1])
-                ),
-                call,
-            )
+            call = next((wanted for wanted in open_ if wanted[0] == tool and open_[wanted] > 0 and covers(text, wanted[1])), call)
         open_[call] -= 1
         made[call] += 1
     return made, due
@@ -217,10 +209,7 @@ def difference(row: RowEvidence, graded: Mapping[str, str]) -> int:
         return NOTHING_DUE
     if not made:
         return NONE_DONE
-    names_made, names_due = (
-        Counter(tool for tool, _ in made.elements()),
-        Counter(tool for tool, _ in due.elements()),
-    )
+    names_made, names_due = (Counter(tool for tool, _ in calls.elements()) for calls in (made, due))
     if names_made == names_due:
         return ARGUMENTS
     more, less = names_made - names_due, names_due - names_made
@@ -233,7 +222,6 @@ def difference(row: RowEvidence, graded: Mapping[str, str]) -> int:
 
 MAX_VALUE = 48  # characters of an argument in a sentence
 MAX_PARTS = 3  # differences in a sentence
-Call = tuple[str, str]
 
 
 def in_words(row: RowEvidence, graded: Mapping[str, str]) -> str:

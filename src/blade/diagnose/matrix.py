@@ -15,9 +15,7 @@ from blade.model import TaskMatrix
 
 AGREE = 0.75  # share of the models that must give the same answer against the gold
 LEAST = 2  # models that must agree
-MISFIT = (
-    0.5  # share of its tasks with another content than in all other runs, from which a run does not belong
-)
+MISFIT = 0.5  # share of its tasks with another content than in all other runs, from which a run does not belong
 
 
 @dataclass
@@ -30,9 +28,7 @@ class Row:
     is_right: bool | None  # whether that is the gold
 
 
-def matrix(
-    runs: Sequence[Diagnosis], models: Sequence[str | None], tasks: Sequence[Sequence[int]]
-) -> TaskMatrix | None:
+def matrix(runs: Sequence[Diagnosis], models: Sequence[str | None], tasks: Sequence[Sequence[int]]) -> TaskMatrix | None:
     """The tasks that at least two runs have; `tasks` are the task codes of the rows as the files number them."""
     known = [_by_task(run, np.asarray(codes)) for run, codes in zip(runs, tasks, strict=True)]
     shared = sorted(_shared(known), key=_order)
@@ -45,15 +41,9 @@ def matrix(
         tasks=tuple(shared),
         runs=tuple(names),
         passes=tuple(tuple(rows[key].rate if key in rows else None for rows in known) for key in shared),
-        never_passed=tuple(
-            key for key in shared if all(rows[key].rate == 0 for rows in known if key in rows)
-        ),
-        passed_by_one=tuple(
-            key for key in shared if sum(rows[key].rate > 0 for rows in known if key in rows) == 1
-        ),
-        gold_differs=tuple(
-            key for key in shared if _differs([known[at][key] for at in fitting if key in known[at]])
-        ),
+        never_passed=tuple(key for key in shared if all(rows[key].rate == 0 for rows in known if key in rows)),
+        passed_by_one=tuple(key for key in shared if sum(rows[key].rate > 0 for rows in known if key in rows) == 1),
+        gold_differs=tuple(key for key in shared if _differs([known[at][key] for at in fitting if key in known[at]])),
         gold_to_review=tuple(key for key in shared if _is_doubtful(key, known, models, fitting)),
         misfit_runs=tuple(names[at] for at in misfits),
     )
@@ -72,9 +62,7 @@ def _by_task(run: Diagnosis, codes: np.ndarray) -> dict[str, Row]:
             best = given.most_common(1)
             if best and best[0][1] > 0.5 * len(rows):
                 answer = best[0][0]
-                is_right = any(
-                    reference.same[at] for at in rows if value_of(reference.answer[at] or "") == answer
-                )
+                is_right = any(reference.same[at] for at in rows if value_of(reference.answer[at] or "") == answer)
         first = people.rows[rows[0]]
         rate = float(people.passed[rows].mean())
         found[people.keys[code]] = Row(rate, (first.prompt, first.gold), answer, is_right)

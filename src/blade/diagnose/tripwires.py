@@ -31,11 +31,7 @@ def checked(
     order = {"alarm": 0, "warning": 1, "note": 2}
     # data first, since nothing else means much where rows are grouped wrongly; then by rows concerned
     diagnosis.trust.sort(
-        key=lambda one: (
-            order[one.level],
-            one.label != "DA",
-            -int(one.rows.sum()) if one.level == "alarm" else 0,
-        )
+        key=lambda entry: (order[entry.level], entry.label != "DA", -int(entry.rows.sum()) if entry.level == "alarm" else 0)
     )
     return diagnosis
 

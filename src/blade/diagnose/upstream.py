@@ -62,11 +62,8 @@ def trace_back(people: Population, groups: Sequence[Group], graded: frozenset[st
     for ways in (_lookups, _matches, _conditions, _pages, _omissions, _errors) if by_calls else (_omissions,):
         for way in ways(people, rest, graded):
             rows = way.rows & rest
-            if rows.sum() >= least or any(
-                (rows & group.rows).sum() >= ALL * max(1, (rest & group.rows).sum())
-                for group in groups
-                if (rows & group.rows).any()
-            ):
+            touched = [group.rows for group in groups if (rows & group.rows).any()]
+            if rows.sum() >= least or any((rows & own).sum() >= ALL * max(1, (rest & own).sum()) for own in touched):
                 found.append(_group(people, way, rows, groups))
                 rest &= ~rows
     remaining = [_left_of(group, group.rows & rest) for group in groups if (group.rows & rest).any()]
@@ -100,11 +97,7 @@ def _lookups(people: Population, left: Mask, graded: frozenset[str]) -> Iterator
         among = people.where(lambda row: any(act.tool == tool for act in row.acts))  # noqa: B023
         if not (rows & left).any() or not _is_rare(people, rows, among):
             continue
-        used = Counter(
-            name
-            for at in np.flatnonzero(rows & left)
-            for name in {name for name, _ in _unshown(facts, people.rows[at])}
-        )
+        used = Counter(name for row in people.of(rows & left) for name in {name for name, _ in _unshown(facts, row)})
         names = joined(name for name, _ in used.most_common())
         yield Trace(
             f"never looks {names if len(used) == 1 else 'values'} up with `{tool}`",
@@ -166,9 +159,7 @@ def _matches(people: Population, left: Mask, graded: frozenset[str]) -> Iterator
             f"`{tool}` lists several matches, and another one is taken than in the passes of the same task",
             f"Have the model compare all matches of `{tool}` with what was asked before it takes one.",
             rows,
-            lambda row: next(
-                ((act.step, "") for act in row.acts if act.sources and act.sources[0].tool), None
-            ),
+            lambda row: next(((act.step, "") for act in row.acts if act.sources and act.sources[0].tool), None),
             (tool,),
             is_defined_by_passes=True,
         )
@@ -208,9 +199,7 @@ def _conditions(people: Population, left: Mask, graded: frozenset[str]) -> Itera
         fact: rows for fact, rows in lacking.items()
         if (rows & left).any() and asked[fact] >= PASSES and people.passed[rows].sum() <= NEVER * asked[fact]
     }  # fmt: skip
-    for fact, rows in sorted(
-        rows_of.items(), key=lambda pair: (pair[0] not in always, -int((pair[1] & left).sum()), pair[0])
-    ):
+    for fact, rows in sorted(rows_of.items(), key=lambda pair: (pair[0] not in always, -int((pair[1] & left).sum()), pair[0])):
         tool, name = fact
         yield Trace(
             f"never calls `{tool}`" if not name else f"calls `{tool}` without `{name}`",
@@ -296,9 +285,7 @@ def _pages(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[T
         stops = partial(_stops, tool, names)
         rows = people.where(stops)
         among = people.where(lambda row: any(act.tool == tool and act.is_partial for act in row.acts))  # noqa: B023
-        if (rows & left).any() and people.passed[rows].sum() <= NEVER * max(
-            1, int((people.passed & among).sum())
-        ):
+        if (rows & left).any() and people.passed[rows].sum() <= NEVER * max(1, int((people.passed & among).sum())):
             yield Trace(
                 f"reads only the first page of `{tool}`",
                 f"`{tool}` says that there is more than it lists, and only the first part is read",

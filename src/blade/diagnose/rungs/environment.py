@@ -36,17 +36,13 @@ def ask(people: Population, left: Mask) -> Findings:
     return _asked(people, left, (_ungraded, _barred, _dead, _flaky, _logged, _assigned))
 
 
-def _asked(
-    people: Population, left: Mask, makes: Sequence[Callable[[Population, Mask], list[Group]]]
-) -> Findings:
+def _asked(people: Population, left: Mask, makes: Sequence[Callable[[Population, Mask], list[Group]]]) -> Findings:
     found = Findings()
     for make in makes:
         for group in make(people, left):
             left = left & ~group.rows
             found.groups.append(group)
-            found.trust.append(
-                Trust(alarm_level(people, group), group.label, group.text, group.rows, group.fix)
-            )
+            found.trust.append(Trust(alarm_level(people, group), group.label, group.text, group.rows, group.fix))
     return found
 
 
@@ -111,9 +107,7 @@ def _states_reward(people: Population, path: str) -> bool:
     """Whether a field, where it is there, has two values, one of which equals the passes."""
     codes, values = people.codes(path)
     held = codes >= 0
-    return len(values) == 2 and any(
-        bool(np.array_equal((codes == code)[held], people.passed[held])) for code in (0, 1)
-    )
+    return len(values) == 2 and any(np.array_equal((codes == code)[held], people.passed[held]) for code in (0, 1))
 
 
 def _events(people: Population, left: Mask) -> list[Group]:

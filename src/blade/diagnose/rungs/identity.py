@@ -35,9 +35,7 @@ def by_content(people: Population) -> Ints | None:
     if people.n < 6 or has_prompt.mean() < 0.9:
         return None
     known: dict[tuple[int, int], int] = {}
-    content = np.array(
-        [known.setdefault((row.prompt, row.gold), len(known)) for row in people.rows], np.int64
-    )
+    content = np.array([known.setdefault((row.prompt, row.gold), len(known)) for row in people.rows], np.int64)
     sizes = np.bincount(content)
     usual = int(np.bincount(sizes).argmax())
     if usual < 2 or len(sizes) < 3 or (sizes[content] == usual).mean() < REGULAR:
@@ -218,11 +216,8 @@ def _is_time(people: Population, path: str) -> bool:
     """Whether a field is a measured amount: large or fractional numbers that seldom occur twice but in copies."""
     column = people.columns[path]
     is_named = _TIME.search(path.rpartition(".")[2]) is not None  # whole numbers are times only where they are called so
-    values = [
-        value
-        for value in column
-        if (isinstance(value, float) and not value.is_integer()) or (is_named and isinstance(value, int) and value > 100)
-    ]
+    fractions = [value for value in column if isinstance(value, float) and not value.is_integer()]
+    values = fractions + [value for value in column if is_named and isinstance(value, int) and value > 100]
     if len(values) < 0.5 * people.n or len(set(values)) < 0.2 * len(values):
         return False
     # what is the same in repeats of a task that say different things describes the task

@@ -59,10 +59,7 @@ def slices(people: Population, reference: Reference | None) -> list[Slice]:
             p = _test(people, rows)
             if p is not None:
                 tests.append((field, value, rows, n_tasks, p))
-    found = [
-        Slice(field, value, rows, n, people.rate(rows), people.rate(~rows), min(1.0, p * len(tests)))
-        for field, value, rows, n, p in tests
-    ]
+    found = [Slice(*test[:4], people.rate(test[2]), people.rate(~test[2]), min(1.0, test[4] * len(tests))) for test in tests]
     return sorted(found, key=lambda one: (one.p > LEVEL, (one.rate - one.rate_without) * one.rows.sum()))
 
 
@@ -148,16 +145,10 @@ def gold_class(gold: str | None) -> str:
     if gold is None or not gold.strip():
         return "empty"
     kind, value = value_of(gold)
+    if kind == "literal" and value[:1] in "[{":
+        return "a list or object"
     if kind == "literal":
-        return (
-            "None"
-            if value == "None"
-            else "a list or object"
-            if value[:1] in "[{"
-            else gold.strip()[:20]
-            if value in ("True", "False")
-            else "a quoted text"
-        )
+        return {"None": "None", "True": gold.strip()[:20], "False": gold.strip()[:20]}.get(value, "a quoted text")
     if kind == "text" and value in ("none", "null", "n/a", "unknown", "yes", "no", "true", "false"):
         return str(gold).strip()
     kinds = {"number": "a number", "letter": "a letter", "text": "a text", "list": "several values", "date": "a date"}
@@ -196,11 +187,7 @@ def _group(people: Population, piece: Slice, rows: Mask, reference: Reference) -
     twin = ""
     if piece.field == GOLD_CLASS and also:
         twin = f" (`{also[0]}` = `{_names(people, also[0], rows)}`)"
-    about = (
-        f"the expected answer is {piece.value}"
-        if piece.field == GOLD_CLASS
-        else f"`{piece.field}` = `{piece.value}`"
-    )
+    about = f"the expected answer is {piece.value}" if piece.field == GOLD_CLASS else f"`{piece.field}` = `{piece.value}`"
     passes = int(people.passed[piece.rows].sum())
     given = rows | (_of_another_class(piece.rows, reference) & ~reference.same)
     return Group(

@@ -103,9 +103,7 @@ def _by_text(people: Population, silent: Mask, left: Mask) -> list[Group]:
     """Rows without output that share a line of a log, an error or a stop text, which no pass has."""
     places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     is_recorded = not silent.all() and people.rate(silent) < 0.5 * people.rate(~silent)
-    graded = (
-        set() if is_recorded else {path for path in people.paths if people.is_graded(people.codes(path)[0])}
-    )
+    graded = {path for path in people.paths if not is_recorded and people.is_graded(people.codes(path)[0])}
     spoken = _verdict_fields(people, silent)
     for at, row in enumerate(people.rows):
         for path, value in row.fields.items():
@@ -126,11 +124,7 @@ def _by_text(people: Population, silent: Mask, left: Mask) -> list[Group]:
         if of_silent < enough or people.passed[mask].any() or of_silent < SPECIFIC * mask.sum():
             continue
         # without rows that ran, nothing sets a message apart but its own words
-        is_message = (
-            bool(events.ERROR.search(place[1]))
-            if silent.all()
-            else _chance(people, mask, silent) * len(places) <= LEVEL
-        )
+        is_message = events.ERROR.search(place[1]) if silent.all() else _chance(people, mask, silent) * len(places) <= LEVEL
         if is_message:
             guilty.append((place, mask & silent & left))
     found: list[Group] = []
@@ -157,9 +151,7 @@ def _verdict_fields(people: Population, silent: Mask) -> set[str]:
             outcomes[template(value) if isinstance(value, str) else ""].add(bool(people.passed[at]))
         said = [seen for text, seen in outcomes.items() if text]
         # a message for every failure with output, and never the same for a pass
-        if (said and outcomes.get("", {True}) == {True}) or (
-            len(said) > 1 and all(len(seen) == 1 for seen in said)
-        ):
+        if (said and outcomes.get("", {True}) == {True}) or (len(said) > 1 and all(len(seen) == 1 for seen in said)):
             found.add(path)
     return found
 
@@ -239,11 +231,7 @@ def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
     rows = silent & left
     n, given = int(rows.sum()), ~silent
     why = _why_empty(people, rows, silent)
-    answered = (
-        f" Of the {int(given.sum()):,} answers given, {passing(int(people.passed[given].sum()))}."
-        if given.any()
-        else ""
-    )
+    answered = f" Of the {int(given.sum()):,} answers given, {passing(int(people.passed[given].sum()))}." if given.any() else ""
     return Group(
         rung="ran", label=why.label, name="empty output" if why.is_recorded else "empty output, stop reason not recorded",
         rows=rows, text=f"{n:,} of {people.n:,} rollouts {'ends' if n == 1 else 'end'} with an empty answer, and "

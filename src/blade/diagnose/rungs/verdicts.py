@@ -347,14 +347,8 @@ def _mismatch(row: RowEvidence, graded: Mapping[str, str], tool: str | None = No
     for act, (name, text) in zip(worked, row.made, strict=True):
         if name in graded:
             call = name, told(text, graded[name])
-            wanted = call if due[call] > 0 else next(
-                (
-                    other
-                    for other in due
-                    if graded[name] == PARTS and other[0] == name and due[other] > 0 and covers(text, other[1])
-                ),
-                None,
-            )
+            others = [other for other in due if other[0] == name and due[other] > 0] if graded[name] == PARTS else []
+            wanted = call if due[call] > 0 else next((other for other in others if covers(text, other[1])), None)
             if wanted is not None:
                 due[wanted] -= 1
             elif tool is None or name == tool:
@@ -406,9 +400,8 @@ def _named_checks(people: Population, left: Mask) -> Iterator[Candidate]:
             if several and people.n_tasks(rows) == 1:
                 continue  # a test of one task says no more than that the task failed: all such are told together
             # a check that no pass fails is part of the grade: it is the grader's own word and needs no test
-            yield Candidate(
-                name, rows, partial(_failed_check, people, name), order=4, is_tested=bool(people.passed[rows].any())
-            )
+            is_tested = bool(people.passed[rows].any())
+            yield Candidate(name, rows, partial(_failed_check, people, name), order=4, is_tested=is_tested)
 
 
 _UNLIKE = {
@@ -552,9 +545,7 @@ def _values(people: Population, left: Mask, is_folded: bool = False) -> Iterator
         if people.is_constant_within(codes) if people.has_repeats else len(values) > 0.2 * people.n:
             continue  # it names or describes tasks, whatever became of them
         is_part = set(values) <= {0, 1} and not any(isinstance(value, bool) for value in values)
-        if not is_part and any(
-            isinstance(value, int | float) and not isinstance(value, bool) for value in values
-        ):
+        if not is_part and any(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
             continue
         if any(isinstance(value, str) and value[:1] in "[{" for value in values):
             continue  # a list tells of single steps, not of the outcome
