@@ -42,29 +42,29 @@ def last_box(text: str) -> tuple[int, str] | None:
     """
     if "boxed" not in text:
         return None
-    found: tuple[int, int, int] | None = None  # where its content starts and ends, and where it ends itself
+    result: tuple[int, int, int] | None = None  # where its content starts and ends, and where it ends itself
     open_braces: list[int] = []  # where the content of a box starts; -1 for any other brace
     for sign in _BRACES.finditer(text):
         told = sign[0]
         if told == "}":
             start = open_braces.pop() if open_braces else -1
             if start >= 0:
-                found = (start, sign.start(), sign.end())
+                result = (start, sign.start(), sign.end())
         elif told == "{":
             open_braces.append(-1)
         elif sign["bare"]:
             bare = sign["bare"].rstrip(".,;")
-            found = (sign.start("bare"), sign.start("bare") + len(bare), sign.end())
+            result = (sign.start("bare"), sign.start("bare") + len(bare), sign.end())
         elif told.endswith("{") and "boxed" in told:
             open_braces.append(sign.end())
-    return (found[2], text[found[0] : found[1]].strip()) if found else None
+    return (result[2], text[result[0] : result[1]].strip()) if result else None
 
 
 def answer_in(text: str) -> str | None:
     """The answer a final text gives: boxed, announced, or the whole text if it is short."""
-    found = boxed(text)
-    if found is not None:
-        return found
+    result = boxed(text)
+    if result is not None:
+        return result
     told = _TOLD.findall(text)
     if told:
         return str(told[-1]).strip()[:MAX_ANSWER]
@@ -104,27 +104,27 @@ _EQUALS = re.compile(r"(?<![=<>!+*/-])(==?)(?!=)\s*")
 
 def candidates(final: str, submitted: str) -> dict[str, str]:
     """What a rollout answers, by where it stands: box, tag, announcement, fence, last line, whole text, call."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     text = final.strip()
     if (inner := boxed(text)) is not None:
-        found["box"] = inner
+        result["box"] = inner
     if tags := _TAG.findall(text[-4000:]):
-        found["tag"] = tags[-1][1] or tags[-1][3]
+        result["tag"] = tags[-1][1] or tags[-1][3]
     if told := _ANNOUNCED.findall(text[-2000:]):
-        found["announced"] = told[-1].strip().rstrip(".")
-        if head := LEADING.match(found["announced"]):
-            found["announced number"] = head[1]  # without its unit or what is said about it
+        result["announced"] = told[-1].strip().rstrip(".")
+        if head := LEADING.match(result["announced"]):
+            result["announced number"] = head[1]  # without its unit or what is said about it
     if fences := _FENCE.findall(text):
-        found["fence"] = fences[-1].strip()
+        result["fence"] = fences[-1].strip()
     if text:
-        found["line"] = text.rpartition("\n")[2].strip()
-        found["whole"] = text
+        result["line"] = text.rpartition("\n")[2].strip()
+        result["whole"] = text
     if submitted:
-        found["call"] = submitted
+        result["call"] = submitted
     for name in ("tag", "fence", "line"):
-        if name in found and (side := _right_side(found[name])):
-            found[f"{name} after ="] = side
-    return {name: value[: MAX_ANSWER + 1] for name, value in found.items() if value}
+        if name in result and (side := _right_side(result[name])):
+            result[f"{name} after ="] = side
+    return {name: value[: MAX_ANSWER + 1] for name, value in result.items() if value}
 
 
 def _right_side(text: str) -> str:

@@ -65,12 +65,12 @@ def conclude(
     task = np.asarray(index)
     _reconcile(diagnosis.groups)
     groups = tuple(
-        _group(people, task, found, number, opener) for number, found in enumerate(diagnosis.groups, 1)
+        _group(people, task, result, number, opener) for number, result in enumerate(diagnosis.groups, 1)
     )
     attributions, modes = _attributions(diagnosis, task, groups, opener, judgements)
     rest = diagnosis.unexplained
     return Concluded(
-        trust=tuple(_trust(people, one) for one in diagnosis.trust),
+        trust=tuple(_trust(people, entry) for entry in diagnosis.trust),
         groups=groups,
         unexplained=Unexplained(people.run, _points(people, rest), int(rest.sum()), select(people, rest)),
         slices=tuple(_slice(people, piece) for piece in _without_twins(diagnosis.slices)),
@@ -78,11 +78,11 @@ def conclude(
         losses=_losses(people, modes),
         run_causes=_run_causes(people, diagnosis, groups),
         recommendations=_recommendations(people, task, diagnosis, groups),
-        modes={people.rows[at].position: mode for at, mode in modes.items()},
+        modes={people.rows[i].position: mode for i, mode in modes.items()},
         blamed={
-            _key(people, task, int(at)): (group.label.value, group.name, _blamed(found, people.rows[at]))
-            for group, found in zip(groups, diagnosis.groups, strict=True)
-            for at in np.flatnonzero(found.rows)
+            _key(people, task, int(i)): (group.label.value, group.name, _blamed(result, people.rows[i]))
+            for group, result in zip(groups, diagnosis.groups, strict=True)
+            for i in np.flatnonzero(result.rows)
         },
     )
 
@@ -102,9 +102,9 @@ def _reconcile(groups: Sequence[Found]) -> None:
                     group.fix = fix
 
 
-def _blamed(found: Found, row: RowEvidence) -> int | None:
+def _blamed(result: Found, row: RowEvidence) -> int | None:
     """The step that forecloses the task, where the group has one."""
-    place = (found.blame or found.place)(row)
+    place = (result.blame or result.place)(row)
     return place[0] if place is not None and isinstance(place[0], int) else None
 
 
@@ -133,12 +133,12 @@ def _condition(positions: list[int]) -> str:
 
 def _without_twins(pieces: Sequence[Any]) -> list[Any]:
     """Of slices of nearly the same rows under two names the first."""
-    kept: list[Any] = []
+    remainder: list[Any] = []
     for piece in pieces:
-        alike = (other.rows for other in kept if other.n_tasks == piece.n_tasks)
+        alike = (other.rows for other in remainder if other.n_tasks == piece.n_tasks)
         if all((piece.rows & rows).sum() < TWIN * (piece.rows | rows).sum() for rows in alike):
-            kept.append(piece)
-    return kept
+            remainder.append(piece)
+    return remainder
 
 
 def _slice(people: Population, piece: Any) -> Slice:
@@ -170,57 +170,57 @@ def _points(people: Population, rows: Mask) -> float:
     return math.fsum(people.lost[rows].tolist())
 
 
-def _trust(people: Population, one: Any) -> Trust:
-    label = Cause(one.label) if one.label else None
+def _trust(people: Population, entry: Any) -> Trust:
+    label = Cause(entry.label) if entry.label else None
     return Trust(
-        people.run, one.level, label, one.text, int(one.rows.sum()), select(people, one.rows), one.fix
+        people.run, entry.level, label, entry.text, int(entry.rows.sum()), select(people, entry.rows), entry.fix
     )
 
 
-def _key(people: Population, task: np.ndarray, at: int) -> str:
-    return f"{people.keys[int(task[at])]}/{int(people.repeat[at])}"
+def _key(people: Population, task: np.ndarray, i: int) -> str:
+    return f"{people.keys[int(task[i])]}/{int(people.repeat[i])}"
 
 
 def _group(
-    people: Population, task: np.ndarray, found: Found, number: int, opener: Callable[[int], Episode]
+    people: Population, task: np.ndarray, result: Found, number: int, opener: Callable[[int], Episode]
 ) -> Group:
-    first = people.example(found.rows)
-    places = [first, *(int(at) for at in np.flatnonzero(found.rows) if at != first)]
-    rows = int(found.rows.sum())
+    first = people.example(result.rows)
+    places = [first, *(int(i) for i in np.flatnonzero(result.rows) if i != first)]
+    rows = int(result.rows.sum())
     return Group(
         id=f"g{number}",
         run=people.run,
-        rung=found.rung,
-        label=Cause(found.label or "undetermined"),
-        confidence=Confidence(found.confidence),
-        name=found.name,
-        text=found.text,
-        points=_points(people, found.rows),
+        rung=result.rung,
+        label=Cause(result.label or "undetermined"),
+        confidence=Confidence(result.confidence),
+        name=result.name,
+        text=result.text,
+        points=_points(people, result.rows),
         rows=rows,
-        tasks=len(np.unique(task[found.rows])),
-        passed_rows=found.passed,
-        query=select(people, found.rows),
-        examples=tuple(_key(people, task, at) for at in places[:EXAMPLES]),
-        quote=next((quote for at in places[:EXAMPLES] if (quote := _quote(people, found, at, opener))), None),
-        why_label=found.why,
-        against=tuple(found.against),
-        consequences=tuple(found.consequences),
-        fix=found.fix,
-        gain=gain(people, found),
-        most=_points(people, found.rows) if found.most is None else found.most,
+        tasks=len(np.unique(task[result.rows])),
+        passed_rows=result.passed,
+        query=select(people, result.rows),
+        examples=tuple(_key(people, task, i) for i in places[:EXAMPLES]),
+        quote=next((quote for i in places[:EXAMPLES] if (quote := _quote(people, result, i, opener))), None),
+        why_label=result.why,
+        against=tuple(result.against),
+        consequences=tuple(result.consequences),
+        fix=result.fix,
+        gain=gain(people, result),
+        most=_points(people, result.rows) if result.most is None else result.most,
     )
 
 
-def _quote(people: Population, found: Found, at: int, opener: Callable[[int], Episode]) -> Evidence | None:
+def _quote(people: Population, result: Found, i: int, opener: Callable[[int], Episode]) -> Evidence | None:
     """Words of one of the group's own rows: of the step or field that shows it."""
-    return _quote_at(people, at, found.place(people.rows[at]), opener)
+    return _quote_at(people, i, result.place(people.rows[i]), opener)
 
 
 def _quote_at(
-    people: Population, at: int, place: tuple[int | str, str] | None, opener: Callable[[int], Episode]
+    people: Population, i: int, place: tuple[int | str, str] | None, opener: Callable[[int], Episode]
 ) -> Evidence | None:
     """The words at a step or in a field of a row."""
-    row = people.rows[at]
+    row = people.rows[i]
     if place is None:
         return None
     where, hint = place
@@ -260,8 +260,8 @@ def _attributions(
     """One cause for each task that loses points; and of each such row its cause and the name of its group."""
     people = diagnosis.people
     owner = np.full(people.n, -1)
-    for number, found in enumerate(diagnosis.groups):
-        owner[found.rows] = number
+    for number, result in enumerate(diagnosis.groups):
+        owner[result.rows] = number
     attributions = []
     modes: dict[int, tuple[Cause, str]] = {}
     losing: defaultdict[int, list[int]] = defaultdict(list)
@@ -269,23 +269,23 @@ def _attributions(
         losing[int(task[place])].append(place)
     for code, rows in losing.items():
         lost = Counter[int]()
-        for at in rows:
-            lost[int(owner[at])] += people.lost[at]
-            number = int(owner[at])
-            modes[at] = (
-                (_label(groups[number], diagnosis.groups[number], at), groups[number].name)
+        for i in rows:
+            lost[int(owner[i])] += people.lost[i]
+            number = int(owner[i])
+            modes[i] = (
+                (_label(groups[number], diagnosis.groups[number], i), groups[number].name)
                 if number >= 0
                 else (Cause.UNDETERMINED, UNEXPLAINED)
             )
         best = max(lost, key=lambda number: (lost[number], number >= 0, -number))
         key = people.keys[code]
         proposed = _attribution(diagnosis, groups, key, rows, owner, best, opener)
-        told = judgements.get(key)
-        if told:
-            proposed = _overruled(proposed, told)
-            for at in rows:
-                if modes[at][0] not in MEASUREMENT or int(owner[at]) == best:
-                    modes[at] = (proposed.cause, proposed.mode)
+        text = judgements.get(key)
+        if text:
+            proposed = _overruled(proposed, text)
+            for i in rows:
+                if modes[i][0] not in MEASUREMENT or int(owner[i]) == best:
+                    modes[i] = (proposed.cause, proposed.mode)
         attributions.append(proposed)
     return attributions, modes
 
@@ -295,59 +295,59 @@ def _attribution(
     opener: Callable[[int], Episode],
 ) -> Attribution:  # fmt: skip
     people = diagnosis.people
-    mine = [at for at in rows if owner[at] == best]
-    at, n = mine[0], len(mine)
-    total = int((people.indexed == people.indexed[at]).sum())
+    mine = [i for i in rows if owner[i] == best]
+    i, n = mine[0], len(mine)
+    total = int((people.indexed == people.indexed[i]).sum())
     lost = math.fsum(people.lost[row] for row in rows)
-    repeat = int(people.repeat[at])
+    repeat = int(people.repeat[i])
     of = f"{n} of its {total} rollouts" if total > 1 else "its rollout"
     if people.is_regrouped and total > 1:
         of = f"{n} of the {total} rollouts under this index, which have different prompts"
     others = _others(groups, owner, [row for row in rows if owner[row] != best])
     if best < 0:
-        row = people.rows[at]
+        row = people.rows[i]
         end = f' It ends: "{short(row.final, 120)}"' if row.final.strip() else ""
         text = f"{of[0].upper()}{of[1:]} fail{'s' if n == 1 else ''}, and BLADE found no reason.{end}{others}"
         return Attribution(
             f"cause:{key}", people.run, key, "", Cause.UNDETERMINED, Confidence.UNSURE, UNEXPLAINED, text, repeat, None, (),
             ("no question of the ladder is answered by these rows",), (), (), lost,
         )  # fmt: skip
-    group, found = groups[best], diagnosis.groups[best]
+    group, result = groups[best], diagnosis.groups[best]
     # the words of the blamed step first; what shows the group may stand elsewhere
-    places = dict.fromkeys(place for make in (found.blame, found.place) if make and (place := make(people.rows[at])))
-    quotes = tuple(quote for place in places if (quote := _quote_at(people, at, place, opener)) is not None)
-    step = _blamed(found, people.rows[at])
+    places = dict.fromkeys(place for make in (result.blame, result.place) if make and (place := make(people.rows[i])))
+    quotes = tuple(quote for place in places if (quote := _quote_at(people, i, place, opener)) is not None)
+    step = _blamed(result, people.rows[i])
     steps = (Blame(step, 1.0, group.name),) if step is not None else ()
-    detail = found.detail(at) if found.detail is not None else ""
-    shown = (f". {_key(people, people.indexed, at)}: " if n > 1 else ": ") + detail if detail else ""
+    detail = result.detail(i) if result.detail is not None else ""
+    shown = (f". {_key(people, people.indexed, i)}: " if n > 1 else ": ") + detail if detail else ""
     name = f"{of}: {group.name}" if total > 1 else group.name
     text = f"{name[0].upper()}{name[1:]}{shown}.{others}".replace("….", "…")
     return Attribution(
-        f"cause:{key}", people.run, key, group.id, _label(group, found, at), group.confidence, group.name, text, repeat, step, steps,
+        f"cause:{key}", people.run, key, group.id, _label(group, result, i), group.confidence, group.name, text, repeat, step, steps,
         (group.why_label,), group.against, quotes, lost,
     )  # fmt: skip
 
 
 def _others(groups: Sequence[Group], owner: np.ndarray, rows: list[int]) -> str:
     """What the other failing rollouts of a task show, as a sentence."""
-    names = Counter(groups[int(owner[at])].name if owner[at] >= 0 else UNEXPLAINED for at in rows)
+    names = Counter(groups[int(owner[i])].name if owner[i] >= 0 else UNEXPLAINED for i in rows)
     return f" Other failures: {', '.join(f'{name} ({n:,})' for name, n in names.most_common())}." if names else ""
 
 
-def _label(group: Group, found: Found, at: int) -> Cause:
+def _label(group: Group, result: Found, i: int) -> Cause:
     """The label of one row: the group's, unless its rows differ."""
-    return Cause(found.label_of(at)) if found.label_of is not None else group.label
+    return Cause(result.label_of(i)) if result.label_of is not None else group.label
 
 
-def _overruled(engine: Attribution, told: Sequence[Judgement]) -> Attribution:
+def _overruled(engine: Attribution, text: Sequence[Judgement]) -> Attribution:
     """The attribution of a judged task, with the engine's proposal among what speaks against it."""
-    last, others = told[-1], told[:-1]
-    disputed = [one for one in others if one.cause is not last.cause]
+    last, others = text[-1], text[:-1]
+    disputed = [entry for entry in others if entry.cause is not last.cause]
     shown = last.shown(engine.run)
     who = f"judged by {last.by} on {last.at[:10]}"
     by_condition = [f"the rollout meets the condition {last.condition}"] if last.condition else []
-    agreed = [f"{one.by} says the same: {one.mechanism}" for one in others if one.cause is last.cause]
-    against = [f"{one.by} says {one.cause.value}: {one.mechanism}" for one in disputed]
+    agreed = [f"{entry.by} says the same: {entry.mechanism}" for entry in others if entry.cause is last.cause]
+    against = [f"{entry.by} says {entry.cause.value}: {entry.mechanism}" for entry in disputed]
     if engine.cause is not last.cause:
         against.append(f"the engine proposes {engine.cause.value}: {engine.mechanism}")
     mode = last.mode or (engine.mode if engine.cause is last.cause else f"judged {last.cause.value}")
@@ -363,7 +363,7 @@ def _overruled(engine: Attribution, told: Sequence[Judgement]) -> Attribution:
         steps=(Blame(last.step, 1.0, f"{who}: {last.mechanism}"),) if last.step is not None else (),
         grounds=(f"{who}: {last.mechanism}", *by_condition, *agreed),
         against=(*against, *engine.against),
-        evidence=(*shown, *(one for one in engine.evidence if one not in shown)),
+        evidence=(*shown, *(entry for entry in engine.evidence if entry not in shown)),
         judged_by=last.by,
         proposed=engine.cause,
         proposed_confidence=engine.confidence,
@@ -373,8 +373,8 @@ def _overruled(engine: Attribution, told: Sequence[Judgement]) -> Attribution:
 
 def _losses(people: Population, modes: Mapping[int, tuple[Cause, str]]) -> tuple[Loss, ...]:
     grouped: defaultdict[tuple[Cause, str], list[float]] = defaultdict(list)
-    for at, mode in modes.items():
-        grouped[mode].append(float(people.lost[at]))
+    for i, mode in modes.items():
+        grouped[mode].append(float(people.lost[i]))
     losses = [Loss(people.run, cause, mode, math.fsum(values)) for (cause, mode), values in grouped.items()]
     return tuple(sorted(losses, key=lambda loss: (-loss.lost, loss.cause, loss.mode)))
 
@@ -382,37 +382,37 @@ def _losses(people: Population, modes: Mapping[int, tuple[Cause, str]]) -> tuple
 def _run_causes(people: Population, diagnosis: Diagnosis, groups: Sequence[Group]) -> tuple[RunCause, ...]:
     """The alarms, and a group that takes more than half of the lost points."""
     total = _points(people, people.failed)
-    found = []
+    result = []
     named = {group.text: group for group in groups}
-    for one in diagnosis.trust:
-        if one.level == "alarm" and one.label:
-            group = named.get(one.text)
-            name = group.name if group else "rows are grouped wrongly" if one.label == "DA" else one.text[:80]
+    for entry in diagnosis.trust:
+        if entry.level == "alarm" and entry.label:
+            group = named.get(entry.text)
+            name = group.name if group else "rows are grouped wrongly" if entry.label == "DA" else entry.text[:80]
             quote = (group.quote,) if group and group.quote else ()
             lost = group.points if group else 0.0
-            found.append(
-                RunCause(people.run, Cause(one.label), name, one.text, int(one.rows.sum()), lost, quote)
+            result.append(
+                RunCause(people.run, Cause(entry.label), name, entry.text, int(entry.rows.sum()), lost, quote)
             )
     for group in groups:
-        if group.points > 0.5 * total and group.text not in {cause.text for cause in found}:
+        if group.points > 0.5 * total and group.text not in {cause.text for cause in result}:
             quote = (group.quote,) if group.quote else ()
-            found.append(
+            result.append(
                 RunCause(people.run, group.label, group.name, group.text, group.rows, group.points, quote)
             )
-    return tuple(found)
+    return tuple(result)
 
 
 def _recommendations(
     people: Population, task: np.ndarray, diagnosis: Diagnosis, groups: Sequence[Group]
 ) -> tuple[Recommendation, ...]:
     """The fixes: what repairs the measurement first, then by points; one for each thing to change."""
-    found: list[Recommendation] = []
+    result: list[Recommendation] = []
     texts = {group.text for group in groups}
-    for one in diagnosis.trust:
-        if one.level in ("alarm", "note") and one.fix and one.text not in texts:
-            found.append(
+    for entry in diagnosis.trust:
+        if entry.level in ("alarm", "note") and entry.fix and entry.text not in texts:
+            result.append(
                 Recommendation(
-                    0, people.run, "", one.fix, Cause(one.label or "undetermined"), "", None, 0.0, True,
+                    0, people.run, "", entry.fix, Cause(entry.label or "undetermined"), "", None, 0.0, True,
                     "fixes the measurement, not the model", (), (),
                 )
             )  # fmt: skip
@@ -433,14 +433,14 @@ def _recommendations(
             else "not identified: no task shows both what happens with and without it; the upper bound assumes that all of "
             "these rollouts pass"
         )
-        found.append(
+        result.append(
             Recommendation(
                 0, people.run, group.id, group.fix, group.label, group.name, group.gain, group.most, is_measurement, basis,
                 keys, (group.quote,) if group.quote else (),
             )
         )  # fmt: skip
-    return tuple(replace(one, rank=rank) for rank, one in enumerate(found, 1))
+    return tuple(replace(entry, rank=rank) for rank, entry in enumerate(result, 1))
 
 
 def _is_alarm(diagnosis: Diagnosis, group: Group) -> bool:
-    return any(one.level == "alarm" and one.text == group.text for one in diagnosis.trust)
+    return any(entry.level == "alarm" and entry.text == group.text for entry in diagnosis.trust)

@@ -137,7 +137,7 @@ def cover(people: Population, candidates: Sequence[Candidate], left: Mask, n_tes
     """Few candidates that together explain the failing rows that are left."""
     known = _distinct(candidates)
     # equal facts are one test, and one that too few rows show or lack can prove nothing
-    tested = sum(one.is_tested and LEAST < one.rows.sum() < people.n - LEAST for one in known)
+    tested = sum(entry.is_tested and LEAST < entry.rows.sum() < people.n - LEAST for entry in known)
     n_tests = max(n_tests, tested, 1)
     groups: list[Group] = []
     rest = left.copy()
@@ -160,31 +160,31 @@ def cover(people: Population, candidates: Sequence[Candidate], left: Mask, n_tes
         group.rows = claimed
         groups.append(group)
         rest &= ~claimed
-        known = [one for one in known if one is not candidate]
+        known = [entry for entry in known if entry is not candidate]
     return groups
 
 
 def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Of candidates that hold for the same rows the one that is upstream."""
-    found: dict[bytes, Candidate] = {}
-    for candidate in sorted(candidates, key=lambda one: one.order):
-        found.setdefault(np.packbits(candidate.rows).tobytes(), candidate)
-    return list(found.values())
+    result: dict[bytes, Candidate] = {}
+    for candidate in sorted(candidates, key=lambda entry: entry.order):
+        result.setdefault(np.packbits(candidate.rows).tobytes(), candidate)
+    return list(result.values())
 
 
 def _consequences(
     people: Population, candidates: Sequence[Candidate], chosen: Candidate, claimed: Mask, left: Mask
 ) -> list[str]:
     """Later facts on the same rows, as groups would be called by them."""
-    found = []
+    result = []
     for other in candidates:
         rows = other.rows & left
         both = int((rows & claimed).sum())
         if other.order > chosen.order and both >= FOLLOWS * claimed.sum() and both >= FOLLOWS * rows.sum():
             test = contrast(people, other.rows, left) if other.is_tested else None
             if test is not None or not other.is_tested:
-                found.append(other.make(claimed, test).name)
-    return found[:3]
+                result.append(other.make(claimed, test).name)
+    return result[:3]
 
 
 def _scored(
@@ -267,9 +267,9 @@ def _halves(people: Population) -> Mask:
     """Every second row of each task."""
     order = np.zeros(people.n, np.int64)
     seen: dict[int, int] = {}
-    for at, task in enumerate(people.task.tolist()):
-        order[at] = seen.get(task, 0)
-        seen[task] = order[at] + 1
+    for i, task in enumerate(people.task.tolist()):
+        order[i] = seen.get(task, 0)
+        seen[task] = order[i] + 1
     even: Mask = order % 2 == 0
     return even
 

@@ -138,9 +138,9 @@ def observe(task: TaskTraces) -> list[RowEvidence]:
     return [_row(episode, task.given, tools) for episode in task.episodes]
 
 
-def _row(episode: Episode, given: Mapping[str, Any], tools: set[str]) -> RowEvidence:
+def _row(episode: Episode, actual: Mapping[str, Any], tools: set[str]) -> RowEvidence:
     steps = episode.trace.steps
-    row = {**given, **episode.trace.row} if given else episode.trace.row
+    row = {**actual, **episode.trace.row} if actual else episode.trace.row
     flat = flatten(row)
     prompt = _prompt(row)
     final, final_step = _final(steps)
@@ -314,13 +314,13 @@ def _sources(arguments: Any, shown: Sequence[tuple[str, int, str]], request: str
     """Where each short text among the arguments was shown first."""
     if not isinstance(arguments, dict):
         return ()
-    found = []
+    result = []
     for name, value in list(arguments.items())[:MAX_NAMES]:
         if isinstance(value, str) and LEAST_VALUE <= len(value) <= SHORT:
             tool, key = next(((tool, key) for tool, key, text in shown if value in text), ("", 0))
             digest = xxh3_64_intdigest(value.encode("utf-8", "replace"))
-            found.append(Source(name, tool, key, digest, shape(value), value in request))
-    return tuple(found)
+            result.append(Source(name, tool, key, digest, shape(value), value in request))
+    return tuple(result)
 
 
 _LETTERS, _DIGITS, _WORDS = re.compile(r"[^\W\d_]+"), re.compile(r"\d+"), re.compile(r"a(?: a)+")
@@ -336,13 +336,13 @@ def _request(row: Mapping[str, Any], steps: Sequence[Step]) -> str:
     """Everything that the model was told: instructions, system and user messages, those within the rollout too."""
     params = row.get("responses_create_params")
     params = params if isinstance(params, dict) else {}
-    given = params.get("input")
-    items = given if isinstance(given, list) else ()
+    actual = params.get("input")
+    items = actual if isinstance(actual, list) else ()
     texts = [
         text_of(item.get("content")) for item in items if isinstance(item, dict) and item.get("role") is not None
     ]
     texts += [step.text for step in steps if step.kind == "user"]
-    return "\n".join([str(params.get("instructions") or ""), given if isinstance(given, str) else "", *texts])
+    return "\n".join([str(params.get("instructions") or ""), actual if isinstance(actual, str) else "", *texts])
 
 
 def _listed(output: str) -> tuple[int, int]:
@@ -393,9 +393,9 @@ _LANGUAGE = re.compile(r"^```(\w{1,20})", re.MULTILINE)
 
 def _marks(final: str) -> tuple[str, ...]:
     """What a text is set with, a code block with its language."""
-    found = [name for name, (signs, pattern) in _MARKS.items() if signs in final and pattern.search(final)]
+    result = [name for name, (signs, pattern) in _MARKS.items() if signs in final and pattern.search(final)]
     languages = dict.fromkeys(_LANGUAGE.findall(final)) if "```" in final else ()
-    return (*found, *(f"a `{name}` code block" for name in languages))
+    return (*result, *(f"a `{name}` code block" for name in languages))
 
 
 _SUBMITTED = re.compile(r"\A\w+\((.*)\)\W*\Z", re.DOTALL)
@@ -423,11 +423,11 @@ def _verb(arguments: Any) -> str:
 
 def _spoken(steps: Sequence[Step]) -> Iterator[Act]:
     """Messages that another party answers: a tool that is called in text."""
-    for at, step in enumerate(steps):
+    for i, step in enumerate(steps):
         if step.kind != "message" or not step.text.strip():
             continue
-        answer = steps[at + 1] if at + 1 < len(steps) and steps[at + 1].kind == "user" else None
-        if answer is None and at + 1 < len(steps):
+        answer = steps[i + 1] if i + 1 < len(steps) and steps[i + 1].kind == "user" else None
+        if answer is None and i + 1 < len(steps):
             continue
         text = step.text.strip()
         failed = answer is not None and events.reads_as_error(answer.text, events.WRITE)
@@ -466,11 +466,11 @@ def _said_first(text: str) -> str:
 
 def _error_line(output: str) -> str:
     """The line of a result that says what went wrong: the last of a traceback, else the first."""
-    found = [line.strip() for line in output[-4000:].splitlines() if line.strip()]
-    if not found:
+    result = [line.strip() for line in output[-4000:].splitlines() if line.strip()]
+    if not result:
         return ""
-    is_traceback = found[0].startswith("Traceback") or "Traceback (most recent" in output[:200]
-    return (found[-1] if is_traceback else _said_first(output))[:MAX_ERROR]
+    is_traceback = result[0].startswith("Traceback") or "Traceback (most recent" in output[:200]
+    return (result[-1] if is_traceback else _said_first(output))[:MAX_ERROR]
 
 
 def _bounded(acts: list[Act]) -> tuple[Act, ...]:
@@ -604,7 +604,7 @@ def _denied(fields: Mapping[str, Any], acts: Sequence[Act], prompt: str) -> str:
 
 def _check_errors(row: Mapping[str, Any]) -> dict[str, str]:
     """Failed checks that report an exception of their own instead of what is wrong with the work."""
-    found = {}
+    result = {}
     for key, value in row.items():
         if key not in OWN and isinstance(value, list):
             for record in value[: check_records.MAX_CHECKS]:
@@ -612,8 +612,8 @@ def _check_errors(row: Mapping[str, Any]) -> dict[str, str]:
                 name = check_records._name(record, hit[0]) if hit is not None and hit[1] == check_records.FAILED else None
                 texts = [text for text in record.values() if isinstance(text, str)] if name else []
                 if name and (error := next((text for text in texts if _EXCEPTION.search(text)), "")):
-                    found[f"{key}: {name}"] = template(error)
-    return found
+                    result[f"{key}: {name}"] = template(error)
+    return result
 
 
 _EXCEPTION = re.compile(r"\b(?:[A-Z]\w*(?:Error|Exception)\b|Traceback )")
@@ -649,10 +649,10 @@ def _label(line: str) -> bytes:
 
 def _next_label(labels: bytes, prompt: str) -> bytes:
     """How the line begins that comes in the prompt after the one that the form ends with."""
-    given = [label for label in map(_label, map(str.strip, prompt.splitlines())) if label]
+    actual = [label for label in map(_label, map(str.strip, prompt.splitlines())) if label]
     last = labels[-8:]
-    at = given.index(last) if last in given else len(given)
-    return given[at + 1] if at + 1 < len(given) else b""
+    i = actual.index(last) if last in actual else len(actual)
+    return actual[i + 1] if i + 1 < len(actual) else b""
 
 
 def _submitted(episode: Episode) -> str:
@@ -667,10 +667,10 @@ def _submitted(episode: Episode) -> str:
 def _prompt(row: Mapping[str, Any]) -> str:
     """What the user asks: all user messages of the request."""
     params = row.get("responses_create_params")
-    given = params.get("input") if isinstance(params, dict) else None
-    if isinstance(given, str):
-        return given
-    items = [item for item in given if isinstance(item, dict)] if isinstance(given, list) else []
+    actual = params.get("input") if isinstance(params, dict) else None
+    if isinstance(actual, str):
+        return actual
+    items = [item for item in actual if isinstance(item, dict)] if isinstance(actual, list) else []
     return "\n".join(text_of(item.get("content")) for item in items if item.get("role") == "user")
 
 
@@ -680,7 +680,7 @@ _NO_GOLD = frozenset("extracted model predicted reward score func correct".split
 
 def _expected(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Every field that is named like a gold, at the top of the row or one level below."""
-    found = []
+    result = []
     for key, value in row.items():
         if key in OWN:
             continue
@@ -688,8 +688,8 @@ def _expected(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
         for name, content in ((key, value), *inner):
             words = set(name.lower().replace("-", "_").split("_"))
             if words & _GOLD_WORDS and not words & _NO_GOLD:
-                found.append((name, content))
-    return found
+                result.append((name, content))
+    return result
 
 
 def _expected_calls(row: Mapping[str, Any], gold: Gold, tools: set[str]) -> tuple[tuple[tuple[str, str], ...] | None, str]:
@@ -701,7 +701,7 @@ def _expected_calls(row: Mapping[str, Any], gold: Gold, tools: set[str]) -> tupl
         return _calls(gold.actions), ""
     for key, value in row.items():
         inner = value.items() if isinstance(value, dict) else ()
-        for path, content in ((key, value), *((f"{key}.{name}", held) for name, held in inner)) if key not in OWN else ():
+        for path, content in ((key, value), *((f"{key}.{name}", present) for name, present in inner)) if key not in OWN else ():
             calls = [_as_call(entry, tools) for entry in content] if isinstance(content, list) else []
             if calls and all(calls):
                 return _calls([call for call in calls if call is not None]), path
@@ -730,11 +730,11 @@ def _barred(episode: Episode, due: Sequence[tuple[str, str]]) -> str:
     errors: dict[tuple[str, str], str] = {}
     worked = set()
     for call in episode.calls:
-        made = call.tool, events.canonical(call.arguments)
+        calls = call.tool, events.canonical(call.arguments)
         if call.failed:
-            errors.setdefault(made, f"{call.tool}: {template(_error_line(call.output))}")
+            errors.setdefault(calls, f"{call.tool}: {template(_error_line(call.output))}")
         else:
-            worked.add(made)
+            worked.add(calls)
     return next((errors[call] for call in due if call in errors and call not in worked), "")
 
 

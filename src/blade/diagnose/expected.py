@@ -34,7 +34,7 @@ def graded_tools(people: Population) -> dict[str, str]:
     if people.graded is not None:
         return people.graded
     involved: dict[str, set[int]] = defaultdict(set)
-    passes = [(people.rows[at], int(people.task[at])) for at in np.flatnonzero(people.passed)]
+    passes = [(people.rows[i], int(people.task[i])) for i in np.flatnonzero(people.passed)]
     passes = [(row, task) for row, task in passes if row.expected is not None]
     for row, task in passes:
         for tool, _ in (*(row.expected or ()), *row.made):
@@ -43,13 +43,13 @@ def graded_tools(people: Population) -> dict[str, str]:
     levels: dict[str, str] = {}
     for level in LEVELS:
         differ: dict[str, set[int]] = defaultdict(set)
-        asked = dict.fromkeys(open_, level)
+        requests = dict.fromkeys(open_, level)
         for row, task in passes if open_ else ():
             if _is_equal(row, open_):
                 continue
-            made, due = acts_of(row, asked)
-            if made != due:
-                for tool, _ in (made - due) + (due - made):
+            calls, due = acts_of(row, requests)
+            if calls != due:
+                for tool, _ in (calls - due) + (due - calls):
                     differ[tool].add(task)
         matched = {tool for tool in open_ if _is_matched(differ[tool], involved[tool])}
         levels |= dict.fromkeys(matched, level)
@@ -61,7 +61,7 @@ def _is_idle(people: Population, tool: str, level: str) -> bool:
     """Whether rows that call a tool otherwise than expected pass about as often as all others, and it looks things up."""
     if events.what_it_does(tool, None, None, {}) != events.READ:
         return False
-    rows = [at for at, row in enumerate(people.rows) if row.expected is not None and _differs(row, tool, level)]
+    rows = [i for i, row in enumerate(people.rows) if row.expected is not None and _differs(row, tool, level)]
     passes = int(people.passed[rows].sum())
     return passes > 0 and passes / len(rows) > 0.5 * float(people.passed.mean())
 
@@ -74,8 +74,8 @@ def _is_equal(row: RowEvidence, tools: Collection[str]) -> bool:
 def _differs(row: RowEvidence, tool: str, level: str) -> bool:
     if _is_equal(row, (tool,)):
         return False
-    made, due = acts_of(row, {tool: level})
-    return made != due
+    calls, due = acts_of(row, {tool: level})
+    return calls != due
 
 
 def _is_matched(differ: set[int], involved: set[int]) -> bool:
@@ -103,7 +103,7 @@ def demanding(people: Population) -> Mask:
             if passed and not met:
                 missed.add(name.partition(": ")[0])
     least = PART_OF_GRADE * people.n_tasks(~people.none)
-    own = {name for name, held in tasks.items() if len(held) < least and name.partition(": ")[0] not in missed}
+    own = {name for name, present in tasks.items() if len(present) < least and name.partition(": ")[0] not in missed}
     # of one list, words are members of an object and figures are checks
     members = tuple(f"{path}." for path in sorted({name.partition(": ")[0] for name in own} & graded_checks(people)))
     return people.where(lambda row: row.gold_text or not own.isdisjoint(row.checks) or any(path.startswith(members) for path in row.fields))
@@ -139,7 +139,7 @@ def adopt_golds(people: Population) -> None:
 def acts_of(row: RowEvidence, graded: Mapping[str, str]) -> tuple[Counter[Call], Counter[Call]]:
     """The graded calls that a row made, and those that it was to make, so that matching ones are equal."""
     due = Counter((tool, told(text, graded[tool])) for tool, text in row.expected or () if tool in graded)
-    made: Counter[Call] = Counter()
+    calls: Counter[Call] = Counter()
     open_ = due.copy()
     for tool, text in row.made:
         if tool not in graded:
@@ -148,8 +148,8 @@ def acts_of(row: RowEvidence, graded: Mapping[str, str]) -> tuple[Counter[Call],
         if graded[tool] == PARTS and open_[call] <= 0:
             call = next((wanted for wanted in open_ if wanted[0] == tool and open_[wanted] > 0 and covers(text, wanted[1])), call)
         open_[call] -= 1
-        made[call] += 1
-    return made, due
+        calls[call] += 1
+    return calls, due
 
 
 def told(arguments: str, level: str) -> str:
@@ -173,10 +173,10 @@ def _unordered(arguments: str) -> str:
 
 
 @lru_cache(maxsize=20_000)
-def covers(made: str, wanted: str) -> bool:
+def covers(calls: str, wanted: str) -> bool:
     """Whether a call states everything that an expected one does."""
     try:
-        arguments, expected = json.loads(made), json.loads(wanted)
+        arguments, expected = json.loads(calls), json.loads(wanted)
     except ValueError:
         return False
     if not isinstance(arguments, dict) or not isinstance(expected, dict):
@@ -227,36 +227,36 @@ MAX_PARTS = 3  # differences in a sentence
 def in_words(row: RowEvidence, graded: Mapping[str, str]) -> str:
     """How the calls of a row differ from the expected ones, call by call; empty where they do not."""
     parts = []
-    for made, due in _pairs(row, graded):
-        if made and due:
-            parts.append(_changed(made, due, graded[due[0]]))
+    for calls, due in _pairs(row, graded):
+        if calls and due:
+            parts.append(_changed(calls, due, graded[due[0]]))
         elif due:
             parts.append(f"`{_shown(due)}` is expected and {_fate(row, due[0])}")
-        elif made:
-            parts.append(f"`{_shown(made)}` is called and not expected")
+        elif calls:
+            parts.append(f"`{_shown(calls)}` is called and not expected")
     more = f"; and {len(parts) - MAX_PARTS} more" if len(parts) > MAX_PARTS else ""
     return "; ".join(parts[:MAX_PARTS]) + more
 
 
 def odd_arguments(row: RowEvidence, graded: Mapping[str, str]) -> list[str]:
     """The arguments in which the calls of a row differ from the expected ones."""
-    return [name for made, due in _pairs(row, graded) if made and due for name in unlike(made, due, graded[due[0]])]
+    return [name for calls, due in _pairs(row, graded) if calls and due for name in unlike(calls, due, graded[due[0]])]
 
 
 def _pairs(row: RowEvidence, graded: Mapping[str, str]) -> list[tuple[Call, Call] | tuple[None, Call] | tuple[Call, None]]:
     """Calls that are not as expected: made and expected ones of a tool side by side, the most alike first."""
-    made, due = acts_of(row, graded)
-    extra, missing = sorted((made - due).elements()), sorted((due - made).elements())
-    found: list[tuple[Call, Call] | tuple[None, Call] | tuple[Call, None]] = []
+    calls, due = acts_of(row, graded)
+    extra, missing = sorted((calls - due).elements()), sorted((due - calls).elements())
+    result: list[tuple[Call, Call] | tuple[None, Call] | tuple[Call, None]] = []
     for call in missing:
         twins = [other for other in extra if other[0] == call[0]]
         if twins:
             twin = min(twins, key=lambda other: len(unlike(other, call)))
             extra.remove(twin)
-            found.append((twin, call))
+            result.append((twin, call))
         else:
-            found.append((None, call))
-    return [*found, *((call, None) for call in extra)]
+            result.append((None, call))
+    return [*result, *((call, None) for call in extra)]
 
 
 def _fate(row: RowEvidence, tool: str) -> str:
@@ -275,39 +275,39 @@ def _too_early(row: RowEvidence, tool: str, step: int) -> str:
     return next((act.tool for act in row.acts if act.tool in later and not act.failed and act.step < step), "")
 
 
-def unlike(made: Call, due: Call, level: str = EXACT) -> dict[str, tuple[Any, Any]]:
+def unlike(calls: Call, due: Call, level: str = EXACT) -> dict[str, tuple[Any, Any]]:
     """The arguments in which two calls differ: name -> value given, value expected."""
-    given, wanted = _arguments(made[1]), _arguments(due[1])
-    if given is None or wanted is None:
-        return {} if made[1] == due[1] else {"arguments": (made[1], due[1])}
-    names = [*wanted, *(name for name in given if name not in wanted)] if level != PARTS else list(wanted)  # all else is free
-    return {name: (given.get(name), wanted.get(name)) for name in names if given.get(name) != wanted.get(name)}
+    actual, wanted = _arguments(calls[1]), _arguments(due[1])
+    if actual is None or wanted is None:
+        return {} if calls[1] == due[1] else {"arguments": (calls[1], due[1])}
+    names = [*wanted, *(name for name in actual if name not in wanted)] if level != PARTS else list(wanted)  # all else is free
+    return {name: (actual.get(name), wanted.get(name)) for name in names if actual.get(name) != wanted.get(name)}
 
 
-def _changed(made: Call, due: Call, level: str) -> str:
-    odd = unlike(made, due, level)
-    told = ", ".join(_argument(name, *values) for name, values in list(odd.items())[:2])
+def _changed(calls: Call, due: Call, level: str) -> str:
+    odd = unlike(calls, due, level)
+    text = ", ".join(_argument(name, *values) for name, values in list(odd.items())[:2])
     more = f" and {len(odd) - 2} more arguments" if len(odd) > 3 else " and another argument" if len(odd) == 3 else ""
-    return f"`{due[0]}` is called with {told}{more}" if odd else f"`{due[0]}` is called otherwise than expected"
+    return f"`{due[0]}` is called with {text}{more}" if odd else f"`{due[0]}` is called otherwise than expected"
 
 
-def _argument(name: str, given: Any, wanted: Any) -> str:
+def _argument(name: str, actual: Any, wanted: Any) -> str:
     """An argument as it is and as it should be; of two lists only what is in one of them."""
-    if isinstance(given, list) and isinstance(wanted, list) and given and wanted:
-        more, less = ([entry for entry in some if entry not in others] for some, others in ((given, wanted), (wanted, given)))
+    if isinstance(actual, list) and isinstance(wanted, list) and actual and wanted:
+        more, less = ([entry for entry in some if entry not in others] for some, others in ((actual, wanted), (wanted, actual)))
         if not more or not less:
             listed = ", ".join(short(str(entry), 30) for entry in (more or less)[:2])
             return f"`{name}` {'with' if more else 'without'} {listed}" if listed else f"`{name}` in another order or number"
-        given, wanted = more, less
-    if _is_object(given) and _is_object(wanted):
-        odd = {key: (given[0].get(key), wanted[0].get(key)) for key in (*wanted[0], *given[0]) if given[0].get(key) != wanted[0].get(key)}
+        actual, wanted = more, less
+    if _is_object(actual) and _is_object(wanted):
+        odd = {k: (actual[0].get(k), wanted[0].get(k)) for k in (*wanted[0], *actual[0]) if actual[0].get(k) != wanted[0].get(k)}
         key = next(iter(odd))
         if len(odd) < len(wanted[0]):
-            name, (given, wanted) = f"{name}.{key}", odd[key]
-    said = [short(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), MAX_VALUE) for value in (given, wanted)]
+            name, (actual, wanted) = f"{name}.{key}", odd[key]
+    phrase = [short(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), MAX_VALUE) for value in (actual, wanted)]
     if wanted is None:
-        return f"`{name}` {said[0]}, not expected"
-    return f"`{name}` {said[0]} instead of {said[1]}" if given is not None else f"no `{name}` ({said[1]} expected)"
+        return f"`{name}` {phrase[0]}, not expected"
+    return f"`{name}` {phrase[0]} instead of {phrase[1]}" if actual is not None else f"no `{name}` ({phrase[1]} expected)"
 
 
 def _is_object(value: Any) -> bool:

@@ -130,11 +130,11 @@ def cut_call(row: Mapping[str, Any]) -> str:
     while waiting:
         path, value, depth = waiting.pop()
         if isinstance(value, list):
-            waiting += [(f"{path}.{at}", entry, depth + 1) for at, entry in enumerate(value[:MAX_ENTRIES]) if isinstance(entry, dict)]
+            waiting += [(f"{path}.{i}", entry, depth + 1) for i, entry in enumerate(value[:MAX_ENTRIES]) if isinstance(entry, dict)]
         elif isinstance(value, dict) and depth <= MAX_DEPTH:
             for name in _STOPS if "output" in value or "message" in value else ():
-                told = events.field_text(value, name)
-                if told and LIMIT.search(told.replace("_", " ")):
+                text = events.field_text(value, name)
+                if text and LIMIT.search(text.replace("_", " ")):
                     return f"{path}.{name}"
             inner = [(key, entry) for key, entry in value.items() if isinstance(entry, dict | list) and key != "responses_create_params"]
             waiting += [(f"{path}.{key}", entry, depth + 1) for key, entry in inner]
@@ -194,9 +194,9 @@ MAX_LOG = 20_000  # characters at the end of a log in which tests are looked for
 def _logged_checks(path: str, text: str, checks: dict[str, bool]) -> None:
     """Take the tests that a log reports as checks; one that is reported twice passed only if both say so."""
     for hit in islice(_TEST_LINE.finditer(text[-MAX_LOG:]), check_records.MAX_CHECKS):
-        name, said = hit["before"] or hit["behind"], (hit["after"] or hit["first"]).lower()
+        name, phrase = hit["before"] or hit["behind"], (hit["after"] or hit["first"]).lower()
         full = f"{path}: {name.rpartition('::')[2]}"
-        checks[full] = checks.get(full, True) and said in ("passed", "pass", "ok")
+        checks[full] = checks.get(full, True) and phrase in ("passed", "pass", "ok")
 
 
 def _is_data(name: str) -> bool:
@@ -219,9 +219,9 @@ def _name_checks(scalars: list[tuple[str, Any]], checks: dict[str, bool]) -> Non
 
 def _templates(text: str) -> tuple[str, ...]:
     """The first and last lines of a long text, volatile values masked."""
-    found = [line for line in text[:4000].splitlines() if line.strip()][:HEAD_LINES]
+    result = [line for line in text[:4000].splitlines() if line.strip()][:HEAD_LINES]
     tail = [line for line in text[-4000:].splitlines() if line.strip()][-TAIL_LINES:]
-    return tuple(dict.fromkeys(template(line) for line in (*found, *tail)))
+    return tuple(dict.fromkeys(template(line) for line in (*result, *tail)))
 
 
 def template(line: str) -> str:

@@ -74,10 +74,10 @@ def climb(people: Population, codes: Sequence[Code] = ()) -> Diagnosis:
         return result
 
     timed("errors", lambda: adopt_flags(people))
-    found, content = timed("identity", lambda: identity.ask(people))
-    trust += found.trust
-    groups += found.groups
-    for group in found.groups:
+    results, content = timed("identity", lambda: identity.ask(people))
+    trust += results.trust
+    groups += results.groups
+    for group in results.groups:
         left = left & ~group.rows
     if content is not None:
         people.regroup(content)
@@ -103,10 +103,10 @@ def climb(people: Population, codes: Sequence[Code] = ()) -> Diagnosis:
     for name, ask in rungs:
         if not left.any():
             break
-        found = timed(name, partial(ask, left))
-        trust += found.trust
-        groups += [group for group in found.groups if group.rows.any()]
-        for group in found.groups:
+        results = timed(name, partial(ask, left))
+        trust += results.trust
+        groups += [group for group in results.groups if group.rows.any()]
+        for group in results.groups:
             left = left & ~group.rows
     groups.sort(key=lambda group: -_weight(people, group))
     return Diagnosis(people, trust, groups[:MAX_GROUPS], pieces, known, clock)
@@ -272,15 +272,15 @@ RULES: tuple[Rule, ...] = (
 
 
 def ask_declared(people: Population, left: Mask, codes: Sequence[Code]) -> Findings:
-    found = Findings()
+    findings = Findings()
     for code in codes:
         if code.cause == "passed":
             continue
         rows = people.where(lambda row: row.fields.get(code.field) == code.equals) & left  # noqa: B023
         if rows.any():
             left = left & ~rows
-            found.groups.append(_declared_group(code, rows, int(rows.sum())))
-    return found
+            findings.groups.append(_declared_group(code, rows, int(rows.sum())))
+    return findings
 
 
 def _declared_group(code: Code, rows: Mask, n: int) -> Group:

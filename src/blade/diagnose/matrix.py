@@ -36,37 +36,37 @@ def matrix(runs: Sequence[Diagnosis], models: Sequence[str | None], tasks: Seque
         return None
     names = [run.people.run for run in runs]
     misfits = _misfits(known, shared)
-    fitting = [at for at in range(len(runs)) if at not in misfits]
+    fitting = [i for i in range(len(runs)) if i not in misfits]
     return TaskMatrix(
         tasks=tuple(shared),
         runs=tuple(names),
         passes=tuple(tuple(rows[key].rate if key in rows else None for rows in known) for key in shared),
         never_passed=tuple(key for key in shared if all(rows[key].rate == 0 for rows in known if key in rows)),
         passed_by_one=tuple(key for key in shared if sum(rows[key].rate > 0 for rows in known if key in rows) == 1),
-        gold_differs=tuple(key for key in shared if _differs([known[at][key] for at in fitting if key in known[at]])),
+        gold_differs=tuple(key for key in shared if _differs([known[i][key] for i in fitting if key in known[i]])),
         gold_to_review=tuple(key for key in shared if _is_doubtful(key, known, models, fitting)),
-        misfit_runs=tuple(names[at] for at in misfits),
+        misfit_runs=tuple(names[i] for i in misfits),
     )
 
 
 def _by_task(run: Diagnosis, codes: np.ndarray) -> dict[str, Row]:
     people, reference = run.people, run.reference
     places: defaultdict[int, list[int]] = defaultdict(list)
-    for at, code in enumerate(codes.tolist()):
-        places[code].append(at)
-    found = {}
+    for i, code in enumerate(codes.tolist()):
+        places[code].append(i)
+    result = {}
     for code, rows in places.items():
         answer, is_right = None, None
         if reference is not None:
-            given = Counter(value_of(text) for at in rows if (text := reference.answer[at]))
-            best = given.most_common(1)
+            actual = Counter(value_of(text) for i in rows if (text := reference.answer[i]))
+            best = actual.most_common(1)
             if best and best[0][1] > 0.5 * len(rows):
                 answer = best[0][0]
-                is_right = any(reference.same[at] for at in rows if value_of(reference.answer[at] or "") == answer)
+                is_right = any(reference.same[i] for i in rows if value_of(reference.answer[i] or "") == answer)
         first = people.rows[rows[0]]
         rate = float(people.passed[rows].mean())
-        found[people.keys[code]] = Row(rate, (first.prompt, first.gold), answer, is_right)
-    return found
+        result[people.keys[code]] = Row(rate, (first.prompt, first.gold), answer, is_right)
+    return result
 
 
 def _shared(known: Sequence[Mapping[str, Row]]) -> list[str]:
@@ -82,9 +82,9 @@ def _misfits(known: Sequence[Mapping[str, Row]], shared: Sequence[str]) -> list[
     """Runs whose tasks have another content than the same tasks of all other runs, which agree among themselves."""
     if len(known) < 3:
         return []
-    found = []
-    for at, rows in enumerate(known):
-        others = [other for place, other in enumerate(known) if place != at]
+    result = []
+    for i, rows in enumerate(known):
+        others = [other for place, other in enumerate(known) if place != i]
         odd = total = 0
         for key in shared:
             contents = {other[key].content for other in others if key in other}
@@ -92,8 +92,8 @@ def _misfits(known: Sequence[Mapping[str, Row]], shared: Sequence[str]) -> list[
                 total += 1
                 odd += rows[key].content not in contents
         if total and odd >= MISFIT * total:
-            found.append(at)
-    return found
+            result.append(i)
+    return result
 
 
 def _differs(rows: Sequence[Row]) -> bool:
@@ -110,9 +110,9 @@ def _is_doubtful(
 ) -> bool:
     """Whether nearly all models give one and the same answer, and it is not the gold."""
     by_model: dict[str, Row] = {}
-    for at in fitting:
-        if key in known[at]:
-            by_model.setdefault(models[at] or f"run {at}", known[at][key])
+    for i in fitting:
+        if key in known[i]:
+            by_model.setdefault(models[i] or f"run {i}", known[i][key])
     rows = list(by_model.values())
     if len(rows) < LEAST or any(row.rate > 0.5 or row.is_right for row in rows):
         return False

@@ -50,14 +50,14 @@ def content(episode: Episode, changes: bool) -> str:
 
     Where the task is to change something, to have changed nothing is a result; what was said is none.
     """
-    told = _read(episode.trace.row)
-    if told:
-        return f"answer {answers.normalised(told)}"
+    text = _read(episode.trace.row)
+    if text:
+        return f"answer {answers.normalised(text)}"
     if changes:
-        made = " ".join(sorted(call.key for call in _writes(episode))).encode("utf-8", "surrogatepass")
-        return f"writes {hashlib.blake2b(made, digest_size=8).hexdigest()}"
-    said = answers.answer_in(episode.final) if episode.final else None
-    return f"answer {answers.normalised(said)}" if said else ""
+        calls = " ".join(sorted(call.key for call in _writes(episode))).encode("utf-8", "surrogatepass")
+        return f"writes {hashlib.blake2b(calls, digest_size=8).hexdigest()}"
+    phrase = answers.answer_in(episode.final) if episode.final else None
+    return f"answer {answers.normalised(phrase)}" if phrase else ""
 
 
 def _read(row: Mapping[str, Any]) -> str:
@@ -82,17 +82,17 @@ def _ended(episode: Episode, changes: bool, wants_answer: bool) -> Ended:
     What a shell does counts as a change, whatever the command looks like. So does all that was done where
     nothing says that an answer is wanted. A rollout that changed nothing is judged by what it said.
     """
-    told, found = _read(episode.trace.row), content(episode, changes)
+    text, results = _read(episode.trace.row), content(episode, changes)
     done = [call for call in episode.calls if not call.failed]
     acts = [call for call in done if call.does == events.WRITE or _is_shell(call)]
-    if not (acts or changes or told or wants_answer):
+    if not (acts or changes or text or wants_answer):
         acts = done
-    result = "" if changes and not told else found
-    if acts and not told:  # a rollout that breaks off after its changes did not end as one that goes on does
+    result = "" if changes and not text else results
+    if acts and not text:  # a rollout that breaks off after its changes did not end as one that goes on does
         result = "\n".join([f"changes {bool(episode.final.strip())}", *sorted(map(_meant, acts))])
     spoken = _conversation(episode) if episode.has_user else episode.final.strip()
     words = "\n".join([*(call.key for call in acts), spoken]) if acts or spoken else ""
-    return Ended(episode.position, found, _hashed(result), _hashed(told.strip()), _hashed(words))
+    return Ended(episode.position, results, _hashed(result), _hashed(text.strip()), _hashed(words))
 
 
 def _conversation(episode: Episode) -> str:

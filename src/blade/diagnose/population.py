@@ -115,7 +115,7 @@ class Population:
 
     def of(self, rows: Mask) -> list[RowEvidence]:
         """What some rows hold."""
-        return [self.rows[at] for at in np.flatnonzero(rows)]
+        return [self.rows[i] for i in np.flatnonzero(rows)]
 
     def where(self, holds: Callable[[RowEvidence], Any]) -> Mask:
         """The rows that a condition holds for."""
@@ -132,11 +132,11 @@ class Population:
 
     def by_outcome(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         """The tasks that always, sometimes and never pass."""
-        found: tuple[list[str], list[str], list[str]] = ([], [], [])
+        result: tuple[list[str], list[str], list[str]] = ([], [], [])
         for task in np.unique(self.task).tolist():
             rate = self.rate(self.task == task)
-            found[0 if rate == 1 else 2 if rate == 0 else 1].append(self.name_of(task))
-        always, sometimes, never = (tuple(names) for names in found)
+            result[0 if rate == 1 else 2 if rate == 0 else 1].append(self.name_of(task))
+        always, sometimes, never = (tuple(names) for names in result)
         return always, sometimes, never
 
     def name_of(self, task: int) -> str:
@@ -182,8 +182,8 @@ class Population:
         """Equal values of a field under one number, -1 where a row has none."""
         if path not in self._codes:
             known: dict[Any, int] = {}
-            found = [-1 if value is None else known.setdefault(value, len(known)) for value in self.columns[path]]
-            self._codes[path] = np.array(found, np.int64), list(known)
+            result = [-1 if value is None else known.setdefault(value, len(known)) for value in self.columns[path]]
+            self._codes[path] = np.array(result, np.int64), list(known)
         return self._codes[path]
 
     @cached_property
@@ -193,7 +193,7 @@ class Population:
         With one try per task nothing shows that; then it is every field of few values that does not go with the
         reward in all of its values.
         """
-        found = {}
+        result = {}
         for path in self.paths:
             codes, values = self.codes(path)
             if len(values) < 2 or self.is_graded(codes) or self._is_judged(codes, values) or self.is_for_failures(codes):
@@ -204,8 +204,8 @@ class Population:
                 continue
             if not self.has_repeats and (path.partition(".")[0] in self.graders or tells_the_end(path)):
                 continue
-            found[path] = codes, values
-        return found
+            result[path] = codes, values
+        return result
 
     @cached_property
     def graders(self) -> set[str]:
@@ -262,18 +262,18 @@ class Population:
         high = np.full(low.size, np.iinfo(np.int64).min)
         np.minimum.at(low, self.task, codes)
         np.maximum.at(high, self.task, codes)
-        held = np.unique(self.task)
-        return bool((low[held] == high[held]).mean() >= 0.95)
+        present = np.unique(self.task)
+        return bool((low[present] == high[present]).mean() >= 0.95)
 
     def is_graded(self, codes: Ints) -> bool:
         """Whether a field is set by grading: its frequent values are all-pass or all-fail, both occur."""
         if not self.passed.any() or self.passed.all():
             return False
-        held = codes >= 0
-        n = np.bincount(codes[held])
-        passes = np.bincount(codes[held], weights=self.passed[held])
+        present = codes >= 0
+        n = np.bincount(codes[present])
+        passes = np.bincount(codes[present], weights=self.passed[present])
         frequent = n >= 2
-        if frequent.sum() < 2 or n[frequent].sum() < 0.5 * held.sum():
+        if frequent.sum() < 2 or n[frequent].sum() < 0.5 * present.sum():
             return False
         rates = passes[frequent] / n[frequent]
         pure = (rates == 0) | (rates == 1)
@@ -282,18 +282,18 @@ class Population:
 
     def is_for_failures(self, codes: Ints) -> bool:
         """Whether a field is filled for nearly every failure and for no pass: it says why the row failed."""
-        held = codes >= 0
-        return bool(self.failed.any() and self.passed.any() and held[self.failed].mean() >= FILLED and not held[self.passed].any())
+        present = codes >= 0
+        return bool(self.failed.any() and self.passed.any() and present[self.failed].mean() >= FILLED and not present[self.passed].any())
 
     def is_reward(self, path: str) -> bool:
         """Whether a field states the reward again: one of its two values equals the passes."""
         codes, values = self.codes(path)
         if len(values) != 2:
             return False
-        held = codes >= 0
-        if held.sum() < 0.5 * self.n:
+        present = codes >= 0
+        if present.sum() < 0.5 * self.n:
             return False
-        return any(np.array_equal((codes == code)[held], self.passed[held]) for code in (0, 1))
+        return any(np.array_equal((codes == code)[present], self.passed[present]) for code in (0, 1))
 
     def example(self, rows: Mask) -> int:
         """A row that shows a group: of the task with most such rows, the first."""
@@ -306,12 +306,12 @@ class Population:
 def adopt_flags(people: Population) -> None:
     """Take calls for failed that a list of the row says did not work, where results show that this is what the list states."""
     rows = [row for row in people.rows if row.acts]
-    held = Counter(path for row in rows for path in row.flags)
-    stated = [path for path, n in sorted(held.items()) if n >= ALIGNED * len(rows) and _states_success(rows, path)]
+    present = Counter(path for row in rows for path in row.flags)
+    stated = [path for path, n in sorted(present.items()) if n >= ALIGNED * len(rows) and _states_success(rows, path)]
     for row in rows if stated else ():
-        said = [row.flags[path] for path in stated if path in row.flags]
-        if said:
-            _mark(row, [all(flags) for flags in zip(*said, strict=True)])
+        phrase = [row.flags[path] for path in stated if path in row.flags]
+        if phrase:
+            _mark(row, [all(flags) for flags in zip(*phrase, strict=True)])
 
 
 def _states_success(rows: list[RowEvidence], path: str) -> bool:

@@ -63,40 +63,40 @@ def reference(people: Population) -> Reference | None:
         best = share, 0, "named gold", next(iter(answers))
     share, _, gold_name, source = best
     answer, gold = answers[source], golds[gold_name]
-    held = np.array([bool(a and g) for a, g in zip(answer, gold, strict=True)], np.bool_)
+    present = np.array([bool(a and g) for a, g in zip(answer, gold, strict=True)], np.bool_)
     same = np.array([is_same(a or "", g or "") for a, g in zip(answer, gold, strict=True)], np.bool_)
-    return Reference(answer, gold, gold_name, source, share, same, held)
+    return Reference(answer, gold, gold_name, source, share, same, present)
 
 
 def _golds(people: Population) -> dict[str, list[str | None]]:
     """Places that may hold the gold: fields that describe tasks, and the one that is named like a gold."""
     named = [row.gold_text or None for row in people.rows]
-    found: dict[str, list[str | None]] = (
+    result: dict[str, list[str | None]] = (
         {"named gold": named} if sum(map(bool, named)) >= 0.5 * people.n else {}
     )
     for path in people.task_level:
-        if len(found) >= MAX_GOLDS:
+        if len(result) >= MAX_GOLDS:
             break
         texts = [_text(value) for value in people.columns[path]]
         if sum(text is not None for text in texts) >= 0.5 * people.n:
-            found[path] = texts
-    return found
+            result[path] = texts
+    return result
 
 
 def _answers(people: Population) -> dict[str, list[str | None]]:
     """Places that may hold the answer: fields named like one, then the ends of messages and calls."""
-    found: dict[str, list[str | None]] = {}
+    result: dict[str, list[str | None]] = {}
     for path in people.paths:
         words = set(path.rpartition(".")[2].lower().split("_"))
-        if words & _ANSWER_WORDS and len(found) < MAX_ANSWERS and not people.is_reward(path):
+        if words & _ANSWER_WORDS and len(result) < MAX_ANSWERS and not people.is_reward(path):
             texts = [_text(value) for value in people.columns[path]]
             if any(texts) and not _is_gold(people, texts):
-                found[path] = texts
+                result[path] = texts
     for source in ANSWER_ORDER:
         texts = [row.answers.get(source) for row in people.rows]
         if sum(map(bool, texts)) >= 0.05 * people.n:
-            found[source] = texts
-    return found
+            result[source] = texts
+    return result
 
 
 def _is_gold(people: Population, texts: list[str | None]) -> bool:
@@ -125,7 +125,7 @@ def _agreement(people: Population, answer: Any, gold: Any, sample: Any) -> float
     """The share of passes that agree; None where as many failures do, letter by letter too, or too few hold both."""
     shares = []
     for rows in sample:
-        pairs = [(answer[at], gold[at]) for at in rows if answer[at] and gold[at]]
+        pairs = [(answer[i], gold[i]) for i in rows if answer[i] and gold[i]]
         shares.append(
             (len(pairs), sum(is_same(a, g) for a, g in pairs), sum(a.strip() == g.strip() for a, g in pairs))
         )
@@ -140,9 +140,9 @@ def _agreement(people: Population, answer: Any, gold: Any, sample: Any) -> float
 
 def _chance(answer: Any, gold: Any, sample: Any) -> float:
     """How often an answer would equal the gold of any other row."""
-    rows = [at for part in sample for at in part if answer[at] and gold[at]]
-    given, wanted = (Counter(str(value_of(texts[at])) for at in rows) for texts in (answer, gold))
-    return sum(n * wanted[value] for value, n in given.items()) / max(len(rows), 1) ** 2
+    rows = [i for part in sample for i in part if answer[i] and gold[i]]
+    actual, wanted = (Counter(str(value_of(texts[i])) for i in rows) for texts in (answer, gold))
+    return sum(n * wanted[value] for value, n in actual.items()) / max(len(rows), 1) ** 2
 
 
 def gives_answer(row: RowEvidence) -> bool:
@@ -152,10 +152,10 @@ def gives_answer(row: RowEvidence) -> bool:
     return bool(row.final.strip()) and row.end == "message" and (is_single or is_compared)
 
 
-def answered(people: Population, at: int, known: Reference | None) -> str:
+def answered(people: Population, i: int, known: Reference | None) -> str:
     """What a row answers and what it should, for a sentence."""
-    row = people.rows[at]
-    pair = (known.answer[at], known.gold[at]) if known is not None and known.is_telling else (None, None)
+    row = people.rows[i]
+    pair = (known.answer[i], known.gold[i]) if known is not None and known.is_telling else (None, None)
     text = pair[0] or row.answers.get("box") or row.answers.get("announced") or row.final
     gold = pair[1] or row.gold_text
     if text is row.final and row.final_length > FINAL:

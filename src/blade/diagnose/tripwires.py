@@ -22,12 +22,12 @@ def checked(
     """The diagnosis without conclusions that contradict themselves, and with the warnings that go first."""
     people = diagnosis.people
     diagnosis.groups = [group for group in diagnosis.groups if not _is_contradicted(people, group)]
-    found = [
+    result = [
         _partial(people, rewards, pass_field), _idle(people, score), _constant(people, rewards), _blank(diagnosis), _unexplained(diagnosis),
         _by_gold(diagnosis), _by_form(diagnosis), _unanimous(diagnosis), _undetermined(diagnosis),
         _small(people),
     ]  # fmt: skip
-    diagnosis.trust += [one for one in found if one is not None]
+    diagnosis.trust += [one for one in result if one is not None]
     order = {"alarm": 0, "warning": 1, "note": 2}
     # data first, since nothing else means much where rows are grouped wrongly; then by rows concerned
     diagnosis.trust.sort(
@@ -61,8 +61,8 @@ def _idle(people: Population, score: float | None) -> Trust | None:
     if not passes:
         return None
     due = ~idle
-    one = f", and {n_spared:,} more {'task passes without what it expects' if n_spared == 1 else 'tasks pass without what they expect'}"
-    spared = one if n_spared else ""
+    entry = f", and {n_spared:,} more {'task passes without what it expects' if n_spared == 1 else 'tasks pass without what they expect'}"
+    spared = entry if n_spared else ""
     text = (
         f"Doing nothing would score up to {baseline:.0%}: {n_idle - n_spared:,} of {n_tasks:,} tasks expect no action (no write){spared}. "
         f"{passes:,} of the {int(people.passed.sum()):,} passes are of that kind; where an action "
@@ -97,7 +97,7 @@ def _blank(diagnosis: Diagnosis) -> Trust | None:
     n = int(blank.sum())
     if n <= BLANK * people.n or people.passed[blank].sum() > BLANK * people.passed.sum():
         return None
-    if any((blank & one.rows).sum() >= 0.5 * n for one in diagnosis.trust if one.level != "note"):
+    if any((blank & entry.rows).sum() >= 0.5 * n for entry in diagnosis.trust if entry.level != "note"):
         return None  # said already
     text = f"{n:,} of {people.n:,} rollouts end without any final text; {int(people.passed[blank].sum()):,} of them pass."
     return Trust("warning", None, text, blank)
@@ -162,7 +162,7 @@ def _unanimous(diagnosis: Diagnosis) -> Trust | None:
         own = people.task == task
         if measured[own].any():
             continue
-        answers = {value_of(known.answer[at] or "") for at in np.flatnonzero(own)}
+        answers = {value_of(known.answer[i] or "") for i in np.flatnonzero(own)}
         if own.sum() >= 3 and not people.passed[own].any() and known.held[own].all() and len(answers) == 1 and not known.same[own].any():
             rows |= own
             names.append(people.name_of(task))

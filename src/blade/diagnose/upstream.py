@@ -56,7 +56,7 @@ def trace_back(people: Population, groups: Sequence[Group], graded: frozenset[st
         left |= group.rows
     if not left.any() or sum(not row.is_spoken and row.n_acts > 0 for row in people.rows) < 0.5 * people.n:
         return list(groups)
-    found: list[Group] = []
+    result: list[Group] = []
     rest = left.copy()
     least = max(LEAST, SHARE * left.sum())
     for ways in (_lookups, _matches, _conditions, _pages, _omissions, _errors) if by_calls else (_omissions,):
@@ -64,10 +64,10 @@ def trace_back(people: Population, groups: Sequence[Group], graded: frozenset[st
             rows = way.rows & rest
             touched = [group.rows for group in groups if (rows & group.rows).any()]
             if rows.sum() >= least or any((rows & own).sum() >= ALL * max(1, (rest & own).sum()) for own in touched):
-                found.append(_group(people, way, rows, groups))
+                result.append(_group(people, way, rows, groups))
                 rest &= ~rows
     remaining = [_left_of(group, group.rows & rest) for group in groups if (group.rows & rest).any()]
-    return [*found, *remaining]
+    return [*result, *remaining]
 
 
 def _is_rare(people: Population, rows: Mask, among: Mask) -> bool:
@@ -83,10 +83,10 @@ def _lookups(people: Population, left: Mask, graded: frozenset[str]) -> Iterator
     """Arguments whose values passes always take from the result of one tool."""
     tasks: defaultdict[Fact, defaultdict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     shapes: defaultdict[Fact, set[str]] = defaultdict(set)
-    for at in np.flatnonzero(people.passed):
-        for fact, source, _ in _arguments(people.rows[at]):
+    for i in np.flatnonzero(people.passed):
+        for fact, source, _ in _arguments(people.rows[i]):
             shapes[fact].add(source.shape)
-            tasks[fact][source.tool].add(int(people.task[at]))
+            tasks[fact][source.tool].add(int(people.task[i]))
     by_tool: defaultdict[str, dict[Fact, set[str]]] = defaultdict(dict)
     for fact, by_source in tasks.items():
         tool = next(iter(by_source))
@@ -140,19 +140,19 @@ def _matches(people: Population, left: Mask, graded: frozenset[str]) -> Iterator
     """Rows that take another value from the same result than every pass of their task does."""
     passing: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
     tools: dict[int, str] = {}
-    for at in np.flatnonzero(people.passed):
-        for source in _shown(people.rows[at]):
-            passing[int(people.task[at]), source.key].add(source.value)
+    for i in np.flatnonzero(people.passed):
+        for source in _shown(people.rows[i]):
+            passing[int(people.task[i]), source.key].add(source.value)
     by_tool: defaultdict[str, Mask] = defaultdict(lambda: people.none)
-    for at in np.flatnonzero(left):
+    for i in np.flatnonzero(left):
         mine: defaultdict[int, set[int]] = defaultdict(set)
-        for source in _shown(people.rows[at]):
+        for source in _shown(people.rows[i]):
             mine[source.key].add(source.value)
             tools[source.key] = source.tool
         for key, values in mine.items():
-            right = passing.get((int(people.task[at]), key))
+            right = passing.get((int(people.task[i]), key))
             if right and len(right) == 1 and not values & right:
-                by_tool[tools[key]][at] = True
+                by_tool[tools[key]][i] = True
     for tool, rows in sorted(by_tool.items()):
         yield Trace(
             f"takes another match of `{tool}` than the passes",
@@ -177,27 +177,27 @@ def _shown(row: RowEvidence) -> Iterator[Source]:
 
 def _conditions(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[Trace]:
     """Calls, and arguments of them, that all passes of the task show; a pass is compared with its own siblings."""
-    held = [_facts(row, graded) for row in people.rows]
-    always = _of_all(people, held)
+    present = [_facts(row, graded) for row in people.rows]
+    always = _of_all(people, present)
     shown: defaultdict[int, Counter[Fact]] = defaultdict(Counter)  # task -> how many of its passes show each fact
     n_passes = Counter(people.task[people.passed].tolist())
-    for at in np.flatnonzero(people.passed).tolist():
-        shown[int(people.task[at])].update(held[at])
+    for i in np.flatnonzero(people.passed).tolist():
+        shown[int(people.task[i])].update(present[i])
     by_count = {task: _by_count(facts) for task, facts in shown.items()}
     lacking: defaultdict[Fact, Mask] = defaultdict(lambda: people.none)
-    asked: Counter[Fact] = Counter()
-    for at, task in enumerate(people.task.tolist()):
-        own, n = (held[at] if people.passed[at] else set()), n_passes[task]
+    requests: Counter[Fact] = Counter()
+    for i, task in enumerate(people.task.tolist()):
+        own, n = (present[i] if people.passed[i] else set()), n_passes[task]
         shared = by_count.get(task, {})
         # what all passes show, but for this one where it is a pass itself
-        usual = shared.get(n, set()) | (shared.get(n - 1, set()) - own if people.passed[at] else set()) if n > people.passed[at] else set()
+        usual = shared.get(n, set()) | (shared.get(n - 1, set()) - own if people.passed[i] else set()) if n > people.passed[i] else set()
         for fact in usual | always:
-            asked[fact] += bool(people.passed[at])
-            if lacks(fact, people.rows[at]):
-                lacking[fact][at] = True
+            requests[fact] += bool(people.passed[i])
+            if lacks(fact, people.rows[i]):
+                lacking[fact][i] = True
     rows_of = {
         fact: rows for fact, rows in lacking.items()
-        if (rows & left).any() and asked[fact] >= PASSES and people.passed[rows].sum() <= NEVER * asked[fact]
+        if (rows & left).any() and requests[fact] >= PASSES and people.passed[rows].sum() <= NEVER * requests[fact]
     }  # fmt: skip
     for fact, rows in sorted(rows_of.items(), key=lambda pair: (pair[0] not in always, -int((pair[1] & left).sum()), pair[0])):
         tool, name = fact
@@ -217,25 +217,25 @@ def _conditions(people: Population, left: Mask, graded: frozenset[str]) -> Itera
 
 def _by_count(facts: Counter[Fact]) -> dict[int, set[Fact]]:
     """Facts by how often they are shown."""
-    found: defaultdict[int, set[Fact]] = defaultdict(set)
+    result: defaultdict[int, set[Fact]] = defaultdict(set)
     for fact, n in facts.items():
-        found[n].add(fact)
-    return found
+        result[n].add(fact)
+    return result
 
 
 def _facts(row: RowEvidence, graded: frozenset[str]) -> set[Fact]:
     """The calls of a row that the grade does not read itself, and the arguments that every one of them gives."""
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for act in row.acts:
         if act.tool not in graded:
-            found[act.tool] = found.get(act.tool, set(act.names)) & set(act.names)
-    return {(tool, name) for tool, names in found.items() for name in ("", *names)}
+            result[act.tool] = result.get(act.tool, set(act.names)) & set(act.names)
+    return {(tool, name) for tool, names in result.items() for name in ("", *names)}
 
 
-def _of_all(people: Population, held: Sequence[set[Fact]]) -> set[Fact]:
+def _of_all(people: Population, present: Sequence[set[Fact]]) -> set[Fact]:
     """What every pass of the run shows."""
     places = np.flatnonzero(people.passed).tolist()
-    return set.intersection(*(held[at] for at in places)) if len(places) >= PASSES else set()
+    return set.intersection(*(present[i] for i in places)) if len(places) >= PASSES else set()
 
 
 def lacks(fact: Fact, row: RowEvidence) -> bool:
@@ -279,9 +279,9 @@ def _unless_passed(people: Population, rows: Mask) -> Mask:
 
 def _pages(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[Trace]:
     """Rows that leave a list after a part of it, where passes go on with the next one."""
-    next_ = Counter(fact for at in np.flatnonzero(people.passed) for fact in set(_continued(people.rows[at])))
+    next_ = Counter(fact for i in np.flatnonzero(people.passed) for fact in set(_continued(people.rows[i])))
     for tool in sorted({tool for tool, _ in next_}):
-        names = {name for one, name in next_ if one == tool}
+        names = {name for entry, name in next_ if entry == tool}
         stops = partial(_stops, tool, names)
         rows = people.where(stops)
         among = people.where(lambda row: any(act.tool == tool and act.is_partial for act in row.acts))  # noqa: B023
@@ -320,7 +320,7 @@ def _errors(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[
     among = people.where(lambda row: any(act.tool in graded for act in row.acts))
     if (rows & left).any() and _is_rare(people, rows, among):
         tools = Counter(
-            act.tool for at in np.flatnonzero(rows & left) if (act := _refused(people.rows[at], graded))
+            act.tool for i in np.flatnonzero(rows & left) if (act := _refused(people.rows[i], graded))
         )
         template, _ = common_error(people, rows & left)
         shown = f"; most often such as: {shown_error(people, rows & left, template, 90)}" if template else ""
@@ -342,13 +342,13 @@ def _refused(row: RowEvidence, graded: frozenset[str]) -> Act | None:
     names = Counter(tool for tool, _ in row.expected or ())
     lacking = {tool for tool in names if tool in graded and names[tool] > sum(name == tool for name, _ in row.made)}
     worked: set[str] = set()
-    found = None
+    result = None
     for act in reversed(row.acts):
         if act.tool in lacking and not act.failed:
             worked.add(act.tool)
         elif act.tool in lacking and act.tool not in worked and act.is_answered:
-            found = act
-    return found
+            result = act
+    return result
 
 
 def _refusal(graded: frozenset[str], row: RowEvidence) -> tuple[int, str] | None:
@@ -391,9 +391,9 @@ def _group(people: Population, way: Trace, rows: Mask, groups: Sequence[Group]) 
     )
 
 
-def _shown_by(groups: Sequence[Group], at: int) -> str:
+def _shown_by(groups: Sequence[Group], i: int) -> str:
     """What the group that a row was in before shows of it."""
-    return next((group.detail(at) for group in groups if group.rows[at] and group.detail is not None), "")
+    return next((group.detail(i) for group in groups if group.rows[i] and group.detail is not None), "")
 
 
 def _written(groups: Mapping[int, Group], row: RowEvidence) -> tuple[int | str, str] | None:

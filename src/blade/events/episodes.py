@@ -71,10 +71,10 @@ def command_of(tool: str, arguments: Any) -> str | None:
         return arguments
     if not isinstance(arguments, Mapping):
         return None
-    told = next((arguments[key] for key in _COMMAND_KEYS if key in arguments), None)
-    if isinstance(told, list):
-        told = " ".join(str(part) for part in told)
-    return told if isinstance(told, str) else None
+    text = next((arguments[key] for key in _COMMAND_KEYS if key in arguments), None)
+    if isinstance(text, list):
+        text = " ".join(str(part) for part in text)
+    return text if isinstance(text, str) else None
 
 
 @lru_cache(maxsize=5000)
@@ -90,15 +90,15 @@ def _by_name(tool: str) -> str:
 def declared_tools(row: Mapping[str, Any]) -> dict[str, Any]:
     """Declared tools by name, each as it is declared (a chat-style one unwrapped)."""
     params = row.get("responses_create_params")
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     listed = params.get("tools") if isinstance(params, Mapping) else None
     for entry in listed if isinstance(listed, list) else ():
         if isinstance(entry, Mapping):
             inner = entry.get("function")
             tool = inner if isinstance(inner, Mapping) else entry
             if isinstance(tool.get("name"), str):
-                found[tool["name"]] = tool
-    return found
+                result[tool["name"]] = tool
+    return result
 
 
 _HEAD = 500  # characters of a result in which an error is told
@@ -156,7 +156,7 @@ _SPACE = re.compile(r"\s+")
 def calls(steps: Sequence[Step], tools: Mapping[str, Any], overrides: Mapping[str, str]) -> list[Call]:
     """The calls of a rollout in order, each with the first result that answers it."""
     answers = answers_of([(step.kind, step.call_id) for step in steps])
-    found = []
+    results = []
     for step in steps:
         if step.kind != "call":
             continue
@@ -166,12 +166,12 @@ def calls(steps: Sequence[Step], tools: Mapping[str, Any], overrides: Mapping[st
         hosted = result is None and step.call_id is None and len(step.text) > len(raw)
         output = result.text if result is not None else step.text[len(raw) :].strip() if hosted else ""
         does = what_it_does(tool, arguments, tools.get(tool), overrides)
-        told = result.failed if result is not None else step.failed
-        failed = told if told is not None else bool(output) and reads_as_error(output, does)
+        text = result.failed if result is not None else step.failed
+        failed = text if text is not None else bool(output) and reads_as_error(output, does)
         place = result.index if result is not None else step.index if hosted else None
         key = f"{tool} {canonical(arguments) if arguments is not None else _SPACE.sub(' ', raw)}"
-        found.append(Call(step.index, tool, arguments, raw, key, does, place, output, failed))
-    return found
+        results.append(Call(step.index, tool, arguments, raw, key, does, place, output, failed))
+    return results
 
 
 def episode(

@@ -45,9 +45,9 @@ def _called(value: Any, row: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     entries = value if isinstance(value, list) else ()
     if not all(any(key in _inner(entry) for key in ARGUMENTS) for entry in entries):
         return ()
-    found = _as_actions(entries)
-    is_whole = len(found) == len(entries) and {name for name, _ in found} <= set(declared_tools(row))
-    return found if is_whole else ()
+    result = _as_actions(entries)
+    is_whole = len(result) == len(entries) and {name for name, _ in result} <= set(declared_tools(row))
+    return result if is_whole else ()
 
 
 def _inner(entry: Any) -> Mapping[str, Any]:
@@ -68,7 +68,7 @@ def _as_answer(value: Any) -> str | None:
 
 def _as_actions(value: Any) -> tuple[tuple[str, Any], ...]:
     """Calls the model must make; an action that the user takes is none of them."""
-    found = []
+    result = []
     for entry in value if isinstance(value, list) else ():
         if not isinstance(entry, Mapping) or entry.get("requestor", "assistant") not in ("assistant", "agent"):
             continue
@@ -76,8 +76,8 @@ def _as_actions(value: Any) -> tuple[tuple[str, Any], ...]:
         name = source.get("name", source.get("tool"))
         if isinstance(name, str):
             arguments: Any = next((source[key] for key in ARGUMENTS if key in source), {})
-            found.append((name, parsed(arguments) if isinstance(arguments, str) else arguments))
-    return tuple(found)
+            result.append((name, parsed(arguments) if isinstance(arguments, str) else arguments))
+    return tuple(result)
 
 
 def prompt(row: Mapping[str, Any]) -> str:

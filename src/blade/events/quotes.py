@@ -78,11 +78,11 @@ def masked(text: str, limit: int = 200) -> str:
 QUOTE = 200  # characters of a quotation
 
 
-def quoted(text: str, at: int = 0, length: int = QUOTE) -> str:
+def quoted(text: str, i: int = 0, length: int = QUOTE) -> str:
     """A passage of a text, around a place if it is long; always an exact substring."""
     if len(text) <= length:
         return text
-    start = max(0, min(at - length // 4, len(text) - length))
+    start = max(0, min(i - length // 4, len(text) - length))
     if start:  # at the beginning of a word, where one is near
         space = text.find(" ", start, start + length // 8)
         start = space + 1 if space >= 0 else start
@@ -122,20 +122,20 @@ def field_text(row: Mapping[str, Any], field: str) -> str | None:
     return value if isinstance(value, str) else compact(value)
 
 
-def at_step(episode: Episode, index: int, at: int = 0, length: int = QUOTE) -> Evidence | None:
+def at_step(episode: Episode, index: int, i: int = 0, length: int = QUOTE) -> Evidence | None:
     """A quotation from a step; None if the step says nothing."""
     steps = episode.trace.steps
     text = step_text(steps[index]) if 0 <= index < len(steps) else ""
     rollout = episode.trace.rollout
     if not text:
         return None
-    return Evidence(rollout.run, rollout.task, rollout.repeat, step=index, quote=quoted(text, at, length))
+    return Evidence(rollout.run, rollout.task, rollout.repeat, step=index, quote=quoted(text, i, length))
 
 
-def in_field(episode: Episode, field: str, at: int = 0, length: int = QUOTE) -> Evidence | None:
+def in_field(episode: Episode, field: str, i: int = 0, length: int = QUOTE) -> Evidence | None:
     """A quotation from a field of the row by its dotted path; None if the row has no such field."""
     text = field_text(episode.trace.row, field)
     rollout = episode.trace.rollout
     if not text:
         return None
-    return Evidence(rollout.run, rollout.task, rollout.repeat, field=field, quote=quoted(text, at, length))
+    return Evidence(rollout.run, rollout.task, rollout.repeat, field=field, quote=quoted(text, i, length))

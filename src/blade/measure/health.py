@@ -90,7 +90,7 @@ class _Page:
         """Up to three quotations of `field` from the rows at these positions."""
         if self.quote is not None:
             opened = (self.quote(int(position), field) for position in positions[: 4 * QUOTES])
-            yield from islice((found for found in opened if found is not None), QUOTES)
+            yield from islice((result for result in opened if result is not None), QUOTES)
 
     def counted(self, rows: Bools) -> Ints:
         """The positions of those rows that count and for which `rows` holds."""

@@ -74,10 +74,10 @@ def compared(
 
 
 def _explained(number: ReportedNumber, us: Ours) -> tuple[float | None, str]:
-    found = _definition(number.name, us.rollouts)
-    if found is None or not us.scoring.rows.size:
-        return None, NOT_RECOMPUTED if found is None else "not recomputed: no scored row"
-    column, formula, what = found
+    result = _definition(number.name, us.rollouts)
+    if result is None or not us.scoring.rows.size:
+        return None, NOT_RECOMPUTED if result is None else "not recomputed: no scored row"
+    column, formula, what = result
     ours = _our_closest(number.name, column, us)
     if _equal(number.value, ours):
         return ours, AGREES
@@ -112,18 +112,18 @@ def _row_choices(rollouts: Rollouts, scoring: Scoring) -> Iterator[tuple[str, In
         yield "with the identical duplicates", np.repeat(scoring.rows, 1 + rollouts.copies[scoring.rows])
     same = (rollouts.task[1:] == rollouts.task[:-1]) & (rollouts.repeat[1:] == rollouts.repeat[:-1])
     if same.any():
-        for which, kept in (("first", ~np.r_[False, same]), ("last", ~np.r_[same, False])):
+        for which, remainder in (("first", ~np.r_[False, same]), ("last", ~np.r_[same, False])):
             of_key = f"the {which} row of each duplicate key"
-            yield f"with {of_key}", np.flatnonzero(kept & ~rollouts.masked)
+            yield f"with {of_key}", np.flatnonzero(remainder & ~rollouts.masked)
             if rollouts.masked.any():
-                yield f"with the masked rows and {of_key}", np.flatnonzero(kept)
+                yield f"with the masked rows and {of_key}", np.flatnonzero(remainder)
 
 
 def _table(column: Floats, positions: Ints, rollouts: Rollouts) -> Table:
-    kept = positions[np.isfinite(column[positions])]
-    task = rollouts.task[kept]
+    remainder = positions[np.isfinite(column[positions])]
+    task = rollouts.task[remainder]
     starts = np.flatnonzero(np.r_[True, task[1:] != task[:-1]]) if task.size else np.zeros(0, np.int64)
-    return Table(column[kept], starts, np.diff(np.r_[starts, task.size]))
+    return Table(column[remainder], starts, np.diff(np.r_[starts, task.size]))
 
 
 def _column(name: str, rollouts: Rollouts) -> Floats | None:

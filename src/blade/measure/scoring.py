@@ -77,16 +77,16 @@ def scoring(rollouts: Rollouts, threshold: float | None) -> Scoring:
     unscored = ~np.isfinite(reward)
     usable = reward[~unscored]
     kind = reward_kind(usable)
-    pass_field, at = _pass_field(rollouts, rows) if threshold is None and kind is RewardKind.UNBOUNDED else (None, None)
-    threshold = at if threshold is None else threshold
-    given = threshold is not None
+    pass_field, i = _pass_field(rollouts, rows) if threshold is None and kind is RewardKind.UNBOUNDED else (None, None)
+    threshold = i if threshold is None else threshold
+    actual = threshold is not None
     bar = 1.0 if threshold is None else float(threshold)
-    has_pass_rate = given or _is_judged_at_one(kind, usable)
+    has_pass_rate = actual or _is_judged_at_one(kind, usable)
     row_reward = np.where(unscored, 0.0, reward)
     row_passed = ~unscored & (row_reward >= bar - TOLERANCE) & has_pass_rate
     at_one = int(np.count_nonzero(usable >= 1 - TOLERANCE))
     is_rate = has_pass_rate and (
-        given or kind in (RewardKind.BINARY, RewardKind.CONSTANT) or at_one >= REACHES_ONE * rows.size
+        actual or kind in (RewardKind.BINARY, RewardKind.CONSTANT) or at_one >= REACHES_ONE * rows.size
     )
     row_score = row_passed.astype(np.float64) if is_rate else row_reward
     tasks, starts, n = _groups(rollouts.task[rows])
@@ -94,7 +94,7 @@ def scoring(rollouts: Rollouts, threshold: float | None) -> Scoring:
     task_rewards = _sums(row_reward, starts) / n
     return Scoring(
         threshold=bar,
-        threshold_given=given,
+        threshold_given=actual,
         pass_field=pass_field,
         reward_kind=kind,
         has_pass_rate=has_pass_rate,
@@ -120,13 +120,13 @@ def _pass_field(rollouts: Rollouts, rows: Ints) -> tuple[str | None, float | Non
     best: tuple[str | None, float | None] = (None, None)
     for name, column in rollouts.fields.items():
         value = column.number[rows]
-        held = np.isfinite(value) & np.isfinite(reward)
-        if held.sum() < 0.9 * rows.size or set(np.unique(value[held]).tolist()) != {0.0, 1.0}:
+        present = np.isfinite(value) & np.isfinite(reward)
+        if present.sum() < 0.9 * rows.size or set(np.unique(value[present]).tolist()) != {0.0, 1.0}:
             continue
-        yes, no = reward[held & (value == 1)], reward[held & (value == 0)]
-        at = float(yes.min())
-        if at > float(no.max()) and (best[1] is None or at > best[1]):
-            best = name, at
+        yes, no = reward[present & (value == 1)], reward[present & (value == 0)]
+        i = float(yes.min())
+        if i > float(no.max()) and (best[1] is None or i > best[1]):
+            best = name, i
     return best
 
 
@@ -147,10 +147,10 @@ def reward_kind(rewards: Floats) -> RewardKind:
 def outcome_counts(coverage: Coverage, scoring: Scoring) -> dict[Outcome, int]:
     """Rollouts by outcome: rows as they were scored, keys where there is no row."""
     counts = np.bincount(scoring.outcome[scoring.outcome >= 0], minlength=len(OUTCOMES)).tolist()
-    found = dict(zip(OUTCOMES, counts, strict=True))
-    found[Outcome.MASKED] = coverage.masked
-    found[Outcome.MISSING] = coverage.failed + coverage.lost
-    return found
+    result = dict(zip(OUTCOMES, counts, strict=True))
+    result[Outcome.MASKED] = coverage.masked
+    result[Outcome.MISSING] = coverage.failed + coverage.lost
+    return result
 
 
 def outcomes(rollouts: Rollouts, scoring: Scoring) -> NDArray[Any]:
@@ -262,8 +262,8 @@ def _nan_to_none(values: Floats) -> list[float | None]:
 
 class _Shared(dict[tuple[int, Outcome, float | None], Repeat]):
     def __missing__(self, key: tuple[int, Outcome, float | None]) -> Repeat:
-        found = self[key] = Repeat(*key)
-        return found
+        result = self[key] = Repeat(*key)
+        return result
 
 
 def _repeats(rollouts: Rollouts, coverage: Coverage, scoring: Scoring) -> list[tuple[Repeat, ...]]:
@@ -279,7 +279,7 @@ def _repeats(rollouts: Rollouts, coverage: Coverage, scoring: Scoring) -> list[t
         rows = list(map(_Shared().__getitem__, zip(numbers, kinds, rewards, strict=True)))
     n_tasks = len(rollouts.task_keys)
     bounds = np.searchsorted(rollouts.task, np.arange(n_tasks + 1)).tolist()
-    found = [tuple(rows[start:stop]) for start, stop in pairwise(bounds)]
+    result = [tuple(rows[start:stop]) for start, stop in pairwise(bounds)]
     absent: dict[str, list[Repeat]] = defaultdict(list)
     for key, number in (*coverage.failed_keys, *coverage.lost_keys):
         absent[key].append(Repeat(number, Outcome.MISSING, None))
@@ -287,5 +287,5 @@ def _repeats(rollouts: Rollouts, coverage: Coverage, scoring: Scoring) -> list[t
         code_of = {key: code for code, key in enumerate(rollouts.task_keys)}
         for key, lacking in absent.items():
             if (code := code_of.get(key)) is not None:
-                found[code] = tuple(sorted((*found[code], *lacking), key=lambda each: each.repeat))
-    return found
+                result[code] = tuple(sorted((*result[code], *lacking), key=lambda each: each.repeat))
+    return result

@@ -48,7 +48,7 @@ def by_row(
     rollouts: Rollouts, scoring: Scoring, benchmark: Benchmark
 ) -> dict[str, tuple[Ints, tuple[str, ...]]]:
     """Each field that describes tasks as a code for every counted row (-1: none), and its labels."""
-    found: dict[str, tuple[Ints, tuple[str, ...]]] = {}
+    result: dict[str, tuple[Ints, tuple[str, ...]]] = {}
     seen: set[bytes] = set()
     for name in (benchmark.slices or _candidates(rollouts)) if scoring.n.size else ():
         column = rollouts.fields.get(name)
@@ -56,8 +56,8 @@ def by_row(
         if groups is not None and (benchmark.slices or _describes_tasks(groups, seen)):
             codes = np.full(scoring.n.size, -1, np.int64)
             codes[groups.tasks] = groups.value
-            found[name] = np.repeat(codes, scoring.n), groups.labels
-    return found
+            result[name] = np.repeat(codes, scoring.n), groups.labels
+    return result
 
 
 def gaps(rollouts: Rollouts, scoring: Scoring, benchmark: Benchmark) -> Iterator[Gap]:
@@ -95,10 +95,10 @@ def _groups(column: Column, scoring: Scoring) -> Groups | None:
     """The values of the tasks; None where the field is no small set of values or changes within tasks."""
     if _n_distinct(column, scoring.rows[scoring.starts]) > MAX_VALUES:
         return None
-    found = _row_values(column, scoring.rows)
-    if found is None:
+    result = _row_values(column, scoring.rows)
+    if result is None:
         return None
-    value, labels = found
+    value, labels = result
     # Rows that broke off early may lack the field; the other repeats still tell.
     highest = np.maximum.reduceat(value, scoring.starts)
     lowest = np.minimum.reduceat(np.where(value < 0, len(labels), value), scoring.starts)
@@ -106,13 +106,13 @@ def _groups(column: Column, scoring: Scoring) -> Groups | None:
     if not has_value.any() or np.count_nonzero(is_constant) < CONSTANT_SHARE * np.count_nonzero(has_value):
         return None
     tasks = np.flatnonzero(is_constant)
-    kept, place = np.unique(highest[tasks], return_inverse=True)
-    if not MIN_VALUES <= kept.size <= MAX_VALUES:
+    remainder, place = np.unique(highest[tasks], return_inverse=True)
+    if not MIN_VALUES <= remainder.size <= MAX_VALUES:
         return None
     # Codes of texts follow the rows; labels are sorted so that the order of rows never shows.
-    keys = [(0, labels[code]) if code < len(column.texts) else (code, "") for code in kept.tolist()]
-    order = sorted(range(kept.size), key=keys.__getitem__)
-    return Groups(tuple(labels[kept[i]] for i in order), tasks, np.argsort(order)[place])
+    keys = [(0, labels[code]) if code < len(column.texts) else (code, "") for code in remainder.tolist()]
+    order = sorted(range(remainder.size), key=keys.__getitem__)
+    return Groups(tuple(labels[remainder[i]] for i in order), tasks, np.argsort(order)[place])
 
 
 def _n_distinct(column: Column, rows: Ints) -> int:

@@ -39,11 +39,11 @@ def task_bootstrap(
     means = (
         _normal_means(table, draws, rng) if len(cells) > _MANY else _drawn_means(cells, counts, draws, rng)
     )
-    found = statistic(means)
-    found = found[np.isfinite(found)]
-    if not found.size:
+    result = statistic(means)
+    result = result[np.isfinite(result)]
+    if not result.size:
         return None
-    low, high = np.quantile(found, [0.5 - level / 2, 0.5 + level / 2])
+    low, high = np.quantile(result, [0.5 - level / 2, 0.5 + level / 2])
     return float(low), float(high)
 
 

@@ -110,8 +110,8 @@ def mean_interval(values: ArrayLike, lo: float = 0.0, hi: float = 1.0) -> Interv
     if spread < 1e-12:  # equal but for rounding
         return None
     n_eff = mean * (1 - mean) * x.size / spread
-    found = wilson(mean * n_eff, n_eff, t_quantile(0.975, x.size - 1))
-    return found and found._replace(method="wilson n_eff")
+    result = wilson(mean * n_eff, n_eff, t_quantile(0.975, x.size - 1))
+    return result and result._replace(method="wilson n_eff")
 
 
 def score_interval(
@@ -132,8 +132,8 @@ def score_interval(
     if means.size > FEW_TASKS and NEAR_FLOOR <= mean <= NEAR_CEILING and not _is_constant(means):
         return _task_t(means, 0.0, 1.0)
     n_eff = _macro_n_eff(counts, variance)
-    found = wilson(mean * n_eff, n_eff)
-    return found and found._replace(method="wilson n_eff")
+    result = wilson(mean * n_eff, n_eff)
+    return result and result._replace(method="wilson n_eff")
 
 
 def _macro_n_eff(counts: Floats, variance: Variance) -> float:
@@ -148,8 +148,8 @@ def _macro_n_eff(counts: Floats, variance: Variance) -> float:
 
 def _task_t(x: Floats, lo: float | None, hi: float | None) -> Interval | None:
     # Equal task values say nothing about other tasks; a width of zero would claim certainty.
-    found = None if _is_constant(x) else t_interval(x, lo, hi)
-    return found and found._replace(method="task t")
+    result = None if _is_constant(x) else t_interval(x, lo, hi)
+    return result and result._replace(method="task t")
 
 
 def _is_constant(x: Floats) -> bool:

@@ -69,8 +69,8 @@ def mean_change(d: ArrayLike, step: float = 1.0, level: float = 0.95) -> Change 
     centre = estimate * x.size / n
     spread = _sum(x * x) + 2 * far * far - n * centre * centre
     se = math.sqrt(max(spread, 0.0) / (n - 1) / n)
-    found = _student(estimate, centre, se, n - 1, level, "sign flips")
-    return found._replace(p=sign_flips(x))
+    result = _student(estimate, centre, se, n - 1, level, "sign flips")
+    return result._replace(p=sign_flips(x))
 
 
 def _sum(x: Floats) -> float:
@@ -171,18 +171,18 @@ def within_change(rows: Rows, step: float = 1.0, level: float = 0.95) -> Change 
     p = math.erfc(abs(z) / math.sqrt(2))
     if m >= ENOUGH:
         se = math.sqrt(variance) / d.size
-        found = _student(estimate, estimate, se, max(m - 1, 1), level, CMH if rows.is_binary else EXCHANGE)
+        result = _student(estimate, estimate, se, max(m - 1, 1), level, CMH if rows.is_binary else EXCHANGE)
     else:
         se = math.sqrt(variance + 2 * step * step) / d.size
-        found = _student(estimate, estimate, se, d.size + 1, level, EXCHANGE)
+        result = _student(estimate, estimate, se, d.size + 1, level, EXCHANGE)
     most = _MOST_WAYS if m < ENOUGH else _EXACT_WAYS if is_lopsided(rows) else 0
     if rows.is_binary and _ways(rows, telling) <= most:
         # with many tasks the exact law is nearly smooth, and half of the point that was seen lies beyond it
         exact = _exact_exchange(rows, telling, halved=m >= ENOUGH)
-        return found._replace(p=exact, method="exact stratified")
+        return result._replace(p=exact, method="exact stratified")
     if m < ENOUGH and not _has_many_rows(rows, telling):
-        return found._replace(p=sign_flips(d), method="sign flips")
-    return found._replace(p=p)
+        return result._replace(p=sign_flips(d), method="sign flips")
+    return result._replace(p=p)
 
 
 def is_lopsided(rows: Rows) -> bool:
@@ -213,8 +213,8 @@ def _exchange_variance(rows: Rows, n_a: Floats, n_b: Floats) -> Floats:
     n = n_a + n_b
     total, squares = rows.sum_a + rows.sum_b, rows.squares_a + rows.squares_b
     spread = np.maximum(squares - total * total / n, 0.0) / np.maximum(n - 1, 1.0)
-    found: Floats = np.where(spread > 1e-12 * np.maximum(squares, 1e-300), spread * (1 / n_a + 1 / n_b), 0.0)
-    return found
+    result: Floats = np.where(spread > 1e-12 * np.maximum(squares, 1e-300), spread * (1 / n_a + 1 / n_b), 0.0)
+    return result
 
 
 def fixed_task_variance(rows: Rows) -> Floats:
@@ -226,8 +226,8 @@ def fixed_task_variance(rows: Rows) -> Floats:
         return mean_variance
 
     n_a, n_b = rows.n_a.astype(np.float64), rows.n_b.astype(np.float64)
-    found: Floats = of_mean(n_a, rows.sum_a, rows.squares_a) + of_mean(n_b, rows.sum_b, rows.squares_b)
-    return found
+    result: Floats = of_mean(n_a, rows.sum_a, rows.squares_a) + of_mean(n_b, rows.sum_b, rows.squares_b)
+    return result
 
 
 def _within_variance(rows: Rows, n_a: Floats, n_b: Floats, d: Floats, exchange: Floats) -> float:
@@ -343,7 +343,7 @@ def law_of_sum(terms: Sequence[tuple[Ints, Floats]], slack: int) -> Law:
         first, last = int(cells.min()), int(cells.max())
         wider = np.zeros(law.size + last - first)
         for cell, probability in zip(cells.tolist(), probabilities.tolist(), strict=True):
-            at = cell - first
-            wider[at : at + law.size] += probability * law
+            i = cell - first
+            wider[i : i + law.size] += probability * law
         lowest, law = lowest + first, wider
     return Law(lowest, law, slack)

@@ -158,13 +158,13 @@ def distinct_pairs(n: Ints, c: Ints) -> tuple[Ints, Ints, Ints]:
     key = n * width + c
     span = width * width
     if span > 4 * n.size + 4096:
-        found, place = np.unique(key, return_inverse=True)
+        result, place = np.unique(key, return_inverse=True)
     else:  # a table beats a sort tenfold, and repeats are few in almost every run
-        found = np.flatnonzero(np.bincount(key, minlength=span))
+        result = np.flatnonzero(np.bincount(key, minlength=span))
         table = np.zeros(span, np.int64)
-        table[found] = np.arange(found.size)
+        table[result] = np.arange(result.size)
         place = table[key]
-    return found // width, found % width, place
+    return result // width, result % width, place
 
 
 def per_pair(n: ArrayLike, c: ArrayLike, least: int, formula: Callable[[Ints, Ints], Floats]) -> Floats:

@@ -49,8 +49,8 @@ def fit_beta_binomial(n: ArrayLike, c: ArrayLike) -> BetaPrior | None:
     distinct_n, distinct_c, place = distinct_pairs(rows[seen], passes[seen])
     counts = _Counts(distinct_n.astype(float), distinct_c.astype(float), np.bincount(place).astype(float))
     mixed = bool(((distinct_c > 0) & (distinct_c < distinct_n)).any())
-    found = _climb(counts) if mixed else None
-    theta, method = (np.log([0.5, 0.5]), "jeffreys") if found is None else (found, "mle")
+    result = _climb(counts) if mixed else None
+    theta, method = (np.log([0.5, 0.5]), "jeffreys") if result is None else (result, "mle")
     alpha, beta = np.exp(theta)
     nll = -_log_likelihood(counts, theta) - _log_choose(counts)
     return BetaPrior(float(alpha), float(beta), float(nll), method)
@@ -107,8 +107,8 @@ def p_better(
 
     def curves(n: Ints, c: Ints, prior: BetaPrior) -> Floats:
         a, b = (c + prior.alpha)[:, None], (n - c + prior.beta)[:, None]
-        found: Floats = quantile(a, b, middles[None, :])
-        return found
+        result: Floats = quantile(a, b, middles[None, :])
+        return result
 
     rows_a, passes_a, _ = valid_pairs(n_a, c_a, 0)
     rows_b, passes_b, _ = valid_pairs(n_b, c_b, 0)
@@ -116,12 +116,12 @@ def p_better(
     of_b, sum_b, place_b = distinct_pairs(rows_b, passes_b)
     first, second = curves(of_a, sum_a, prior_a), curves(of_b, sum_b, prior_b)
     pairs, place = np.unique(place_a * len(of_b) + place_b, return_inverse=True)
-    found = np.empty(pairs.size)
-    for at, pair in enumerate(pairs.tolist()):
+    result = np.empty(pairs.size)
+    for i, pair in enumerate(pairs.tolist()):
         x, y = first[pair // len(of_b)], second[pair % len(of_b)]
         lower, upto = np.searchsorted(x, y, "left"), np.searchsorted(x, y, "right")
-        found[at] = float((lower + upto).sum()) / 2 / _GRID**2
-    return found[place]
+        result[i] = float((lower + upto).sum()) / 2 / _GRID**2
+    return result[place]
 
 
 def _climb(counts: _Counts) -> Floats | None:

@@ -129,7 +129,7 @@ def _meets(template: str, row: RowEvidence) -> bool:
 
 def _is_left_with(template: str, row: RowEvidence) -> bool:
     """Whether a row meets an error, and no later call of the same tool succeeds."""
-    met = [at for at, act in enumerate(row.acts) if act.template == template]
+    met = [i for i, act in enumerate(row.acts) if act.template == template]
     return bool(met) and all(act.failed or act.tool != row.acts[met[-1]].tool for act in row.acts[met[-1] + 1 :])
 
 
@@ -181,21 +181,21 @@ def _shaped(people: Population) -> Iterator[Candidate]:
     for (tool, name), seen in sorted(places.items()):
         # an argument of many forms is free text, whose form says nothing
         common = [shape for shape, n in seen.items() if n >= max(3, 0.02 * people.n)] if 2 <= len(seen) <= MAX_SHAPES else []
-        given = people.where(lambda row: (tool, name) in _given(row))  # noqa: B023
+        actual = people.where(lambda row: (tool, name) in _given(row))  # noqa: B023
         for shape in common:
             candidate = _candidate(
                 people, f"{tool}.{name} as {shape}", partial(_gives, tool, name, shape), partial(_as_shape, people, tool, name, shape), 1
             )
-            if (people.passed & candidate.rows).sum() <= RARE_FORM * (people.passed & given).sum():
+            if (people.passed & candidate.rows).sum() <= RARE_FORM * (people.passed & actual).sum():
                 yield candidate
 
 
 def _given(row: RowEvidence) -> dict[tuple[str, str], set[str]]:
-    found: dict[tuple[str, str], set[str]] = {}
+    result: dict[tuple[str, str], set[str]] = {}
     for act in row.acts:
         for name, shape in act.shapes:
-            found.setdefault((act.tool, name), set()).add(shape)
-    return found
+            result.setdefault((act.tool, name), set()).add(shape)
+    return result
 
 
 def _gives(tool: str, name: str, shape: str, row: RowEvidence) -> bool:
@@ -239,7 +239,7 @@ def _empty(people: Population, rows: Mask, test: Contrast) -> Group:
         "goes on without another search.",
         "Have the model check its search terms and try another one when a lookup finds nothing, before it answers or acts.", test,
         lambda row: next(((act.step, "") for act in row.acts if act.is_empty), None), tuple(tool for tool, _ in tools.most_common(3)),
-        detail=lambda at: f"the last {joined(_empty_tools(people.rows[at]))} finds nothing{_sought(people.rows[at])}",
+        detail=lambda i: f"the last {joined(_empty_tools(people.rows[i]))} finds nothing{_sought(people.rows[i])}",
     )  # fmt: skip
 
 
@@ -275,7 +275,7 @@ def _formed(people: Population, form: str, rows: Mask, test: Contrast) -> Group:
         "the same kind of task answer in another form.",
         "State the form of the answer in the prompt with an example, or have the grader read the value out of it.", test,
         lambda row: (row.final_step, row.final[-60:]) if row.final_step is not None else None, (),
-        detail=lambda at: f'it ends "{short(people.rows[at].final.strip()[-80:], 80)}"',
+        detail=lambda i: f'it ends "{short(people.rows[i].final.strip()[-80:], 80)}"',
     )  # fmt: skip
     group.against.append("the value may be right, and then the grader rejects its form (TI)")
     return group
@@ -284,7 +284,7 @@ def _formed(people: Population, form: str, rows: Mask, test: Contrast) -> Group:
 def _as_shape(people: Population, tool: str, name: str, shape: str, rows: Mask, test: Contrast) -> Group:
     usual = Counter(
         other for row in people.of(people.passed) for act in row.acts if act.tool == tool
-        for held, other in act.shapes if held == name
+        for present, other in act.shapes if present == name
     ).most_common(1)  # fmt: skip
     passes = f"; passes mostly give `{usual[0][0]}`" if usual else ""
     word = f'"{name.rpartition(".")[2]}"'
@@ -295,7 +295,7 @@ def _as_shape(people: Population, tool: str, name: str, shape: str, rows: Mask, 
         f"Show the model which form of `{name}` `{tool}` accepts, and where to look it up; if both forms mean the same, have the "
         "grader accept both.", test,
         lambda row: next(((act.step, word) for act in row.acts if act.tool == tool and (name, shape) in act.shapes), None), (tool,),
-        detail=lambda at: f"`{name}` is given as `{shape}` (a: letters, 9: digits){passes}",
+        detail=lambda i: f"`{name}` is given as `{shape}` (a: letters, 9: digits){passes}",
     )  # fmt: skip
     group.against.append("the two forms may mean the same, and then the grader compares spellings (TI)")
     return group
@@ -318,13 +318,13 @@ def _calls(tool: str, rows: Mask, test: Contrast) -> Group:
 
 
 def _error(people: Population, template: str, rows: Mask, test: Contrast) -> Group:
-    said = shown_error(people, rows, template, 120)
+    phrase = shown_error(people, rows, template, 120)
     return _group(
         f"meets an error: {re.sub('<[a-z]+>', '…', template)[:70].rstrip(' .…')}", rows,
-        f"{count(int(rows.sum()), 'failure')}: a tool answers with this error: {said}.",
+        f"{count(int(rows.sum()), 'failure')}: a tool answers with this error: {phrase}.",
         "Show the model in the tool's description how to avoid this error, and have it change the call after it.", test,
         lambda row: next(((act.step, "") for act in row.acts if act.template == template), None), (),
-        detail=lambda at: short(next((act.error for act in people.rows[at].acts if act.template == template), ""), 140).rstrip("."),
+        detail=lambda i: short(next((act.error for act in people.rows[i].acts if act.template == template), ""), 140).rstrip("."),
     )  # fmt: skip
 
 
@@ -333,7 +333,7 @@ def _loops(people: Population, rows: Mask, test: Contrast) -> Group:
         "repeats one call or one error", rows,
         f"{count(int(rows.sum()), 'failure')}: the same call or the same error three times or more{_most_often(people, rows)}.",
         "Stop or redirect the model when a call or an error repeats.", test, _first_error, (),
-        detail=lambda at: repeated(people.rows[at]),
+        detail=lambda i: repeated(people.rows[i]),
     )  # fmt: skip
 
 

@@ -56,19 +56,19 @@ def ask(people: Population, left: Mask) -> Findings:
 
 
 def _asked(people: Population, left: Mask, makes: Sequence[Callable[[Population, Mask], Group | None]]) -> Findings:
-    found = Findings()
+    findings = Findings()
     rest = left.copy()
     for make in makes:
         group = make(people, rest)
         while group is not None:
-            found.groups.append(group)
+            findings.groups.append(group)
             rest &= ~group.rows
             if group.label == "TI":
-                found.trust.append(
+                findings.trust.append(
                     Trust(alarm_level(people, group), group.label, group.text, group.rows, group.fix)
                 )
             group = make(people, rest) if make in (_stop_reason, _pending, _spike) else None
-    return found
+    return findings
 
 
 def _is_innocent(people: Population, rows: Mask, left: Mask) -> bool:
@@ -115,12 +115,12 @@ def _stop_reason(people: Population, left: Mask) -> Group | None:
 def _at_tokens(people: Population, rows: Mask) -> str:
     """The amount at which all of some rows ended, where another amount of the row is the same in nearly all, as a sentence."""
     for path in people.paths:
-        values = Counter(people.columns[path][at] for at in np.flatnonzero(rows) if isinstance(people.columns[path][at], int))
+        values = Counter(people.columns[path][i] for i in np.flatnonzero(rows) if isinstance(people.columns[path][i], int))
         if not values or isinstance(next(iter(values)), bool):
             continue
         value, n = values.most_common(1)[0]
         is_top = value > 1 and n >= 0.9 * rows.sum() and value == max(filter(_is_amount, people.columns[path]))
-        if is_top and not any(people.columns[path][at] == value for at in np.flatnonzero(~rows)):
+        if is_top and not any(people.columns[path][i] == value for i in np.flatnonzero(~rows)):
             which = "It ends" if rows.sum() == 1 else f"{n:,} of them end"
             return f" {which} at `{path}` = {value:,}, the maximum in the run."
     return ""
@@ -193,7 +193,7 @@ def _cut_off(people: Population, rows: Mask, left: Mask, end: str, holds: Callab
         why="the model never got the turn to finish, and hardly any such rollout passes",
         against=against, passed=int(people.passed[rows].sum()), confidence="proved",
         place=lambda row: (row.acts[-1].step, "") if row.acts else None, matched=rows,
-        detail=lambda at: _last_call(people.rows[at], goal),
+        detail=lambda i: _last_call(people.rows[i], goal),
     )  # fmt: skip
 
 
@@ -327,7 +327,7 @@ def _cut_beside(people: Population, rows: Mask, left: Mask, name: str, top: floa
         fix=f"Raise the limit behind `{name}` and score the stored answers again; the model need not be asked again.",
         why="far more rows end at the maximum than just below it, and the rollouts themselves are complete",
         against=["the limit itself is not recorded"], place=lambda row: (name, ""), blame=lambda row: None, deciding=(name,),
-        detail=lambda at: f"`{name}` is {top:,.0f}",
+        detail=lambda i: f"`{name}` is {top:,.0f}",
     )  # fmt: skip
 
 
@@ -382,7 +382,7 @@ def _loop(people: Population, rows: Mask, left: Mask, limit: str) -> Group:
         + ("a higher limit would only prolong the loop." if is_limit else "more turns would only prolong the loop."),
         why="the last acts repeat one call or one error, so the limit only ended what had already failed",
         place=lambda row: next(((act.step, "") for act in row.acts if act.template == template), None) if template else None,
-        detail=lambda at: repeated(people.rows[at]),
+        detail=lambda i: repeated(people.rows[i]),
     )  # fmt: skip
 
 
@@ -421,8 +421,8 @@ def shown_error(people: Population, rows: Mask, template: str, most: int = 110) 
 def common_error(people: Population, rows: Mask, share: float = 0.5) -> tuple[str, int]:
     """The error that most of some rows meet, and how many do."""
     seen = Counter(
-        template for at in np.flatnonzero(rows)
-        for template in dict.fromkeys(act.template for act in people.rows[at].acts if act.template)
+        template for i in np.flatnonzero(rows)
+        for template in dict.fromkeys(act.template for act in people.rows[i].acts if act.template)
     )  # fmt: skip
     if not seen:
         return "", 0
@@ -431,20 +431,20 @@ def common_error(people: Population, rows: Mask, share: float = 0.5) -> tuple[st
 
 
 def _amounts(people: Population) -> list[tuple[str, np.ndarray]]:
-    found = [(name, np.array([getattr(row, name) for row in people.rows], float)) for name in _NAMED]
+    result = [(name, np.array([getattr(row, name) for row in people.rows], float)) for name in _NAMED]
     for path in people.paths:
         values = people.columns[path]
         if any(isinstance(value, bool | str) for value in values):
             continue
         numbers = np.array([as_float(value) for value in values], float)
-        held = numbers[np.isfinite(numbers)]
-        n_values = len(np.unique(held))
-        if held.size < 0.5 * people.n or n_values < 5 or (held < 0).any():
+        present = numbers[np.isfinite(numbers)]
+        n_values = len(np.unique(present))
+        if present.size < 0.5 * people.n or n_values < 5 or (present < 0).any():
             continue
         # of what a task is given only an amount of many values can pile up at a limit: a length, not a level
         if (n_values >= MANY and _GIVEN.search(path)) or not people.is_constant_within(people.codes(path)[0]):
-            found.append((path, numbers))
-    return found
+            result.append((path, numbers))
+    return result
 
 
 def _stops_on_success(people: Population, rows: Mask) -> bool:
@@ -484,7 +484,7 @@ def fails_at_first(people: Population) -> tuple[int, int] | None:
 def _is_loop(people: Population, rows: Mask) -> bool:
     """Whether most of some rollouts repeat one call or one error before their end."""
     places = np.flatnonzero(rows)
-    return bool(places.size) and sum(is_looping(people.rows[at]) for at in places) >= 0.5 * places.size
+    return bool(places.size) and sum(is_looping(people.rows[i]) for i in places) >= 0.5 * places.size
 
 
 def is_looping(row: RowEvidence, last: int = 6, times: int = 3, end: int = 6) -> bool:
@@ -549,7 +549,7 @@ def _open_end(people: Population, left: Mask) -> Group | None:
         fix="Raise max_tokens for the answer and rerun these rollouts.",
         why="the text ends where no author would end it", passed=int(people.passed[rows].sum()),
         against=["no stop reason is recorded", "what was said before the cut may be wrong as well"], matched=rows,
-        detail=lambda at: f'it ends "…{short(people.rows[at].final.strip()[-60:], 60)}"; what comes before the cut is not checked here',
+        detail=lambda i: f'it ends "…{short(people.rows[i].final.strip()[-60:], 60)}"; what comes before the cut is not checked here',
         place=lambda row: (row.final_step, row.final[-80:]) if row.final_step is not None else None,
     )  # fmt: skip
 
@@ -574,8 +574,8 @@ def _unfinished_lines(people: Population) -> Mask:
         last = row.final.rpartition("\n")[2].strip()
         if "\n" not in row.final or len(last) < LEAST_LINE or last in lines:
             return False
-        at = bisect_left(longer, last)
-        return any(line.startswith(last) and line != last for line in longer[at : at + 2])
+        i = bisect_left(longer, last)
+        return any(line.startswith(last) and line != last for line in longer[i : i + 2])
 
     return people.where(is_cut)
 
@@ -599,7 +599,7 @@ def _unfinished_forms(people: Population) -> Mask:
 
 
 def _parts(row: RowEvidence) -> set[bytes]:
-    return {row.labels[at : at + 8] for at in range(0, len(row.labels), 8)}
+    return {row.labels[i : i + 8] for i in range(0, len(row.labels), 8)}
 
 
 def _nearly_whole(people: Population) -> Mask:

@@ -37,17 +37,17 @@ MAX_KINDS = 6  # values of a field that tells kinds of task apart
 
 
 def ask(people: Population, left: Mask) -> Findings:
-    found = Findings()
+    findings = Findings()
     passes = people.of(people.passed)
     if len(passes) < PASSES:
-        return found
-    found.trust += _barred(people)
+        return findings
+    findings.trust += _barred(people)
     for make in (_no_tools, _no_success, _stuck, _no_end, _no_close, _no_form):
         group = make(people, left, passes)
         if group is not None:
             left = left & ~group.rows
-            found.groups.append(group)
-    return found
+            findings.groups.append(group)
+    return findings
 
 
 def _barred(people: Population) -> list[Trust]:
@@ -72,8 +72,8 @@ def _has_no_success(row: RowEvidence) -> bool:
 def _all_failed(row: RowEvidence) -> str:
     """How many calls of a row end in an error, and the commonest one."""
     errors = Counter(act.error for act in row.acts if act.failed and act.error).most_common(1)
-    said = f", such as: {short(errors[0][0], 100)}" if errors else ""
-    return f"{row.n_failed:,} of {count(row.n_acts, 'call')} end in an error{said}"
+    phrase = f", such as: {short(errors[0][0], 100)}" if errors else ""
+    return f"{row.n_failed:,} of {count(row.n_acts, 'call')} end in an error{phrase}"
 
 
 def _no_success(people: Population, left: Mask, passes: list[RowEvidence]) -> Group | None:
@@ -98,7 +98,7 @@ def _no_success(people: Population, left: Mask, passes: list[RowEvidence]) -> Gr
         why=BARRED_WHY if barred
         else "every call answers with an error, so nothing that could be graded was produced",
         confidence="unsure" if barred else "likely" if n_without else "proved", passed=int(people.passed[rows].sum()),
-        matched=rows, holds=_has_no_success, detail=lambda at: _all_failed(people.rows[at]),
+        matched=rows, holds=_has_no_success, detail=lambda i: _all_failed(people.rows[i]),
         place=lambda row: next(((act.step, "") for act in row.acts if not template or act.template == template), None),
     )  # fmt: skip
 
@@ -141,7 +141,7 @@ def _stuck(people: Population, left: Mask, passes: list[RowEvidence]) -> Group |
         fix="Have the model read what it gets back and change the call, and stop or redirect it when one repeats; more turns would only "
         "prolong the loop.", passed=int(people.passed[rows].sum()),
         why="rollouts that get on pass, and these repeat themselves until they end", holds=holds,
-        detail=lambda at: repeated(people.rows[at]),
+        detail=lambda i: repeated(people.rows[i]),
         place=lambda row: (row.acts[-1].step, "") if row.acts else None,
     )  # fmt: skip
 
@@ -210,7 +210,7 @@ def _no_close(people: Population, left: Mask, passes: list[RowEvidence]) -> Grou
         else "Have the model carry out what is asked before it ends, and check before the end that something was done.",
         why="what is graded was never done", confidence="proved", deciding=tuple(closing), holds=holds,
         place=lambda row: (row.final_step, row.final.strip()[-ENDING:]) if row.final_step is not None else None,
-        detail=lambda at: f'it ends "{short(people.rows[at].final.strip()[-ENDING:], ENDING)}"',
+        detail=lambda i: f'it ends "{short(people.rows[i].final.strip()[-ENDING:], ENDING)}"',
     )  # fmt: skip
 
 
@@ -251,7 +251,7 @@ def _ending(
     tried = sum(any(name(act) == last for act in row.acts) for row in people.of(claimed))
     how = f" {tried:,} of them try it without success." if tried else ""
     called = f"never a successful `{last}`" if tried else f"never calls `{last}`"
-    called_last = ("" if people.rows[at].is_spoken else last_act(people.rows[at]) for at in np.flatnonzero(claimed))
+    called_last = ("" if people.rows[i].is_spoken else last_act(people.rows[i]) for i in np.flatnonzero(claimed))
     instead, n_instead = Counter(called_last).most_common(1)[0]
     if instead and n_instead >= max(LEAST, 0.8 * n) and instead not in ends:
         how += f" {n_instead:,} of them end with `{instead}` instead, as no pass does."
@@ -266,7 +266,7 @@ def _ending(
         else f"Tell the model to finish with `{last}`, and remind it before the last turn.",
         why="the result that is graded was never handed over", confidence="proved",
         place=lambda row: (row.acts[-1].step, "") if row.acts else None, holds=holds if scope.all() else None,
-        detail=lambda at: "" if people.rows[at].is_spoken else f"the last call is `{short(last_act(people.rows[at]), 60)}`",
+        detail=lambda i: "" if people.rows[i].is_spoken else f"the last call is `{short(last_act(people.rows[i]), 60)}`",
     )  # fmt: skip
 
 

@@ -37,13 +37,13 @@ def ask(people: Population, left: Mask) -> Findings:
 
 
 def _asked(people: Population, left: Mask, makes: Sequence[Callable[[Population, Mask], list[Group]]]) -> Findings:
-    found = Findings()
+    findings = Findings()
     for make in makes:
         for group in make(people, left):
             left = left & ~group.rows
-            found.groups.append(group)
-            found.trust.append(Trust(alarm_level(people, group), group.label, group.text, group.rows, group.fix))
-    return found
+            findings.groups.append(group)
+            findings.trust.append(Trust(alarm_level(people, group), group.label, group.text, group.rows, group.fix))
+    return findings
 
 
 def _ungraded_whole(people: Population, left: Mask) -> list[Group]:
@@ -60,12 +60,12 @@ def _ungraded(people: Population, left: Mask) -> list[Group]:
     verdicts = []
     open_ = people.passed | left  # rows that never ran lack more than their verdict
     for path in people.paths:
-        held = np.array([value is not None for value in people.columns[path]], bool)
-        if not held[open_].all() and held[people.passed].all():
-            verdicts.append((path, held))
+        present = np.array([value is not None for value in people.columns[path]], bool)
+        if not present[open_].all() and present[people.passed].all():
+            verdicts.append((path, present))
     if not any(_states_reward(people, path) for path, _ in verdicts):
         return []  # one absent field is not enough: an answer that could not be read leaves a gap too
-    rows = open_ & ~np.logical_or.reduce([held for _, held in verdicts])
+    rows = open_ & ~np.logical_or.reduce([present for _, present in verdicts])
     for path in people.paths:
         codes, _ = people.codes(path)
         if (codes[rows] >= 0).any() and people.is_graded(codes) and not (codes[people.passed] < 0).any():
@@ -106,8 +106,8 @@ def _never_handed_in(people: Population, rows: Mask) -> bool:
 def _states_reward(people: Population, path: str) -> bool:
     """Whether a field, where it is there, has two values, one of which equals the passes."""
     codes, values = people.codes(path)
-    held = codes >= 0
-    return len(values) == 2 and any(np.array_equal((codes == code)[held], people.passed[held]) for code in (0, 1))
+    present = codes >= 0
+    return len(values) == 2 and any(np.array_equal((codes == code)[present], people.passed[present]) for code in (0, 1))
 
 
 def _events(people: Population, left: Mask) -> list[Group]:
@@ -115,36 +115,36 @@ def _events(people: Population, left: Mask) -> list[Group]:
     failing = people.failed
     places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     present: Counter[str] = Counter()
-    for at, row in enumerate(people.rows):
+    for i, row in enumerate(people.rows):
         for path, value in row.fields.items():
             if isinstance(value, str) and value.strip():
                 present[path] += 1
-                if failing[at]:
-                    places[path, template(value)].append(at)
+                if failing[i]:
+                    places[path, template(value)].append(i)
     by_path: defaultdict[str, list[tuple[str, list[int]]]] = defaultdict(list)
     for (path, text), rows in sorted(places.items(), key=lambda pair: (-len(pair[1]), pair[0])):
         # a field that every failure has is the verdict, whatever it says; so is what answers the work of the model
         if present[path] <= EVENT * failing.sum() and TRANSPORT.search(text):
             by_path[path].append((text, rows))
-    found: list[Group] = []
+    result: list[Group] = []
     for path, texts in sorted(by_path.items(), key=lambda pair: -sum(len(rows) for _, rows in pair[1])):
-        mask = people.mask([at for _, rows in texts for at in rows])
+        mask = people.mask([i for _, rows in texts for i in rows])
         claimed = mask & left
         if claimed.sum() < LEAST or any(row.fields.get(path) for row in people.of(people.passed)):
             continue
-        found.append(_event(people, path, [text for text, _ in texts], claimed, mask))
+        result.append(_event(people, path, [text for text, _ in texts], claimed, mask))
         left = left & ~mask
-    return found
+    return result
 
 
 def _logged(people: Population, left: Mask) -> list[Group]:
     """Lines of logs that strike rollouts which did and said exactly what passing ones of the same task did."""
-    passing = {(int(people.task[at]), _done(people.rows[at])) for at in np.flatnonzero(people.passed)}
+    passing = {(int(people.task[i]), _done(people.rows[i])) for i in np.flatnonzero(people.passed)}
     places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for at, row in enumerate(people.rows):
+    for i, row in enumerate(people.rows):
         for path, lines in row.lines.items():
             for line in lines:
-                places[path, line].append(at)
+                places[path, line].append(i)
     alike = np.array([(task, _done(row)) in passing for task, row in zip(people.task.tolist(), people.rows, strict=True)], bool)
     struck, guilty = people.none, []
     common = [(place, rows) for place, rows in places.items() if len(rows) >= LEAST]
@@ -169,10 +169,10 @@ def _done(row: RowEvidence) -> tuple[int, ...]:
 def _stage(people: Population, guilty: Sequence[tuple[str, str]], rows: Mask, alike: int) -> Group:
     path, line = guilty[0]
     name = f"`{path}`: {in_words(people, path, line, rows)[:60]}"
-    said = "; ".join(in_words(people, place, text, rows)[:120] for place, text in guilty[:2])
+    phrase = "; ".join(in_words(people, place, text, rows)[:120] for place, text in guilty[:2])
     return Group(
         rung="environment", label="IR", name=name, rows=rows, matched=rows, deciding=(path,),
-        text=f"{count(int(rows.sum()), 'rollout')}: `{path}` says: {said}. No pass has such a line"
+        text=f"{count(int(rows.sum()), 'rollout')}: `{path}` says: {phrase}. No pass has such a line"
         + (f", and {alike:,} of these rollouts did or handed in exactly what a passing repeat of the same task did." if alike else "."),
         fix=f"Repair what `{path}` reports and rerun these rollouts; the model did nothing different.",
         why="the same acts pass in other repeats, so what surrounds the model differs" if alike
@@ -184,11 +184,11 @@ def _stage(people: Population, guilty: Sequence[tuple[str, str]], rows: Mask, al
 def _event(people: Population, path: str, texts: Sequence[str], rows: Mask, matched: Mask) -> Group:
     n = int(rows.sum())
     values = [str(row.fields.get(path) or "") for row in people.of(rows)]
-    said = [short(next((value for value in values if template(value) == text), text), 110) for text in texts[:3]]
-    more = f"; also: {'; '.join(said[1:])}" if len(said) > 1 else ""
+    phrase = [short(next((value for value in values if template(value) == text), text), 110) for text in texts[:3]]
+    more = f"; also: {'; '.join(phrase[1:])}" if len(phrase) > 1 else ""
     return Group(
-        rung="environment", label="IR", name=f"`{path}`: {said[0][:60]}", rows=rows, matched=matched, deciding=(path,),
-        text=f"{count(n, 'rollout')}: `{path}` says: {said[0]}{more}. No pass and few other failures have such an entry.",
+        rung="environment", label="IR", name=f"`{path}`: {phrase[0][:60]}", rows=rows, matched=matched, deciding=(path,),
+        text=f"{count(n, 'rollout')}: `{path}` says: {phrase[0]}{more}. No pass and few other failures have such an entry.",
         fix=f"Repair what `{path}` reports and rerun these rollouts.",
         why="the row records an error around the model that other rows do not have", confidence="likely",
         place=lambda row: (path, texts[0]), holds=lambda row: template(str(row.fields.get(path) or "")) in texts,
@@ -198,20 +198,20 @@ def _event(people: Population, path: str, texts: Sequence[str], rows: Mask, matc
 def _barred(people: Population, left: Mask) -> list[Group]:
     """Rows in which the expected call itself, made exactly as expected, answers with an error."""
     places: defaultdict[str, list[int]] = defaultdict(list)
-    for at, row in enumerate(people.rows):
+    for i, row in enumerate(people.rows):
         if row.barred:
-            places[row.barred].append(at)
-    found = []
+            places[row.barred].append(i)
+    result = []
     for error, rows in sorted(places.items(), key=lambda pair: (-len(pair[1]), pair[0])):
         mask = people.mask(rows)
         n = int((mask & left).sum())
-        tool, _, said = error.partition(": ")
+        tool, _, phrase = error.partition(": ")
         if n < LEAST or people.rate(mask) > 0.1 or people.n_tasks(mask) < LEAST or _works(people, tool):
             continue
-        found.append(
+        result.append(
             Group(
                 rung="environment", label="TI", name=f"the expected call of `{tool}` fails", rows=mask & left, matched=mask,
-                text=f"{count(n, 'rollout')}: `{tool}` is called exactly as expected and answers with an error: {said[:120]}.",
+                text=f"{count(n, 'rollout')}: `{tool}` is called exactly as expected and answers with an error: {phrase[:120]}.",
                 fix=f"Repair `{tool}` in the environment, or the expected calls, and rerun these rollouts.",
                 why="the call that the row itself expects does not work", confidence="likely", deciding=(tool,),
                 holds=partial(_is_barred, error),
@@ -219,7 +219,7 @@ def _barred(people: Population, left: Mask) -> list[Group]:
             )
         )  # fmt: skip
         left = left & ~mask
-    return found
+    return result
 
 
 def _is_barred(error: str, row: RowEvidence) -> bool:
@@ -239,7 +239,7 @@ def _dead(people: Population, left: Mask) -> list[Group]:
         for act in () if row.is_spoken else row.acts:
             if act.is_answered:
                 calls[act.tool].append(act)
-    found = []
+    result = []
     declared = {tool for row in people.rows for tool in row.tools}
     for tool, acts in sorted(calls.items()):
         if tool not in declared:
@@ -255,7 +255,7 @@ def _dead(people: Population, left: Mask) -> list[Group]:
         if people.rate(rows) > (USUAL * people.rate(~rows) if (~rows).any() else 0.1):
             continue
         others = f", {people.rate(~rows):.0%} of the others" if (~rows).any() else ""
-        found.append(
+        result.append(
             Group(
                 rung="environment", label="TI", name=f"`{tool}` never works: {shown_error(people, rows, error, 70)}", rows=rows & left,
                 text=f"{count(n, 'failure')}: every call of `{tool}` in the run ({len(acts):,}, with {len({act.key for act in acts}):,} "
@@ -268,7 +268,7 @@ def _dead(people: Population, left: Mask) -> list[Group]:
             )
         )  # fmt: skip
         left = left & ~rows
-    return found
+    return result
 
 
 def _calls_tool(tool: str, row: RowEvidence) -> bool:
@@ -294,14 +294,14 @@ def _assigned(people: Population, left: Mask) -> list[Group]:
         test = contrast(people, rows, left)
         if test is not None and test.p * len(tests) <= LEVEL and test.purity >= IMPURE and (test.rows & left).sum() >= LEAST:
             guilty.setdefault(path, []).append((str(value), rows))
-    found = []
+    result = []
     for path, places in guilty.items():
-        rows = np.logical_or.reduce([held for _, held in places])
+        rows = np.logical_or.reduce([present for _, present in places])
         test = contrast(people, rows, left)  # several bad places together, against all others
         if test is not None and (test.rows & left).sum() >= LEAST:
-            found.append(_placed(people, path, [value for value, _ in places], rows, test, left))
+            result.append(_placed(people, path, [value for value, _ in places], rows, test, left))
             left = left & ~test.rows
-    return found
+    return result
 
 
 def _placed(people: Population, path: str, values: list[str], rows: Mask, test: Contrast, left: Mask) -> Group:
@@ -323,13 +323,13 @@ def _flaky(people: Population, left: Mask) -> list[Group]:
         works |= {(prefix, act.key) for prefix, act in _prefixed(row) if not act.failed and act.is_answered}
     errors: defaultdict[str, set[int]] = defaultdict(set)
     proved: defaultdict[str, set[int]] = defaultdict(set)
-    for at, row in enumerate(people.rows):
+    for i, row in enumerate(people.rows):
         worked = {act.key for act in row.acts if not act.failed}
         for prefix, act in _prefixed(row):
             if act.template and act.key not in worked:  # a call that was repeated with success did no harm
-                errors[act.template].add(at)
+                errors[act.template].add(i)
                 if (prefix, act.key) in works:
-                    proved[act.template].add(at)
+                    proved[act.template].add(i)
     rows = people.none
     guilty: list[str] = []
     for error, places in sorted(proved.items(), key=lambda pair: -len(pair[1])):

@@ -44,8 +44,8 @@ def by_content(people: Population) -> Ints | None:
         return content if (people.size == 1).mean() >= REGULAR else None
     pairs = np.unique(np.stack([content, people.task]), axis=1)
     spread = np.bincount(pairs[0], minlength=len(sizes))
-    held = np.bincount(pairs[1])
-    several = (held[np.unique(people.task)] > 1).mean() >= CROSSED
+    present = np.bincount(pairs[1])
+    several = (present[np.unique(people.task)] > 1).mean() >= CROSSED
     is_crossed = (spread > 1).mean() >= CROSSED
     # prompts that lie within one index each, and repeat more regularly than the indices do
     is_finer = (spread == 1).all() and (people.size == int(np.bincount(people.size).argmax())).mean() < REGULAR
@@ -63,17 +63,17 @@ def _strangers(people: Population) -> Trust | None:
             rollouts[name].add(task)
     few = max(1, 0.2 * people.n_tasks(~people.none))
     # a word that rollouts of many tasks say is how the model speaks, whichever prompt holds it
-    telling = {name for name, held in prompts.items() if max(len(held), len(rollouts[name])) <= few}
-    asked = odd = 0
+    telling = {name for name, present in prompts.items() if max(len(present), len(rollouts[name])) <= few}
+    requests = odd = 0
     for row in people.rows:
         own, spoken = telling & set(row.asked), telling & set(row.named)
         if own and spoken:
-            asked += 1
+            requests += 1
             odd += not own & spoken
-    if asked < max(6, 0.5 * people.n) or odd < STRANGE * asked:
+    if requests < max(6, 0.5 * people.n) or odd < STRANGE * requests:
         return None
     text = (
-        f"The rollouts do not belong to their tasks: {odd:,} of {asked:,} speak of names and numbers that only other tasks' prompts "
+        f"The rollouts do not belong to their tasks: {odd:,} of {requests:,} speak of names and numbers that only other tasks' prompts "
         "hold, and of none of their own. Rewards and causes by task are meaningless."
     )
     return Trust("alarm", "DA", text, ~people.none, "Join prompts and rollouts again by a key that both carry.")
@@ -85,14 +85,14 @@ def _shifted(people: Population) -> Group | None:
     for row, task in zip(people.rows, people.task.tolist(), strict=True):
         if row.gold_text:
             tasks[value_of(row.gold_text)].add(task)
-    n_tasks = len({task for held in tasks.values() for task in held})
+    n_tasks = len({task for present in tasks.values() for task in present})
     if n_tasks < 6 or len(tasks) < 0.8 * n_tasks:
         return None  # golds that many tasks share tell none of them apart
     own, other = people.none, people.none
-    for at, (row, task) in enumerate(zip(people.rows, people.task.tolist(), strict=True)):
-        held = [tasks[value] for value in _values(row) if value in tasks]
-        own[at] = any(task in places for places in held)
-        other[at] = bool(held) and not own[at]
+    for i, (row, task) in enumerate(zip(people.rows, people.task.tolist(), strict=True)):
+        present = [tasks[value] for value in _values(row) if value in tasks]
+        own[i] = any(task in places for places in present)
+        other[i] = bool(present) and not own[i]
     if other.sum() < SHIFTED * people.n or own.sum() > 0.1 * people.n:
         return None
     return Group(
@@ -112,22 +112,22 @@ def _neighbours(people: Population) -> Group | None:
     golds = {task: row.gold_text.strip() for task, row in first.items() if row.gold_text.strip()}
     if len(set(golds.values())) < LEAST_GOLDS or not people.passed.any():
         return None
-    failing = {int(people.task[at]): int(at) for at in np.flatnonzero(people.failed)[::-1] if int(people.task[at]) in golds}
+    failing = {int(people.task[i]): int(i) for i in np.flatnonzero(people.failed)[::-1] if int(people.task[i]) in golds}
     ways = list(product(_parts(people, first, golds), _orders(people, first, golds), (-1, 1)))
     slips = [_slip(people, golds, failing, *way) for way in ways]
-    slip, n_hits, n_asked = max(slips, key=lambda found: len(found[0]))  # task -> the one whose gold it answers
-    said = {task: people.rows[failing[task]] for task in slip}
+    slip, n_hits, n_asked = max(slips, key=lambda result: len(result[0]))  # task -> the one whose gold it answers
+    phrase = {task: people.rows[failing[task]] for task in slip}
     if len(slip) < LEAST_SLIPPED or len({golds[task] for task in slip}) < LEAST_GOLDS:
         return None
     others = list(golds.values())[:MAX_OTHERS]
-    chance = float(np.mean([_answers(row, gold) for row in said.values() for gold in others]))
+    chance = float(np.mean([_answers(row, gold) for row in phrase.values() for gold in others]))
     # over all parts, not only those that were chosen; the choice of the order is paid for
     if float(special().bdtrc(n_hits - 1, n_asked, max(chance, LEAST_CHANCE))) * len(ways) > LEVEL:
         return None
     rows = people.failed.copy()
-    for at in np.flatnonzero(rows).tolist():
-        near = slip.get(int(people.task[at]))
-        rows[at] = near is not None and _answers(people.rows[at], golds[near])
+    for i in np.flatnonzero(rows).tolist():
+        near = slip.get(int(people.task[i]))
+        rows[i] = near is not None and _answers(people.rows[i], golds[near])
     if people.rate(np.isin(people.task, list(slip))) > SLIPPED_PASS:
         return None
     return Group(
@@ -151,12 +151,12 @@ def _parts(people: Population, first: Rows, golds: dict[int, str]) -> list[dict[
 
 def _orders(people: Population, first: Rows, golds: dict[int, str]) -> list[dict[int, float]]:
     """Ways to order the tasks: as they are numbered, and by each field of numbers that seldom repeat."""
-    found = [{task: float(task) for task in golds}]
+    result = [{task: float(task) for task in golds}]
     for path, (_, values) in people.task_level.items():
         column = {task: first[task].fields.get(path) for task in golds}
         if len(values) >= 0.8 * len(golds) and all(isinstance(value, int) and not isinstance(value, bool) for value in column.values()):
-            found.append({task: float(value) for task, value in column.items()})  # type: ignore[arg-type]
-    return found[:MAX_ORDERS]
+            result.append({task: float(value) for task, value in column.items()})  # type: ignore[arg-type]
+    return result[:MAX_ORDERS]
 
 
 def _slip(
@@ -166,16 +166,16 @@ def _slip(
     parted: defaultdict[object, list[int]] = defaultdict(list)
     for task in sorted(golds, key=lambda task: order[task]):
         parted[part.get(task)].append(task)
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     n_hits = n_asked = 0
     for tasks in parted.values():
-        near = {one: other for pair in pairwise(tasks) for one, other in [pair if step > 0 else pair[::-1]]}
-        asked = [task for task in tasks if task in failing and task in near and golds[near[task]] != golds[task]]
-        hits = {task: near[task] for task in asked if _answers(people.rows[failing[task]], golds[near[task]])}
-        n_hits, n_asked = n_hits + len(hits), n_asked + len(asked)
-        if len(asked) >= LEAST_PART and len(hits) >= SLIPPED * len(asked):
-            found |= hits
-    return found, n_hits, n_asked
+        near = {entry: other for pair in pairwise(tasks) for entry, other in [pair if step > 0 else pair[::-1]]}
+        requests = [task for task in tasks if task in failing and task in near and golds[near[task]] != golds[task]]
+        hits = {task: near[task] for task in requests if _answers(people.rows[failing[task]], golds[near[task]])}
+        n_hits, n_asked = n_hits + len(hits), n_asked + len(requests)
+        if len(requests) >= LEAST_PART and len(hits) >= SLIPPED * len(requests):
+            result |= hits
+    return result, n_hits, n_asked
 
 
 def _answers(row: RowEvidence, gold: str) -> bool:
@@ -194,9 +194,9 @@ def _copies(people: Population) -> Trust | None:
     if not times:
         return None
     seen: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
-    for at, row in enumerate(people.rows):
+    for i, row in enumerate(people.rows):
         if row.digest:
-            seen[row.digest, *(row.fields.get(path) for path in times)].append(at)
+            seen[row.digest, *(row.fields.get(path) for path in times)].append(i)
     rows = people.none
     for places in seen.values():
         rows[places[1:]] = True
@@ -221,11 +221,11 @@ def _is_time(people: Population, path: str) -> bool:
     if len(values) < 0.5 * people.n or len(set(values)) < 0.2 * len(values):
         return False
     # what is the same in repeats of a task that say different things describes the task
-    told: defaultdict[int, set[tuple[int, object]]] = defaultdict(set)
+    text: defaultdict[int, set[tuple[int, object]]] = defaultdict(set)
     for row, task, value in zip(people.rows, people.task.tolist(), column, strict=True):
-        told[task].add((row.digest, value))
-    several = [held for held in told.values() if len({digest for digest, _ in held}) > 1]
-    return not several or sum(len({value for _, value in held}) == 1 for held in several) < 0.5 * len(several)
+        text[task].add((row.digest, value))
+    several = [present for present in text.values() if len({digest for digest, _ in present}) > 1]
+    return not several or sum(len({value for _, value in present}) == 1 for present in several) < 0.5 * len(several)
 
 
 def _outcomes(people: Population, content: Ints) -> str:

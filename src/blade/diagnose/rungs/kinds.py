@@ -59,8 +59,8 @@ def slices(people: Population, reference: Reference | None) -> list[Slice]:
             p = _test(people, rows)
             if p is not None:
                 tests.append((field, value, rows, n_tasks, p))
-    found = [Slice(*test[:4], people.rate(test[2]), people.rate(~test[2]), min(1.0, test[4] * len(tests))) for test in tests]
-    return sorted(found, key=lambda one: (one.p > LEVEL, (one.rate - one.rate_without) * one.rows.sum()))
+    result = [Slice(*test[:4], people.rate(test[2]), people.rate(~test[2]), min(1.0, test[4] * len(tests))) for test in tests]
+    return sorted(result, key=lambda entry: (entry.p > LEVEL, (entry.rate - entry.rate_without) * entry.rows.sum()))
 
 
 def _test(people: Population, rows: Mask) -> float | None:
@@ -70,8 +70,8 @@ def _test(people: Population, rows: Mask) -> float | None:
     size = np.bincount(task, minlength=n)
     rate = np.bincount(task, weights=people.passed, minlength=n) / np.maximum(size, 1)
     inside = np.bincount(task, weights=rows, minlength=n) > 0
-    held = size > 0
-    yes, no = rate[held & inside], rate[held & ~inside]
+    present = size > 0
+    yes, no = rate[present & inside], rate[present & ~inside]
     if set(np.unique(np.r_[yes, no])) <= {0.0, 1.0}:
         return fisher(int(yes.sum()), len(yes), int(no.sum()), len(no))
     change = stats.two_means(yes, no)
@@ -79,19 +79,19 @@ def _test(people: Population, rows: Mask) -> float | None:
 
 
 def _sets(people: Population, reference: Reference | None) -> dict[tuple[str, str], Mask]:
-    found: dict[tuple[str, str], Mask] = {}
+    result: dict[tuple[str, str], Mask] = {}
     for path, (codes, values) in people.task_level.items():
         if len(values) <= MAX_VALUES and not _is_effort(people, codes, values):
             for code, value in enumerate(values):
                 if not _is_hash(str(value)):
-                    found[path, str(value)[:60]] = codes == code
+                    result[path, str(value)[:60]] = codes == code
     for name, rows in _id_parts(people) if not people.is_regrouped else ():  # ids that name no task name no kind of task
-        found["task id contains", name] = rows
+        result["task id contains", name] = rows
     if reference is not None:
         classes = [gold_class(gold) for gold in reference.gold]
         for name in dict.fromkeys(classes):
-            found[GOLD_CLASS, name] = np.array([one == name for one in classes], bool)
-    return found
+            result[GOLD_CLASS, name] = np.array([entry == name for entry in classes], bool)
+    return result
 
 
 def _is_hash(value: str) -> bool:
@@ -106,11 +106,11 @@ def _is_effort(people: Population, codes: np.ndarray, values: list[Any]) -> bool
     if any(isinstance(value, str | bool) for value in values):
         return False
     amounts = np.array([np.nan if code < 0 else as_float(values[code]) for code in codes])
-    held = np.isfinite(amounts)
+    present = np.isfinite(amounts)
     lengths = [np.array([getattr(row, name) for row in people.rows], float) for name in ("n_turns", "n_acts")]
     return any(
-        held.sum() > 2 and np.ptp(length[held]) > 0 and np.ptp(amounts[held]) > 0
-        and abs(float(np.corrcoef(amounts[held], length[held])[0, 1])) > 0.8
+        present.sum() > 2 and np.ptp(length[present]) > 0 and np.ptp(amounts[present]) > 0
+        and abs(float(np.corrcoef(amounts[present], length[present])[0, 1])) > 0.8
         for length in lengths
     )  # fmt: skip
 
@@ -118,11 +118,11 @@ def _is_effort(people: Population, codes: np.ndarray, values: list[Any]) -> bool
 def _id_parts(people: Population) -> Iterator[tuple[str, Mask]]:
     """Words that stand in the ids of several tasks, and in not nearly all."""
     rows: defaultdict[str, list[int]] = defaultdict(list)
-    for at, row in enumerate(people.rows):
+    for i, row in enumerate(people.rows):
         if (name := id_of(row)) is not None:
             words = [part for part in re.split(r"[^\w.]+", name) if len(part) > 2 and not part.isdigit()]
             for part in sorted({*words, *_prefix(name), *(head for word in words for head in _heads(word))}):
-                rows[part].append(at)
+                rows[part].append(i)
     for part, places in rows.items():
         if 3 <= len(places) <= 0.95 * people.n:
             mask = people.mask(places)
@@ -155,10 +155,10 @@ def gold_class(gold: str | None) -> str:
     return kinds[kind]
 
 
-def ask(people: Population, left: Mask, reference: Reference | None, found: list[Slice]) -> Findings:
+def ask(people: Population, left: Mask, reference: Reference | None, result: list[Slice]) -> Findings:
     """The slice that holds most of what is left, where it fails far more often than the rest."""
     total = int(left.sum())
-    for piece in found:
+    for piece in result:
         rows = piece.rows & left
         n = int(rows.sum())
         ratio = CLASS_RATIO if piece.field == GOLD_CLASS else RATIO
@@ -166,7 +166,7 @@ def ask(people: Population, left: Mask, reference: Reference | None, found: list
             continue
         if reference is None or not reference.is_telling or not (rows & reference.held).sum() >= 0.8 * n:
             continue
-        golds = {gold_class(reference.gold[at]) for at in np.flatnonzero(rows)}
+        golds = {gold_class(reference.gold[i]) for i in np.flatnonzero(rows)}
         other = _of_another_class(rows, reference)
         if len(golds) == 1 and other.sum() >= OTHER * n:
             return Findings([_group(people, piece, other, reference)])
@@ -175,10 +175,10 @@ def ask(people: Population, left: Mask, reference: Reference | None, found: list
 
 def _of_another_class(rows: Mask, reference: Reference) -> Mask:
     """Rows whose answer is another kind of thing than the one that is expected."""
-    found = np.zeros_like(rows)
-    for at in np.flatnonzero(rows):
-        found[at] = gold_class(reference.answer[at]) != gold_class(reference.gold[at])
-    return found
+    result = np.zeros_like(rows)
+    for i in np.flatnonzero(rows):
+        result[i] = gold_class(reference.answer[i]) != gold_class(reference.gold[i])
+    return result
 
 
 def _group(people: Population, piece: Slice, rows: Mask, reference: Reference) -> Group:
@@ -189,7 +189,7 @@ def _group(people: Population, piece: Slice, rows: Mask, reference: Reference) -
         twin = f" (`{also[0]}` = `{_names(people, also[0], rows)}`)"
     about = f"the expected answer is {piece.value}" if piece.field == GOLD_CLASS else f"`{piece.field}` = `{piece.value}`"
     passes = int(people.passed[piece.rows].sum())
-    given = rows | (_of_another_class(piece.rows, reference) & ~reference.same)
+    actual = rows | (_of_another_class(piece.rows, reference) & ~reference.same)
     return Group(
         rung="kinds", label="BI", name=f"{about}, another is given", rows=rows,
         text=f"{count(n, 'failure')}: {about}{twin}, and the model gives another kind of answer. {passes:,} of "
@@ -198,7 +198,7 @@ def _group(people: Population, piece: Slice, rows: Mask, reference: Reference) -
         "again.",
         why="the errors lie on one class of expected answers: the model answers as if it did not exist",
         against=["if the prompt never says that this answer exists, the task is at fault (TI)"],
-        passed=int(people.passed[given].sum()), matched=given, confidence="likely", detail=lambda at: answered(people, at, reference),
+        passed=int(people.passed[actual].sum()), matched=actual, confidence="likely", detail=lambda i: answered(people, i, reference),
         place=at_end, deciding=(piece.field,),
     )  # fmt: skip
 
@@ -208,8 +208,8 @@ def _names(people: Population, path: str, rows: Mask) -> Any:
     codes, values = people.task_level[path]
     if len(values) > MAX_VALUES:
         return None
-    held = np.bincount(codes[rows & (codes >= 0)], minlength=len(values))
-    best = int(held.argmax()) if held.size else -1
-    if best < 0 or held[best] < 0.9 * rows.sum() or (codes == best).sum() > 2 * rows.sum():
+    present = np.bincount(codes[rows & (codes >= 0)], minlength=len(values))
+    best = int(present.argmax()) if present.size else -1
+    if best < 0 or present[best] < 0.9 * rows.sum() or (codes == best).sum() > 2 * rows.sum():
         return None
     return values[best]

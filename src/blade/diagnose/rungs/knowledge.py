@@ -43,18 +43,18 @@ ONE_SIDED = 5  # errors of one kind from which they are called one-sided
 
 
 def ask(people: Population, left: Mask, reference: Reference | None) -> Findings:
-    found = Findings()
-    asked = (
+    findings = Findings()
+    requests = (
         _asked_back(people, left), _unreadable(people, left, reference),
         _bias(people, left, reference) or _blind_spot(people, left, reference), _unread(people, left, reference),
     )  # fmt: skip
-    for group in asked:
+    for group in requests:
         if group is not None:
-            found.groups.append(group)
+            findings.groups.append(group)
             left = left & ~group.rows
     rows = left & _comparable(people, reference)
     if not rows.any():
-        return Findings([*found.groups, *_never_accepted(people, left)])
+        return Findings([*findings.groups, *_never_accepted(people, left)])
     single, gap, unsure = people.none, people.none, people.none
     for task in np.unique(people.task[rows]):
         mine = (people.task == task) & rows
@@ -68,8 +68,8 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
             unsure |= mine
         else:
             gap |= mine
-    found.groups.append(_wrong(people, Wrong(gap, unsure, single), reference))
-    return found
+    findings.groups.append(_wrong(people, Wrong(gap, unsure, single), reference))
+    return findings
 
 
 def _unreadable(people: Population, left: Mask, reference: Reference | None) -> Group | None:
@@ -87,7 +87,7 @@ def _unreadable(people: Population, left: Mask, reference: Reference | None) -> 
         "the answer is not given in the form that is read.",
         fix="Repeat the form of the answer at the end of the prompt, or have the grader read the forms that occur in these texts.",
         why="nothing was there for the grader to compare", deciding=(reference.source,), place=_place, confidence="likely",
-        passed=int((people.passed & empty).sum()), detail=lambda at: f'it ends "…{short(people.rows[at].final.strip()[-80:], 80)}"',
+        passed=int((people.passed & empty).sum()), detail=lambda i: f'it ends "…{short(people.rows[i].final.strip()[-80:], 80)}"',
         against=["if the prompt never asks for the form, the task is at fault (TI)"],
     )  # fmt: skip
 
@@ -110,7 +110,7 @@ def _asked_back(people: Population, left: Mask) -> Group | None:
         fix="Tell the model that nobody will answer, and that it must give its best answer.",
         why="a question is no answer, and no reply that asks one passes", holds=_asks, confidence="likely",
         place=lambda row: (row.final_step, row.final[: row.final.rfind("?") + 1][-90:]) if row.final_step is not None else None,
-        detail=lambda at: f'it asks "…{short(people.rows[at].final[: people.rows[at].final.rfind("?") + 1].strip()[-90:], 90)}"',
+        detail=lambda i: f'it asks "…{short(people.rows[i].final[: people.rows[i].final.rfind("?") + 1].strip()[-90:], 90)}"',
         against=["a question that cannot be answered as it is asked would look the same"],
     )  # fmt: skip
 
@@ -132,7 +132,7 @@ def _unread(people: Population, left: Mask, reference: Reference | None) -> Grou
             "seem to be cut.",
             fix=f"Raise the limit of {top:,} characters, or let the model read on, and rerun these rollouts.",
             why="what the model was given ends where results are cut", place=_place, confidence="likely",
-            detail=lambda at: answered(people, at, reference), against=["the answer may not be in what was cut off"],
+            detail=lambda i: answered(people, i, reference), against=["the answer may not be in what was cut off"],
         )  # fmt: skip
     return Group(
         rung="knowledge", label="BI", name="what it looked up does not hold the answer", rows=rows, matched=rows,
@@ -140,7 +140,7 @@ def _unread(people: Population, left: Mask, reference: Reference | None) -> Grou
         f"{len(passes):,} passes had before them: the search or the reading failed, not the answer.",
         fix="Have the model search or read on when what it found does not answer the question, before it answers.",
         why="passes find the expected answer in their results, and these never do", place=_place,
-        detail=lambda at: answered(people, at, reference), against=["the results may say it in other words"],
+        detail=lambda i: answered(people, i, reference), against=["the results may say it in other words"],
     )  # fmt: skip
 
 
@@ -151,8 +151,8 @@ class Wrong(NamedTuple):
     unsure: Mask  # the task passes sometimes, or its repeats differ
     single: Mask  # one try, or answers that cannot be compared
 
-    def label(self, at: int) -> str:
-        return "KG" if self.gap[at] else "UK" if self.unsure[at] else "undetermined"
+    def label(self, i: int) -> str:
+        return "KG" if self.gap[i] else "UK" if self.unsure[i] else "undetermined"
 
 
 def _wrong(people: Population, wrong: Wrong, reference: Reference | None) -> Group:
@@ -177,16 +177,16 @@ def _wrong(people: Population, wrong: Wrong, reference: Reference | None) -> Gro
     searched = _found(people, rows)
     if searched and label == "undetermined":
         fix = "Have the model search or read on when what it found does not answer the question, before it answers."
-    said = "the answer differs from the expected one" if is_closed else "an answer was given and graded wrong"
+    phrase = "the answer differs from the expected one" if is_closed else "an answer was given and graded wrong"
     return Group(
         rung="knowledge", label=label, name="wrong answer" if is_closed else "answer graded wrong", rows=rows, matched=rows,
-        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')}: {said}; {', '.join(filter(None, parts))}."
+        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')}: {phrase}; {', '.join(filter(None, parts))}."
         f"{_concentrated(people, rows)}{searched}{vote}{_confused(people, rows, reference)}",
         fix=fix, most=0.0 if fix.startswith("Take") else None, why=_REASONS[label],
         confidence="unsure" if label == "undetermined" else "likely",
         label_of=wrong.label, place=_place,
-        detail=lambda at: answered(people, at, reference)
-        + ("; most of its repeats say one and the same, so check the expected answer too" if wrong.gap[at] else ""),
+        detail=lambda i: answered(people, i, reference)
+        + ("; most of its repeats say one and the same, so check the expected answer too" if wrong.gap[i] else ""),
         against=["a wrong expected answer looks the same"] if sizes["KG"] or sizes["undetermined"] else [],
     )  # fmt: skip
 
@@ -244,7 +244,7 @@ def _never_accepted(people: Population, left: Mask) -> list[Group]:
             else "tries that are errors cannot be accepted, and rollouts with so many pass far less often",
             confidence="unsure" if barred else "likely",
             passed=int(people.passed[failing].sum()), place=lambda row: next(((act.step, "") for act in row.acts if act.failed), None),
-            detail=lambda at: _tries(people.rows[at], goal),
+            detail=lambda i: _tries(people.rows[i], goal),
         ),
         Group(
             rung="knowledge", label="undetermined", name="no try is accepted", rows=rest,
@@ -253,7 +253,7 @@ def _never_accepted(people: Population, left: Mask) -> list[Group]:
             fix="Read two of these rollouts: a wrong reading of the question or of the data, or an environment that does not work?",
             why="no try was accepted; without the expected result nothing more can be said",
             confidence="unsure", matched=rest, place=lambda row: (row.acts[-1].step, "") if row.acts else None,
-            blame=lambda row: None, detail=lambda at: _tries(people.rows[at], goal),
+            blame=lambda row: None, detail=lambda i: _tries(people.rows[i], goal),
         ),
     ]  # fmt: skip
 
@@ -265,14 +265,14 @@ def _mostly_fails(row: RowEvidence) -> bool:
 
 def _tries(row: RowEvidence, goal: str) -> str:
     """What became of the tries of a row: whether it made the call that ends passes, how many are errors, how the last is answered."""
-    made = sum(act_name(act) == goal for act in row.acts)
+    calls = sum(act_name(act) == goal for act in row.acts)
     # some errors do not read as such
     errors = f"at least {row.n_failed:,} of {count(row.n_acts, 'try', 'tries')} end in an error" if row.n_failed else ""
     empty = sum(act.is_empty for act in row.acts)
     last = next((act for act in reversed(row.acts) if act.is_answered), None)
     end = f'the last answer it gets is "{short(row.reply, 90)}"' if row.reply else ""
     parts = (
-        f"`{short(goal, 60)}`, the call that ends the passes, is never made" if goal and not made else "",
+        f"`{short(goal, 60)}`, the call that ends the passes, is never made" if goal and not calls else "",
         errors,
         f"{empty:,} {'finds' if empty == 1 else 'find'} nothing" if empty else "",
         repeated(row) if row.most_made >= LOOP and not row.n_failed else "",
@@ -289,9 +289,9 @@ def _comparable(people: Population, reference: Reference | None) -> Mask:
     return (single | reference.held) & ~reference.same
 
 
-def _text(people: Population, at: int, reference: Reference | None) -> str:
-    answer = reference.answer[at] if reference is not None and reference.is_telling else None
-    return answer or people.rows[at].final
+def _text(people: Population, i: int, reference: Reference | None) -> str:
+    answer = reference.answer[i] if reference is not None and reference.is_telling else None
+    return answer or people.rows[i].final
 
 
 def _are_lists(people: Population, rows: Mask, reference: Reference | None) -> bool:
@@ -304,7 +304,7 @@ def _are_lists(people: Population, rows: Mask, reference: Reference | None) -> b
 
 def _agrees(people: Population, rows: Mask, reference: Reference | None) -> bool:
     """Whether more than half of some answers say the same."""
-    texts = [_text(people, int(at), reference) for at in np.flatnonzero(rows)]
+    texts = [_text(people, int(i), reference) for i in np.flatnonzero(rows)]
     if len(texts) < 2:
         return False
     counts = Counter(value_of(text) for text in texts if len(text) <= 100)
@@ -312,7 +312,7 @@ def _agrees(people: Population, rows: Mask, reference: Reference | None) -> bool
         return True
     if reference is not None and reference.is_telling:
         return False  # closed answers are compared as values alone
-    claims = [_claim(people.rows[at], text) for at, text in zip(np.flatnonzero(rows), texts, strict=True)]
+    claims = [_claim(people.rows[i], text) for i, text in zip(np.flatnonzero(rows), texts, strict=True)]
     claims = claims[:: len(claims) // MOST_COMPARED + 1]
     return max(sum(_say_the_same(claim, other) for other in claims) for claim in claims) > 0.5 * len(claims)
 
@@ -355,11 +355,11 @@ def _bias(people: Population, left: Mask, reference: Reference | None) -> Group 
     golds, wrong = _closed(left, reference)
     if reference is None or not golds:
         return None
-    value, n = Counter(value_of(reference.answer[at] or "") for at in wrong).most_common(1)[0]
+    value, n = Counter(value_of(reference.answer[i] or "") for i in wrong).most_common(1)[0]
     overall = [value_of(answer) for answer in reference.answer if answer]
     if n < DOMINATES * len(wrong) or overall.count(value) < 0.7 * len(overall) or golds[value] > 0.6 * sum(golds.values()):
         return None
-    rows = people.mask([at for at in wrong if value_of(reference.answer[at] or "") == value])
+    rows = people.mask([i for i in wrong if value_of(reference.answer[i] or "") == value])
     shown = str(value[1])
     return Group(
         rung="knowledge", label="BI", name=f"answers `{shown}` whatever is expected", rows=rows,
@@ -377,11 +377,11 @@ def _blind_spot(people: Population, left: Mask, reference: Reference | None) -> 
     golds, wrong = _closed(left, reference)
     if reference is None or not golds:
         return None
-    value, n = Counter(value_of(reference.gold[at] or "") for at in wrong).most_common(1)[0]
+    value, n = Counter(value_of(reference.gold[i] or "") for i in wrong).most_common(1)[0]
     inside = np.array([bool(gold) and value_of(gold or "") == value for gold in reference.gold], bool)
     if n < DOMINATES * len(wrong) or people.rate(inside) > 0.5 * people.rate(~inside) or people.n_tasks(inside) < 3:
         return None
-    rows = people.mask([at for at in wrong if inside[at]])
+    rows = people.mask([i for i in wrong if inside[i]])
     shown = next(gold for gold in reference.gold if gold and value_of(gold) == value).strip()
     return Group(
         rung="knowledge", label="BI", name=f"never answers `{shown}` where it is expected"[:90], rows=rows,
@@ -406,8 +406,8 @@ def _confused(people: Population, rows: Mask, reference: Reference | None) -> st
         return ""
     golds = {value_of(gold) for gold in reference.gold if gold}
     pairs = Counter(
-        (reference.gold[at], reference.answer[at])
-        for at in np.flatnonzero(people.failed & reference.held & ~reference.same)
+        (reference.gold[i], reference.answer[i])
+        for i in np.flatnonzero(people.failed & reference.held & ~reference.same)
     )
     if len(golds) < 2 or not pairs:
         return ""
@@ -446,13 +446,13 @@ def _voted(people: Population, reference: Reference | None) -> tuple[str, str]:
     right = n = 0
     for task in np.unique(people.task):
         rows = np.flatnonzero((people.task == task) & reference.held)
-        given = Counter(value_of(reference.answer[at] or "") for at in rows)
+        actual = Counter(value_of(reference.answer[i] or "") for i in rows)
         n += 1
-        if given:
-            best, _ = given.most_common(1)[0]
-            right += bool(np.mean([people.passed[at] for at in rows if value_of(reference.answer[at] or "") == best]) > 0.5)
+        if actual:
+            best, _ = actual.most_common(1)[0]
+            right += bool(np.mean([people.passed[i] for i in rows if value_of(reference.answer[i] or "") == best]) > 0.5)
     score = float(np.mean([people.rate(people.task == task) for task in np.unique(people.task)]))
     fix = f"Take a majority vote over the repeats: it would pass {right / n:.1%} of the tasks instead of {score:.1%}."
-    said = f" A majority vote over the repeats would pass {right:,} of {n:,} tasks ({right / n:.1%})."
-    return said, fix if right / n - score >= WORTH else ""
+    phrase = f" A majority vote over the repeats would pass {right:,} of {n:,} tasks ({right / n:.1%})."
+    return phrase, fix if right / n - score >= WORTH else ""
 

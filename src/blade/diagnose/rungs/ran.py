@@ -50,12 +50,12 @@ SPECIFIC = 0.8  # share of the rows with the text that have no output
 def ask(people: Population, left: Mask) -> Findings:
     """Rows whose answer is an error, and rows without output that share a message."""
     silent = people.where(lambda row: not row.has_output)
-    found = Findings(_canned(people, left))
+    findings = Findings(_canned(people, left))
     if silent.any() and not _is_right_act(people, silent):
-        found.trust += _elsewhere(people, silent)
-        found.groups += _by_text(people, silent, left)
-    found.trust += [_trust(people, group) for group in found.groups]
-    return found
+        findings.trust += _elsewhere(people, silent)
+        findings.groups += _by_text(people, silent, left)
+    findings.trust += [_trust(people, group) for group in findings.groups]
+    return findings
 
 
 def ask_empty(people: Population, left: Mask) -> Findings:
@@ -105,15 +105,15 @@ def _by_text(people: Population, silent: Mask, left: Mask) -> list[Group]:
     is_recorded = not silent.all() and people.rate(silent) < 0.5 * people.rate(~silent)
     graded = {path for path in people.paths if not is_recorded and people.is_graded(people.codes(path)[0])}
     spoken = _verdict_fields(people, silent)
-    for at, row in enumerate(people.rows):
+    for i, row in enumerate(people.rows):
         for path, value in row.fields.items():
             # a field that goes with the outcome, or that failures with output fill too, is the grader's word
             is_told = isinstance(value, str) and value.strip() and path not in graded and path not in spoken
             if is_told and not (tells_the_end(path) and LIMIT.search(value.replace("_", " "))):  # what a limit ended did run
-                places[path, template(value)].append(at)
+                places[path, template(value)].append(i)
         for path, lines in row.lines.items():
             for line in lines:
-                places[path, line].append(at)
+                places[path, line].append(i)
     enough = max(AT_LEAST, SHARE * silent.sum())
     guilty = []
     for place, rows in places.items():
@@ -127,7 +127,7 @@ def _by_text(people: Population, silent: Mask, left: Mask) -> list[Group]:
         is_message = events.ERROR.search(place[1]) if silent.all() else _chance(people, mask, silent) * len(places) <= LEVEL
         if is_message:
             guilty.append((place, mask & silent & left))
-    found: list[Group] = []
+    result: list[Group] = []
     taken = people.none
     # of equal cover the line that reads as an error, then the last one of a log, which says how it ended
     last = {place: number for number, place in enumerate(places)}
@@ -136,33 +136,33 @@ def _by_text(people: Population, silent: Mask, left: Mask) -> list[Group]:
         fresh = mask & ~taken
         if fresh.sum() >= enough:
             taken |= fresh
-            found.append(_named(people, path, line, fresh))
-    return found
+            result.append(_named(people, path, line, fresh))
+    return result
 
 
 def _verdict_fields(people: Population, silent: Mask) -> set[str]:
     """Fields that go with the outcome of rows with output: what the grader says, not the harness."""
     others = np.flatnonzero(~silent)
-    found = set()
+    result = set()
     for path in people.paths if others.size else ():
         outcomes: defaultdict[str, set[bool]] = defaultdict(set)
-        for at in others:
-            value = people.rows[at].fields.get(path)
-            outcomes[template(value) if isinstance(value, str) else ""].add(bool(people.passed[at]))
-        said = [seen for text, seen in outcomes.items() if text]
+        for i in others:
+            value = people.rows[i].fields.get(path)
+            outcomes[template(value) if isinstance(value, str) else ""].add(bool(people.passed[i]))
+        phrase = [seen for text, seen in outcomes.items() if text]
         # a message for every failure with output, and never the same for a pass
-        if (said and outcomes.get("", {True}) == {True}) or (len(said) > 1 and all(len(seen) == 1 for seen in said)):
-            found.add(path)
-    return found
+        if (phrase and outcomes.get("", {True}) == {True}) or (len(phrase) > 1 and all(len(seen) == 1 for seen in phrase)):
+            result.add(path)
+    return result
 
 
 def _canned(people: Population, left: Mask) -> list[Group]:
     """Rollouts whose whole output is one and the same error text, whatever the task."""
     places: defaultdict[str, list[int]] = defaultdict(list)
-    for at, row in enumerate(people.rows):
+    for i, row in enumerate(people.rows):
         if row.n_acts <= 1 and row.is_spoken and row.final_length and row.final_length <= LONGEST:
-            places[template(row.final)].append(at)
-    found = []
+            places[template(row.final)].append(i)
+    result = []
     for line, rows in places.items():
         if len(rows) < AT_LEAST:
             continue
@@ -171,7 +171,7 @@ def _canned(people: Population, left: Mask) -> list[Group]:
         if n_tasks < AT_LEAST or people.passed[mask].any() or not SERVICE.search(line):
             continue
         n = int((mask & left).sum())
-        found.append(
+        result.append(
             Group(
                 rung="ran", label="IR", name=f"the answer is an error of the service: {line[:60]}", rows=mask & left, matched=mask,
                 text=f"{count(n, 'rollout')} in {count(n_tasks, 'task')}: the whole answer is an error message: {line[:120]}.",
@@ -180,7 +180,7 @@ def _canned(people: Population, left: Mask) -> list[Group]:
                 place=at_end,
             )
         )  # fmt: skip
-    return found
+    return result
 
 
 def _chance(people: Population, rows: Mask, silent: Mask) -> float:
@@ -191,10 +191,10 @@ def _chance(people: Population, rows: Mask, silent: Mask) -> float:
 
 def _named(people: Population, path: str, line: str, rows: Mask) -> Group:
     n = int(rows.sum())
-    said = in_words(people, path, line, rows)
+    phrase = in_words(people, path, line, rows)
     return Group(
-        rung="ran", label="IR", name=f"never ran: {said[:70]}", rows=rows,
-        text=f"{count(n, 'rollout')}: no output; `{path}` says: {said[:140]}. No rollout with this message passes.{_rest(people, rows)}",
+        rung="ran", label="IR", name=f"never ran: {phrase[:70]}", rows=rows,
+        text=f"{count(n, 'rollout')}: no output; `{path}` says: {phrase[:140]}. No rollout with this message passes.{_rest(people, rows)}",
         fix=f"Repair what `{path}` reports and rerun these {count(n, 'rollout')}; they say nothing about the model.",
         why="the agent produced nothing, and the same message stands in all of these rows and in no passing one",
         place=lambda row: (path, line), confidence="proved", deciding=(path,), matched=rows,
@@ -229,9 +229,9 @@ class _Why(NamedTuple):
 
 def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
     rows = silent & left
-    n, given = int(rows.sum()), ~silent
+    n, actual = int(rows.sum()), ~silent
     why = _why_empty(people, rows, silent)
-    answered = f" Of the {int(given.sum()):,} answers given, {passing(int(people.passed[given].sum()))}." if given.any() else ""
+    answered = f" Of the {int(actual.sum()):,} answers given, {passing(int(people.passed[actual].sum()))}." if actual.any() else ""
     return Group(
         rung="ran", label=why.label, name="empty output" if why.is_recorded else "empty output, stop reason not recorded",
         rows=rows, text=f"{n:,} of {people.n:,} rollouts {'ends' if n == 1 else 'end'} with an empty answer, and "
@@ -242,18 +242,18 @@ def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
         against=[] if why.is_recorded else ["an agent that chooses to say nothing would look the same"],
         passed=int(people.passed[silent].sum()), confidence="likely", matched=silent,
         holds=lambda row: not row.has_output,
-        detail=lambda at: _spent_by(people, at, why.spent) or (f"{n:,} of {people.n:,} rollouts of the run end so" if n > 1 else ""),
+        detail=lambda i: _spent_by(people, i, why.spent) or (f"{n:,} of {people.n:,} rollouts of the run end so" if n > 1 else ""),
     )  # fmt: skip
 
 
-def _spent_by(people: Population, at: int, path: str) -> str:
-    amount = people.rows[at].fields.get(path)
+def _spent_by(people: Population, i: int, path: str) -> str:
+    amount = people.rows[i].fields.get(path)
     return f"`{path}` is {amount:,.0f}, as much as an answer takes, so an output limit probably ended it" if amount is not None else ""
 
 
 def _why_empty(people: Population, rows: Mask, silent: Mask) -> _Why:
     tokens = Counter(
-        value for at in np.flatnonzero(rows) for path, value in people.rows[at].fields.items()
+        value for i in np.flatnonzero(rows) for path, value in people.rows[i].fields.items()
         if path.rpartition(".")[2] in ("output_tokens", "completion_tokens") and isinstance(value, int | float)
     )  # fmt: skip
     if tokens and max(tokens) == 0:
@@ -277,16 +277,16 @@ _WORK = frozenset("ms seconds secs sec time duration latency elapsed tokens".spl
 _NOT_OUTPUT = frozenset("input prompt total judge grader grading verifier".split())  # given, or of somebody else
 
 
-def _spent(people: Population, rows: Mask, given: Mask) -> tuple[str, float, float] | None:
+def _spent(people: Population, rows: Mask, actual: Mask) -> tuple[str, float, float] | None:
     """A time or an amount of output that some rows took, where it is about as much as what rows with an answer took."""
     for path in people.paths:
         words = set(re.split(r"[^a-z]+", path.lower()))
         if not words & _WORK or words & _NOT_OUTPUT:
             continue
         amounts = np.array([value if isinstance(value := row.fields.get(path), int | float) else np.nan for row in people.rows], float)
-        held = np.isfinite(amounts) & (amounts < MOST_WORK)
-        if (rows & held).sum() >= 0.8 * rows.sum() and (given & held).sum() >= 0.8 * given.sum() > 0:
-            low, other = float(np.median(amounts[rows & held])), float(np.median(amounts[given & held]))
+        present = np.isfinite(amounts) & (amounts < MOST_WORK)
+        if (rows & present).sum() >= 0.8 * rows.sum() and (actual & present).sum() >= 0.8 * actual.sum() > 0:
+            low, other = float(np.median(amounts[rows & present])), float(np.median(amounts[actual & present]))
             if low >= 0.5 * other > 0:
                 return path, low, other
     return None

@@ -58,10 +58,10 @@ RESTATES = 0.95  # share of the failures from which a value is the verdict itsel
 def ask(people: Population, left: Mask) -> Findings:
     groups: list[Group] = []
     for make in (_against_gold, _named_checks, _rest):
-        found = cover(people, list(make(people, left)), left)
-        traced = trace_back(people, found, frozenset(graded_tools(people)), make is _against_gold)
-        groups += _unanswered(people, found, traced) if make is _against_gold else traced
-        for group in found:
+        result = cover(people, list(make(people, left)), left)
+        traced = trace_back(people, result, frozenset(graded_tools(people)), make is _against_gold)
+        groups += _unanswered(people, result, traced) if make is _against_gold else traced
+        for group in result:
             left = left & ~group.rows
     return Findings(groups)
 
@@ -71,14 +71,14 @@ def ask_messages(people: Population, left: Mask) -> Findings:
     return Findings(cover(people, list(_values(people, left, is_folded=True)), left))
 
 
-def _unanswered(people: Population, found: Sequence[Group], traced: Sequence[Group]) -> list[Group]:
+def _unanswered(people: Population, result: Sequence[Group], traced: Sequence[Group]) -> list[Group]:
     """The groups, with rows apart in which the model names the expected change and the user agrees and is gone.
 
     `found` are the groups by what differs, `traced` the same after rows went to acts upstream.
     """
     graded = graded_tools(people)
     omitted, rows = people.none, people.none
-    for group in found:
+    for group in result:
         omitted |= group.rows if group.name in _OMISSIONS else people.none
     for group in traced:
         if group.name in _OMISSIONS:
@@ -96,7 +96,7 @@ def _unanswered(people: Population, found: Sequence[Group], traced: Sequence[Gro
             fix="Give the model its turn after the user's last answer before the conversation is closed, and rerun these rollouts.",
             why="nobody can act after the conversation is over", blame=lambda row: None,
             place=at_end,
-            detail=lambda at: in_words(people.rows[at], graded), against=["the model could have acted without asking"],
+            detail=lambda i: in_words(people.rows[i], graded), against=["the model could have acted without asking"],
         ),
     ]  # fmt: skip
 
@@ -123,9 +123,9 @@ def _proposes(row: RowEvidence, graded: Mapping[str, str]) -> bool:
     """Whether the last message of the model asks and names what identifies every missing call and no other thing, and is agreed to."""
     if row.end != "user" or not _AGREES.match(row.reply) or not _asks(row):
         return False
-    made, due = acts_of(row, graded)
+    calls, due = acts_of(row, graded)
     values = [set(_MARKED.findall(text)) for _, text in due]
-    missing = [(tool, set(_MARKED.findall(text))) for tool, text in (due - made)]
+    missing = [(tool, set(_MARKED.findall(text))) for tool, text in (due - calls)]
     shapes = {_shape(value) for _, named in missing for value in named}
     others = {value for value in _MARKED.findall(row.final) if _shape(value) in shapes}.difference(*values)
     return bool(missing) and not others and all(_is_named(row.final, tool, named, graded) for tool, named in missing)
@@ -139,11 +139,11 @@ def _asks(row: RowEvidence) -> bool:
 
 def _is_named(text: str, tool: str, values: set[str], graded: Mapping[str, str]) -> bool:
     """Whether a text names most of the values of a call, and another act by name only where two values show which is meant."""
-    said = {value for value in values if value in text}
-    if not said or len(said) < 0.5 * len(values):
+    phrase = {value for value in values if value in text}
+    if not phrase or len(phrase) < 0.5 * len(values):
         return False
     own, spoken = _stems(tool), _stems(text)
-    return len(said) > 1 or all(own & spoken - _stems(other) or not (_stems(other) - own) & spoken for other in graded)
+    return len(phrase) > 1 or all(own & spoken - _stems(other) or not (_stems(other) - own) & spoken for other in graded)
 
 
 def _stems(text: str) -> set[str]:
@@ -169,12 +169,12 @@ def _rest(people: Population, left: Mask) -> Iterator[Candidate]:
     yield from _values(people, left)
     yield from _crossed(people)
     places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for at in np.flatnonzero(people.failed).tolist():
-        for path, lines in people.rows[at].lines.items():
+    for i in np.flatnonzero(people.failed).tolist():
+        for path, lines in people.rows[i].lines.items():
             for line in lines:
-                places[path, line].append(at)
-    passing = {(path, line) for at in np.flatnonzero(people.passed) for path, lines in people.rows[at].lines.items() for line in lines}
-    common = sorted(((len(held), place) for place, held in places.items() if len(held) >= 3 and place not in passing), reverse=True)
+                places[path, line].append(i)
+    passing = {(path, line) for i in np.flatnonzero(people.passed) for path, lines in people.rows[i].lines.items() for line in lines}
+    common = sorted(((len(rows), place) for place, rows in places.items() if len(rows) >= 3 and place not in passing), reverse=True)
     answered = people.where(gives_answer)
     for n, (path, line) in common[:MAX_LINES]:
         if _CODE.fullmatch(line) and answered[places[path, line]].all():
@@ -187,7 +187,7 @@ def _rest(people: Population, left: Mask) -> Iterator[Candidate]:
 def _words_of(people: Population, path: str, line: str, rows: Mask) -> str:
     """A line of a log as one of some rows words it."""
     some = np.flatnonzero(rows)[:MAX_VALUES]
-    texts = (text for at in some for text in people.rows[at].tails.get(path, "").splitlines() if template(text) == line)
+    texts = (text for i in some for text in people.rows[i].tails.get(path, "").splitlines() if template(text) == line)
     return short(next(texts, line), 100)
 
 
@@ -244,10 +244,10 @@ def _more(row: RowEvidence, tool: str) -> bool:
 def _differing(people: Population, kind: int, name: str, fix: str, graded: Mapping[str, str], rows: Mask, test: Contrast | None) -> Group:
     n = int(rows.sum())
     tools: Counter[str] = Counter()
-    for at in np.flatnonzero(rows):
-        row = people.rows[at]
-        made, due = acts_of(row, graded)
-        odd = (due - made) if kind in (NONE_DONE, PART, ARGUMENTS) else (made - due)
+    for i in np.flatnonzero(rows):
+        row = people.rows[i]
+        calls, due = acts_of(row, graded)
+        odd = (due - calls) if kind in (NONE_DONE, PART, ARGUMENTS) else (calls - due)
         tools.update(sorted({tool for tool, _ in odd}))
     about = joined(tool for tool, _ in tools.most_common(3))
     instead = _instead(people, rows) if kind in (NONE_DONE, PART) else ""
@@ -260,14 +260,14 @@ def _differing(people: Population, kind: int, name: str, fix: str, graded: Mappi
         EXTRA: f"{count(n, 'failure')}: a change beyond the expected ones ({about}).",
         OTHER: f"{count(n, 'failure')}: other changes than the expected ones ({about}).",
     }[kind]
-    given = sum(_is_told(row, graded) for row in people.of(rows)) if kind == ARGUMENTS else 0
-    told = f" In {given:,} of them the value that counts as wrong is one that the prompt or the user names." if given else ""
+    actual = sum(_is_told(row, graded) for row in people.of(rows)) if kind == ARGUMENTS else 0
+    text = f" In {actual:,} of them the value that counts as wrong is one that the prompt or the user names." if actual else ""
     return Group(
-        rung="verdicts", label="BI", name=name, rows=rows, text=lead + instead + told, fix=fix,
-        why="what was done differs from the expected calls that the row states", confidence="likely" if 2 * given >= n else "proved",
+        rung="verdicts", label="BI", name=name, rows=rows, text=lead + instead + text, fix=fix,
+        why="what was done differs from the expected calls that the row states", confidence="likely" if 2 * actual >= n else "proved",
         place=lambda row: _place(row, kind, graded), blame=lambda row: _blame(row, kind, graded),
         deciding=tuple(tool for tool, _ in tools.most_common(3)),
-        is_defined_by_passes=True, detail=lambda at: in_words(people.rows[at], graded),
+        is_defined_by_passes=True, detail=lambda i: in_words(people.rows[i], graded),
         against=["the expected calls themselves may be wrong"],
     )  # fmt: skip
 
@@ -284,17 +284,17 @@ def _cut_short(people: Population, rows: Mask) -> list[str]:
     ended = interrupted(people, rows)
     agreed = ended & people.where(lambda row: _CERTAIN.match(row.reply))
     n, m = int(agreed.sum()), int((ended & ~agreed).sum())
-    said = [
+    phrase = [
         f"in {n:,} of them the user agrees to what the model last said and the conversation ends there, so it has no turn left to act; "
         "that it would have made the expected change is not shown" if n else "",
         f"in {m:,} {'more' if n else 'of them'} the conversation ends with the user's reply, before the model could act on it" if m else "",
     ]  # fmt: skip
-    return [doubt for doubt in said if doubt]
+    return [doubt for doubt in phrase if doubt]
 
 
 def _by_argument(people: Population, rows: Mask, graded: Mapping[str, str]) -> str:
     """The arguments that most often differ from the expected ones, as a sentence."""
-    odd = Counter(name for at in np.flatnonzero(rows) for name in sorted(set(odd_arguments(people.rows[at], graded))))
+    odd = Counter(name for i in np.flatnonzero(rows) for name in sorted(set(odd_arguments(people.rows[i], graded))))
     listed = ", ".join(f"`{name}` in {n:,}" for name, n in odd.most_common(4))
     return f" Most often wrong: {listed}." if odd else ""
 
@@ -302,12 +302,12 @@ def _by_argument(people: Population, rows: Mask, graded: Mapping[str, str]) -> s
 def interrupted(people: Population, rows: Mask) -> Mask:
     """Rows that end with somebody's reply to the model, which last said something else than passes end with."""
     closing = {words(_last_sentence(row)) for row in people.of(people.passed)}
-    found = people.none
-    for at in np.flatnonzero(rows):
-        row = people.rows[at]
-        said = words(_last_sentence(row))
-        found[at] = row.end == "user" and bool(said) and not any(len(said & usual) >= ALIKE * len(said | usual) for usual in closing)
-    return found
+    result = people.none
+    for i in np.flatnonzero(rows):
+        row = people.rows[i]
+        phrase = words(_last_sentence(row))
+        result[i] = row.end == "user" and bool(phrase) and not any(len(phrase & usual) >= ALIKE * len(phrase | usual) for usual in closing)
+    return result
 
 
 def _last_sentence(row: RowEvidence) -> str:
@@ -364,7 +364,7 @@ def _unexpected(people: Population, tool: str, graded: Mapping[str, str], rows: 
     n = int(rows.sum())
     places = np.flatnonzero(rows)
     idle = int((nothing_due(people) & people.where(only_reads) & rows).sum())
-    more = sum(any(name == tool for name, _ in people.rows[at].expected or ()) for at in places)
+    more = sum(any(name == tool for name, _ in people.rows[i].expected or ()) for i in places)
     where = f" In {idle:,} of them no change by the model is expected at all." if 0 < idle < n else ""
     where = " No change by the model is expected there at all." if idle == n else where
     where += f" In {more:,} of them it is expected for something else, or fewer times." if more else ""
@@ -376,7 +376,7 @@ def _unexpected(people: Population, tool: str, graded: Mapping[str, str], rows: 
         fix=f"Have the model check the conditions for `{tool}` in the policy before it calls it, and say so when they are not met.",
         why="the expected calls of the row do not contain it", confidence="proved",
         place=lambda row: (step, "") if (step := _mismatch(row, graded, tool)) is not None else None,
-        deciding=(tool,), is_defined_by_passes=True, detail=lambda at: in_words(people.rows[at], graded),
+        deciding=(tool,), is_defined_by_passes=True, detail=lambda i: in_words(people.rows[i], graded),
         against=["the expected calls themselves may be wrong"],
     )  # fmt: skip
 
@@ -414,13 +414,13 @@ def _unlike_pairs(people: Population) -> Iterator[Candidate]:
     """Rows all of whose fields that differ from the expected ones differ in one way: a value too much, or one too few."""
     lists = {name.partition(": ")[0] for row in people.rows for name in row.checks if " = " in name.partition(": ")[0]}
     for path in sorted(lists):
-        expected, given = path.split(" = ")[:2]
+        expected, actual = path.split(" = ")[:2]
         if _varies(people, expected):
-            expected, given = given, expected
-        if _varies(people, expected) or not _varies(people, given):
+            expected, actual = actual, expected
+        if _varies(people, expected) or not _varies(people, actual):
             continue  # the expected side is the same in all repeats of a task, and the other is not
         for way, (name, fix) in _UNLIKE.items():
-            rows = people.where(lambda row: _ways(row, path, expected, given) == {way})  # noqa: B023
+            rows = people.where(lambda row: _ways(row, path, expected, actual) == {way})  # noqa: B023
             if rows.any() and not people.passed[rows].any():
                 yield Candidate(f"{path} {way}", rows, partial(_unlike_pair, people, path, name, fix), order=3, is_tested=False)
 
@@ -436,19 +436,19 @@ def _varies(people: Population, side: str) -> bool:
     return False
 
 
-def _ways(row: RowEvidence, path: str, expected: str, given: str) -> set[str]:
+def _ways(row: RowEvidence, path: str, expected: str, actual: str) -> set[str]:
     """How the fields of a row that are not as expected differ."""
     names = [name.partition(": ")[2] for name, met in row.checks.items() if not met and name.startswith(f"{path}: ")]
     blank = (None, "", "[]")
-    pairs = [(row.fields.get(f"{expected}.{name}") in blank, row.fields.get(f"{given}.{name}") in blank) for name in names]
+    pairs = [(row.fields.get(f"{expected}.{name}") in blank, row.fields.get(f"{actual}.{name}") in blank) for name in names]
     return {"more" if is_none and not is_left else "less" if is_left and not is_none else "other" for is_none, is_left in pairs}
 
 
 def _unlike_pair(people: Population, path: str, name: str, fix: str, rows: Mask, test: Contrast | None) -> Group:
     fields = Counter(
         check.partition(": ")[2]
-        for at in np.flatnonzero(rows)
-        for check, met in people.rows[at].checks.items()
+        for i in np.flatnonzero(rows)
+        for check, met in people.rows[i].checks.items()
         if not met and check.startswith(f"{path}: ")
     )
     listed = ", ".join(f"`{field[:40]}` in {n:,}" for field, n in fields.most_common(4))
@@ -457,7 +457,7 @@ def _unlike_pair(people: Population, path: str, name: str, fix: str, rows: Mask,
         text=f"{count(int(rows.sum()), 'failure')}: all that differs from what is expected is that the model {name} ({listed}).",
         why="the two objects that are compared differ in nothing else, and no pass differs so",
         place=at_end,
-        detail=lambda at: _failed_checks(people.rows[at]), against=["the expected value itself may be missing by mistake"],
+        detail=lambda i: _failed_checks(people.rows[i]), against=["the expected value itself may be missing by mistake"],
     )  # fmt: skip
 
 
@@ -473,12 +473,12 @@ def _check_lists(people: Population) -> Iterator[Candidate]:
 def _unmet(people: Population, path: str, rows: Mask, test: Contrast | None) -> Group:
     n = int(rows.sum())
     tasks: defaultdict[str, Counter[int]] = defaultdict(Counter)
-    for at in np.flatnonzero(rows).tolist():
-        for name, met in people.rows[at].checks.items():
+    for i in np.flatnonzero(rows).tolist():
+        for name, met in people.rows[i].checks.items():
             if not met and name.startswith(f"{path}: "):
-                tasks[name.partition(": ")[2]][int(people.task[at])] += 1
+                tasks[name.partition(": ")[2]][int(people.task[i])] += 1
     listed = joined(name[:60] for name in sorted(tasks, key=lambda name: (-tasks[name].total(), name)))
-    is_own = all(len(held) == 1 and re.search(r"[^\W\d_]", name) for name, held in tasks.items()) and people.n_tasks(rows) > 1
+    is_own = all(len(present) == 1 and re.search(r"[^\W\d_]", name) for name, present in tasks.items()) and people.n_tasks(rows) > 1
     field = path.rpartition(".")[2][-60:]
     return Group(
         rung="verdicts", label="BI", rows=rows, name="fails a test of its own task" if is_own else f"misses what `{field}` demands",
@@ -487,7 +487,7 @@ def _unmet(people: Population, path: str, rows: Mask, test: Contrast | None) -> 
            f"what `{path}` demands is not met ({listed}), as the grader records."),
         fix=f"Read the quoted rollout beside what `{path}` demands: was it never said or done, or said wrongly?",
         why="the grader names these checks as failed, and no pass fails one", confidence="proved", deciding=(path,),
-        place=lambda row: (path, ""), blame=lambda row: None, detail=lambda at: _failed_checks(people.rows[at], path),
+        place=lambda row: (path, ""), blame=lambda row: None, detail=lambda i: _failed_checks(people.rows[i], path),
     )  # fmt: skip
 
 
@@ -496,7 +496,7 @@ def _failed_checks(row: RowEvidence, path: str = "") -> str:
     own = {name: met for name, met in row.checks.items() if name.startswith(f"{path}: ")} if path else row.checks
     unmet = [name for name, met in row.checks.items() if not met]
     failed, others = ([name.partition(": ")[2] or name for name in unmet if (name in own) is is_own] for is_own in (True, False))
-    pair = next((said for name in failed if (said := _compared(row, name))), "")
+    pair = next((phrase for name in failed if (phrase := _compared(row, name))), "")
     listed = joined(short(name, 60) for name in failed)
     more = f"; other checks not met: {joined(short(name, 60) for name in others)}" if others else ""
     return f"{len(failed):,} of {count(len(own), 'check')} not met: {listed}{f' ({pair})' if pair else ''}{more}"
@@ -504,11 +504,11 @@ def _failed_checks(row: RowEvidence, path: str = "") -> str:
 
 def _compared(row: RowEvidence, name: str) -> str:
     """The values that two objects of a row hold under the name of a check, where they differ: what is and what should be."""
-    held = {path: value for path, value in row.fields.items() if path.endswith(f".{name}")}
-    found = [(path, value) for path, value in held.items() if not isinstance(value, bool) and value not in (0, 1)]
-    if len(found) != 2 or found[0][1] == found[1][1]:
+    present = {path: value for path, value in row.fields.items() if path.endswith(f".{name}")}
+    result = [(path, value) for path, value in present.items() if not isinstance(value, bool) and value not in (0, 1)]
+    if len(result) != 2 or result[0][1] == result[1][1]:
         return ""
-    return ", ".join(f"`{path}` is {short(str(value), 40)}" for path, value in found)
+    return ", ".join(f"`{path}` is {short(str(value), 40)}" for path, value in result)
 
 
 def _failed_check(people: Population, name: str, rows: Mask, test: Contrast | None) -> Group:
@@ -520,15 +520,15 @@ def _failed_check(people: Population, name: str, rows: Mask, test: Contrast | No
         + _example(people, rows, short_name),
         fix=f"Train or prompt for `{short_name[:80]}`; read the quoted rollout first.",
         why="the grader names this check as failed", confidence="proved", deciding=(name,),
-        place=lambda row: (field, ""), detail=lambda at: _failed_checks(people.rows[at]),
+        place=lambda row: (field, ""), detail=lambda i: _failed_checks(people.rows[i]),
     )  # fmt: skip
 
 
 def _example(people: Population, rows: Mask, name: str) -> str:
     """What the first of some rows holds for a check beside what it should, as a sentence."""
     pairs = (_compared(row, name) for row in people.of(rows))
-    said = next(filter(None, pairs), "")
-    return f" In one of them {said}." if said else ""
+    phrase = next(filter(None, pairs), "")
+    return f" In one of them {phrase}." if phrase else ""
 
 
 def _values(people: Population, left: Mask, is_folded: bool = False) -> Iterator[Candidate]:
@@ -603,7 +603,7 @@ def _crossed(people: Population) -> Iterator[Candidate]:
                     both, elsewhere, otherwise = rows & own, rows & ~own, own & ~rows
                     if both.sum() < least or people.passed[both].any() or people.n_tasks(both) < 3:
                         continue
-                    if all(held.sum() >= 5 and people.rate(held) >= 0.5 for held in (elsewhere, otherwise)):
+                    if all(present.sum() >= 5 and people.rate(present) >= 0.5 for present in (elsewhere, otherwise)):
                         name = f"`{path}` is `{str(value)[:40]}` where `{kind}` is `{str(kind_value)[:40]}`"
                         yield Candidate(name, both, partial(_cross, people, name, path, str(value), elsewhere), order=3, is_tested=False)
 
@@ -616,20 +616,20 @@ def _cross(people: Population, name: str, path: str, value: str, elsewhere: Mask
         fix=f"Show the model with examples of both kinds when `{value[:40]}` is right and when it is not.",
         why="what it does is right in other tasks and never in these, while tasks of this kind pass when it does otherwise",
         place=lambda row: (row.final_step, "") if row.final_step is not None else (path, value[:80]),
-        against=[f"`{path}` may be set by a classifier that errs"], detail=lambda at: f"`{path}` is `{value[:60]}`",
+        against=[f"`{path}` may be set by a classifier that errs"], detail=lambda i: f"`{path}` is `{value[:60]}`",
     )  # fmt: skip
 
 
 def _restated(people: Population) -> set[bytes]:
     """Rows that a field calls wrong in a plain word, whatever else is said of the same rows."""
-    found = set()
+    result = set()
     for path in people.paths:
         codes, values = people.codes(path)
         if len(values) <= MAX_VALUES:
             wrong = [code for code, value in enumerate(values) if isinstance(value, str | bool) and status_of(value) == FAILED]
             wrong = [code for code in wrong if str(values[code]).strip().lower() not in KINDS]
-            found |= {np.packbits(codes == code).tobytes() for code in wrong}
-    return found
+            result |= {np.packbits(codes == code).tobytes() for code in wrong}
+    return result
 
 
 # Words that name a fault of what surrounds the model, where a verdict field speaks of it.

@@ -34,7 +34,7 @@ LEAST_REFUSED, OFTEN = 1, 0.8  # failures that say the gold, and pass rate of al
 
 
 def ask(people: Population, left: Mask, reference: Reference | None) -> Findings:
-    found = Findings()
+    findings = Findings()
     rest = left.copy()
     # where calls are expected or a check failed, the answer is not all that is graded
     has_calls = people.where(lambda row: bool(row.expected)).any()
@@ -46,24 +46,24 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
     for make in makes:
         group = make(people, rest, reference)
         if group is not None:
-            found.groups.append(group)
+            findings.groups.append(group)
             rest &= ~group.rows
             level = alarm_level(people, group)
-            found.trust.append(
+            findings.trust.append(
                 Trust(level, "TI" if level == "alarm" else None, group.text, group.rows, group.fix)
             )
     doubts = (
         _lenient(people, reference), _many_equal(people, rest, reference), _idle_passes(people),
         _broken_check(people), _capped(people),
     )  # fmt: skip
-    found.trust += [doubt for doubt in doubts if doubt is not None]
+    findings.trust += [doubt for doubt in doubts if doubt is not None]
     if not has_calls:
         group = _refused(people, rest, reference)
         if group is not None:
-            found.groups.append(group)
+            findings.groups.append(group)
             level = "warning" if group.rows.sum() > DOUBT * people.n else "note"
-            found.trust.append(Trust(level, None, group.text, group.rows))
-    return found
+            findings.trust.append(Trust(level, None, group.text, group.rows))
+    return findings
 
 
 def _judge_cut(people: Population, left: Mask, reference: Reference | None) -> Group | None:
@@ -83,18 +83,18 @@ def _judge_cut(people: Population, left: Mask, reference: Reference | None) -> G
         why="the record of the judge says that it was stopped, so nothing was judged", confidence="proved",
         passed=int(people.passed[rows].sum()), deciding=(path,), place=lambda row: (row.cut_call, "") if row.cut_call else None,
         blame=lambda row: None, holds=lambda row: bool(row.cut_call),
-        detail=lambda at: f"`{people.rows[at].cut_call}` records that it was stopped by a limit",
+        detail=lambda i: f"`{people.rows[i].cut_call}` records that it was stopped by a limit",
     )  # fmt: skip
 
 
 def _same_pairs(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Failing rows whose fields differ from the expected ones in spelling alone, where two objects of the row are compared."""
     shown: dict[int, str] = {}
-    for at in np.flatnonzero(left):
-        failed = [name for name, met in people.rows[at].checks.items() if not met]
-        pairs = [_pair(people.rows[at], name) for name in failed]
+    for i in np.flatnonzero(left):
+        failed = [name for name, met in people.rows[i].checks.items() if not met]
+        pairs = [_pair(people.rows[i], name) for name in failed]
         if pairs and all(pair is not None and is_same(*pair) for pair in pairs):
-            shown[int(at)] = "; ".join(f"{given} for {wanted}" for given, wanted in filter(None, pairs))
+            shown[int(i)] = "; ".join(f"{actual} for {wanted}" for actual, wanted in filter(None, pairs))
     n = len(shown)
     if n < LEAST_PAIRS:
         return None
@@ -104,7 +104,7 @@ def _same_pairs(people: Population, left: Mask, reference: Reference | None) -> 
         text=f"{count(n, 'failure')}: all fields that count as wrong have the expected value in another spelling, such as "
         f"{short(next(iter(shown.values())), 80)}.{_recounted(people, n)}",
         fix="Make the verifier compare values, not spelling, and score the stored records again; no rerun is needed.",
-        why="what is compared has the same value", detail=lambda at: short(shown.get(at, ""), 120), blame=lambda row: None,
+        why="what is compared has the same value", detail=lambda i: short(shown.get(i, ""), 120), blame=lambda row: None,
         place=at_end,
         against=["the task may ask for one spelling"],
     )  # fmt: skip
@@ -127,7 +127,7 @@ def _wrong_letter(people: Population, left: Mask, reference: Reference | None) -
             "expected letter is another: the options were reordered or the key is wrong.",
             f"Derive the expected letter from `{path}` and the options as the prompt shows them, and score the stored answers again.",
             "the row gives the right option twice, and the two contradict each other",
-            lambda at: f'it chooses "{short(people.rows[at].choice, 60)}", which `{path}` gives as right',  # noqa: B023
+            lambda i: f'it chooses "{short(people.rows[i].choice, 60)}", which `{path}` gives as right',  # noqa: B023
         )  # fmt: skip
         group.confidence, group.deciding = "proved", (path,)
         return group
@@ -163,7 +163,7 @@ def _shifted_letter(people: Population, left: Mask, reference: Reference | None)
         people, rows, f"expected letters shifted by {by}",
         f"{where}: the answered letter is {by} away from the expected one, always to the same side: the key is probably shifted there.",
         f"Check the expected letters{where} against the options (counted from 0 or from 1?), and score the stored answers again.",
-        "wrong answers of a model do not all lie on one side of the key", lambda at: answered(people, at, reference),
+        "wrong answers of a model do not all lie on one side of the key", lambda i: answered(people, i, reference),
     )  # fmt: skip
     group.deciding = (path,) if path else ()
     return group
@@ -200,8 +200,8 @@ _SIGNS, _FOLDED = frozenset(map(chr, _PLAIN)), frozenset("'\"-")
 def _runs(text: str, signs: frozenset[str]) -> set[str]:
     """Every three words in a row of a text that hold one of some signs, signs folded."""
     words = text.casefold().split()
-    marked = [at for at, word in enumerate(words) if not signs.isdisjoint(word)]
-    starts = {start for at in marked for start in range(max(0, at - 2), min(at, len(words) - 3) + 1)}
+    marked = [i for i, word in enumerate(words) if not signs.isdisjoint(word)]
+    starts = {start for i in marked for start in range(max(0, i - 2), min(i, len(words) - 3) + 1)}
     return {" ".join(words[start : start + 3]).translate(_PLAIN) for start in starts}
 
 
@@ -211,19 +211,19 @@ def _typographic(people: Population, left: Mask, reference: Reference | None) ->
     here = np.isin(people.task, people.task[marked & left])
     if (marked & left).sum() < LEAST_SIGNS or not (people.passed & ~marked & here).any():
         return None
-    said = {at: _runs(people.rows[at].final, _SIGNS) for at in np.flatnonzero(marked & here).tolist()}
-    known = set().union(*(said[at] for at in np.flatnonzero(marked & left).tolist()))
-    same = {at: _runs(people.rows[at].final, _FOLDED) & known for at in np.flatnonzero(~marked & here).tolist()}
-    accepted = set().union(*(runs for at, runs in same.items() if people.passed[at]))
+    phrase = {i: _runs(people.rows[i].final, _SIGNS) for i in np.flatnonzero(marked & here).tolist()}
+    known = set().union(*(phrase[i] for i in np.flatnonzero(marked & left).tolist()))
+    same = {i: _runs(people.rows[i].final, _FOLDED) & known for i in np.flatnonzero(~marked & here).tolist()}
+    accepted = set().union(*(runs for i, runs in same.items() if people.passed[i]))
     rows, plain = people.none, people.none
-    rows[[at for at, runs in said.items() if runs & accepted]] = True
-    plain[[at for at, runs in same.items() if runs & accepted]] = True
+    rows[[i for i, runs in phrase.items() if runs & accepted]] = True
+    plain[[i for i, runs in same.items() if runs & accepted]] = True
     n = int((rows & left).sum())
     if n < LEAST_SIGNS or people.n_tasks(rows & left) < 3 or (plain & here).sum() < LEAST_SIGNS:
         return None
     if people.rate(rows & here) > RARELY or people.rate(plain & here) < OFTEN:
         return None
-    sign = Counter(sign for at in np.flatnonzero(rows & left).tolist() for sign in _SIGNS & set(people.rows[at].final)).most_common(1)[0][0]
+    sign = Counter(sign for i in np.flatnonzero(rows & left).tolist() for sign in _SIGNS & set(people.rows[i].final)).most_common(1)[0][0]
     return Group(
         rung="verifier", label="TI", name=f"texts with `{sign}` for `{sign.translate(_PLAIN)}` scored 0", rows=rows & left, matched=rows,
         text=f"{count(n, 'failure')}: the text has the typographic sign {sign}. On the same tasks {people.rate(plain & here):.0%} of the "
@@ -234,7 +234,7 @@ def _typographic(people: Population, left: Mask, reference: Reference | None) ->
         why="what separates them from passes of the same tasks is a sign that changes no meaning", confidence="likely",
         passed=int(people.passed[rows].sum()), place=lambda row: (row.final_step, sign) if row.final_step is not None else None,
         blame=lambda row: None, against=["the task may demand plain characters"],
-        detail=lambda at: f'its text has {sign}: "{short(people.rows[at].final, 90)}"',
+        detail=lambda i: f'its text has {sign}: "{short(people.rows[i].final, 90)}"',
     )  # fmt: skip
 
 
@@ -264,7 +264,7 @@ def _unread_end(people: Population, left: Mask, reference: Reference | None) -> 
         why="the same words pass early in the text and fail late in it", confidence="likely", passed=int(people.passed[late].sum()),
         place=lambda row: (row.final_step, row.gold_text.strip()) if row.final_step is not None else None, blame=lambda row: None,
         holds=lambda row: row.gold_at > limit, against=["a text may name the expected answer without giving it as its own"],
-        detail=lambda at: f'the expected "{short(people.rows[at].gold_text, 70)}" comes after {people.rows[at].gold_at:,} characters',
+        detail=lambda i: f'the expected "{short(people.rows[i].gold_text, 70)}" comes after {people.rows[i].gold_at:,} characters',
     )  # fmt: skip
 
 
@@ -284,7 +284,7 @@ def _denied(people: Population, left: Mask, reference: Reference | None) -> Grou
         why="the model used what it was given", confidence="likely", passed=int(people.passed[rows].sum()), blame=lambda row: None,
         place=at_end, holds=lambda row: bool(row.denied),
         against=["the name may exist elsewhere than where it was used"],
-        detail=lambda at: f"an error says that there is no `{people.rows[at].denied}`, which its prompt gives",
+        detail=lambda i: f"an error says that there is no `{people.rows[i].denied}`, which its prompt gives",
     )  # fmt: skip
 
 
@@ -305,7 +305,7 @@ def _refused(people: Population, left: Mask, reference: Reference | None) -> Gro
     n = int(rows.sum())
     if n < LEAST_REFUSED or people.rate(says) < OFTEN:
         return None
-    places = [f"{people.keys[int(people.indexed[at])]}/{int(people.repeat[at])}" for at in np.flatnonzero(rows)[:5]]
+    places = [f"{people.keys[int(people.indexed[i])]}/{int(people.repeat[i])}" for i in np.flatnonzero(rows)[:5]]
     return Group(
         rung="verifier", label="undetermined", name="contains the expected answer", rows=rows, matched=says,
         text=f"{count(n, 'failure')} contain{'s' if n == 1 else ''} the expected answer word for word ({', '.join(places)}"
@@ -315,7 +315,7 @@ def _refused(people: Population, left: Mask, reference: Reference | None) -> Gro
         why="a judge may have had a reason that the words do not show", confidence="unsure",
         passed=int((says & people.passed).sum()), holds=lambda row: row.says_gold,
         place=lambda row: (row.final_step, row.gold_text.strip()) if row.final_step is not None else None,
-        blame=lambda row: None, detail=lambda at: f'the expected "{short(people.rows[at].gold_text, 70)}" is in its text',
+        blame=lambda row: None, detail=lambda i: f'the expected "{short(people.rows[i].gold_text, 70)}" is in its text',
     )  # fmt: skip
 
 
@@ -372,7 +372,7 @@ def _log_passes(people: Population, left: Mask, reference: Reference | None) -> 
     """Failing rows whose log ends with the words of success that every pass has and hardly any other failure."""
     if people.passed.sum() < 5:
         return None
-    lines = Counter((path, line) for at in np.flatnonzero(people.passed) for path, all_ in people.rows[at].lines.items() for line in all_)
+    lines = Counter((path, line) for i in np.flatnonzero(people.passed) for path, all_ in people.rows[i].lines.items() for line in all_)
     for (path, line), n_passes in lines.most_common():
         if n_passes < people.passed.sum():
             return None
@@ -385,10 +385,10 @@ def _log_passes(people: Population, left: Mask, reference: Reference | None) -> 
     return None
 
 
-def _contradicted(path: str, said: str, what: str, rows: Mask, quote: str = "") -> Group:
+def _contradicted(path: str, phrase: str, what: str, rows: Mask, quote: str = "") -> Group:
     return Group(
         rung="verifier", label="TI", name=f"`{path}` says passed, reward 0", rows=rows, matched=rows, confidence="likely",
-        text=f"{count(int(rows.sum()), 'failure')}: `{path}` {said}; the reward says the opposite.",
+        text=f"{count(int(rows.sum()), 'failure')}: `{path}` {phrase}; the reward says the opposite.",
         fix=f"Compute the reward of these rows from `{path}` again.", deciding=(path,),
         why=f"the {what} of the row and its reward contradict each other", place=lambda row: (path, quote),
         against=["the reward may depend on something that the row does not record"],
@@ -487,7 +487,7 @@ def _equal(people: Population, left: Mask, reference: Reference | None) -> Group
         fix=f"{f'Make the verifier compare values, not spelling ({how})' if how else 'Repair the verifier'}{read}, and score the stored "
         "answers again; no rerun is needed.",
         why="the answer and the gold have the same value", confidence="proved", matched=rows,
-        detail=lambda at: answered(people, at, reference),
+        detail=lambda i: answered(people, i, reference),
         place=at_end,
     )  # fmt: skip
 
@@ -512,8 +512,8 @@ def _misread(people: Population, left: Mask, reference: Reference | None) -> Gro
         fix=f"Repair how `{reference.source}` is taken from the text, and score the stored answers again; no rerun is needed.",
         why="the text says the expected answer, and the grader's own record of it differs", deciding=(reference.source,),
         place=lambda row: (row.final_step, row.answers.get(places[0], "")) if row.final_step is not None else None,
-        detail=lambda at: f'it answers "{short(people.rows[at].answers[places[0]], 70)}", and `{reference.source}` is '
-        f"{short(str(reference.answer[at]), 40)}",
+        detail=lambda i: f'it answers "{short(people.rows[i].answers[places[0]], 70)}", and `{reference.source}` is '
+        f"{short(str(reference.answer[i]), 40)}",
     )  # fmt: skip
 
 
@@ -532,8 +532,8 @@ def _verdict_checks(people: Population) -> set[str]:
     """Checks that fail in every failing row that has them: they state the verdict again, and are no demand of their own."""
     unmet: Counter[str] = Counter()
     met: Counter[str] = Counter()
-    for at in np.flatnonzero(people.failed):
-        for name, passed in people.rows[at].checks.items():
+    for i in np.flatnonzero(people.failed):
+        for name, passed in people.rows[i].checks.items():
             (met if passed else unmet)[name] += 1
     return {name for name in unmet if not met[name]}
 
@@ -541,7 +541,7 @@ def _verdict_checks(people: Population) -> set[str]:
 def _by_spelling(people: Population, reference: Reference, rows: Mask, exact: Mask) -> bool:
     """Whether spelling alone decides: every pass is the gold letter by letter, and equal numbers in other spellings never pass."""
     spelled = reference.same & ~exact
-    pairs = [(reference.answer[at] or "", reference.gold[at] or "") for at in np.flatnonzero(rows)]
+    pairs = [(reference.answer[i] or "", reference.gold[i] or "") for i in np.flatnonzero(rows)]
     # the same number with more or fewer decimals is no other spelling: so many may be asked for
     is_closed = sum(
         value_of(gold)[0] in ("number", "date") and not (_DECIMAL.match(answer.strip()) and _DECIMAL.match(gold.strip()))
@@ -574,7 +574,7 @@ def _exact(people: Population, left: Mask, reference: Reference) -> Group | None
         "broken, not the model.",
         fix="Repair the verifier and score the stored answers again; no rerun is needed.",
         why="the answer matches the gold letter by letter and the reward is 0", confidence="proved", matched=rows,
-        detail=lambda at: f'the expected "{short(people.rows[at].gold_text, 70)}" is what it answers',
+        detail=lambda i: f'the expected "{short(people.rows[i].gold_text, 70)}" is what it answers',
         place=lambda row: (row.final_step, row.gold_text.strip()) if row.final_step is not None else None,
     )  # fmt: skip
 
@@ -602,8 +602,8 @@ def _is_exact(people: Population, reference: Reference) -> Mask:
 def _difference(reference: Reference, rows: Mask) -> tuple[str, int]:
     """How the answers of some rows mostly differ from the gold in spelling, and how many do not."""
     kinds: Counter[str] = Counter()
-    for at in np.flatnonzero(rows):
-        answer, gold = (reference.answer[at] or "").strip(), (reference.gold[at] or "").strip()
+    for i in np.flatnonzero(rows):
+        answer, gold = (reference.answer[i] or "").strip(), (reference.gold[i] or "").strip()
         if answer == gold:
             kinds[""] += 1
         elif answer.replace('"', "'") == gold.replace('"', "'"):
@@ -625,14 +625,14 @@ def _both_ways(people: Population, left: Mask, reference: Reference | None) -> G
     if reference is None or not reference.is_telling:
         return _both_ways_without_gold(people, left)
     passing: defaultdict[int, set[object]] = defaultdict(set)
-    for at in np.flatnonzero(people.passed):
-        answer = reference.answer[at]
+    for i in np.flatnonzero(people.passed):
+        answer = reference.answer[i]
         if answer and (is_closed(answer) or len(answer) <= 40):
-            passing[int(people.task[at])].add(value_of(answer))
+            passing[int(people.task[i])].add(value_of(answer))
     rows = people.none
     rows[[
-        at for at in np.flatnonzero(left)
-        if (answer := reference.answer[at]) and value_of(answer) in passing.get(int(people.task[at]), ())
+        i for i in np.flatnonzero(left)
+        if (answer := reference.answer[i]) and value_of(answer) in passing.get(int(people.task[i]), ())
     ]] = True  # fmt: skip
     if not rows.any() or rows.sum() > 0.2 * left.sum():
         return None
@@ -647,17 +647,17 @@ def _both_ways_without_gold(people: Population, left: Mask) -> Group | None:
         return None
     source = next((name for name in ANSWER_ORDER if sum(name in row.answers for row in people.rows) >= 0.9 * people.n), "")
     by_answer: defaultdict[tuple[int, object], list[int]] = defaultdict(list)
-    for at, row in enumerate(people.rows):
+    for i, row in enumerate(people.rows):
         whole, part = row.answers.get("whole", ""), row.answers.get(source, "")
         # beside a gold the whole reply must be it: another reply may be graded by more than what it says
         answer = part if not row.gold_text and is_closed(part) else whole if row.gold_text and is_same(whole, row.gold_text) else ""
         if answer:
-            by_answer[int(people.task[at]), value_of(answer)].append(at)
+            by_answer[int(people.task[i]), value_of(answer)].append(i)
     equal = [places for places in by_answer.values() if len(places) > 1]
     split = [places for places in equal if 0 < people.passed[places].sum() < len(places)]
     if not split or len(split) > 0.5 * len(equal):
         return None
-    rows = people.mask([at for places in split for at in places])
+    rows = people.mask([i for places in split for i in places])
     return _inconsistent(people, rows & left, None, "", "Score the stored answers of these tasks again with one rule.")
 
 
@@ -672,7 +672,7 @@ def _inconsistent(people: Population, rows: Mask, reference: Reference | None, d
         f"the grading is not consistent.{doubt}",
         fix=fix,
         why="equal answers to the same task have different rewards", confidence="proved", matched=rows,
-        detail=lambda at: answered(people, at, reference),
+        detail=lambda i: answered(people, i, reference),
         place=at_end,
     )  # fmt: skip
 
@@ -719,9 +719,9 @@ def _is_verdict(people: Population, path: str) -> bool:
     values = people.columns[path]
     if {value for value in values if value is not None} != {0, 1} or not _SUCCESS.search(re.sub(r"[._]", " ", path)):
         return False
-    passes = all(bool(values[at]) for at in np.flatnonzero(people.passed))
+    passes = all(bool(values[i]) for i in np.flatnonzero(people.passed))
     fails = np.flatnonzero(people.failed)
-    return passes and sum(values[at] == 0 and values[at] is not None for at in fails) >= 0.7 * fails.size
+    return passes and sum(values[i] == 0 and values[i] is not None for i in fails) >= 0.7 * fails.size
 
 
 def _fenced(people: Population, left: Mask, reference: Reference | None) -> Group | None:
@@ -735,12 +735,12 @@ def _fenced(people: Population, left: Mask, reference: Reference | None) -> Grou
     right = sum(is_same(row.answers.get("fence", ""), row.gold_text) for row in matches)
     if len(matches) >= 0.5 * n and right < 0.1 * len(matches):
         return None  # stripped of the fence they are wrong all the same
-    told = f" Without it, {right:,} of the {len(matches):,} that can be compared match the expected answer." if matches else ""
+    text = f" Without it, {right:,} of the {len(matches):,} that can be compared match the expected answer." if matches else ""
     parses = sum(_is_like_passes(row.answers.get("fence", "")) for row in people.of(rows))
     return Group(
         rung="verifier", label="TI", name="answer in a code fence rejected", rows=rows,
         text=f"{count(n, 'failure')}: the answer is wrapped in a Markdown code fence; no fenced answer passes, while "
-        f"{people.rate(bare):.0%} of the answers without a fence do. {parses:,} of them parse once the fence is stripped.{told}",
+        f"{people.rate(bare):.0%} of the answers without a fence do. {parses:,} of them parse once the fence is stripped.{text}",
         fix="Strip code fences before grading, or forbid them in the prompt, and score the stored answers again.",
         why="the form alone separates them, and the content parses without it", confidence="likely", matched=fenced,
         place=lambda row: (row.final_step, "```") if row.final_step is not None else None,
@@ -763,7 +763,7 @@ def _lenient(people: Population, reference: Reference | None) -> Trust | None:
         return None
     rows = people.passed & reference.held & ~reference.same
     rows = np.array(
-        [bool(flag) and _differs(reference.answer[at] or "", reference.gold[at] or "") for at, flag in enumerate(rows)], bool
+        [bool(flag) and _differs(reference.answer[i] or "", reference.gold[i] or "") for i, flag in enumerate(rows)], bool
     )  # fmt: skip
     n = int(rows.sum())
     if not n or n > MANY * people.passed.sum():
