@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from blade import stats
 from blade.answers import value_of
 from blade.diagnose.population import Findings, Group, Mask, Population, as_float, at_end, count, id_of
 from blade.diagnose.reference import Reference, answered
+from blade.stats.intervals import special
 from blade.stats.significance import fisher
 
 LEVEL = 0.05
@@ -74,8 +74,11 @@ def _test(people: Population, rows: Mask) -> float | None:
     yes, no = rate[present & inside], rate[present & ~inside]
     if set(np.unique(np.r_[yes, no])) <= {0.0, 1.0}:
         return fisher(int(yes.sum()), len(yes), int(no.sum()), len(no))
-    change = stats.two_means(yes, no)
-    return None if change is None else change.p
+    spreads = [float(part.var()) * (part.size / (part.size - 1)) / part.size for part in (yes, no)]
+    if sum(spreads) <= 0:
+        return None
+    df = sum(spreads) ** 2 / sum(spread**2 / (part.size - 1) for spread, part in zip(spreads, (yes, no), strict=True))
+    return float(2 * special().stdtr(df, -abs(yes.mean() - no.mean()) / np.sqrt(sum(spreads))))
 
 
 def _sets(people: Population, reference: Reference | None) -> dict[tuple[str, str], Mask]:
