@@ -1,15 +1,16 @@
-"""Pass rates, rewards, spread and missing-row bounds, against reference values."""
+"""Pass rates, rewards, spread, missing-row bounds, the vote of k answers and effort, against reference values."""
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
 
-from blade.measure.outcome_rates import ks_up_to, measures
+from blade.measure.outcome_rates import effort, ks_up_to, majority, measures
 from blade.measure.scoring import scoring
-from blade.model import Measure
+from blade.model import Benchmark, Measure
 from tests.measure.builders import F1_A, F1_B, TAU_AIRLINE, make_coverage, make_rollouts
 
 
@@ -223,3 +224,135 @@ def test_pass_at_k_rises_and_pass_hat_k_falls() -> None:
     assert falling == sorted(falling, reverse=True)
     assert rising[-1] == pytest.approx(found["solved"].value)
     assert falling[-1] == pytest.approx(found["consistency"].value)
+
+
+def voted(rewards: Any, answers: list[Any], benchmark: Benchmark | None = None, **others: Any) -> dict[int, Any]:
+    rollouts = make_rollouts(rewards, fields={(benchmark and benchmark.answer) or "extracted_answer": answers}, **others)
+    return {each.k: each for each in majority(rollouts, scoring(rollouts, None), benchmark or Benchmark())}
+
+
+def by_enumeration(answers: list[Any], rewards: list[float], k: int) -> float:
+    """The definition: over all subsets, the mean score of the answers tied for most votes."""
+    score = {a: np.mean([r for b, r in zip(answers, rewards, strict=True) if b == a]) for a in answers}
+    won = []
+    for subset in combinations(answers, k):
+        votes = {a: subset.count(a) for a in subset if a is not None}
+        best = [score[a] for a in votes if votes[a] == max(votes.values())]
+        won.append(np.mean(best) if best else 0.0)
+    return float(np.mean(won))
+
+
+def test_reference_value_of_a_vote() -> None:
+    found = voted({"a": [1, 1, 0, 0]}, ["A", "A", "B", "C"])
+    assert found[3].value == pytest.approx(2 / 3)
+    assert found[1].value == pytest.approx(0.5)
+    assert found[3].n == 1
+
+
+def test_none_and_blank_never_vote() -> None:
+    for silent in (None, ..., "", "  "):
+        found = voted({"a": [1, 0, 0]}, ["A", silent, silent])
+        assert found[3].value == 1.0
+        assert found[1].value == pytest.approx(1 / 3)
+
+
+def test_many_tasks_against_enumeration() -> None:
+    rng = np.random.default_rng(3)
+    rewards: dict[str, list[float]] = {}
+    answers: list[Any] = []
+    expected: dict[int, list[float]] = {k: [] for k in range(1, 6)}
+    for i in range(60):
+        n = int(rng.integers(2, 6))
+        cast = [None if v == 3 else "ABC"[v] for v in rng.integers(0, 4, n)]
+        right = [float(a == "A") for a in cast]
+        if i % 7 == 0:
+            right[0] = 1.0 - right[0]  # a verifier that wavers
+        rewards[str(i)] = right
+        answers += cast
+        for k in range(1, n + 1):
+            expected[k].append(by_enumeration(cast, right, k))
+    found = voted(rewards, answers)
+    for k, values in expected.items():
+        assert found[k].n == len(values)
+        assert found[k].value == pytest.approx(float(np.mean(values)))
+
+
+def test_numbers_vote_and_the_field_can_be_declared() -> None:
+    found = voted({"a": [1, 1, 0]}, [3, 3, 4], Benchmark(answer="verifier.answer"))
+    assert found[3].value == 1.0
+
+
+def test_masked_rows_do_not_vote() -> None:
+    found = voted({"a": [0, 1, 1]}, ["B", "A", "A"], masked=[False, True, True])
+    assert list(found) == [1]
+    assert found[1].value == 0.0
+
+
+def test_nothing_without_answers_or_a_pass_rate() -> None:
+    assert voted({"a": [1, 0]}, [None, None]) == {}
+    assert voted({"a": [-5, 7]}, ["A", "B"]) == {}
+    rollouts = make_rollouts({"a": [1, 0]})
+    assert list(majority(rollouts, scoring(rollouts, None), Benchmark())) == []
+
+
+def test_k_is_dense_to_sixteen() -> None:
+    found = voted({"a": [1.0, 0.0] * 20}, ["A", "B"] * 20)
+    assert list(found) == [*range(1, 17), 32, 40]
+
+
+def test_graded_answers_score_their_mean() -> None:
+    rewards, answers = [0.2, 0.4, 0.9, 0.0, 0.1], ["A", "A", "B", "B", None]
+    found = voted({"a": rewards}, answers)
+    for k in range(1, 6):
+        assert found[k].value == pytest.approx(by_enumeration(answers, rewards, k))
+
+
+def test_votes_that_would_take_minutes_are_named_and_left_out() -> None:
+    rng = np.random.default_rng(0)
+    answers = [f"answer {i}" for i in rng.integers(0, 30, 40 * 600)]
+    rewards = {str(i): [float(a == "answer 0") for a in answers[600 * i : 600 * i + 600]] for i in range(40)}
+    found = voted(rewards, answers)
+    assert found[256].value is None
+    assert found[256].method.startswith("not computed")
+    assert found[1].value == pytest.approx(sum(a == "answer 0" for a in answers) / len(answers))
+    assert found[600].n == 40, "the vote of all rows is a mere count"
+
+
+NAN = float("nan")
+
+
+def efforts(rewards: Any, **columns: Any) -> dict[tuple[str, str | None], Measure]:
+    rollouts = make_rollouts(rewards, **columns)
+    return {(each.name, each.slice): each for each in effort(rollouts, scoring(rollouts, None))}
+
+
+def test_mean_and_median_over_rows_that_report() -> None:
+    found = efforts({"a": [1, 1, 0, 0]}, output_tokens=[10.0, 20.0, 90.0, NAN], errored=[False, False, False, True])
+    assert (found["output_tokens", "all"].value, found["output_tokens", "all"].n) == (40.0, 3)
+    assert found["output_tokens_median", "all"].value == 20.0
+    assert found["output_tokens", "passed"].value == 15.0
+    assert found["output_tokens", "failed"].value == 90.0
+    nothing = found["output_tokens", "errored"]
+    assert (nothing.value, nothing.n) == (None, 0)
+    assert found["output_tokens", "all"].unit == "rows"
+    assert found["output_tokens", "all"].low is None
+    assert found["output_tokens", "all"].method == "mean over rows that report it"
+
+
+def test_nothing_where_no_row_reports() -> None:
+    found = efforts({"a": [1, 0]})
+    assert {name for name, _ in found} == {"turns", "turns_median", "items", "items_median"}
+
+
+def test_counts_keep_their_zeros_beside_others() -> None:
+    assert efforts({"a": [1, 0]}, n_calls=[4, 0])["tool_calls", "all"].value == 2.0
+
+
+def test_masked_rows_and_missing_pass_rates() -> None:
+    found = efforts({"a": [-1, 5, 9]}, wall_s=[1.0, 3.0, 50.0], masked=[False, False, True])
+    assert found["wall_s", "all"].value == 2.0
+    assert {label for _, label in found} == {"all"}
+
+
+def test_an_empty_run_has_no_effort() -> None:
+    assert efforts({}) == {}
