@@ -203,10 +203,6 @@ def test_rows_that_cannot_be_quoted_are_passed_over() -> None:
     assert asked == [0, 1, 2, 3, 4], "no row is opened that is not needed"
 
 
-def test_an_empty_run() -> None:
-    assert flags({}) == {}
-
-
 @pytest.mark.parametrize(
     ("part", "whole", "text"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from blade.measure.scoring import Scoring, buckets, outcomes, scoring, task_results
@@ -132,19 +131,6 @@ def test_without_a_pass_rate_nothing_passes_or_fails() -> None:
     assert found == [None, None, Outcome.ERRORED, Outcome.MALFORMED, Outcome.MASKED]
 
 
-def test_f1() -> None:
-    found = scored(F1_A)
-    assert found.c.tolist() == [4, 3, 4, 2, 1, 0, 2, 0]
-    assert found.score == 0.5
-
-
-def test_an_empty_run() -> None:
-    found = scored({})
-    assert found.score is None
-    assert found.n.size == found.c.size == 0
-    assert found.outcome.dtype == np.int8
-
-
 def results(rewards: Any, missing: Any = None, **columns: Any) -> tuple[dict[str, TaskResult], Buckets]:
     rollouts = make_rollouts(rewards, **columns)
     coverage = make_coverage(rollouts, **(missing or {}))
@@ -210,7 +196,3 @@ def test_one_repeat_is_never_sometimes() -> None:
     tasks, found = results({"a": [1.0], "b": [0.0]})
     assert found.sometimes == ()
     assert tasks["b"].p_bucket < 0.8, "one failure is weak evidence of never"
-
-
-def test_an_empty_run_has_no_results() -> None:
-    assert results({}) == ({}, Buckets("run", (), (), (), ()))

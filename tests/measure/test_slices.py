@@ -114,7 +114,3 @@ def test_tasks_without_a_scored_row_are_in_no_slice() -> None:
     told = {"category": {str(i): "ab"[i % 2] for i in range(12)}}
     found = sliced(rollouts, told, masked=[i == 0 for i in range(12)])
     assert list(found.values()) == [5, 6]
-
-
-def test_an_empty_run() -> None:
-    assert sliced({}, {"category": []}) == {}
