@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from blade.errors import Unreadable
-from blade.tables import index
+from blade.tables import cache, index
 from tests.builders import make_row, make_run
 from tests.conftest import Blade
 from tests.tables.watching import GYM, Notices, Spy, mounted, opened, told, told_anew
@@ -67,6 +67,24 @@ def test_full_disks_everywhere_are_an_error_with_a_hint(tmp_path: Path, monkeypa
         assert (said.code, said.error["slug"]) == (4, "no-space")
         assert "BLADE_CACHE_DIR" in said.error["hint"]
         assert not [entry for entry in disk.rglob("*") if entry.name.startswith(("part", "blade", ".tmp"))]
+
+
+@pytest.mark.parametrize("query", ["count", "select count(*) as n from steps"])
+def test_a_query_on_a_full_disk_is_answered(
+    query: str, tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch, blade: Blade
+) -> None:
+    path = tmp_path / "light.jsonl"
+    write_light(path, 3000)
+    expected = blade("query", path, query).out
+    with mounted(tmp_path / "disk", "size=400k") as disk:
+        monkeypatch.setenv("BLADE_CACHE_DIR", str(disk))
+        said = blade("query", path, query)
+        assert (said.code, said.out) == (0, expected)
+        assert "using temporary tables" in said.err
+        assert not list(disk.rglob("*.duckdb"))
+        monkeypatch.setattr(cache, "scratch", lambda: str(disk))
+        said = blade("query", path, query, "--pass-threshold", 0.5)
+        assert (said.code, "no-space" in said.err) == (4, True)
 
 
 @pytest.mark.parametrize("which", ["part", "blocks", ".tmp"])

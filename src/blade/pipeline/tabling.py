@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from blade import measure
+from blade.errors import Unreadable
 from blade.model import Report
 from blade.pipeline.load import Loaded
 from blade.pipeline.report_pages import scoring_of
@@ -76,8 +77,25 @@ def _engine(
 def _files(entry: Loaded, threshold: float | None, with_traces: bool, watcher: Watcher) -> Files:
     key = _key(entry, threshold)
     folder = cache.folder_for(Path(entry.sources[0].path)) if key else None
-    if folder is None or key is None:  # standard input: nothing that could be found again
-        folder, key = Path(cache.scratch()), entry.name.encode().hex()[:32] + str(threshold)
+    if folder is not None and key is not None:
+        try:
+            return _files_in(folder, key, entry, threshold, with_traces, watcher)
+        except cache.Unwritable as error:
+            watcher.notice(f"the cache {cache.root()} cannot be written ({error}); using temporary tables")
+    key = entry.name.encode().hex()[:32] + str(threshold)  # standard input, too, cannot be found again
+    try:
+        return _files_in(Path(cache.scratch()), key, entry, threshold, with_traces, watcher)
+    except cache.Unwritable as error:
+        raise Unreadable(
+            f"no room for the tables of {entry.name}: {error}",
+            "free some disk space, or set BLADE_CACHE_DIR to a folder on a disk that has some",
+            "no-space",
+        ) from error
+
+
+def _files_in(
+    folder: Path, key: str, entry: Loaded, threshold: float | None, with_traces: bool, watcher: Watcher
+) -> Files:
     path = folder / f"tables-{key}.duckdb"
     if not path.exists():
         watcher.notice(f"making the tables of {entry.name}") if len(entry.run.rollouts.task) > 50_000 else None

@@ -94,6 +94,7 @@ RESERVED = (
     "agent", "file", "line",
 )  # fmt: skip
 Columns = Mapping[str, Array]
+_NO_ROOM = "Could not write file"
 
 
 def quoted(name: str) -> str:
@@ -151,13 +152,19 @@ class Writer:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[Writer]:
-    """A database file that is there whole afterwards, or not at all."""
+    """A database file that is there whole afterwards, or not at all; Unwritable where there is no room for it."""
+    import duckdb
+
     writer = Writer(path)
     try:
-        yield writer
-        writer.close()
-    except BaseException:
+        with cache.writing():
+            yield writer
+            writer.close()
+    except BaseException as error:
         writer.discard()
+        text = str(error).partition("\n")[0]
+        if isinstance(error, duckdb.Error) and (isinstance(error, duckdb.IOException) or _NO_ROOM in text):
+            raise cache.Unwritable(text.rpartition(": ")[2]) from error
         raise
 
 
