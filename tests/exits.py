@@ -250,21 +250,21 @@ class Told:
 
     def rollouts(self) -> Iterator[tuple[str, str]]:
         """Every task and every rollout as `blade show` prints it, as text and as JSON."""
-        from blade.cli import trace_text
+        from blade.cli import rollout_page
 
         one = self.session.loaded[0]
         for key in self.keys:
             rows = [
-                trace_text.Shown(
+                rollout_page.Shown(
                     self.name, key, at.rollout.repeat, at.rollout.file, at.rollout.line, dict(at.row), True
                 )
                 for at in self.session.traces(one, key)
             ]
-            yield f"task {key[:3]}", trace_text.render(trace_text.task(rows), 1500)
+            yield f"task {key[:3]}", rollout_page.render(rollout_page.task(rows), 1500)
             for row in rows:
-                told = trace_text.rollout(row, [(0, None)])
-                yield f"rollout {key[:3]}/{row.repeat}", trace_text.render(told, 1500)
-            yield f"json {key[:3]}", trace_text.as_json(trace_text.rollout(rows[0], [(0, None)]))
+                told = rollout_page.rollout(row, [(0, None)])
+                yield f"rollout {key[:3]}/{row.repeat}", rollout_page.render(told, 1500)
+            yield f"json {key[:3]}", rollout_page.as_json(rollout_page.rollout(rows[0], [(0, None)]))
 
     def dossiers(self, budget: int) -> Iterator[tuple[str, str]]:
         from blade.pipeline import reviewing

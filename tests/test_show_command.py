@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from blade.cli.row_fields import sorted_fields, stops
-from blade.cli.trace_text import passed
+from blade.cli.rollout_page import passed, sorted_fields, stops
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row, make_run
 from tests.conftest import Blade
 

@@ -37,39 +37,6 @@ def test_each_kind_becomes_its_placeholder(kind: str) -> None:
     assert value not in clean(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "password: hunter2x", 'api_key = "some-word-key"', "REFRESH_TOKEN=9f8e7d6c5b",
-        "Authorization: Bearer abcdefgh12345678", "https://x.example.org/a?sig=abcd1234efgh",
-        "postgres://svc:pa55word@db.example.org/x", r"C:\Users\kvasir\a.txt", "USER=kvasir",
-        "-rw-r--r-- 1 kvasir staff 12 Jan 1 10:00 a", "ssh kvasir@node-3", "fd12:3456:789a::1",
-        "the wandb key: 0123456789abcdef0123456789abcdef01234567",
-    ],
-)
-def test_what_stands_beside_a_value_gives_it_away(text: str) -> None:
-    assert clean(text) != text
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "max_tokens: 4096 and eos_token = '</s>'", "token = tokens[i]", "password = get_password()",
-        "api_key = os.environ['KEY']", "password: <your password>", "the author of the order is unknown",
-        "order #W2378156, item 1508 and 9f8e7d6c-1111-4222-8333-123456789abc",
-        "commit 0123456789abcdef0123456789abcdef01234567", "sha256: " + "0123456789abcdef" * 4,
-        "pass@1 and pass@k, majority@8", "import threading; x = threading.local()",
-        "sk-learn-preprocessing-pipeline-v2-final",
-        "https://example.org/users/12/posts and http://localhost:8000/v1",
-        "version 10.4.2 of 127.0.0.1 at 0.0.0.0:80", "git clone git@github.com:org/repo.git",
-        "/home/user/work and /root/x", "User: hello there, my username is on file",
-        "@property\ndef name(self): ...",
-    ],
-)
-def test_near_misses_stay(text: str) -> None:
-    assert clean(text) == text
-
-
 def test_a_row_changes_in_nothing_but_its_private_strings() -> None:
     output = [
         make_call("c1", "shell", json.dumps({"cmd": f"use {TOKEN}"})),

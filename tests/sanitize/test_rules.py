@@ -45,6 +45,13 @@ CHOSEN = [
 ]
 # M8: what a red team carried past the rules, and more of each class.
 SURVIVED = [
+    ("env:\n  - name: DB_PASS\n    value: zwiebelkuchen", "zwiebel"), ("the passcode is 482913", "482913"),
+    ("connect('UID=bob;PWD=zwiebelkuchen')", "zwiebel"), ("Server=x;Password=zwiebelkuchen;", "zwiebel"),
+    ("<Password>zwiebelkuchen</Password>", "zwiebel"), ('ALTER USER bob WITH PASSWORD "zwiebel7"', "zwiebel"),
+    ("htpasswd -nb bob zwiebelkuchen", "zwiebel"), ("verification code is 482913", "482913"),
+    ("credentials: bobsson:zwiebel7", "zwiebel"), ("lftp -u bob,zwiebelkuchen ftp.example.org", "zwiebel"),
+    ("wpa_passphrase office zwiebelkuchen", "zwiebel"), ('psk="zwiebelkuchen"', "zwiebel"),
+    ("nmcli dev wifi connect x password zwiebelkuchen", "zwiebel"),
     ("db:\n  password: |\n    Zw9!kq-Tundra4\n  port: 5", "Tundra4"),
     ("db:\n  password: >-\n    zwiebelkuchen\n  port: 5", "zwiebel"),
     ("ansible_become_pass: zwiebel7", "zwiebel7"), ("ansible_become_pass=zwiebelkuchen", "zwiebel"),
@@ -168,6 +175,16 @@ DISGUISED = [
     ("-----BEGIN PRIVATE KEY-----\\nabcd1234\\n-----END PRIVATE KEY-----", "abcd1234"),
 ]
 STAYS = [
+    "max_tokens: 4096 and eos_token = '</s>'", "token = tokens[i]", "password = get_password()",
+    "api_key = os.environ['KEY']", "password: <your password>", "the author of the order is unknown",
+    "order #W2378156, item 1508 and 9f8e7d6c-1111-4222-8333-123456789abc",
+    "commit 0123456789abcdef0123456789abcdef01234567", "sha256: " + "0123456789abcdef" * 4,
+    "pass@1 and pass@k, majority@8", "import threading; x = threading.local()",
+    "sk-learn-preprocessing-pipeline-v2-final",
+    "https://example.org/users/12/posts and http://localhost:8000/v1",
+    "version 10.4.2 of 127.0.0.1 at 0.0.0.0:80", "git clone git@github.com:org/repo.git",
+    "/home/user/work and /root/x", "User: hello there, my username is on file",
+    "@property\ndef name(self): ...",
     "password: required", "password = get_password()", "--password PASSWORD", "--password <password>",
     "password is wrong", "the password is missing", "password is incorrect", "password is not valid",
     "Your password is too short", "password is stored in the vault", "the password is hashed",
@@ -220,6 +237,13 @@ STAYS = [
     "0x0123456789abcdef0123456789abcdef01234567",
     "AB12-CD34 and 2024-11-15-10-30-00 and ISBN 978-3-16-148410-0", "👩\u200d🔬 می\u200cخواهم",
 ]
+BESIDE = [  # what stands beside a value gives it away
+    "password: hunter2x", 'api_key = "some-word-key"', "REFRESH_TOKEN=9f8e7d6c5b",
+    "Authorization: Bearer abcdefgh12345678", "https://x.example.org/a?sig=abcd1234efgh",
+    "postgres://svc:pa55word@db.example.org/x", r"C:\Users\kvasir\a.txt", "USER=kvasir",
+    "-rw-r--r-- 1 kvasir staff 12 Jan 1 10:00 a", "ssh kvasir@node-3", "fd12:3456:789a::1",
+    "the wandb key: 0123456789abcdef0123456789abcdef01234567",
+]
 
 
 def clean(text: str) -> str:
@@ -236,6 +260,11 @@ def test_what_is_private_goes_in_any_disguise(text: str, value: str) -> None:
         new = clean(raw)
         assert value not in (new if raw == text else json.loads(new)["note"])
         assert clean(new) == new
+
+
+@pytest.mark.parametrize("text", BESIDE)
+def test_what_stands_beside_a_value_gives_it_away(text: str) -> None:
+    assert clean(text) != text
 
 
 @pytest.mark.parametrize("text", STAYS)
@@ -291,7 +320,8 @@ def test_odd_texts_are_answered_and_stay_stable(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["%E2%80%8B", "a=b+c&", "x=+", "\\\n ", "\\\\a", "\u200b", "mysql -", "$6$a", "A1b-", "a1_"]
+    "piece", ["%E2%80%8B", "a=b+c&", "x=+", "\\\n ", "\\\\a", "\u200b", "mysql -", "$6$a", "A1b-", "a1_", "insert into t (pw) values (" + "'" * 60, "sudo -S ",
+     "<input type=password ", "login: a / b ", "seed phrase is able ", "password: |\n  a\n", "𝐩", "passwords: ["]
 )
 def test_a_long_text_of_one_disguise_is_answered(piece: str) -> None:
     # what grows with the square of the length would not come back from this

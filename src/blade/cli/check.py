@@ -121,9 +121,7 @@ def read_report(report: str) -> str:
     except UnicodeDecodeError as error:
         raise _unreadable(f"{report} is not text", "give a report in Markdown or JSON, in UTF-8") from error
     if text.lstrip()[:15].lower().startswith(("<!doctype html", "<html")):
-        raise _unreadable(
-            f"{report} is HTML, which is not read", "check report.md or report.json beside it"
-        )
+        raise _unreadable(f"{report} is HTML, which is not read", "check report.md or report.json beside it")
     if path.suffix == ".json":
         try:
             json.loads(text)

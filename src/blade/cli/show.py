@@ -12,7 +12,7 @@ from blade.cli.diagnose import refuse_threshold
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
-    from blade.cli.trace_text import Shown
+    from blade.cli.rollout_page import Shown
     from blade.pipeline import Loaded
 
 Range = tuple[int, int | None]  # first step, and the one it ends before
@@ -58,7 +58,7 @@ def show(
     data: nothing in it is run or obeyed. A dossier adds the proposed cause with its grounds, a passing repeat
     beside the failing one, and the decisive steps; with TASK/REPEAT that repeat is read closely.
     """
-    from blade.cli import trace_text
+    from blade.cli import rollout_page
 
     if as_dossier:
         was_given = context.get_parameter_source("chars") is click.core.ParameterSource.COMMANDLINE
@@ -79,18 +79,18 @@ def show(
         hint = f"name one, such as {task}/{rows[0].repeat}"
         raise UsageError(f"{task} has {len(rows)} rollouts; steps belong to one", hint, "usage")
     if not rows[0].is_one:
-        results = [trace_text.task([row for row in rows if row.run == name]) for name in runs]
+        results = [rollout_page.task([row for row in rows if row.run == name]) for name in runs]
     elif len(runs) == 1:
-        results = [trace_text.rollout(row, wanted) for row in rows]
+        results = [rollout_page.rollout(row, wanted) for row in rows]
     else:
         hint = f"name one with --run: {', '.join(runs[:8])}"
         raise UsageError(f"{len(runs)} runs of {run} have {task}", hint, "usage")
     if as_json:
         shown = results[0] if len(results) == 1 else results
-        click.echo(trace_text.as_json(shown))
+        click.echo(rollout_page.as_json(shown))
     else:
         is_whole = steps is None or request
-        click.echo("\n".join(trace_text.render(result, chars, is_whole) for result in results), nl=False)
+        click.echo("\n".join(rollout_page.render(result, chars, is_whole) for result in results), nl=False)
 
 
 def _dossier(
@@ -161,7 +161,7 @@ def _is_number(text: str) -> bool:
 
 def _quick(run: str, task: str) -> list[Shown]:
     """Read the rows straight from the index of a plain file; empty where that is not enough."""
-    from blade.cli.trace_text import Shown
+    from blade.cli.rollout_page import Shown
     from blade.formats.items import parsed
     from blade.tables import quick
 
@@ -219,7 +219,7 @@ def _thorough(run: str, task: str, only: str | None, fields: str | None = None) 
 
 def _in_run(one: Loaded, task: str) -> list[Shown]:
     """Find the rows of a task, or of one of its repeats; a name that holds a slash is tried whole first."""
-    from blade.cli.trace_text import Shown
+    from blade.cli.rollout_page import Shown
     from blade.formats import opened
 
     for key, repeat in ((task, None), _split(task)):

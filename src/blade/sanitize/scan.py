@@ -143,12 +143,7 @@ def _under_name(text: str, name: str) -> list[Hit]:
         return [(*sent.span("value"), "SECRET")]
     if name in identities.USER_KEYS and _is_word(text) and text.lower() not in GENERIC:
         return [(0, len(text), "USER")]
-    if (
-        name in ("user", "owner")
-        and _is_word(text)
-        and _ACCOUNT.fullmatch(text)
-        and text not in GENERIC
-    ):
+    if (name in ("user", "owner") and _is_word(text) and _ACCOUNT.fullmatch(text) and text not in GENERIC):
         return [(0, len(text), "USER")]
     if name in identities.HOST_KEYS and _is_word(text) and _is_host(name, text):
         return [(0, len(text), "HOST")]

@@ -126,7 +126,7 @@ _ASKED = frozenset(
 )
 _NAME = r"[A-Za-z_][\w.\-]{1,31}"
 _ENDS = r"(?=[\s;&|\"'`)\\]|$)"
-_SECRETS = "passw pwd secret token key auth credential"
+_SECRETS = "passw pwd secret token key auth credential _pass _pw"
 _FOREIGN = "kennwort contrase senha 密码 密碼 口令 пароль パスワード 비밀번호"
 _KEY_BLOCK = r"(?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 _STORED = r"-(?:(?:src|dest|new|old|trust)?(?:key)?(?:store|key|src|dest|new|old)pass(?:word)?|passphrase)"
@@ -192,9 +192,12 @@ RULES = (
     Rule("securestring", r"(?i)(?:ConvertTo-SecureString|SecureString)\s+(?:-String\s+|-AsPlainText\s+"
          r"|-Force\s+){0,3}\(?<q>(?P<value>[^\s\"'$\\|()\-][^\s\"'$\\|()]{3,200})", _is_given,
          "convertoCONVERTO-", 12, ends=""),
+    Rule("pwd= password=", r"(?i)(?:pwd|password)=(?P<value>[^;'\"\s=]{4,100})(?=[;'\"]|$)", is_chosen,
+         after=r"(?i)(?:server|host|uid|user id|user|data source|driver|dsn|database)=[^\n]{0,100};\s?$"),
+    Rule("psk", r"(?<![\w\-])psk\s?=\s?<q>(?P<value>[^\s\"'\\]{8,64})", is_chosen),
     Rule("setx", r"(?i:setx)\s+[\"']?(?P<key>\w{2,60})[\"']?\s+[\"']?(?P<value>[^\s\"'%$]{4,200})",
          is_chosen),
-    Rule("passw", r"(?i:password)\s{1,3}(?:=\s?)?\\{0,3}'(?P<value>[^'\s\\]{4,200})\\{0,3}'", _is_given,
+    Rule("passw", r"(?i:password)\s{1,3}(?:=\s?)?\\{0,3}(?P<mark>[\"'])(?P<value>[^\"'\s\\]{4,200})\\{0,3}(?P=mark)", _is_given,
          ends="", after=r"(?i)\b(?:create|alter|set|with|encrypted)\b[^\n;]{0,80}$"),
     Rule("identified", r"(?i)identified\s+(?:with\s+\S{1,40}\s+)?(?:by|as)\s+(?:password\s+)?\\{0,3}[\"']"
          r"(?P<value>[^\"'\s\\]{4,200})", is_chosen),
@@ -214,7 +217,8 @@ RULES = (
          r"|пароль|パスワード|비밀번호)[\"'*]{0,2}\s{0,2}(?:ist\s|[:=]|：)|password[\"'*]{0,2}\s{0,2}：)\s{0,2}"
          r"[\"'`*]{0,2}(?P<value>[!-~]{4,100})",
          lambda value: is_chosen(value) and value.lower() not in _ASKED, ends=".,;!?\"'`*"),
-    Rule("pin", r"(?i)(?<![\w\-.])PIN(?:[ \-]?(?:code|number))?(?:[ ]{0,2}[:=]|[ ]?\((?=\d{4,8}\))|[ ]"
+    Rule("pin passcode otp verification one-time 2fa mfa security", r"(?i)(?<![\w\-.])(?:PIN(?:[ \-]?(?:code|number))?"
+         r"|passcode|OTP|(?:verification|one-time|2FA|MFA|security)[ ]code)(?:[ ]{0,2}[:=]|[ ]?\((?=\d{4,8}\))|[ ]"
          r"(?:is|was|has been)(?: now)?(?: (?:re)?(?:set|changed) to)?:?|(?: (?:re)?set| changed)? to:?)"
          r"[ ]{0,2}\\{0,3}[\"'`*]{0,2}(?P<value>\d{4,8})(?![\w\-:/%]|\.\d)"),
     Rule("-p", r"(?<=\s)-[pP]\s{1,2}<q>(?P<value>[^\s\"'$\\]{4,100})", is_chosen,
@@ -230,7 +234,7 @@ RULES = (
          r"(?-i:(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8}))(?![a-z])", reach=12, ends=""),
     Rule("login credential account creds", r"(?i)\b(?:login|credentials?|account|creds)\b(?: (?:is|are|with"
          r"|as|for|details|data|via)){0,2}(?: ?[:=])?\s{1,3}[\"'`(]?(?P<user>[A-Za-z][\w.@\-]{1,40})"
-         r"[\"'`]? ?/ ?[\"'`]?(?P<value>[^\s/,;\"'`)]{5,60})", _is_told, is_user=is_account),
+         r"[\"'`]?(?: ?/ ?|:)[\"'`]?(?P<value>[^\s/,;\"'`)]{5,60})", _is_told, is_user=is_account),
     Rule("admin root", r"(?i)(?<![\w/.\-])(?:admin|administrator|root)[\"'`]? / [\"'`]?(?P<value>"
          r"[^\s/,;\"'`)]{5,60})", _is_told),
     # ---- files of settings
@@ -324,6 +328,7 @@ def assigned_at(text: str, at: int) -> Iterator[Hit]:
     # a word right behind the sign, as in commands; in code it would be a name, before a comma or a bracket
     is_argument = hit["by"] == "=" and hit.end() == hit.end("by") and text[end : end + 1] in ("", " ", "\n",
          "\r")
+    is_argument = is_argument or hit["by"] == ">"  # an element of XML
     is_word = is_argument and is_hard(name) and is_chosen(text[start:end])
     if is_quoted or mixes(text[start:end], 6) or is_word or _is_setting(text, hit, end):
         yield start, end, "SECRET"
@@ -357,9 +362,11 @@ _TOOL = re.compile(
     r"|redis-cli(?P<d>[^\n|;]{0,200}?\s-a\s)"
     r"|(?:docker|podman|helm|az)\s(?P<e>[^\n|;]{0,40}login\s[^\n|;]{0,200}?\s-p\s)"
     r"|smbclient(?P<f>[^\n|;]{0,200}?\s-U\s?\S{1,64}?%)|ldap\w{2,10}(?=\s)(?P<g>[^\n|;]{0,300}?\s-w\s)"
-    r"|sqlcmd(?P<h>[^\n|;]{0,300}?\s-P\s?)|htpasswd(?P<i>\s+-\w*b\w*\s+\S+\s+\S+\s)"
+    r"|sqlcmd(?P<h>[^\n|;]{0,300}?\s-P\s?)|htpasswd(?P<i>\s+-(?:\w*n\w*|\w*b\w*\s+\S+)\s+\S+\s)"
     r"|openssl(?P<j>[^\n|;]{0,300}?\s(?:-[kK]\s{1,2}|-?pass(?:in|out|word)?[ :]{1,2}(?:pass:)?|pass:)"
          r"(?!file:|env:|fd:|stdin))"
+    r"|lftp(?P<o>[^\n|;]{0,200}?\s-u\s?[^\s,]{1,64},)|wpa_passphrase(?P<p>\s+\S+\s)"
+    r"|nmcli(?P<r>\s[^\n|;]{0,200}?\spassword\s)"
     r"|ssh-keygen(?P<m>[^\n|;]{0,300}?\s-[NP]\s{1,2})|net(?P<n> user [\w.\-]{1,40} )"
     r"|(?:zip|7z)(?P<k>[^\n|;]{0,100}?\s-[pP]\s?)|unzip(?P<l>[^\n|;]{0,100}?\s-P\s?))"
     r"[\"']?(?P<value>[^\s\"'`$<>|;\\]{4,200})"
@@ -394,9 +401,10 @@ _INSERT = re.compile(
          r"[^()]{1,1000})\)\s{0,8}"
     r"(?:\w+\s+)?values\s{0,4}"
 )
-_TUPLE = re.compile(r"\s{0,8}\((?P<values>(?:[^()'\"]|'(?:[^'\\]|\\.|'')*'|\"[^\"]*\"|\("
-         r"[^()]*\)){1,4000})\)\s{0,4}(?P<more>,?)")
-_CELL = re.compile(r"(?:'(?:[^'\\]|\\.|'')*'|\"[^\"]*\"|\([^()]*\)|[^,'\"(])+")
+# Possessive: what a quote begins is read one way only, however many quotes follow.
+_QUOTED = r"'(?:[^'\\]|\\.|'')*+'|\"[^\"]*+\"|\([^()]*+\)"
+_TUPLE = re.compile(rf"\s{{0,8}}\((?P<values>(?:[^()'\"]|{_QUOTED}){{1,4000}}+)\)\s{{0,4}}(?P<more>,?)")
+_CELL = re.compile(rf"(?:{_QUOTED}|[^,'\"(])++")
 
 
 def command_at(text: str, at: int) -> Iterator[Hit]:
@@ -519,7 +527,7 @@ READERS: dict[str, tuple[Detector, ...]] = {
     "pwd": (assigned_at, column_at),
     **dict.fromkeys("mysql mariadb sshpass mongo redis-cli docker podman helm smbclient ldap".split(),
          (command_at,)),
-    **dict.fromkeys("sqlcmd htpasswd openssl unzip zip 7z ssh-keygen net".split(), (command_at,)),
+    **dict.fromkeys("sqlcmd htpasswd openssl unzip zip 7z ssh-keygen net lftp wpa_ nmcli".split(), (command_at,)),
     "insert": (inserted_at,), "replace": (inserted_at,),
 }  # fmt: skip
 READERS["secret"] += (kept_secret_at, listed_at)
