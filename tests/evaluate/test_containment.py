@@ -41,9 +41,7 @@ def boxed(code: str, stdin: bytes = b"", limits: Limits = SMALL) -> Outcome:
 def answer(code: str) -> dict[str, Any]:
     text = f"Here it is.\n\n```python\n{code}\n```\n"
     return {
-        "output": [
-            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
-        ]
+        "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}],
     }
 
 
@@ -56,11 +54,7 @@ def judged(code: str, row: dict[str, Any], seconds: float = 1) -> dict[str, Any]
 PRINTED = {"verifier_metadata": {"unit_tests": {"inputs": ["20 22\n"], "outputs": ["42"]}}}
 CALLED = {"verifier_metadata": {"unit_tests": {"inputs": ["20\n22"], "outputs": ["42"], "fn_name": "add"}}}
 CHECKED = {
-    "verifier_metadata": {
-        "prompt": "def add(a, b):\n    '''The sum.'''\n",
-        "entry_point": "add",
-        "test": "def check(candidate):\n    assert candidate(20, 22) == 42\n    assert candidate(1, 1) == 2\n",
-    }
+    "verifier_metadata": {"prompt": "def add(a, b):\n    '''The sum.'''\n", "entry_point": "add", "test": "def check(candidate):\n    assert candidate(20, 22) == 42\n    assert candidate(1, 1) == 2\n"},
 }
 LISTED = {"verifier_metadata": {"test_list": ["assert add(20, 22) == 42", "assert add(1, 1) == 2"]}}
 KINDS = {"printed": PRINTED, "called": CALLED, "checked": CHECKED, "listed": LISTED}
@@ -73,12 +67,10 @@ HONEST = "def add(a, b):\n    return a + b\nif __name__ == '__main__':\n    prin
 BOMBS = {
     "fork bomb": "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass",
     "thread bomb": "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(60,)).start()",
-    "one big block": "x = bytearray(1 << 40)",
-    "many small ones": "x = []\nwhile True: x.append(bytes(65536))",
+    "one big block": "x = bytearray(1 << 40)", "many small ones": "x = []\nwhile True: x.append(bytes(65536))",
     "mapped memory": "import mmap\nx = []\nwhile True:\n    m = mmap.mmap(-1, 1 << 24); m.write(bytes(1 << 24)); x.append(m)",
     "memory of many processes": "import os, time\nfor _ in range(4): os.fork()\nx = bytearray(b'x' * (60 << 20))\ntime.sleep(60)",
-    "infinite loop": "while True: pass",
-    "sleep": "import time\ntime.sleep(3600)",
+    "infinite loop": "while True: pass", "sleep": "import time\ntime.sleep(3600)",
     "deaf to signals": "import signal\nfor s in range(1, 64):\n    try: signal.signal(s, signal.SIG_IGN)\n    except (OSError, ValueError): pass\nwhile True: pass",
     "output flood": "while True: print('42' * 10000)",
     "flood of errors": "import sys\nwhile True: sys.stderr.write('x' * 100000)",
@@ -200,11 +192,8 @@ def test_what_is_not_the_programs_is_out_of_reach(action: str) -> None:
 @pytest.mark.parametrize(
     "action",
     [
-        "open('/tmp/box/mine', 'w').write('x')",
-        "open('/tmp/mine', 'w').write('x')",
-        "open(os.__file__).read()",
-        "os.kill(os.getpid(), 0)",
-        "socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)",
+        "open('/tmp/box/mine', 'w').write('x')", "open('/tmp/mine', 'w').write('x')", "open(os.__file__).read()",
+        "os.kill(os.getpid(), 0)", "socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)",
         "socket.socket(socket.AF_INET, socket.SOCK_STREAM)",
     ],
 )
@@ -308,10 +297,8 @@ def test_a_daemon_does_not_outlive_its_box() -> None:
 
 EVERYTHING_EQUAL = "class Yes:\n    def __eq__(self, other): return True\n    def __ne__(self, other): return False\n    __hash__ = None\n"
 FORGERIES = {
-    "exit": "import sys\nsys.exit(0)",
-    "hard exit": "import os\nos._exit(0)",
-    "says so": "print('passed'); print('OK'); print('42 passed')",
-    "exit in the call": "import os\ndef add(a, b): os._exit(0)",
+    "exit": "import sys\nsys.exit(0)", "hard exit": "import os\nos._exit(0)",
+    "says so": "print('passed'); print('OK'); print('42 passed')", "exit in the call": "import os\ndef add(a, b): os._exit(0)",
     "polite exit in the call": "import sys\ndef add(a, b): sys.exit(0)",
     "equal to everything": EVERYTHING_EQUAL + "def add(a, b): return Yes()",
     "a number equal to everything": "class Yes(int):\n    def __eq__(self, other): return True\n    def __hash__(self): return 42\ndef add(a, b): return Yes(7)",

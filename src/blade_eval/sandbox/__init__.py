@@ -104,10 +104,8 @@ async def _probed() -> list[Check]:
     own = {"PATH", "HOME", "LANG", "PYTHONHASHSEED", "PYTHONPATH", "OPENBLAS_NUM_THREADS"}
     with tempfile.NamedTemporaryFile() as marker:
         facts = {
-            "pid": os.getpid(),
-            "private": [marker.name, "/etc/shadow", *_at_home()],
-            "environment": sorted({"BLADE_SANDBOX_PROBE", *os.environ} - own),
-            "memory": SMALL.memory,
+            "pid": os.getpid(), "private": [marker.name, "/etc/shadow", *_at_home()],
+            "environment": sorted({"BLADE_SANDBOX_PROBE", *os.environ} - own), "memory": SMALL.memory,
             "processes": SMALL.processes,
         }
         outcome = await run(PROBE, json.dumps(facts).encode(), SMALL)

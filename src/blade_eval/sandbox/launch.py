@@ -155,15 +155,12 @@ def _limits(plan: dict[str, Any], extra: int) -> None:
     memory = plan["memory"]
     # Default stacks of threads are taken from the soft limit; a program may raise its own.
     for kind, soft, hard in (
-        (resource.RLIMIT_AS, memory, memory),
-        (resource.RLIMIT_STACK, min(8 << 20, memory), memory),
+        (resource.RLIMIT_AS, memory, memory), (resource.RLIMIT_STACK, min(8 << 20, memory), memory),
         (resource.RLIMIT_CPU, plan["cpu"], plan["cpu"] + 1),
         (resource.RLIMIT_NPROC, plan["processes"] + extra, plan["processes"] + extra),
         (resource.RLIMIT_NOFILE, plan["open_files"], plan["open_files"]),
-        (resource.RLIMIT_FSIZE, plan["disk"], plan["disk"]),
-        (resource.RLIMIT_CORE, 0, 0),
-        (resource.RLIMIT_MEMLOCK, 0, 0),
-        (resource.RLIMIT_MSGQUEUE, 0, 0),
+        (resource.RLIMIT_FSIZE, plan["disk"], plan["disk"]), (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_MEMLOCK, 0, 0), (resource.RLIMIT_MSGQUEUE, 0, 0),
     ):
         try:
             resource.setrlimit(kind, (soft, hard))

@@ -12,19 +12,16 @@ from blade_eval.environment import Environment
 # The names are those of NeMo Gym's resources servers, so that its configs find ours. Each module has
 # `environment(settings)`; it is imported when it is asked for, and only then its libraries.
 ENVIRONMENTS = {
-    "asr_with_pc": "blade_eval.verifiers.asr_with_pc",
-    "bird_sql": "blade_eval.verifiers.bird_sql",
+    "asr_with_pc": "blade_eval.verifiers.asr_with_pc", "bird_sql": "blade_eval.verifiers.bird_sql",
     "code_gen": "blade_eval.verifiers.code_gen",
     "equivalence_llm_judge": "blade_eval.verifiers.equivalence_llm_judge",
     "instruction_following": "blade_eval.verifiers.instruction_following",
-    "math_with_judge": "blade_eval.verifiers.math_with_judge",
-    "mcqa": "blade_eval.verifiers.mcqa",
+    "math_with_judge": "blade_eval.verifiers.math_with_judge", "mcqa": "blade_eval.verifiers.mcqa",
     "string_match": "blade_eval.verifiers.string_match",
     "structured_outputs": "blade_eval.verifiers.structured_outputs",
     "wmt_translation": "blade_eval.verifiers.wmt_translation",
     "workplace_assistant": "blade_eval.verifiers.workplace_assistant",
-    "xlam_fc": "blade_eval.verifiers.xlam_fc",
-    "xstest": "blade_eval.verifiers.xstest",
+    "xlam_fc": "blade_eval.verifiers.xlam_fc", "xstest": "blade_eval.verifiers.xstest",
 }
 
 

@@ -69,12 +69,8 @@ def with_marks(reference: str, heard: str) -> Row:
     tokens = (tokenised(reference), tokenised(heard))
     cased = tuple([token for token in text if not is_mark(token)] for text in tokens)
     return {
-        "wer_c": rates(*cased)["wer"],
-        "wer_pc": rates(*tokens)["wer"],
-        "per": mark_rate(*tokens),
-        "ref_pc_tok": " ".join(tokens[0]),
-        "hyp_pc_tok": " ".join(tokens[1]),
-        "ref_c": " ".join(cased[0]),
+        "wer_c": rates(*cased)["wer"], "wer_pc": rates(*tokens)["wer"], "per": mark_rate(*tokens),
+        "ref_pc_tok": " ".join(tokens[0]), "hyp_pc_tok": " ".join(tokens[1]), "ref_c": " ".join(cased[0]),
         "hyp_c": " ".join(cased[1]),
     }
 

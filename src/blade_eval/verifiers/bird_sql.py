@@ -125,11 +125,7 @@ def _fields(
     text: str, query: str | None, had_codeblock: bool, is_match: bool, reason: str, detail: str | None
 ) -> Row:
     return {
-        "reward": float(is_match),
-        "model_output": text,
-        "extracted_sql": query,
-        "had_codeblock": had_codeblock,
-        "execution_match": is_match,
-        "failure_reason": reason,
+        "reward": float(is_match), "model_output": text, "extracted_sql": query,
+        "had_codeblock": had_codeblock, "execution_match": is_match, "failure_reason": reason,
         "failure_detail": detail,
     }

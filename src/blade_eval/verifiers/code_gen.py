@@ -101,10 +101,8 @@ def _judged_fields(text: str, code: str, judged: Judged, shown: Callable[[int], 
     if judged.fault is not None:
         result.append(judged.fault.code)
         metadata = {
-            "error_code": judged.fault.code,
-            "error_message": _writable(judged.fault.message)[:SHOWN],
-            "output": _writable(judged.fault.got),
-            **shown(judged.passed),
+            "error_code": judged.fault.code, "error_message": _writable(judged.fault.message)[:SHOWN],
+            "output": _writable(judged.fault.got), **shown(judged.passed),
         }
     if judged.review:
         metadata["review"] = list(judged.review)
@@ -121,12 +119,8 @@ def _fields(
 ) -> Row:
     return {
         "reward": float(bool(result) and all(item is True for item in result)),
-        "extracted_model_output": text,
-        "extracted_model_code": code,
-        "result": result,
-        "metadata": metadata,
-        "unit_tests_time_taken": round(seconds, 3),
-        "checked": how,
+        "extracted_model_output": text, "extracted_model_code": code, "result": result,
+        "metadata": metadata, "unit_tests_time_taken": round(seconds, 3), "checked": how,
     }
 
 

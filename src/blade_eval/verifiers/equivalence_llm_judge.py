@@ -119,6 +119,5 @@ def prompt(rules: Rules, attempt: Attempt, first: str, second: str) -> dict[str,
         "question": str(task_row.field(attempt.row, "question") or task_row.question(attempt.row)),
         "expected_answer": judge_model.fenced(judge_model.defused(first, labels)),
         "generated_answer": judge_model.fenced(judge_model.defused(second, labels)),
-        "equal_label": rules.equal,
-        "not_equal_label": rules.different,
+        "equal_label": rules.equal, "not_equal_label": rules.different,
     }

@@ -60,10 +60,8 @@ async def verify(judge: judge_model.Judge | None, seconds: int, attempt: Attempt
     if not found["readable"] and judge is None:
         raise task_row.faulty(f"math-verify cannot read the expected answer {expected[:80]!r}")
     fields: Row = {
-        "reward": float(found["equal"]),
-        "expected_answer": expected,
-        "extracted_answer": found["extracted"],
-        "library_reward": float(found["equal"]),
+        "reward": float(found["equal"]), "expected_answer": expected,
+        "extracted_answer": found["extracted"], "library_reward": float(found["equal"]),
         "judge_evaluations": None,
     }
     if "reason" in found:

@@ -108,11 +108,7 @@ def environment(settings: Mapping[str, Any]) -> Environment:
         options = options_of(attempt.row)
         expected = letter_of(task_row.needed(attempt.row, "expected_answer"), options)
         found = await extracted(attempt.row, replies.answer(attempt.response), options, usual)
-        return {
-            "reward": float(found == expected),
-            "expected_answer": expected,
-            "extracted_answer": found,
-        }
+        return {"reward": float(found == expected), "expected_answer": expected, "extracted_answer": found}
 
     return Environment("mcqa", verify, answer=lambda row: row.get("extracted_answer"))
 
@@ -276,10 +272,8 @@ def concluded(line: str, options: Options) -> str | None:
 
 
 MODES: dict[str, Callable[[str, Options], str | None]] = {
-    "strict_single_letter_boxed": strict_boxed,
-    "lenient_boxed": lenient_boxed,
-    "lenient_answer_colon": answer_colon,
-    "any_form": any_form,
+    "strict_single_letter_boxed": strict_boxed, "lenient_boxed": lenient_boxed,
+    "lenient_answer_colon": answer_colon, "any_form": any_form,
 }
 
 

@@ -136,9 +136,7 @@ def last_line(text: str) -> str | None:
 
 
 EXTRACTIONS: dict[str, Callable[[str], str | None]] = {
-    "final_answer": final_answer,
-    "boxed": boxed,
-    "last_line": last_line,
+    "final_answer": final_answer, "boxed": boxed, "last_line": last_line,
     "full_response": lambda text: text or None,
 }
 

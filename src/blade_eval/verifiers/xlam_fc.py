@@ -55,9 +55,7 @@ async def verify(usual: Mapping[str, bool], attempt: Attempt) -> Row:
     if not expected:
         right = right and bool(text)  # that nothing was to be called is no reward for saying nothing
     return {
-        "reward": float(right),
-        "num_expected": len(expected),
-        "num_predicted": len(predicted),
+        "reward": float(right), "num_expected": len(expected), "num_predicted": len(predicted),
         "num_correct": correct,
         "predicted_calls": [{"name": call.name, "arguments": call.arguments} for call in predicted],
     }

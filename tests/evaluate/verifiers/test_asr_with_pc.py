@@ -26,16 +26,9 @@ def row(text: Any = TEXT, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("text", "heard"),
     [
-        (TEXT, TEXT),
-        (TEXT, f"  {TEXT}\n"),
-        (TEXT, TEXT.replace("'", "’")),
-        (TEXT, f"<think>Hm.</think>{TEXT}"),
-        ("the cat sat", "The cat sat."),
-        ("THE CAT SAT", "the cat sat"),
-        ("the cat sat", "Um, the cat, uh, sat!"),
-        ("don't stop", "Don’t stop"),
-        ("a well-known name", "a well-known name"),
-        ("Zürich is near", "Zu\u0308rich is near"),
+        (TEXT, TEXT), (TEXT, f"  {TEXT}\n"), (TEXT, TEXT.replace("'", "’")), (TEXT, f"<think>Hm.</think>{TEXT}"),
+        ("the cat sat", "The cat sat."), ("THE CAT SAT", "the cat sat"), ("the cat sat", "Um, the cat, uh, sat!"),
+        ("don't stop", "Don’t stop"), ("a well-known name", "a well-known name"), ("Zürich is near", "Zu\u0308rich is near"),
     ],
 )
 def test_the_same_words_in_another_form(text: str, heard: str) -> None:
@@ -46,18 +39,10 @@ def test_the_same_words_in_another_form(text: str, heard: str) -> None:
 @pytest.mark.parametrize(
     ("text", "heard"),
     [
-        (TEXT, ""),
-        (TEXT, "<think>" + TEXT),
-        (TEXT, TEXT.replace("don't", "do not")),
-        (TEXT, TEXT.replace("3.5", "35")),
-        (TEXT, TEXT.replace("Well,", "Well")),
-        (TEXT, TEXT.replace("Ives.", "Ives?")),
-        (TEXT, TEXT.replace("Ives", "ives")),
-        (TEXT, f"The transcript is: {TEXT}"),
-        (TEXT, f"{TEXT} {TEXT}"),
-        ("the cat sat", "the cat sat down"),
-        ("the cat sat", "the cats at"),
-        ("the cat sat", "cat the sat"),
+        (TEXT, ""), (TEXT, "<think>" + TEXT), (TEXT, TEXT.replace("don't", "do not")), (TEXT, TEXT.replace("3.5", "35")),
+        (TEXT, TEXT.replace("Well,", "Well")), (TEXT, TEXT.replace("Ives.", "Ives?")), (TEXT, TEXT.replace("Ives", "ives")),
+        (TEXT, f"The transcript is: {TEXT}"), (TEXT, f"{TEXT} {TEXT}"), ("the cat sat", "the cat sat down"),
+        ("the cat sat", "the cats at"), ("the cat sat", "cat the sat"),
     ],
 )
 def test_what_is_not_quite_the_same(text: str, heard: str) -> None:

@@ -43,16 +43,13 @@ def test_the_gold_queries_of_the_examples_match_themselves() -> None:
 @pytest.mark.parametrize(
     ("query", "reward", "reason", "detail"),
     [
-        ("SELECT a, b FROM t ORDER BY a DESC;", 1.0, "none", None),
-        ("SELECT DISTINCT a, b FROM t", 1.0, "none", None),
-        ("SELECT a + 0.0, b FROM t", 1.0, "none", None),
-        ("SELECT a FROM t", 0.0, "none", "are missing"),
+        ("SELECT a, b FROM t ORDER BY a DESC;", 1.0, "none", None), ("SELECT DISTINCT a, b FROM t", 1.0, "none", None),
+        ("SELECT a + 0.0, b FROM t", 1.0, "none", None), ("SELECT a FROM t", 0.0, "none", "are missing"),
         ("SELECT a, b FROM t WHERE a = 1", 0.0, "none", "1 rows of the expected 2 are missing"),
         ("SELECT c FROM t", 0.0, "execution_error", "no such column"),
         ("SELEC a FROM t", 0.0, "execution_error", "syntax error"),
         ("SELECT a, b FROM t; SELECT 1", 0.0, "execution_error", "one statement"),
-        ("DELETE FROM t", 0.0, "execution_error", "not authorized"),
-        ("DROP TABLE t", 0.0, "execution_error", "not authorized"),
+        ("DELETE FROM t", 0.0, "execution_error", "not authorized"), ("DROP TABLE t", 0.0, "execution_error", "not authorized"),
         ("INSERT INTO t VALUES (3, 'z') RETURNING a, b", 0.0, "execution_error", "not authorized"),
         ("ATTACH '/tmp/box/x' AS x", 0.0, "execution_error", "not authorized"),
         ("PRAGMA table_info(t)", 0.0, "execution_error", "not authorized"),
@@ -93,12 +90,10 @@ def test_a_database_of_a_file_is_read_and_stays_as_it_was(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("row", "kind"),
     [
-        ({**ROW, "gt_sql": "SELECT nothing FROM t"}, "task_invalid"),
-        ({**ROW, "gt_sql": ENDLESS}, "task_invalid"),
+        ({**ROW, "gt_sql": "SELECT nothing FROM t"}, "task_invalid"), ({**ROW, "gt_sql": ENDLESS}, "task_invalid"),
         ({"gt_sql": "SELECT 1", "db_id": "t", "db_script": "CREATE TABLE ("}, "database_missing"),
         ({"gt_sql": "SELECT 1", "db_id": "nowhere"}, "database_missing"),
-        ({"gt_sql": "SELECT 1", "db_id": "../../etc/passwd"}, "database_missing"),
-        ({"db_id": "t"}, "task_invalid"),
+        ({"gt_sql": "SELECT 1", "db_id": "../../etc/passwd"}, "database_missing"), ({"db_id": "t"}, "task_invalid"),
     ],
 )
 def test_the_tasks_own_faults_are_not_measured(row: dict[str, Any], kind: str) -> None:
@@ -141,17 +136,14 @@ def test_l5_a_path_of_the_row_outside_of_the_databases_is_not_opened(tmp_path: P
 def test_no_query_is_a_zero_with_its_reason() -> None:
     fields = judged(environment({}), ROW, "I do not know that table.")
     assert (fields["reward"], fields["failure_reason"], fields["had_codeblock"]) == (
-        0.0,
-        "no_sql_extracted",
-        False,
+        0.0, "no_sql_extracted", False,
     )
 
 
 def test_a_bare_query_counts_and_a_sentence_does_not() -> None:
     assert extracted("SELECT 1;") == ("SELECT 1", False)
     assert extracted("with x as (select 1) select * from x") == (
-        "with x as (select 1) select * from x",
-        False,
+        "with x as (select 1) select * from x", False,
     )
     assert extracted("Select one of these: a, b")[0] == "Select one of these: a, b"
     assert extracted("The answer is SELECT 1") == (None, False)

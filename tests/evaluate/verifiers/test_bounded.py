@@ -26,11 +26,8 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "refusal": ("xstest", {"label": "unsafe", "prompt": "x"}),
 }  # fmt: skip
 FLOODS = {
-    "boxes, open": "\\boxed{" * (MEGABYTE // 7),
-    "boxes, closed": "\\boxed{" * (MEGABYTE // 8) + "}" * (MEGABYTE // 8),
-    "answers": "answer:" * (MEGABYTE // 7),
-    "ligatures": "ﷺ" * (MEGABYTE // 3),
-    "blanks": "a" + " " * MEGABYTE + "b",
+    "boxes, open": "\\boxed{" * (MEGABYTE // 7), "boxes, closed": "\\boxed{" * (MEGABYTE // 8) + "}" * (MEGABYTE // 8),
+    "answers": "answer:" * (MEGABYTE // 7), "ligatures": "ﷺ" * (MEGABYTE // 3), "blanks": "a" + " " * MEGABYTE + "b",
 }
 
 

@@ -43,13 +43,8 @@ def test_the_examples_are_solved_and_say_how_they_were_checked() -> None:
 
 
 WRONG = [
-    ("print(sum(map(int, input().split())))", [-2], "line 1 is '10' where '6' is expected"),
-    ("print(", [-4], "SyntaxError"),
-    (
-        "class Solution:\n    def longestRun(self, heights):\n        return 3 if heights[0] == 1 else 5",
-        [True, -2],
-        "5 where 1",
-    ),
+    ("print(sum(map(int, input().split())))", [-2], "line 1 is '10' where '6' is expected"), ("print(", [-4], "SyntaxError"),
+    ("class Solution:\n    def longestRun(self, heights):\n        return 3 if heights[0] == 1 else 5", [True, -2], "5 where 1"),
     ("def fold(text, width):\n    return [text] if text else 1 / 0", [-2], "AssertionError"),
     ("def mirror_pairs(words):\n    return {('lap', 'pal')}", [True, -2], "AssertionError"),
 ]
@@ -93,8 +88,7 @@ def test_assertions_of_many_kinds(row: dict[str, Any], code: str, how: str) -> N
 def test_helpers_of_the_task_are_the_tasks_own() -> None:
     """A solution that redefines the helper by which it is tested changes nothing."""
     row = {
-        "prompt": "def value(x):\n    return x * x\n\ndef root(n):\n    '''The root.'''\n",
-        "entry_point": "root",
+        "prompt": "def value(x):\n    return x * x\n\ndef root(n):\n    '''The root.'''\n", "entry_point": "root",
         "test": "def check(candidate):\n    assert value(candidate(49)) == 49\n",
     }
     cheat = "def value(x): return 49\ndef root(n): return 1"
@@ -125,8 +119,7 @@ def test_a_solution_cannot_ask_for_the_weaker_check(name: str) -> None:
     fields = judged(environment({}), row, block(HOARDS[name]))
     assert (fields["reward"], fields["checked"]) == (0.0, "apart")
     honest = (
-        HOARDS[name]
-        .replace("while True: yield 1", "yield from range(99_999)")
+        HOARDS[name] .replace("while True: yield 1", "yield from range(99_999)")
         .replace("return 1", "return 3")
     )
     fields = judged(environment({}), row, block(honest.replace("return 2", "return 3")))
@@ -169,16 +162,11 @@ def test_a_task_without_usable_tests_is_not_measured(tests: dict[str, Any]) -> N
     ("text", "code"),
     [
         ("```python\na = 1\n```\nor\n```python\nb = 2\n```", "b = 2"),
-        ("```python\na = 1\n```\nwhich prints\n```\n1\n```", "a = 1"),
-        ("```\na = 1\n```\n```json\n{}\n```", "a = 1"),
+        ("```python\na = 1\n```\nwhich prints\n```\n1\n```", "a = 1"), ("```\na = 1\n```\n```json\n{}\n```", "a = 1"),
         ("````python\ns = '''\n```\n'''\n````", "s = '''\n```\n'''"),
-        ("```python\na = 1\n```\nbetter:\n```python\nb =", "a = 1"),
-        ("```py\na = 1", "a = 1"),
-        ("def f():\n    return 1", "def f():\n    return 1"),
-        ("Yes", None),
-        ("No idea at all.", None),
-        ("```python\n\n```", None),
-        ("", None),
+        ("```python\na = 1\n```\nbetter:\n```python\nb =", "a = 1"), ("```py\na = 1", "a = 1"),
+        ("def f():\n    return 1", "def f():\n    return 1"), ("Yes", None), ("No idea at all.", None),
+        ("```python\n\n```", None), ("", None),
     ],
 )
 def test_the_program_is_the_last_block_of_its_language(text: str, code: str | None) -> None:

@@ -40,18 +40,11 @@ UNITTEST = (
     "    def test_a(self): self.assertEqual(f(self.five), 25)\nif __name__ == '__main__':\n    unittest.main()"
 )
 FORMS = {
-    "test functions": {"test": PYTEST},
-    "cases of unittest": {"test": UNITTEST},
+    "test functions": {"test": PYTEST}, "cases of unittest": {"test": UNITTEST},
     "a class of pytest": {"test": "class TestSquares:\n    def test_a(self):\n        assert f(5) == 25"},
     "a check without candidate": {"test": "def check():\n    assert f(5) == 25"},
-    "a check of the entry": {
-        "test": "def check(candidate):\n    assert candidate(5) == 25",
-        "entry_point": "f",
-    },
-    "a check that uses the name": {
-        "test": "META = {'by': 1}\ndef check(candidate):\n    assert candidate(5) == 25 == f(5)",
-        "entry_point": "f",
-    },
+    "a check of the entry": {"test": "def check(candidate):\n    assert candidate(5) == 25", "entry_point": "f"},
+    "a check that uses the name": {"test": "META = {'by': 1}\ndef check(candidate):\n    assert candidate(5) == 25 == f(5)", "entry_point": "f"},
     "a check that is called": {"test": "def check(c):\n    assert c(5) == 25\ncheck(f)"},
     "statements": {"test": "x = f(5)\nassert x == 25"},
     "statements and functions": {"test": "limit = f(5)\ndef test_a():\n    assert limit == 25"},
@@ -74,15 +67,11 @@ def test_every_form_of_tests_is_run(form: str) -> None:
 @pytest.mark.parametrize(
     "tests",
     [
-        {"test_list": ["", "# nothing"]},
-        {"test": "def check(candidate):\n    assert candidate(5) == 25"},
-        {"test": "def never():\n    assert f(5) == 25"},
-        {"test": "def test_a(fixture):\n    assert f(fixture) == 25"},
-        {"test": "assert True"},
-        {"test": "assert False"},
+        {"test_list": ["", "# nothing"]}, {"test": "def check(candidate):\n    assert candidate(5) == 25"},
+        {"test": "def never():\n    assert f(5) == 25"}, {"test": "def test_a(fixture):\n    assert f(fixture) == 25"},
+        {"test": "assert True"}, {"test": "assert False"},
         {"test": "import unittest\nclass Empty(unittest.TestCase):\n    pass"},
-        {"test": "import no_such_module\nassert f(5) == 25"},
-        {"test_list": ["while True: pass"]},
+        {"test": "import no_such_module\nassert f(5) == 25"}, {"test_list": ["while True: pass"]},
     ],
 )
 def test_tests_that_test_nothing_are_the_tasks_fault(tests: dict[str, Any]) -> None:
@@ -91,8 +80,7 @@ def test_tests_that_test_nothing_are_the_tasks_fault(tests: dict[str, Any]) -> N
 
 def test_only_imports_and_definitions_come_first() -> None:
     assert verdicts.statements("import math\nassert f(1) == 1\nassert f(2) == 4", False) == (
-        "import math",
-        ["assert f(1) == 1", "assert f(2) == 4"],
+        "import math", ["assert f(1) == 1", "assert f(2) == 4"],
     )
     assert verdicts.statements("import math\nx = f(1)\nassert x == 1", False)[0] == ""
 
@@ -102,12 +90,9 @@ def test_only_imports_and_definitions_come_first() -> None:
 CHANNEL = "import gc, os, json\ndef channel():\n    return next(o for o in gc.get_objects() if type(o).__name__ == 'Channel')\n"
 SPOILERS = {
     "a number that raises when compared": "from decimal import Decimal\ndef f(x): return Decimal('sNaN')",
-    "deep nesting on the channel": CHANNEL
-    + "def f(x):\n    data = b'[' * 300000 + b'\\n'\n    while data: data = data[os.write(channel().outgoing, data):]",
-    "another type on the channel": CHANNEL
-    + "def f(x):\n    channel().send({'value': {'a': [1]}, 'raised': 5})",
-    "an object": "def f(x): return object()",
-    "a coroutine": "async def f(x): return 25",
+    "deep nesting on the channel": CHANNEL + "def f(x):\n    data = b'[' * 300000 + b'\\n'\n    while data: data = data[os.write(channel().outgoing, data):]",
+    "another type on the channel": CHANNEL + "def f(x):\n    channel().send({'value': {'a': [1]}, 'raised': 5})",
+    "an object": "def f(x): return object()", "a coroutine": "async def f(x): return 25",
 }
 
 
@@ -184,13 +169,9 @@ OWN = "class E:\n    def __{0}__(self, *_): return {1}\n    __r{0}__ = __{0}__\n
 @pytest.mark.parametrize(
     ("own", "gives", "test"),
     [
-        ("eq", True, "assert f(5) == 25"),
-        ("eq", True, "assert Box().get() == 25"),
-        ("sub", 0, "assert abs(f(5) - 25) < 1"),
-        ("contains", True, "assert 25 in f(5)"),
-        ("lt", True, "assert f(5) < 25"),
-        ("getattr", "lambda *_: True", "assert f(5).issubset({25})"),
-        ("add", 25, "assert Box().get() + 1 == 25"),
+        ("eq", True, "assert f(5) == 25"), ("eq", True, "assert Box().get() == 25"), ("sub", 0, "assert abs(f(5) - 25) < 1"),
+        ("contains", True, "assert 25 in f(5)"), ("lt", True, "assert f(5) < 25"),
+        ("getattr", "lambda *_: True", "assert f(5).issubset({25})"), ("add", 25, "assert Box().get() + 1 == 25"),
         ("deepcopy", 25, "import copy\nassert copy.deepcopy(f(5)) == 25"),
     ],
 )
@@ -199,8 +180,7 @@ def test_an_object_does_not_answer_for_plain_data(own: str, gives: object, test:
 
 
 FUNCTION = {
-    "test": "def check(candidate):\n    assert candidate(lambda x: x + 1, 3) == 4\n",
-    "entry_point": "f",
+    "test": "def check(candidate):\n    assert candidate(lambda x: x + 1, 3) == 4\n", "entry_point": "f",
 }
 HOLES = {
     "equal to everything": "class E:\n    def __eq__(self, other): return True\ndef f(*_): return E()",
@@ -312,9 +292,7 @@ ALWAYS = "def f(x): return 0.0\ndef isclose(*a, **k): return True\nclass np: isc
 @pytest.mark.parametrize(
     "test",
     [
-        "assert isclose(f(2), 4.0)",
-        "r = f(2)\nassert isclose(r, 4.0)",
-        "assert floor(f(2)) == 4",
+        "assert isclose(f(2), 4.0)", "r = f(2)\nassert isclose(r, 4.0)", "assert floor(f(2)) == 4",
         pytest.param("assert np.isclose(f(2), 4.0)", marks=has_numpy),
         pytest.param("assert np.allclose([f(2)], [4.0])", marks=has_numpy),
     ],
@@ -329,10 +307,8 @@ def test_m2_names_that_tests_judge_with_are_not_the_solutions(test: str) -> None
 @pytest.mark.parametrize(
     "test",
     [
-        "import numpy as np\nassert np.allclose(f(2), 4.0)",
-        "from numpy import allclose\nassert allclose(f(2), 4.0)",
-        "import numpy\nnumpy.testing.assert_allclose(f(2), 4.0)",
-        "assert np.isclose(f(2), 4.0).all()",
+        "import numpy as np\nassert np.allclose(f(2), 4.0)", "from numpy import allclose\nassert allclose(f(2), 4.0)",
+        "import numpy\nnumpy.testing.assert_allclose(f(2), 4.0)", "assert np.isclose(f(2), 4.0).all()",
     ],
 )
 def test_m3_an_empty_answer_is_close_to_nothing(test: str) -> None:
@@ -348,8 +324,7 @@ def test_m3_an_empty_answer_is_close_to_nothing(test: str) -> None:
         ("assert all(x > 0 for x in f(5))", "an empty answer ends a loop over it before anything is compared"),
         ("assert f(5)", "any answer that counts as true passes"),
         ("assert f(2) == f(3)", "answers are compared with one another: one answer to everything passes"),
-        ("assert f(2) != 3", "any answer but one passes"),
-        ("assert f(2) == 3", None),
+        ("assert f(2) != 3", "any answer but one passes"), ("assert f(2) == 3", None),
     ],
 )
 def test_m3_tests_that_a_wrong_solution_can_pass_are_named(test: str, hack: str | None) -> None:

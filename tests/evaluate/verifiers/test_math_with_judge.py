@@ -35,20 +35,11 @@ def row(expected: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("expected", "text"),
     [
-        ("1/2", "\\boxed{\\frac{1}{2}}"),
-        ("\\frac{1}{2}", "so \\boxed{.5}"),
-        ("$5$", "The answer is $5$."),
-        ("\\boxed{5}", "**Answer:** 5"),
-        ("3, 4", "$\\boxed{4}$ or $\\boxed{3}$"),
-        ("x^2+2x+1", "\\boxed{(x+1)^2}"),
-        ("1000", "\\boxed{1{,}000}"),
-        ("70", "\\boxed{\\binom{8}{4}}"),
-        ("\\text{Tuesday}", "\\boxed{tuesday}"),
-        ("5", "\\boxed{5\\text{ cm}}"),
-        ("4", "\\boxed{3}. No, I erred: \\boxed{4}"),
-        ("5", "<think>\\boxed{6}</think>\\boxed{5}"),
-        (5, "It costs\n5"),
-        ("-5", "\\boxed{−5}"),
+        ("1/2", "\\boxed{\\frac{1}{2}}"), ("\\frac{1}{2}", "so \\boxed{.5}"), ("$5$", "The answer is $5$."),
+        ("\\boxed{5}", "**Answer:** 5"), ("3, 4", "$\\boxed{4}$ or $\\boxed{3}$"), ("x^2+2x+1", "\\boxed{(x+1)^2}"),
+        ("1000", "\\boxed{1{,}000}"), ("70", "\\boxed{\\binom{8}{4}}"), ("\\text{Tuesday}", "\\boxed{tuesday}"),
+        ("5", "\\boxed{5\\text{ cm}}"), ("4", "\\boxed{3}. No, I erred: \\boxed{4}"),
+        ("5", "<think>\\boxed{6}</think>\\boxed{5}"), (5, "It costs\n5"), ("-5", "\\boxed{−5}"),
     ],
 )
 def test_the_same_value_written_otherwise(expected: Any, text: str) -> None:
@@ -58,21 +49,10 @@ def test_the_same_value_written_otherwise(expected: Any, text: str) -> None:
 @pytest.mark.parametrize(
     ("expected", "text"),
     [
-        ("4", "\\boxed{3} or \\boxed{4}"),
-        ("4", "\\boxed{3 \\text{ or } 4}"),
-        ("7", "It may be 5 or 7"),
-        ("3", "\\boxed{3}. No, I erred: \\boxed{4}"),
-        ("5", "\\boxed{-5}"),
-        ("12", "\\boxed{1,2}"),
-        ("(3,4)", "\\boxed{(4,3)}"),
-        ("[1,2)", "\\boxed{[1,2]}"),
-        ("x<5", "\\boxed{x>5}"),
-        ("1/3", "\\boxed{0.33}"),
-        ("\\pi", "\\boxed{3.14}"),
-        ("5", "\\boxed{5 \\neq 6}"),
-        ("Tuesday", "\\boxed{Tuesdya}"),
-        ("5", "<think>so it is \\boxed{5}"),
-        ("5", ""),
+        ("4", "\\boxed{3} or \\boxed{4}"), ("4", "\\boxed{3 \\text{ or } 4}"), ("7", "It may be 5 or 7"),
+        ("3", "\\boxed{3}. No, I erred: \\boxed{4}"), ("5", "\\boxed{-5}"), ("12", "\\boxed{1,2}"), ("(3,4)", "\\boxed{(4,3)}"),
+        ("[1,2)", "\\boxed{[1,2]}"), ("x<5", "\\boxed{x>5}"), ("1/3", "\\boxed{0.33}"), ("\\pi", "\\boxed{3.14}"),
+        ("5", "\\boxed{5 \\neq 6}"), ("Tuesday", "\\boxed{Tuesdya}"), ("5", "<think>so it is \\boxed{5}"), ("5", ""),
         ("5", "\\boxed{}"),
     ],
 )
@@ -82,11 +62,7 @@ def test_another_value_that_looks_alike(expected: Any, text: str) -> None:
 
 def test_the_fields_are_gyms() -> None:
     assert judged(MATH, row("5"), "\\boxed{4+1}") == {
-        "reward": 1.0,
-        "expected_answer": "5",
-        "extracted_answer": "4+1",
-        "library_reward": 1.0,
-        "judge_evaluations": None,
+        "reward": 1.0, "expected_answer": "5", "extracted_answer": "4+1", "library_reward": 1.0, "judge_evaluations": None,
     }
 
 

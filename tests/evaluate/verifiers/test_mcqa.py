@@ -26,55 +26,24 @@ OPTIONS = [{"A": "Circle"}, {"B": "Square"}, {"C": "A red triangle"}, {"D": "Bot
 
 def row(expected: str = "B", **more: Any) -> dict[str, Any]:
     return {
-        "responses_create_params": {"input": "Which?"},
-        "options": OPTIONS,
-        "expected_answer": expected,
-        **more,
+        "responses_create_params": {"input": "Which?"}, "options": OPTIONS, "expected_answer": expected, **more,
     }
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "\\boxed{B}",
-        "Final: \\boxed{ [B] }",
-        "\\boxed{\\text{B: Square}}",
-        "First \\boxed{C}, no: $\\boxed{\\mathbf{B}}$",
-        "The answer is B.",
-        "**Answer:** B",
-        "Answer: B because it has four corners",
-        "Answer: (b)",
-        "Answer: Square",
-        "The correct option is **B**.",
-        "The answer is not C, so the answer is B.",
-        "It has four corners.\n\nB",
-        "b) Square",
-        "I think it's B",
-        "<think>Answer: C? No.</think>Answer: B",
-        "Let me think, answer: C.</think>\nAnswer: B",
-        "The correct answer is option (B).",
-        "Option B is correct.",
-        "Choice (B) is the right one.",
-        "B is the correct answer.",
-        "Therefore, B is correct.",
-        "A is not right, so B is the best answer.",
-        "(A) is wrong and (B) is correct.",
-        "I believe that **B** is correct: it has four corners.",
-        "A is correct at first sight.\n\nB",
-        "Answer: C? No. Option B is correct.",
-        "The answer is B!",
-        "Answer: B!",
-        "The answer is B?",
-        "The correct answer is B。",
-        "\\boxed{B!}",
-        "It must be B: Square. Confidence: A+",
-        "The answer is B, not C",
-        "The best answer is B - Square",
-        "Final answer: B — since C has three corners",
-        "Only B is correct.",
-        "Option B: Square is the correct answer.",
-        "The answer is B, because it could not be C.",
-        "The answer is B. No other shape has four corners.",
+        "\\boxed{B}", "Final: \\boxed{ [B] }", "\\boxed{\\text{B: Square}}", "First \\boxed{C}, no: $\\boxed{\\mathbf{B}}$",
+        "The answer is B.", "**Answer:** B", "Answer: B because it has four corners", "Answer: (b)", "Answer: Square",
+        "The correct option is **B**.", "The answer is not C, so the answer is B.", "It has four corners.\n\nB", "b) Square",
+        "I think it's B", "<think>Answer: C? No.</think>Answer: B", "Let me think, answer: C.</think>\nAnswer: B",
+        "The correct answer is option (B).", "Option B is correct.", "Choice (B) is the right one.", "B is the correct answer.",
+        "Therefore, B is correct.", "A is not right, so B is the best answer.", "(A) is wrong and (B) is correct.",
+        "I believe that **B** is correct: it has four corners.", "A is correct at first sight.\n\nB",
+        "Answer: C? No. Option B is correct.", "The answer is B!", "Answer: B!", "The answer is B?", "The correct answer is B。",
+        "\\boxed{B!}", "It must be B: Square. Confidence: A+", "The answer is B, not C", "The best answer is B - Square",
+        "Final answer: B — since C has three corners", "Only B is correct.", "Option B: Square is the correct answer.",
+        "The answer is B, because it could not be C.", "The answer is B. No other shape has four corners.",
         "The answer is B, since a ring could be a circle.",
     ],
 )
@@ -85,43 +54,16 @@ def test_a_right_letter_counts_in_any_form(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "Answer: B or C",
-        "Answer: A or B",
-        "Answer: B, C",
-        "Answer: B/D",
-        "The answer is B and C",
-        "(A) and (B)",
-        "The answer is not B",
-        "Neither B nor C",
-        "Bravo",
-        "Answer: Blue",
-        "\\boxed{B} was my first thought, but \\boxed{C}",
-        "Answer: B? No. Final answer: C",
-        "<think>Answer: B",
-        "I cannot answer. Option B looks like a square.",
-        "Vitamin B helps",
-        "Answer: Q",
-        "\\boxed{AB}",
-        "Answer: b'x'",
-        "I think the answer is B, but it could be C",
-        "Answer: B, or maybe C",
-        "Answer: B (it might also be option C)",
-        "Option B is correct, but it could be C.",
-        "The answer is B? No, C.",
-        "Answer: B. Wait, that is a ring.",
-        "B is not the correct answer.",
-        "I don't think B is correct.",
-        "If B is correct, the shape has corners.",
-        "I doubt that B is correct.",
-        "Either A or B is correct.",
-        "Not only B is correct.",
-        "Option B: Square is not the correct answer.",
-        "Option B: Circle is the correct answer.",
-        "Vitamin B is the best answer to that.",
-        "B is correct in saying so, and wrong otherwise. It is C",
-        "It must be C. Confidence: B",
-        "It must be sure. Grade: B+",
+        "", "Answer: B or C", "Answer: A or B", "Answer: B, C", "Answer: B/D", "The answer is B and C", "(A) and (B)",
+        "The answer is not B", "Neither B nor C", "Bravo", "Answer: Blue", "\\boxed{B} was my first thought, but \\boxed{C}",
+        "Answer: B? No. Final answer: C", "<think>Answer: B", "I cannot answer. Option B looks like a square.",
+        "Vitamin B helps", "Answer: Q", "\\boxed{AB}", "Answer: b'x'", "I think the answer is B, but it could be C",
+        "Answer: B, or maybe C", "Answer: B (it might also be option C)", "Option B is correct, but it could be C.",
+        "The answer is B? No, C.", "Answer: B. Wait, that is a ring.", "B is not the correct answer.",
+        "I don't think B is correct.", "If B is correct, the shape has corners.", "I doubt that B is correct.",
+        "Either A or B is correct.", "Not only B is correct.", "Option B: Square is not the correct answer.",
+        "Option B: Circle is the correct answer.", "Vitamin B is the best answer to that.",
+        "B is correct in saying so, and wrong otherwise. It is C", "It must be C. Confidence: B", "It must be sure. Grade: B+",
     ],
 )
 def test_what_is_not_the_letter_does_not_count(text: str) -> None:
@@ -138,10 +80,7 @@ def test_no_or_an_ambiguous_answer_is_null(text: str) -> None:
 def test_letters_in_the_text_of_the_option_are_no_second_answer() -> None:
     options = [{"A": "Circle"}, {"B": "Square"}, {"C": "A or B"}, {"D": "A, B"}]
     for text in (
-        "Answer: C) A or B",
-        "The answer is C: A or B.",
-        "Option C is correct.",
-        "Answer: C. A or B",
+        "Answer: C) A or B", "The answer is C: A or B.", "Option C is correct.", "Answer: C. A or B",
     ):
         assert judged(LENIENT, row("C", options=options), text)["extracted_answer"] == "C", text
     assert judged(LENIENT, row("C", options=options), "Answer: D: A, B")["extracted_answer"] == "D"
@@ -160,14 +99,8 @@ def test_an_article_is_no_letter() -> None:
 def test_the_modes_of_the_row_are_kept_apart() -> None:
     strict, boxed, colon = "strict_single_letter_boxed", "lenient_boxed", "lenient_answer_colon"
     table = {
-        "\\boxed{B}": (1, 1, 0),
-        "\\boxed{b}": (0, 0, 0),
-        "\\boxed{B. Square}": (1, 1, 0),
-        "\\boxed{Square}": (0, 1, 0),
-        "\\boxed{A red triangle}": (0, 0, 0),
-        "Answer: B": (0, 0, 1),
-        "ANSWER: square": (0, 0, 1),
-        "Answer: B or C": (0, 0, 0),
+        "\\boxed{B}": (1, 1, 0), "\\boxed{b}": (0, 0, 0), "\\boxed{B. Square}": (1, 1, 0), "\\boxed{Square}": (0, 1, 0),
+        "\\boxed{A red triangle}": (0, 0, 0), "Answer: B": (0, 0, 1), "ANSWER: square": (0, 0, 1), "Answer: B or C": (0, 0, 0),
         "The answer is B": (0, 0, 0),
     }
     for text, rewards in table.items():
@@ -199,11 +132,7 @@ def test_options_come_in_three_shapes() -> None:
 @pytest.mark.parametrize(
     "bad",
     [
-        {},
-        {"options": OPTIONS},
-        {"options": [], "expected_answer": "A"},
-        row("Hexagon"),
-        row(grading_mode="loud"),
+        {}, {"options": OPTIONS}, {"options": [], "expected_answer": "A"}, row("Hexagon"), row(grading_mode="loud"),
     ],
 )
 def test_a_broken_task_is_not_the_models_fault(bad: dict[str, Any]) -> None:
@@ -223,20 +152,7 @@ def test_the_last_assistant_message_is_read_whatever_its_shape() -> None:
 @pytest.mark.parametrize(
     "sign",
     [
-        ":",
-        "(",
-        "*",
-        "final ",
-        "answer ",
-        "answer is ",
-        "\\text{",
-        "\\boxed{",
-        ",",
-        " ",
-        "(A",
-        "so B is ",
-        "or ",
-        "B, ",
+        ":", "(", "*", "final ", "answer ", "answer is ", "\\text{", "\\boxed{", ",", " ", "(A", "so B is ", "or ", "B, ",
     ],
 )
 def test_no_form_goes_astray_in_a_long_text(sign: str) -> None:

@@ -27,24 +27,12 @@ def row(expected: Any, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("expected", "text"),
     [
-        ("Paris", "Answer: paris"),
-        ("Paris", "**Final answer:** *Paris*."),
-        ("Paris", "Answer: London\nNo. Final answer:\n\n“Paris”"),
-        ("Paris", "It is \\boxed{\\text{Paris}}"),
-        ("Great Wall", "Answer: the  Great\tWall!"),
-        ("1,000", "Answer: 1000"),
-        ("12", "Answer: twelve"),
-        ("twenty-one", "Answer: 21."),
-        ("-5", "Answer: −5"),
-        ("2", "Answer: 2.0"),
-        ("ﬁlm", "Answer: film"),
-        ("x^2", "Answer: x²"),
-        ("Zürich", "Answer: Zu\u0308rich"),
-        ("Paris", "Answer: Par\u200bis"),
-        ("(Paris)", "Answer: Paris"),
-        ("A", "Answer: A"),
-        (["colour", "color"], "Answer: Color"),
-        (7, "Answer: 7"),
+        ("Paris", "Answer: paris"), ("Paris", "**Final answer:** *Paris*."),
+        ("Paris", "Answer: London\nNo. Final answer:\n\n“Paris”"), ("Paris", "It is \\boxed{\\text{Paris}}"),
+        ("Great Wall", "Answer: the  Great\tWall!"), ("1,000", "Answer: 1000"), ("12", "Answer: twelve"),
+        ("twenty-one", "Answer: 21."), ("-5", "Answer: −5"), ("2", "Answer: 2.0"), ("ﬁlm", "Answer: film"),
+        ("x^2", "Answer: x²"), ("Zürich", "Answer: Zu\u0308rich"), ("Paris", "Answer: Par\u200bis"),
+        ("(Paris)", "Answer: Paris"), ("A", "Answer: A"), (["colour", "color"], "Answer: Color"), (7, "Answer: 7"),
     ],
 )
 def test_the_same_answer_in_another_form(expected: Any, text: str) -> None:
@@ -54,24 +42,11 @@ def test_the_same_answer_in_another_form(expected: Any, text: str) -> None:
 @pytest.mark.parametrize(
     ("expected", "text"),
     [
-        ("Paris", "Paris"),
-        ("Paris", "Answer: not Paris"),
-        ("Paris", "Answer: Paris or London"),
-        ("Paris", "Answer: Paris\nFinal answer: London"),
-        ("Paris", "<think>Answer: Paris"),
-        ("Paris", "Answer:"),
-        ("5", "Answer: -5"),
-        ("314", "Answer: 3.14"),
-        ("102", "Answer: 10²"),
-        ("15", "Answer: 1,5"),
-        ("3.10", "Answer: 3.1"),
-        ("7", "Answer: 007"),
-        ("C", "Answer: C#"),
-        ("C", "Answer: C++"),
-        ("10", "Answer: 10%"),
-        ("yes", "Answer: yes, but no"),
-        ("the", "Answer: a"),
-        ("12", "Answer: 1 2"),
+        ("Paris", "Paris"), ("Paris", "Answer: not Paris"), ("Paris", "Answer: Paris or London"),
+        ("Paris", "Answer: Paris\nFinal answer: London"), ("Paris", "<think>Answer: Paris"), ("Paris", "Answer:"),
+        ("5", "Answer: -5"), ("314", "Answer: 3.14"), ("102", "Answer: 10²"), ("15", "Answer: 1,5"), ("3.10", "Answer: 3.1"),
+        ("7", "Answer: 007"), ("C", "Answer: C#"), ("C", "Answer: C++"), ("10", "Answer: 10%"), ("yes", "Answer: yes, but no"),
+        ("the", "Answer: a"), ("12", "Answer: 1 2"),
     ],
 )
 def test_another_answer_that_looks_alike(expected: Any, text: str) -> None:
@@ -90,16 +65,10 @@ def test_near_is_enough_only_where_the_settings_say_so() -> None:
     ("expected", "text"),
     [
         ("The treaty of 1648 ended the long war", "Answer: The treaty of 1649 ended the long war"),
-        (
-            "the defendant was found guilty by the court",
-            "Answer: the defendant was not found guilty by the court",
-        ),
+        ("the defendant was found guilty by the court", "Answer: the defendant was not found guilty by the court"),
         ("it does work with every version of it", "Answer: it doesn't work with every version of it"),
         ("the balance is -250 euros on the account", "Answer: the balance is 250 euros on the account"),
-        (
-            "it is possible to open the box with that key",
-            "Answer: it is impossible to open the box with that key",
-        ),
+        ("it is possible to open the box with that key", "Answer: it is impossible to open the box with that key"),
         ("ships with the battery in the box", "Answer: ships without the battery in the box"),
     ],
 )
@@ -152,15 +121,10 @@ def test_without_settings_the_rules_are_gyms() -> None:
 def test_the_row_says_where_the_answer_stands() -> None:
     text = "Answer: one\nso \\boxed{two}\nthree"
     for mode, found in (
-        ("final_answer", "one"),
-        ("boxed", "two"),
-        ("last_line", "three"),
-        ("full_response", text),
+        ("final_answer", "one"), ("boxed", "two"), ("last_line", "three"), ("full_response", text),
     ):
         assert judged(GYM, row(found, extraction_mode=mode), text) == {
-            "reward": 1.0,
-            "expected_answer": found,
-            "extracted_answer": found,
+            "reward": 1.0, "expected_answer": found, "extracted_answer": found,
         }
     assert judged(GYM, row("x"), "nothing declared")["extracted_answer"] is None
 

@@ -29,25 +29,18 @@ REFERENCE = "Die alte Brücke bleibt bis zum ersten Mai gesperrt."
 
 def row(translation: Any = REFERENCE, target: str = "de_DE", **more: Any) -> dict[str, Any]:
     return {
-        "text": SOURCE,
-        "translation": translation,
-        "source_language": "en",
-        "target_language": target,
-        **more,
+        "text": SOURCE, "translation": translation, "source_language": "en", "target_language": target, **more,
     }
 
 
 @pytest.mark.parametrize(
     ("target", "reference", "text"),
     [
-        ("de_DE", REFERENCE, REFERENCE),
-        ("de_DE", REFERENCE, f"\n {REFERENCE} \n"),
+        ("de_DE", REFERENCE, REFERENCE), ("de_DE", REFERENCE, f"\n {REFERENCE} \n"),
         ("de_DE", REFERENCE, f"<think>The old bridge…</think>\n{REFERENCE}"),
         ("de_DE", REFERENCE, [REFERENCE[:10], {"type": "output_text", "text": REFERENCE[10:]}]),
-        ("zh_CN", "老桥将关闭到五月。", "老桥将关闭到五月。"),
-        ("jpn_Jpan", "古い橋は閉鎖されています。", "古い橋は閉鎖されています。"),
-        ("tha_Thai", "สะพานเก่าปิด", "สะพานเก่าปิด"),
-        ("", "Ja.", "Ja."),
+        ("zh_CN", "老桥将关闭到五月。", "老桥将关闭到五月。"), ("jpn_Jpan", "古い橋は閉鎖されています。", "古い橋は閉鎖されています。"),
+        ("tha_Thai", "สะพานเก่าปิด", "สะพานเก่าปิด"), ("", "Ja.", "Ja."),
     ],
 )
 def test_the_reference_itself_scores_full(target: str, reference: str, text: Any) -> None:
@@ -58,15 +51,9 @@ def test_the_reference_itself_scores_full(target: str, reference: str, text: Any
 # Each is worse than a fair translation, though a hasty look may take it for one.
 FAIR = "Die alte Brücke bleibt bis zum 1. Mai gesperrt."
 WORSE = [
-    "",
-    f"<think>{REFERENCE}",
-    SOURCE,
-    "Die neue Straße ist seit dem Winter wieder offen.",
-    f"Here is the translation you asked for, with notes:\n\n{REFERENCE}\n\nI hope this helps you!",
-    f"{FAIR} {FAIR} {FAIR}",
-    "Die alte Brücke",
-    " ".join(reversed(REFERENCE.split())).lower(),
-    "Le vieux pont restera fermé jusqu'au premier mai.",
+    "", f"<think>{REFERENCE}", SOURCE, "Die neue Straße ist seit dem Winter wieder offen.",
+    f"Here is the translation you asked for, with notes:\n\n{REFERENCE}\n\nI hope this helps you!", f"{FAIR} {FAIR} {FAIR}",
+    "Die alte Brücke", " ".join(reversed(REFERENCE.split())).lower(), "Le vieux pont restera fermé jusqu'au premier mai.",
 ]
 
 

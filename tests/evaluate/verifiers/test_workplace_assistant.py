@@ -99,10 +99,7 @@ def test_a_record_that_was_made_and_removed_again_leaves_nothing() -> None:
     plot = {"date_min": "2026-03-02", "date_max": "2026-03-06", "metric": "visits", "plot_type": "bar"}
     assert call(state, "analytics_create_plot", plot).startswith("{")
     event = {
-        "event_name": "Tea",
-        "participant_email": OWNER,
-        "event_start": "2026-06-01 10:00",
-        "duration": 30,
+        "event_name": "Tea", "participant_email": OWNER, "event_start": "2026-06-01 10:00", "duration": 30,
     }
     made = json.loads(call(state, "calendar_create_event", event))["event_id"]
     assert changes(state).total() == 2
@@ -138,11 +135,8 @@ NOBODY = {"recipient": "nobody@nowhere.example", "subject": "a", "body": "b"}
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("email_send_email", json.dumps(NOBODY)),
-        ("email_send_email", NOBODY),
-        ("email_send_email", "{"),
-        ("email_send_email", None),
-        ("no_such_tool", "{}"),
+        ("email_send_email", json.dumps(NOBODY)), ("email_send_email", NOBODY), ("email_send_email", "{"),
+        ("email_send_email", None), ("no_such_tool", "{}"),
     ],
 )
 def test_a_task_whose_own_calls_are_refused_is_not_measured(name: str, arguments: Any) -> None:
@@ -212,11 +206,7 @@ def test_a_row_without_calls_to_compare_with_is_not_measured() -> None:
     [
         ("email_send_email", {"recipient": "nadia", "subject": "a", "body": "b"}, "is no known address"),
         ("email_send_email", {"subject": "a", "body": "b"}, "missing argument 'recipient'"),
-        (
-            "email_send_email",
-            {"to": "x"},
-            "unknown argument 'to'; email_send_email takes recipient, subject, body",
-        ),
+        ("email_send_email", {"to": "x"}, "unknown argument 'to'; email_send_email takes recipient, subject, body"),
         ("email_delete_email", {"email_id": "311"}, "no email has the id '311'"),
         ("email_search_emails", {"date_min": "1 March"}, "must be a date as YYYY-MM-DD, got '1 March'"),
         ("email_search_emails", {"page": 99}, "page 99 does not exist"),
@@ -224,8 +214,7 @@ def test_a_row_without_calls_to_compare_with_is_not_measured() -> None:
         ("calendar_update_event", {"event_id": "00000141"}, "nothing to change"),
         ("project_management_search_tasks", {"board": "Kitchen"}, "must be one of Back end"),
         ("company_directory_find_email_address", {"name": "Zzz"}, "nobody in the directory"),
-        ("make_coffee", {}, "there is no tool 'make_coffee'"),
-        ("email_send_email", [], "must be a JSON object"),
+        ("make_coffee", {}, "there is no tool 'make_coffee'"), ("email_send_email", [], "must be a JSON object"),
     ],
 )
 def test_a_tool_says_what_is_wrong_and_does_nothing(name: str, arguments: Any, said: str) -> None:

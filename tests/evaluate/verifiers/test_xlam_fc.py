@@ -24,14 +24,7 @@ from tests.evaluate.verifiers.attempts import (
 
 CALLS = environment("xlam_fc", {})
 TOOLS = [
-    {
-        "type": "function",
-        "name": "find",
-        "parameters": {
-            "type": "object",
-            "properties": {"what": {"type": "string"}, "most": {"type": "integer", "default": 10}},
-        },
-    }
+    {"type": "function", "name": "find", "parameters": {"type": "object", "properties": {"what": {"type": "string"}, "most": {"type": "integer", "default": 10}}}},
 ]
 FIND = {"name": "find", "arguments": {"what": "tea", "near": {"lat": 1, "lon": 2.5}, "tags": ["a", "b"]}}
 
@@ -49,14 +42,9 @@ def find(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "item",
     [
-        find(),
-        called("find", '{"tags":["a","b"],"near":{"lon":2.5,"lat":1.0},"what":"tea"}'),
-        called("find", '{"what": "te\\u0061", "near": {"lat": 1e0, "lon": 25e-1}, "tags": ["a", "b"]}'),
-        find(most=10),
-        find(most=10.0),
-        {**find(), "arguments": FIND["arguments"]},
-        {**find(), "call_id": None, "status": None},
-        [[find()]],
+        find(), called("find", '{"tags":["a","b"],"near":{"lon":2.5,"lat":1.0},"what":"tea"}'),
+        called("find", '{"what": "te\\u0061", "near": {"lat": 1e0, "lon": 25e-1}, "tags": ["a", "b"]}'), find(most=10),
+        find(most=10.0), {**find(), "arguments": FIND["arguments"]}, {**find(), "call_id": None, "status": None}, [[find()]],
     ],
 )
 def test_the_same_call_in_another_form(item: Any) -> None:
@@ -66,23 +54,10 @@ def test_the_same_call_in_another_form(item: Any) -> None:
 @pytest.mark.parametrize(
     "items",
     [
-        [],
-        ["I would call find with tea."],
-        [json.dumps(FIND)],
-        [called("Find", FIND["arguments"])],
-        [find(what="Tea")],
-        [find(what="tea ")],
-        [find(near={"lat": "1", "lon": 2.5})],
-        [find(near={"lat": True, "lon": 2.5})],
-        [find(tags=["b", "a"])],
-        [find(tags=["a", "b", "b"])],
-        [find(near=None)],
-        [find(extra=1)],
-        [find(most=11)],
-        [find(), find()],
-        [find(), called("drop", {})],
-        [called("find", "{")],
-        [called("find", "[]")],
+        [], ["I would call find with tea."], [json.dumps(FIND)], [called("Find", FIND["arguments"])], [find(what="Tea")],
+        [find(what="tea ")], [find(near={"lat": "1", "lon": 2.5})], [find(near={"lat": True, "lon": 2.5})],
+        [find(tags=["b", "a"])], [find(tags=["a", "b", "b"])], [find(near=None)], [find(extra=1)], [find(most=11)],
+        [find(), find()], [find(), called("drop", {})], [called("find", "{")], [called("find", "[]")],
     ],
 )
 def test_another_call_that_looks_alike(items: list[Any]) -> None:
@@ -93,19 +68,14 @@ def test_calls_are_counted_and_their_order_means_nothing_unless_the_row_says_so(
     two = {"name": "find", "arguments": {"what": "milk"}}
     fields = judged(CALLS, row(FIND, two), called("find", {"what": "milk"}), find())
     assert fields == {
-        "reward": 1.0,
-        "num_expected": 2,
-        "num_predicted": 2,
-        "num_correct": 2,
+        "reward": 1.0, "num_expected": 2, "num_predicted": 2, "num_correct": 2,
         "predicted_calls": [{"name": "find", "arguments": {"what": "milk"}}, FIND],
     }
     assert reward(CALLS, row(FIND, two, ordered=True), called("find", {"what": "milk"}), find()) == 0.0
     assert reward(CALLS, row(FIND, two, ordered=True), find(), called("find", {"what": "milk"})) == 1.0
     half = judged(CALLS, row(FIND, two), find())
     assert (half["reward"], half["num_correct"], CALLS.scores and CALLS.scores(half)) == (
-        0.0,
-        1,
-        {"call_recall": 0.5},
+        0.0, 1, {"call_recall": 0.5},
     )
     assert reward(CALLS, row(FIND, FIND), find()) == 0.0
     assert reward(CALLS, row(FIND, FIND), find(), find()) == 1.0
@@ -121,19 +91,12 @@ def test_each_argument_may_have_several_accepted_values() -> None:
     )
     right = {"what": "Green-Tea", "where": {"city": "neu ulm"}}
     for arguments in (
-        right,
-        {**right, "most": 5.0},
-        {"what": "tea", "where": {"city": "Ulm", "zip": "89073"}},
+        right, {**right, "most": 5.0}, {"what": "tea", "where": {"city": "Ulm", "zip": "89073"}},
     ):
         assert reward(CALLS, task, called("find", arguments)) == 1.0
     for arguments in (
-        {**right, "most": 6},
-        {**right, "most": ""},
-        {**right, "what": "black tea"},
-        {**right, "most": "-"},
-        {"where": {"city": "Ulm"}},
-        {**right, "extra": 1},
-        {**right, "where": {"city": "Ulm", "floor": 1}},
+        {**right, "most": 6}, {**right, "most": ""}, {**right, "what": "black tea"}, {**right, "most": "-"},
+        {"where": {"city": "Ulm"}}, {**right, "extra": 1}, {**right, "where": {"city": "Ulm", "floor": 1}},
         {**right, "where": "Ulm"},
     ):
         expected = 1.0 if arguments.get("most") == "" else 0.0  # "" is what absence is written as
@@ -149,9 +112,7 @@ def test_calls_that_could_serve_two_ends_are_given_out_well() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        json.dumps(FIND),
-        json.dumps([FIND]),
-        f"So:\n```json\n{json.dumps([FIND])}\n```",
+        json.dumps(FIND), json.dumps([FIND]), f"So:\n```json\n{json.dumps([FIND])}\n```",
         f"<tool_call>\n{json.dumps(FIND)}\n</tool_call>",
         f"<think>{json.dumps([FIND, FIND])}</think>{json.dumps({**FIND, 'arguments': json.dumps(FIND['arguments'])})}",
     ],
@@ -170,11 +131,7 @@ def test_that_nothing_was_to_be_called_must_be_said() -> None:
 @pytest.mark.parametrize(
     "bad",
     [
-        {},
-        {"answers": "["},
-        {"answers": {}},
-        {"answers": [{}]},
-        {"answers": [{"name": "f", "arguments": "x"}]},
+        {}, {"answers": "["}, {"answers": {}}, {"answers": [{}]}, {"answers": [{"name": "f", "arguments": "x"}]},
         {"accepted_calls": [{"f": {"x": 1}}]},
     ],
 )

@@ -38,10 +38,8 @@ async def verify(usual: str, attempt: Attempt) -> Row:
     loose = [kept(name, given, loosened(text)) for name, given in zip(names, details, strict=True)]
     return {
         "reward": float(all(strict)) if mode == "binary" else sum(strict) / len(strict),
-        "follow_all_instructions": all(strict),
-        "follow_instruction_list": strict,
-        "follow_all_instructions_loose": all(loose),
-        "follow_instruction_list_loose": loose,
+        "follow_all_instructions": all(strict), "follow_instruction_list": strict,
+        "follow_all_instructions_loose": all(loose), "follow_instruction_list_loose": loose,
     }
 
 

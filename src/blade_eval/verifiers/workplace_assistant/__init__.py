@@ -148,11 +148,8 @@ async def verify(attempt: Attempt) -> Row:
     missing, extra = want - done, done - want
     match = not missing and not extra
     return {
-        "reward": 1.0 if match else 0.0,
-        "db_match": match,
-        "missing_changes": _listed(missing),
-        "extra_changes": _listed(extra),
-        "verifier_message": _message(missing, extra),
+        "reward": 1.0 if match else 0.0, "db_match": match, "missing_changes": _listed(missing),
+        "extra_changes": _listed(extra), "verifier_message": _message(missing, extra),
         "expected_actions": [{"name": name, "arguments": given} for name, given in wanted],
     }
 

@@ -47,8 +47,7 @@ def _requests() -> str:
 def datasets() -> dict[str, bytes]:
     """The files of `data/`: all tasks, a few to begin with, and what BLADE should know of them."""
     return {
-        "validation.jsonl": lines(rows()),
-        "example.jsonl": lines(rows(EXAMPLES)),
+        "validation.jsonl": lines(rows()), "example.jsonl": lines(rows(EXAMPLES)),
         "blade.toml": facts().encode(),
     }
 

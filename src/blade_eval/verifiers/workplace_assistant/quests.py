@@ -147,11 +147,7 @@ def truth(quest: Quest) -> list[Call]:
 # ---- Mail and calendar ---------------------------------------------------------------------------
 
 _SUBJECTS = (
-    "Keys for the sample room",
-    "New courier times",
-    "Parking on Friday",
-    "Thread order",
-    "Door code",
+    "Keys for the sample room", "New courier times", "Parking on Friday", "Thread order", "Door code",
 )
 _BODIES = (
     "Please collect them at the front desk.", "From Monday on the van leaves at three.",
@@ -359,11 +355,8 @@ def mixed() -> Iterator[Quest]:
         days = [row["event_start"][:10] for row in partners[address]]
         day = next(day for day in days if days.count(day) == 1) if place else str(date(2026, 3, 29))
         task = {
-            "task_name": f"Prepare talk with {by_address()[address].name}",
-            "assigned_to_email": "{0}",
-            "list_name": "Backlog",
-            "due_date": day,
-            "board": "Design",
+            "task_name": f"Prepare talk with {by_address()[address].name}", "assigned_to_email": "{0}",
+            "list_name": "Backlog", "due_date": day, "board": "Design",
         }
         note = {"recipient": "{0}", "subject": "Meeting cancelled", "body": "I am travelling that day."}
         yield Quest(
@@ -383,8 +376,7 @@ def mixed() -> Iterator[Quest]:
 # ---- Customers, projects and visits ----------------------------------------------------------------
 
 _SEARCH, _CHANGE = (
-    "customer_relationship_manager_search_customers",
-    "customer_relationship_manager_update_customer",
+    "customer_relationship_manager_search_customers", "customer_relationship_manager_update_customer",
 )
 _TASKS, _MOVE = "project_management_search_tasks", "project_management_update_task"
 
@@ -592,9 +584,7 @@ def analytics() -> Iterator[Quest]:
     for place in range(3):
         first = TODAY - timedelta(days=30 + 9 * place)
         last, metric, plot = (
-            first + timedelta(days=13),
-            ("visits", "duration", "sources")[place],
-            "line bar bar".split(),
+            first + timedelta(days=13), ("visits", "duration", "sources")[place], "line bar bar".split(),
         )
         given = {"date_min": str(first), "date_max": str(last), "metric": metric, "plot_type": plot[place]}
         yield Quest(
@@ -696,10 +686,7 @@ EXAMPLES = ("email-01", "email-07", "email-12", "calendar-01", "calendar-04", "c
 @cache
 def quests() -> dict[str, Quest]:
     """All tasks by their id."""
-    families = (
-        emails, events, customers, projects, analytics,
-        mixed, counted,
-    )  # fmt: skip
+    families = (emails, events, customers, projects, analytics, mixed, counted)  # fmt: skip
     found: dict[str, Quest] = {}
     numbers: dict[str, int] = {}
     for quest in (quest for family in families for quest in family()):
@@ -718,8 +705,7 @@ def row(ident: str) -> dict[str, Any]:
         "task_id": ident,
         "responses_create_params": {
             "input": [{"role": "system", "content": POLICY}, {"role": "user", "content": quest.request}],
-            "tools": schemas(),
-            "parallel_tool_calls": True,
+            "tools": schemas(), "parallel_tool_calls": True,
         },
         "ground_truth": truths,
         "category": quest.category,

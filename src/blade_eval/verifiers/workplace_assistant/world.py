@@ -185,12 +185,9 @@ def _customers() -> list[dict[str, Any]]:
             {
                 "customer_name": name,
                 "customer_email": f"office@{name.lower().replace(' ', '-')}.example",
-                "assigned_to_email": rng.choice(sellers),
-                "product_interest": rng.choice(PRODUCTS),
-                "status": rng.choice(STATUSES),
-                "last_contact_date": str(contacted),
-                "follow_up_by": str(TODAY + timedelta(days=rng.randrange(1, 45))),
-                "notes": "",
+                "assigned_to_email": rng.choice(sellers), "product_interest": rng.choice(PRODUCTS),
+                "status": rng.choice(STATUSES), "last_contact_date": str(contacted),
+                "follow_up_by": str(TODAY + timedelta(days=rng.randrange(1, 45))), "notes": "",
             }
         )
     return rows
@@ -203,11 +200,8 @@ def _tasks() -> list[dict[str, Any]]:
     rng.shuffle(names)
     return [
         {
-            "task_name": name,
-            "assigned_to_email": rng.choice(makers),
-            "list_name": rng.choice(LISTS),
-            "due_date": str(TODAY + timedelta(days=rng.randrange(-18, 30))),
-            "board": rng.choice(BOARDS),
+            "task_name": name, "assigned_to_email": rng.choice(makers), "list_name": rng.choice(LISTS),
+            "due_date": str(TODAY + timedelta(days=rng.randrange(-18, 30))), "board": rng.choice(BOARDS),
         }
         for name in (*names, *(f"{name}, second pass" for name in names[:74]))
     ]
