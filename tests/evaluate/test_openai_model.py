@@ -124,6 +124,7 @@ def test_a_server_without_the_responses_api_is_asked_in_chat_and_remembered() ->
     ("status", "falls_back"),
     [
         (Status(405, "Method Not Allowed"), True),
+        (Status(501, ""), True),
         (Status(404, body='{"detail":"Not Found"}'), True),
         (Status(400, "Unknown endpoint /v1/responses"), True),
         (Status(400, "Invalid URL (POST /v1/responses)"), True),

@@ -12,8 +12,7 @@ import pytest
 from blade.errors import UsageError
 from blade_eval.environment import Row, Unmeasured
 from blade_eval.models import model
-from blade_eval.models.scripted_model import FAULTS, NONE, SCRIPTS, truth
-from blade_eval.models.scripted_model.faults import applicable
+from blade_eval.models.scripted_model import FAULTS, NONE, SCRIPTS, applicable, truth
 from blade_eval.runner import agent
 from blade_eval.verifiers import environment
 from blade_eval.verifiers.workplace_assistant.quests import quests, row

@@ -44,14 +44,6 @@ def test_an_endpoint_that_has_only_chat_is_found_out_once(ask: Ask, server: Serv
     assert server.calls[1].body["messages"][0]["role"] == "system"
 
 
-@pytest.mark.parametrize(
-    "refusal", [Status(405, "method"), Status(501, ""), Status(400, "Unknown endpoint: /v1/responses")]
-)
-def test_other_ways_to_say_that_there_is_only_chat(refusal: Status, ask: Ask, server: Server) -> None:
-    server.script = lambda call, n: honest(call, n) if call.is_chat else refusal
-    assert statuses(ask(tasks=("0",))) == [ACCEPTED]
-
-
 def test_an_endpoint_without_schemas_is_asked_for_json_in_the_text(ask: Ask, server: Server) -> None:
     refusal = Status(400, "response_format json_schema is not supported by this model")
     server.script = lambda call, n: refusal if call.has_schema else honest(call, n)
@@ -95,19 +87,6 @@ def test_a_limit_whose_value_is_disliked_is_not_dropped(ask: Ask, server: Server
     server.script = picky
     assert statuses(ask(tasks=("0",))) == [FAILED]
     assert [call.body.get("max_completion_tokens") for call in server.calls if call.is_chat] == [1000]
-
-
-def test_a_refused_parameter_is_no_missing_route(ask: Ask, server: Server) -> None:
-    told = "temperature is not supported with this model, see https://example.invalid/api/responses"
-    server.script = lambda call, n: Status(400, told)
-    assert statuses(ask(tasks=("0",))) == [FAILED]
-    assert not any(call.is_chat for call in server.calls)
-
-
-def test_a_busy_endpoint_that_links_to_its_prices_is_asked_again(ask: Ask, server: Server) -> None:
-    busy = Status(429, "slow down, or see https://example.invalid/billing", {"Retry-After": "0"})
-    server.script = lambda call, n: busy if n < 1 else honest(call, n)
-    assert statuses(ask(tasks=("0",))) == [ACCEPTED]
 
 
 def test_a_busy_endpoint_is_waited_for_as_long_as_it_asks(ask: Ask, server: Server) -> None:

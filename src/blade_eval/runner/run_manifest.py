@@ -255,9 +255,7 @@ def known(path: Path, entry: Dataset | None, notice: Callable[[str], None]) -> K
     if record.get("state") != "prepared":
         return Known(name, None)
     if record.get("sha256") != sha256(path):
-        notice(
-            f"{path} is not as it was prepared: its sha256 is another than in {work.record_of(path).name}"
-        )
+        notice(f"{path} is not as it was prepared: its sha256 is another than in {work.record_of(path).name}")
         return Known(name, None)
     complete = record.get("complete")
     if complete is False:

@@ -70,11 +70,7 @@ class Endpoint:
             yield connection
 
     async def ask(
-        self,
-        connection: Client,
-        prompt: Prompt,
-        turns: Sequence[tuple[str, str]],
-        schema: dict[str, Any],
+        self, connection: Client, prompt: Prompt, turns: Sequence[tuple[str, str]], schema: dict[str, Any]
     ) -> Reply:
         """One reply; `turns` are what was said after the prompt, by role."""
         try:

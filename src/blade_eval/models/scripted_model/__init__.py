@@ -1,10 +1,12 @@
-"""A model that needs no server: it plays the tasks of the office by a script, with known faults."""
+"""Play the tasks of the office by a script, with known faults drawn from the seed: a model without a server."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -12,14 +14,129 @@ import msgspec
 
 from blade.errors import UsageError
 from blade_eval.environment import Respond, Response, Row, Unmeasured
-from blade_eval.models.scripted_model.faults import FAULTS as FAULTS
-from blade_eval.models.scripted_model.faults import NONE as NONE
-from blade_eval.models.scripted_model.faults import SCRIPTS as SCRIPTS
-from blade_eval.models.scripted_model.faults import asked
-from blade_eval.models.scripted_model.faults import truth as truth
 from blade_eval.models.scripted_model.plays import Play, Turn, play
-from blade_eval.verifiers.workplace_assistant import opened
-from blade_eval.verifiers.workplace_assistant.quests import quests
+from blade_eval.verifiers.workplace_assistant import changes, opened
+from blade_eval.verifiers.workplace_assistant.quests import Quest, quests
+from blade_eval.verifiers.workplace_assistant.quests import truth as right_calls
+from blade_eval.verifiers.workplace_assistant.tools import call
+from blade_eval.verifiers.workplace_assistant.world import State, fresh
+
+NONE = "none"
+
+# Each changes what is left behind; a task can have those that would change its own outcome.
+FAULTS = {
+    "unresolved_name": "never asks the directory, searches by the first name and acts on all who share it",
+    "first_match": "asks the directory and takes a namesake from the top of its answer",
+    "dropped_boundary": "leaves the date out of the search, filters in its head, and drops the day itself",
+    "first_page": "acts on the first page of results alone",
+    "ignored_condition": "takes the branch whose condition does not hold",
+    "ignored_error": "a call is refused; it is not corrected, and reported as done",
+    "stopped_early": "looks everything up, announces the change, and ends",
+    "reworded_text": "puts its own words where the task gives a text in quotes",
+    "unasked_message": "does what was asked, and sends a message that nobody asked for",
+}
+
+
+@dataclass(frozen=True)
+class Script:
+    """How often rollouts of a task go wrong, by its difficulty, and in which ways."""
+
+    easy: float
+    medium: float
+    hard: float
+    weights: Mapping[str, float]
+
+
+_HASTY = {
+    "unresolved_name": 5.0, "first_match": 2.0, "dropped_boundary": 8.0, "first_page": 8.0,
+    "ignored_condition": 3.0, "ignored_error": 1.5, "stopped_early": 0.7, "reworded_text": 0.7,
+    "unasked_message": 0.5,
+}  # fmt: skip
+_CAREFUL = {
+    "dropped_boundary": 6.0, "first_page": 1.5, "ignored_error": 1.0, "stopped_early": 1.0,
+    "first_match": 0.5, "unasked_message": 0.5,
+}  # fmt: skip
+
+# From the best to the worst.
+SCRIPTS = {
+    "flawless": Script(0.0, 0.0, 0.0, {}),
+    "careful": Script(0.0, 0.08, 0.25, _CAREFUL),
+    "hasty": Script(0.08, 0.4, 0.65, _HASTY),
+    "novice": Script(0.35, 0.7, 0.9, dict.fromkeys(FAULTS, 1.0)),
+}
+
+
+def drawn(script: str, seed: int, ident: str, repeat: int) -> str:
+    """The fault of one rollout, or `none`.
+
+    Half of what goes wrong is a task's own: it goes wrong in every repeat. The rest is spread evenly.
+    """
+    quest, rule = quests()[ident], SCRIPTS[script]
+    possible = [fault for fault in applicable(ident) if rule.weights.get(fault)]
+    if not possible:
+        return NONE
+    weights = [rule.weights[fault] for fault in possible]
+    rate = {"easy": rule.easy, "medium": rule.medium, "hard": rule.hard}[quest.difficulty]
+    own = Random(f"{seed}/{script}/{ident}")
+    usual = own.choices(possible, weights)[0]
+    chance = 1.0 if own.random() < rate / 2 else rate / 2 / (1 - rate / 2)
+    rng = Random(f"{seed}/{script}/{ident}/{repeat}")
+    if rng.random() >= chance:
+        return NONE
+    return usual if rng.random() < 0.8 else rng.choices(possible, weights)[0]
+
+
+@cache
+def applicable(ident: str) -> tuple[str, ...]:
+    """The faults after which the office is not as the task wants it, whatever else is drawn."""
+    want = fresh()
+    for name, arguments in right_calls(quests()[ident]):
+        call(want, name, arguments)
+    wanted = changes(want)
+    return tuple(
+        fault
+        for fault in FAULTS
+        if _meant(quests()[ident], fault)
+        and all(changes(played(ident, fault, Random(f"try/{draw}"))) != wanted for draw in range(2))
+    )
+
+
+def _meant(quest: Quest, fault: str) -> bool:
+    """Whether the task has what the fault is about."""
+    if fault == "ignored_condition":
+        return quest.condition is not None
+    if fault == "unresolved_name":
+        return quest.read is not None and "{0}" in quest.read[1].values() and bool(quest.people[0].namesakes)
+    return True
+
+
+def played(ident: str, fault: str, rng: Random) -> State:
+    """The office after a play."""
+    state = fresh()
+    course = play(quests()[ident], fault, rng)
+    turn = next(course, None)
+    while turn is not None:
+        answers = [call(state, name, opened(arguments)) for name, arguments in turn.calls]
+        try:
+            turn = course.send(answers)
+        except StopIteration:
+            turn = None
+    return state
+
+
+def script_and_seed(settings: Mapping[str, Any]) -> tuple[str, int]:
+    return str(settings.get("script") or "careful"), int(settings.get("seed") or 0)
+
+
+def truth(row: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """The fault that the scripted model of these settings has, or had, in this row."""
+    ident = row.get("task_id")
+    if ident not in quests():
+        return NONE
+    return drawn(*script_and_seed(settings), str(ident), int(row.get("_ng_rollout_index") or 0))
+
+
+# ---- The model ---------------------------------------------------------------------------------
 
 _CREATED = 1773824400.0  # the morning of the office's day: rows hold no time of a clock
 
@@ -27,7 +144,7 @@ _CREATED = 1773824400.0  # the morning of the office's day: rows hold no time of
 @asynccontextmanager
 async def model(settings: Mapping[str, Any]) -> AsyncIterator[Respond]:
     """A `Respond` that plays `script` (flawless, careful, hasty, novice), drawn from `seed`."""
-    script, _ = asked(settings)
+    script, _ = script_and_seed(settings)
     if script not in SCRIPTS:
         hint = f"the scripts are {', '.join(SCRIPTS)}"
         raise UsageError(f"the scripted model has no script {script!r}", hint, "unknown-script")
@@ -40,7 +157,7 @@ async def model(settings: Mapping[str, Any]) -> AsyncIterator[Respond]:
 
 def answered(params: Row, row: Row, settings: Mapping[str, Any]) -> Response:
     """The next turn. The play is begun anew and led along what was said so far, so nothing is remembered."""
-    script, seed = asked(settings)
+    script, seed = script_and_seed(settings)
     whole = f"{seed}/{script}/{row.get('task_id')}/{row.get('_ng_rollout_index') or 0}"
     course = _course(row, settings, Random(f"{whole}/play"))
     outputs = _outputs(params.get("input"))
@@ -115,7 +232,9 @@ def _items(turn: Turn, whole: str, number: int) -> list[Row]:
                 "type": "function_call",
                 "call_id": f"call_{ident}",
                 "name": name,
-                "arguments": arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode(),
+                "arguments": arguments
+                if isinstance(arguments, str)
+                else msgspec.json.encode(arguments).decode(),
                 "status": "completed",
             }
         )
