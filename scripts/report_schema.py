@@ -21,7 +21,7 @@ from blade.report import report_json
 ROOT = Path(__file__).resolve().parent.parent / "src" / "blade"
 FILE = ROOT / "report" / "report.schema.json"
 SOURCES = (*sorted((ROOT / "model").glob("*.py")), ROOT / "report" / "report_json.py", ROOT / "report" / "blocks.py")
-_NOUN = re.compile(r"class (\w+)|    ([A-Z]\w+): \{")
+_NOUN = re.compile(r"class (\w+)|    (?:model\.)?([A-Z]\w+): \{")
 _FIELD = re.compile(r' +"?(\w+)"?: .*?  # (.+)')
 _ABOVE = re.compile(r" +# (.+)")
 

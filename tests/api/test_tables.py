@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import blade
-from blade.api.tables import MOST_CHARS, MOST_ROWS
+from blade.api.answer_tables import MOST_CHARS, MOST_ROWS
 from blade.model import Evidence, Group, Measure
-from blade.model.words import Cause, Confidence
+from blade.model.enums import Cause, Confidence
 from tests.report.test_hostile import HOSTILE
 from tools.planted import write_run
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from blade.check import Finding, World, checked
 from blade.check.check_findings import VERDICTS
-from blade.model.checked import CONTRADICTED
+from blade.model.conclusions import CONTRADICTED
 
 from .conftest import Desk
 

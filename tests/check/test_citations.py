@@ -8,7 +8,7 @@ import pytest
 
 from blade import pipeline
 from blade.check import checked, cited_numbers, world_of
-from blade.model.checked import CONTRADICTED, SUPPORTED, UNCITED, UNVERIFIABLE
+from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNCITED, UNVERIFIABLE
 from blade.query import box
 from blade.tables.index import Silent
 from tests.builders import make_row, make_run

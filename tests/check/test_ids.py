@@ -9,7 +9,7 @@ import pytest
 from blade import pipeline
 from blade.check import checked, world_of
 from blade.check.row_ids import mentions, numbered
-from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE
+from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNVERIFIABLE
 from blade.tables.index import Silent
 from tests.builders import make_row, make_run
 

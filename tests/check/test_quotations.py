@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE
+from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNVERIFIABLE
 
 from .conftest import Desk
 

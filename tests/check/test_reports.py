@@ -17,7 +17,7 @@ from blade import pipeline
 from blade.check import Finding, World, checked, world_for, world_of
 from blade.check.json_reports import with_claims
 from blade.errors import UsageError
-from blade.model.checked import CONTRADICTED, OPINION, SUPPORTED, UNCITED, UNVERIFIABLE
+from blade.model.conclusions import CONTRADICTED, OPINION, SUPPORTED, UNCITED, UNVERIFIABLE
 from blade.pipeline import comparing
 from blade.report import write, write_comparison
 from blade.tables.index import Silent

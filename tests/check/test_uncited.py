@@ -10,7 +10,7 @@ import pytest
 from blade import pipeline
 from blade.check import checked, world_of
 from blade.check.uncited_numbers import MAX_QUERIES, bank
-from blade.model.checked import OPINION, UNCITED
+from blade.model.conclusions import OPINION, UNCITED
 from blade.tables.index import Silent
 from tests.builders import make_row, make_run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from blade.model.checked import SUPPORTED, Finding
+from blade.model.conclusions import SUPPORTED, Finding
 from blade.package.anchors import Anchor, Meaning
 from blade.package.matching import Hit, Tasks, hit_of, passages
 from blade.package.report_score import Bench, Case

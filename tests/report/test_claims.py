@@ -21,7 +21,7 @@ from blade import hostile, pipeline
 from blade.check import checked, world_for
 from blade.cli.check import read_report
 from blade.model import Report
-from blade.model.checked import CONTRADICTED, UNVERIFIABLE
+from blade.model.conclusions import CONTRADICTED, UNVERIFIABLE
 from blade.pipeline import comparing
 from blade.pipeline.tabling import ground_of
 from blade.query import evaluate

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from blade.api.changes import Comparison
-from blade.api.checks import Checked
-from blade.api.reports import Report
-from blade.api.runs import Runs, load
-from blade.api.tables import Table
+from blade.api.answer_tables import Table
+from blade.api.comparison_api import Comparison
+from blade.api.loaded_runs import Runs, load
+from blade.api.written_reports import Checked, Report
 from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
 from blade.model import Cause
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from blade.check.arithmetic import contradictions
 from blade.check.markdown_document import Document, Passage, parse, passages
 from blade.check.report_ground import World, world_for, world_of
-from blade.model.checked import CONTRADICTED, SUPPORTED, UNCITED, Finding
+from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNCITED, Finding
 
 __all__ = ["Finding", "World", "checked", "world_for", "world_of"]
 

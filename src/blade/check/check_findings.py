@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from blade.model.checked import CONTRADICTED, OPINION, SUPPORTED, UNCITED, UNVERIFIABLE, Finding
+from blade.model.conclusions import CONTRADICTED, OPINION, SUPPORTED, UNCITED, UNVERIFIABLE, Finding
 
 SCHEMA = "blade.check/2"
 VERDICTS = (SUPPORTED, CONTRADICTED, UNVERIFIABLE, UNCITED, OPINION)

@@ -11,8 +11,8 @@ from blade.check.markdown_document import Comment, Document, Passage, parse
 from blade.check.quotations import squeezed
 from blade.check.report_ground import World
 from blade.errors import BladeError, UsageError
-from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
-from blade.model.measured import PLACEHOLDER
+from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
+from blade.model.measurements import PLACEHOLDER
 from blade.query import box, citations
 from blade.query.citations import PLACE, Citation, in_words
 from blade.query.ground import CONSTANT, Ground, Table

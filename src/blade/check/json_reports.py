@@ -16,8 +16,8 @@ from blade.check.quotations import RowTexts, holds, squeezed
 from blade.check.report_ground import World
 from blade.check.row_ids import Address
 from blade.errors import BladeError, UsageError
-from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
-from blade.model.measured import PLACEHOLDER
+from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
+from blade.model.measurements import PLACEHOLDER
 from blade.query.citations import in_words
 from blade.query.comments import escape_comment
 from blade.query.ground import value as single

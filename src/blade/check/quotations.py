@@ -18,8 +18,8 @@ from blade.check.row_ids import Address, addresses, leading, runs_named, steps_i
 from blade.events import step_texts
 from blade.formats.items import NOTHING, quotable, value_at
 from blade.model import Trace
-from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
-from blade.model.measured import PLACEHOLDER
+from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
+from blade.model.measurements import PLACEHOLDER
 from blade.query.citations import PLACE
 
 SHORTEST = 16  # characters from which words in quotation marks are taken for a quotation

@@ -15,8 +15,8 @@ from blade.check.cited_numbers import Answers, Cited, is_sentence
 from blade.check.markdown_document import Passage, blanked, quotes_in
 from blade.check.report_ground import World
 from blade.check.row_ids import mentions, numbered, runs_named, step_spans, with_noun
-from blade.model.checked import OPINION, UNCITED, Finding
-from blade.model.measured import PLACEHOLDER
+from blade.model.conclusions import OPINION, UNCITED, Finding
+from blade.model.measurements import PLACEHOLDER
 from blade.query.ground import value
 from blade.query.printed_numbers import last_figure
 from blade.tables.database import literal, quoted

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from blade.check import World
     from blade.check.cited_numbers import Answers
     from blade.check.report_ground import Rows
-    from blade.model.checked import Finding
+    from blade.model.conclusions import Finding
 
 MOST = 40  # entries of each part on the screen, and numbers that a model is asked about
 SECONDS, MOST_TOKENS = 120.0, 8000  # of a reply
@@ -142,7 +142,7 @@ def as_text(
     """The summary, then what is wrong or open, what each citation says, and what names no source."""
     from blade.check import check_findings
     from blade.hostile import line
-    from blade.model.checked import CONTRADICTED, OPINION, SUPPORTED, UNCITED, UNVERIFIABLE
+    from blade.model.conclusions import CONTRADICTED, OPINION, SUPPORTED, UNCITED, UNVERIFIABLE
 
     against = f"against {', '.join(line(run, 40) for run in runs[:4])}" if runs else "alone"
     lines = [f"BLADE check  {line(name, 60)} {against}", check_findings.summary(findings, bool(runs))]
@@ -201,7 +201,7 @@ def annotated(text: str, findings: Sequence[Finding]) -> str:
     """The report with a quoted remark after each paragraph, table or quotation that is wrong or open."""
     from blade.check.markdown_document import parse
     from blade.hostile import line, markdown_inline
-    from blade.model.checked import CONTRADICTED, UNVERIFIABLE
+    from blade.model.conclusions import CONTRADICTED, UNVERIFIABLE
 
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     ends: dict[int, int] = {}  # a remark inside a table would tear it apart
@@ -245,7 +245,7 @@ def asker(given: dict[str, str | None], has_runs: bool) -> Ask:
 def proposed(findings: Sequence[Finding], world: World, ask: Ask) -> tuple[Finding, ...]:
     """The findings; an uncited number that nothing was suggested for has what the model's query gives."""
     from blade.check.cited_numbers import Answers
-    from blade.model.checked import UNCITED
+    from blade.model.conclusions import UNCITED
 
     places = [n for n, item in enumerate(findings) if item.verdict == UNCITED and not item.query][:MOST]
     if not places:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from blade.model.rows import Judged
-from blade.model.words import Bucket, Count, Effect, GateVerdict, PairVerdict, Share, ShiftKind, Tier, Verdict
+from blade.model.enums import Bucket, Count, Effect, GateVerdict, PairVerdict, Share, ShiftKind, Tier, Verdict
+from blade.model.run_rows import Judged
 
 if TYPE_CHECKING:
-    from blade.model.rows import Bools, Floats, Hashes, Ints
+    from blade.model.run_rows import Bools, Floats, Hashes, Ints
 
 
 class Side(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from blade.errors import BladeError
-from blade.model.checked import SUPPORTED, Finding
+from blade.model.conclusions import SUPPORTED, Finding
 from blade.package.layout import is_finite, sealed_json
 from blade.package.matching import Tasks, passages, tasks_of, visible
 from blade.package.shallow import shallow

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from blade.check import checked
 from blade.errors import BladeError, NothingToRead
-from blade.model.checked import CONTRADICTED, SUPPORTED, UNCITED, UNVERIFIABLE, Finding
+from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNCITED, UNVERIFIABLE, Finding
 from blade.package import layout as place
 from blade.package.anchors import DIFFICULTIES, MIN_FACT, number_or_none, of_file
 from blade.package.calibration import TARGETS

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from blade.check.markdown_document import Document, Row, Sentence, Table, parse
-from blade.model.checked import SUPPORTED, Finding
+from blade.model.conclusions import SUPPORTED, Finding
 from blade.query.measures import measure_of
 from blade.query.printed_numbers import Figure, agrees
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from blade.agent.skills import slug
 from blade.check import checked
 from blade.errors import BladeError, Unreadable
-from blade.model.checked import CONTRADICTED, SUPPORTED, UNCITED, UNVERIFIABLE, Finding
+from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNCITED, UNVERIFIABLE, Finding
 from blade.package import MIN_ANCHORS, matching
 from blade.package import layout as place
 from blade.package.anchors import TRIVIAL, Anchor, Meaning, meaning, of_file

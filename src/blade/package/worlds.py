@@ -15,7 +15,7 @@ from blade.check import checked, world_of
 from blade.check.cited_numbers import Answers
 from blade.errors import BladeError
 from blade.formats.find import stem
-from blade.model.checked import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
+from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 from blade.package.layout import prefix_of
 from blade.query.ground import Table, value
 from blade.query.measures import Measure, measure_of

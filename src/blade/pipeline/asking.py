@@ -39,7 +39,7 @@ from blade.agent.reader import proposals as queries
 from blade.errors import UsageError
 from blade.formats.opened import steps_of_row as steps_of
 from blade.model import Agreement, Attribution, Cause, Evidence, Group, Judgement, Report, Trace
-from blade.model.measured import PLACEHOLDER
+from blade.model.measurements import PLACEHOLDER
 from blade.pipeline import report_pages, reviewing, trace_reading
 from blade.report.run_facts import Facts, facts
 from blade.tables import cache

@@ -14,7 +14,7 @@ from blade.errors import NothingToRead, Unreadable
 from blade.formats import assemble, find, mapped, opened, sidecars
 from blade.formats.joined_rows import Rows
 from blade.model import Artifact, Benchmark, Gap, Judgement, ReportedNumber, Skipped, Source
-from blade.model.rows import MAPPED
+from blade.model.run_rows import MAPPED
 from blade.tables import cache
 from blade.tables import index as store
 from blade.tables.cache import Stamp

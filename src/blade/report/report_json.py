@@ -22,33 +22,9 @@ from typing import Annotated, Any, Literal, get_type_hints
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from blade import hostile
-from blade.model import (
-    Agreement,
-    Alignment,
-    Attribution,
-    Cause,
-    Checked,
-    Compared,
-    Comparison,
-    Evidence,
-    Flip,
-    Funnel,
-    Gate,
-    Group,
-    Health,
-    Matrix,
-    Measure,
-    Mover,
-    Outcome,
-    Recommendation,
-    Report,
-    Run,
-    Series,
-    Skipped,
-    Term,
-)
-from blade.model.words import Count, Share
+from blade import hostile, model
+from blade.model import Cause, Evidence, Group, Outcome, Report, Term
+from blade.model.enums import Count, Share
 from blade.report.blocks import Claim, Section, claims_of
 from blade.report.printed_names import largest, lost_by_side, total
 from blade.report.run_facts import Facts, facts, ordered
@@ -267,14 +243,14 @@ def _counted_keys(name: str) -> tuple[Any, Callable[[Any], Any]]:
 FORMS: dict[type, dict[str, tuple[Any, Callable[[Any], Any]]]] = {
     Report: {
         "schema": (Literal["blade.report/2"], lambda report: SCHEMA),
-        "funnel": _of(tuple[Funnel, ...], "funnels"),
+        "funnel": _of(tuple[model.Funnel, ...], "funnels"),
         "claims": (tuple[Claim, ...], lambda report: ()),  # added by `document`: they are of the pages
-        "skipped": (tuple[Skipped, ...], lambda report: report.skipped[:MAX_SKIPPED]),
+        "skipped": (tuple[model.Skipped, ...], lambda report: report.skipped[:MAX_SKIPPED]),
         "skipped_total": (Count, lambda report: max(report.skipped_total, len(report.skipped))),
-        "reported": _of(tuple[Compared, ...], "compared"),
+        "reported": _of(tuple[model.Compared, ...], "compared"),
         "judgements": (tuple[JudgedTask, ...], _judgements),
     },
-    Run: {
+    model.Run: {
         "settings": (Mapping[str, str], lambda run: dict(sorted(run.settings.items()))),
         "expected_rollouts": _of(Count, "coverage.expected"),
         "expected_from": _of(str, "coverage.expected_from"),
@@ -289,35 +265,35 @@ FORMS: dict[type, dict[str, tuple[Any, Callable[[Any], Any]]]] = {
         "redacted": (Literal[True] | UnsetType, lambda evidence: True if evidence.is_redacted else UNSET)
     },
     Group: {"quote": (Quote | None, _quote)},
-    Attribution: {
+    model.Attribution: {
         "group": _or_null("group"),  # id of the group; null: unexplained, or judged otherwise
         "text": _of(str, "mechanism"),  # what the task's own rows show, in a sentence
         "judged_by": _or_null("judged_by"),  # who gave the cause; null: the engine
     },
-    Agreement: {
+    model.Agreement: {
         "confusion": (tuple[LabelPair, ...], lambda found: [LabelPair(*pair) for pair in found.confusion])
     },
-    Recommendation: {
+    model.Recommendation: {
         "group": _or_null("group"),  # id of the group it repairs
     },
-    Comparison: {
+    model.Comparison: {
         # smallest detectable effect, on new tasks
         "mde": (float | None, lambda found: found.power.mde if found.power is not None else None),
     },
     Term: {
         "value": (float, _addend),  # points of score; positive: the candidate gains
     },
-    Flip: {
+    model.Flip: {
         "baseline": (Counted, lambda flip: Counted(*flip.baseline)),
         "candidate": (Counted, lambda flip: Counted(*flip.candidate)),
     },
-    Alignment: {
+    model.Alignment: {
         name: _counted_keys(name)
         for name in "common added removed modified missing_baseline missing_candidate common_candidate "
         "modified_candidate".split()
     },
-    Mover: {"rollouts": (tuple[Place, ...], lambda mover: [Place(*place) for place in mover.rollouts])},
-    Matrix: {
+    model.Mover: {"rollouts": (tuple[Place, ...], lambda mover: [Place(*place) for place in mover.rollouts])},
+    model.Matrix: {
         "only_one": (
             Mapping[str, Keys],
             lambda matrix: {run: _keys(tasks) for run, tasks in sorted(matrix.only_one.items())},
@@ -328,7 +304,7 @@ FORMS: dict[type, dict[str, tuple[Any, Callable[[Any], Any]]]] = {
         # run -> tasks that it alone would solve if passes fell to the runs at random
         "expected_alone": (Mapping[str, float], lambda matrix: dict(sorted(matrix.expected_alone.items()))),
     },
-    Series: {
+    model.Series: {
         "learned": (RankedTasks, lambda series: _ranked(series.learned, series.n_learned)),
         "forgotten": (RankedTasks, lambda series: _ranked(series.forgotten, series.n_forgotten)),
     },
@@ -339,25 +315,25 @@ ORDER: dict[type, str] = {
     Report: "schema made_by runs measures buckets tasks health funnel slices trust groups unexplained task_matrix "
     "attributions losses run_causes comparisons recommendations claims skipped skipped_total gaps accuracy "
     "reported judgements agreements matrix series gate",
-    Run: "name model agent benchmark sources artifacts notes settings n_tasks n_rollouts expected_rollouts scored "
+    model.Run: "name model agent benchmark sources artifacts notes settings n_tasks n_rollouts expected_rollouts scored "
     "failed masked lost duplicates repeats expected_from superseded unexpected identical_duplicates "
     "unnumbered_copies outcomes reward_kind pass_threshold score_name score oracle",
-    Measure: "run name k slice value n unit low high method",
-    Health: "run flag level task text value n evidence",
+    model.Measure: "run name k slice value n unit low high method",
+    model.Health: "run flag level task text value n evidence",
     Evidence: "run task repeat step field quote redacted",
-    Attribution: "id run task group cause confidence mode text repeat step steps grounds against lost judged_by "
+    model.Attribution: "id run task group cause confidence mode text repeat step steps grounds against lost judged_by "
     "proposed proposed_confidence evidence",
-    Comparison: "baseline candidate delta verdict verdict_new_tasks margin mde tests bridge views flips config_diff "
+    model.Comparison: "baseline candidate delta verdict verdict_new_tasks margin mde tests bridge views flips config_diff "
     "refused score_name score_baseline score_candidate delta_common common_baseline common_candidate alignment "
     "power bridge_note movers churn sure transitions shifts derived separable missing_run identical notes "
     "p_adjusted p_adjusted_new",
     Term: "term value low high side p n expected p_excess",
-    Alignment: "matched_by changed_fields common added removed modified missing_baseline missing_candidate "
+    model.Alignment: "matched_by changed_fields common added removed modified missing_baseline missing_candidate "
     "common_candidate modified_candidate changed_everywhere",
-    Series: "runs n_tasks slope low high p checkpoints first_different learned forgotten null_learned "
+    model.Series: "runs n_tasks slope low high p checkpoints first_different learned forgotten null_learned "
     "null_forgotten notes",
-    Gate: "policy baseline question verdict checks notes",
-    Checked: "candidate metric tier verdict text waived baseline value change low high bound allowed n",
+    model.Gate: "policy baseline question verdict checks notes",
+    model.Checked: "candidate metric tier verdict text waived baseline value change low high bound allowed n",
 }
 
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import msgspec
 
-from blade.model.rows import ID_FIELDS
+from blade.model.run_rows import ID_FIELDS
 from blade.sanitize.echoes import Echoes, Found, apart
 from blade.sanitize.escapes import (
     TOKEN,

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from blade.errors import NothingToRead, Unreadable, UsageError
-from blade.model.measured import PLACEHOLDER as PLACEHOLDER
+from blade.model.measurements import PLACEHOLDER as PLACEHOLDER
 
 ENVIRONMENT = "BLADE_SANITIZE_KEY"
 DIGITS = 8  # of the code in a placeholder

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from blade import model
-from blade.api.changes import Comparison
-from blade.api.checks import Checked, checked
-from blade.api.held import Held, opened, part_of, together
-from blade.api.reports import Report
-from blade.api.tables import Row, Table
+from blade.api.answer_tables import Row, Table
+from blade.api.comparison_api import Comparison
+from blade.api.loading import Held, opened, part_of, together
+from blade.api.written_reports import Checked, Report, checked
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
     from blade.agent.dossier import Dossier
-    from blade.api.queries import Result
+    from blade.api.answer_tables import Result
 
 Place = str | os.PathLike[str]
 
@@ -128,7 +127,7 @@ class Runs(Mapping[str, "Runs"]):
 
         A measure has `value`, `low`, `high` and `n`; `to_pandas()` gives the rows as a data frame.
         """
-        from blade.api.queries import queried
+        from blade.api.answer_tables import queried
 
         return queried(self._held, self._names, query)
 

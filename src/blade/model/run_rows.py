@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from blade.model.words import Count, Digest
+from blade.model.enums import Count, Digest
 
 if TYPE_CHECKING:
     import numpy as np

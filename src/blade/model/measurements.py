@@ -1,4 +1,4 @@
-"""What is counted and rated, with its evidence."""
+"""Nouns of what is counted and rated, with its evidence."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from blade.model.rows import Artifact, Coverage, Source
-from blade.model.words import Bucket, Cause, Count, Level, Outcome, RewardKind, Share, Unit
+from blade.model.enums import Bucket, Cause, Count, Level, Outcome, RewardKind, Share, Unit
+from blade.model.run_rows import Artifact, Coverage, Source
 
 # What stands for a value that may not be shared: its kind, a keyed code and, of a dropped text, its length.
 # Markdown may escape the brackets.

@@ -1,4 +1,4 @@
-"""The closed vocabularies: outcomes, causes, confidences, kinds of reward, levels."""
+"""List the closed vocabularies: outcomes, causes, confidences, kinds of reward, levels, verdicts."""
 
 from __future__ import annotations
 

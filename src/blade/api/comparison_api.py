@@ -1,19 +1,18 @@
-"""Turn runs into why their scores differ: verdicts, terms that add up, tasks that flipped."""
+"""Answer why the scores of runs differ: verdicts, terms that add up, tasks that flipped."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from blade import hostile, model
-from blade.api.reports import Report
-from blade.api.tables import Table, to_dict
+from blade.api.answer_tables import Table, to_dict
+from blade.api.written_reports import Report
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
     import os
 
-    from blade.api.checks import Checked
-
+    from blade.api.written_reports import Checked
 
 class Comparison:
     """A baseline against one candidate or several; what is asked of one is asked of the only one."""

@@ -1,17 +1,17 @@
-"""Keep the session that runs were loaded in, and join sessions where runs are compared."""
+"""Keep the session that runs were loaded in, join sessions where runs are compared, tell how far reading is."""
 
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from blade import model
-from blade.api.reports import Report
-from blade.api.watch import Lines
+from blade import hostile, model
+from blade.api.written_reports import Report
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
@@ -140,3 +140,26 @@ def _apart(specs: Sequence[str]) -> tuple[str, ...]:
         again = spec in found and "=" not in spec
         found.append(f"{Path(spec).name.split('.')[0]} again={spec}" if again else spec)
     return tuple(found)
+
+
+class Lines:
+    """A line when a piece of work begins, at each quarter of it, and for what a reader should know."""
+
+    def __init__(self) -> None:
+        self._what = ""
+        self._total = self._done = self._told = 0
+
+    def start(self, what: str, total: int, unit: str = "bytes") -> None:
+        self._what, self._total, self._done, self._told = hostile.line(what, 60), total, 0, 0
+        size = f" ({total / 1e6:,.0f} MB)" if total else ""
+        print(f"{self._what}{size} ...", file=sys.stderr)
+
+    def advance(self, done: int) -> None:
+        self._done += done
+        quarters = 4 * self._done // self._total if self._total else 0
+        if self._told < quarters < 4:
+            self._told = quarters
+            print(f"{self._what} {25 * quarters}% ...", file=sys.stderr)
+
+    def notice(self, text: str) -> None:
+        print(f"note: {hostile.lines(text)}", file=sys.stderr)
