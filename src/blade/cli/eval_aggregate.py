@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from blade_eval.environment import Environment
     from blade_eval.profile import Duplicates
 
-_KEYS = {
-    "input_glob": "globs",
-    "output_jsonl_fpath": "output",
-    "merge_shards": "merge",
-}
+_KEYS = {"input_glob": "globs", "output_jsonl_fpath": "output", "merge_shards": "merge"}
 _MOST = 20  # missing keys told for an agent on a terminal
 
 

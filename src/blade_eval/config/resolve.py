@@ -103,14 +103,7 @@ def _resolved(asked: Asked) -> Resolved:
     problems += [places.at(problem) for problem in [*done.problems, *unfilled]]
     found, wrong = found_servers(tree, places.where)
     made, wrong_data = found_datasets(found, under, places.where)
-    wrong = [
-        *wrong,
-        *references(found),
-        *self_judged(found),
-        *wrong_data,
-        *_left_over(tree),
-        *_unset(tree),
-    ]
+    wrong = [*wrong, *references(found), *self_judged(found), *wrong_data, *_left_over(tree), *_unset(tree)]
     problems += [places.at(problem) for problem in wrong]
     files = tuple(path for path, _ in documents)
     return Resolved(tree, tuple(found), tuple(made), tuple(dict.fromkeys(problems)), files, under)

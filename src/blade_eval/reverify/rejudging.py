@@ -201,9 +201,7 @@ def _model(found: Resolved, name: str) -> Server | None:
     return None if model is None or is_unset else model
 
 
-async def _all(
-    bench: _Bench, wish: Wish, inputs: Inputs, done: Done, tick: Callable[[int], None]
-) -> None:
+async def _all(bench: _Bench, wish: Wish, inputs: Inputs, done: Done, tick: Callable[[int], None]) -> None:
     if wish.resume or wish.append:
         for path in (done.places.rollouts, done.places.failures):
             if told := run_files.mend(path):

@@ -352,7 +352,7 @@ ANSWERS: dict[str, Callable[[Row], Answers]] = {
     "librispeech": lambda row: texts(row["text"], "something else was said entirely"),
 }
 SETTINGS: dict[str, Callable[[Path], Row]] = {
-    "bird_sql": lambda folder: {"bird_sql_dir": str(folder / "benchmarks/bird_sql/data/dev_databases")},
+    "bird_sql": lambda folder: {"bird_sql_dir": str(folder / "benchmarks/bird_sql/data/dev_databases")}
 }
 
 
