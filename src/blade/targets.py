@@ -13,18 +13,18 @@ from blade.errors import UsageError
 def refuse_link(path: Path, root: Path | None = None) -> None:
     """Refuse a file that is a link, or that a link below `root` takes elsewhere; `root` itself was named."""
     below = path.relative_to(root).parents if root is not None else ()
-    for place in (path, *(root / one for one in below if root is not None and one.parts)):
+    for place in (path, *(root / item for item in below if root is not None and item.parts)):
         if place.is_symlink():
             hint = "remove the link, or name another place"
             raise UsageError(f"{place} is a link, and would be written through", hint, "output-not-empty")
 
 
-def refuse_taken(path: Path, force: bool, kept: Iterable[Path] = ()) -> None:
+def refuse_taken(path: Path, force: bool, remaining: Iterable[Path] = ()) -> None:
     """Refuse a file that is there, unless told to; a link, a folder and what is `kept` always."""
     refuse_link(path)
     if path.is_dir():
         raise UsageError(f"{path} is a folder", "name a file", "output-not-empty")
-    if any(_is_same(path, one) for one in kept):
+    if any(_is_same(path, item) for item in remaining):
         hint = "name another file"
         raise UsageError(f"{path} is read or written by the same command", hint, "output-not-empty")
     if path.exists() and not force:

@@ -229,14 +229,14 @@ def annotated(text: str, findings: Sequence[Finding]) -> str:
 # ---- Queries that a model proposes ---------------------------------------------------------------
 
 
-def asker(given: dict[str, str | None], has_runs: bool) -> Ask:
+def asker(options: dict[str, str | None], has_runs: bool) -> Ask:
     """Asks the model that is named; what cannot be asked is told here."""
     from blade.cli.read import named_model, warn_open
     from blade.pipeline import asking
 
     if not has_runs:
         raise UsageError("--llm needs the runs that the report is about", "add --run RUN", "usage")
-    whom = named_model({**dict.fromkeys(("price", "max_cost", "max_tokens", "dry_run")), **given})
+    whom = named_model({**dict.fromkeys(("price", "max_cost", "max_tokens", "dry_run")), **options})
     warn_open(whom.url)
     click.echo(f"note: sentences with uncited numbers are sent to {asking.host_of(whom.url)}", err=True)
     return partial(asking.queries, whom.endpoint(SECONDS, MOST_TOKENS))

@@ -93,8 +93,8 @@ def _refuse_others(places: _Places, force: bool) -> None:
 
     if force or not places.root.is_dir() or not any(places.root.iterdir()):
         return
-    made = run_manifest.read_manifest(beside(places.rollouts(SCRIPTS[0])).manifest) or {}
-    if made.get("command", [])[:2] != ["blade", "demo"]:
+    result = run_manifest.read_manifest(beside(places.rollouts(SCRIPTS[0])).manifest) or {}
+    if result.get("command", [])[:2] != ["blade", "demo"]:
         hint = "name another folder with -o, or add --force"
         raise UsageError(f"{places.root} holds files that are not of the demo", hint, "output-not-empty")
 

@@ -54,8 +54,8 @@ def doctor(clean: bool, as_json: bool) -> None:
     for name, value in facts.items():
         if isinstance(value, dict):
             click.echo(f"{name}")
-            for package, found in value.items():
-                click.echo(f"  {package:<22} {found or 'MISSING'}")
+            for package, hits in value.items():
+                click.echo(f"  {package:<22} {hits or 'MISSING'}")
             if name == "eval_packages" and None in value.values():
                 click.echo("  for verifiers that need them: pip install 'blade-diagnostics[eval]'")
         else:
@@ -86,13 +86,13 @@ def _packages(extra: str = "") -> dict[str, str | None]:
         of = _EXTRA.search(condition)
         if (of[1] if of else "") == extra:
             names.append(_NAME.match(needed.strip())[0])  # type: ignore[index]
-    found: dict[str, str | None] = {}
+    hits: dict[str, str | None] = {}
     for name in names:
         try:
-            found[name] = version(name)
+            hits[name] = version(name)
         except PackageNotFoundError:
-            found[name] = None
-    return found
+            hits[name] = None
+    return hits
 
 
 def _existing(path: Path) -> Path:

@@ -88,12 +88,12 @@ for _name, _command in COMMANDS.items():
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command and turn whatever goes wrong into a message and an exit code."""
-    given = sys.argv[1:] if arguments is None else arguments
-    as_json, out = "--json" in given, sys.stdout
+    options = sys.argv[1:] if arguments is None else arguments
+    as_json, out = "--json" in options, sys.stdout
     # we multiply no matrices: idle threads of the linear algebra library only slow the start
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        code = cli.main(given, prog_name="blade", standalone_mode=False)
+        code = cli.main(options, prog_name="blade", standalone_mode=False)
         sys.stdout.flush()
         # click hands back the code of a command that ends early, such as a gate that fails
         sys.exit(code if isinstance(code, int) else errors.EXIT_OK)
@@ -126,14 +126,14 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.exit(errors.EXIT_OK)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-            _tell(_our_bug(error, given), as_json)
+            _tell(_our_bug(error, options), as_json)
             sys.exit(errors.EXIT_BUG)
-        told = errors.Unreadable(f"cannot write: {error.strerror}", "free some disk space", "cannot-write")
-        _tell(told, as_json)
+        words = errors.Unreadable(f"cannot write: {error.strerror}", "free some disk space", "cannot-write")
+        _tell(words, as_json)
         _drop_stdout()
-        sys.exit(told.exit_code)
+        sys.exit(words.exit_code)
     except Exception as error:
-        _tell(_our_bug(error, given), as_json)
+        _tell(_our_bug(error, options), as_json)
         sys.exit(errors.EXIT_BUG)
 
 
@@ -153,18 +153,18 @@ def _tell(error: errors.BladeError, as_json: bool) -> None:
     print(f"see:   {error.see}", file=sys.stderr)
 
 
-def _our_bug(error: Exception, given: list[str]) -> errors.BladeError:
+def _our_bug(error: Exception, options: list[str]) -> errors.BladeError:
     """Leave a log that can be pasted into a report."""
     import platform
     import tempfile
     import traceback
 
-    told = errors.OurBug(f"{type(error).__name__}: {error}", "this is a fault of BLADE", "internal-error")
+    words = errors.OurBug(f"{type(error).__name__}: {error}", "this is a fault of BLADE", "internal-error")
     try:
         with tempfile.NamedTemporaryFile("w", prefix="blade-", suffix=".log", delete=False) as log:
             log.write(f"blade {__version__}, Python {platform.python_version()}, {platform.platform()}\n")
-            log.write(f"arguments: {given}\n\n{''.join(traceback.format_exception(error))}")
-        told.hint = f"this is a fault of BLADE; please report it with {log.name}"
+            log.write(f"arguments: {options}\n\n{''.join(traceback.format_exception(error))}")
+        words.hint = f"this is a fault of BLADE; please report it with {log.name}"
     except OSError:
         traceback.print_exception(error, file=sys.stderr)
-    return told
+    return words

@@ -69,9 +69,9 @@ def cannot_write(path: Path, error: OSError) -> Unreadable:
     )
 
 
-def refuse_existing(path: Path, force: bool, kept: Iterable[Path] = ()) -> None:
+def refuse_existing(path: Path, force: bool, remaining: Iterable[Path] = ()) -> None:
     """Do not overwrite a file unless told to, and do not make folders."""
-    refuse_taken(path, force, kept)
+    refuse_taken(path, force, remaining)
     if not path.absolute().parent.is_dir():
         raise Unreadable(
             f"cannot write {path}: its folder does not exist", "make the folder, or name another",
@@ -81,7 +81,7 @@ def refuse_existing(path: Path, force: bool, kept: Iterable[Path] = ()) -> None:
 
 def refuse_sources(path: Path, loaded: Iterable[Loaded]) -> None:
     """Do not overwrite what was read, whatever the user told."""
-    refuse_taken(path, True, (Path(source.path) for one in loaded for source in one.sources))
+    refuse_taken(path, True, (Path(source.path) for item in loaded for source in item.sources))
 
 
 def files_of(runs: Iterable[str]) -> Iterable[Path]:
@@ -110,9 +110,9 @@ def put(write: Callable[[], list[Path]], folder: Path) -> list[Path]:
 def wrote(paths: list[Path], quiet: bool) -> None:
     """The last lines of a command; to stderr where stdout is for a program."""
     folders = [path.parent for path in paths if path.parent.name == "figures"]
-    told = [f"{folder}/ ({folders.count(folder)} figures)" for folder in dict.fromkeys(folders)]
-    told += [str(path) for path in paths if path.parent.name != "figures"]
-    for name in told:
+    words = [f"{folder}/ ({folders.count(folder)} figures)" for folder in dict.fromkeys(folders)]
+    words += [str(path) for path in paths if path.parent.name != "figures"]
+    for name in words:
         print(f"Wrote {name}", file=sys.stderr if quiet else sys.stdout)
 
 
@@ -132,7 +132,7 @@ class Progress:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, place: TracebackType | None
     ) -> None:
         self._close()
 

@@ -135,8 +135,8 @@ def _step(step: Told) -> Told:
 
 def render(result: dict[str, Any], chars: int, is_whole: bool = True) -> str:
     """Write plain text without control sequences, long texts cut; of a part of a rollout only its steps."""
-    found = _render_task(result) if "repeats" in result else _render_rollout(result, chars, is_whole)
-    return "\n".join(map(lines, found)) + "\n"
+    hits = _render_task(result) if "repeats" in result else _render_rollout(result, chars, is_whole)
+    return "\n".join(map(lines, hits)) + "\n"
 
 
 def as_json(result: Any) -> str:
@@ -163,46 +163,46 @@ def _titled(result: dict[str, Any]) -> str:
 def _verdict(result: dict[str, Any]) -> str:
     """Say passed or failed with the reward, and by which threshold where that is not plain."""
     reward, threshold = result["reward"], result["pass_threshold"]
-    said = f"reward {line(str(reward), 40)}"
+    page = f"reward {line(str(reward), 40)}"
     if result["passed"] is None:
-        return f"{said}, {'not judged: no pass threshold is known' if _is_number(reward) else 'no usable reward'}"
+        return f"{page}, {'not judged: no pass threshold is known' if _is_number(reward) else 'no usable reward'}"
     word = "passed" if result["passed"] else "failed"
     if threshold is not None:
-        return f"{word}, {said} (passes at {threshold:g})"
-    return f"{word}, {said}" + ("" if reward in (0, 1) else " (passes at 1)")
+        return f"{word}, {page} (passes at {threshold:g})"
+    return f"{word}, {page}" + ("" if reward in (0, 1) else " (passes at 1)")
 
 
 def _render_task(result: dict[str, Any]) -> list[str]:
-    found = [f"{_titled(result)} of {line(result['run'])}", ""]
-    for one in result["repeats"]:
-        counts = f"{one['n_steps']:>3} steps {one['n_calls']:>3} calls"
-        words = {True: "passed", False: "failed", None: ""}[one["passed"]]
-        reward, last = line(str(one["reward"]), 20), line(_end(one["last_words"], _LAST_WORDS))
-        found.append(f"  repeat {one['repeat']:<3} {words:<6} reward {reward:<6} {counts}  {last}")
-    found += ["", line(f"One of them: blade show RUN {result['task']}/{result['repeats'][0]['repeat']}")]
-    return found
+    hits = [f"{_titled(result)} of {line(result['run'])}", ""]
+    for item in result["repeats"]:
+        counts = f"{item['n_steps']:>3} steps {item['n_calls']:>3} calls"
+        words = {True: "passed", False: "failed", None: ""}[item["passed"]]
+        reward, last = line(str(item["reward"]), 20), line(_end(item["last_words"], _LAST_WORDS))
+        hits.append(f"  repeat {item['repeat']:<3} {words:<6} reward {reward:<6} {counts}  {last}")
+    hits += ["", line(f"One of them: blade show RUN {result['task']}/{result['repeats'][0]['repeat']}")]
+    return hits
 
 
 def _render_rollout(result: dict[str, Any], chars: int, is_whole: bool) -> list[str]:
     """Lay a rollout out; its own text is indented or behind its name, so that it cannot pose as ours."""
-    found = [
+    hits = [
         f"{_titled(result)} repeat {result['repeat']} of {line(result['run'])}: {_verdict(result)}",
         f"{result['n_steps']} {'step' if result['n_steps'] == 1 else 'steps'} from {result['steps_from']}",
         f"{line(result['file'])}:{result['line']}",
     ]
-    found += _render_given(result, chars) if is_whole else []
-    room = _TOTAL - sum(map(len, found))
+    hits += _render_given(result, chars) if is_whole else []
+    room = _TOTAL - sum(map(len, hits))
     if result["n_steps"] and not result["steps"] and not is_whole:
-        found += ["", f"no step in this range: they are numbered 0 to {result['n_steps'] - 1}"]
+        hits += ["", f"no step in this range: they are numbered 0 to {result['n_steps'] - 1}"]
     for number, step in enumerate(result["steps"]):
         if chars > 0 and room < 0:
             left = len(result["steps"]) - number
-            found += ["", f"… {left} more steps: --steps {step['index']}: continues, --chars 0 shows all"]
+            hits += ["", f"… {left} more steps: --steps {step['index']}: continues, --chars 0 shows all"]
             break
         shown = _render_step(step, chars)
         room -= sum(map(len, shown))
-        found += shown
-    return found
+        hits += shown
+    return hits
 
 
 def _render_given(result: dict[str, Any], chars: int) -> list[str]:
@@ -211,28 +211,28 @@ def _render_given(result: dict[str, Any], chars: int) -> list[str]:
     is_all = chars <= 0
     failed = fields.failed if is_all else fields.failed[:_FAILED]
     more = len(fields.failed) - len(failed)
-    found = _diagnosed(result) + _part("Not passed", [f"  {_value(check, is_all)}" for check in failed])
-    found += [f"  … {more} more; --chars 0 shows all"] if more else []
+    hits = _diagnosed(result) + _part("Not passed", [f"  {_value(check, is_all)}" for check in failed])
+    hits += [f"  … {more} more; --chars 0 shows all"] if more else []
     recorded = [f"  {line(name, 80)}: {_value(value, is_all)}" for name, value in fields.recorded]
     for name, text in fields.texts:
         recorded += [
             f"  {line(name, 80)} ({len(text):,} characters){'' if is_all else ', its end'}:",
             _indented(_tail(text, is_all), 0),
         ]
-    found += _part("Recorded", recorded)
-    found += _part(
+    hits += _part("Recorded", recorded)
+    hits += _part(
         "Expected", [f"  {line(name, 80)}: {_value(value, is_all)}" for name, value in fields.expected]
     )
-    found += _part("Ended with", _render_end(result))
+    hits += _part("Ended with", _render_end(result))
     if result["passed"] is False:
-        found += ["", line(f"Proposed cause: blade show {result['file']} {result['task']} --dossier")]
-    found += _part(
+        hits += ["", line(f"Proposed cause: blade show {result['file']} {result['task']} --dossier")]
+    hits += _part(
         "Other fields", [f"  {line(name, 80)}: {_field(value, chars)}" for name, value in fields.others]
     )
     for turn in result["request"]:
         turn = turn if isinstance(turn, dict) else {"role": "user", "text": turn}
-        found += ["", f"[request] {line(turn['role'], 40)}", _indented(turn["text"], chars)]
-    return found
+        hits += ["", f"[request] {line(turn['role'], 40)}", _indented(turn["text"], chars)]
+    return hits
 
 
 def _part(name: str, rows: list[str]) -> list[str]:
@@ -252,12 +252,12 @@ def _render_end(result: dict[str, Any]) -> list[str]:
     """Show the last steps in short: how a text ends says more of its outcome than how it begins."""
     if not result["last_steps"]:
         return ["  no step is recorded"]
-    found = []
+    hits = []
     for step in result["last_steps"]:
         text = step["text"] or step.get("reasoning") or "(empty)"
         head = f"[{step['index']}] {line(step['kind'] + _about(step), 120)}"
-        found.append(f"  {head}: {line(_end(text, _END // 2))}")
-    return found
+        hits.append(f"  {head}: {line(_end(text, _END // 2))}")
+    return hits
 
 
 def _value(value: Any, is_all: bool) -> str:
@@ -271,12 +271,12 @@ def _field(value: Any, chars: int) -> str:
 
 
 def _render_step(step: Told, chars: int) -> list[str]:
-    found = ["", f"[{step['index']}] {line(step['kind'] + _about(step), 120)}"]
+    hits = ["", f"[{step['index']}] {line(step['kind'] + _about(step), 120)}"]
     if step.get("reasoning"):
-        found.append(_indented(f"(thinking) {step['reasoning']}", chars))
+        hits.append(_indented(f"(thinking) {step['reasoning']}", chars))
     if step["text"] or not step.get("reasoning"):
-        found.append(_indented(step["text"] or "(empty)", chars))
-    return found
+        hits.append(_indented(step["text"] or "(empty)", chars))
+    return hits
 
 
 def _about(step: dict[str, Any]) -> str:
@@ -359,22 +359,22 @@ class Sorted:
 
 def sorted_fields(fields: Mapping[str, Any], stops: Mapping[str, Any]) -> Sorted:
     """Sort the fields of a row, `stops` of its response among them."""
-    found = Sorted()
+    hits = Sorted()
     open_: list[tuple[str, Any]] = list(stops.items())
     for name, value in fields.items():
         if value in (None, "", [], {}) or _is_given(name, value):
-            found.others.append((name, value))
+            hits.others.append((name, value))
         elif _EXPECTED.search(name):
-            found.expected.append((name, value))
+            hits.expected.append((name, value))
         else:
             open_.append((name, value))
     checks = [check for name, value in open_ for check in _failed(name, value, iter(range(_NODES)))]
-    found.failed = [text for _, text in checks]
+    hits.failed = [text for _, text in checks]
     failing = Counter(path for path, _ in checks)
-    open_.sort(key=lambda one: not _TELLING.search(one[0]))
+    open_.sort(key=lambda item: not _TELLING.search(item[0]))
     for name, value in open_:
-        _place(found, name, value, failing)
-    return found
+        _place(hits, name, value, failing)
+    return hits
 
 
 def _is_given(name: str, value: Any) -> bool:
@@ -394,11 +394,11 @@ def stops(response: Any) -> dict[str, Any]:
     return status | {f"response.{key}": response[key] for key in _STOPS if response.get(key)}
 
 
-def _place(found: Sorted, name: str, value: Any, failing: Counter[str]) -> None:
+def _place(hits: Sorted, name: str, value: Any, failing: Counter[str]) -> None:
     """Put a field where it is read first and still fits; its failed checks are not repeated."""
     leaves = list(_leaves(name, value, _DEPTH))
-    texts = [leaf for leaf in leaves if _is_text(leaf[1])][: _TEXTS - len(found.texts)]
-    found.texts += texts
+    texts = [leaf for leaf in leaves if _is_text(leaf[1])][: _TEXTS - len(hits.texts)]
+    hits.texts += texts
     members = [leaf for leaf in leaves if leaf not in texts]
     members = members if len(members) <= _MEMBERS else [(name, value)]
     members = [
@@ -406,10 +406,10 @@ def _place(found: Sorted, name: str, value: Any, failing: Counter[str]) -> None:
         for path, inner in members
         if path not in failing or isinstance(inner, list)
     ]
-    if len(found.recorded) + len(members) <= _LINES:
-        found.recorded += members
+    if len(hits.recorded) + len(members) <= _LINES:
+        hits.recorded += members
     else:
-        found.others.append((name, value))
+        hits.others.append((name, value))
 
 
 def _is_text(value: Any) -> bool:
@@ -440,25 +440,25 @@ def _failed(path: str, value: Any, nodes: Iterator[int], depth: int = _DEPTH) ->
 
 def _failed_in_list(path: str, values: list[Any], nodes: Iterator[int], depth: int) -> Iterator[tuple[str, str]]:
     if values and all(isinstance(value, bool) for value in values):
-        places = [str(at) for at, value in enumerate(values) if not value]
+        places = [str(place) for place, value in enumerate(values) if not value]
         if places and _JUDGES.search(path):
             more = " …" if len(places) > 20 else ""
             yield "", f"{path}: {len(places)} of {len(values)} false, at {', '.join(places[:20])}{more}"
         return
     if values and isinstance(values[0], Mapping) and {"role", "content"} <= values[0].keys():
         return  # a conversation, not a list of checks
-    for at, record in enumerate(values):
+    for place, record in enumerate(values):
         if next(nodes, None) is None:
             return
         if not isinstance(record, Mapping):
             continue
         bad = next((key for key, value in record.items() if is_bad(f"{path}.{key}", value)), None)
         if bad is not None:
-            yield path, f"{path}[{at}] {bad} = {quotable(record[bad])}: {quotable(record)}"
+            yield path, f"{path}[{place}] {bad} = {quotable(record[bad])}: {quotable(record)}"
         else:
             for key, inner in record.items():
                 if isinstance(inner, Mapping | list):
-                    yield from _failed(f"{path}[{at}].{key}", inner, nodes, depth - 1)
+                    yield from _failed(f"{path}[{place}].{key}", inner, nodes, depth - 1)
 
 
 def is_bad(path: str, value: Any) -> bool:

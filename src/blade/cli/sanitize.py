@@ -64,7 +64,7 @@ def sanitize(
     key = None if only_check else _key(key_path)
     pairs = [] if is_piped else _pairs(paths, Path(output), policy, key)
     if report_path:
-        settings = [Path(one) for one in (key_path, policy_path) if one]
+        settings = [Path(item) for item in (key_path, policy_path) if item]
         _refuse_report(Path(report_path), force, [*settings, *(path for pair in pairs for path in pair)])
     if is_piped:
         removed = _piped(policy, key)
@@ -77,8 +77,8 @@ def sanitize(
     if as_json:
         click.echo(told_as_json(removed), nl=False)
     else:
-        said = _told(removed, None if is_piped else output, only_check)
-        click.echo(said, nl=False, err=is_piped)
+        page = _told(removed, None if is_piped else output, only_check)
+        click.echo(page, nl=False, err=is_piped)
     _warn_unread(removed)
     if removed.leaks or (only_check and removed.total):
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
@@ -95,12 +95,12 @@ def _warn_unread(removed: Removed) -> None:
         click.echo(f"warning: {line(file)} was left out: it {removed.left_out[file]}", err=True)
 
 
-def _refuse_report(path: Path, force: bool, kept: list[Path]) -> None:
+def _refuse_report(path: Path, force: bool, remaining: list[Path]) -> None:
     """Refuse to tell what was removed where something else lies, before long work is done for it."""
     from blade.cli.output import refuse_unwritable
     from blade.targets import refuse_taken
 
-    refuse_taken(path, force, kept)
+    refuse_taken(path, force, remaining)
     refuse_unwritable(path.parent)
 
 
@@ -154,16 +154,16 @@ def _pairs(paths: list[Path], target: Path, policy: Policy, key: Key | None) -> 
     from blade.sanitize import Cleaner
     from blade.sanitize.files import clean_name, inside
 
-    found = [
+    hits = [
         (file, parts)
         for path in paths
         for file, parts in (inside(path, target if key else None) if path.is_dir() else [(path, (path.name,))])
     ]
-    _refuse_empty(paths, [file for file, _ in found])
+    _refuse_empty(paths, [file for file, _ in hits])
     if key is None:
-        return [(file, file) for file, _ in found]
+        return [(file, file) for file, _ in hits]
     naming = Cleaner(key, policy)
-    pairs = [(file, target.joinpath(*(clean_name(part, naming) for part in parts))) for file, parts in found]
+    pairs = [(file, target.joinpath(*(clean_name(part, naming) for part in parts))) for file, parts in hits]
     seen: dict[Path, Path] = {}
     for file, there in pairs:
         if there in seen:
@@ -175,8 +175,8 @@ def _pairs(paths: list[Path], target: Path, policy: Policy, key: Key | None) -> 
 
 def _refuse_empty(paths: list[Path], files: list[Path]) -> None:
     if not files:
-        told = ", ".join(map(str, paths[:3]))
-        raise NothingToRead(f"{told} holds no file", "hidden files are not looked at", "nothing-to-read")
+        words = ", ".join(map(str, paths[:3]))
+        raise NothingToRead(f"{words} holds no file", "hidden files are not looked at", "nothing-to-read")
 
 
 def _told(removed: Removed, output: str | None, only_check: bool) -> str:

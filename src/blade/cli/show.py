@@ -115,18 +115,18 @@ def _dossier(
     key = opened.key(chosen, name)
     if repeat is not None and not positions(chosen.run, key, repeat):
         raise _unknown(run, f"{key}/{repeat}", chosen)
-    made = reviewing.dossier(opened, key, chosen.name, budget, repeat)
+    result = reviewing.dossier(opened, key, chosen.name, budget, repeat)
     if as_json:
         document = {
-            "run": made.run,
-            "task": made.task,
-            "tokens": made.tokens,
-            "budget": made.budget,
-            "text": made.text,
+            "run": result.run,
+            "task": result.task,
+            "tokens": result.tokens,
+            "budget": result.budget,
+            "text": result.text,
         }
         click.echo(json.dumps(document, ensure_ascii=False))
     else:
-        click.echo(made.text, nl=False)
+        click.echo(result.text, nl=False)
 
 
 def _ranges(steps: str | None) -> list[Range]:
@@ -169,8 +169,8 @@ def _quick(run: str, task: str) -> list[Shown]:
     path = Path(run)
     if not _is_number(name) or not path.is_file():
         return []
-    found = quick.places(path, int(name)) or []
-    chosen = [place for place in found if repeat is None or place.repeat == repeat]
+    hits = quick.places(path, int(name)) or []
+    chosen = [place for place in hits if repeat is None or place.repeat == repeat]
     label = path.name.removesuffix(".ndjson").removesuffix(".jsonl")
     threshold = _threshold(path) if chosen else None
     return [
@@ -207,38 +207,38 @@ def _thorough(run: str, task: str, only: str | None, fields: str | None = None) 
 
     with Progress() as progress:
         loaded = pipeline.load([run], progress, None, mapping_of(fields) if fields else None)
-    chosen = [one for one in loaded if only in (None, one.name)]
+    chosen = [item for item in loaded if only in (None, item.name)]
     if not chosen:
-        names = ", ".join(one.name for one in loaded[:5])
+        names = ", ".join(item.name for item in loaded[:5])
         raise UsageError(f"{run} has no run named {only}", f"its runs are {names}", "unknown-task")
-    found = [shown for one in chosen for shown in _in_run(one, task)]
-    if not found:
+    hits = [shown for item in chosen for shown in _in_run(item, task)]
+    if not hits:
         raise _unknown(run, task, chosen[0])
-    return found
+    return hits
 
 
-def _in_run(one: Loaded, task: str) -> list[Shown]:
+def _in_run(item: Loaded, task: str) -> list[Shown]:
     """Find the rows of a task, or of one of its repeats; a name that holds a slash is tried whole first."""
     from blade.cli.rollout_page import Shown
     from blade.formats import opened
 
     for key, repeat in ((task, None), _split(task)):
-        traces = [opened.traced(one.run, place) for place in opened.positions(one.run, key, repeat)]
+        traces = [opened.traced(item.run, place) for place in opened.positions(item.run, key, repeat)]
         if traces:
             return [
-                Shown(one.name, t.rollout.task, t.rollout.repeat, t.rollout.file, t.rollout.line, dict(t.row),
-                      repeat is not None, one.benchmark.pass_threshold)
+                Shown(item.name, t.rollout.task, t.rollout.repeat, t.rollout.file, t.rollout.line, dict(t.row),
+                      repeat is not None, item.benchmark.pass_threshold)
                 for t in traces
             ]  # fmt: skip
     return []
 
 
-def _unknown(run: str, task: str, one: Loaded) -> UsageError:
+def _unknown(run: str, task: str, item: Loaded) -> UsageError:
     """Say what is there instead of what was asked for."""
     from blade.formats import opened
 
-    rollouts, (name, repeat) = one.run.rollouts, _split(task)
-    repeats = [str(rollouts.repeat[place]) for place in opened.positions(one.run, name, None)]
+    rollouts, (name, repeat) = item.run.rollouts, _split(task)
+    repeats = [str(rollouts.repeat[place]) for place in opened.positions(item.run, name, None)]
     if repeats:
         hint = f"task {name} has the repeats {', '.join(repeats[:20])}"
         return UsageError(f"{run} has no repeat {repeat} of task {name}", hint, "unknown-task")

@@ -113,7 +113,7 @@ class Cleaner:
         self.known = Echoes()
         self.task_ids: set[str] = set()  # and verifier codes: what the rows keep
         self.ids: frozenset[str] = frozenset()  # the same, for texts about these rows
-        self.kept: set[str] = {told.lower() for told in self.policy.allow}  # words that name no person here
+        self.kept: set[str] = {words.lower() for words in self.policy.allow}  # words that name no person here
         self.on_line: OnLine | None = None  # told the line of a text before `seen` is called
         self.find: Callable[[str, Role], list[Found]] = self._scanned
         self._raw = ""  # the row that is looked at
@@ -167,8 +167,8 @@ class Cleaner:
         other.ids = frozenset(self.task_ids)
 
         def find(text: str, role: Role) -> list[Found]:
-            found = other._scanned(text, role)
-            return sorted([*found, *apart(self._echoed(text, role), found)])
+            hits = other._scanned(text, role)
+            return sorted([*hits, *apart(self._echoed(text, role), hits)])
 
         other.find = find
         return other
@@ -176,7 +176,7 @@ class Cleaner:
     def _echoed(self, text: str, role: Role, at_end: bool = False) -> list[Found]:
         if role.is_id or (role.is_name and not role.name.endswith("_id")):
             return []
-        return [one for one in self.known.found(text, at_end, self.kept) if one[3] not in self.task_ids]
+        return [item for item in self.known.found(text, at_end, self.kept) if item[3] not in self.task_ids]
 
     def _json(self, raw: str, base: Site, depth: int = 0, on_line: OnLine | None = None) -> str:
         """JSON text: its strings and keys cleaned, its numbers, order and spaces untouched."""
@@ -228,13 +228,13 @@ class Cleaner:
     ) -> int:  # fmt: skip
         """Add a string to the parts if it changes; up to where these tell the text."""
         text = raw[span[0] : span[1]]
-        told = decoded(text)
-        new = self._text(told, place, depth)
-        if new == told:
+        words = decoded(text)
+        new = self._text(words, place, depth)
+        if new == words:
             self._remember(clean, text)
             return done
         if clean is self._keys:
-            self._renamed[told] = new
+            self._renamed[words] = new
         parts += [raw[done : span[0]], encoded(new, text)]
         return span[1]
 
@@ -332,27 +332,27 @@ class Cleaner:
     def _encoded(self, text: str, place: Site, depth: int, lines: Lines) -> list[Edit]:
         """What is found in the encoded parts of a text, in order."""
 
-        def clean(held: str, at: int) -> str:
+        def clean(content: str, at: int) -> str:
             lines.tell(at, at)
-            return self._text(held, place.within(), depth + 1)
+            return self._text(content, place.within(), depth + 1)
 
         return sorted(base64_in(text, clean))
 
     def _scanned(self, text: str, role: Role) -> list[Found]:
         is_word = role.is_name and not any(char.isspace() for char in text)
         spans = self.scanner.spans(text, role.name, is_id=is_word)
-        found = [(span.start, span.end, span.kind, text[span.start : span.end]) for span in spans]
+        hits = [(span.start, span.end, span.kind, text[span.start : span.end]) for span in spans]
         if role.is_thing and is_word:
             self.kept.add(text.lower())
         if role.is_id and is_word and not (role.name in WEAK and STRONG.search(self._raw)):
             self.task_ids.add(text)
-            return [one for one in found if not _is_of_id(text, one)]
-        return [one for one in found if one[2] == "SECRET" or one[3] not in self.ids] if self.ids else found
+            return [item for item in hits if not _is_of_id(text, item)]
+        return [item for item in hits if item[2] == "SECRET" or item[3] not in self.ids] if self.ids else hits
 
 
-def _is_of_id(text: str, found: Found) -> bool:
+def _is_of_id(text: str, hits: Found) -> bool:
     """Is it how an id may look: an address, a host, or `name:word` where the word is of no known form."""
-    start, end, kind, _ = found
+    start, end, kind, _ = hits
     if kind == "SECRET" and text[:start].endswith(":"):
         return not list(forms_in(text, start, end))
     return kind in ("EMAIL", "HOST")
@@ -362,18 +362,18 @@ def windows(text: str, edits: list[Edit]) -> list[tuple[int, int]] | None:
     """What stands around the edits that `text` has seen; None if that is most of it."""
     if len(text) < max(_SHORT, _DENSE * len(edits)):
         return None
-    found: list[tuple[int, int]] = []
+    hits: list[tuple[int, int]] = []
     moved = 0
     for start, end, new in sorted(edits):
-        at = start + moved
+        place = start + moved
         moved += len(new) - (end - start)
-        left = _edge(text, max(0, at - 2 * _AROUND), max(0, at - _AROUND))
-        right = _edge(text, at + len(new) + _AROUND, at + len(new) + 2 * _AROUND)
-        if found and left <= found[-1][1]:
-            found[-1] = (found[-1][0], right)
+        left = _edge(text, max(0, place - 2 * _AROUND), max(0, place - _AROUND))
+        right = _edge(text, place + len(new) + _AROUND, place + len(new) + 2 * _AROUND)
+        if hits and left <= hits[-1][1]:
+            hits[-1] = (hits[-1][0], right)
         else:
-            found.append((left, right))
-    return found if 2 * sum(end - start for start, end in found) < len(text) else None
+            hits.append((left, right))
+    return hits if 2 * sum(end - start for start, end in hits) < len(text) else None
 
 
 def _edge(text: str, start: int, end: int) -> int:

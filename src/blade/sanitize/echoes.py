@@ -40,8 +40,8 @@ class Names:
         pattern = re.compile(rf"{form}(?![^\W_])", re.IGNORECASE)
         self._forms.setdefault(head.lower(), []).append((pattern, kind))
 
-    def found(self, text: str, kept: Set[str]) -> list[Found]:
-        """Where known names stand; those in `kept`, in small letters, are names of something else too."""
+    def found(self, text: str, things: Set[str]) -> list[Found]:
+        """Where known names stand; those in `things`, in small letters, are names of something else too."""
         if not self._forms:
             return []
         lowered = text.lower()
@@ -52,12 +52,12 @@ class Names:
             for head in self._heads(lowered)
             for start in _sites(lowered, head)
             for pattern, kind in self._forms[head]
-            if (hit := pattern.match(text, start)) is not None and hit[0].lower() not in kept
+            if (hit := pattern.match(text, start)) is not None and hit[0].lower() not in things
         ]
         found: list[Found] = []
-        for one in sorted(hits, key=lambda hit: (hit[0], -hit[1])):
-            if not found or one[0] >= found[-1][1]:
-                found.append(one)
+        for item in sorted(hits, key=lambda hit: (hit[0], -hit[1])):
+            if not found or item[0] >= found[-1][1]:
+                found.append(item)
         return found
 
     def _heads(self, lowered: str) -> list[str]:
@@ -69,11 +69,11 @@ class Names:
 
 def _sites(text: str, head: str) -> Iterator[int]:
     """Where a word begins a name: no letter or digit stands before it."""
-    at = text.find(head)
-    while at >= 0:
-        if not text[at - 1 : at].isalnum():
-            yield at
-        at = text.find(head, at + len(head))
+    place = text.find(head)
+    while place >= 0:
+        if not text[place - 1 : place].isalnum():
+            yield place
+        place = text.find(head, place + len(head))
 
 
 _HEAD = 6  # letters that a value is first known by
@@ -117,18 +117,18 @@ class Echoes:
         """Where known values stand alone in a text."""
         if not self._heads or len(text) < _HEAD or self._heads.keys().isdisjoint(_STARTS.findall(text)):
             return []
-        found: list[Found] = []
+        hits: list[Found] = []
         for hit in _STARTS.finditer(text):
-            at = hit.start()
-            if hit[1] not in self._heads or (found and at < found[-1][1]):
+            place = hit.start()
+            if hit[1] not in self._heads or (hits and place < hits[-1][1]):
                 continue
             for length in sorted(self._heads[hit[1]], reverse=True):
-                value = text[at : at + length]
-                after = text[at + length : at + length + 1]
+                value = text[place : place + length]
+                after = text[place + length : place + length + 1]
                 if value in self._kinds and not (after.isascii() and after.isalnum()):  # a whole word
-                    found.append((at, at + length, self._kinds[value], value))
+                    hits.append((place, place + length, self._kinds[value], value))
                     break
-        return found
+        return hits
 
     def cut(self, text: str, at_end: bool = False) -> list[Found]:
         """Where a known value is cut short: before an ellipsis, or `at_end` where the text just ends."""
@@ -151,12 +151,12 @@ class Echoes:
                 return [(at + start, at + len(word), self._kinds[value], value)]
         return []
 
-    def found(self, text: str, at_end: bool = False, kept: Set[str] = frozenset()) -> list[Found]:
-        """Known values, whole or cut, without overlaps; no name that is in `kept`, in small letters."""
-        found = self.whole(text)
-        for more in (self._names.found(text, kept), self.cut(text, at_end)):
-            found = sorted([*found, *apart(more, found)]) if more else found
-        return found
+    def found(self, text: str, at_end: bool = False, things: Set[str] = frozenset()) -> list[Found]:
+        """Known values, whole or cut, without overlaps; no name that is in `things`, in small letters."""
+        hits = self.whole(text)
+        for more in (self._names.found(text, things), self.cut(text, at_end)):
+            hits = sorted([*hits, *apart(more, hits)]) if more else hits
+        return hits
 
 
 Spanned = TypeVar("Spanned", bound=tuple[int, int, *tuple[str, ...]])
@@ -164,11 +164,11 @@ Spanned = TypeVar("Spanned", bound=tuple[int, int, *tuple[str, ...]])
 
 def apart(new: Iterable[Spanned], taken: Sequence[Spanned]) -> list[Spanned]:
     """Those of `new` that do not overlap what is `taken`; both are in order."""
-    kept: list[Spanned] = []
-    at = 0
-    for one in new:
-        while at < len(taken) and taken[at][1] <= one[0]:
-            at += 1
-        if at == len(taken) or taken[at][0] >= one[1]:
-            kept.append(one)
-    return kept
+    things: list[Spanned] = []
+    place = 0
+    for item in new:
+        while place < len(taken) and taken[place][1] <= item[0]:
+            place += 1
+        if place == len(taken) or taken[place][0] >= item[1]:
+            things.append(item)
+    return things

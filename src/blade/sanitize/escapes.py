@@ -39,10 +39,10 @@ def decoded(text: str) -> str:
     if "\\" not in text:
         return text
     try:
-        told = json.loads(f'"{text}"', strict=False)
+        words = json.loads(f'"{text}"', strict=False)
     except ValueError:
         return text
-    return told if isinstance(told, str) else text
+    return words if isinstance(words, str) else text
 
 
 def encoded(text: str, like: str) -> str:
@@ -124,10 +124,10 @@ class View:
         parts.append(text[done:])
         self.text = "".join(parts)
 
-    def place(self, at: int) -> int:
+    def place(self, place: int) -> int:
         """Where a place of the view stands in the text."""
-        index = bisect_right(self.starts, at) - 1
-        return self.raw[index] + at - self.starts[index]
+        index = bisect_right(self.starts, place) - 1
+        return self.raw[index] + place - self.starts[index]
 
 
 def _is_sent(hit: re.Match[str]) -> bool:
@@ -142,22 +142,22 @@ def _is_sent(hit: re.Match[str]) -> bool:
 def _letter(hit: re.Match[str]) -> str:
     """What an escape stands for; itself where that is no letter."""
     group = hit.lastgroup or ""
-    told = hit[group]
+    words = hit[group]
     if group == "wide":
-        return normalize("NFKC", told)[:1]
+        return normalize("NFKC", words)[:1]
     if group == "line":
         return "" if hit.string[hit.start() - 1 : hit.start()].isspace() else " "
     if group in ("json", "byte", "url", "hex", "html"):
-        code = int(told, 10 if group == "html" else 16)
+        code = int(words, 10 if group == "html" else 16)
         is_letter = (
             code in (9, 10, 13) or 32 <= code < 127 or (group in ("json", "byte") and 160 <= code < 0xD800)
         )
         letter = chr(code) if is_letter or code == 0xFEFF else hit[0]
         return "" if letter in _UNSEEN else letter
     if group == "utf":
-        told = unquote(told)
-        return hit[0] if "\ufffd" in told else told.strip(_UNSEEN)
-    return _WORDS.get(told, told if group == "mark" else "")
+        words = unquote(words)
+        return hit[0] if "\ufffd" in words else words.strip(_UNSEEN)
+    return _WORDS.get(words, words if group == "mark" else "")
 
 
 def has_escapes(text: str) -> bool:
@@ -191,7 +191,7 @@ def base64_in(text: str, clean: Callable[[str, int], str]) -> Iterator[tuple[int
             packed = hit[0].replace(hit["break"], "")
             new = _recoded(packed, hit.start(), clean)
             if new is not None:
-                lines = [new[at : at + 76] for at in range(0, len(new), 76)]
+                lines = [new[place : place + 76] for place in range(0, len(new), 76)]
                 yield *hit.span(), hit["break"].join(lines)
                 done.append(hit.span())
     ends = iter([*done, (len(text), len(text))])
@@ -210,11 +210,11 @@ def base64_in(text: str, clean: Callable[[str, int], str]) -> Iterator[tuple[int
 
 def is_encoded_text(packed: str) -> bool:
     """Is it base64 of something to read."""
-    told = _decoded(packed, b"-_" if "-" in packed or "_" in packed else b"+/")
-    return told is not None and told.isascii() and not _BINARY.search(told)
+    words = _decoded(packed, b"-_" if "-" in packed or "_" in packed else b"+/")
+    return words is not None and words.isascii() and not _BINARY.search(words)
 
 
-def _recoded(packed: str, at: int, clean: Callable[[str, int], str]) -> str | None:
+def _recoded(packed: str, place: int, clean: Callable[[str, int], str]) -> str | None:
     """What an encoded text becomes, or None if it is no text or holds nothing private."""
     is_url = "-" in packed or "_" in packed
     altchars = b"-_" if is_url else b"+/"
@@ -226,7 +226,7 @@ def _recoded(packed: str, at: int, clean: Callable[[str, int], str]) -> str | No
         text = data.decode("utf-8") if data else ""
     except UnicodeDecodeError:
         return None
-    new = clean(text, at)
+    new = clean(text, place)
     if new == text:
         return None
     coded = b64encode(new.encode("utf-8", "replace"), altchars).decode("ascii")

@@ -146,8 +146,8 @@ def leak_lines(removed: Removed) -> list[str]:
 
 def as_json(removed: Removed) -> str:
     """The report for a program."""
-    told = {"schema": "blade.removed/1", "total": removed.total, **msgspec.to_builtins(removed), "not_seen": NOT_SEEN}
-    return msgspec.json.format(msgspec.json.encode(told), indent=2).decode() + "\n"
+    words = {"schema": "blade.removed/1", "total": removed.total, **msgspec.to_builtins(removed), "not_seen": NOT_SEEN}
+    return msgspec.json.format(msgspec.json.encode(words), indent=2).decode() + "\n"
 
 
 # ---- Files ---------------------------------------------------------------------------------------
@@ -212,8 +212,8 @@ class Export:
                 for _ in _left(file, path, tester, left):
                     pass
         left.renamed(self.cleaner.echoing(None).text)
-        told = left.told()
-        self.tally.leaks, self.tally.leaked = told.total, told.places
+        words = left.told()
+        self.tally.leaks, self.tally.leaked = words.total, words.places
 
 
 def clean_files(
@@ -232,14 +232,14 @@ def clean_files(
     waiting = {source: target.with_name(f".{os.getpid()}.{target.name}") for source, target in listed}
     new = {place for _, target in listed for place in target.parents if not place.exists()}
     try:
-        written = {held for _, held in export.clean(list(waiting.items()))}
+        written = {content for _, content in export.clean(list(waiting.items()))}
         for source, target in listed:
             if waiting[source] in written and not export.tally.leaks:
                 os.replace(waiting[source], target)
     finally:
-        for held in waiting.values():
+        for content in waiting.values():
             with suppress(NotADirectoryError):
-                held.unlink(missing_ok=True)
+                content.unlink(missing_ok=True)
         for place in sorted(new, key=lambda place: -len(place.parts)):
             with suppress(OSError):  # it holds a clean file
                 place.rmdir()
@@ -309,8 +309,8 @@ def inside(source: Path, target: Path | None) -> list[tuple[Path, tuple[str, ...
     if target is not None and (target.resolve() == top or top in target.resolve().parents):
         message = f"{target} lies inside {source}"
         raise UsageError(message, "name a folder outside it with -o", "output-not-empty")
-    found = (path for path in sorted(source.rglob("*")) if not _is_hidden(path, source))
-    paths = [path for path in found if path.is_symlink() or not path.is_dir()]
+    hits = (path for path in sorted(source.rglob("*")) if not _is_hidden(path, source))
+    paths = [path for path in hits if path.is_symlink() or not path.is_dir()]
     return [(path, (top.name, *path.relative_to(source).parts)) for path in paths]
 
 
@@ -327,10 +327,10 @@ def looked(files: Iterable[Path], policy: Policy | None = None) -> Removed:
                 cleaner.ids = frozenset(cleaner.task_ids)
             if _is_left(path, tally):
                 continue
-            held = stack.enter_context(SpooledTemporaryFile(_SPOOLED))
+            content = stack.enter_context(SpooledTemporaryFile(_SPOOLED))
             with reading(path) as file:
-                held.writelines(_left(file, path, cleaner, tally))
-            left.append((path, held))
+                content.writelines(_left(file, path, cleaner, tally))
+            left.append((path, content))
         again = cleaner.testing(tally.seen)
         for path, spool in left if cleaner.known else ():
             # what one file gives away is taken out of all of them, after all else was

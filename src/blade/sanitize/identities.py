@@ -103,23 +103,23 @@ def is_private_host(host: str) -> bool:
         return bool(host) and not host.isdigit() and ":" not in host
     return host.endswith(_PRIVATE_ENDS) or bool(_MIDDLE.search(host))
 
-def mail_at(text: str, at: int) -> Iterator[Hit]:
+def mail_at(text: str, place: int) -> Iterator[Hit]:
     """An e-mail address, the person named before it, or a user at a host."""
-    before = text[max(0, at - 64) : at]
-    start = at - len(before) + len(before.rstrip(_LOCAL))
-    while start > max(0, at - 64) and _is_local(text[start - 1]):
+    before = text[max(0, place - 64) : place]
+    start = place - len(before) + len(before.rstrip(_LOCAL))
+    while start > max(0, place - 64) and _is_local(text[start - 1]):
         start -= 1
-    local = text[start:at].lstrip("+-.%'")
+    local = text[start:place].lstrip("+-.%'")
     if local:
-        yield from _mail(text, at, local)
+        yield from _mail(text, place, local)
 
 def _is_local(sign: str) -> bool:
     """May it stand before the @; letters without capitals, as in Chinese, are the sentence around it."""
     return sign in _LOCAL or (sign > "\x7f" and sign.lower() != sign.upper())
 
-def _mail(text: str, at: int, local: str) -> Iterator[Hit]:
-    start = at - len(local)
-    domain = _DOMAIN.match(text, at + 1) or _FOREIGN_DOMAIN.match(text, at + 1)
+def _mail(text: str, place: int, local: str) -> Iterator[Hit]:
+    start = place - len(local)
+    domain = _DOMAIN.match(text, place + 1) or _FOREIGN_DOMAIN.match(text, place + 1)
     if domain is not None:
         if local.lower() == "git" and not is_private_host(domain[0]):
             return
@@ -131,11 +131,11 @@ def _mail(text: str, at: int, local: str) -> Iterator[Hit]:
             name = person[0].rstrip("\\<&lt; ").strip()
             yield person.start(), person.start() + len(name), "PERSON"
         return
-    cut = _CUT_DOMAIN.match(text, at + 1)
+    cut = _CUT_DOMAIN.match(text, place + 1)
     if cut is not None:
         yield start, cut.end() - 1, "EMAIL"
         return
-    host = _AT_HOST.match(text, at + 1)
+    host = _AT_HOST.match(text, place + 1)
     if (
         host is None
         or local.isdigit()
@@ -147,23 +147,23 @@ def _mail(text: str, at: int, local: str) -> Iterator[Hit]:
     is_key = "AAAA" in before and _PUBLIC_KEY.search(before)
     if _PROMPT.match(text, host.end()) or _REMOTE.search(line) or is_key:
         if local.lower() not in GENERIC:
-            yield start, at, "USER"
+            yield start, place, "USER"
         if host[0].lower() not in _OPEN_HOSTS:
             yield host.start(), host.end(), "HOST"
 
-def home_at(text: str, at: int) -> Iterator[Hit]:
+def home_at(text: str, place: int) -> Iterator[Hit]:
     """The user in the path of a home."""
-    for hit in _HOME.finditer(text, max(0, at - 24), at + 110):
+    for hit in _HOME.finditer(text, max(0, place - 24), place + 110):
         group = hit.lastgroup or "name"
         name = hit[group].rstrip(".-")
         if name and name.lower() not in GENERIC and not _is_route(text, hit, group):
             yield hit.start(group), hit.start(group) + len(name), "USER"
 
-def shared_at(text: str, at: int) -> Iterator[Hit]:
+def shared_at(text: str, place: int) -> Iterator[Hit]:
     """The user in a path of a shared disk, such as /lustre/users/NAME/."""
-    before = text[max(0, at - 200) : at]
+    before = text[max(0, place - 200) : place]
     root = _ROOT.search(before)
-    hit = _SHARED.match(text, at)
+    hit = _SHARED.match(text, place)
     if root is None or hit is None or hit["name"].lower() in GENERIC or hit["name"].isdigit():
         return
     if not root[0].startswith(("/api", "/v1", "/v2", "/rest", "//")):
@@ -176,24 +176,24 @@ def _is_route(text: str, hit: re.Match[str], group: str) -> bool:
     word = before.split()[-1] if group == "name" and before and not before[-1].isspace() else ""
     return "://" in word and "file://" not in word
 
-def host_at(text: str, at: int) -> Iterator[Hit]:
+def host_at(text: str, place: int) -> Iterator[Hit]:
     """A host that no public name server knows, by how its name ends."""
-    window = text[max(0, at - 250) : at]
-    start = max(0, at - 250) + len(window.rstrip(_HOST_CHARS))
-    hit = _PRIVATE_HOST.match(text, start) or _PRIVATE_HOST.search(text, start, at + 16)
+    window = text[max(0, place - 250) : place]
+    start = max(0, place - 250) + len(window.rstrip(_HOST_CHARS))
+    hit = _PRIVATE_HOST.match(text, start) or _PRIVATE_HOST.search(text, start, place + 16)
     if hit is not None and not _CODE_HOST.match(hit[0]):
         yield *hit.span(), "HOST"
 
 
-def url_at(text: str, at: int) -> Iterator[Hit]:
+def url_at(text: str, place: int) -> Iterator[Hit]:
     """An internal address whole; of another one the user and the password before the host."""
-    window = text[max(0, at - 24) : at]
+    window = text[max(0, place - 24) : place]
     scheme = window[len(window.rstrip(_SCHEME_CHARS)) :]
     if scheme and scheme.lower() not in _NO_PORT:
-        yield from _url(text, at, at - len(scheme))
+        yield from _url(text, place, place - len(scheme))
 
-def _url(text: str, at: int, start: int) -> Iterator[Hit]:
-    hit = _URL.match(text, at + 3)
+def _url(text: str, place: int, start: int) -> Iterator[Hit]:
+    hit = _URL.match(text, place + 3)
     if hit is None or not hit["host"]:
         return
     whole = text[start : hit.end()].rstrip(".,;:!?)]}'*_|")
@@ -206,15 +206,15 @@ def _url(text: str, at: int, start: int) -> Iterator[Hit]:
         if user.lower() not in GENERIC:
             yield hit.start("user"), hit.start("user") + len(user), "USER" if password else "SECRET"
 
-def named_at(text: str, at: int) -> Iterator[Hit]:
+def named_at(text: str, place: int) -> Iterator[Hit]:
     """A user or a host where an environment or settings name it."""
-    if not _GIVEN.match(text, at):
+    if not _GIVEN.match(text, place):
         return
-    window = text[max(0, at - 12) : at]
-    start = at - len(window) + len(window.rstrip(_SCHEME_CHARS + "_"))
+    window = text[max(0, place - 12) : place]
+    start = place - len(window) + len(window.rstrip(_SCHEME_CHARS + "_"))
     for pattern, kind in ((_USER_NAME, "USER"), (_HOST_NAME, "HOST")):
-        hit = pattern.search(text, start, at + 140)
-        if hit is None or hit.start() > at or not _is_named(hit):
+        hit = pattern.search(text, start, place + 140)
+        if hit is None or hit.start() > place or not _is_named(hit):
             continue
         name = hit["name"].rstrip(".-,")
         if kind == "USER" or name.lower() not in _OPEN_HOSTS:

@@ -46,18 +46,18 @@ class Key(msgspec.Struct, frozen=True):
 def read_key(path: Path) -> Key:
     """The key in a file."""
     try:
-        held = path.read_bytes().strip()
+        content = path.read_bytes().strip()
     except OSError as error:
         message = f"cannot read the key {path}: {error.strerror or error}"
         raise UsageError(message, _NO_FILE, "bad-sanitize-key") from error
-    return _checked(held, str(path))
+    return _checked(content, str(path))
 
 
 def known_key() -> Key | None:
     """The key of this user, if there is one: from the environment, else from the file of `own_key`."""
-    told = os.environ.get(ENVIRONMENT)
-    if told is not None:
-        return _checked(told.encode(), ENVIRONMENT)
+    words = os.environ.get(ENVIRONMENT)
+    if words is not None:
+        return _checked(words.encode(), ENVIRONMENT)
     path = key_file()
     return read_key(path) if path.is_file() else None
 
@@ -88,10 +88,10 @@ def key_file() -> Path:
     return Path(config) / "blade" / "sanitize.key"
 
 
-def _checked(held: bytes, where: str) -> Key:
-    if len(held) < MIN_KEY:
+def _checked(content: bytes, where: str) -> Key:
+    if len(content) < MIN_KEY:
         raise UsageError(f"the key in {where} is too short to keep a secret", _NO_FILE, "bad-sanitize-key")
-    return Key(held)
+    return Key(content)
 
 
 # ---- [sharing] -----------------------------------------------------------------------------------
@@ -117,15 +117,15 @@ class Policy(msgspec.Struct, frozen=True):
 
     def drops(self, path: tuple[str, ...]) -> bool:
         """Is the field at this path to be dropped."""
-        return any(_ends(path, told) for told in self.drop_fields)
+        return any(_ends(path, words) for words in self.drop_fields)
 
     def clears(self, path: tuple[str, ...]) -> bool:
         """May the source code below this path stay."""
-        return any(_ends(path[: at + 1], told) for told in self.cleared for at in range(len(path)))
+        return any(_ends(path[: place + 1], words) for words in self.cleared for place in range(len(path)))
 
 
-def _ends(path: tuple[str, ...], told: str) -> bool:
-    parts = tuple(told.split("."))
+def _ends(path: tuple[str, ...], words: str) -> bool:
+    parts = tuple(words.split("."))
     return path[-len(parts) :] == parts
 
 
@@ -148,8 +148,8 @@ def _ids(data: Mapping[str, Any]) -> tuple[str, ...]:
     """The fields that the benchmark's facts name as its task id and as its verifier's codes."""
     codes = data.get("codes")
     listed = codes if isinstance(codes, list) else []
-    told = [data.get("task_id"), *(entry.get("field") for entry in listed if isinstance(entry, Mapping))]
-    return tuple(dict.fromkeys(name for name in told if isinstance(name, str)))
+    words = [data.get("task_id"), *(entry.get("field") for entry in listed if isinstance(entry, Mapping))]
+    return tuple(dict.fromkeys(name for name in words if isinstance(name, str)))
 
 
 def policy_of(table: Any) -> Policy:
@@ -163,9 +163,9 @@ def policy_of(table: Any) -> Policy:
     if code not in SOURCE_CODE:
         raise ValueError(f"source_code must be one of {', '.join(SOURCE_CODE)}")
     lists = {key: _texts(table, key) for key in KEYS if key != "source_code"}
-    for told in lists["drop_fields"]:
-        if told.rpartition(".")[2] in _NEEDED:
-            raise ValueError(f"drop_fields may not name {told}: nothing can be counted without it")
+    for words in lists["drop_fields"]:
+        if words.rpartition(".")[2] in _NEEDED:
+            raise ValueError(f"drop_fields may not name {words}: nothing can be counted without it")
     return Policy(source_code=code, **lists)
 
 
@@ -182,14 +182,14 @@ def policy_near(paths: list[Path], *, here: bool = True) -> Policy:
     It may lie beside a file, above it in its package, beside the rollouts of that package, or `here`: in the
     folder that one works in, which says nothing of a report that is to be redacted alike elsewhere.
     """
-    found: dict[Path, Path] = {}
+    hits: dict[Path, Path] = {}
     for path in paths:
         folder = path if path.is_dir() else path.parent
         around = [folder, folder.parent, folder / "rollouts", folder.parent / "rollouts"]
         for place in [*around, Path()] if here else around:
             if (place / _FILE).is_file():
-                found.setdefault((place / _FILE).resolve(), place / _FILE)
-    return joined([read_policy(path) for path in found.values()])
+                hits.setdefault((place / _FILE).resolve(), place / _FILE)
+    return joined([read_policy(path) for path in hits.values()])
 
 
 def joined(policies: list[Policy]) -> Policy:
@@ -197,12 +197,12 @@ def joined(policies: list[Policy]) -> Policy:
     if len(policies) == 1:
         return policies[0]
     lists = {
-        key: tuple(dict.fromkeys(told for policy in policies for told in getattr(policy, key)))
+        key: tuple(dict.fromkeys(words for policy in policies for words in getattr(policy, key)))
         for key in (*KEYS, "ids")
         if key != "source_code"
     }
-    taken = {told.casefold() for key in ("names", "hosts", "users") for told in lists[key]}
-    lists["allow"] = tuple(told for told in lists["allow"] if told.casefold() not in taken)
+    taken = {words.casefold() for key in ("names", "hosts", "users") for words in lists[key]}
+    lists["allow"] = tuple(words for words in lists["allow"] if words.casefold() not in taken)
     strict = any(policy.source_code == "hash" for policy in policies)
     return Policy(source_code="hash" if strict else "keep", **lists)
 
@@ -211,7 +211,7 @@ def name_pattern(names: tuple[str, ...]) -> re.Pattern[str] | None:
     """Any of the names, in any case, however its words are joined."""
     if not names:
         return None
-    told = sorted(set(names), key=lambda name: (-len(name), name))
-    each = [r"[\s_.\-]{0,3}".join(map(re.escape, re.split(r"[\s_\-]+", name))) for name in told]
+    words = sorted(set(names), key=lambda name: (-len(name), name))
+    each = [r"[\s_.\-]{0,3}".join(map(re.escape, re.split(r"[\s_\-]+", name))) for name in words]
     # a digit may follow, as in NAME2; a letter would make it another word
     return re.compile(rf"(?<![^\W_])(?:{'|'.join(each)})(?![^\W\d_])", re.IGNORECASE)

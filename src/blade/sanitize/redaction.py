@@ -50,8 +50,8 @@ def redacted(report: Report, key: Key, policy: Policy | None = None) -> tuple[Re
     new = _mapped(report, change)
     tally.renamed(scout.echoing(None).text)
     removed = tally.told()
-    said = {**new.made_by, "redacted": _said(new, removed)}
-    return msgspec.structs.replace(new, made_by=said), removed
+    page = {**new.made_by, "redacted": _said(new, removed)}
+    return msgspec.structs.replace(new, made_by=page), removed
 
 
 def _said(report: Report, removed: Removed) -> str:

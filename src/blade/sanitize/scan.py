@@ -59,19 +59,19 @@ class Scanner:
         """Everything private in `text`, in order, without overlaps; `name` is the key it stands under."""
         if len(text) < 4:
             return []
-        found: list[Hit] = []
+        hits: list[Hit] = []
         if name and not is_id:
-            found += _under_name(text, name)
-        found += self._configured(text)
+            hits += _under_name(text, name)
+        hits += self._configured(text)
         marks, long_words = SIEVE.marks(text)
         if long_words:
-            found += long_words_in(text, is_id)
+            hits += long_words_in(text, is_id)
         if "…" in text or "..." in text:
-            found += cut_in(text)
+            hits += cut_in(text)
         if "\n" in text:
-            found += torn_in(text)
+            hits += torn_in(text)
         if "su -" in text and not is_id:
-            found += [hit for at in _sites(text, "su -") for hit in _SWITCHED(text, at)]
+            hits += [hit for place in _sites(text, "su -") for hit in _SWITCHED(text, place)]
         if marks:
             lowered = _lowered(text)
             for mark, detectors in marks.items():
@@ -80,45 +80,45 @@ class Scanner:
                     if is_id and detect not in SURE:
                         continue
                     done = 0
-                    for at in sites:
-                        if at < done:
+                    for place in sites:
+                        if place < done:
                             continue  # what lies inside a hit needs no second look
-                        for hit in detect(text, at):
-                            found.append(hit)
+                        for hit in detect(text, place):
+                            hits.append(hit)
                             done = max(done, hit[1])
-        return self._merged(text, found) if found else []
+        return self._merged(text, hits) if hits else []
 
     def _configured(self, text: str) -> list[Hit]:
-        told = ((self.names, "NAME"), (self.hosts, "HOST"), (self.users, "USER"))
-        return [(*hit.span(), kind) for pattern, kind in told if pattern for hit in pattern.finditer(text)]
+        words = ((self.names, "NAME"), (self.hosts, "HOST"), (self.users, "USER"))
+        return [(*hit.span(), kind) for pattern, kind in words if pattern for hit in pattern.finditer(text)]
 
-    def _merged(self, text: str, found: list[Hit]) -> list[Span]:
+    def _merged(self, text: str, hits: list[Hit]) -> list[Span]:
         taken = [hit.span() for hit in PLACEHOLDER.finditer(text)] if "[" in text else []
-        kept: list[Span] = []
-        order = sorted(set(found), key=lambda hit: (_RANK.get(hit[2], 9), hit[0] - hit[1], hit[0]))
+        remaining: list[Span] = []
+        order = sorted(set(hits), key=lambda hit: (_RANK.get(hit[2], 9), hit[0] - hit[1], hit[0]))
         for begin, end, kind in order:
             start = begin + _in_escape(text, begin)
             if start >= end or text[start:end] in self.allow or _meets(start, end, taken):
                 continue
             insort(taken, (start, end))
-            kept.append(Span(start, end, kind))
-        return sorted(kept, key=lambda span: span.start)
+            remaining.append(Span(start, end, kind))
+        return sorted(remaining, key=lambda span: span.start)
 
 
 def _sites(text: str, mark: str) -> list[int]:
     """Where a mark stands."""
     sites = []
-    at = text.find(mark)
-    while at >= 0:
-        sites.append(at)
-        at = text.find(mark, at + len(mark))
+    place = text.find(mark)
+    while place >= 0:
+        sites.append(place)
+        place = text.find(mark, place + len(mark))
     return sites
 
 
 def _meets(start: int, end: int, taken: list[tuple[int, int]]) -> bool:
     """Does a span overlap one of these, which are in order and do not overlap."""
-    at = bisect_left(taken, (start, end))
-    return (at < len(taken) and taken[at][0] < end) or (at > 0 and taken[at - 1][1] > start)
+    place = bisect_left(taken, (start, end))
+    return (place < len(taken) and taken[place][0] < end) or (place > 0 and taken[place - 1][1] > start)
 
 
 def _in_escape(text: str, start: int) -> bool:
@@ -190,20 +190,20 @@ class Sieve:
     def marks(self, text: str) -> tuple[Mapping[str, tuple[Detector, ...]], list[str]]:
         """The marks of a text with who looks there, and its long words."""
         known = self._words
-        found: set[str] = set()
+        hits: set[str] = set()
         long_words: list[str] = []
         new: list[str] = []
         for word in set(text.split()):
-            held = known.get(word)
-            if held is None:
+            content = known.get(word)
+            if content is None:
                 new.append(word)
-            elif held:
-                found.update(held)
+            elif content:
+                hits.update(content)
             if len(word) >= _LONG_WORD and _may_be_secret(word):
                 long_words.append(word)
         if new:
-            found.update(self._learned(new))
-        return {mark: MARKS[mark] for mark in sorted(found)}, sorted(long_words)
+            hits.update(self._learned(new))
+        return {mark: MARKS[mark] for mark in sorted(hits)}, sorted(long_words)
 
     def _learned(self, words: list[str]) -> list[str]:
         """The marks in new words: those of all of them first, as few marks are in any."""
@@ -216,8 +216,8 @@ class Sieve:
                 len(word) < _LEAST_RUN or (len(word) <= _KEPT_LETTERS and word.isalpha())
             ):
                 small = word.lower()
-                held = letters if small.strip(_AROUND).isalpha() else marks
-                self._words[word] = tuple([mark for mark in held if mark in small])
+                content = letters if small.strip(_AROUND).isalpha() else marks
+                self._words[word] = tuple([mark for mark in content if mark in small])
         return marks
 
 

@@ -51,22 +51,22 @@ def detector(rule: Rule) -> Detector:
     groups = sorted((group for group in pattern.groupindex if group in KINDS),
          key=lambda name: name != "value")
 
-    def match(text: str, at: int) -> re.Match[str] | None:
-        first = max(0, at - rule.reach)
+    def match(text: str, place: int) -> re.Match[str] | None:
+        first = max(0, place - rule.reach)
         if rule.left:
-            window = text[first:at]
-            return pattern.match(text, at - len(window) + len(window.rstrip(rule.left)))
+            window = text[first:place]
+            return pattern.match(text, place - len(window) + len(window.rstrip(rule.left)))
         if rule.begins:
-            start = max(text.rfind(sign, first, at) for sign in rule.begins)
+            start = max(text.rfind(sign, first, place) for sign in rule.begins)
             return pattern.match(text, start) if start >= 0 else None
         if not rule.reach:
-            return pattern.match(text, at)
-        hits = pattern.finditer(text, text.rfind("\n", first, at) + 1 or first, at + _AHEAD)
-        return next((hit for hit in hits if hit.end() > at), None)
+            return pattern.match(text, place)
+        hits = pattern.finditer(text, text.rfind("\n", first, place) + 1 or first, place + _AHEAD)
+        return next((hit for hit in hits if hit.end() > place), None)
 
-    def look(text: str, at: int) -> Iterator[Hit]:
-        hit = match(text, at)
-        if hit is None or hit.start() > at:
+    def look(text: str, place: int) -> Iterator[Hit]:
+        hit = match(text, place)
+        if hit is None or hit.start() > place:
             return
         if after is not None and not after.search(text[max(0, hit.start() - 120) : hit.start()]):
             return
@@ -295,15 +295,15 @@ _UNCALLED = re.compile(r"[(\[][\w!@#%^&*+\-]{3,60}(?![\w(),.=\]\[])")
 _SIGN = re.compile(r"[A-Za-z0-9_\-]{0,40}(?: ?key\w{0,3})?\\{0,3}[\"'`]?\]?\*{0,2}[ \t]{0,3}(?:=|:|is\b|,|>)")
 
 
-def assigned_at(text: str, at: int) -> Iterator[Hit]:
+def assigned_at(text: str, place: int) -> Iterator[Hit]:
     """The value after the name of a secret: `api_key = "..."`, `PASSWORD: ...`."""
-    if not _SIGN.match(text, at):
+    if not _SIGN.match(text, place):
         return
-    before = text[max(0, at - 40) : at]
-    left = max(0, at - 40) + len(before.rstrip(NAME_CHARS))
+    before = text[max(0, place - 40) : place]
+    left = max(0, place - 40) + len(before.rstrip(NAME_CHARS))
     if text[max(0, left - 4) : left].lower() == "api ":
         left -= 4
-    hit = _ASSIGNED.match(text, left, at + 600)
+    hit = _ASSIGNED.match(text, left, place + 600)
     if hit is None:
         return
     name = text[left : hit.end("tail")]
@@ -407,9 +407,9 @@ _TUPLE = re.compile(rf"\s{{0,8}}\((?P<values>(?:[^()'\"]|{_QUOTED}){{1,4000}}+)\
 _CELL = re.compile(rf"(?:{_QUOTED}|[^,'\"(])++")
 
 
-def command_at(text: str, at: int) -> Iterator[Hit]:
+def command_at(text: str, place: int) -> Iterator[Hit]:
     """The password that a tool is given on its command line."""
-    hit = _TOOL.match(text, at)
+    hit = _TOOL.match(text, place)
     if hit is None or is_no_secret(hit["value"]) or hit["value"].isdigit():
         return
     # other tools have options that begin as this one does, such as -print
@@ -420,12 +420,12 @@ def command_at(text: str, at: int) -> Iterator[Hit]:
         yield *hit.span("value"), "SECRET"
 
 
-def said_at(text: str, at: int) -> Iterator[Hit]:
+def said_at(text: str, place: int) -> Iterator[Hit]:
     """A password in a sentence: quoted, with a digit, or the sentence's last word."""
-    hit = _SAID.match(text, at)
+    hit = _SAID.match(text, place)
     if hit is None or not is_chosen(value := hit["value"].rstrip(".!?")):
         return
-    if hit["verb"] and not _CHANGING.search(text[max(0, at - 60) : at]):
+    if hit["verb"] and not _CHANGING.search(text[max(0, place - 60) : place]):
         return
     end = hit.start("value") + len(value)
     is_adjective = value.endswith(_ADJECTIVE) and not (hit["changed"] or hit["verb"])
@@ -448,12 +448,12 @@ def kept_secret_at(text: str, at: int) -> Iterator[Hit]:
             place = pair.end()
 
 
-def column_at(text: str, at: int) -> Iterator[Hit]:
+def column_at(text: str, place: int) -> Iterator[Hit]:
     """The passwords in the column of a table of that name."""
-    start = text.rfind("\n", max(0, at - 400), at) + 1
-    if not start and at > 400:
+    start = text.rfind("\n", max(0, place - 400), place) + 1
+    if not start and place > 400:
         return
-    end = text.find("\n", at, at + 400)
+    end = text.find("\n", place, place + 400)
     head = text[start:end].rstrip("\r") if end >= 0 else ""
     heads = _HEADS.fullmatch(head)
     head = heads["heads"] if heads else head
@@ -479,17 +479,17 @@ def _cells(text: str, start: int, by: str, width: int, places: list[int]) -> Ite
             return
         for n in places:
             value = cells[n].strip(" \r`\"'*")
-            at = start + sum(len(cell) + 1 for cell in cells[:n]) + cells[n].find(value)
+            place = start + sum(len(cell) + 1 for cell in cells[:n]) + cells[n].find(value)
             if not is_rule and not any(map(str.isspace, value)) and is_chosen(value):
-                yield at, at + len(value), "SECRET"
+                yield place, place + len(value), "SECRET"
         if end < 0:
             return
         start = end + 1
 
 
-def inserted_at(text: str, at: int) -> Iterator[Hit]:
+def inserted_at(text: str, place: int) -> Iterator[Hit]:
     """The values that SQL inserts into a column of passwords, tokens or the like."""
-    hit = _INSERT.match(text, at)
+    hit = _INSERT.match(text, place)
     if hit is None:
         return
     columns = [name.strip(" \t\r\n`\"'[]\\") for name in hit["columns"].split(",")]
@@ -509,10 +509,10 @@ def inserted_at(text: str, at: int) -> Iterator[Hit]:
         row = _TUPLE.match(text, row.end()) if row["more"] else None
 
 
-def listed_at(text: str, at: int) -> Iterator[Hit]:
+def listed_at(text: str, place: int) -> Iterator[Hit]:
     """The members of a list of passwords, as YAML writes it."""
-    hit = _LIST.match(text, at - len(text[max(0, at - 24) : at]) + len(text[max(0,
-         at - 24) : at].rstrip(NAME_CHARS)))
+    hit = _LIST.match(text, place - len(text[max(0, place - 24) : place]) + len(text[max(0,
+         place - 24) : place].rstrip(NAME_CHARS)))
     for item in _ITEM.finditer(text, *hit.span("items")) if hit else ():
         if is_chosen(item[0]):
             yield *item.span(), "SECRET"
