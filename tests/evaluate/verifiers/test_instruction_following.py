@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from blade_eval.environment import Unmeasured
 from blade_eval.verifiers import environment
-from blade_eval.verifiers.instruction_following.rules import RULES, sentence_count
+from blade_eval.verifiers.instruction_following import RULES, sentence_count
 from tests.evaluate.verifiers.attempts import example, judged, responses, reward, shipped, survives
 
 RULED = environment("instruction_following", {})
