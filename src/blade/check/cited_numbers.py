@@ -17,7 +17,7 @@ from blade.query import box, citations
 from blade.query.citations import PLACE, Citation, in_words
 from blade.query.ground import CONSTANT, Ground, Table
 from blade.query.measures import Answer, measure_of
-from blade.query.printed_numbers import agrees, last_figure
+from blade.query.number_readings import agrees, last_figure
 
 _STRING = re.compile(r"'(?:[^']|'')*'")
 _TRACED = r"(?:steps|calls|texts|says)"

@@ -18,7 +18,7 @@ from blade.check.row_ids import mentions, numbered, runs_named, step_spans, with
 from blade.model.conclusions import OPINION, UNCITED, Finding
 from blade.model.measurements import PLACEHOLDER
 from blade.query.ground import value
-from blade.query.printed_numbers import last_figure
+from blade.query.number_readings import last_figure
 from blade.tables.database import literal, quoted
 
 Spans = list[tuple[int, int]]

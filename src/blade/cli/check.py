@@ -262,7 +262,7 @@ def _answered(finding: Finding, query: str, answers: Answers) -> Finding:
     from msgspec.structs import replace
 
     from blade.query.ground import value
-    from blade.query.printed_numbers import agrees, last_figure
+    from blade.query.number_readings import agrees, last_figure
 
     figure, proposal = last_figure(finding.printed), f"{finding.printed}: the model proposes {query}"
     try:

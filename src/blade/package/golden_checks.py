@@ -22,7 +22,7 @@ from blade.package.report_score import Bench, bench, is_shown, judged
 from blade.package.validation import ANCHORS, DRAFT, EVIDENCE, METRICS, SHALLOW, Check, either, plural, words
 from blade.package.worlds import Worlds, worlds_of
 from blade.query.ground import value as value_of
-from blade.query.printed_numbers import Figure, agrees
+from blade.query.number_readings import Figure, agrees
 
 if TYPE_CHECKING:
     from blade.tables.index import Watcher

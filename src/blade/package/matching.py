@@ -14,7 +14,7 @@ import msgspec
 from blade.check.markdown_document import Document, Row, Sentence, Table, parse
 from blade.model.conclusions import SUPPORTED, Finding
 from blade.query.measures import measure_of
-from blade.query.printed_numbers import Figure, agrees
+from blade.query.number_readings import Figure, agrees
 
 if TYPE_CHECKING:
     from blade.check.report_ground import World

@@ -19,7 +19,7 @@ from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Findi
 from blade.package.layout import prefix_of
 from blade.query.ground import Table, value
 from blade.query.measures import Measure, measure_of
-from blade.query.printed_numbers import agrees, last_figure
+from blade.query.number_readings import agrees, last_figure
 
 if TYPE_CHECKING:
     from blade.check.report_ground import World

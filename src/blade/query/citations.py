@@ -13,7 +13,7 @@ from blade.errors import BladeError, UsageError
 from blade.query.comments import inline, unescape_comment
 from blade.query.ground import Ground, Table
 from blade.query.measures import RATES, Answer, measure_of
-from blade.query.printed_numbers import Figure, agrees, interval, readings
+from blade.query.number_readings import Figure, agrees, interval, readings
 
 OPEN = re.compile(r"\{\{\s*(?P<query>.+?)\s*\}\}")
 COMMENT = re.compile(r"<!--(?P<body>.*?)-->", re.DOTALL)
