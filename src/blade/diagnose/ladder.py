@@ -1,4 +1,4 @@
-"""Climb the ladder: each question in order, every lost point to the first that proves itself, the rest unexplained."""
+"""Climb the ladder of rungs in order: what each asks, what refutes it, which label (TI, BI, IR, UK) it gives a failing row."""
 
 from __future__ import annotations
 

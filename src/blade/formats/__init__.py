@@ -1,4 +1,4 @@
-"""Read artifacts into rollouts and traces; the FORMATS table."""
+"""Read artifacts into rollouts and traces: add a format as a module here and to the FORMATS table."""
 
 from blade.formats import nemo_gym
 

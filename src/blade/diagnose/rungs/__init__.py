@@ -1,1 +1,1 @@
-"""The questions of the ladder, in the order in which they are asked; each proves its answer or stays silent."""
+"""Hold the rungs of the ladder, a module a question; add yours here, to `climb` and to RULES of `diagnose/ladder.py`."""

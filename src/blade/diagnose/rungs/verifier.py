@@ -1,4 +1,4 @@
-"""Ask whether the grade follows from the answer: answers equal to the gold that score 0, equal answers graded both ways.
+"""Ask whether the grade follows from the answer, else TI: answers equal to the gold that score 0, equal answers graded both ways.
 
 Fires on string comparisons that trip over quotes, fences or formatting, and on graders that contradict their own checks.
 A comparison counts only where the answer so found equals the gold in nearly all passes; without passes only exact equality.
