@@ -67,6 +67,13 @@ LIGHT = ["__init__.py", "__main__.py", "errors.py", "model/*.py", "pipeline/*.py
 HELP_NEVER_LOADS = {"numpy", "scipy", "duckdb", "vl_convert", "jinja2", "msgspec", "mcp", "omegaconf", "aiohttp", "markdown_it"}
 
 BANNED_NAMES = {"utils", "common", "helpers", "misc", "core", "base", "manager", "types"}
+# What names nothing: a participle says what was done to something, not what it is.
+PARTICIPLES = set(
+    "aligned asked asking begun compared done drawn found given heard held judged judging kept made narrowed named parted "
+    "placed prepared quoted said served shown standing started summed taken told turned used verified written".split()
+)
+EMPTY_LOCALS = {"one", "found", "told", "at", "said", "made", "kept", "held", "asked", "given"}
+MOST_REPEATED = 15  # file names that stand in several rooms, the same kind of thing in each
 
 MODULES = sorted([*SRC.rglob("*.py"), *WING.rglob("*.py")])
 OURS = [*MODULES, *sorted((ROOT / "scripts").rglob("*.py")), *sorted((ROOT / "tools").rglob("*.py"))]
@@ -198,6 +205,35 @@ def test_no_junk_drawers() -> None:
     files = [*OURS, *sorted((ROOT / "tests").rglob("*.py"))]
     drawers = [name_of(path) for path in files if BANNED_NAMES & {path.stem, path.parent.name}]
     assert not drawers
+
+
+def test_files_are_named_by_nouns_and_few_names_repeat() -> None:
+    names = [path.stem for path in OURS if not path.stem.startswith("__")]
+    assert not PARTICIPLES & set(names)
+    assert len({name for name in names if names.count(name) > 1}) <= MOST_REPEATED
+
+
+def empty_locals(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            name, line = node.id, node.lineno
+        elif isinstance(node, ast.arg):
+            name, line = node.arg, node.lineno
+        else:
+            continue
+        if name in EMPTY_LOCALS:
+            yield line, name
+
+
+def test_locals_are_nouns() -> None:
+    empty = [f"{name_of(path)}:{line} {name}" for path in OURS for line, name in empty_locals(tree_of(path))]
+    assert not empty
+
+
+def test_functions_are_short() -> None:
+    functions = [node for path in MODULES for node in ast.walk(tree_of(path)) if isinstance(node, ast.FunctionDef)]
+    lengths = sorted((node.end_lineno or 0) - node.lineno + 1 for node in functions)
+    assert lengths[int(0.95 * len(lengths))] <= 40
 
 
 def test_quick_places_import_heavy_packages_late() -> None:

@@ -18,7 +18,7 @@ from blade.package import golden_checks as metrics
 from blade.package.golden_checks import anchor_checks
 from blade.package.layout import golden
 from blade.package.report_score import Bench, Case
-from blade.package.rollout_checks import scan_file
+from blade.package.rollout_checks import NO_OBJECT, NO_REWARD, ODD_REWARD, REWARD, UNPARSED, scan_file
 from blade.package.validation import validate
 from blade.tables.index import Silent
 from tests.conftest import Blade
@@ -482,7 +482,7 @@ def test_a_line_that_is_too_long_is_counted_and_passed_over(
     rows = ['{"task_id": "a", "reward": 1}', '{"task_id": "b", "x": "' + "y" * 200 + '"}', '{"task_id": "c"}']
     (tmp_path / "a.jsonl").write_text("\n".join(rows), encoding="utf-8")
     found = scan_file(tmp_path / "a.jsonl")
-    assert (found.records, found.unparsed, found.first_unparsed) == (2, 1, 2)
+    assert (found.records, found.counts[UNPARSED], found.first[UNPARSED]) == (2, 1, 2)
     assert set(found.tasks) == {"a", "c"}
 
 
@@ -499,8 +499,8 @@ def test_the_lines_of_a_file_add_up(rows: list[Any], tmp_path_factory: pytest.Te
     path = tmp_path_factory.mktemp("scan") / "a.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     found = scan_file(path)
-    assert found.records + found.unparsed + found.no_object == len(rows)
-    assert found.rewards + found.no_reward + found.odd_rewards == found.records
+    assert found.records + found.counts[UNPARSED] + found.counts[NO_OBJECT] == len(rows)
+    assert found.counts[REWARD] + found.counts[NO_REWARD] + found.counts[ODD_REWARD] == found.records
     backwards = path.with_name("b.jsonl")
     backwards.write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)), encoding="utf-8")
     assert scan_file(backwards).content == found.content
