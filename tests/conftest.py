@@ -17,8 +17,8 @@ import pytest
 from hypothesis import settings
 
 from blade.pipeline import trace_reading
-from blade.query import box
-from blade.query.ground import Files
+from blade.query import query_process
+from blade.query.query_ground import Files
 from blade.tables import index
 from blade.tables.index import Silent
 
@@ -71,30 +71,30 @@ def _in_this_process() -> Iterator[None]:
 
     Starting processes and asking again was a third of the time.
     """
-    known: dict[tuple[str, tuple[Files, ...]], box.Outcome] = {}
-    decoder = msgspec.msgpack.Decoder(box.Outcome)
+    known: dict[tuple[str, tuple[Files, ...]], query_process.Outcome] = {}
+    decoder = msgspec.msgpack.Decoder(query_process.Outcome)
 
-    def run(job: box.Job) -> list[box.Outcome]:
+    def run(job: query_process.Job) -> list[query_process.Outcome]:
         new = tuple(query for query in dict.fromkeys(job.queries) if (query, job.files) not in known)
-        found = box.outcomes(msgspec.structs.replace(job, queries=new)) if new else ()
+        found = query_process.outcomes(msgspec.structs.replace(job, queries=new)) if new else ()
         for query, outcome in zip(new, found, strict=True):
-            known[query, job.files] = decoder.decode(box.packed(outcome))
+            known[query, job.files] = decoder.decode(query_process.packed(outcome))
         return [known[query, job.files] for query in job.queries]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(box, "run", run)
+        patch.setattr(query_process, "run", run)
         patch.setattr(trace_reading, "_PARALLEL_ROWS", sys.maxsize)
         patch.setattr(index, "TICK_NS", 0)  # files of tests are young, and nobody waits for them
         yield
 
 
-RUN, PARALLEL_ROWS, TICK_NS = box.run, trace_reading._PARALLEL_ROWS, index.TICK_NS
+RUN, PARALLEL_ROWS, TICK_NS = query_process.run, trace_reading._PARALLEL_ROWS, index.TICK_NS
 
 
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of the processes themselves: as users have them."""
-    monkeypatch.setattr(box, "run", RUN)
+    monkeypatch.setattr(query_process, "run", RUN)
     monkeypatch.setattr(trace_reading, "_PARALLEL_ROWS", PARALLEL_ROWS)
 
 

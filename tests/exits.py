@@ -274,10 +274,10 @@ class Told:
 
     def prompts(self) -> Iterator[tuple[str, Any]]:
         """What would be sent to a model about every failed task."""
-        from blade.pipeline import asking
+        from blade.pipeline import model_reading
 
         for number, key in enumerate(self.failed):
-            yield key[:3], asking.prompt(self.session, key, ("label", "explain")[number % 2])
+            yield key[:3], model_reading.prompt(self.session, key, ("label", "explain")[number % 2])
 
     @cached_property
     def house(self) -> Any:

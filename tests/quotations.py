@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from blade.formats import opened
+from blade.formats import single_rows
 from blade.model import Evidence, Report, Trace
 from blade.pipeline import Loaded
 
@@ -25,11 +25,11 @@ class Rows:
     def at(self, run: str, task: str, repeat: int | None) -> list[Trace]:
         """The rows under a key: several if they differ, none if there is no such row."""
         found = self._runs[run]
-        return [self._trace(run, place) for place in opened.positions(found, task, repeat)]
+        return [self._trace(run, place) for place in single_rows.positions(found, task, repeat)]
 
     def _trace(self, run: str, place: int) -> Trace:
         if (run, place) not in self._opened:
-            self._opened[run, place] = opened.traced(self._runs[run], place)
+            self._opened[run, place] = single_rows.traced(self._runs[run], place)
         return self._opened[run, place]
 
 

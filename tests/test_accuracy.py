@@ -16,8 +16,8 @@ from blade import pipeline
 from blade.diagnose.ladder import RULES
 from blade.model import Cause, Confidence
 from blade.pipeline.report_pages import card as shipped
-from blade.pipeline.tabling import ground_of
-from blade.query.ground import Table
+from blade.pipeline.run_tables import ground_of
+from blade.query.query_ground import Table
 from blade.tables.index import Silent
 from tests.builders import make_message, make_response, make_row
 from tools.accuracy import __main__ as measuring

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from blade.formats import opened
+from blade.formats import single_rows
 from tests.builders import Row, make_message, make_row, make_run
 from tests.compared import (
     Compared,
@@ -414,7 +414,7 @@ def test_quick_reads_no_trace_and_agrees_on_what_it_says(
     def refused(*_: object) -> None:
         raise AssertionError("a trace was opened")
 
-    monkeypatch.setattr(opened, "traced", refused)
+    monkeypatch.setattr(single_rows, "traced", refused)
     document = compared("--quick", pair.baseline, pair.candidate)
     VALIDATOR.validate(document)
     quick = only(document)

@@ -14,7 +14,7 @@ import pytest
 from blade import pipeline
 from blade.model import Cause, Comparison, Group, Report
 from blade.pipeline import comparing
-from blade.pipeline.tabling import ground_of
+from blade.pipeline.run_tables import ground_of
 from blade.tables.index import Silent
 from tests.quotations import (
     Rows,

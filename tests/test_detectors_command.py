@@ -12,7 +12,7 @@ import pytest
 
 from blade.diagnose import rungs
 from blade.diagnose.ladder import RULES
-from blade.formats import opened
+from blade.formats import single_rows
 from blade.model import Cause
 from blade.pipeline import report_pages
 from blade.tables.index import Silent
@@ -120,7 +120,7 @@ def test_quick_counts_without_opening_a_trace(
     def refused(*_: object) -> None:
         raise AssertionError("a trace was opened")
 
-    monkeypatch.setattr(opened, "traced", refused)
+    monkeypatch.setattr(single_rows, "traced", refused)
     quick = blade("diagnose", "--quick", path)
     assert (full.code, quick.code) == (0, 0)
     score = re.compile(r"\d+\.\d%")

@@ -52,8 +52,8 @@ def test_golds_that_different_models_contradict_are_to_review_with_their_rows(ca
     report = pipeline.diagnose(loaded, "test")
     doubts = [one for one in report.trust if "to review: different models agree" in one.text]
     assert [(one.run, one.level, one.rows) for one in doubts] == [(name, "warning", 2) for name in ("a", "b", "c")]
-    from blade.pipeline.tabling import ground_of
-    from blade.query.ground import Table
+    from blade.pipeline.run_tables import ground_of
+    from blade.query.query_ground import Table
 
     found = ground_of(loaded, report=report).ask(doubts[1].query)
     assert isinstance(found, Table)

@@ -10,8 +10,8 @@ import pytest
 
 from blade import pipeline
 from blade.model import Comparison
-from blade.pipeline import comparing, report_pages, sides, stages
-from blade.pipeline.sides import UNEXPLAINED, WRONG_ANSWER, Mode
+from blade.pipeline import comparing, comparison_sides, report_pages, stages
+from blade.pipeline.comparison_sides import UNEXPLAINED, WRONG_ANSWER, Mode
 from blade.tables.index import Silent
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row, make_run
 from tests.conftest import Blade
@@ -31,7 +31,7 @@ def booked(*paths: Path) -> list[dict[Key, Mode]]:
         stage(work)
     readings = work.readings
     found = []
-    for told, of_run in zip(readings, sides.booked(readings), strict=True):
+    for told, of_run in zip(readings, comparison_sides.booked(readings), strict=True):
         judged = told.judged
         places = zip(judged.rows.tolist(), judged.task.tolist(), judged.repeat.tolist(), strict=True)
         keys = {position: (judged.task_keys[task], repeat) for position, task, repeat in places}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from blade import diagnose, measure, pipeline
-from blade.diagnose import outputs
+from blade.diagnose import equal_results
 from blade.model import TaskTraces
 from blade.pipeline import trace_reading
 from tests.builders import make_row, make_run
@@ -89,8 +89,8 @@ def test_the_watcher_hears_of_every_row(walker: trace_reading.Walker) -> None:
 def test_small_runs_stay_in_one_process_and_see_the_same(
     walker: trace_reading.Walker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def work(task: TaskTraces) -> tuple[list[diagnose.RowEvidence], list[outputs.Ended]]:
-        return diagnose.observe(task), outputs.observe(task)
+    def work(task: TaskTraces) -> tuple[list[diagnose.RowEvidence], list[equal_results.Ended]]:
+        return diagnose.observe(task), equal_results.observe(task)
 
     apart = walked(walker, work)
     monkeypatch.setattr(trace_reading, "_PARALLEL_ROWS", 81)

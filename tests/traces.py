@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from blade import events
-from blade.formats import opened
+from blade.formats import single_rows
 from blade.model import Episode, Rollout, TaskTraces, Trace
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row
 
@@ -60,7 +60,7 @@ def rollout(
 
 def make_episode(row: Row, position: int = 0, overrides: Mapping[str, str] | None = None) -> Episode:
     """A row read as events; it passes at reward 1."""
-    steps, source = opened.steps_of_row(row)
+    steps, source = single_rows.steps_of_row(row)
     reward = float(row.get("reward") or 0.0)
     seen = Rollout(
         "run", str(row["_ng_task_index"]), f"task {row['_ng_task_index']}", int(row["_ng_rollout_index"]),

@@ -43,8 +43,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from blade import api
 
-    found = globals()[name] = getattr(api, name)
-    return found
+    value = globals()[name] = getattr(api, name)
+    return value
 
 
 def __dir__() -> list[str]:

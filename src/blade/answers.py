@@ -45,17 +45,17 @@ def last_box(text: str) -> tuple[int, str] | None:
     result: tuple[int, int, int] | None = None  # where its content starts and ends, and where it ends itself
     open_braces: list[int] = []  # where the content of a box starts; -1 for any other brace
     for sign in _BRACES.finditer(text):
-        told = sign[0]
-        if told == "}":
+        delimiter = sign[0]
+        if delimiter == "}":
             start = open_braces.pop() if open_braces else -1
             if start >= 0:
                 result = (start, sign.start(), sign.end())
-        elif told == "{":
+        elif delimiter == "{":
             open_braces.append(-1)
         elif sign["bare"]:
             bare = sign["bare"].rstrip(".,;")
             result = (sign.start("bare"), sign.start("bare") + len(bare), sign.end())
-        elif told.endswith("{") and "boxed" in told:
+        elif delimiter.endswith("{") and "boxed" in delimiter:
             open_braces.append(sign.end())
     return (result[2], text[result[0] : result[1]].strip()) if result else None
 
@@ -65,9 +65,9 @@ def answer_in(text: str) -> str | None:
     result = boxed(text)
     if result is not None:
         return result
-    told = _TOLD.findall(text)
-    if told:
-        return str(told[-1]).strip()[:MAX_ANSWER]
+    announcements = _TOLD.findall(text)
+    if announcements:
+        return str(announcements[-1]).strip()[:MAX_ANSWER]
     stripped = text.strip()
     return stripped if 0 < len(stripped) <= 80 else None
 
@@ -110,8 +110,8 @@ def candidates(final: str, submitted: str) -> dict[str, str]:
         result["box"] = inner
     if tags := _TAG.findall(text[-4000:]):
         result["tag"] = tags[-1][1] or tags[-1][3]
-    if told := _ANNOUNCED.findall(text[-2000:]):
-        result["announced"] = told[-1].strip().rstrip(".")
+    if announcements := _ANNOUNCED.findall(text[-2000:]):
+        result["announced"] = announcements[-1].strip().rstrip(".")
         if head := LEADING.match(result["announced"]):
             result["announced number"] = head[1]  # without its unit or what is said about it
     if fences := _FENCE.findall(text):

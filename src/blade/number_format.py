@@ -97,8 +97,8 @@ def p_number(value: float | None) -> str:
 
 def p_value(value: float | None) -> str:
     """`p = 0.25`, `p <0.001`, `p not testable`."""
-    said = p_number(value)
-    return "p not testable" if said == NONE else f"p {said}" if said[0] in "<>" else f"p = {said}"
+    printed = p_number(value)
+    return "p not testable" if printed == NONE else f"p {printed}" if printed[0] in "<>" else f"p = {printed}"
 
 
 def whole(value: int) -> str:

@@ -9,7 +9,7 @@ import pytest
 from blade import pipeline
 from blade.check import checked, cited_numbers, world_of
 from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNCITED, UNVERIFIABLE
-from blade.query import box
+from blade.query import query_process
 from blade.tables.index import Silent
 from tests.builders import make_row, make_run
 
@@ -152,9 +152,9 @@ def test_the_reading_says_what_a_citation_is_about(desk: Desk) -> None:
 
 
 def test_all_queries_of_a_report_are_asked_in_one_process(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    jobs: list[box.Job] = []
-    run = box.run
-    monkeypatch.setattr(box, "run", lambda job: jobs.append(job) or run(job))
+    jobs: list[query_process.Job] = []
+    run = query_process.run
+    monkeypatch.setattr(query_process, "run", lambda job: jobs.append(job) or run(job))
     desk.check("".join(f"It is {n}<!--blade: count where turns = {n}-->.\n\n" for n in range(30)))
     assert [len(job.queries) for job in jobs] == [30]
 
@@ -163,7 +163,7 @@ def test_a_query_that_ends_its_process_does_not_take_the_others_with_it(
     desk: Desk, processes: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = "select count(*) from range(100000000000) a, range(1000000) b"
-    monkeypatch.setattr(box, "SECONDS", 1.5)
+    monkeypatch.setattr(query_process, "SECONDS", 1.5)
     text = f"It is 92<!--blade: count-->, 5<!--blade: {slow}--> and 24<!--blade: tasks-->."
     assert desk.verdicts(text, "citation") == [SUPPORTED, UNVERIFIABLE, SUPPORTED]
 

@@ -67,7 +67,7 @@ def test_the_only_short_query_that_gives_a_number_is_suggested(desk: Desk, text:
 
 
 def test_every_suggestion_gives_what_it_says(desk: Desk) -> None:
-    from blade.query.ground import value
+    from blade.query.query_ground import value
 
     known = list(bank(desk.world, desk.world.ground.runs[0]))
     assert len({item.query for item in known}) > 100

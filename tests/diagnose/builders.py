@@ -16,8 +16,8 @@ from typing import Any
 
 from blade import pipeline
 from blade.model import Group, Report, Trust
-from blade.pipeline.tabling import ground_of
-from blade.query.ground import Ground, Table
+from blade.pipeline.run_tables import ground_of
+from blade.query.query_ground import Ground, Table
 from blade.tables.index import Silent
 
 Row = dict[str, Any]

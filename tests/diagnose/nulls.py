@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blade.diagnose import Diagnosis, Population, RowEvidence, climb, nothing_of, tripwires
-from blade.diagnose.cover import gain
 from blade.diagnose.evidence import Act
+from blade.diagnose.fact_cover import gain
 from blade.model import Gain
 
 TOOLS = ("find_parcel", "read_notice", "check_address", "weigh_parcel", "open_archive", "ask_clerk", "print_label")

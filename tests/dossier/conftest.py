@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from blade.formats.opened import steps_of_row as steps
+from blade.formats.single_rows import steps_of_row as steps
 from blade.model import Rollout, Trace
 from blade.pipeline.session import Session, session
 from tests.builders import Row, make_call, make_message, make_result, make_row, make_rows, make_run

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from blade.errors import BladeError, Unreadable, UsageError
 from blade_eval.config import Asked, Resolved, found, hidden, insist, resolved, roots, sources
+from blade_eval.config.config_nouns import RUN
 from blade_eval.config.directives import applied, merged, parsed
-from blade_eval.config.nouns import RUN
 from blade_eval.config.resolve import _merge
 from blade_eval.config.sources import chained, tree_of
 from blade_eval.runner import benchmark_run, inputs

@@ -25,7 +25,7 @@ from blade_eval.runner import benchmark_run
 from blade_eval.runner.progress import Progress
 from tests.conftest import Blade
 from tests.evaluate.openai_server import Faults, Server, Status, choice, serving
-from tools.bench.killed import questions
+from tools.bench.killed_runs import questions
 
 SECRET = "sk-do-not-write-me-down"
 LETTERS = [f"Answer: {letter}" for letter in "ABCD"]

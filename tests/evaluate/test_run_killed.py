@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tools.bench import faulty, killed
+from tools.bench import faulty, killed_runs
 
 
 def test_kills_and_torn_lines_leave_no_trace_in_the_rows(tmp_path: Path) -> None:
-    outcome = killed.trial(6, 1, tmp_path)
+    outcome = killed_runs.trial(6, 1, tmp_path)
     assert outcome.is_whole, outcome
     at_work = [kill for kill in outcome.kills if kill.before < kill.left < outcome.expected]
     assert len(at_work) >= 2  # it was not only killed before it began or after its end
@@ -49,7 +49,7 @@ def test_the_comparison_sees_what_it_is_there_for(
 ) -> None:
     for name, rows in {"a": [row(0, 1), row(1, 0)], "b": found}.items():
         (tmp_path / name).write_text("".join(json.dumps(one) + "\n" for one in rows))
-    outcome = killed.compared(tmp_path / "a", tmp_path / "b", ())
+    outcome = killed_runs.compared(tmp_path / "a", tmp_path / "b", ())
     assert outcome.is_whole == (which is None)
     assert which is None or getattr(outcome, which) == 1
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blade.formats import split as module
-from blade.formats.split import _hash_of, fingerprints
+from blade.formats import run_splits as module
+from blade.formats.run_splits import _hash_of, fingerprints
 from blade.model import PROMPT
 from tests.builders import Row, make_message, make_row, make_run
 from tests.conftest import Blade

@@ -14,7 +14,7 @@ from blade.compare.alignment import align
 from blade.errors import UsageError
 from blade.formats.assemble import Assembled
 from blade.formats.joined_rows import Rows
-from blade.formats.split import fingerprints, split
+from blade.formats.run_splits import fingerprints, split
 from blade.model import PROMPT, Rollouts
 from tests.builders import DROP, Row, make_response, make_row, make_run
 from tests.compare.builders import side

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from blade.formats import items, opened
+from blade.formats import rollout_steps, single_rows
 from blade.model import Step
 from tests.builders import make_call, make_message, make_response, make_result, make_row
 
@@ -15,14 +15,14 @@ PIXELS = "data:image/png;base64," + "iVBORw0KGgo" * 300
 
 
 def steps_of(output: Any, **fields: Any) -> list[Step]:
-    found, source = opened.steps_of_row(make_row(0, 0, response=make_response(output), **fields))
+    found, source = single_rows.steps_of_row(make_row(0, 0, response=make_response(output), **fields))
     assert [step.index for step in found] == list(range(len(found)))
     assert source == "response.output"
     return found
 
 
 def nested(**fields: Any) -> tuple[list[Step], str]:
-    found, source = opened.steps_of_row(make_row(0, 0, response=make_response([]), **fields))
+    found, source = single_rows.steps_of_row(make_row(0, 0, response=make_response([]), **fields))
     assert [step.index for step in found] == list(range(len(found)))
     return found, source
 
@@ -65,7 +65,7 @@ def test_message_call_result_reasoning() -> None:
         (None, "other"),
         ("text", "other"),
         (5, "other"),
-        *(({"type": name, "id": "i"}, "call") for name in sorted(items.CALLS)),
+        *(({"type": name, "id": "i"}, "call") for name in sorted(rollout_steps.CALLS)),
     ],
 )
 def test_kinds(item: Any, kind: str) -> None:
@@ -89,7 +89,7 @@ def test_output_as_text_and_lists_of_lists() -> None:
 def test_step_index_is_the_index_of_the_flattened_item() -> None:
     output = [make_message(""), {"type": "reasoning"}, None, make_call("x"), [make_message("deep"), "text"], {"type": 5}]
     found = steps_of(output)
-    assert len(found) == len(items.flat(output)) == 7
+    assert len(found) == len(rollout_steps.flat(output)) == 7
     assert found[4].text == "deep"
 
 
@@ -290,8 +290,8 @@ def test_the_output_wins_over_a_nested_trajectory() -> None:
 
 @pytest.mark.parametrize("response", [None, "text", [], 5, {"output": None}, {"output": {"a": 1}}])
 def test_no_output_at_all(response: Any) -> None:
-    assert opened.steps_of_row({"response": response}) == ([], "response.output")
-    assert opened.steps_of_row({}) == ([], "response.output")
+    assert single_rows.steps_of_row({"response": response}) == ([], "response.output")
+    assert single_rows.steps_of_row({}) == ([], "response.output")
 
 
 # -- values and quotations ------------------------------------------------------------------------
@@ -299,22 +299,22 @@ def test_no_output_at_all(response: Any) -> None:
 
 def test_value_at_a_path() -> None:
     row = {"a": {"b": {"c": 1}}, "a.b": 2, "x/y": 3, "n": None}
-    assert items.value_at(row, "a.b.c") == 1
-    assert items.value_at(row, "a.b") == 2
-    assert items.value_at(row, "x/y") == 3
-    assert items.value_at(row, "n") is None
+    assert rollout_steps.value_at(row, "a.b.c") == 1
+    assert rollout_steps.value_at(row, "a.b") == 2
+    assert rollout_steps.value_at(row, "x/y") == 3
+    assert rollout_steps.value_at(row, "n") is None
     for path in ("", "a.c", "a.b.c.d", "z", "n.x"):
-        assert items.value_at(row, path) is items.NOTHING
+        assert rollout_steps.value_at(row, path) is rollout_steps.NOTHING
 
 
 def test_quotations_are_exact() -> None:
-    assert items.quotable("as it is\n") == "as it is\n"
-    assert items.quotable([]) == "[]"
-    assert items.quotable({"a": [1, "é"]}) == '{"a":[1,"é"]}'
-    assert items.quotable({"image": PIXELS}) == json.dumps({"image": PIXELS}, separators=(",", ":"))
+    assert rollout_steps.quotable("as it is\n") == "as it is\n"
+    assert rollout_steps.quotable([]) == "[]"
+    assert rollout_steps.quotable({"a": [1, "é"]}) == '{"a":[1,"é"]}'
+    assert rollout_steps.quotable({"image": PIXELS}) == json.dumps({"image": PIXELS}, separators=(",", ":"))
 
 
 def test_rows_that_the_interpreter_would_not_parse() -> None:
-    assert items.parsed(b'{"a":NaN,"b":1' + b"0" * 5000 + b"}")[0] is not None
-    assert items.parsed(b"[1]") == (None, "a JSON array, not an object")
-    assert items.parsed(b"{")[0] is None
+    assert rollout_steps.parsed(b'{"a":NaN,"b":1' + b"0" * 5000 + b"}")[0] is not None
+    assert rollout_steps.parsed(b"[1]") == (None, "a JSON array, not an object")
+    assert rollout_steps.parsed(b"{")[0] is None

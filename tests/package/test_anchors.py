@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from blade.package.anchors import Anchor, Meaning, as_file, drafted, drafted_by_wording, meaning, of_file
+from blade.package.package_queries import columns_in, names_in
 from blade.package.report_score import Bench, Case
-from blade.package.worlds import columns_in, names_in
 from tests.conftest import Blade
 from tests.package.conftest import files
 

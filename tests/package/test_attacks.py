@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from blade.package import calibration as own
+from blade.package.package_queries import worlds_of
 from blade.package.report_score import Bench, Case, bench, judged
-from blade.package.worlds import worlds_of
 from blade.tables.index import Silent
 from tests.package.attacks import ATTACKS, WORSE, Material
 from tests.package.test_judge import OFFICE, office

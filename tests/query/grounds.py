@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from blade.pipeline.run_tables import ground_of
 from blade.pipeline.stages import load
-from blade.pipeline.tabling import ground_of
-from blade.query.ground import Ground
+from blade.query.query_ground import Ground
 from blade.tables.index import Silent
 from tests.builders import Line, make_run
 

@@ -8,9 +8,9 @@ import pytest
 
 from blade import pipeline
 from blade.errors import UsageError
-from blade.query import box
-from blade.query.ground import Ground, value
+from blade.query import query_process
 from blade.query.measures import Measure, measure_of
+from blade.query.query_ground import Ground, value
 from blade.tables.index import Silent
 from tests.builders import make_call, make_message, make_response, make_result, make_row, make_rows, make_run
 from tests.query.grounds import ground
@@ -142,7 +142,7 @@ def test_a_group_without_a_rate_is_told(tmp_path: Path) -> None:
     rates = [(answer.group, answer.value, answer.method) for answer in told.ask("rate by run")]  # type: ignore[union-attr]
     assert [group for group, _, _ in rates] == ["run0", "run1"]
     assert rates[1][1:] == (None, "no scored row")
-    (outcome,) = box.ask(told, ["rate by run"])
+    (outcome,) = query_process.ask(told, ["rate by run"])
     assert outcome.notes == ("run1 has no pass rate: its rewards are not 0 or 1; set --pass-threshold X",)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from blade.errors import UsageError
-from blade.query import box
-from blade.query.ground import Ground
+from blade.query import query_process
+from blade.query.query_ground import Ground
 from tests.builders import make_rows
 from tests.query.grounds import ground
 
@@ -112,19 +112,19 @@ def test_answered(told: Ground, query: str, cell: object) -> None:
 
 def test_a_query_that_takes_too_long_is_ended(told: Ground, processes: None) -> None:
     endless = "select count(*) from range(100000000) a, range(100000000) b where a.range % 7 = b.range % 5"
-    (outcome,) = box.ask(told, [endless], seconds=1.0)
+    (outcome,) = query_process.ask(told, [endless], seconds=1.0)
     assert outcome.error is not None
     assert "1 seconds" in outcome.error
 
 
 def test_a_query_that_needs_too_much_memory_is_ended(told: Ground, processes: None) -> None:
     greedy = "select sum(length(repeat('x', 1500000000 + range::int))) from range(4)"
-    (outcome,) = box.ask(told, [greedy], seconds=20.0, memory_mb=300)
+    (outcome,) = query_process.ask(told, [greedy], seconds=20.0, memory_mb=300)
     assert outcome.error is not None
 
 
 def test_one_that_is_ended_costs_the_others_nothing_but_their_answer(told: Ground, processes: None) -> None:
-    good, bad, after = box.ask(told, ["count", "select * from read_csv('/x')", "pass_at_1"])
+    good, bad, after = query_process.ask(told, ["count", "select * from read_csv('/x')", "pass_at_1"])
     assert good.answers is not None
     assert good.answers[0].value == 4
     assert bad.error is not None

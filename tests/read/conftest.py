@@ -11,7 +11,7 @@ import pytest
 
 from blade import pipeline
 from blade.agent.reader import Patience
-from blade.pipeline import asking
+from blade.pipeline import model_reading
 from blade.pipeline.session import Session
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row, make_run
 from tests.read.server import Call, Says, Server, serving
@@ -103,21 +103,21 @@ def server(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         yield made
 
 
-Ask = Callable[..., asking.Reading]
+Ask = Callable[..., model_reading.Reading]
 
 
 @pytest.fixture
 def ask(session: Session, server: Server) -> Ask:
     """Ask the endpoint about the run, with tiny waits; options of the plan and of the asking by name."""
 
-    def asked(kind: str = "label", **given: Any) -> asking.Reading:
+    def asked(kind: str = "label", **given: Any) -> model_reading.Reading:
         wish = {
             name: given.pop(name) for name in ("tasks", "most", "asked", "choices", "budget") if name in given
         }
         timeout, limit = given.pop("timeout", 5.0), given.pop("limit", 1000)
         model, fresh, clean = given.pop("model", "m"), given.pop("fresh", False), given.pop("clean", None)
-        made = asking.plan(session, asking.Wish(kind, **wish), model, server.host, clean, fresh)
-        whom = asking.endpoint(model, server.url, KEY, timeout, limit)
-        return asking.answers(session, made, whom, **{"patience": QUICK, **given})
+        made = model_reading.plan(session, model_reading.Wish(kind, **wish), model, server.host, clean, fresh)
+        whom = model_reading.endpoint(model, server.url, KEY, timeout, limit)
+        return model_reading.answers(session, made, whom, **{"patience": QUICK, **given})
 
     return asked

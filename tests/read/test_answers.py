@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from blade import pipeline
 from blade.agent.reader import ACCEPTED, DISCARDED
-from blade.pipeline import asking, reviewing
+from blade.pipeline import model_reading, reviewing
 from blade.pipeline.session import Session
 from blade.report.run_facts import facts
 from tests.builders import make_row, make_run
@@ -178,7 +178,7 @@ def broken(server: Server, tmp_path: Path) -> Session:
 
 
 def test_clusters_are_the_failure_groups(broken: Session) -> None:
-    plan = asking.plan(broken, asking.Wish("name"), "m", "h")
+    plan = model_reading.plan(broken, model_reading.Wish("name"), "m", "h")
     groups = broken.report.groups
     assert [plan.called[one.about] for one in plan.questions] == [f"IR: {group.name}" for group in groups]
     assert len(plan.questions) == len(plan.called) == 2
@@ -194,7 +194,7 @@ def test_a_group_of_which_no_failure_is_quoted_is_left_out(broken: Session) -> N
     silent = [replace(one, evidence=()) for one in broken.report.attributions if one.group == without[0].id]
     others = [one for one in broken.report.attributions if one.group != without[0].id]
     report = replace(broken.report, groups=tuple(without), attributions=(*silent, *others))
-    found, left = asking.clusters(facts(report)[0], {str(task): frozenset({0}) for task in range(8)})
+    found, left = model_reading.clusters(facts(report)[0], {str(task): frozenset({0}) for task in range(8)})
     assert [one.called for one in found] == [f"IR: {without[1].name}"]
     assert left == 1
 
@@ -211,9 +211,9 @@ def test_a_cluster_is_named_by_what_several_tasks_show(broken: Session, server: 
         return Says({**told, "evidence": places})
 
     server.script = named
-    plan = asking.plan(broken, asking.Wish("name"), "m", server.host)
-    whom = asking.endpoint("m", server.url, KEY, 5.0, 1000)
-    found = asking.answers(broken, plan, whom, patience=QUICK)
+    plan = model_reading.plan(broken, model_reading.Wish("name"), "m", server.host)
+    whom = model_reading.endpoint("m", server.url, KEY, 5.0, 1000)
+    found = model_reading.answers(broken, plan, whom, patience=QUICK)
     assert [one.status for one in found.results] == [ACCEPTED, ACCEPTED]
     seconds = [call for call in server.calls if call.is_second]
     assert len(seconds) == 2
@@ -228,7 +228,7 @@ def test_a_question_over_all_failures_is_counted(ask: Ask, server: Server) -> No
 
     server.script = answered
     found = ask("ask", asked="Was a lock ignored?", choices=("yes", "no"))
-    assert asking.counted(found.results) == [
+    assert model_reading.counted(found.results) == [
         ("yes", tuple(one.question.about for one in found.results if one.question.about != "5")),
         ("undetermined", ("5",)),
     ]
@@ -268,7 +268,7 @@ def test_labels_are_kept_as_judgements_by_the_model(
     server.script = lambda call, n: Says(
         label(call.about, **({"answer": "undetermined", "evidence": []} if call.about == "5" else {}))
     )
-    kept, refused = asking.record(own, ask())
+    kept, refused = model_reading.record(own, ask())
     assert sorted(one.task for one in kept) == ["0", "1", "2", "3", "4"]
     assert {(one.by, one.cause.value, one.mode) for one in kept} == {
         ("model m", "BI", "ignored a tool error")

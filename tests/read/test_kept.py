@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from blade import pipeline
 from blade.agent.reader import ACCEPTED, DISCARDED, KEPT, LEFT, Answer, Cap, Kept, Price, Purse, Usage
-from blade.pipeline import asking
+from blade.pipeline import model_reading
 from blade.pipeline.session import Session
 from tests.conftest import ROOT
 from tests.read.conftest import FAILED, KEY, QUICK, Ask, honest, label, locked, place, rows
@@ -51,7 +51,7 @@ def test_another_question_is_asked_again(
 ) -> None:
     ask(tasks=("0",))
     if "clean" in other:
-        other = {"clean": asking.Clean(session.report, lambda rows: [dict(row) for row in rows], str)}
+        other = {"clean": model_reading.Clean(session.report, lambda rows: [dict(row) for row in rows], str)}
     assert ask(tasks=("0",), **other).results[0].status == ACCEPTED
     assert len(server.calls) == 2
 
@@ -71,9 +71,9 @@ def test_changed_rows_are_asked_about_again_and_others_are_not(server: Server, t
         path = tmp_path / "rollouts.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in told))
         session = pipeline.session([str(path)])
-        plan = asking.plan(session, asking.Wish("label"), "m", server.host)
-        found = asking.answers(
-            session, plan, asking.endpoint("m", server.url, KEY, 5.0, 1000), patience=QUICK
+        plan = model_reading.plan(session, model_reading.Wish("label"), "m", server.host)
+        found = model_reading.answers(
+            session, plan, model_reading.endpoint("m", server.url, KEY, 5.0, 1000), patience=QUICK
         )
         return [one.question.about for one in found.results if one.status == ACCEPTED]
 
@@ -268,7 +268,7 @@ def test_no_order_of_calls_passes_a_cap(calls: list[tuple[int, int]], cap: int) 
 
 
 def test_estimates_are_not_below_what_is_sent(session: Session) -> None:
-    plan = asking.plan(session, asking.Wish("label"), "m", "h")
+    plan = model_reading.plan(session, model_reading.Wish("label"), "m", "h")
     for one in plan.questions:
         words = len((one.prompt.system + one.prompt.user).split())
         assert one.tokens > words

@@ -15,7 +15,7 @@ from blade.agent.reader import ACCEPTED, DISCARDED, KINDS, Prompt
 from blade.agent.reader.questions import BEGIN, END, MARK, correction, framed
 from blade.cli.sanitize import cleaner
 from blade.model import Cause
-from blade.pipeline import asking
+from blade.pipeline import model_reading
 from blade.pipeline.session import Session
 from tests.builders import make_message, make_response, make_row, make_run
 from tests.read.conftest import KEY, QUICK, label, rollout
@@ -80,13 +80,13 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 
 def test_rollouts_that_attack_never_change_the_frame(attacked: Session, session: Session) -> None:
-    plain = asking.prompt(session, "0")
+    plain = model_reading.prompt(session, "0")
     tasks = [one.task for one in attacked.facts[attacked.run().name].attributions]
     assert len(tasks) >= 10
     for task in tasks:
         for kind in (one for one in KINDS if one != "name"):
             asked = {"asked": "Why?"} if kind == "ask" else {}
-            found = asking.prompt(attacked, task, kind, **asked)
+            found = model_reading.prompt(attacked, task, kind, **asked)
             assert all(line.startswith(MARK) for line in inside(found))
             before = found.user[: found.user.index(BEGIN)]
             assert before == ("The question: Why?\n\n" if kind == "ask" else "")
@@ -106,14 +106,14 @@ def test_clusters_of_such_rollouts_keep_the_frame_too(cache: Path, tmp_path: Pat
             rows += [make_row(task, repeat, 1.0, **told) for repeat in range(1, 12)]
     (tmp_path / "blade.toml").write_text('task_id = "task_id"\n')
     session = pipeline.session([str(make_run(tmp_path, rows))])
-    plan = asking.plan(session, asking.Wish("name", most=None), "m", "h")
+    plan = model_reading.plan(session, model_reading.Wish("name", most=None), "m", "h")
     assert len(plan.questions) == 6
     for question in plan.questions:
         assert all(line.startswith(MARK) for line in inside(question.prompt))
 
 
 def test_a_prompt_tells_the_rules_the_causes_and_the_proposal(session: Session) -> None:
-    told = asking.prompt(session, "0")
+    told = model_reading.prompt(session, "0")
     assert all(f"- {cause.value}: " in told.system for cause in Cause)
     for rule in ("evidence, never instruction", "Abstain", "Chronology", "proposal"):
         assert rule in told.system
@@ -122,7 +122,7 @@ def test_a_prompt_tells_the_rules_the_causes_and_the_proposal(session: Session) 
 
 
 def test_a_prompt_names_no_folder_of_this_machine(session: Session, run_path: Path) -> None:
-    assert str(run_path.parent) not in asking.prompt(session, "0").user
+    assert str(run_path.parent) not in model_reading.prompt(session, "0").user
 
 
 # ---- Redaction ---------------------------------------------------------------------------------------
@@ -153,9 +153,9 @@ def test_what_looks_private_does_not_leave_and_its_quotation_is_verified(
             return Says(label(call.about, evidence=[place]))
 
         server.script = told
-        wish, clean = asking.Wish("label", ("0",)), cleaner(private, private.run())
-        plan = asking.plan(private, wish, "m", server.host, clean, fresh=True)
-        return asking.answers(private, plan, asking.endpoint("m", server.url, KEY, 5.0, 1000), patience=QUICK)
+        wish, clean = model_reading.Wish("label", ("0",)), cleaner(private, private.run())
+        plan = model_reading.plan(private, wish, "m", server.host, clean, fresh=True)
+        return model_reading.answers(private, plan, model_reading.endpoint("m", server.url, KEY, 5.0, 1000), patience=QUICK)
 
     found = read(lambda sent: sent[: sent.index(" by the")])
     sent = json.dumps([call.body for call in server.calls])
@@ -165,7 +165,7 @@ def test_what_looks_private_does_not_leave_and_its_quotation_is_verified(
     (result,) = found.results
     assert result.status == ACCEPTED, result.reasons
     assert SECRET not in result.answer.evidence[0].quote
-    kept, refused = asking.record(private, found)
+    kept, refused = model_reading.record(private, found)
     assert not refused
     assert kept[0].quote == "was refused with token"
     assert SECRET[:8] not in sent

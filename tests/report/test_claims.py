@@ -23,7 +23,7 @@ from blade.cli.check import read_report
 from blade.model import Report
 from blade.model.conclusions import CONTRADICTED, UNVERIFIABLE
 from blade.pipeline import comparing
-from blade.pipeline.tabling import ground_of
+from blade.pipeline.run_tables import ground_of
 from blade.query import evaluate
 from blade.query.comments import escape_comment, unescape_comment
 from blade.query.engine import evaluate as engine

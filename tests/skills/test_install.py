@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from blade import __version__
-from blade.agent.skills import installed as shipped
-from blade.agent.skills.installed import AGENTS, RECORD, contents
-from blade.agent.skills.installed import shipped as listed
+from blade.agent.skills import installation as shipped
+from blade.agent.skills.installation import AGENTS, RECORD, contents
+from blade.agent.skills.installation import shipped as listed
 from blade.cli.skill import KNOWN
 from tests.conftest import ROOT, Blade
 

@@ -9,7 +9,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from blade import __version__, pipeline
-from blade.agent.skills.installed import skill_at
+from blade.agent.skills.installation import skill_at
 from blade.package.drafts import scaffold
 from blade.tables.index import Silent
 from tests.builders import make_call, make_message, make_response, make_result, make_row, make_run

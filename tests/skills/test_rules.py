@@ -11,7 +11,7 @@ import pytest
 import skills_ref
 import yaml
 
-from blade.agent.skills.installed import skill_at
+from blade.agent.skills.installation import skill_at
 from tests.conftest import ROOT, Blade
 
 OURS = ROOT / ".agents" / "skills" / "nemo-gym-blade-analysis"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from blade.errors import Unreadable
-from blade.tables import cache, quick
+from blade.tables import cache, task_rows
 from tests.builders import joined, make_row
 from tests.conftest import Blade
 from tests.tables.watching import Spy, opened, strays, told
@@ -91,7 +91,7 @@ def test_a_damaged_manifest_is_built_anew(path: Path, damage: Callable[[Path], N
 def test_a_manifest_of_another_shape_is_built_anew(path: Path, text: str) -> None:
     expected = told(opened(path))
     kept(path, "manifest").write_text(text)
-    assert quick.places(path, 0) is None
+    assert task_rows.places(path, 0) is None
     check_rebuilt(path, expected)
 
 
@@ -160,5 +160,5 @@ def test_the_quick_way_does_not_show_a_wrong_place(tmp_path: Path, blade: Blade)
     for row in range(length // 8):
         wrong[start + 8 * row] ^= 3
     part.write_bytes(header + b"\n" + wrong)
-    assert quick.places(path, 3) is None
+    assert task_rows.places(path, 3) is None
     assert blade("show", path, "3/1") == expected

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from blade.tables import quick
+from blade.tables import task_rows
 from tests.builders import joined, make_row, make_run
 from tests.conftest import Blade
 from tests.tables.watching import opened
@@ -22,7 +22,7 @@ def both_ways(blade: Blade, monkeypatch: pytest.MonkeyPatch, path: Path, task: s
     """`blade show` says the same with and without the quick way."""
     quickly = blade("show", "--json", path, task)
     with monkeypatch.context() as patch:
-        patch.setattr(quick, "places", lambda *_: None)
+        patch.setattr(task_rows, "places", lambda *_: None)
         thoroughly = blade("show", "--json", path, task)
     assert quickly == thoroughly
 
@@ -48,10 +48,10 @@ def test_the_quick_way_is_taken(tmp_path: Path) -> None:
     planted = write_run(tmp_path, n_tasks=4, repeats=3, faults=("retried_attempt:2",))
     opened(planted.path)
     for task in range(4):
-        places = quick.places(planted.path, task)
+        places = task_rows.places(planted.path, task)
         assert places is not None
         assert [place.repeat for place in places] == [0, 1, 2]
-        rows = [json.loads(quick.row_bytes(planted.path, place)) for place in places]
+        rows = [json.loads(task_rows.row_bytes(planted.path, place)) for place in places]
         assert {row["_ng_task_index"] for row in rows} == {task}
         lines = planted.path.read_bytes().split(b"\n")
         assert [json.loads(lines[place.line - 1]) for place in places] == rows
@@ -60,8 +60,8 @@ def test_the_quick_way_is_taken(tmp_path: Path) -> None:
             attempts = [other.get("_ng_attempt_index", 0) for other in map(json.loads, filter(None, lines))
                         if (other["_ng_task_index"], other["_ng_rollout_index"]) == key]  # fmt: skip
             assert row.get("_ng_attempt_index", 0) == place.attempt == max(attempts)
-    assert quick.places(planted.path, 99) == []
-    assert quick.places(planted.path, 1 << 70) == []
+    assert task_rows.places(planted.path, 99) == []
+    assert task_rows.places(planted.path, 1 << 70) == []
 
 
 @pytest.mark.parametrize("fault", ["duplicate_identical", "duplicate_differing"])
@@ -69,8 +69,8 @@ def test_two_rows_of_a_key_are_left_to_the_whole_index(fault: str, tmp_path: Pat
     planted = write_run(tmp_path, n_tasks=4, repeats=3, faults=(f"{fault}:1",))
     opened(planted.path)
     (where,) = planted.faults
-    assert quick.places(planted.path, where["task"]) is None
-    assert all(quick.places(planted.path, task) for task in range(4) if task != where["task"])
+    assert task_rows.places(planted.path, where["task"]) is None
+    assert all(task_rows.places(planted.path, task) for task in range(4) if task != where["task"])
 
 
 @pytest.mark.parametrize(
@@ -96,12 +96,12 @@ def test_an_odd_row_anywhere(row: object, appended: bool, tmp_path: Path, blade:
 
 def test_a_file_that_is_not_as_it_was_indexed(tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make_run(tmp_path, [make_row(0), make_row(1)])
-    assert quick.places(path, 0) is None  # not indexed
+    assert task_rows.places(path, 0) is None  # not indexed
     opened(path)
-    assert quick.places(path, 0)
+    assert task_rows.places(path, 0)
     with path.open("ab") as file:
         file.write(joined([make_row(2)]))
-    assert quick.places(path, 0) is None
+    assert task_rows.places(path, 0) is None
     both_ways(blade, monkeypatch, path, "2/0")
 
 
@@ -109,7 +109,7 @@ def test_a_file_that_is_not_as_it_was_indexed(tmp_path: Path, blade: Blade, monk
 def test_a_compressed_file_is_left_to_the_whole_index(compress: str, tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make_run(tmp_path, [make_row(0), make_row(1)], compress=compress)
     opened(path)
-    assert quick.places(path, 0) is None
+    assert task_rows.places(path, 0) is None
     both_ways(blade, monkeypatch, path, "1/0")
 
 
@@ -118,7 +118,7 @@ def test_task_numbers_that_look_alike_in_bytes(tmp_path: Path) -> None:
     path = make_run(tmp_path, [make_row(task, at) for at, task in enumerate(tasks)])
     opened(path)
     for task in set(tasks):
-        found = quick.places(path, task)
+        found = task_rows.places(path, task)
         assert found is not None
         assert [place.repeat for place in found] == [at for at, other in enumerate(tasks) if other == task]
 

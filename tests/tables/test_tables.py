@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blade.query.ground import Ground, Table
+from blade.query.query_ground import Ground, Table
 from tests.builders import (
     make_call,
     make_input,

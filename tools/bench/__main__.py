@@ -9,7 +9,7 @@ import platform
 import sys
 from pathlib import Path
 
-from tools.bench import bench_files, measurements
+from tools.bench import bench_files, bench_measures
 from tools.bench.budgets import BUDGETS
 
 
@@ -22,14 +22,14 @@ def main() -> int:
         print(f"{folder} has {free:,} MB free; the files need {needed:,} MB", file=sys.stderr)
         print("set TMPDIR to a folder with more room, or give a smaller --size-mb", file=sys.stderr)
         return 2
-    lines: list[measurements.Line] = []
+    lines: list[bench_measures.Line] = []
     with bench_files.files(asked.size_mb) as made:
         for name in names:
             print(f"measuring {name} ...", file=sys.stderr)
             lines += BUDGETS[name](made, asked.runs)
     print(f"{asked.size_mb:,} MB files, medians of {asked.runs}, {os.cpu_count()} cores, "
           f"Python {platform.python_version()}\n")  # fmt: skip
-    print(measurements.rendered(lines), end="")
+    print(bench_measures.rendered(lines), end="")
     if asked.json:
         asked.json.write_text(json.dumps([line.as_json() for line in lines], indent=2) + "\n")
     missed = [line.what for line in lines if line.met is False]

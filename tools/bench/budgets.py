@@ -10,15 +10,15 @@ from functools import partial
 from pathlib import Path
 
 from blade import formats, measure, pipeline
-from blade.formats import opened
+from blade.formats import single_rows
 from blade.pipeline import comparing, trace_reading
 from blade.report import write
 from blade.tables import index
 from blade.tables.index import Silent
 from tools import planted
-from tools.bench import concurrent, measurements
+from tools.bench import bench_measures, concurrent
 from tools.bench.bench_files import Files, use_cache
-from tools.bench.measurements import Line, against, below, told
+from tools.bench.bench_measures import Line, against, below, told
 
 PROFILE = (
     "from pathlib import Path; from blade_eval import profile; "
@@ -29,8 +29,8 @@ PROFILE = (
 def catalogue(files: Files, runs: int) -> list[Line]:
     """The list of benchmarks, from a fresh process."""
     cache, command = files.cache(), ["-m", "blade", "list", "benchmarks"]
-    measurements.fresh(command, cache)
-    took = measurements.medians([lambda: measurements.fresh(command, cache)], runs)[0]
+    bench_measures.fresh(command, cache)
+    took = bench_measures.medians([lambda: bench_measures.fresh(command, cache)], runs)[0]
     return [below("blade list benchmarks", took * 1000, "ms", 300)]
 
 
@@ -38,14 +38,14 @@ def profile(files: Files, runs: int) -> list[Line]:
     """The profile of light rows from a fresh process, against one `apply` for each task in another."""
     inputs, rollouts, n_rows = _light(files)
     cache, words = files.cache(), ["--inputs", str(inputs), "--rollouts", str(rollouts)]
-    ours = partial(measurements.fresh, ["-m", "blade", "eval", "profile", *words], cache)
+    ours = partial(bench_measures.fresh, ["-m", "blade", "eval", "profile", *words], cache)
     slow = files.folder / "per_group.jsonl"
-    theirs = partial(measurements.fresh, ["-m", "tools.bench.per_group", str(inputs), str(rollouts), str(slow)], cache)
-    before = [measurements.seconds(ours) for _ in range(runs // 2 + 1)]
-    reference = measurements.seconds(theirs)  # takes as long as all of ours: once, between them
-    took = statistics.median(before + [measurements.seconds(ours) for _ in range(runs // 2)])
+    theirs = partial(bench_measures.fresh, ["-m", "tools.bench.per_group", str(inputs), str(rollouts), str(slow)], cache)
+    before = [bench_measures.seconds(ours) for _ in range(runs // 2 + 1)]
+    reference = bench_measures.seconds(theirs)  # takes as long as all of ours: once, between them
+    took = statistics.median(before + [bench_measures.seconds(ours) for _ in range(runs // 2)])
     _same(slow, rollouts.with_name("few_reward_profiling.jsonl"))
-    peak = measurements.peak_mb(["-c", PROFILE.format(str(inputs), str(rollouts))], cache)
+    peak = bench_measures.peak_mb(["-c", PROFILE.format(str(inputs), str(rollouts))], cache)
     return [
         below(f"eval profile of {n_rows:,} light rows", took, "s", 5, f"{peak:,.0f} MB at most"),
         against("eval profile : one apply a task", took, reference, 0.1, "the reference was taken once"),
@@ -89,7 +89,7 @@ def indexed(path: Path) -> int:
 def index_kind(kind: str, files: Files, runs: int) -> list[Line]:
     """Index a file from nothing, against a full parse of it."""
     path = files.kind(kind)
-    n_rows = measurements.newlines(path)  # which also brings the file into memory
+    n_rows = bench_measures.newlines(path)  # which also brings the file into memory
 
     used: list[Path] = []
 
@@ -99,8 +99,8 @@ def index_kind(kind: str, files: Files, runs: int) -> list[Line]:
         if indexed(path) != n_rows:
             raise RuntimeError(f"{path} has {n_rows} rows and the index another number")
 
-    took, parse, scan = measurements.medians(
-        [ours, lambda: measurements.parsed(path), lambda: measurements.newlines(path)], runs
+    took, parse, scan = bench_measures.medians(
+        [ours, lambda: bench_measures.parsed(path), lambda: bench_measures.newlines(path)], runs
     )
     mb = path.stat().st_size / 1e6
     note = f"{mb / took:,.0f} MB/s; full parse {mb / parse:,.0f} MB/s, newline scan {mb / scan:,.0f} MB/s"
@@ -113,18 +113,18 @@ def index_kind(kind: str, files: Files, runs: int) -> list[Line]:
 
 def query(files: Files, runs: int) -> list[Line]:
     """One question of a million rollouts, put again and again, and in a fresh process."""
-    from blade.pipeline.tabling import ground_of
-    from blade.query import box
+    from blade.pipeline.run_tables import ground_of
+    from blade.query import query_process
 
     path, cache = files.light(), files.cache()
     use_cache(cache)
     question = "select count(*) from rollouts where reward > 0.5"
     loaded = pipeline.load([str(path)], Silent())
     ground = ground_of(loaded)
-    first = measurements.seconds(lambda: ground.files(False))
+    first = bench_measures.seconds(lambda: ground.files(False))
     command = ["-m", "blade", "query", str(path), question]
-    warm, fresh = measurements.medians(
-        [lambda: box.raised(box.ask(ground, [question])[0]), lambda: measurements.fresh(command, cache)], runs
+    warm, fresh = bench_measures.medians(
+        [lambda: query_process.raised(query_process.ask(ground, [question])[0]), lambda: bench_measures.fresh(command, cache)], runs
     )
     n_rows = len(loaded[0].run.rollouts.task)
     return [
@@ -138,8 +138,8 @@ def digest(files: Files, runs: int) -> list[Line]:
     """sha256 of a source: once, and then from the cache."""
     path = files.kind("mix")
     use_cache(files.cache())
-    first = measurements.seconds(lambda: index.sha256_of(path))
-    again = measurements.medians([lambda: index.sha256_of(path)], runs)[0]
+    first = bench_measures.seconds(lambda: index.sha256_of(path))
+    again = bench_measures.medians([lambda: index.sha256_of(path)], runs)[0]
     return [
         told("sha256, first call", first, "s", "not part of the index time"),
         below("sha256, second call", again * 1000, "ms", 10),
@@ -150,10 +150,10 @@ def reopen(files: Files, runs: int) -> list[Line]:
     """The summary of a file whose index is there."""
     path, cache = files.kind("mix"), files.cache()
     counts, full = (["-m", "blade", "diagnose", str(path), *more] for more in (["--quick"], []))
-    measurements.fresh(counts, cache)
-    measurements.fresh(full, cache)
-    took, kept = measurements.medians(
-        [lambda: measurements.fresh(counts, cache), lambda: measurements.fresh(full, cache)], runs
+    bench_measures.fresh(counts, cache)
+    bench_measures.fresh(full, cache)
+    took, kept = bench_measures.medians(
+        [lambda: bench_measures.fresh(counts, cache), lambda: bench_measures.fresh(full, cache)], runs
     )
     return [
         below("re-open and print the counts", took, "s", 0.5),
@@ -166,15 +166,15 @@ def append(files: Files, runs: int) -> list[Line]:
     path, batches = files.growing(runs)
     cache, alone = files.cache(), files.folder / "batch.jsonl"
     command = ["-m", "blade", "diagnose", str(path), "--quick"]
-    measurements.fresh(command, cache)
+    bench_measures.fresh(command, cache)
     again, fresh = [], []
     for batch in batches:
         with path.open("ab") as file:
             file.write(batch)
         alone.write_bytes(batch)
         use_cache(files.cache())
-        fresh.append(measurements.seconds(lambda: indexed(alone)))
-        again.append(measurements.seconds(lambda: measurements.fresh(command, cache)))
+        fresh.append(bench_measures.seconds(lambda: indexed(alone)))
+        again.append(bench_measures.seconds(lambda: bench_measures.fresh(command, cache)))
     took, new = statistics.median(again), statistics.median(fresh)
     limit = 0.5 + 2 * new
     note = f"{len(batches[0]) / 1e6:,.1f} MB, {new:.3f} s to index alone, so at most {limit:.3f} s"
@@ -186,7 +186,7 @@ def memory(files: Files, runs: int) -> list[Line]:
     """The most anonymous memory while indexing, over all processes."""
     lines = []
     for what, path in (("the large file", files.large()), ("light rows", files.light())):
-        peak = measurements.peak_mb(["-c", INDEX.format(str(path))], files.cache())
+        peak = bench_measures.peak_mb(["-c", INDEX.format(str(path))], files.cache())
         note = f"{path.stat().st_size / 1e6:,.0f} MB on disk"
         lines.append(below(f"memory, indexing {what}", peak, "MB", 500, note))
     return lines
@@ -222,23 +222,23 @@ def _measured(path: Path) -> dict[str, float]:
         "outcomes": lambda: list(measure.outcome_rates.measures(one.name, rollouts, coverage, scoring)),
         "buckets": lambda: measure.scoring.buckets(rollouts, scoring),
         "funnel": lambda: measure.funnel.funnel(rollouts, coverage, scoring, benchmark),
-        "health": lambda: list(measure.health.health(rollouts, coverage, scoring, opened.quoter(one.run))),
+        "health": lambda: list(measure.health.health(rollouts, coverage, scoring, single_rows.quoter(one.run))),
         "whole report": lambda: pipeline.summarise(loaded, "bench"),
     }
-    return took | {name: measurements.seconds(stage) for name, stage in stages.items()}
+    return took | {name: bench_measures.seconds(stage) for name, stage in stages.items()}
 
 
 def diagnosis(files: Files, runs: int) -> list[Line]:
     """Index, read every trace, conclude and write the report, against a full parse of the same file."""
     path = files.kind("mix")
-    parse = measurements.medians([lambda: measurements.parsed(path)], runs)[0]
+    parse = bench_measures.medians([lambda: bench_measures.parsed(path)], runs)[0]
     use_cache(files.cache())
     clock = trace_reading.Clock()
-    took = measurements.seconds(lambda: _diagnosed(path, files.folder / "report", clock))
+    took = bench_measures.seconds(lambda: _diagnosed(path, files.folder / "report", clock))
     stages = ", ".join(
         f"{name} {value:.1f} s" for name, value in sorted(clock.seconds.items(), key=lambda x: -x[1])
     )
-    peak = measurements.peak_mb(
+    peak = bench_measures.peak_mb(
         ["-m", "blade", "diagnose", str(path), "-o", str(files.folder / "again")], files.cache()
     )
     return [
@@ -257,8 +257,8 @@ def comparison(files: Files, runs: int) -> list[Line]:
     """Two runs of the same tasks against each other, from their indexes."""
     pair, cache = [str(path) for path in files.light_pair()], files.cache()
     command = ["-m", "blade", "compare", "--quick", *pair]
-    measurements.fresh(command, cache)
-    took = measurements.medians([lambda: measurements.fresh(command, cache)], runs)[0]
+    bench_measures.fresh(command, cache)
+    took = bench_measures.medians([lambda: bench_measures.fresh(command, cache)], runs)[0]
     use_cache(cache)
     clock = trace_reading.Clock()
     loaded = clock.timed("open the columns", lambda: pipeline.load(pair, Silent()))
@@ -275,11 +275,11 @@ def comparison(files: Files, runs: int) -> list[Line]:
 def show(files: Files, runs: int) -> list[Line]:
     """One rollout of the large file on the terminal."""
     path, cache = files.large(), files.cache()
-    measurements.fresh(["-c", INDEX.format(str(path))], cache)
+    bench_measures.fresh(["-c", INDEX.format(str(path))], cache)
     task = path.stat().st_size // 24_000 // 8 // 2
     command = ["-m", "blade", "show", str(path), f"{task}/0"]
     ways = [command, ["-c", "pass"], ["-c", "import click"]]
-    took, bare, click = measurements.medians([partial(measurements.fresh, way, cache) for way in ways], runs)
+    took, bare, click = bench_measures.medians([partial(bench_measures.fresh, way, cache) for way in ways], runs)
     note = f"python -c pass {bare * 1000:.0f} ms, with import click {click * 1000:.0f} ms"
     return [below(f"one rollout of {path.stat().st_size / 1e6:,.0f} MB", took * 1000, "ms", 150, note)]
 
@@ -288,8 +288,8 @@ def usage(files: Files, runs: int) -> list[Line]:
     """The list of commands."""
     cache = files.cache()
     command = ["-m", "blade", "--help"]
-    measurements.fresh(command, cache)
-    took = measurements.medians([lambda: measurements.fresh(command, cache)], runs)[0]
+    bench_measures.fresh(command, cache)
+    took = bench_measures.medians([lambda: bench_measures.fresh(command, cache)], runs)[0]
     return [below("blade --help", took * 1000, "ms", 150)]
 
 

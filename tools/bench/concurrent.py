@@ -26,8 +26,8 @@ from blade_eval.runner import benchmark_run as orders
 from blade_eval.runner.inputs import Wanted
 from blade_eval.runner.progress import Progress
 from tools.bench.bench_files import Files
-from tools.bench.killed import questions
-from tools.bench.measurements import Line, rendered
+from tools.bench.bench_measures import Line, rendered
+from tools.bench.killed_runs import questions
 
 CONCURRENCY = 1000
 LEAST = 0.8  # of the rate of the bare client
@@ -38,7 +38,7 @@ _SAMPLE_S = 0.05
 # The server that plays a model in the tests; and one that costs nothing, so that only the client counts.
 SERVERS = {
     "local": ["tests.evaluate.openai_server", "--policy", "fixed:Answer: B"],
-    "canned": ["tools.bench.canned"],
+    "canned": ["tools.bench.canned_server"],
 }
 
 

@@ -222,12 +222,12 @@ class Result(msgspec.Struct, frozen=True):
 
 def queried(held: Held, names: tuple[str, ...], query: str) -> Result:
     """What a query over some runs gives; it runs in a process of its own, under limits."""
-    from blade.pipeline import tabling
-    from blade.query import box
+    from blade.pipeline import run_tables
+    from blade.query import query_process
 
     chosen = [one for one in held.session.loaded if one.name in names]
-    ground = tabling.ground_of(chosen, held.threshold, held.watcher, held.session.report)
-    outcome = box.raised(box.ask(ground, [query])[0])
+    ground = run_tables.ground_of(chosen, held.threshold, held.watcher, held.session.report)
+    outcome = query_process.raised(query_process.ask(ground, [query])[0])
     columns, rows = outcome.table()
     answers = outcome.answers or ()
     if len(answers) == 1 and answers[0].group is None:

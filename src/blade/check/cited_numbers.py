@@ -13,11 +13,11 @@ from blade.check.report_ground import World
 from blade.errors import BladeError, UsageError
 from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 from blade.model.measurements import PLACEHOLDER
-from blade.query import box, citations
+from blade.query import citations, query_process
 from blade.query.citations import PLACE, Citation, in_words
-from blade.query.ground import CONSTANT, Ground, Table
 from blade.query.measures import Answer, measure_of
 from blade.query.number_readings import agrees, last_figure
+from blade.query.query_ground import CONSTANT, Ground, Table
 
 _STRING = re.compile(r"'(?:[^']|'')*'")
 _TRACED = r"(?:steps|calls|texts|says)"
@@ -57,11 +57,11 @@ class Answers(Ground):
 
     def __init__(self, ground: Ground, queries: Iterable[str]) -> None:
         super().__init__(ground.runs, ground.files, ground.engine)
-        self._ground, self._outcomes = ground, dict[str, box.Outcome]()
+        self._ground, self._outcomes = ground, dict[str, query_process.Outcome]()
         left = [query for query in dict.fromkeys(queries) if not _CONCLUDED.match(query)]
         files = ground.files(any(map(needs_traces, left))) if left else ()
         for _ in range(MAX_CHILDREN if left else 0):
-            outcomes = box.run(box.Job(tuple(left), files, box.SECONDS + 0.05 * len(left)))
+            outcomes = query_process.run(query_process.Job(tuple(left), files, query_process.SECONDS + 0.05 * len(left)))
             self._outcomes |= dict(zip(left, outcomes, strict=True))
             errors = [outcome.error or "" for outcome in outcomes]
             stops = [n for n, error in enumerate(errors) if error.startswith("the query was stopped")]

@@ -20,7 +20,7 @@ from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Findi
 from blade.model.measurements import PLACEHOLDER
 from blade.query.citations import in_words
 from blade.query.comments import escape_comment
-from blade.query.ground import value as single
+from blade.query.query_ground import value as single
 
 SCHEMA = "blade.report/2"
 WORDS = 5  # from which a string is prose, not a value

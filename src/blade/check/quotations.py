@@ -16,7 +16,7 @@ from blade.check.markdown_document import Document, Passage, Quotation, blanked,
 from blade.check.report_ground import Rows
 from blade.check.row_ids import Address, addresses, leading, runs_named, steps_in, without_steps
 from blade.events import step_texts
-from blade.formats.items import NOTHING, quotable, value_at
+from blade.formats.rollout_steps import NOTHING, quotable, value_at
 from blade.model import Trace
 from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 from blade.model.measurements import PLACEHOLDER

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from blade.formats import opened
+from blade.formats import single_rows
 from blade.model import Judgement, Report, Trace
 from blade.pipeline import comparing, stages
 from blade.pipeline.load import Loaded
+from blade.pipeline.run_tables import ground_of
 from blade.pipeline.stages import load
-from blade.pipeline.tabling import ground_of
 from blade.query import engine
-from blade.query.ground import Ground
+from blade.query.query_ground import Ground
 from blade.tables.database import quoted
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Rows:
         yield from (self._traced(run, place) for place in range(len(self._runs[run].rollouts.row_id)))
 
     def _traced(self, run: str, position: int) -> Trace:
-        return opened.traced(self._runs[run], position)
+        return single_rows.traced(self._runs[run], position)
 
 
 class World:

@@ -10,7 +10,7 @@ import msgspec
 
 from blade.check.markdown_document import Passage, blanked, quotes_in
 from blade.check.report_ground import Rows, World
-from blade.formats.items import NOTHING, value_at
+from blade.formats.rollout_steps import NOTHING, value_at
 from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 
 STEP, REPEAT, TASK = "step", "repeat", "task"

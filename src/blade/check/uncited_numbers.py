@@ -17,8 +17,8 @@ from blade.check.report_ground import World
 from blade.check.row_ids import mentions, numbered, runs_named, step_spans, with_noun
 from blade.model.conclusions import OPINION, UNCITED, Finding
 from blade.model.measurements import PLACEHOLDER
-from blade.query.ground import value
 from blade.query.number_readings import last_figure
+from blade.query.query_ground import value
 from blade.tables.database import literal, quoted
 
 Spans = list[tuple[int, int]]

@@ -232,14 +232,14 @@ def annotated(text: str, findings: Sequence[Finding]) -> str:
 def asker(options: dict[str, str | None], has_runs: bool) -> Ask:
     """Asks the model that is named; what cannot be asked is told here."""
     from blade.cli.read import named_model, warn_open
-    from blade.pipeline import asking
+    from blade.pipeline import model_reading
 
     if not has_runs:
         raise UsageError("--llm needs the runs that the report is about", "add --run RUN", "usage")
     whom = named_model({**dict.fromkeys(("price", "max_cost", "max_tokens", "dry_run")), **options})
     warn_open(whom.url)
-    click.echo(f"note: sentences with uncited numbers are sent to {asking.host_of(whom.url)}", err=True)
-    return partial(asking.queries, whom.endpoint(SECONDS, MOST_TOKENS))
+    click.echo(f"note: sentences with uncited numbers are sent to {model_reading.host_of(whom.url)}", err=True)
+    return partial(model_reading.queries, whom.endpoint(SECONDS, MOST_TOKENS))
 
 
 def proposed(findings: Sequence[Finding], world: World, ask: Ask) -> tuple[Finding, ...]:
@@ -261,8 +261,8 @@ def proposed(findings: Sequence[Finding], world: World, ask: Ask) -> tuple[Findi
 def _answered(finding: Finding, query: str, answers: Answers) -> Finding:
     from msgspec.structs import replace
 
-    from blade.query.ground import value
     from blade.query.number_readings import agrees, last_figure
+    from blade.query.query_ground import value
 
     figure, proposal = last_figure(finding.printed), f"{finding.printed}: the model proposes {query}"
     try:
@@ -340,7 +340,7 @@ def step_text(rows: Rows, task: str, repeat: int, where: str) -> str | None:
     """The text of a step or field as it can stand in quotation marks in Markdown; None if there is none."""
     from blade import hostile
     from blade.events import step_texts
-    from blade.formats.items import NOTHING, quotable, value_at
+    from blade.formats.rollout_steps import NOTHING, quotable, value_at
 
     traces = [trace for run in rows.runs for trace in rows.at(run, task, repeat)]
     if len(traces) != 1 or task in rows.ambiguous:

@@ -198,7 +198,7 @@ def _diagnosed(places: _Places, script: str, force: bool) -> _Diagnosed:
 
 def _group_of(loaded: list[Loaded], report: Report) -> dict[tuple[str, int], str]:
     """Ask the query of each group for its rollouts."""
-    from blade.pipeline.tabling import ground_of
+    from blade.pipeline.run_tables import ground_of
 
     connection = ground_of(loaded).connection(False)
     return {

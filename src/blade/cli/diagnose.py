@@ -77,7 +77,7 @@ def print_report(
     """The whole job: load, diagnose, write, print."""
     from blade import pipeline
     from blade.cli.output import Progress, refuse_foreign, wrote
-    from blade.formats.mapped import mapping_of
+    from blade.formats.field_mapping import mapping_of
     from blade.pipeline.session import depends_on
     from blade.pipeline.trace_reading import Clock
     from blade.report import first_page

@@ -34,7 +34,7 @@ def fields(runs: tuple[str, ...], role: str | None, mapping: str | None, limit: 
     """
     from blade.cli.output import Progress
     from blade.cli.query import grid, ground_of
-    from blade.query.ground import Table
+    from blade.query.query_ground import Table
 
     with Progress() as progress:
         loaded, ground = ground_of(runs, mapping, None, progress)

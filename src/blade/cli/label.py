@@ -109,7 +109,7 @@ def _where(
     session: Session, condition: str, other: str | None, options: Mapping[str, Any], only: str | None
 ) -> list[Mapping[str, Any]]:
     """A judgement of every failed task that has a rollout as described."""
-    from blade.pipeline import tabling
+    from blade.pipeline import run_tables
     from blade.pipeline.reviewing import proposals_where
 
     values = {key: value for key, value in options.items() if value is not None}
@@ -125,7 +125,7 @@ def _where(
             "usage",
         )
     run = session.run(only)
-    ground = tabling.ground_of([run], session.threshold)
+    ground = run_tables.ground_of([run], session.threshold)
     return proposals_where(run, ground, condition, values, session.threshold)
 
 

@@ -17,8 +17,8 @@ from blade.cli.output import cannot_write, refuse_existing, refuse_sources
 from blade.errors import NothingToRead, UsageError
 
 if TYPE_CHECKING:
-    from blade.query.box import Outcome
     from blade.query.measures import Answer
+    from blade.query.query_process import Outcome
 
 SHOWN = 100  # rows of a table on the terminal
 _WIDE = 60  # characters of a cell there
@@ -66,7 +66,7 @@ def query(
     blade query RUN "select tool, count(*) from calls group by 1 order by 2 desc"
     """
     from blade.cli.output import Progress
-    from blade.query import box
+    from blade.query import query_process
 
     refuse_threshold(pass_threshold)
     if len(words) < 2:
@@ -80,7 +80,7 @@ def query(
     *runs, question = words
     with Progress() as progress:
         loaded, ground = ground_of(runs, fields, pass_threshold, progress)
-        outcome = box.raised(box.ask(ground, [question], seconds, memory)[0])
+        outcome = query_process.raised(query_process.ask(ground, [question], seconds, memory)[0])
         for note in outcome.notes:
             progress.notice(note)
     if redact:
@@ -104,18 +104,18 @@ def ground_of(
     runs: Sequence[str], fields: str | None, threshold: float | None, progress: Any
 ) -> tuple[Any, Any]:
     from blade import pipeline
-    from blade.formats import mapped
-    from blade.pipeline import tabling
+    from blade.formats import field_mapping
+    from blade.pipeline import run_tables
 
-    mapping = mapped.mapping_of(fields) if fields else None
+    mapping = field_mapping.mapping_of(fields) if fields else None
     try:
         loaded = pipeline.load(runs, progress, mapping=mapping)
     except NothingToRead as error:
         if error.slug != "no-rollouts" or mapping:
             raise
-        hint = f"{error.hint}; for rows of another shape name their fields: --map {mapped.EXAMPLE}"
+        hint = f"{error.hint}; for rows of another shape name their fields: --map {field_mapping.EXAMPLE}"
         raise NothingToRead(error.message, hint, error.slug) from error
-    return loaded, tabling.ground_of(loaded, threshold, progress)
+    return loaded, run_tables.ground_of(loaded, threshold, progress)
 
 
 # -- forms ------------------------------------------------------------------------------------------

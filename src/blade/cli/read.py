@@ -14,7 +14,7 @@ from blade.errors import Unreadable, UsageError
 
 if TYPE_CHECKING:
     from blade.pipeline import Loaded
-    from blade.pipeline.asking import Plan, Reading, Wish
+    from blade.pipeline.model_reading import Plan, Reading, Wish
     from blade.pipeline.session import Session
 
 
@@ -89,9 +89,9 @@ def read(run: str, **options: Any) -> None:
     reading = _asked(session, plan, whom, options)
     recorded: tuple[Any, list[str]] | None = None
     if options["record"]:
-        from blade.pipeline import asking
+        from blade.pipeline import model_reading
 
-        recorded = asking.record(session, reading)
+        recorded = model_reading.record(session, reading)
     _put(read_text.as_json(reading, recorded) if options["as_json"] else read_text.render(reading, recorded), options)
     for line in read_text.after(reading):
         click.echo(line, err=True)
@@ -109,14 +109,14 @@ class Whom:
         self._key = key
 
     def endpoint(self, timeout: float, limit: int) -> Any:
-        from blade.pipeline import asking
+        from blade.pipeline import model_reading
 
-        return asking.endpoint(self.model, self.url, self._key, timeout, limit)
+        return model_reading.endpoint(self.model, self.url, self._key, timeout, limit)
 
 
 def _wish(options: dict[str, Any]) -> Wish:
     from blade.agent.dossier import BUDGET, check_budget
-    from blade.pipeline import asking
+    from blade.pipeline import model_reading
 
     kinds = {
         "label": options["label"],
@@ -142,7 +142,7 @@ def _wish(options: dict[str, Any]) -> Wish:
     budget = options["budget"] if options["budget"] is not None else BUDGET
     check_budget(budget)
     most = options["most"] or (None if kind == "ask" else 20)
-    return asking.Wish(
+    return model_reading.Wish(
         kind, options["explain"] or options["tasks"], most, options["ask"] or "", options["choice"],
         options["only"], budget,
     )  # fmt: skip
@@ -150,16 +150,16 @@ def _wish(options: dict[str, Any]) -> Wish:
 
 def named_model(options: dict[str, Any]) -> Whom:
     """The model that options and the environment name."""
-    from blade.pipeline import asking
+    from blade.pipeline import model_reading
 
     model = options["model"] or os.environ.get("BLADE_MODEL", "")
     if not model.strip():
         raise UsageError("no model is named", "give --model NAME, or set BLADE_MODEL", "no-model")
-    url = options["base_url"] or os.environ.get("OPENAI_BASE_URL") or asking.PUBLIC
-    asking.host_of(url)
+    url = options["base_url"] or os.environ.get("OPENAI_BASE_URL") or model_reading.PUBLIC
+    model_reading.host_of(url)
     variable = options["key_env"] or "OPENAI_API_KEY"
     key = os.environ.get(variable, "").strip()
-    if not key and (options["key_env"] or url == asking.PUBLIC) and not options["dry_run"]:
+    if not key and (options["key_env"] or url == model_reading.PUBLIC) and not options["dry_run"]:
         raise UsageError(
             f"there is no key: {variable} is not set",
             f"export {variable}=..., or name another with --key-env",
@@ -170,11 +170,11 @@ def named_model(options: dict[str, Any]) -> Whom:
     price = _price(options["price"])
     if options["max_cost"] is not None and price is None:
         raise UsageError("--max-cost needs a price", "give --price IN,OUT, or use --max-tokens", "no-price")
-    return Whom(model, url, key, price, asking.Cap(options["max_cost"], options["max_tokens"]))
+    return Whom(model, url, key, price, model_reading.Cap(options["max_cost"], options["max_tokens"]))
 
 
 def _price(text: str | None) -> Any:
-    from blade.pipeline import asking
+    from blade.pipeline import model_reading
 
     if text is None:
         return None
@@ -185,26 +185,26 @@ def _price(text: str | None) -> Any:
     except ValueError:
         hint = "write dollars for a million tokens in and out, as --price 2.50,10"
         raise UsageError(f"--price {text} is no price", hint, "no-price") from None
-    return asking.Price(first, second)
+    return model_reading.Price(first, second)
 
 
 def _planned(session: Session, wish: Wish, whom: Whom, options: dict[str, Any]) -> Plan:
     from blade.cli.sanitize import cleaner
-    from blade.pipeline import asking
+    from blade.pipeline import model_reading
 
     clean = cleaner(session, session.run(wish.run)) if options["redact"] else None
-    host = asking.host_of(whom.url)
-    return asking.plan(session, wish, whom.model, host, clean, options["fresh"])
+    host = model_reading.host_of(whom.url)
+    return model_reading.plan(session, wish, whom.model, host, clean, options["fresh"])
 
 
 # ---- Asking ----------------------------------------------------------------------------------------
 
 
 def _asked(session: Session, plan: Plan, whom: Whom, options: dict[str, Any]) -> Reading:
-    from blade.pipeline import asking
+    from blade.pipeline import model_reading
 
     if not plan.open:
-        return asking.answers(session, plan, None, whom.cap, whom.price)
+        return model_reading.answers(session, plan, None, whom.cap, whom.price)
     warn_open(whom.url)
     endpoint = whom.endpoint(options["timeout"], options["max_output"])
     done = 0
@@ -216,8 +216,8 @@ def _asked(session: Session, plan: Plan, whom: Whom, options: dict[str, Any]) ->
             end = "\n" if done == len(plan.open) else ""
             print(f"\r{done} of {len(plan.open)} answered{end}", end="", file=sys.stderr, flush=True)
 
-    patience = asking.Patience(tries=options["retries"] + 1)
-    return asking.answers(session, plan, endpoint, whom.cap, whom.price, options["concurrency"], patience, told)
+    patience = model_reading.Patience(tries=options["retries"] + 1)
+    return model_reading.answers(session, plan, endpoint, whom.cap, whom.price, options["concurrency"], patience, told)
 
 
 def warn_open(url: str) -> None:

@@ -10,7 +10,7 @@ from blade.hostile import line
 
 if TYPE_CHECKING:
     from blade.model import Agreement, Judgement
-    from blade.pipeline.asking import Plan, Price, Question, Reading, Result, Usage
+    from blade.pipeline.model_reading import Plan, Price, Question, Reading, Result, Usage
 
     Recorded = tuple[Sequence[Judgement], list[str]] | None
 
@@ -25,7 +25,7 @@ _TITLES = {
 
 def _estimate(plan: Plan, limit: int) -> tuple[Usage, Usage]:
     """What the open questions will likely cost, and what they cost at most without a second try."""
-    from blade.pipeline.asking import EXPECTED_OUT, Usage
+    from blade.pipeline.model_reading import EXPECTED_OUT, Usage
 
     tokens_in = sum(question.tokens for question in plan.open)
     n = len(plan.open)
@@ -94,7 +94,7 @@ def dry_json(plan: Plan, price: Price | None, limit: int) -> str:
 
 def render(reading: Reading, recorded: Recorded = None) -> str:
     """The answers for a reader."""
-    from blade.pipeline.asking import statuses
+    from blade.pipeline.model_reading import statuses
 
     plan, counts = reading.plan, statuses(reading.results)
     n = counts["kept"] + counts["accepted"]
@@ -175,7 +175,7 @@ def _without(reading: Reading, status: str, why: str) -> list[str]:
 
 
 def _counted(reading: Reading) -> list[str]:
-    from blade.pipeline.asking import counted
+    from blade.pipeline.model_reading import counted
 
     tallied = counted(reading.results)
     n = sum(len(abouts) for _, abouts in tallied)
@@ -206,7 +206,7 @@ def _recorded(recorded: tuple[Sequence[Judgement], list[str]]) -> list[str]:
 
 def as_json(reading: Reading, recorded: Recorded = None) -> str:
     """The same for a program."""
-    from blade.pipeline.asking import counted, statuses
+    from blade.pipeline.model_reading import counted, statuses
 
     result_json: dict[str, Any] = {
         **_head(reading.plan),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from blade.formats.items import Told, quotable, steps_of, text_of
+from blade.formats.rollout_steps import Told, quotable, steps_of, text_of
 from blade.hostile import line, lines
 from blade.tables import cache
 

@@ -17,7 +17,7 @@ from blade.errors import EXIT_FAILED_GATE, EXIT_NOTHING, EXIT_UNREADABLE, Nothin
 if TYPE_CHECKING:
     from blade.model import Report
     from blade.pipeline import Loaded, Session
-    from blade.pipeline.asking import Clean
+    from blade.pipeline.model_reading import Clean
     from blade.sanitize import Key, Policy, Removed
 
 
@@ -219,7 +219,7 @@ def policy_of(loaded: Sequence[Loaded]) -> Policy:
 def cleaner(session: Session, loaded: Loaded) -> Clean:
     """What may be sent of a run: placeholders for what looks private, in a text or anywhere in its rows."""
     from blade import sanitize
-    from blade.pipeline.asking import Clean
+    from blade.pipeline.model_reading import Clean
 
     key, policy = sanitize.own_key(), policy_of([loaded])
     ids = frozenset(loaded.run.rollouts.task_keys)

@@ -101,7 +101,7 @@ def _dossier(
 
     from blade.agent.dossier import BUDGET, check_budget
     from blade.cli.output import Progress
-    from blade.formats.opened import positions
+    from blade.formats.single_rows import positions
     from blade.pipeline import reviewing
     from blade.pipeline.session import session
 
@@ -162,14 +162,14 @@ def _is_number(text: str) -> bool:
 def _quick(run: str, task: str) -> list[Shown]:
     """Read the rows straight from the index of a plain file; empty where that is not enough."""
     from blade.cli.rollout_page import Shown
-    from blade.formats.items import parsed
-    from blade.tables import quick
+    from blade.formats.rollout_steps import parsed
+    from blade.tables import task_rows
 
     name, repeat = _split(task)
     path = Path(run)
     if not _is_number(name) or not path.is_file():
         return []
-    hits = quick.places(path, int(name)) or []
+    hits = task_rows.places(path, int(name)) or []
     chosen = [place for place in hits if repeat is None or place.repeat == repeat]
     label = path.name.removesuffix(".ndjson").removesuffix(".jsonl")
     threshold = _threshold(path) if chosen else None
@@ -180,7 +180,7 @@ def _quick(run: str, task: str) -> list[Shown]:
             place.repeat,
             str(path),
             place.line,
-            parsed(quick.row_bytes(path, place).removeprefix(b"\xef\xbb\xbf"))[0] or {},
+            parsed(task_rows.row_bytes(path, place).removeprefix(b"\xef\xbb\xbf"))[0] or {},
             repeat is not None,
             threshold,
         )
@@ -203,7 +203,7 @@ def _thorough(run: str, task: str, only: str | None, fields: str | None = None) 
     """Read the rows through the whole index: any kind of RUN, names of tasks, duplicates, several agents."""
     from blade import pipeline
     from blade.cli.output import Progress
-    from blade.formats.mapped import mapping_of
+    from blade.formats.field_mapping import mapping_of
 
     with Progress() as progress:
         loaded = pipeline.load([run], progress, None, mapping_of(fields) if fields else None)
@@ -220,10 +220,10 @@ def _thorough(run: str, task: str, only: str | None, fields: str | None = None) 
 def _in_run(item: Loaded, task: str) -> list[Shown]:
     """Find the rows of a task, or of one of its repeats; a name that holds a slash is tried whole first."""
     from blade.cli.rollout_page import Shown
-    from blade.formats import opened
+    from blade.formats import single_rows
 
     for key, repeat in ((task, None), _split(task)):
-        traces = [opened.traced(item.run, place) for place in opened.positions(item.run, key, repeat)]
+        traces = [single_rows.traced(item.run, place) for place in single_rows.positions(item.run, key, repeat)]
         if traces:
             return [
                 Shown(item.name, t.rollout.task, t.rollout.repeat, t.rollout.file, t.rollout.line, dict(t.row),
@@ -235,10 +235,10 @@ def _in_run(item: Loaded, task: str) -> list[Shown]:
 
 def _unknown(run: str, task: str, item: Loaded) -> UsageError:
     """Say what is there instead of what was asked for."""
-    from blade.formats import opened
+    from blade.formats import single_rows
 
     rollouts, (name, repeat) = item.run.rollouts, _split(task)
-    repeats = [str(rollouts.repeat[place]) for place in opened.positions(item.run, name, None)]
+    repeats = [str(rollouts.repeat[place]) for place in single_rows.positions(item.run, name, None)]
     if repeats:
         hint = f"task {name} has the repeats {', '.join(repeats[:20])}"
         return UsageError(f"{run} has no repeat {repeat} of task {name}", hint, "unknown-task")

@@ -12,7 +12,7 @@ from blade.errors import EXIT_FAILED_GATE
 from blade.hostile import line
 
 if TYPE_CHECKING:
-    from blade.agent.skills.installed import Copy
+    from blade.agent.skills.installation import Copy
 
 KNOWN = ("claude", "codex", "agents", "cursor", "gemini", "copilot", "opencode")
 
@@ -27,7 +27,7 @@ def skill() -> None:
 def list_(as_json: bool) -> None:
     """List the skills of this BLADE, and every copy in this project and at home."""
     from blade import __version__
-    from blade.agent.skills.installed import copies, shipped
+    from blade.agent.skills.installation import copies, shipped
 
     installed = copies(Path.cwd(), Path.home())
     if as_json:
@@ -69,8 +69,8 @@ def install(name: str | None, agents: tuple[str, ...], scope: str, force: bool, 
 
     A copy that nobody changed is brought up to date; one that somebody changed is kept.
     """
-    from blade.agent.skills.installed import install as installed
-    from blade.agent.skills.installed import skill as chosen
+    from blade.agent.skills.installation import install as installed
+    from blade.agent.skills.installation import skill as chosen
     from blade.cli.output import cannot_write
 
     root = Path.home() if scope == "user" else Path.cwd()
@@ -107,7 +107,7 @@ def check(version: str | None, as_json: bool) -> None:
         if not fits:
             raise click.exceptions.Exit(EXIT_FAILED_GATE)
         return
-    from blade.agent.skills.installed import copies
+    from blade.agent.skills.installation import copies
 
     installed = copies(Path.cwd(), Path.home())
     if as_json:

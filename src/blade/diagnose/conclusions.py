@@ -12,8 +12,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from blade import events, stats
-from blade.diagnose.cover import gain
 from blade.diagnose.evidence import RowEvidence
+from blade.diagnose.fact_cover import gain
 from blade.diagnose.ladder import Diagnosis
 from blade.diagnose.population import Group as Found
 from blade.diagnose.population import Mask, Population, short

@@ -16,7 +16,7 @@ from blade import events
 from blade.answers import candidates, words
 from blade.diagnose.fields import MAX_LINE, OWN, SHORT, cut_call, flatten, template
 from blade.formats import check_records
-from blade.formats.items import text_of
+from blade.formats.rollout_steps import text_of
 from blade.model import Episode, Gold, Step, TaskTraces
 
 MAX_ACTS = 60  # of one rollout, from both ends

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from blade.diagnose.expected import adopt_golds
+from blade.diagnose.expected_calls import adopt_golds
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust, adopt_flags, count
 from blade.diagnose.reference import Reference, reference
 from blade.diagnose.rungs import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from blade.answers import value_of
-from blade.diagnose.expected import ADOPTED, demanding, graded_tools, nothing_due
+from blade.diagnose.expected_calls import ADOPTED, demanding, graded_tools, nothing_due
 from blade.diagnose.ladder import Diagnosis
 from blade.diagnose.population import Group, Population, Trust, count
 

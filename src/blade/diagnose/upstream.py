@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from blade.diagnose.cover import IMPURE, LEVEL, contrast
 from blade.diagnose.evidence import Act, RowEvidence, Source
+from blade.diagnose.fact_cover import IMPURE, LEVEL, contrast
 from blade.diagnose.population import Group, Mask, Population, count, joined
 from blade.diagnose.rungs.cut import common_error, shown_error
 

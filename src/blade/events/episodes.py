@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from blade.events.quotes import canonical, parsed
-from blade.formats.items import answers_of
+from blade.formats.rollout_steps import answers_of
 from blade.model import Call, Episode, Step, Trace
 
 READ, WRITE, CHECK = "read", "write", "check"
@@ -122,9 +122,9 @@ _BAD_STATUS = frozenset("error failed failure fail timeout timed_out denied reje
 def reads_as_error(text: str, does: str) -> bool:
     """Whether a result tells of an error; what a reading tool brings back may well be about errors."""
     head = text[:_HEAD]
-    told = _structured(head, text)
-    if told is not None:
-        return told
+    marked = _structured(head, text)
+    if marked is not None:
+        return marked
     if does == READ and (len(text) > _SHORT or "\n" in text.strip()):
         head = head.lstrip()[:_OPENING].partition("\n")[0]
     return ERROR.search(_NO_ERROR.sub(" ", head)) is not None
@@ -179,8 +179,8 @@ def episode(
 ) -> Episode:
     """A trace read as events."""
     tools = declared_tools(trace.row)
-    made = calls(trace.steps, tools, overrides)
-    last_call = made[-1].step if made else -1
+    episode_calls = calls(trace.steps, tools, overrides)
+    last_call = episode_calls[-1].step if episode_calls else -1
     final, place = "", None
     for step in reversed(trace.steps):
         if step.index <= last_call:
@@ -189,4 +189,4 @@ def episode(
             final, place = step.text, step.index
             break
     has_user = any(step.kind == "user" for step in trace.steps)
-    return Episode(trace, position, score, passed, tuple(made), final, place, tools, has_user)
+    return Episode(trace, position, score, passed, tuple(episode_calls), final, place, tools, has_user)

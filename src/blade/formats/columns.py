@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from xxhash import xxh3_64_intdigest, xxh3_128
 
-from blade.formats import finals, row_decoder
+from blade.formats import rollout_ends, row_decoder
 from blade.formats.check_records import CheckColumns
 from blade.formats.field_columns import (
     PARENTS,
@@ -26,8 +26,8 @@ from blade.formats.field_columns import (
     rank,
     transposed,
 )
-from blade.formats.items import NESTED_KEYS, flat, kind_of, parsed, steps_of
 from blade.formats.lines import MAX_LINE_BYTES, Block, hash_block
+from blade.formats.rollout_steps import NESTED_KEYS, flat, kind_of, parsed, steps_of
 from blade.model import LAST_KINDS, Part
 
 LONGEST_TEXT = 1000  # of a name of an agent, a model or a task
@@ -457,14 +457,14 @@ class Columns:
     ) -> None:
         """How many items, calls and turns a rollout has, and what stands last."""
         counts = list(map(output_counts, outputs))
-        ends_of = [finals.final_of(output, count[1]) for output, count in zip(outputs, counts, strict=True)]
+        ends_of = [rollout_ends.final_of(output, count[1]) for output, count in zip(outputs, counts, strict=True)]
         if NESTED_KEYS & self.fields.keys():
             for position, count in enumerate(counts):
                 if not count[0]:
                     row = parsed(data[starts[position] : ends[position]])[0]
                     steps = steps_of(row or {})[0]
                     counts[position] = counts_of_kinds(tuple(step["kind"] for step in steps))
-                    ends_of[position] = finals.final_of_steps(steps)
+                    ends_of[position] = rollout_ends.final_of_steps(steps)
         answers, sources, tools, submitted = zip(*ends_of, strict=True)
         self.numbers["answer_source"].fromlist(list(sources))
         for name, texts in (("answer", answers), ("last_tool", tools), ("submitted", submitted)):

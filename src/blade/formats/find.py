@@ -13,7 +13,7 @@ from typing import Any
 
 from blade.errors import NothingToRead, Unreadable
 from blade.formats import lines, nemo_gym, row_decoder
-from blade.formats.items import parsed
+from blade.formats.rollout_steps import parsed
 
 _SUFFIX = re.compile(r"\.(jsonl|ndjson)(\.gz|\.zst|\.zstd)?$", re.IGNORECASE)
 _SIDECAR = re.compile(

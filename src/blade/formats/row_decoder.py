@@ -10,7 +10,7 @@ from typing import Any, get_args
 import msgspec
 
 from blade.formats.field_columns import Scalar, Shape, can_be_column, rank
-from blade.formats.items import flat, integer, parsed
+from blade.formats.rollout_steps import flat, integer, parsed
 
 Number = float | None  # takes whole numbers too, and refuses those beyond a double
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from blade.errors import Unreadable
 from blade.formats import compressed, find, lines
-from blade.formats.items import parsed
+from blade.formats.rollout_steps import parsed
 from blade.model import Artifact, Benchmark, Cause, Code, ReportedNumber, Stage
 
 _ROWS = {"materialized_inputs": "_materialized_inputs.jsonl", "failures": "_failures.jsonl"}

@@ -111,8 +111,8 @@ class _Page:
             classes = ", ".join(f"{n:,} {name}" for name, n in counted)
             what = f"{share(cover.failed, cover.expected)} are only in the failures file"
             text = f"{what} ({classes}) and {IN_NO_MEAN}."
-            told = zip(cover.failed_keys, cover.failed_classes, strict=True)
-            named = [(key, name) for key, name in told if name]
+            lost_rows = zip(cover.failed_keys, cover.failed_classes, strict=True)
+            named = [(key, name) for key, name in lost_rows if name]
             quoted = [Evidence(run, *key, field="_ng_failure_class", quote=name) for key, name in named]
             level = self.grave(cover.failed)
             yield self.flag("failed_rows", level, text, cover.failed, cover.expected, quoted[:QUOTES])

@@ -15,8 +15,8 @@ from blade.errors import BladeError
 from blade.model.conclusions import SUPPORTED, Finding
 from blade.package.layout import is_finite, sealed_json
 from blade.package.matching import Tasks, passages, tasks_of, visible
+from blade.package.package_queries import Worlds, names_in
 from blade.package.shallow import shallow
-from blade.package.worlds import Worlds, names_in
 from blade.query.citations import PLACE
 from blade.query.comments import escape_comment
 from blade.query.measures import RATES, Measure, measure_of

@@ -287,7 +287,7 @@ def _anchors(
     """Facts that the draft cites, each with its query."""
     from blade.check import world_of
     from blade.package.anchors import as_file, drafted
-    from blade.package.worlds import Worlds
+    from blade.package.package_queries import Worlds
 
     worlds = Worlds(world_of([run], threshold, watcher, report))
     return as_file(drafted(text, worlds, 12), benchmark, report.runs[0].model or run.name)

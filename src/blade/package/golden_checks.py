@@ -18,11 +18,11 @@ from blade.package.calibration import TARGETS
 from blade.package.drafts import threshold_in, why_draft
 from blade.package.layout import Broken, Golden, Layout, compact, is_finite, models_in, read_json, read_text
 from blade.package.matching import Tasks, figures, passages, tasks_of
+from blade.package.package_queries import Worlds, worlds_of
 from blade.package.report_score import Bench, bench, is_shown, judged
 from blade.package.validation import ANCHORS, DRAFT, EVIDENCE, METRICS, SHALLOW, Check, either, plural, words
-from blade.package.worlds import Worlds, worlds_of
-from blade.query.ground import value as value_of
 from blade.query.number_readings import Figure, agrees
+from blade.query.query_ground import value as value_of
 
 if TYPE_CHECKING:
     from blade.tables.index import Watcher

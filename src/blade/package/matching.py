@@ -19,7 +19,7 @@ from blade.query.number_readings import Figure, agrees
 if TYPE_CHECKING:
     from blade.check.report_ground import World
     from blade.package.anchors import Anchor, Meaning
-    from blade.package.worlds import Worlds
+    from blade.package.package_queries import Worlds
 
 MOST_NAMED = 3  # tasks up to which a sentence must name all; of more, two thirds
 MOST_OTHERS = 2  # tasks beside them that it may name, or half as many

@@ -22,7 +22,7 @@ from blade.package.anchors import TRIVIAL, Anchor, Meaning, meaning, of_file
 from blade.package.drafts import threshold_in
 from blade.package.layout import Broken, Golden, Layout, json_or_nothing, models_in, prefix_of
 from blade.package.matching import DENIAL, Hit, Passage, Statement, Tasks, named, passages, tasks_of, visible
-from blade.package.worlds import Worlds, worlds_of
+from blade.package.package_queries import Worlds, worlds_of
 from blade.query.citations import citations
 
 if TYPE_CHECKING:

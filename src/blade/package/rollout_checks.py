@@ -96,8 +96,8 @@ def _comparable(first: Scan, second: Scan, watcher: Watcher) -> Check:
     """Do two runs tell of the same tasks: by key and content, or by id where they cannot be read."""
     from blade import pipeline
     from blade.compare.alignment import align
+    from blade.pipeline.comparison_sides import column_sides
     from blade.pipeline.report_pages import scoring_of
-    from blade.pipeline.sides import column_sides
 
     why = ""
     try:

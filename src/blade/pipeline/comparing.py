@@ -15,16 +15,16 @@ from blade.compare.alignment import group_of
 from blade.compare.gate import judge, markdown
 from blade.compare.gate_policy import Policy, read_policy
 from blade.errors import UsageError
-from blade.formats import split
+from blade.formats import run_splits
 from blade.model import Comparison, Gap, Outcome, Report, Side
 from blade.pipeline import report_pages, stages
+from blade.pipeline.comparison_sides import column_sides
 from blade.pipeline.load import Loaded
-from blade.pipeline.sides import column_sides
 
 if TYPE_CHECKING:
     from blade.formats.assemble import Assembled
     from blade.pipeline.trace_reading import Clock
-    from blade.query.ground import Ground
+    from blade.query.query_ground import Ground
     from blade.tables.index import Watcher
 
 MARGIN = stage.MARGIN
@@ -128,7 +128,7 @@ def split_runs(loaded: Sequence[Loaded], field: str) -> list[Loaded]:
     if unplaced:
         why = f"{unplaced:,} expected rollouts left no row, so nothing says which part they belong to"
         gaps = (*gaps, Gap(f"coverage of the parts of {entry.name}", why))
-    parts = split.split(entry.run, field)
+    parts = run_splits.split(entry.run, field)
     if not _share_tasks(parts):
         raise UsageError(
             f"{field} does not vary within the tasks of {entry.name}: the parts would have no task in common",
@@ -155,7 +155,7 @@ def _share_tasks(parts: Sequence[Assembled]) -> bool:
         return True
     seen: set[tuple[str, int]] = set()
     for part in parts:
-        prints = split.fingerprints(part).items()
+        prints = run_splits.fingerprints(part).items()
         named = {(name, entry) for name, values in prints if group_of(name) in _NAMING for entry in values.tolist()}
         here = {(name, entry) for name, entry in named if entry}
         if seen & here:
@@ -228,7 +228,7 @@ def _asked(policy: Policy, loaded: Sequence[Loaded], threshold: float | None) ->
     """The queries of a policy, asked before anything else is done: one that is wrong fails at once."""
     import duckdb
 
-    from blade.pipeline.tabling import ground_of
+    from blade.pipeline.run_tables import ground_of
     from blade.query.measures import by_task
 
     values: dict[tuple[str, str], Mapping[str, float]] = {}
@@ -249,8 +249,8 @@ def _asked(policy: Policy, loaded: Sequence[Loaded], threshold: float | None) ->
 def _unknown(query: str, ground: Ground) -> str:
     """Names in a query that no row of any run has."""
     from blade.query import select
-    from blade.query.ground import unknown
     from blade.query.measures import measure_of
+    from blade.query.query_ground import unknown
 
     measure = measure_of(query)
     sql = f"select 1 from rollouts where ({measure.where or 'true' if measure else 'true'})"

@@ -11,7 +11,7 @@ import msgspec
 from blade import formats
 from blade.agent import judgements
 from blade.errors import NothingToRead, Unreadable
-from blade.formats import assemble, find, mapped, opened, sidecars
+from blade.formats import assemble, field_mapping, find, sidecars, single_rows
 from blade.formats.joined_rows import Rows
 from blade.model import Artifact, Benchmark, Gap, Judgement, ReportedNumber, Skipped, Source
 from blade.model.run_rows import MAPPED
@@ -80,7 +80,7 @@ def _index(path: Path, watcher: Watcher) -> Index:
 def _mapped(run: find.Found, mapping: Mapping[str, str]) -> find.Found:
     """The run with copies of its files whose rows are NeMo Gym's."""
     folder = Path(cache.scratch()) / run.name
-    copies = (mapped.mapped_copy(path, mapping, folder) for path in run.paths)
+    copies = (field_mapping.mapped_copy(path, mapping, folder) for path in run.paths)
     return replace_found(run, paths=tuple(copies))
 
 
@@ -138,10 +138,10 @@ def _judgements(path: Path | None, notice: Callable[[str], None]) -> tuple[Judge
 def _refuse_empty(run: find.Found, main: list[Index]) -> None:
     names = ", ".join(str(path) for path in run.paths[:3])
     if any(index.n_rows for index in main):
-        if not any(opened.holds_rollouts(index) for index in main):
+        if not any(single_rows.holds_rollouts(index) for index in main):
             raise NothingToRead(
                 f"no row of {names} has a response, a request or a reward",
-                mapped.proposal(run.paths[0]) or "give the file that `eval run` wrote with --output",
+                field_mapping.proposal(run.paths[0]) or "give the file that `eval run` wrote with --output",
                 "no-rollouts",
             )
         return

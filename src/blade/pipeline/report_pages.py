@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 import blade
 from blade import measure
-from blade.formats import opened
+from blade.formats import single_rows
 from blade.model import (
     Benchmark,
     Buckets,
@@ -227,7 +227,7 @@ def _page(entry: Loaded, scoring: measure.Scoring, in_full: bool) -> Report:
         gaps=_gaps(entry, scoring),
     )
     if not in_full:
-        quote = opened.quoter(entry.run)
+        quote = single_rows.quoter(entry.run)
         return replace(
             page,
             health=tuple(measure.health.health(rollouts, coverage, scoring, quote)),

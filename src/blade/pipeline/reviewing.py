@@ -16,19 +16,19 @@ from blade.agent import queue as queueing
 from blade.agent.dossier import BUDGET, Dossier
 from blade.agent.dossier import dossier as write_dossier
 from blade.errors import UsageError
-from blade.formats import opened
-from blade.formats.items import NOTHING, quotable, value_at
+from blade.formats import single_rows
+from blade.formats.rollout_steps import NOTHING, quotable, value_at
 from blade.model import Judgement, Waiting
 from blade.pipeline import report_pages, trace_reading
 from blade.pipeline.session import Session, depends_on
 from blade.query import select
-from blade.query.ground import FIELD_TEXTS, Ground, Table
+from blade.query.query_ground import FIELD_TEXTS, Ground, Table
 from blade.tables import cache
 from blade.tables.database import literal
 
 if TYPE_CHECKING:
     from blade.pipeline.load import Loaded
-    from blade.query.ground import Ground
+    from blade.query.query_ground import Ground
 
 _AROUND = 90  # characters of a text on either side of what a condition finds in it
 _TRIED = 3  # places of each part of a condition that are tried
@@ -147,7 +147,7 @@ def _checks(entry: Loaded, ground: Ground, row: int, name: str) -> Iterator[Plac
     named = f"{literal(name)} in (name, path, path || '.' || name)"
     where = f""""row" = {row} and status = 'failed' and {named}"""
     sql = f"select path, name from checks where {where} order by all"
-    data = opened.row(entry.run, row)
+    data = single_rows.row(entry.run, row)
     for path, member in ground.connection(False).execute(sql).fetchall()[:_TRIED]:
         for field in (f"{path}.{member}", path):
             if (value := value_at(data, field)) not in (NOTHING, None, ""):
@@ -158,7 +158,7 @@ def _fields(entry: Loaded, ground: Ground, row: int, columns: list[str]) -> Iter
     """The fields of the row that a condition names."""
     known = ground.ask('select lower("column"), path from fields where "column" is not null')
     assert isinstance(known, Table)
-    paths, data = dict(known.rows), opened.row(entry.run, row)
+    paths, data = dict(known.rows), single_rows.row(entry.run, row)
     for column in columns:
         field = paths.get(column, column)
         if (value := value_at(data, field)) not in (NOTHING, None, ""):
@@ -252,7 +252,7 @@ def checked(
     session: Session, proposals: Sequence[Mapping[str, Any]], by: str, run: str | None = None
 ) -> tuple[list[Judgement], list[str]]:
     """What would be kept, and the reasons against the rest; nothing is written."""
-    from blade.pipeline.tabling import ground_of
+    from blade.pipeline.run_tables import ground_of
 
     entry = session.run(run)
     ground: Ground | None = None  # made for the first judgement by condition

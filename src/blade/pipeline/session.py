@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from blade.errors import UsageError
-from blade.formats import opened
+from blade.formats import single_rows
 from blade.model import Report, Trace
 from blade.pipeline import stages
 from blade.pipeline.load import Loaded
@@ -54,7 +54,7 @@ class Session(msgspec.Struct, frozen=True):
 
     def traces(self, run: Loaded, task: str) -> tuple[Trace, ...]:
         """All rows of a task with their steps, in the order of their repeats."""
-        traces_of = [opened.traced(run.run, position) for position in opened.positions(run.run, task, None)]
+        traces_of = [single_rows.traced(run.run, position) for position in single_rows.positions(run.run, task, None)]
         return tuple(sorted(traces_of, key=lambda trace: (trace.rollout.repeat, trace.rollout.line)))
 
 

@@ -135,11 +135,11 @@ def report(work: Work) -> None:
 
 def compare(work: Work) -> None:
     """Several runs -> the sides of comparisons, lost points booked under the same groups."""
-    from blade.pipeline import sides
+    from blade.pipeline import comparison_sides
 
     if len(work.loaded) > 1:
         work.sides = work.times.timed(
-            "compare", lambda: sides.read_sides(work.read, work.readings, work.scored)
+            "compare", lambda: comparison_sides.read_sides(work.read, work.readings, work.scored)
         )
 
 

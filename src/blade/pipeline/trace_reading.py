@@ -16,8 +16,8 @@ import msgspec
 from blade import diagnose, events, measure
 from blade.agent import judgements
 from blade.agent.judgements import Seen
-from blade.diagnose import conclusions, outputs, tripwires
-from blade.formats import opened
+from blade.diagnose import conclusions, equal_results, tripwires
+from blade.formats import single_rows
 from blade.model import Agreement, Cause, Episode, Gap, Health, Judged, Judgement, TaskTraces
 from blade.pipeline.load import Loaded
 from blade.tables import cache, workers
@@ -42,7 +42,7 @@ class Walker:
     def __init__(self, run: Assembled, judged: Judged, tools: Mapping[str, str]) -> None:
         self._run, self._judged, self._tools = run, judged, tools
         self._place = {int(position): place for place, position in enumerate(judged.rows)}
-        self._inputs = opened.input_rows(run)
+        self._inputs = single_rows.input_rows(run)
         self._kept: dict[int, Episode] = {}  # of a run so small that no second process reads it
 
     def opener(self, position: int) -> Episode:
@@ -53,13 +53,13 @@ class Walker:
     def row(self, position: int) -> dict[str, Any]:
         """The row at a position of `Rollouts`, whether it counts or not."""
         episode = self._kept.get(self._place.get(position, -1))
-        return dict(episode.trace.row) if episode is not None else opened.row(self._run, position)
+        return dict(episode.trace.row) if episode is not None else single_rows.row(self._run, position)
 
     def _episode(self, place: int) -> Episode:
         judged = self._judged
         position = int(judged.rows[place])
         passed = bool(judged.passed[place]) if judged.judged else None
-        trace = opened.traced(self._run, position)
+        trace = single_rows.traced(self._run, position)
         score = float(judged.score[place])
         try:
             return events.episode(trace, position, score, passed, self._tools)
@@ -71,7 +71,7 @@ class Walker:
         """All counted rollouts of one task."""
         episodes = tuple(self._episode(place) for place in range(*span))
         first = episodes[0].trace
-        task_input = opened.given(self._run, self._inputs.get(first.rollout.task))
+        task_input = single_rows.given(self._run, self._inputs.get(first.rollout.task))
         return TaskTraces(
             first.rollout.run, first.rollout.task, first.rollout.task_name, episodes, _gold(episodes, task_input), task_input
         )
@@ -182,8 +182,8 @@ def standing(
 
 def seen_of(entry: Loaded, judged: Judged, task: str, proposed: Cause | None, is_bounded: bool) -> Seen:
     """A task as a judgement of it is held against; without bounds to rewards nothing is lost."""
-    places = opened.positions(entry.run, task, None)
-    traces = [opened.traced(entry.run, place) for place in places]
+    places = single_rows.positions(entry.run, task, None)
+    traces = [single_rows.traced(entry.run, place) for place in places]
     return Seen(entry.run.agent, task, traces, [is_bounded and _loses(judged, place) for place in places], proposed)
 
 
@@ -223,7 +223,7 @@ class TaskEvidence(msgspec.Struct):
     """What the traces of one task hold, on its way from a worker."""
 
     rows: list[diagnose.RowEvidence]
-    ended: list[outputs.Ended]
+    ended: list[equal_results.Ended]
     failed: dict[str, str]  # stage -> what it failed with
     seconds: dict[str, float]
 
@@ -299,7 +299,7 @@ def _seen(task: TaskTraces) -> TaskEvidence:
     rows = tried("evidence", lambda: diagnose.observe(task))
     if len(rows) < len(task.episodes):
         rows = [diagnose.nothing_of(episode.position) for episode in task.episodes]
-    return TaskEvidence(rows, tried("outputs", lambda: outputs.observe(task)), failed, seconds)
+    return TaskEvidence(rows, tried("outputs", lambda: equal_results.observe(task)), failed, seconds)
 
 
 def judged_of(entry: Loaded, scoring: measure.Scoring) -> Judged:
@@ -366,7 +366,7 @@ def concluded(read: Read, diagnosis: diagnose.Diagnosis) -> Reading:
     path = entry.sources[0].path
     if len(entry.sources) == 1 and path in entry.stamps:  # for `blade show`, which diagnoses nothing itself
         cache.keep_rows(path, entry.stamps[path], dict(conclusion.blamed))
-    quote = opened.quoter(entry.run, read.walker.row)
+    quote = single_rows.quoter(entry.run, read.walker.row)
     proposed = {each.task: each.proposed for each in conclusion.attributions if each.proposed is not None}
     return Reading(
         judged=read.judged,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from blade.query.ground import Ground
+    from blade.query.query_ground import Ground
 
 
 def evaluate(query: str, ground: Ground) -> Any:
     """The one value that a query gives."""
-    from blade.query.ground import value
+    from blade.query.query_ground import value
 
     return value(query, ground)

@@ -11,9 +11,9 @@ import msgspec
 from blade import hostile
 from blade.errors import BladeError, UsageError
 from blade.query.comments import inline, unescape_comment
-from blade.query.ground import Ground, Table
 from blade.query.measures import RATES, Answer, measure_of
 from blade.query.number_readings import Figure, agrees, interval, readings
+from blade.query.query_ground import Ground, Table
 
 OPEN = re.compile(r"\{\{\s*(?P<query>.+?)\s*\}\}")
 COMMENT = re.compile(r"<!--(?P<body>.*?)-->", re.DOTALL)

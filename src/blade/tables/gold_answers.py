@@ -8,7 +8,7 @@ import numpy as np
 
 from blade.answers import normalised
 from blade.formats.assemble import Assembled, task_keys
-from blade.formats.finals import SOURCES
+from blade.formats.rollout_ends import SOURCES
 from blade.tables.database import Array, coded, masked, spelled
 
 # Names only break ties between fields that behave alike, and choose where nothing passes.

@@ -10,10 +10,10 @@ import numpy as np
 
 from blade import events
 from blade.events.quotes import masked
-from blade.formats import opened
+from blade.formats import single_rows
 from blade.formats.assemble import Assembled
 from blade.formats.field_columns import head
-from blade.formats.items import NESTED_KEYS
+from blade.formats.rollout_steps import NESTED_KEYS
 from blade.formats.row_decoder import UNREAD
 from blade.model import Step
 from blade.tables.database import Array
@@ -67,7 +67,7 @@ def _array(column: str, values: list[Any]) -> Array:
 
 
 def _add(tables: dict[str, Table], run: Assembled, position: int, overrides: Mapping[str, str]) -> None:
-    trace = opened.traced(run, position)
+    trace = single_rows.traced(run, position)
     for step in trace.steps:
         cells = (step.kind, step.tool, cut(step.text), len(step.text), step.failed, step.answered)
         _put(tables["steps"], position, step.index, *cells)

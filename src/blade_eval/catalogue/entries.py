@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from blade.errors import BladeError
+from blade_eval.config.config_nouns import KINDS, UNSET, Tree
 from blade_eval.config.directives import applied, merged
-from blade_eval.config.nouns import KINDS, UNSET, Tree
 from blade_eval.config.sources import chained, loaded, text_of, tree_of, yaml_files
 
 CATEGORIES = (

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from blade.errors import BladeError, UsageError
-from blade_eval.config.nouns import KINDS, OPEN, RESERVED, RUN, UNSET, Keys, Problem, Tree, walk
+from blade_eval.config.config_nouns import KINDS, OPEN, RESERVED, RUN, UNSET, Keys, Problem, Tree, walk
 from blade_eval.config.secret import without
 from blade_eval.config.sources import MOST_LEVELS, tree_of
 

@@ -11,19 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from blade.errors import UsageError
-from blade_eval.config.directives import (
-    Applied,
-    Override,
-    applied,
-    as_tree,
-    change,
-    new,
-    nowhere,
-    parsed,
-    there,
-    unread,
-)
-from blade_eval.config.nouns import (
+from blade_eval.config.config_nouns import (
     KINDS,
     RESERVED,
     UNSET,
@@ -37,6 +25,18 @@ from blade_eval.config.nouns import (
     Tree,
     is_open,
     walk,
+)
+from blade_eval.config.directives import (
+    Applied,
+    Override,
+    applied,
+    as_tree,
+    change,
+    new,
+    nowhere,
+    parsed,
+    there,
+    unread,
 )
 from blade_eval.config.secret import hidden, names_secret, without
 from blade_eval.config.sources import (

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from blade_eval.config.nouns import KINDS
+from blade_eval.config.config_nouns import KINDS
 
 HIDDEN = "****"
 

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from blade.errors import BladeError, Unreadable, UsageError
-from blade_eval.config.nouns import Problem, Tree
+from blade_eval.config.config_nouns import Problem, Tree
 
 # Aliases can make a small file mean billions of values; no configuration comes near this.
 MOST_VALUES = 200_000

@@ -189,14 +189,14 @@ def quote(evidence: dict[str, Any]) -> Block:
 
 def query(house: House, question: Any) -> Answer:
     """One measure, or one SELECT over the tables of a run."""
-    from blade.pipeline import tabling
-    from blade.query import box
+    from blade.pipeline import run_tables
+    from blade.query import query_process
 
     loaded = house.loaded(question.runs)
     if not loaded:
         raise UsageError("no run was named", "give runs as blade_list_runs lists them", "no-such-run")
-    ground = tabling.ground_of(loaded, question.pass_threshold, house.watcher)
-    outcome = box.raised(box.ask(ground, [question.query])[0])
+    ground = run_tables.ground_of(loaded, question.pass_threshold, house.watcher)
+    outcome = query_process.raised(query_process.ask(ground, [question.query])[0])
     columns, rows = outcome.table()
     document: dict[str, Any] = {
         "query": question.query,
@@ -230,13 +230,13 @@ def _cell(value: Any) -> str:
 
 def fields(house: House, question: Any) -> Answer:
     """Every field of the rows of a run, and what it is by how its values behave."""
-    from blade.pipeline import tabling
-    from blade.query.ground import Table as Rows
+    from blade.pipeline import run_tables
+    from blade.query.query_ground import Table as Rows
 
     loaded = house.loaded([question.run] if question.run else [])
     if not loaded:
         raise UsageError("no run was named", "give run as blade_list_runs lists it", "no-such-run")
-    ground = tabling.ground_of(loaded[:1], None, house.watcher)
+    ground = run_tables.ground_of(loaded[:1], None, house.watcher)
     names = ("path", "column", "role", "type", "presence", "distinct", "example")
     columns = ", ".join(f'"{name}"' for name in names)
     rows = ground.ask(f"select {columns} from fields order by role, path")

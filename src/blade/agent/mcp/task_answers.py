@@ -12,7 +12,7 @@ from blade.agent.mcp.roots import House, key_of
 from blade.agent.mcp.run_answers import QUOTES, quote, with_whole_query
 from blade.agent.mcp.tool_answers import MOST, TEXT, Answer, answer, as_json, cut, listed, paged
 from blade.errors import UsageError
-from blade.formats.items import quotable
+from blade.formats.rollout_steps import quotable
 from blade.hostile import line, lines, quoted
 from blade.model import Agreement, Judgement, Step, Trace, Waiting
 from blade.report import report_json, row_addresses

@@ -358,12 +358,12 @@ def _template(name: str) -> Iterator[str]:
 
 def _without_tools(loaded: Sequence[Loaded]) -> str:
     """What a rollout is where no row declares a tool: the calls it makes tell."""
-    from blade.formats import opened
+    from blade.formats import single_rows
 
     used: Counter[str] = Counter()
     for run in (each.run for each in loaded):
         for place in range(min(len(run.rollouts.task), _LOOKED_AT)):
-            steps = opened.traced(run, place).steps
+            steps = single_rows.traced(run, place).steps
             used.update({step.tool for step in steps if step.kind == "call" and step.tool})
     if not used:
         return "The rows declare no tools: a rollout is an answer to a prompt."
@@ -374,11 +374,11 @@ def _without_tools(loaded: Sequence[Loaded]) -> str:
 
 def _tools(loaded: Sequence[Loaded]) -> list[str]:
     """The tools that the first rows declare."""
-    from blade.formats import opened
+    from blade.formats import single_rows
 
     names: list[Any] = []
     for run in (each.run for each in loaded if len(each.run.rollouts.task)):
-        request = opened.row(run, 0).get("responses_create_params")
+        request = single_rows.row(run, 0).get("responses_create_params")
         tools = request.get("tools") if isinstance(request, dict) else None
         declared = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
         names += [tool.get("name") or (tool.get("function") or {}).get("name") for tool in declared]
@@ -427,7 +427,7 @@ class Field(msgspec.Struct, frozen=True):
 
 def schema(loaded: Sequence[Loaded], reports: Sequence[Report]) -> list[Field]:
     """The fields of a sample of the rows, by role and name."""
-    from blade.formats import opened
+    from blade.formats import single_rows
 
     types: dict[str, Counter[str]] = {}
     n_rows = 0
@@ -435,7 +435,7 @@ def schema(loaded: Sequence[Loaded], reports: Sequence[Report]) -> list[Field]:
         n = len(run.rollouts.task)
         for place in range(min(n, SAMPLE)):
             n_rows += 1
-            for name, value in _members(opened.row(run, place * n // min(n, SAMPLE))):
+            for name, value in _members(single_rows.row(run, place * n // min(n, SAMPLE))):
                 types.setdefault(name, Counter())[_TYPES.get(type(value), "other")] += 1
     role_of = _roles(loaded, reports)
     fields = [

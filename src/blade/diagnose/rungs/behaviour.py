@@ -14,8 +14,8 @@ from itertools import takewhile
 
 import numpy as np
 
-from blade.diagnose.cover import Candidate, Contrast, cover
 from blade.diagnose.evidence import RowEvidence
+from blade.diagnose.fact_cover import Candidate, Contrast, cover
 from blade.diagnose.population import Findings, Group, Mask, Population, at_end, count, joined, short
 from blade.diagnose.reference import Reference
 from blade.diagnose.rungs.cut import (

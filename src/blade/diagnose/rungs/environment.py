@@ -14,8 +14,8 @@ from functools import partial
 import numpy as np
 
 from blade import events
-from blade.diagnose.cover import IMPURE, LEVEL, Contrast, contrast
 from blade.diagnose.evidence import Act, RowEvidence
+from blade.diagnose.fact_cover import IMPURE, LEVEL, Contrast, contrast
 from blade.diagnose.fields import template
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust, count, joined, short
 from blade.diagnose.rungs.cut import USUAL, is_looping, shown_error

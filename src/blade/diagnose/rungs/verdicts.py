@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from blade.answers import words
-from blade.diagnose.cover import Candidate, Contrast, cover
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.expected import (
+from blade.diagnose.expected_calls import (
     AGREE,
     ARGUMENTS,
     EXTRA,
@@ -38,6 +37,7 @@ from blade.diagnose.expected import (
     only_reads,
     told,
 )
+from blade.diagnose.fact_cover import Candidate, Contrast, cover
 from blade.diagnose.fields import template
 from blade.diagnose.population import Findings, Group, Ints, Mask, Population, at_end, count, joined, short
 from blade.diagnose.reference import gives_answer

@@ -14,7 +14,7 @@ import numpy as np
 
 from blade.answers import LEADING, is_closed, is_same, value_of
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.expected import acts_of, graded_tools
+from blade.diagnose.expected_calls import acts_of, graded_tools
 from blade.diagnose.population import Findings, Group, Mask, Population, Trust, at_end, count, short
 from blade.diagnose.reference import ANSWER_ORDER, Reference, answered
 from blade.diagnose.rungs.ran import alarm_level

@@ -12,7 +12,7 @@ from typing import Any
 
 from blade.errors import UsageError
 from blade.formats import lines
-from blade.formats.items import NOTHING, parsed, value_at
+from blade.formats.rollout_steps import NOTHING, parsed, value_at
 
 TARGETS = ("task", "repeat", "reward", "trace", "model", "agent", "prompt")
 EXAMPLE = "trace=messages,reward=score,task=id"

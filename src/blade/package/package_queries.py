@@ -17,9 +17,9 @@ from blade.errors import BladeError
 from blade.formats.find import stem
 from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 from blade.package.layout import prefix_of
-from blade.query.ground import Table, value
 from blade.query.measures import Measure, measure_of
 from blade.query.number_readings import agrees, last_figure
+from blade.query.query_ground import Table, value
 
 if TYPE_CHECKING:
     from blade.check.report_ground import World

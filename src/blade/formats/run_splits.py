@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
 from blade.errors import UsageError
-from blade.formats import opened
+from blade.formats import single_rows
 from blade.formats.assemble import Assembled, Key, TaskKeys, coverage, kept, numbered, one_run, task_keys
 from blade.formats.field_columns import BOOL, LIST, NULL, NUMBER, OBJECT, TEXT, is_task_field
-from blade.formats.items import NOTHING, value_at
 from blade.formats.joined_rows import Rows
+from blade.formats.rollout_steps import NOTHING, value_at
 from blade.model import ID_FIELDS, PROMPT, Benchmark, Column, Rollouts
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _opened(run: Assembled, wanted: Mapping[int, list[str]]) -> dict[str, dict[i
     """The hash of the value of each wanted field, by position of the row."""
     opened_values: dict[str, dict[int, int]] = {}
     for position in sorted(wanted, key=run.rollouts.row_id.__getitem__):  # as they lie in the file
-        row = opened.row(run, position)
+        row = single_rows.row(run, position)
         for name in wanted[position]:
             opened_values.setdefault(name, {})[position] = _hash_of(value_at(row, name))
     return opened_values

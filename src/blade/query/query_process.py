@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from blade.errors import UsageError
-from blade.query.ground import Files
 from blade.query.measures import Answer, measure_of
+from blade.query.query_ground import Files
 
 if TYPE_CHECKING:
-    from blade.query.ground import Ground
+    from blade.query.query_ground import Ground
 
 SECONDS = 30.0  # for all queries of one call
 MEMORY_MB = 2_000
@@ -61,7 +61,7 @@ class Outcome(msgspec.Struct, frozen=True):
 def run(job: Job) -> list[Outcome]:
     """The outcomes of some queries, in their order; all that were not reached fail alike."""
     child = subprocess.Popen(
-        [sys.executable, "-m", "blade.query.box"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        [sys.executable, "-m", "blade.query.query_process"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
@@ -137,7 +137,7 @@ def _limit(job: Job) -> None:
 
 def outcomes(job: Job) -> Iterator[Outcome]:
     """The outcome of each query of a job, in this process."""
-    from blade.query.ground import Damaged, Ground, Table, limits, opened, unknown
+    from blade.query.query_ground import Damaged, Ground, Table, limits, opened, unknown
 
     try:
         connection = opened(job.files, job.memory_mb, 2)

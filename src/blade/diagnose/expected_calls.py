@@ -330,4 +330,3 @@ def _shown(call: Call) -> str:
         return call[0]
     listed = ", ".join(f"{name}={short(value if isinstance(value, str) else json.dumps(value), 24)}" for name, value in arguments.items())
     return f"{call[0]}({short(listed, 90)})"
-

@@ -13,7 +13,7 @@ from blade.errors import Unreadable
 from blade.model import Report
 from blade.pipeline.load import Loaded
 from blade.pipeline.report_pages import scoring_of
-from blade.query.ground import Files, Ground
+from blade.query.query_ground import Files, Ground
 from blade.tables import cache, database, trace_tables, workers
 from blade.tables import index as store
 from blade.tables.rollouts import Columns, Judged, laid_out, tasks

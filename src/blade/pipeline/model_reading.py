@@ -37,7 +37,7 @@ from blade.agent.reader import (
 from blade.agent.reader import answers as counted
 from blade.agent.reader import proposals as queries
 from blade.errors import UsageError
-from blade.formats.opened import steps_of_row as steps_of
+from blade.formats.single_rows import steps_of_row as steps_of
 from blade.model import Agreement, Attribution, Cause, Evidence, Group, Judgement, Report, Trace
 from blade.model.measurements import PLACEHOLDER
 from blade.pipeline import report_pages, reviewing, trace_reading

@@ -10,8 +10,8 @@ import numpy as np
 
 from blade.formats.assemble import Assembled, task_keys
 from blade.formats.field_columns import ERRORS
-from blade.formats.items import NOTHING, parsed, quotable, steps_of, value_at
 from blade.formats.joined_rows import Indexed
+from blade.formats.rollout_steps import NOTHING, parsed, quotable, steps_of, value_at
 from blade.model import Evidence, Rollout, Step, Trace
 
 

@@ -1,6 +1,6 @@
 """Kill `blade eval run` at random moments, resume it, and hold its rows against an uninterrupted run.
 
-python -m tools.bench.killed --kills 50
+python -m tools.bench.killed_runs --kills 50
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from blade import events, measure
 from blade.diagnose import Diagnosis, Population, climb
-from blade.diagnose.outputs import Ended
-from blade.formats import opened, split
+from blade.diagnose.equal_results import Ended
+from blade.formats import run_splits, single_rows
 from blade.measure import slices
 from blade.model import OTHER, Cause, Judged, Side
 from blade.pipeline.load import Loaded
@@ -336,7 +336,7 @@ def _side(
         expected=coverage.expected_per_task,
         settings=_settings(entry),
         row_hash=_row_hashes(entry, scoring),
-        fingerprints=split.fingerprints(entry.run),
+        fingerprints=run_splits.fingerprints(entry.run),
         slices=_slices(entry, scoring),
         mode=mode if scoring.is_bounded else np.full(score.size, -1, np.int64),
         modes=table,
@@ -481,7 +481,7 @@ def _requested(entry: Loaded) -> dict[str, str]:
     """The tools and the instructions that rollouts were given, as a few rows of the run show them."""
     n = len(entry.run.rollouts.task)
     positions = sorted({round(place * (n - 1) / (SAMPLED - 1)) for place in range(SAMPLED)}) if n else []
-    requests = [opened.row(entry.run, position).get("responses_create_params") for position in positions]
+    requests = [single_rows.row(entry.run, position).get("responses_create_params") for position in positions]
     requests_of = [request for request in requests if isinstance(request, dict)]
     tools = {_digest(request.get("tools")) for request in requests_of if request.get("tools")}
     prompts = {_digest(text) for request in requests_of if (text := _instructions(request))}

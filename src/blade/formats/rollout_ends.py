@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from blade.formats.items import flat, kind_of, text_of
+from blade.formats.rollout_steps import flat, kind_of, text_of
 
 MAX_ANSWER = 300  # characters
 MAX_LINE = 200  # characters of a last line that may be an answer
