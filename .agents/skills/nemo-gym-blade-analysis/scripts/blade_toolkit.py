@@ -18,9 +18,9 @@ def main(arguments: list[str]) -> int:
     if (SOURCE / "blade" / "__init__.py").is_file():
         sys.path.insert(0, str(SOURCE))
     try:
-        from blade.package import light
+        from blade.package import toolkit_commands
 
-        code = light.main(arguments)
+        code = toolkit_commands.main(arguments)
         if code is None:
             import msgspec  # what the program needs may be missing where its source is not
 
