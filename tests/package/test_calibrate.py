@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blade.cli.package_judge import calibration_lines
+from blade.cli.package import calibration_lines
 from blade.package.calibration import Calibration, Trial, ranked
 from blade.package.layout import GRADES
 from blade.package.report_score import Bench, Case, judged

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import msgspec
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import pandas  # type: ignore[import-not-found,import-untyped,unused-ignore]
     import polars  # type: ignore[import-not-found,unused-ignore]
 
-    from blade.api.loading import Held
+    from blade.api.loading import Loading
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 
@@ -56,11 +57,11 @@ class Table(Sequence[Row], Generic[Row]):
         self._rows = tuple(rows)
 
     @overload
-    def __getitem__(self, at: int) -> Row: ...
+    def __getitem__(self, index: int) -> Row: ...
     @overload
-    def __getitem__(self, at: slice) -> Table[Row]: ...
-    def __getitem__(self, at: int | slice) -> Row | Table[Row]:
-        return Table(self._kind, self._rows[at]) if isinstance(at, slice) else self._rows[at]
+    def __getitem__(self, index: slice) -> Table[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | Table[Row]:
+        return Table(self._kind, self._rows[index]) if isinstance(index, slice) else self._rows[index]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -83,17 +84,18 @@ class Table(Sequence[Row], Generic[Row]):
         """The rows that pass `test` and whose fields are equal to what is named: `where(cause="BI")`."""
         unknown = [name for name in equal if name not in self.fields and not hasattr(self._kind, name)]
         if unknown:
-            message = f"a {self._kind.__name__} has no field {unknown[0]}"
-            raise UsageError(message, f"its fields are {', '.join(self.fields)}", "usage")
-        found = (row for row in self._rows if all(getattr(row, key) == equal[key] for key in equal))
-        return Table(self._kind, (row for row in found if test is None or test(row)))
+            raise self._no_field(unknown[0])
+        rows = (row for row in self._rows if all(getattr(row, key) == equal[key] for key in equal))
+        return Table(self._kind, (row for row in rows if test is None or test(row)))
 
     def column(self, name: str) -> list[Any]:
         """One field of every row."""
         if name not in self.fields:
-            message = f"a {self._kind.__name__} has no field {name}"
-            raise UsageError(message, f"its fields are {', '.join(self.fields)}", "usage")
+            raise self._no_field(name)
         return [getattr(row, name) for row in self._rows]
+
+    def _no_field(self, name: str) -> UsageError:
+        return UsageError(f"a {self._kind.__name__} has no field {name}", f"its fields are {', '.join(self.fields)}", "usage")
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """The rows as report.json writes them: texts, numbers, lists, and nothing else."""
@@ -101,24 +103,18 @@ class Table(Sequence[Row], Generic[Row]):
 
     def to_pandas(self) -> pandas.DataFrame:
         """The rows as a data frame of pandas, if that is installed."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise _not_installed("pandas") from error
         rows = [_flat(row) for row in self.to_dicts()]
-        return pandas.DataFrame(rows) if rows else pandas.DataFrame(columns=list(self.fields))
+        columns = None if rows else list(self.fields)
+        frame: pandas.DataFrame = _library("pandas").DataFrame(rows or None, columns=columns)
+        return frame
 
     def to_polars(self) -> polars.DataFrame:
         """The rows as a data frame of polars, if that is installed."""
-        try:
-            import polars
-        except ImportError as error:
-            raise _not_installed("polars") from error
         rows = [_flat(row) for row in self.to_dicts()]
-        if not rows:
-            return polars.DataFrame(schema=list(self.fields))
         # all rows decide on the types: a column may begin with many nulls
-        return polars.DataFrame(rows, infer_schema_length=None, strict=False)
+        how = {"infer_schema_length": None, "strict": False} if rows else {"schema": list(self.fields)}
+        frame: polars.DataFrame = _library("polars").DataFrame(rows or None, **how)
+        return frame
 
     def __repr__(self) -> str:
         rows = self._rows[:MOST_LINES]
@@ -157,7 +153,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, dict):
-            flat |= {f"{name}.{inner}": one for inner, one in value.items()}
+            flat |= {f"{name}.{inner}": part for inner, part in value.items()}
         else:
             flat[name] = value
     return flat
@@ -178,12 +174,13 @@ def _cell(row: msgspec.Struct, name: str, most: int = MOST_CHARS) -> str:
     return hostile.line(str(value), most)
 
 
-def _not_installed(name: str) -> UsageError:
-    return UsageError(
-        f"{name} is not installed, and a data frame of it was asked for",
-        f"pip install {name}, or take the rows as they are with to_dicts()",
-        "not-installed",
-    )
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        message = f"{name} is not installed, and a data frame of it was asked for"
+        hint = f"pip install {name}, or take the rows as they are with to_dicts()"
+        raise UsageError(message, hint, "not-installed") from error
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -205,28 +202,23 @@ class Result(msgspec.Struct, frozen=True):
 
     def to_pandas(self) -> pandas.DataFrame:
         """The rows as a data frame of pandas, if that is installed."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise _not_installed("pandas") from error
-        return pandas.DataFrame(list(self.rows), columns=list(self.columns))
+        frame: pandas.DataFrame = _library("pandas").DataFrame(list(self.rows), columns=list(self.columns))
+        return frame
 
     def to_polars(self) -> polars.DataFrame:
         """The rows as a data frame of polars, if that is installed."""
-        try:
-            import polars
-        except ImportError as error:
-            raise _not_installed("polars") from error
-        return polars.DataFrame(self.to_dicts(), infer_schema_length=None, strict=False)
+        how = {"infer_schema_length": None, "strict": False}
+        frame: polars.DataFrame = _library("polars").DataFrame(self.to_dicts(), **how)
+        return frame
 
 
-def queried(held: Held, names: tuple[str, ...], query: str) -> Result:
+def queried(loading: Loading, names: tuple[str, ...], query: str) -> Result:
     """What a query over some runs gives; it runs in a process of its own, under limits."""
     from blade.pipeline import run_tables
     from blade.query import query_process
 
-    chosen = [one for one in held.session.loaded if one.name in names]
-    ground = run_tables.ground_of(chosen, held.threshold, held.watcher, held.session.report)
+    chosen = [run for run in loading.session.loaded if run.name in names]
+    ground = run_tables.ground_of(chosen, loading.threshold, loading.watcher, loading.session.report)
     outcome = query_process.raised(query_process.ask(ground, [query])[0])
     columns, rows = outcome.table()
     answers = outcome.answers or ()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from blade import hostile, model
 from blade.api.answer_tables import Table, to_dict
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     import os
 
     from blade.api.written_reports import Checked
+
 
 class Comparison:
     """A baseline against one candidate or several; what is asked of one is asked of the only one."""
@@ -28,26 +32,21 @@ class Comparison:
     @property
     def details(self) -> model.Comparison:
         """The only comparison, with all that is known of it."""
-        found = self._report.data.comparisons
-        if len(found) == 1:
-            return found[0]
-        names = ", ".join(one.candidate for one in found[:8])
-        raise UsageError(
-            f"{len(found)} runs were compared with {found[0].baseline}",
-            f"take one with comparison[NAME]: {names}",
-            "no-such-run",
-        )
+        pairs = self._report.data.comparisons
+        if len(pairs) == 1:
+            return pairs[0]
+        names = ", ".join(pair.candidate for pair in pairs[:8])
+        message = f"{len(pairs)} runs were compared with {pairs[0].baseline}"
+        raise UsageError(message, f"take one with comparison[NAME]: {names}", "no-such-run")
 
     def __getitem__(self, candidate: str) -> Comparison:
         """The comparison with the candidate of this name."""
-        from msgspec.structs import replace
-
-        whole = self._report.data
-        chosen = tuple(one for one in whole.comparisons if one.candidate == candidate)
-        if not chosen:
-            names = ", ".join(one.candidate for one in whole.comparisons[:8])
+        report = self._report.data
+        pairs = tuple(pair for pair in report.comparisons if pair.candidate == candidate)
+        if not pairs:
+            names = ", ".join(pair.candidate for pair in report.comparisons[:8])
             raise UsageError(f"no candidate is named {candidate}", f"they are {names}", "no-such-run")
-        return Comparison(self._report.of(replace(whole, comparisons=chosen)))
+        return Comparison(dataclasses.replace(self._report, data=msgspec.structs.replace(report, comparisons=pairs)))
 
     @property
     def baseline(self) -> str:
@@ -126,28 +125,25 @@ class Comparison:
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """`comparisons` as compare.json has them."""
-        return [to_dict(one) for one in self._report.data.comparisons]
+        return [to_dict(pair) for pair in self._report.data.comparisons]
 
     def __repr__(self) -> str:
-        told = (f"{one.candidate} against {one.baseline}: {_said(one)}" for one in self.comparisons)
-        return f"<blade.Comparison {'; '.join(hostile.line(one, 400) for one in told)}>"
+        texts = (f"{pair.candidate} against {pair.baseline}: {_verdict(pair)}" for pair in self.comparisons)
+        return f"<blade.Comparison {'; '.join(hostile.line(text, 400) for text in texts)}>"
 
     def _repr_html_(self) -> str:
-        found = self._report.data.comparisons
-        bridge = self.bridge()._repr_html_() if len(found) == 1 and found[0].bridge else ""
+        pairs = self._report.data.comparisons
+        bridge = self.bridge()._repr_html_() if len(pairs) == 1 and pairs[0].bridge else ""
         return self.comparisons._repr_html_() + bridge
 
 
-def _said(one: model.Comparison) -> str:
-    if one.refused is not None or one.delta is None:
-        return f"refused, {one.refused}"
-    words = {"these tasks": one.verdict, "new tasks": one.verdict_new_tasks}
-    told = [f"{verdict}{_interval(one, question)} on {question}" for question, verdict in words.items()]
-    return f"{100 * one.delta:+.1f} points; {', '.join(told)}; {len(one.alignment.common):,} tasks in common"
-
-
-def _interval(one: model.Comparison, question: str) -> str:
-    test = next((test for test in one.tests if test.question == question), None)
-    if test is None or test.low is None or test.high is None:
-        return ""
-    return f" [{100 * test.low:+.1f}, {100 * test.high:+.1f}]"
+def _verdict(pair: model.Comparison) -> str:
+    if pair.refused is not None or pair.delta is None:
+        return f"refused, {pair.refused}"
+    intervals = {
+        test.question: f" [{100 * test.low:+.1f}, {100 * test.high:+.1f}]"
+        for test in pair.tests if test.low is not None and test.high is not None
+    }  # fmt: skip
+    verdicts = {"these tasks": pair.verdict, "new tasks": pair.verdict_new_tasks}
+    texts = [f"{verdict}{intervals.get(question, '')} on {question}" for question, verdict in verdicts.items()]
+    return f"{100 * pair.delta:+.1f} points; {', '.join(texts)}; {len(pair.alignment.common):,} tasks in common"

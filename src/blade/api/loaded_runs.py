@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from blade import model
 from blade.api.answer_tables import Row, Table
 from blade.api.comparison_api import Comparison
-from blade.api.loading import Held, opened, part_of, together
+from blade.api.loading import Loading, part_of, together
 from blade.api.written_reports import Checked, Report, checked
 from blade.errors import UsageError
 
@@ -34,8 +34,8 @@ def load(*paths: Place, threshold: float | None = None, progress: bool = False) 
         raise UsageError("no path was given", "name a rollouts file or a folder", "usage")
     if threshold is not None and not math.isfinite(threshold):
         raise UsageError(f"{threshold} is no number to pass at", "give a finite number", "bad-threshold")
-    held = opened(tuple(os.fspath(path) for path in paths), threshold, progress)
-    return Runs(held, tuple(one.name for one in held.session.loaded))
+    loading = Loading(tuple(os.fspath(path) for path in paths), threshold, progress)
+    return Runs(loading, tuple(run.name for run in loading.session.loaded))
 
 
 class Runs(Mapping[str, "Runs"]):
@@ -45,16 +45,15 @@ class Runs(Mapping[str, "Runs"]):
     `score`, `rollout` or `label`, is asked of one run.
     """
 
-    def __init__(self, held: Held, names: tuple[str, ...]) -> None:
-        self._held = held
-        self._names = names
+    def __init__(self, loading: Loading, names: tuple[str, ...]) -> None:
+        self._loading, self._names = loading, names
 
     # ---- The runs --------------------------------------------------------------------------------
 
     def __getitem__(self, name: str) -> Runs:
         if name not in self._names:
             raise UnknownRun(name, self._names)
-        return Runs(self._held, (name,))
+        return Runs(self._loading, (name,))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -68,7 +67,7 @@ class Runs(Mapping[str, "Runs"]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Runs):
             return NotImplemented
-        return other._held is self._held and other._names == self._names
+        return other._loading is self._loading and other._names == self._names
 
     def __hash__(self) -> int:
         return hash(self._names)
@@ -85,7 +84,7 @@ class Runs(Mapping[str, "Runs"]):
     def run(self) -> model.Run:
         """What the only run is: its model, settings, counts and score."""
         name = self.name
-        return next(one for one in self._report.runs if one.name == name)
+        return next(run for run in self._report.runs if run.name == name)
 
     @property
     def score(self) -> float | None:
@@ -129,7 +128,7 @@ class Runs(Mapping[str, "Runs"]):
         """
         from blade.api.answer_tables import queried
 
-        return queried(self._held, self._names, query)
+        return queried(self._loading, self._names, query)
 
     def fields(self) -> Result:
         """Every field of the rows: type, presence, distinct values, and its role by how it behaves."""
@@ -182,17 +181,17 @@ class Runs(Mapping[str, "Runs"]):
 
     def rollouts(self, task: str | int) -> tuple[model.Trace, ...]:
         """All rows of a task of the only run with their steps, in the order of their repeats."""
-        session = self._held.session
-        one = session.run(self.name)
-        return session.traces(one, session.key(one, str(task)))
+        session = self._loading.session
+        run = session.run(self.name)
+        return session.traces(run, session.key(run, str(task)))
 
     def rollout(self, task: str | int, repeat: int = 0) -> model.Trace:
         """One rollout: `.steps` is what was done, `.row` the row as it stands in the file."""
-        found = self.rollouts(task)
-        chosen = [trace for trace in found if trace.rollout.repeat == repeat]
+        traces = self.rollouts(task)
+        chosen = [trace for trace in traces if trace.rollout.repeat == repeat]
         if not chosen:
-            have = ", ".join(str(trace.rollout.repeat) for trace in found[:20])
-            hint = f"it has the repeats {have}" if found else "its rollouts failed or were lost"
+            have = ", ".join(str(trace.rollout.repeat) for trace in traces[:20])
+            hint = f"it has the repeats {have}" if traces else "its rollouts failed or were lost"
             raise UsageError(f"task {task} of {self.name} has no repeat {repeat}", hint, "unknown-task")
         if len(chosen) > 1:
             message = f"{len(chosen)} rows are repeat {repeat} of task {task}"
@@ -206,62 +205,52 @@ class Runs(Mapping[str, "Runs"]):
         from blade.pipeline import reviewing
 
         budget = reviewing.BUDGET if budget is None else budget
-        session = self._held.session
-        found = [reviewing.queue(session, name, most, budget, judged) for name in self._names]
-        return Table(model.Waiting, (row for queue in found for row in queue.waiting))
+        session = self._loading.session
+        queues = (reviewing.queue(session, name, most, budget, judged) for name in self._names)
+        return Table(model.Waiting, (row for queue in queues for row in queue.waiting))
 
     def dossier(self, task: str | int, *, budget: int | None = None) -> Dossier:
         """What is needed to judge one task of the only run, as `.text` of at most `budget` tokens."""
         from blade.pipeline import reviewing
 
         budget = reviewing.BUDGET if budget is None else budget
-        return reviewing.dossier(self._held.session, str(task), self.name, budget)
+        return reviewing.dossier(self._loading.session, str(task), self.name, budget)
 
     def judgements(self) -> Table[model.Judgement]:
         """What people and agents hold to be the causes."""
-        told = self._report.judgements
-        return Table(model.Judgement, (one for name in self._names for one in told.get(name, ())))
+        by_run = self._report.judgements
+        return Table(model.Judgement, (row for name in self._names for row in by_run.get(name, ())))
 
     def agreements(self) -> Table[model.Agreement]:
         """How often authors, and authors and the engine, say the same."""
         return self._table(model.Agreement, "agreements")
 
     def label(
-        self,
-        task: str | int,
-        *,
-        cause: str,
-        repeat: int,
-        quote: str,
-        mechanism: str,
-        by: str,
-        step: int | None = None,
-        field: str | None = None,
-        mode: str = "",
-    ) -> model.Judgement:
+        self, task: str | int, *, cause: str, repeat: int, quote: str, mechanism: str, by: str, step: int | None = None,
+        field: str | None = None, mode: str = "",
+    ) -> model.Judgement:  # fmt: skip
         """Keep the cause of a failed task beside the run, if ids, place, quote and chronology verify."""
-        place: dict[str, Any] = {"step": step} if field is None else {"field": field}
-        if step is not None and field is not None:
-            place = {"step": step, "field": field}  # refused with its reason
-        given = {"task": str(task), "cause": str(cause), "repeat": repeat, "quote": quote, **place}
-        given |= {"mechanism": mechanism, **({"mode": mode} if mode else {})}
-        return self.label_many([given], by=by)[0]
+        given = {"task": str(task), "cause": str(cause), "repeat": repeat, "quote": quote, "mechanism": mechanism}
+        # without a step and a field it is refused with its reason, and so it is with both
+        given |= {"step": step} if step is not None or field is None else {}
+        given |= {"field": field} if field is not None else {}
+        return self.label_many([given | ({"mode": mode} if mode else {})], by=by)[0]
 
     def label_many(self, proposals: Sequence[Mapping[str, Any]], *, by: str) -> Table[model.Judgement]:
         """Keep several judgements on the only run: all of them, or none and the reasons why."""
         from blade.pipeline import reviewing
 
-        found = reviewing.label(self._held.session, proposals, by, self.name)
-        self._held.renew()
-        return Table(model.Judgement, found)
+        judgements = reviewing.label(self._loading.session, proposals, by, self.name)
+        self._loading.renew()
+        return Table(model.Judgement, judgements)
 
     def withdraw(self, task: str | int, *, by: str) -> Table[model.Judgement]:
         """Take back what an author said of a task of the only run."""
         from blade.pipeline import reviewing
 
-        found = reviewing.withdraw(self._held.session, str(task), by, self.name)
-        self._held.renew()
-        return Table(model.Judgement, found)
+        judgements = reviewing.withdraw(self._loading.session, str(task), by, self.name)
+        self._loading.renew()
+        return Table(model.Judgement, judgements)
 
     # ---- Reports and comparisons -----------------------------------------------------------------
 
@@ -269,23 +258,18 @@ class Runs(Mapping[str, "Runs"]):
         """Everything as pages, as `blade diagnose` writes them."""
         from blade import pipeline
 
-        held = self._held
-        options = [] if held.threshold is None else ["--pass-threshold", repr(held.threshold)]
-        command = shlex.join(["blade", "diagnose", *held.specs, *options])
+        loading = self._loading
+        options = [] if loading.threshold is None else ["--pass-threshold", repr(loading.threshold)]
+        command = shlex.join(["blade", "diagnose", *loading.specs, *options])
         report = replace(self._report, made_by={**self._report.made_by, "command": command})
-        return Report(pipeline.with_digests(report), held.specs, held.watcher, held.threshold)
+        return Report(pipeline.with_digests(report), loading.specs, loading.watcher, loading.threshold)
 
     def check(self, text: Place) -> Checked:
         """Every claim of a text, or of a file that holds one, against the rows."""
-        return checked(text, self._held.specs, self._held.watcher, self._held.threshold)
+        return checked(text, self._loading.specs, self._loading.watcher, self._loading.threshold)
 
     def compare(
-        self,
-        other: Runs | Place | None = None,
-        *,
-        margin: float = 0.03,
-        by: str | None = None,
-        series: bool = False,
+        self, other: Runs | Place | None = None, *, margin: float = 0.03, by: str | None = None, series: bool = False
     ) -> Comparison:
         """Why the score changed from this run to `other`; without one, from the first run to the rest.
 
@@ -294,17 +278,17 @@ class Runs(Mapping[str, "Runs"]):
         if not 0 < margin < math.inf:
             raise UsageError(f"a margin of {margin:g} is none", "give a fraction such as 0.03", "bad-margin")
         if isinstance(other, str | os.PathLike):
-            other = load(other, threshold=self._held.threshold)
-        sides = [(self._held, self._names)]
+            other = load(other, threshold=self._loading.threshold)
+        sides = [(self._loading, self._names)]
         if other is not None:
-            sides.append((other._held, other._names))
+            sides.append((other._loading, other._names))
         return Comparison(together(sides, margin, by, series))
 
     # ---- Display ---------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         scores = {score.run: score for score in self._headlines()}
-        return f"<blade.Runs {'; '.join(_told(run, scores.get(run.name)) for run in self._report.runs)}>"
+        return f"<blade.Runs {'; '.join(_headline(run, scores.get(run.name)) for run in self._report.runs)}>"
 
     def _repr_html_(self) -> str:
         return self._headlines()._repr_html_()
@@ -312,15 +296,15 @@ class Runs(Mapping[str, "Runs"]):
     def _headlines(self) -> Table[model.Measure]:
         """The score of each run with its n and interval."""
         names = {run.name: run.score_name for run in self._report.runs}
-        return self.measures().where(lambda one: one.name == names[one.run], k=None, slice=None)
+        return self.measures().where(lambda row: row.name == names[row.run], k=None, slice=None)
 
     @property
     def _report(self) -> model.Report:
         """What was concluded of these runs, in the order of report.json."""
-        return part_of(self._held.report, self._names)
+        return part_of(self._loading.report, self._names)
 
     def _table(self, kind: type[Row], part: str) -> Table[Row]:
-        rows: tuple[Row, ...] = getattr(self._held.report, part)
+        rows: tuple[Row, ...] = getattr(self._loading.report, part)
         return Table(kind, (row for row in rows if getattr(row, "run", None) in self._names))
 
 
@@ -328,12 +312,10 @@ class UnknownRun(UsageError, KeyError):
     """No run has that name; a KeyError too, so that runs behave as a mapping does."""
 
     def __init__(self, name: object, names: Sequence[str]) -> None:
-        super().__init__(
-            f"there is no run named {name}", f"the runs are {', '.join(names[:8])}", "no-such-run"
-        )
+        super().__init__(f"there is no run named {name}", f"the runs are {', '.join(names[:8])}", "no-such-run")
 
 
-def _told(run: model.Run, score: model.Measure | None) -> str:
+def _headline(run: model.Run, score: model.Measure | None) -> str:
     counts = f"{run.n_tasks:,} tasks, {run.n_rollouts:,} rollouts"
     if score is None or score.value is None:
         return f"{run.name!r}: no score, {counts}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -25,13 +24,14 @@ _BY_RUN = (
 )  # fmt: skip
 
 
-class Held:
+class Loading:
     """How runs were loaded, what came of it, and how it is made anew when a judgement is added."""
 
-    def __init__(self, specs: tuple[str, ...], threshold: float | None, watcher: Watcher) -> None:
-        self.specs = specs
-        self.threshold = threshold
-        self.watcher = watcher
+    def __init__(self, specs: tuple[str, ...], threshold: float | None, progress: bool) -> None:
+        from blade.tables.index import Silent
+
+        self.specs, self.threshold = specs, threshold
+        self.watcher: Watcher = Lines() if progress else Silent()
         self.renew()
 
     def renew(self) -> None:
@@ -43,122 +43,97 @@ class Held:
         self.report: model.Report = ordered(self.session.report)
 
 
-def opened(specs: tuple[str, ...], threshold: float | None, progress: bool) -> Held:
-    """The runs that `specs` name, read and diagnosed."""
-    from blade.tables.index import Silent
-
-    return Held(specs, threshold, Lines() if progress else Silent())
-
-
 def part_of(report: model.Report, names: Sequence[str]) -> model.Report:
     """What a report says of some of its runs; all of it if they are all."""
     if {run.name for run in report.runs} == set(names):
         return report
-    chosen = [one for one in report.comparisons if {one.baseline, one.candidate} <= set(names)]
+    chosen = [pair for pair in report.comparisons if {pair.baseline, pair.candidate} <= set(names)]
     return replace(
         report,
         runs=tuple(run for run in report.runs if run.name in names),
-        judgements={run: told for run, told in report.judgements.items() if run in names},
+        judgements={run: rows for run, rows in report.judgements.items() if run in names},
         task_matrix=None,  # of all runs together
-        comparisons=tuple(chosen),
-        matrix=None,
-        series=None,
+        comparisons=tuple(chosen), matrix=None, series=None,
         benchmark={run: facts for run, facts in report.benchmark.items() if run in names},
         **{part: tuple(row for row in getattr(report, part) if row.run in names) for part in _BY_RUN},
     )
 
 
 def together(
-    sides: Sequence[tuple[Held, tuple[str, ...]]], margin: float, by: str | None, series: bool
+    sides: Sequence[tuple[Loading, tuple[str, ...]]], margin: float, by: str | None, series: bool
 ) -> Report:
     """The comparison of runs that may have been loaded apart, as `blade compare` makes it."""
     from blade import pipeline
     from blade.pipeline import comparing
 
     first = sides[0][0]
-    if any(held.threshold != first.threshold for held, _ in sides):
+    if any(loading.threshold != first.threshold for loading, _ in sides):
         hint = "load them with the same threshold"
         raise UsageError("the runs were loaded with different thresholds", hint, "bad-threshold")
-    specs = _apart([spec for held in _each(sides) for spec in held.specs])
+    specs = comparing.apart([spec for loading in _each(sides) for spec in loading.specs])
     loaded = pipeline.load(specs, first.watcher)
     chosen = _chosen(loaded, sides)
     parts = comparing.split_runs(chosen, by) if by else chosen
     if len(parts) < 2:
         hint = "give another run to compare with, or split this one: compare(by=FIELD)"
         raise UsageError("one run was given, and a comparison takes two", hint, "one-run")
-    told = [*(["--by", by] if by else []), *(["--series"] if series else [])]
-    told += ["--margin", repr(margin)] if margin != comparing.MARGIN else []
-    told += ["--pass-threshold", repr(first.threshold)] if first.threshold is not None else []
+    words = [*(["--by", by] if by else []), *(["--series"] if series else [])]
+    words += ["--margin", repr(margin)] if margin != comparing.MARGIN else []
+    words += ["--pass-threshold", repr(first.threshold)] if first.threshold is not None else []
     report = comparing.compare(
-        parts, shlex.join(["blade", "compare", *specs, *told]), threshold=first.threshold, margin=margin,
+        parts, shlex.join(["blade", "compare", *specs, *words]), threshold=first.threshold, margin=margin,
         ordered=series, watcher=first.watcher,
     )  # fmt: skip
-    return Report(pipeline.with_digests(report), specs, first.watcher, first.threshold, is_comparison=True)
+    return Report(pipeline.with_digests(report), specs, first.watcher, first.threshold, True)
 
 
-def _chosen(loaded: Sequence[Loaded], sides: Sequence[tuple[Held, tuple[str, ...]]]) -> list[Loaded]:
+def _chosen(loaded: Sequence[Loaded], sides: Sequence[tuple[Loading, tuple[str, ...]]]) -> list[Loaded]:
     """Of what was loaded together the runs that were asked for, in the order in which they were.
 
     Loaded together, files of the same name get longer names: runs are known again by their sources.
     """
-    left = list(loaded)
-    found: list[Loaded] = []
-    for held, names in sides:
+    left, chosen = list(loaded), []
+    for loading, names in sides:
         for name in names:
-            was = held.session.run(name)
-            same = next((at for at, one in enumerate(left) if _identity(one) == _identity(was)), None)
+            before = _identity(loading.session.run(name))
+            same = next((run for run in left if _identity(run) == before), None)
             if same is None:
-                raise UsageError(
-                    f"{name} and the other runs are read as one when they are read together",
-                    'load each under a name of its own: blade.load("a=PATH")',
-                    "no-such-run",
-                )
-            found.append(left.pop(same))
-    return found
+                message = f"{name} and the other runs are read as one when they are read together"
+                raise UsageError(message, 'load each under a name of its own: blade.load("a=PATH")', "no-such-run")
+            left.remove(same)
+            chosen.append(same)
+    return chosen
 
 
-def _each(sides: Sequence[tuple[Held, tuple[str, ...]]]) -> list[Held]:
-    """What has to be loaded: once for runs of one loading, again for a run held against itself."""
-    found: list[Held] = []
+def _each(sides: Sequence[tuple[Loading, tuple[str, ...]]]) -> list[Loading]:
+    """What has to be loaded: once for runs of one loading, again for a run that is compared with itself."""
+    loadings: list[Loading] = []
     seen: set[tuple[int, str]] = set()
-    for held, names in sides:
-        asked = {(id(held), name) for name in names}
-        if held not in found or asked & seen:
-            found.append(held)
-        seen |= asked
-    return found
+    for loading, names in sides:
+        keys = {(id(loading), name) for name in names}
+        if loading not in loadings or keys & seen:
+            loadings.append(loading)
+        seen |= keys
+    return loadings
 
 
-def _identity(one: Loaded) -> tuple[object, ...]:
-    return (tuple(source.path for source in one.sources), one.run.agent)
-
-
-def _apart(specs: Sequence[str]) -> tuple[str, ...]:
-    """The runs as they were given; one that is given twice is held against itself under a second name."""
-    found: list[str] = []
-    for spec in specs:
-        again = spec in found and "=" not in spec
-        found.append(f"{Path(spec).name.split('.')[0]} again={spec}" if again else spec)
-    return tuple(found)
+def _identity(loaded: Loaded) -> tuple[object, ...]:
+    return (tuple(source.path for source in loaded.sources), loaded.run.agent)
 
 
 class Lines:
     """A line when a piece of work begins, at each quarter of it, and for what a reader should know."""
 
-    def __init__(self) -> None:
-        self._what = ""
-        self._total = self._done = self._told = 0
-
     def start(self, what: str, total: int, unit: str = "bytes") -> None:
-        self._what, self._total, self._done, self._told = hostile.line(what, 60), total, 0, 0
+        self._what, self._total, self._done, self._quarters = hostile.line(what, 60), total, 0, 0
         size = f" ({total / 1e6:,.0f} MB)" if total else ""
         print(f"{self._what}{size} ...", file=sys.stderr)
 
     def advance(self, done: int) -> None:
         self._done += done
         quarters = 4 * self._done // self._total if self._total else 0
-        if self._told < quarters < 4:
-            self._told = quarters
+        if self._quarters < quarters < 4:
+            self._quarters = quarters
             print(f"{self._what} {25 * quarters}% ...", file=sys.stderr)
 
     def notice(self, text: str) -> None:

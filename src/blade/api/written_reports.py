@@ -6,6 +6,7 @@ import html
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,56 +21,41 @@ if TYPE_CHECKING:
     from blade import model
     from blade.tables.index import Watcher
 
+
+@dataclass(frozen=True, repr=False)
 class Report:
     """Everything that was concluded, as the command line would write it."""
 
-    def __init__(
-        self,
-        report: model.Report,
-        specs: Sequence[str],
-        watcher: Watcher,
-        threshold: float | None,
-        is_comparison: bool = False,
-    ) -> None:
-        self._report = report
-        self._specs = tuple(specs)
-        self._watcher = watcher
-        self._threshold = threshold
-        self._is_comparison = is_comparison
-
-    @property
-    def data(self) -> model.Report:
-        """The report as typed values."""
-        return self._report
-
-    def of(self, report: model.Report) -> Report:
-        """Pages of another report on the same runs."""
-        return Report(report, self._specs, self._watcher, self._threshold, self._is_comparison)
+    data: model.Report  # as typed values
+    _specs: tuple[str, ...]
+    _watcher: Watcher
+    _threshold: float | None
+    _is_comparison: bool = False
 
     def summary(self) -> str:
         """One screen of text, as the command prints it."""
         from blade.report import comparison_screen, first_page
 
         render = comparison_screen.compare_text if self._is_comparison else first_page.render
-        return render(self._report)
+        return render(self.data)
 
     def markdown(self) -> str:
         """The pages as Markdown, without their figures."""
         from blade import report
 
-        return report.markdown_text(self._report, self._is_comparison)
+        return report.markdown_text(self.data, self._is_comparison)
 
     def html(self) -> str:
         """One offline page without scripts, figures included."""
         from blade import report
 
-        return report.html_text(self._report, self._is_comparison)
+        return report.html_text(self.data, self._is_comparison)
 
     def json(self) -> str:
         """The wire format `blade.report/2`, byte for byte what `--json` prints."""
         from blade import report
 
-        return report.json_text(self._report, self._is_comparison)
+        return report.json_text(self.data, self._is_comparison)
 
     def to_dict(self) -> dict[str, Any]:
         """The wire format as Python values."""
@@ -82,7 +68,7 @@ class Report:
 
         write = report.write_comparison if self._is_comparison else report.write
         try:
-            return write(self._report, Path(folder))
+            return write(self.data, Path(folder))
         except OSError as error:
             message = f"cannot write {folder}: {error.strerror or error}"
             raise Unreadable(message, "choose another folder", "cannot-write") from error
@@ -92,8 +78,8 @@ class Report:
         return checked(text, self._specs, self._watcher, self._threshold)
 
     def __repr__(self) -> str:
-        names = ", ".join(hostile.line(run.name, 80) for run in self._report.runs[:4])
-        return f"<blade.Report of {names}{', ...' if len(self._report.runs) > 4 else ''}>"
+        names = ", ".join(hostile.line(run.name, 80) for run in self.data.runs[:4])
+        return f"<blade.Report of {names}{', ...' if len(self.data.runs) > 4 else ''}>"
 
     def _repr_html_(self) -> str:
         """The page in a frame of its own: its styles stay inside, and nothing in it runs."""
@@ -128,13 +114,13 @@ class Checked:
 
     def claims(self) -> Table[Statement]:
         """Every statement that was read."""
-        return Table(Statement, map(_statement, self._findings))
+        return _table(self._findings)
 
     def problems(self) -> Table[Statement]:
         """All that is not supported, contradictions first."""
         from blade.check import check_findings
 
-        return Table(Statement, map(_statement, check_findings.problems(self._findings)))
+        return _table(check_findings.problems(self._findings))
 
     def to_dict(self) -> dict[str, Any]:
         """What `blade check --json` prints."""
@@ -150,13 +136,11 @@ class Checked:
         return self.problems()._repr_html_()
 
 
-def _statement(finding: Finding) -> Statement:
-    return Statement(**msgspec.structs.asdict(finding))
+def _table(findings: Sequence[Finding]) -> Table[Statement]:
+    return Table(Statement, (Statement(**msgspec.structs.asdict(finding)) for finding in findings))
 
 
-def checked(
-    text: str | os.PathLike[str], specs: Sequence[str], watcher: Watcher, threshold: float | None
-) -> Checked:
+def checked(text: str | os.PathLike[str], specs: Sequence[str], watcher: Watcher, threshold: float | None) -> Checked:
     """Every statement of a text, or of a file that holds one, against the rows of the runs."""
     from blade import check
 

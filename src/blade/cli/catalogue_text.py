@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from blade_eval.catalogue import Component, Entry
 
 _BESIDE = 44  # columns that a description needs to stand beside the rest
+_HEADS = ["name", "domain", "agent", "verifier", "repeats"]
 
 
 def width() -> int:
@@ -20,49 +21,41 @@ def width() -> int:
     return max(60, shutil.get_terminal_size((100, 24)).columns)
 
 
-def entries(found: Sequence[Entry], by_category: bool) -> str:
+def entries(items: Sequence[Entry], by_category: bool) -> str:
     """Name, domain, agent, verifier and repeats on a line, the description beside or below."""
     from blade_eval.catalogue import CATEGORIES
 
-    heads, rows = ["name", "domain", "agent", "verifier", "repeats"], [_cells(one) for one in found]
-    told_of = {id(one): (row, one.description or "") for one, row in zip(found, rows, strict=True)}
-    widths = _widths(heads, rows)
+    heads = _HEADS
+    rows = [
+        [line(item.name), item.domain or "-", item.agent or "-", item.verifier or "-", str(item.num_repeats or "-")]
+        for item in items
+    ]
+    texts = [item.description or "" for item in items]
+    widths = _widths([heads, *rows])
     if sum(widths) + 2 * len(widths) > width():  # agent and verifier go down to the description
-        heads, rows = _narrow(heads), [_narrow(row) for row in rows]
-        widths = _widths(heads, rows)
-        for one, row in zip(found, rows, strict=True):
-            told_of[id(one)] = row, f"{one.agent or '-'}, {one.verifier or '-'}: {one.description or ''}"
+        texts = [f"{row[2]}, {row[3]}: {text}" for row, text in zip(rows, texts, strict=True)]
+        heads, rows = [heads[n] for n in (0, 1, 4)], [[row[n] for n in (0, 1, 4)] for row in rows]
+        widths = _widths([heads, *rows])
     beside = sum(widths) + 2 * len(widths) + _BESIDE <= width()
-    told = [_row(heads, widths, "description" if beside else "")] if found else []
-    groups = [[one for one in found if one.category == category] for category in CATEGORIES]
-    for category, group in zip(CATEGORIES, groups, strict=True) if by_category else [("", list(found))]:
-        if group:
-            told += ["", category[:1].upper() + category[1:]] if by_category else []
-            told += [_row(told_of[id(one)][0], widths, told_of[id(one)][1]) for one in group]
-    return "\n".join(told)
+    page = [_row(heads, widths, "description" if beside else "")] if items else []
+    for category in CATEGORIES if by_category else [""]:
+        chosen = [n for n, item in enumerate(items) if not by_category or item.category == category]
+        page += ["", category[:1].upper() + category[1:]] if by_category and chosen else []
+        page += [_row(rows[n], widths, texts[n]) for n in chosen]
+    return "\n".join(page)
 
 
-def _cells(one: Entry) -> list[str]:
-    repeats = str(one.num_repeats) if one.num_repeats else "-"
-    return [line(one.name), one.domain or "-", one.agent or "-", one.verifier or "-", repeats]
+def _widths(rows: list[list[str]]) -> list[int]:
+    return [min(40, max(map(len, column))) for column in zip(*rows, strict=True)]
 
 
-def _narrow(row: list[str]) -> list[str]:
-    return [row[0], row[1], row[4]]
-
-
-def _widths(heads: list[str], rows: list[list[str]]) -> list[int]:
-    return [min(40, max([len(head), *(len(row[n]) for row in rows)])) for n, head in enumerate(heads)]
-
-
-def components(found: Sequence[Component]) -> str:
+def components(items: Sequence[Component]) -> str:
     """Name and domain on a line, the description beside or below."""
-    rows = [[line(one.name), line(one.domain or "")] for one in found]
-    widths = [max((len(row[n]) for row in rows), default=0) for n in range(2)]
-    if not any(row[1] for row in rows):
-        rows, widths = [row[:1] for row in rows], widths[:1]
-    pairs = zip(rows, found, strict=True)
-    return "\n".join(_row(row, widths, (one.description or "").split("\n")[0]) for row, one in pairs)
+    rows = [[line(item.name), line(item.domain or "")] for item in items]
+    rows = rows if any(row[1] for row in rows) else [row[:1] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    texts = ((item.description or "").split("\n")[0] for item in items)
+    return "\n".join(_row(row, widths, text) for row, text in zip(rows, texts, strict=True))
 
 
 def _row(cells: Sequence[str], widths: Sequence[int], description: str) -> str:
@@ -73,31 +66,28 @@ def _row(cells: Sequence[str], widths: Sequence[int], description: str) -> str:
     start = start.rstrip()
     if len(start) > room:
         start = textwrap.fill(", ".join(map(line, cells)), room, subsequent_indent="  ")
-    below = textwrap.fill(
-        text, room, initial_indent="    ", subsequent_indent="    ", max_lines=2, placeholder=" …"
-    )
+    indent = "    "
+    below = textwrap.fill(text, room, initial_indent=indent, subsequent_indent=indent, max_lines=2, placeholder=" …")
     return f"{start}\n{below}" if text else start
 
 
-def inspected(told: dict[str, Any]) -> str:
+def inspected(document: dict[str, Any]) -> str:
     """One component: what it is, how to choose it, and what to reproduce."""
     from blade_eval.catalogue import CRITERIA
 
-    made = [f"{line(told['name'])} ({told['type']})", ""]
-    made += [_wrapped(lines(told["description"]))] if told["description"] else []
-    made += [""] if told["description"] else []
-    facts = {"category": told.get("category"), "domain": told["domain"], **told["details"]}
-    made += [_fact(key, str(value)) for key, value in facts.items() if value]
-    if "choose" in told:
-        made += ["", "How to choose"]
-        choose = told["choose"]
-        made += [_fact(name, choose.get(key, "not known")) for key, name in CRITERIA.items()]
-    if told.get("published"):
-        made += ["", "Reproduce before trusting it"]
-        made += [_fact("-", _published(row), 2) for row in told["published"]]
-    if told["usage_example"]:
-        made += ["", "Use", f"  {line(told['usage_example'])}"]
-    return "\n".join(made)
+    page = [f"{line(document['name'])} ({document['type']})", ""]
+    if document["description"]:
+        page += ["\n".join(textwrap.fill(part, width()) for part in lines(document["description"]).splitlines()), ""]
+    facts = {"category": document.get("category"), "domain": document["domain"], **document["details"]}
+    page += [_fact(key, str(value)) for key, value in facts.items() if value]
+    if "choose" in document:
+        choose = document["choose"]
+        page += ["", "How to choose", *(_fact(name, choose.get(key, "not known")) for key, name in CRITERIA.items())]
+    if document.get("published"):
+        page += ["", "Reproduce before trusting it", *(_fact("-", _published(row), 2) for row in document["published"])]
+    if document["usage_example"]:
+        page += ["", "Use", f"  {line(document['usage_example'])}"]
+    return "\n".join(page)
 
 
 def _published(row: dict[str, str]) -> str:
@@ -111,7 +101,3 @@ def _fact(key: str, value: str, indent: int = 22) -> str:
     return textwrap.fill(
         line(value), width(), initial_indent=head, subsequent_indent=" " * indent, break_on_hyphens=False
     )
-
-
-def _wrapped(text: str) -> str:
-    return "\n".join(textwrap.fill(part, width()) for part in text.splitlines())

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from blade.cli.options import ENDPOINT, THRESHOLD, force_option, json_option, output_option, threshold_option
 from blade.cli.output import files_of, refuse_existing, write_text
 from blade.errors import EXIT_FAILED_GATE, BladeError, NothingToRead, Unreadable, UsageError
 
@@ -30,41 +31,20 @@ Ask = Callable[[Mapping[str, str], Sequence[str], Sequence[tuple[str, str]]], di
 @click.command(short_help="Verify every citation, quotation, id and sum of a report.")
 @click.argument("report", metavar="REPORT")
 @click.argument("more", nargs=-1, metavar="[RUN...]")
-@click.option(
-    "--run", "runs", metavar="RUN", multiple=True, help="A run that the report is about; may be repeated."
-)
-@click.option("-o", "--output", metavar="FILE", help="Write a copy of the report with its problems marked.")
-@click.option(
-    "--baseline", metavar="NAME", help="The run the others are compared with (default: as the report says)."
-)
-@click.option(
-    "--pass-threshold",
-    metavar="X",
-    type=float,
-    help="A row passes at reward >= X (default: as the report says).",
-)
-@click.option(
-    "--llm", is_flag=True, help="Have a model propose queries for uncited numbers; its sentences are sent."
-)
+@click.option("--run", "runs", metavar="RUN", multiple=True, help="A run that the report is about; may be repeated.")
+@output_option("Write a copy of the report with its problems marked.", "FILE")
+@click.option("--baseline", metavar="NAME", help="The run the others are compared with (default: as the report says).")
+@threshold_option("A row passes at reward >= X (default: as the report says).")
+@click.option("--llm", is_flag=True, help="Have a model propose queries for uncited numbers; its sentences are sent.")
 @click.option("--model", metavar="NAME", help="The model of --llm (default: BLADE_MODEL).")
-@click.option("--base-url", metavar="URL", help="Its endpoint (default: OPENAI_BASE_URL, else OpenAI's).")
-@click.option("--key-env", metavar="NAME", help="The variable that holds the key (default: OPENAI_API_KEY).")
+@ENDPOINT
 @click.option("--all", "is_all", is_flag=True, help="Show every finding, what holds too.")
-@click.option("--json", "as_json", is_flag=True, help="Print counts and all findings as JSON.")
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@json_option("Print counts and all findings as JSON.")
+@force_option("Overwrite an existing file.")
 def check(
-    report: str,
-    more: tuple[str, ...],
-    runs: tuple[str, ...],
-    output: str | None,
-    baseline: str | None,
-    pass_threshold: float | None,
-    llm: bool,
-    is_all: bool,
-    as_json: bool,
-    force: bool,
-    **whom: str | None,
-) -> None:
+    report: str, more: tuple[str, ...], runs: tuple[str, ...], output: str | None, baseline: str | None,
+    pass_threshold: float | None, llm: bool, is_all: bool, as_json: bool, force: bool, **whom: str | None,
+) -> None:  # fmt: skip
     """Check any report in Markdown or JSON.
 
     Cited numbers are queried again, quotations and ids are looked up in the rows, sums are added up. Numbers
@@ -74,10 +54,8 @@ def check(
     With --llm a model proposes queries for numbers that have none; they are run, and you see what they give.
     It is sent those sentences of the report and the names of columns, and it changes no verdict.
     """
-    from blade.cli.diagnose import refuse_threshold
     from blade.cli.output import Progress
 
-    refuse_threshold(pass_threshold)
     ask = asker(whom, bool(runs or more)) if llm else None
     if output:
         refuse_existing(Path(output), force, [Path(report), *files_of((*runs, *more))])
@@ -151,36 +129,33 @@ def as_text(
     }
     most = len(findings) if is_all else MOST
 
-    def part(title: str, rows: Sequence[str], n: int = 0, what: str = "") -> list[str]:
+    def part(title: str, entries: Sequence[Any], what: str, text: Callable[[Any], list[str]]) -> None:
         """A part of the page, and how many more entries than `most` it has."""
-        more = [f"  {n - most:,} more {what} with --all or --json"] if n > most else []
-        return [*(["", title] if rows else []), *rows, *more]
+        rows = [row for entry in entries[:most] for row in text(entry)]
+        lines.extend(["", title] if rows and title else [])
+        lines.extend(rows)
+        if len(entries) > most:
+            lines.append(f"  {len(entries) - most:,} more {what} with --all or --json")
+
+    def sentence(group: list[Finding]) -> list[str]:
+        readings = [f"      {line(item.printed, 40)}: {line(item.reading, 200)}" for item in group]
+        return [f"  line {group[0].line}  {line(group[0].text, 150)}", *readings]
+
+    def uncited(item: Finding) -> list[str]:
+        return [f"  line {item.line}  {line(item.why, 200) or line(item.printed, 40)}  in: {line(item.text, 80)}"]
 
     for verdict in (CONTRADICTED, UNVERIFIABLE):
-        problems = by_verdict[verdict]
-        rows = [row for finding in problems[:most] for row in ("", *_problem(finding))]
-        lines += [*rows, *part("", (), len(problems), verdict)]
-    supported = by_verdict[SUPPORTED]
-    cited = [finding for finding in supported if finding.kind == "citation"]
+        part("", by_verdict[verdict], verdict, lambda finding: ["", *_problem(finding)])
+    cited = [finding for finding in by_verdict[SUPPORTED] if finding.kind == "citation" and (is_all or not is_ours)]
     groups = [list(group) for _, group in groupby(cited, key=lambda finding: finding.text)]
-    groups = [] if is_ours and not is_all else groups
-    rows = []
-    for group in groups[:most]:
-        rows.append(f"  line {group[0].line}  {line(group[0].text, 150)}")
-        rows += [f"      {line(item.printed, 40)}: {line(item.reading, 200)}" for item in group]
-    lines += part("What the citations say", rows, len(groups), "cited sentences")
+    part("What the citations say", groups, "cited sentences", sentence)
     if is_all:
-        others = [finding for finding in supported if finding.kind != "citation"]
-        rows = [f"  line {item.line}  {line(item.printed, 80)}: {line(item.why, 100)}" for item in others]
-        lines += part("What was found", rows)
-    uncited, opinions = by_verdict[UNCITED], by_verdict[OPINION]
-    rows = [
-        f"  line {item.line}  {line(item.why, 200) or line(item.printed, 40)}  in: {line(item.text, 80)}"
-        for item in uncited[:most]
-    ]
-    lines += part("Numbers without a citation", rows, len(uncited), "uncited numbers")
-    rows = [f"  line {item.line}  {line(item.text, 150)}" for item in opinions[:most]]
-    lines += part("Causes without a citation or quotation", rows, len(opinions), "causal sentences")
+        others = [finding for finding in by_verdict[SUPPORTED] if finding.kind != "citation"]
+        part("What was found", others, "",
+             lambda item: [f"  line {item.line}  {line(item.printed, 80)}: {line(item.why, 100)}"])  # fmt: skip
+    part("Numbers without a citation", by_verdict[UNCITED], "uncited numbers", uncited)
+    part("Causes without a citation or quotation", by_verdict[OPINION], "causal sentences",
+         lambda item: [f"  line {item.line}  {line(item.text, 150)}"])  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
@@ -282,30 +257,23 @@ def _answered(finding: Finding, query: str, answers: Answers) -> Finding:
 @click.option(
     "--run", "runs", metavar="RUN", multiple=True, required=True, help="A run of the report; may be repeated."
 )
-@click.option("-o", "--output", metavar="OUT", help="Write the filled report to OUT (default: print it).")
+@output_option("Write the filled report to OUT (default: print it).", "OUT")
 @click.option("--in-place", is_flag=True, help="Overwrite FILE itself.")
-@click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
-@click.option("--json", "as_json", is_flag=True, help="Print what was filled in, and what was not, as JSON.")
-@click.option("--force", is_flag=True, help="Overwrite an existing OUT.")
+@THRESHOLD
+@json_option("Print what was filled in, and what was not, as JSON.")
+@force_option("Overwrite an existing OUT.")
 def cite(
-    file: str,
-    runs: tuple[str, ...],
-    output: str | None,
-    in_place: bool,
-    pass_threshold: float | None,
-    as_json: bool,
-    force: bool,
-) -> None:
+    file: str, runs: tuple[str, ...], output: str | None, in_place: bool, pass_threshold: float | None,
+    as_json: bool, force: bool,
+) -> None:  # fmt: skip
     """Fill in every `{{ QUERY }}` of a Markdown file from the rows.
 
     `{{ pass_at_1 where difficulty = 'easy' }}` becomes `27.8%` with the query in a comment behind it, so that
     `blade check` can verify it again; `{{ 12/0#4 }}` becomes the text of step 4 of rollout 12/0. What cannot
     be filled in is left as it is, and the exit code is 1.
     """
-    from blade.cli.diagnose import refuse_threshold
     from blade.cli.output import Progress
 
-    refuse_threshold(pass_threshold)
     if in_place and (output or file == "-"):
         raise UsageError("--in-place overwrites FILE itself", "leave out -o, or name a file", "usage")
     if output:

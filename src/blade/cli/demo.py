@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from blade.cli.options import force_option, json_option, output_option
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
     from blade.model import Report
     from blade.pipeline import Loaded
-    from blade_eval.profile.scores import Score
     from blade_eval.runner.benchmark_run import Order
 
 SCRIPTS = ("careful", "hasty")
@@ -48,11 +48,9 @@ class _Places:
 
 
 @click.command(short_help="Evaluate, profile, diagnose and compare, without network.")
-@click.option(
-    "-o", "--output", metavar="DIR", default="blade-demo", show_default=True, help="Where all of it goes."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print what was made and found as JSON.")
-@click.option("--force", is_flag=True, help="Write over files that are not of an earlier demo.")
+@output_option("Where all of it goes.", default="blade-demo", show_default=True)
+@json_option("Print what was made and found as JSON.")
+@force_option("Write over files that are not of an earlier demo.")
 @click.option("--open", "opens", is_flag=True, help="Open the report in a browser.")
 def demo(output: str, as_json: bool, force: bool, opens: bool) -> None:
     """Evaluate two scripted models in an invented office, diagnose both runs, and compare them.
@@ -67,7 +65,7 @@ def demo(output: str, as_json: bool, force: bool, opens: bool) -> None:
         refuse_foreign(places.report(script), force)
     refuse_foreign(places.comparison, force, is_comparison=True)
     _refuse_others(places, force)
-    say = _quiet if as_json else click.echo
+    say = (lambda _: None) if as_json else click.echo  # with --json nothing but JSON goes to standard output
     say(f"Two scripted models in an invented office, {REPEATS} repeats: no language model is asked.\n")
     _evaluated(places, say)
     diagnosed = {script: _diagnosed(places, script, force) for script in SCRIPTS}
@@ -80,10 +78,6 @@ def demo(output: str, as_json: bool, force: bool, opens: bool) -> None:
         import webbrowser
 
         webbrowser.open((places.report("hasty") / "report.html").resolve().as_uri())
-
-
-def _quiet(_: str) -> None:
-    """With --json nothing but JSON goes to standard output."""
 
 
 def _refuse_others(places: _Places, force: bool) -> None:
@@ -103,7 +97,7 @@ def _evaluated(places: _Places, say: Callable[[str], None]) -> None:
     """Collect both runs and profile them."""
     import asyncio
 
-    from blade.cli.output import cannot_write
+    from blade.cli.output import cannot_write, notice
     from blade_eval.profile import profiled
     from blade_eval.runner.benchmark_run import carried_out
     from blade_eval.runner.progress import Progress
@@ -117,21 +111,14 @@ def _evaluated(places: _Places, say: Callable[[str], None]) -> None:
     except OSError as error:
         raise cannot_write(places.root, error) from error
     for script in SCRIPTS:
-        done = asyncio.run(
-            carried_out(
-                ordered(places.tasks, places.rollouts(script), script), Progress(is_quiet=True), _notice
-            )
-        )
+        order = ordered(places.tasks, places.rollouts(script), script)
+        done = asyncio.run(carried_out(order, Progress(is_quiet=True), notice))
         table = profiled(done.places.materialized, done.places.rollouts)
         table.write()
-        score = table.scores()[0]
-        say(f"Ran       {script}: {done.summary.scored} rollouts, {_percent(score)}, {done.places.rollouts}")
+        passing = table.scores()[0].passing
+        rates = f"pass@1 {100 * passing[0].value:.1f}%, pass@{len(passing)} {100 * passing[-1].value:.1f}%"
+        say(f"Ran       {script}: {done.summary.scored} rollouts, {rates}, {done.places.rollouts}")
     say("")
-
-
-def _percent(score: Score) -> str:
-    first, last = score.passing[0], score.passing[-1]
-    return f"pass@1 {100 * first.value:.1f}%, pass@{len(score.passing)} {100 * last.value:.1f}%"
 
 
 def ordered(tasks: Path, rollouts: Path, script: str) -> Order:
@@ -141,29 +128,20 @@ def ordered(tasks: Path, rollouts: Path, script: str) -> Order:
     from blade_eval.runner.inputs import Wanted
 
     here = installed()
+    configs = (
+        str(here / "resources_servers/workplace_assistant/configs/workplace_assistant.yaml"),
+        str(here / "responses_api_models/scripted_model/configs/scripted_model.yaml"),
+    )
+    script_override = f"++policy_model.responses_api_models.scripted_model.script={script}"
     return Order(
         output=rollouts,
-        asked=Asked(
-            paths=(
-                str(here / "resources_servers/workplace_assistant/configs/workplace_assistant.yaml"),
-                str(here / "responses_api_models/scripted_model/configs/scripted_model.yaml"),
-            ),
-            overrides=(f"++policy_model.responses_api_models.scripted_model.script={script}",),
-            environ={},
-            folder=tasks.parent,
-        ),
+        asked=Asked(paths=configs, overrides=(script_override,), environ={}, folder=tasks.parent),
         input=tasks.resolve(),
         wanted=Wanted(repeats=REPEATS, agent="workplace_assistant_simple_agent"),
         concurrency=1,  # rollouts in the order of the tasks: the same bytes each time
         force=True,
         command=("blade", "demo"),
     )
-
-
-def _notice(text: str) -> None:
-    from blade.hostile import line
-
-    click.echo(f"note: {line(text)}", err=True)
 
 
 def _loaded(*runs: str) -> list[Loaded]:
@@ -186,26 +164,20 @@ class _Diagnosed:
 def _diagnosed(places: _Places, script: str, force: bool) -> _Diagnosed:
     from blade import pipeline
     from blade.cli.output import put
+    from blade.pipeline.run_tables import ground_of
     from blade.report import write
 
     path, folder = places.rollouts(script), places.report(script)
     loaded = _loaded(str(path))
-    report = pipeline.diagnose(loaded, f"blade diagnose {path} -o {folder}")
-    report = pipeline.with_digests(report)
+    report = pipeline.with_digests(pipeline.diagnose(loaded, f"blade diagnose {path} -o {folder}"))
     put(lambda: write(report, folder, force=force), folder)
-    return _Diagnosed(script, report, _group_of(loaded, report))
-
-
-def _group_of(loaded: list[Loaded], report: Report) -> dict[tuple[str, int], str]:
-    """Ask the query of each group for its rollouts."""
-    from blade.pipeline.run_tables import ground_of
-
     connection = ground_of(loaded).connection(False)
-    return {
+    group_of = {
         (str(task), int(repeat)): group.name
         for group in report.groups
         for _, task, repeat, _ in connection.execute(group.query).fetchall()
     }
+    return _Diagnosed(script, report, group_of)
 
 
 def _compared(places: _Places, force: bool) -> Report:
@@ -221,30 +193,22 @@ def _compared(places: _Places, force: bool) -> Report:
     return report
 
 
-def _planted(script: str) -> dict[tuple[str, int], str]:
-    """Which fault the script gave each rollout, by task and repeat."""
-    from blade_eval.models.scripted_model import truth
+def _faults(diagnosed: _Diagnosed) -> dict[str, dict[str, Any]]:
+    """For each fault that the script planted: its rollouts, the points that it costs, and the groups that hold them."""
+    from collections import Counter
+
+    from blade_eval.models.scripted_model import NONE, truth
     from blade_eval.verifiers.workplace_assistant.quests import quests
 
-    return {
-        (str(number), repeat): truth({"task_id": ident, "_ng_rollout_index": repeat}, {"script": script})
+    planted = {
+        (str(number), repeat): truth({"task_id": ident, "_ng_rollout_index": repeat}, {"script": diagnosed.script})
         for number, ident in enumerate(quests())
         for repeat in range(REPEATS)
     }
-
-
-def _faults(diagnosed: _Diagnosed) -> dict[str, dict[str, Any]]:
-    """For each planted fault: its rollouts, the points that it costs, and the groups that hold them."""
-    from collections import Counter
-
-    from blade_eval.models.scripted_model import NONE
-
-    planted = _planted(diagnosed.script)
     faults: dict[str, dict[str, Any]] = {}
     for fault, number in Counter(planted.values()).most_common():
-        rollouts = [rollout for rollout, drawn in planted.items() if drawn == fault]
         default = NONE if fault == NONE else UNEXPLAINED
-        groups = Counter(diagnosed.group_of.get(rollout, default) for rollout in rollouts)
+        groups = Counter(diagnosed.group_of.get(rollout, default) for rollout, drawn in planted.items() if drawn == fault)
         points = 0.0 if fault == NONE else number / len(planted)
         faults[fault] = {"rollouts": number, "points": points, "groups": dict(groups.most_common())}
     return faults
@@ -271,29 +235,22 @@ def _print(places: _Places, diagnosed: _Diagnosed, compared: Report) -> None:
     page = places.report(diagnosed.script) / "report.html"
     click.echo(f"\nOpen {page} or {places.comparison / 'compare.html'}.")
     example = diagnosed.report.groups[0].examples[0] if diagnosed.report.groups else "0/0"
-    click.echo(f"Try: {_program()} show {places.rollouts(diagnosed.script)} {example}")
-
-
-def _program() -> str:
-    """How to call us again: `make demo` runs what stands in .venv and on no path."""
+    # `make demo` runs what is in .venv and not on the path
     ours = Path(sys.argv[0])
-    return os.path.relpath(ours) if ours.name == "blade" and which("blade") is None else "blade"
+    program = os.path.relpath(ours) if ours.name == "blade" and which("blade") is None else "blade"
+    click.echo(f"Try: {program} show {places.rollouts(diagnosed.script)} {example}")
 
 
 def _document(places: _Places, diagnosed: dict[str, _Diagnosed], compared: Report) -> dict[str, Any]:
+    def run(script: str) -> dict[str, Any]:
+        folder = places.report(script)
+        return {
+            "name": script, "rollouts": str(places.rollouts(script)), "report": str(folder / "report.json"),
+            "html": str(folder / "report.html"), "planted": _faults(diagnosed[script]),
+        }  # fmt: skip
+
     return {
-        "folder": str(places.root),
-        "tasks": str(places.tasks),
-        "runs": [
-            {
-                "name": script,
-                "rollouts": str(places.rollouts(script)),
-                "report": str(places.report(script) / "report.json"),
-                "html": str(places.report(script) / "report.html"),
-                "planted": _faults(run),
-            }
-            for script, run in diagnosed.items()
-        ],
+        "folder": str(places.root), "tasks": str(places.tasks), "runs": list(map(run, diagnosed)),
         "compare": str(places.comparison / "compare.json"),
         "verdict": compared.comparisons[0].verdict if compared.comparisons else None,
-    }
+    }  # fmt: skip

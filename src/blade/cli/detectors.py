@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from blade.cli.options import json_option
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ INDENT = 12
 
 @click.command(short_help="List the questions of a diagnosis: what proves each, and how right it is.")
 @click.argument("name", metavar="[NAME]", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 def detectors(name: str | None, as_json: bool) -> None:
     """List the questions that a diagnosis asks, in order, or print one in full.
 
@@ -58,24 +59,16 @@ def _chosen(name: str, entries: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _text(entry: Mapping[str, Any]) -> str:
-    parts = [
-        ("Question", entry["question"]),
-        ("Proved by", entry["proof"]),
-        ("Refuted by", entry["refuted"]),
-        ("Label", entry["label"]),
-        ("Accuracy", _accuracy(entry["accuracy"])),
-    ]
+    counts = entry["accuracy"]
+    accuracy = "not measured"  # of labels on runs whose answer is known
+    if counts and counts["n"]:
+        right, n = counts["right"], counts["n"]
+        accuracy = f"{right:,} of {n:,} labels right ({right / n:.0%}), on runs with a known answer"
     lines = [entry["name"]]
-    for name, text in parts:
-        lines += textwrap.wrap(
-            text, COLUMNS, initial_indent=f"  {name:<{INDENT}}", subsequent_indent=" " * (INDENT + 2)
-        )
+    for name, text in (
+        ("Question", entry["question"]), ("Proved by", entry["proof"]), ("Refuted by", entry["refuted"]),
+        ("Label", entry["label"]), ("Accuracy", accuracy),
+    ):  # fmt: skip
+        head, indent = f"  {name:<{INDENT}}", " " * (INDENT + 2)
+        lines += textwrap.wrap(text, COLUMNS, initial_indent=head, subsequent_indent=indent)
     return "\n".join(lines)
-
-
-def _accuracy(measured: Mapping[str, int] | None) -> str:
-    """Say how many of its labels were right on runs whose answer is known."""
-    if not measured or not measured["n"]:
-        return "not measured"
-    right, n = measured["right"], measured["n"]
-    return f"{right:,} of {n:,} labels right ({right / n:.0%}), on runs with a known answer"

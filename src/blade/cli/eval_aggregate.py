@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from blade.cli import env
-from blade.cli.eval_profile import counting, is_true, overridden, rendered, told
+from blade.cli.eval_profile import counting, is_true, overridden, print_notices, rendered
+from blade.cli.options import force_option
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,27 +27,15 @@ _MOST = 20  # missing keys told for an agent on a terminal
 
 @click.command(short_help="Merge the shards of a run and sum it up; no server is needed.")
 @env.config_options
-@click.option(
-    "--input-glob", "-i", "globs", multiple=True, metavar="GLOB[,GLOB]", help="The shards; quote it."
-)
+@click.option("--input-glob", "-i", "globs", multiple=True, metavar="GLOB[,GLOB]", help="The shards; quote it.")
 @click.option("--output", "-o", metavar="FILE", help="The merged rollouts; its sidecars go beside it.")
 @click.option("--no-merge", is_flag=True, help="Write the metrics alone (also merge_shards=false).")
-@click.option(
-    "--force", is_flag=True, help="Replace an output that holds other rows, or is itself one of the shards."
-)
+@force_option("Replace an output that holds other rows, or is itself one of the shards.")
 @counting
 def aggregate(
-    globs: tuple[str, ...],
-    output: str | None,
-    no_merge: bool,
-    duplicates: str,
-    force: bool,
-    metrics: str | None,
-    pass_threshold: float,
-    as_json: bool,
-    overrides: tuple[str, ...],
-    **flags: Any,
-) -> None:
+    globs: tuple[str, ...], output: str | None, no_merge: bool, duplicates: Duplicates, force: bool, metrics: str | None,
+    pass_threshold: float, as_json: bool, overrides: tuple[str, ...], **flags: Any,
+) -> None:  # fmt: skip
     """Write the rows of all shards in order, their inputs and failures, and _aggregate_metrics.json.
 
     No server is asked and no configuration needed. Where the run's is named (--resources-server,
@@ -55,12 +44,10 @@ def aggregate(
     Where the shards have their _materialized_inputs.jsonl, every rollout that was expected is accounted
     for: expected = scored + failed + masked + lost, and what is missing is named.
     """
-    from blade.cli.diagnose import refuse_threshold
     from blade.hostile import line
     from blade_eval.aggregate import shards
     from blade_eval.profile import scores
 
-    refuse_threshold(pass_threshold)
     ours = tuple(word for word in overrides if word.lstrip("+").partition("=")[0] in _KEYS)
     scoring = _scoring(flags, tuple(word for word in overrides if word not in ours))
     given = overridden(ours, _KEYS, {"output": output})
@@ -71,23 +58,18 @@ def aggregate(
     merge = not no_merge and is_true(given.get("merge") or "true")
     custom = scores.loaded(Path(metrics)) if metrics else None
     done = shards.merged(
-        patterns,
-        Path(given["output"] or ""),
-        duplicates=cast("Duplicates", duplicates),
-        merge=merge,
-        force=force,
-        hook=custom,
+        patterns, Path(given["output"] or ""), duplicates=duplicates, merge=merge, force=force, hook=custom,
         environment_of=scoring.of if scoring else None,
-    )
+    )  # fmt: skip
     done.notices += scoring.notices if scoring else []
-    told(done.notices)
+    print_notices(done.notices)
     if as_json:
         click.echo(json.dumps(_document(done, pass_threshold), indent=2, allow_nan=False))
         return
     lines = [
         f"{len(done.shards)} shard{'s' * (len(done.shards) != 1)}, {len(done.rollouts.rows)} rollouts",
         *_completeness(done.completeness),
-        *(f"Not complete: {one} (of the run of {line(str(one.beside), 200)})" for one in done.missing),
+        *(f"Not complete: {shard} (of the run of {line(str(shard.beside), 200)})" for shard in done.missing),
         "",
     ]
     lines += [*rendered(done.scores(pass_threshold)), "", *(f"Wrote {path}" for path in done.written)]
@@ -100,8 +82,8 @@ def _scoring(flags: dict[str, Any], overrides: tuple[str, ...]) -> Scoring | Non
 
     from blade_eval.config import insist, resolved
 
-    asked = env.asked(**flags, overrides=overrides)
-    if asked.nothing and not any(word.lstrip("+").startswith("config_paths=") for word in overrides):
+    asked = env.asked(flags, overrides)
+    if not env.has_config(asked):
         overridden(overrides, _KEYS, {})  # which refuses each that is not ours
         return None
     config = resolved(asked)
@@ -127,11 +109,9 @@ class Scoring:
         if server is None and len(judges) == 1:
             server = judges[0]  # the run may have called its agent otherwise
         if server is None or server.implementation not in verifiers.ENVIRONMENTS:
-            why = (
-                f"the configuration names no resources server of {agent}"
-                if server is None
-                else f"{server.implementation} is no environment of ours"
-            )
+            why = f"the configuration names no resources server of {agent}"
+            if server is not None:
+                why = f"{server.implementation} is no environment of ours"
             self.notices.append(f"{why}: metrics of its environment are left out")
             return None
         if server.instance not in self._built:
@@ -145,29 +125,24 @@ def _completeness(wholes: Sequence[Whole]) -> list[str]:
     if not wholes:
         return ["Expected: unknown, since no shard has its _materialized_inputs.jsonl"]
     lines = []
-    for one in wholes:
+    for whole in wholes:
         lines.append(
-            f"{line(one.agent, 80)}: {one.expected} expected = {one.scored} scored + {one.failed} failed "
-            f"+ {one.masked} masked + {one.lost} lost"
+            f"{line(whole.agent, 80)}: {whole.expected} expected = {whole.scored} scored + {whole.failed} failed "
+            f"+ {whole.masked} masked + {whole.lost} lost"
         )
-        lines += [
-            f"  missing {task}:{repeat}, expected by {line(path, 200)}"
-            for task, repeat, path in one.missing[:_MOST]
-        ]
-        if len(one.missing) > _MOST:
-            lines.append(f"  and {len(one.missing) - _MOST} more; --json lists all")
-        if one.unexpected:
-            lines.append(f"  {one.unexpected} rollouts that no input asked for")
+        missing = whole.missing[:_MOST]
+        lines += [f"  missing {task}:{repeat}, expected by {line(path, 200)}" for task, repeat, path in missing]
+        if len(whole.missing) > _MOST:
+            lines.append(f"  and {len(whole.missing) - _MOST} more; --json lists all")
+        if whole.unexpected:
+            lines.append(f"  {whole.unexpected} rollouts that no input asked for")
     return lines
 
 
 def _document(done: Merged, threshold: float) -> dict[str, Any]:
     return {
-        "shards": [str(path) for path in done.shards],
-        "files": [str(path) for path in done.written],
-        "rollouts": len(done.rollouts.rows),
-        "completeness": [whole.as_json() for whole in done.completeness] or None,
-        "missing_shards": [one.as_json() for one in done.missing],
-        "agents": [score.as_json() for score in done.scores(threshold)],
-        "notices": done.notices,
-    }
+        "shards": [str(path) for path in done.shards], "files": [str(path) for path in done.written],
+        "rollouts": len(done.rollouts.rows), "completeness": [whole.as_json() for whole in done.completeness] or None,
+        "missing_shards": [shard.as_json() for shard in done.missing],
+        "agents": [score.as_json() for score in done.scores(threshold)], "notices": done.notices,
+    }  # fmt: skip

@@ -3,53 +3,41 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from blade.cli.env import OVERRIDES
+from blade.cli.options import json_option, stack, threshold_option
+from blade.cli.output import notice
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from blade_eval.profile import Duplicates, Profiled
     from blade_eval.profile.scores import Estimate, Score
 
 _KEYS = {
-    "materialized_inputs_jsonl_fpath": "inputs",
-    "rollouts_jsonl_fpath": "rollouts",
+    "materialized_inputs_jsonl_fpath": "inputs", "rollouts_jsonl_fpath": "rollouts",
     "allow_partial_rollouts": "allow_partial",
-}
+}  # fmt: skip
 _FEW = 8  # values of k, each on a line of its own
 _MOST = 200  # missing keys in JSON are all told; on a terminal so many
 
 
-_COUNTING = (
+# The options that say how rows are counted and printed, for both commands that do so.
+counting = stack(
     click.option(
-        "--duplicates",
-        type=click.Choice(["error", "first", "last"]),
-        default="error",
-        show_default=True,
+        "--duplicates", type=click.Choice(["error", "first", "last"]), default="error", show_default=True,
         help="Which of two rows with the same key and other content counts.",
     ),
-    click.option(
-        "--metrics", metavar="FILE.py", help="A file whose `metrics(tasks)` adds metrics of your own."
-    ),
-    click.option(
-        "--pass-threshold", metavar="X", type=float, default=1.0, help="A row passes at reward >= X: 1."
-    ),
-    click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-    click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]..."),
-)
-
-
-def counting(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that say how rows are counted and told, for both commands that do so."""
-    for option in reversed(_COUNTING):
-        command = option(command)
-    return command
+    click.option("--metrics", metavar="FILE.py", help="A file whose `metrics(tasks)` adds metrics of your own."),
+    threshold_option("A row passes at reward >= X: 1.", 1.0),
+    json_option(),
+    OVERRIDES,
+)  # fmt: skip
 
 
 @click.command(short_help="Statistics of every task, agent and repeat of a run.")
@@ -58,26 +46,18 @@ def counting(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--allow-partial", is_flag=True, help="Profile what is there although rollouts are missing.")
 @counting
 def profile(
-    inputs: str | None,
-    rollouts: str | None,
-    allow_partial: bool,
-    duplicates: str,
-    metrics: str | None,
-    pass_threshold: float,
-    as_json: bool,
-    overrides: tuple[str, ...],
-) -> None:
+    inputs: str | None, rollouts: str | None, allow_partial: bool, duplicates: Duplicates, metrics: str | None,
+    pass_threshold: float, as_json: bool, overrides: tuple[str, ...],
+) -> None:  # fmt: skip
     """Write _reward_profiling.jsonl, _agent_metrics.json and _repeat_level_metrics.json beside the rollouts.
 
     On a complete run the files are those of `gym eval profile`, byte for byte; printed beside them are
     pass@1, pass@k and the variance of each agent, by task and with intervals. Files may be packed
     (.jsonl.gz, .jsonl.zst).
     """
-    from blade.cli.diagnose import refuse_threshold
     from blade_eval import profile as profiling
     from blade_eval.profile import scores as scoring
 
-    refuse_threshold(pass_threshold)
     given = overridden(overrides, _KEYS, {"inputs": inputs, "rollouts": rollouts})
     for name in ("inputs", "rollouts"):
         if not given.get(name):
@@ -85,14 +65,10 @@ def profile(
     partial = allow_partial or is_true(given.get("allow_partial") or "")
     custom = scoring.loaded(Path(metrics)) if metrics else None
     done = profiling.profiled(
-        Path(given["inputs"] or ""),
-        Path(given["rollouts"] or ""),
-        partial,
-        cast("Duplicates", duplicates),
-        custom,
+        Path(given["inputs"] or ""), Path(given["rollouts"] or ""), partial, duplicates, custom
     )
     paths = done.write()
-    told(done.notices)
+    print_notices(done.notices)
     scores = done.scores(pass_threshold)
     if as_json:
         click.echo(json.dumps(_document(done, paths, scores), indent=2, allow_nan=False))
@@ -104,15 +80,13 @@ def overridden(
     overrides: Sequence[str], known: dict[str, str], given: dict[str, str | None]
 ) -> dict[str, str | None]:
     """Flags, and the overrides `key=value`, `+key=value`, `++key=value` that say the same."""
-    found = dict(given)
+    settings = dict(given)
     for word in overrides:
         key, equals, value = word.lstrip("+").partition("=")
         if not equals or key not in known:
-            raise UsageError(
-                f"{word!r} is no setting of this command", f"it takes {', '.join(known)}", "usage"
-            )
-        found[known[key]] = value.strip("'\"")
-    return found
+            raise UsageError(f"{word!r} is no setting of this command", f"it takes {', '.join(known)}", "usage")
+        settings[known[key]] = value.strip("'\"")
+    return settings
 
 
 def is_true(word: str) -> bool:
@@ -120,12 +94,10 @@ def is_true(word: str) -> bool:
     return word.lower() in ("true", "1", "yes", "on")
 
 
-def told(notices: Sequence[str]) -> None:
+def print_notices(notices: Sequence[str]) -> None:
     """What the files held besides rows."""
-    from blade.hostile import line
-
-    for notice in notices:
-        print(f"notice: {line(notice, 400)}", file=sys.stderr)
+    for text in notices:
+        notice(text, "notice", 400)
 
 
 def _lines(done: Profiled, paths: Sequence[Path]) -> list[str]:
@@ -150,16 +122,12 @@ def _lines(done: Profiled, paths: Sequence[Path]) -> list[str]:
 def _document(done: Profiled, paths: Sequence[Path], scores: Sequence[Score]) -> dict[str, Any]:
     n, complete, partial, none = done.tasks()
     return {
-        "files": [str(path) for path in paths],
-        "rollouts": done.n_came,
-        "expected": done.n_expected,
+        "files": [str(path) for path in paths], "rollouts": done.n_came, "expected": done.n_expected,
         "masked": done.n_masked,
         "tasks": {"total": n, "complete": complete, "partial": partial, "without_rollouts": none},
-        "missing": [list(key) for key in done.missing()],
-        "custom": done.custom,
-        "agents": [score.as_json() for score in scores],
-        "notices": done.notices,
-    }
+        "missing": [list(key) for key in done.missing()], "custom": done.custom,
+        "agents": [score.as_json() for score in scores], "notices": done.notices,
+    }  # fmt: skip
 
 
 def rendered(scores: Sequence[Score]) -> list[str]:
@@ -170,22 +138,16 @@ def rendered(scores: Sequence[Score]) -> list[str]:
     for score in scores:
         without = f", {score.n_without} without a reward" if score.n_without else ""
         masked = f", {score.n_masked} masked" if score.n_masked else ""
-        lines.append(
-            f"{line(score.agent, 80)}: {score.mean.n_tasks} tasks, {score.n_rows} rollouts{without}{masked}"
-        )
+        lines.append(f"{line(score.agent, 80)}: {score.mean.n_tasks} tasks, {score.n_rows} rollouts{without}{masked}")
         if not score.passing:
             continue
         if not score.is_binary:
-            lines.append(
-                f"  mean reward  {_estimate(score.mean)}; a row passes at reward >= {score.threshold:g}"
-            )
+            lines.append(f"  mean reward  {_estimate(score.mean)}; a row passes at reward >= {score.threshold:g}")
         lines += [f"  pass@{k:<8} {_estimate(score.passing[k - 1])}" for k in _shown(len(score.passing))]
         if score.variance:
             icc = "-" if score.variance.icc is None else f"{score.variance.icc:.3f}"
-            lines.append(
-                f"  variance     of rewards within tasks {score.variance.within:.4f}, "
-                f"between tasks {score.variance.between:.4f}, ICC {icc}"
-            )
+            parts = f"within tasks {score.variance.within:.4f}, between tasks {score.variance.between:.4f}, ICC {icc}"
+            lines.append(f"  variance     of rewards {parts}")
         always, sometimes, never = score.buckets
         lines.append(f"  tasks        {always} always pass, {sometimes} sometimes, {never} never")
     return lines
@@ -198,9 +160,9 @@ def _shown(most: int) -> list[int]:
     return sorted({1 << power for power in range(most.bit_length())} | {most})
 
 
-def _estimate(one: Estimate) -> str:
-    tail = f"n = {one.n_tasks} tasks"
-    if one.interval is None:
-        return f"{one.value:.4f}  no interval, {tail}"
-    low, high, method = one.interval
-    return f"{one.value:.4f}  95% [{low:.4f}, {high:.4f}] ({method}), {tail}"
+def _estimate(estimate: Estimate) -> str:
+    tail = f"n = {estimate.n_tasks} tasks"
+    if estimate.interval is None:
+        return f"{estimate.value:.4f}  no interval, {tail}"
+    low, high, method = estimate.interval
+    return f"{estimate.value:.4f}  95% [{low:.4f}, {high:.4f}] ({method}), {tail}"

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blade.cli import env
+from blade.cli.options import force_option, json_option, threshold_option
+from blade.cli.output import notice
 from blade.errors import Unreadable, UsageError
 
 if TYPE_CHECKING:
@@ -21,10 +23,8 @@ if TYPE_CHECKING:
 _MOST = 10  # changed rollouts shown for each way
 _NUMBER = click.IntRange(min=1)
 _KEYS = {
-    "materialized_inputs_jsonl_fpath": "inputs",
-    "rollouts_jsonl_fpath": "rollouts",
-    "output_jsonl_fpath": "output",
-}
+    "materialized_inputs_jsonl_fpath": "inputs", "rollouts_jsonl_fpath": "rollouts", "output_jsonl_fpath": "output",
+}  # fmt: skip
 
 
 @click.command(short_help="Judge stored rollouts again and show what changed.")
@@ -34,18 +34,16 @@ _KEYS = {
 @click.option("-o", "--output", metavar="FILE", help="Where the new rows go; failures and metrics beside it.")
 @click.option("--concurrency", metavar="N", type=_NUMBER, default=64, help="Verdicts under way: 64.")
 @click.option("--limit", metavar="N", type=_NUMBER, help="Only the first N rollouts that are to be judged.")
-@click.option("--force", is_flag=True, help="Although a verifier needs more than the response: unsafe_FILE.")
+@force_option("Although a verifier needs more than the response: unsafe_FILE.")
 @click.option("--overwrite", is_flag=True, help="Replace --output.")
 @click.option("--resume", is_flag=True, help="Judge only what --output does not hold yet.")
 @click.option("--judge-failed-only", is_flag=True,
               help="Take successes over and judge only the rollouts whose judge failed.")  # fmt: skip
 @click.option("--append", is_flag=True, help="With --judge-failed-only: add to --output.")
 @click.option("--disable-aggregation", is_flag=True, help="Write no _aggregate_metrics.json.")
-@click.option(
-    "--pass-threshold", metavar="X", type=float, default=1.0, help="A row passes at reward >= X: 1."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: every rollout whose verdict changed.")
-@click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
+@threshold_option("A row passes at reward >= X: 1.", 1.0)
+@json_option("Print JSON: every rollout whose verdict changed.")
+@env.OVERRIDES
 def reverify(overrides: tuple[str, ...], **given: Any) -> None:
     """Judge stored rollouts again, without running them again and without servers.
 
@@ -58,51 +56,32 @@ def reverify(overrides: tuple[str, ...], **given: Any) -> None:
     """
     import asyncio
 
-    from blade.hostile import line
+    from blade_eval.aggregate.shards import INPUTS
+    from blade_eval.profile.row_table import beside, sidecar
     from blade_eval.reverify import Wish, reverified
 
     rest = tuple(text for text in overrides if not _taken(text, given))
-    found = _resolved({name: given[name] for name in _CONFIG}, rest)
+    config = _resolved(given, rest)
     if not given["rollouts"] or not given["output"]:
-        raise UsageError(
-            "--rollouts and --output are needed",
-            "name the stored rollouts, and where the new rows go",
-            "usage",
-        )
+        hint = "name the stored rollouts, and where the new rows go"
+        raise UsageError("--rollouts and --output are needed", hint, "usage")
     rollouts = Path(given["rollouts"])
-    inputs = given["inputs"] or _beside(rollouts)
+    # the inputs of a run, packed or not; their usual name if there are none
+    inputs = given["inputs"] or sidecar(rollouts, INPUTS) or beside(rollouts, INPUTS)
     names = "concurrency limit force overwrite resume append judge_failed_only".split()
     wish = Wish(
-        Path(inputs),
-        rollouts,
-        Path(given["output"]),
-        **{name: given[name] for name in names},
-        sums_up=not given["disable_aggregation"],
-        threshold=given["pass_threshold"],
-    )
-    done = asyncio.run(reverified(found, wish, _tick))
+        Path(inputs), rollouts, Path(given["output"]), **{name: given[name] for name in names},
+        sums_up=not given["disable_aggregation"], threshold=given["pass_threshold"],
+    )  # fmt: skip
+    done = asyncio.run(reverified(config, wish, _tick))
     for text in done.notices:
-        click.echo(f"note: {line(text)}", err=True)
+        notice(text)
     if given["as_json"]:
         click.echo(json.dumps(_json(done), indent=2, ensure_ascii=False))
     else:
         _tell(done)
     if done.n_failed and not (done.n_judged or done.n_copied or done.n_before):
         raise _unjudged(done)
-
-
-def _beside(rollouts: Path) -> Path:
-    """The inputs of a run, packed or not; their usual name if there are none."""
-    from blade_eval.aggregate.shards import INPUTS
-    from blade_eval.profile.row_table import beside, sidecar
-
-    return sidecar(rollouts, INPUTS) or beside(rollouts, INPUTS)
-
-
-_CONFIG = (
-    *"paths benchmarks environments resources_servers model_types search_dirs".split(),
-    *"model model_url model_api_key".split(),
-)
 
 
 def _taken(text: str, given: dict[str, Any]) -> bool:
@@ -120,17 +99,14 @@ def _resolved(flags: dict[str, Any], overrides: tuple[str, ...]) -> Any:
 
     from blade_eval.config import insist, resolved
 
-    asked = env.asked(**flags, overrides=overrides)
+    asked = env.asked(flags, overrides)
     if asked.nothing and not Path("env.yaml").is_file():
-        raise UsageError(
-            "no configuration is named",
-            "add --benchmark NAME, --resources-server NAME or --config FILE of the run",
-            "no-config",
-        )
-    found = resolved(asked)
-    insist(replace(found, problems=found.of("error", "unset")))
-    env.tell(found, found.of("warning"))
-    return found
+        hint = "add --benchmark NAME, --resources-server NAME or --config FILE of the run"
+        raise UsageError("no configuration is named", hint, "no-config")
+    config = resolved(asked)
+    insist(replace(config, problems=config.of("error", "unset")))
+    env.print_problems(config, config.of("warning"))
+    return config
 
 
 def _tick(count: int) -> None:
@@ -149,9 +125,7 @@ def _tell(done: Done) -> None:
         if changes.ways[way]:
             click.echo(f"  {way:<18} {changes.ways[way]:>8,}")
     if done.n_masked:
-        click.echo(
-            f"Masked: {done.n_masked:,} rollouts whose reward the run itself takes for none; they stay so"
-        )
+        click.echo(f"Masked: {done.n_masked:,} rollouts whose reward the run itself takes for none; they stay so")
     means = changes.means()
     if means:
         click.echo(
@@ -159,8 +133,8 @@ def _tell(done: Done) -> None:
             f" {changes.n_both:,} rollouts with both)"
         )
     if changes.fields:
-        told = ", ".join(f"{name} in {count:,}" for name, count in changes.fields.most_common(12))
-        click.echo(line(f"Fields that differ: {told}"))
+        fields = ", ".join(f"{name} in {count:,}" for name, count in changes.fields.most_common(12))
+        click.echo(line(f"Fields that differ: {fields}"))
     for way in WAYS[:-1]:
         mine = changes.folded(way)
         for alike in mine[:_MOST]:
@@ -203,13 +177,8 @@ def _number(value: float | None) -> str:
 
 def _json(done: Done) -> dict[str, Any]:
     return {
-        "rollouts": str(done.places.rollouts),
-        "failures": str(done.places.failures),
-        "aggregate_metrics": None if done.aggregate is None else str(done.aggregate),
-        "judged": done.n_judged,
-        "masked": done.n_masked,
-        "failed": done.n_failed,
-        "taken_over": done.n_copied,
-        "there_before": done.n_before,
+        "rollouts": str(done.places.rollouts), "failures": str(done.places.failures),
+        "aggregate_metrics": None if done.aggregate is None else str(done.aggregate), "judged": done.n_judged,
+        "masked": done.n_masked, "failed": done.n_failed, "taken_over": done.n_copied, "there_before": done.n_before,
         "verdicts": done.changes.as_json(),
-    }
+    }  # fmt: skip

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blade.cli import env
+from blade.cli.options import force_option, json_option
+from blade.cli.output import notice
 from blade.errors import EXIT_INTERRUPTED, Unreadable, UsageError
 
 if TYPE_CHECKING:
@@ -37,11 +39,9 @@ _NUMBER = click.IntRange(min=1)
 @click.option("--concurrency", metavar="N", type=_NUMBER, help="Rollouts under way at a time (default: 64).")
 @click.option("--retries", metavar="N", type=click.IntRange(min=0),
               help="Further attempts at a rollout that could not be measured (default: 2).")  # fmt: skip
-@click.option(
-    "--max-steps", metavar="N", type=_NUMBER, help="Turns of the agent (default: its own, else 100)."
-)
-@click.option("--resume", is_flag=True, help="Go on with the run in --output.")
-@click.option("--force", is_flag=True, help="Begin anew although --output is there: it is deleted.")
+@click.option("--max-steps", metavar="N", type=_NUMBER, help="Turns of the agent (default: its own, else 100).")
+@click.option("--resume", is_flag=True, help="Continue the run in --output.")
+@force_option("Start over although --output is there: it is deleted.")
 @click.option("--prompt-config", metavar="FILE", help="A YAML template that makes requests from columns.")
 @click.option("--temperature", metavar="X", type=float, help="For every request.")
 @click.option("--top-p", metavar="X", type=float, help="For every request.")
@@ -54,8 +54,8 @@ _NUMBER = click.IntRange(min=1)
 @click.option("--health-check-workers", type=int, hidden=True)
 @click.option("--health-check-ignore", hidden=True)
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
-@click.option("--json", "as_json", is_flag=True, help="The summary as JSON.")
-@click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
+@json_option("The summary as JSON.")
+@env.OVERRIDES
 def run(overrides: tuple[str, ...], **options: Any) -> None:
     """Run the tasks of a benchmark with a model, and keep each rollout as it comes.
 
@@ -77,13 +77,13 @@ def run(overrides: tuple[str, ...], **options: Any) -> None:
 
     wish = _order(options, overrides)
     progress = Progress(prices=_prices(options), is_quiet=options["quiet"])
-    outcome = asyncio.run(orders.carried_out(wish, progress, _notice))
+    outcome = asyncio.run(orders.carried_out(wish, progress, notice))
     if options["as_json"]:
         click.echo(json.dumps(_json(outcome, progress), indent=2))
     else:
         _tell(outcome, progress)
     if outcome.summary.is_interrupted:
-        click.echo(f"stopped. To go on: {_again()}", err=True)
+        click.echo(f"stopped. To continue: {_again()}", err=True)
         raise click.exceptions.Exit(EXIT_INTERRUPTED)
     if not outcome.summary.scored:
         raise _unscored(outcome, progress)
@@ -97,12 +97,6 @@ def _unscored(outcome: Outcome, progress: Progress) -> Unreadable:
         f"{outcome.places.failures} says why; mend it, then --resume with more --retries, or --force",
         "nothing-scored",
     )
-
-
-def _notice(text: str) -> None:
-    from blade.hostile import line
-
-    click.echo(f"note: {line(text)}", err=True)
 
 
 def _order(options: dict[str, Any], overrides: tuple[str, ...]) -> Order:
@@ -121,35 +115,19 @@ def _order(options: dict[str, Any], overrides: tuple[str, ...]) -> Order:
         name: options[name] for name in ("temperature", "top_p", "max_output_tokens") if options[name] is not None
     }
     wanted = Wanted(
-        limit=_whole(options["limit"], "limit"),
-        repeats=benchmark_run.parsed_repeats(options["num_repeats"]),
-        agent=options["agent"],
-        params=params,
-        shard=benchmark_run.parsed_shard(options["shard"]),
-        seeds=bool(options.get("seeds")),
-        interleaved=bool(options["interleave_repeats"]),
-        gym=options["gym_compat"],
-    )
-    names = "paths benchmarks environments resources_servers model_types search_dirs".split()
-    names += "model model_url model_api_key".split()
+        limit=_whole(options["limit"], "limit"), repeats=benchmark_run.parsed_repeats(options["num_repeats"]),
+        agent=options["agent"], params=params, shard=benchmark_run.parsed_shard(options["shard"]),
+        seeds=bool(options.get("seeds")), interleaved=bool(options["interleave_repeats"]), gym=options["gym_compat"],
+    )  # fmt: skip
     return Order(
-        output=run_files.named(str(options["output"])),
-        asked=env.asked(**{name: options[name] for name in names}, overrides=rest),
-        input=Path(options["input"]) if options["input"] else None,
-        is_served=not options["no_serve"],
-        split=options["split"],
-        wanted=wanted,
-        prompt=options["prompt_config"],
-        skills=options["skills"],
+        output=run_files.named(str(options["output"])), asked=env.asked(options, rest),
+        input=Path(options["input"]) if options["input"] else None, is_served=not options["no_serve"],
+        split=options["split"], wanted=wanted, prompt=options["prompt_config"], skills=options["skills"],
         concurrency=_whole(options["concurrency"], "concurrency") or 64,
-        attempts=benchmark_run.max_attempts(options["retries"], _notice),
-        max_steps=options["max_steps"],
-        resume=bool(options["resume"]),
-        force=options["force"] or options["gym_compat"],
-        sums_up=not options["disable_aggregation"],
-        head_url=options["head_url"],
-        command=tuple(command_line()),
-    )
+        attempts=benchmark_run.max_attempts(options["retries"], notice), max_steps=options["max_steps"],
+        resume=bool(options["resume"]), force=options["force"] or options["gym_compat"],
+        sums_up=not options["disable_aggregation"], head_url=options["head_url"], command=tuple(command_line()),
+    )  # fmt: skip
 
 
 def _whole(value: Any, name: str) -> int | None:
@@ -172,15 +150,12 @@ def _tell(outcome: Outcome, progress: Progress) -> None:
     summary, places = outcome.summary, outcome.places
     if not summary.is_interrupted:
         click.echo("Finished rollout collection! View results at:")
-    click.echo(f"Rollouts: {places.rollouts}")
-    click.echo(f"Materialized inputs: {places.materialized}")
-    click.echo(f"Failures: {places.failures}")
+    click.echo(f"Rollouts: {places.rollouts}\nMaterialized inputs: {places.materialized}\nFailures: {places.failures}")
     if outcome.aggregate is not None:
         click.echo(f"Aggregate metrics: {outcome.aggregate}")
-    click.echo(f"Manifest: {places.manifest}")
     click.echo(
-        f"Coverage: {summary.expected:,} expected = {summary.scored:,} scored + {summary.failed:,} failed"
-        f" + {summary.unfinished:,} unfinished"
+        f"Manifest: {places.manifest}\nCoverage: {summary.expected:,} expected = {summary.scored:,} scored + "
+        f"{summary.failed:,} failed + {summary.unfinished:,} unfinished"
     )
     if summary.scored_before:
         now = summary.scored - summary.scored_before
@@ -202,28 +177,17 @@ def _tell(outcome: Outcome, progress: Progress) -> None:
 def _json(outcome: Outcome, progress: Progress) -> dict[str, Any]:
     summary, places, totals = outcome.summary, outcome.places, progress.totals
     return {
-        "rollouts": str(places.rollouts),
-        "materialized_inputs": str(places.materialized),
+        "rollouts": str(places.rollouts), "materialized_inputs": str(places.materialized),
         "failures": str(places.failures),
         "aggregate_metrics": None if outcome.aggregate is None else str(outcome.aggregate),
-        "manifest": str(places.manifest),
-        "expected": summary.expected,
-        "scored": summary.scored,
-        "scored_before": summary.scored_before,
-        "failed": summary.failed,
-        "unfinished": summary.unfinished,
-        "failure_lines": summary.failure_lines,
-        "retries": summary.retries,
-        "requests_again": progress.asked_again(),
-        "errors": dict(sorted(progress.kinds.items())),
-        "seconds": round(summary.seconds, 3),
-        "interrupted": summary.is_interrupted,
-        "passed": totals.passed,
-        "mean_reward": totals.reward / totals.scored if totals.scored else None,
-        "tokens_in": totals.tokens_in,
-        "tokens_out": totals.tokens_out,
-        "cost_usd": totals.cost(progress.prices),
-    }
+        "manifest": str(places.manifest), "expected": summary.expected, "scored": summary.scored,
+        "scored_before": summary.scored_before, "failed": summary.failed, "unfinished": summary.unfinished,
+        "failure_lines": summary.failure_lines, "retries": summary.retries,
+        "requests_again": progress.asked_again(), "errors": dict(sorted(progress.kinds.items())),
+        "seconds": round(summary.seconds, 3), "interrupted": summary.is_interrupted, "passed": totals.passed,
+        "mean_reward": totals.reward / totals.scored if totals.scored else None, "tokens_in": totals.tokens_in,
+        "tokens_out": totals.tokens_out, "cost_usd": totals.cost(progress.prices),
+    }  # fmt: skip
 
 
 def _again() -> str:

@@ -6,6 +6,8 @@ import json
 
 import click
 
+from blade.cli.options import MAPPING, json_option
+
 ROLES = {
     "reward": "states the reward again",
     "verdict": "set by grading: goes with the outcome",
@@ -16,17 +18,16 @@ ROLES = {
     "constant": "the same in every row",
     "other": "none of these",
 }
+COLUMNS = ("run", "path", "column", "role", "type", "presence", "distinct", "example")
 
 
 @click.command(short_help="List every field of the rows and what it is.")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.option("--role", type=click.Choice(list(ROLES)), help="List the fields of one role alone.")
-@click.option(
-    "--map", "mapping", metavar="NAME=FIELD,...", help="Name the fields of rows that are not NeMo Gym's."
-)
+@MAPPING
 @click.option("--limit", default=200, show_default=True, metavar="N", help="Fields to print; 0 for all.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def fields(runs: tuple[str, ...], role: str | None, mapping: str | None, limit: int, as_json: bool) -> None:
+@json_option()
+def fields(runs: tuple[str, ...], role: str | None, fields: str | None, limit: int, as_json: bool) -> None:
     """List every field of the rows of RUN: type, rows that have it, distinct values, role.
 
     The role is decided by how values behave over repeats, tasks and rewards, not by names. A column of that
@@ -37,16 +38,13 @@ def fields(runs: tuple[str, ...], role: str | None, mapping: str | None, limit: 
     from blade.query.query_ground import Table
 
     with Progress() as progress:
-        loaded, ground = ground_of(runs, mapping, None, progress)
-        table = ground.ask(
-            'select run, path, "column", role, type, presence, "distinct", example from fields'
-        )
+        loaded, ground = ground_of(runs, fields, None, progress)
+        table = ground.ask("select " + ", ".join(f'"{name}"' for name in COLUMNS) + " from fields")
     assert isinstance(table, Table)
     rows = [row for row in table.rows if role in (None, row[3])]
     rows.sort(key=lambda row: (row[0], list(ROLES).index(row[3]), row[1]))
     if as_json:
-        names = ("run", "path", "column", "role", "type", "presence", "distinct", "example")
-        listed = [dict(zip(names, row, strict=True)) for row in rows]
+        listed = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
         click.echo(json.dumps({"schema": "blade.fields/1", "fields": listed}, indent=2))
         return
     first = 0 if len(loaded) > 1 else 1

@@ -6,10 +6,12 @@ import json
 
 import click
 
+from blade.cli.options import json_option
+
 
 @click.command(short_help="Draft a blade.toml from the rows of a run.")
 @click.argument("run", metavar="RUN")
-@click.option("--json", "as_json", is_flag=True, help="Print what was inferred as JSON.")
+@json_option("Print what was inferred as JSON.")
 def init(run: str, as_json: bool) -> None:
     """Draft the benchmark facts of RUN: blade init RUN > blade.toml.
 
@@ -23,6 +25,4 @@ def init(run: str, as_json: bool) -> None:
         drafts = pipeline.drafts(loaded)
         if len(loaded) > 1 and not as_json:
             progress.notice(f"{run} holds {len(loaded)} runs; this is drafted from {loaded[0].name}")
-    click.echo(
-        json.dumps([draft.facts for draft in drafts], indent=2) if as_json else drafts[0].text, nl=as_json
-    )
+    click.echo(json.dumps([draft.facts for draft in drafts], indent=2) if as_json else drafts[0].text, nl=as_json)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blade.cli.diagnose import refuse_threshold
+from blade.cli.options import ONLY, THRESHOLD, json_option
 from blade.errors import NothingToRead, Unreadable, UsageError
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 @click.option("--where", "condition", metavar="EXPR", help="Judge every failed task with such a rollout.")
 @click.option("--withdraw", is_flag=True, help="Take back what --by said of TASK.")
 @click.option("--check", "only_check", is_flag=True, help="Verify, and keep nothing.")
-@click.option("--run", "only", metavar="NAME", help="Of several runs in RUN, the one of this name.")
-@click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@ONLY
+@THRESHOLD
+@json_option()
 def label(
     run: str, task: str | None, source: str | None, condition: str | None, withdraw: bool, only_check: bool,
     only: str | None, as_json: bool, by: str | None, pass_threshold: float | None, **options: Any,
@@ -57,7 +57,6 @@ def label(
     from blade.cli.output import Progress
     from blade.pipeline import reviewing
 
-    refuse_threshold(pass_threshold)
     author = by or _user()
     proposals = _proposals(task, source, options, withdraw) if condition is None else []
     with Progress() as progress:
@@ -66,7 +65,7 @@ def label(
             proposals = _where(session, condition, task or source, options, only)
         if withdraw:
             named = _split(str(task), session.run(only).run.rollouts.task_keys)[0]
-            _tell_withdrawn(reviewing.withdraw(session, named, author, only), as_json)
+            _print({"withdrawn": reviewing.withdraw(session, named, author, only)}, as_json, is_full=True)
             return
         if proposals is None:
             click.echo(_listed(session, only, as_json))
@@ -74,10 +73,13 @@ def label(
         proposals = _addressed(proposals, session.run(only).run.rollouts.task_keys)
         if only_check:
             judgements, refused = reviewing.checked(session, proposals, author, only)
-            _tell_checked(judgements, refused, as_json)
+            _print({"would_keep": judgements, "refused": list(refused)}, as_json)
             raise click.exceptions.Exit(1 if refused else 0)
         recorded = reviewing.label(session, proposals, author, only)
-    _tell_kept(recorded, session.run(only).judged_in, as_json)
+    path = str(session.run(only).judged_in)
+    _print({"kept": recorded, **({"file": path} if as_json else {})}, as_json)
+    if not as_json:
+        click.echo(f"Wrote {path}")
 
 
 def _user() -> str:
@@ -136,9 +138,7 @@ def _addressed(proposals: list[Mapping[str, Any]], keys: Sequence[str]) -> list[
         task, repeat = _split(str(proposal.get("task")), keys)
         wanted = proposal.get("repeat")
         if repeat is not None and wanted not in (None, repeat):
-            raise UsageError(
-                f"{proposal['task']} and --repeat {wanted} disagree", "give one of them", "usage"
-            )
+            raise UsageError(f"{proposal['task']} and --repeat {wanted} disagree", "give one of them", "usage")
         addressed.append(proposal if repeat is None else {**proposal, "task": task, "repeat": repeat})
     return addressed
 
@@ -177,68 +177,42 @@ def _lines(source: str) -> list[Mapping[str, Any]]:
 _FORM = 'each line is {"task": …, "cause": …, "repeat": …, "step": …, "quote": …, "mechanism": …}'
 
 
-def as_document(judgement: Judgement) -> dict[str, Any]:
-    """A judgement as JSON values."""
+def _json(document: Any) -> str:
     import msgspec
 
-    document: dict[str, Any] = msgspec.to_builtins(judgement)
-    return document
-
-
-def _printed(document: Any) -> str:
     from blade.hostile import json_text
 
-    return json_text(json.dumps(document, indent=2, ensure_ascii=False))
+    return json_text(json.dumps(msgspec.to_builtins(document), indent=2, ensure_ascii=False))
 
 
 def _line(judgement: Judgement, is_full: bool = True) -> str:
     """One judgement; its mechanism is left out where its author has only just typed it."""
     from blade.hostile import line
 
-    place = (
-        f"step {judgement.step}" if judgement.step is not None else f"field {line(judgement.field or '', 80)}"
-    )
-    if judgement.step is None and judgement.field is None:
-        place = f"where {line(judgement.condition, 80)}"
+    place = f"where {line(judgement.condition, 80)}"
+    if judgement.step is not None:
+        place = f"step {judgement.step}"
+    elif judgement.field is not None:
+        place = f"field {line(judgement.field, 80)}"
     engine = f" (engine: {judgement.proposed.value})" if judgement.proposed is not None else ""
     suffix = f", {line(judgement.at, 20)}: {line(judgement.mechanism, 160)}" if is_full else ""
     who = f"by {line(judgement.by, 40)}"
     return f"{line(judgement.task, 40)}/{judgement.repeat} {place}: {judgement.cause.value}{engine}, {who}{suffix}"
 
 
-def _tell_kept(judgements: Sequence[Judgement], path: Path | None, as_json: bool) -> None:
-    if as_json:
-        click.echo(
-            _printed({"kept": [as_document(judgement) for judgement in judgements], "file": str(path)})
-        )
-        return
-    for judgement in judgements:
-        click.echo(f"kept  {_line(judgement, is_full=False)}")
-    click.echo(f"Wrote {path}")
-
-
-def _tell_checked(judgements: Sequence[Judgement], refused: Sequence[str], as_json: bool) -> None:
-    if as_json:
-        document = {
-            "would_keep": [as_document(judgement) for judgement in judgements],
-            "refused": list(refused),
-        }
-        click.echo(_printed(document))
-        return
+def _print(document: Mapping[str, Any], as_json: bool, is_full: bool = False) -> None:
+    """Print judgements by what became of them, and why others were refused."""
     from blade.hostile import under
 
-    for judgement in judgements:
-        click.echo(f"would keep  {_line(judgement, is_full=False)}")
-    for reason in refused:
-        click.echo(under("refused     ", reason))
-
-
-def _tell_withdrawn(judgements: Sequence[Judgement], as_json: bool) -> None:
     if as_json:
-        click.echo(_printed({"withdrawn": [as_document(judgement) for judgement in judgements]}))
+        click.echo(_json(document))
         return
-    for judgement in judgements:
-        click.echo(f"withdrawn  {_line(judgement)}")
+    for what, entries in document.items():
+        for entry in entries:
+            if what == "refused":
+                click.echo(under("refused     ", entry))
+            else:
+                click.echo(f"{what.replace('_', ' ')}  {_line(entry, is_full)}")
 
 
 def _listed(session: Session, only: str | None, as_json: bool) -> str:
@@ -248,14 +222,9 @@ def _listed(session: Session, only: str | None, as_json: bool) -> str:
 
     run = session.run(only)
     facts = session.facts[run.name]
-    if as_json:
-        document = {
-            "judgements": [as_document(each) for each in facts.judgements],
-            "agreements": values(facts.agreements),
-            "fallen": [gap.why for gap in session.report.gaps if gap.what == f"judgements of {run.name}"],
-        }
-        return _printed(document)
     fallen = [gap.why for gap in session.report.gaps if gap.what == f"judgements of {run.name}"]
+    if as_json:
+        return _json({"judgements": facts.judgements, "agreements": values(facts.agreements), "fallen": fallen})
     if not facts.judgements and fallen:
         return f"No judgement of {line(run.name, 80)} holds: {line(fallen[0], 600)}"
     if not facts.judgements:

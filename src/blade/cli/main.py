@@ -11,33 +11,22 @@ from typing import NoReturn
 import click
 
 from blade import __version__, errors
-from blade.cli import (
-    catalogue,
-    check,
-    compare,
-    demo,
-    detectors,
-    diagnose,
-    doctor,
-    draft,
-    env,
-    evaluate,
-    fields,
-    health,
-    init,
-    label,
-    mcp,
-    package,
-    query,
-    queue,
-    read,
-    sanitize,
-    show,
-    skill,
-)
+from blade.cli.options import LateGroup
+
+# Each is imported when it is asked for; `blade --help` imports them all, and nothing heavy with them.
+COMMANDS = {
+    name: name
+    for name in (
+        "diagnose compare check cite query fields show health queue label draft read skill mcp package sanitize list search "
+        "eval env init detectors demo doctor completion"
+    ).split()
+} | {
+    "cite": "check:cite", "list": "catalogue:listing", "search": "catalogue:search", "eval": "evaluate",
+    "completion": "main:completion",
+}  # fmt: skip
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=LateGroup, late=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="blade")
 def cli() -> None:
     """Diagnose an evaluation: which tasks failed, why, what to fix first, and how far to trust the score."""
@@ -53,37 +42,6 @@ def completion(shell: str) -> None:
     if script is None:
         raise click.UsageError(f"no completion for {shell}")
     click.echo(script(cli, {}, "blade", "_BLADE_COMPLETE").source())
-
-
-COMMANDS = {
-    "diagnose": diagnose.diagnose,
-    "compare": compare.compare,
-    "check": check.check,
-    "cite": check.cite,
-    "query": query.query,
-    "fields": fields.fields,
-    "show": show.show,
-    "health": health.health,
-    "queue": queue.queue,
-    "label": label.label,
-    "draft": draft.draft,
-    "read": read.read,
-    "skill": skill.skill,
-    "mcp": mcp.mcp,
-    "package": package.package,
-    "sanitize": sanitize.sanitize,
-    "list": catalogue.listing,
-    "search": catalogue.search,
-    "eval": evaluate.evaluate,
-    "env": env.env,
-    "init": init.init,
-    "detectors": detectors.detectors,
-    "demo": demo.demo,
-    "doctor": doctor.doctor,
-    "completion": completion,
-}
-for _name, _command in COMMANDS.items():
-    cli.add_command(_command, _name)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from blade.errors import Unreadable, UsageError
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from blade.pipeline import Loaded
 
 OURS = frozenset(
-    "report.md report.html report.json metrics.json compare.md compare.html compare.json gate.md "
-    "figures".split()
+    "report.md report.html report.json metrics.json compare.md compare.html compare.json gate.md figures".split()
 )
 PATIENCE_S = 1.0  # before the user is told of long work
 
@@ -35,11 +33,8 @@ def refuse_foreign(folder: Path, force: bool, is_comparison: bool = False) -> No
         raise cannot_write(folder, error) from error
     foreign = sorted(names - OURS)
     if foreign and not force:
-        raise UsageError(
-            f"{folder} holds other files, such as {foreign[0]}",
-            "name an empty folder, or add --force",
-            "output-not-empty",
-        )
+        hint = "name an empty folder, or add --force"
+        raise UsageError(f"{folder} holds other files, such as {foreign[0]}", hint, "output-not-empty")
     from blade.report import refuse_others
 
     refuse_link(folder / "figures")
@@ -64,19 +59,15 @@ def refuse_unwritable(folder: Path) -> None:
 
 def cannot_write(path: Path, error: OSError) -> Unreadable:
     """The operating system would not let us write."""
-    return Unreadable(
-        f"cannot write {path}: {error.strerror or error}", "choose another folder with -o", "cannot-write"
-    )
+    return Unreadable(f"cannot write {path}: {error.strerror or error}", "choose another folder with -o", "cannot-write")
 
 
 def refuse_existing(path: Path, force: bool, remaining: Iterable[Path] = ()) -> None:
     """Do not overwrite a file unless told to, and do not make folders."""
     refuse_taken(path, force, remaining)
     if not path.absolute().parent.is_dir():
-        raise Unreadable(
-            f"cannot write {path}: its folder does not exist", "make the folder, or name another",
-            "cannot-write",
-        )  # fmt: skip
+        hint = "make the folder, or name another"
+        raise Unreadable(f"cannot write {path}: its folder does not exist", hint, "cannot-write")
 
 
 def refuse_sources(path: Path, loaded: Iterable[Loaded]) -> None:
@@ -116,33 +107,33 @@ def wrote(paths: list[Path], quiet: bool) -> None:
         print(f"Wrote {name}", file=sys.stderr if quiet else sys.stdout)
 
 
+def notice(text: str, mark: str = "note", most: int | None = None) -> None:
+    """Something the user should know, on stderr, in one line."""
+    from blade.hostile import line
+
+    print(f"{mark}: {line(text, most)}", file=sys.stderr)
+
+
 class Progress:
     """Quiet for a second, then a bar on a terminal or a line elsewhere; ends with the `with` block."""
 
     def __init__(self) -> None:
-        self._what = ""
-        self._total = self._done = 0
-        self._unit = "bytes"
-        self._since = time.monotonic()
         self._bar: Any = None
-        self._task: Any = None
-        self._told = False
+        self.start("", 0)
 
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, place: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close()
 
     def start(self, what: str, total: int, unit: str = "bytes") -> None:
         """A new piece of work of `total` bytes, rows or the like; 0 if nobody knows."""
-        self._close()
         from blade.hostile import line
 
+        self._close()
         self._what, self._total, self._done, self._unit = line(what, 60), total, 0, unit
-        self._since, self._told = time.monotonic(), False
+        self._since, self._is_announced = time.monotonic(), False
         if unit == "bytes" and total > 2 << 30:  # a first word at once when it will surely take long
             self._draw()
 
@@ -160,39 +151,29 @@ class Progress:
         print(f"note: {lines(text)}", file=sys.stderr)
 
     def _draw(self) -> None:
-        if not sys.stderr.isatty():
-            if not self._told:
-                size = f" ({self._size()})" if self._total else ""
-                print(f"{self._what}{size} ...", file=sys.stderr)
-            self._told = True
-            return
-        if self._bar is None:
-            from rich.console import Console
-            from rich.progress import (
-                BarColumn,
-                DownloadColumn,
-                MofNCompleteColumn,
-                Progress,
-                TextColumn,
-                TimeRemainingColumn,
-            )
+        if sys.stderr.isatty():
+            self._bar = self._bar or self._new_bar()
+            self._bar.update(self._bar.task_ids[0], completed=self._done, refresh=True)
+        elif not self._is_announced:
+            size = f"{self._total / 1e6:,.0f} MB" if self._unit == "bytes" else f"{self._total:,} {self._unit}"
+            print(f"{self._what}{f' ({size})' if self._total else ''} ...", file=sys.stderr)
+            self._is_announced = True
 
-            # no refresh thread: workers may be forked from here
-            self._bar = Progress(
-                TextColumn("{task.description}", markup=False),
-                BarColumn(),
-                *((DownloadColumn(),) if self._unit == "bytes" else (MofNCompleteColumn(), TextColumn(self._unit))),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-                auto_refresh=False,
-                transient=True,
-            )
-            self._bar.start()
-            self._task = self._bar.add_task(self._what, total=self._total or None)
-        self._bar.update(self._task, completed=self._done, refresh=True)
+    def _new_bar(self) -> Any:
+        from rich import progress
+        from rich.console import Console
 
-    def _size(self) -> str:
-        return f"{self._total / 1e6:,.0f} MB" if self._unit == "bytes" else f"{self._total:,} {self._unit}"
+        counts = [progress.DownloadColumn()] if self._unit == "bytes" else [
+            progress.MofNCompleteColumn(), progress.TextColumn(self._unit),
+        ]  # fmt: skip
+        # no refresh thread: workers may be forked from here
+        bar = progress.Progress(
+            progress.TextColumn("{task.description}", markup=False), progress.BarColumn(), *counts,
+            progress.TimeRemainingColumn(), console=Console(stderr=True), auto_refresh=False, transient=True,
+        )  # fmt: skip
+        bar.start()
+        bar.add_task(self._what, total=self._total or None)
+        return bar
 
     def _close(self) -> None:
         if self._bar is not None:

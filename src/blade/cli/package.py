@@ -1,46 +1,43 @@
-"""`blade package`: scaffold, validate, sanitise and judge BLADE-ready packages."""
+"""`blade package`: scaffold, validate, sanitise and judge BLADE-ready packages, and show that the judge can judge."""
 
 from __future__ import annotations
 
-import importlib
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from blade.errors import EXIT_FAILED_GATE, UsageError
+from blade.cli.options import THRESHOLD, Command, LateGroup, force_option, json_option, output_option
+from blade.cli.sanitize import KEY, REPORT
+from blade.errors import EXIT_FAILED_GATE, NothingToRead, Unreadable, UsageError, with_pages
+from blade.package import MIN_ANCHORS
+from blade.targets import refuse_taken
 
-# Commands that are loaded when they are asked for, with what `--help` says of each.
-LATE = {
-    "extract-anchor-facts": ("extract_anchor_facts", "Draft the facts that a report on this run must find."),
-    "score": ("score", "Judge a report by its rollouts and anchor facts."),
-    "calibrate": ("calibrate", "Show that the judge ranks reports by their quality."),
-}
-ORDER = ("init", "validate", "extract-anchor-facts", "make-shallow", "score", "calibrate", "sanitize")
+if TYPE_CHECKING:
+    from blade.package.calibration import Calibration
 
-
-class _Group(click.Group):
-    """A group whose commands are listed in the order of the work, some of them loaded late."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for name in ORDER if name in self.commands or name in LATE]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in LATE:
-            return super().get_command(ctx, cmd_name)
-        command = getattr(importlib.import_module("blade.cli.package_judge"), LATE[cmd_name][0])
-        return command if isinstance(command, click.Command) else None
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [
-            (name, LATE[name][1] if name in LATE else self.commands[name].get_short_help_str(100))
-            for name in self.list_commands(ctx)
-        ]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+# In the order of the work.
+COMMANDS = {
+    "init": "package:init", "validate": "package:validate", "extract-anchor-facts": "package:extract_anchor_facts",
+    "make-shallow": "package:make_shallow", "score": "package:score", "calibrate": "package:calibrate",
+    "sanitize": "package:sanitise",
+}  # fmt: skip
+BENCHMARK_DIR = click.option("--benchmark-dir", required=True, metavar="DIR", help="The folder of the package.")
+GOLDEN = click.option("--golden", required=True, metavar="FILE", help="The golden report.")
+ROLLOUTS = click.option(
+    "--rollouts", metavar="FILE", multiple=True, help="Rollouts (default: those of the package)."
+)
 
 
-@click.group(cls=_Group, short_help="Scaffold, validate and judge BLADE-ready packages.")
+def _least(default: int, help: str, least: int = 0) -> Callable[[Command], Command]:
+    return click.option("--min-anchor-facts", type=click.IntRange(least), default=default, show_default=True, help=help)
+
+
+@click.group(cls=LateGroup, late=COMMANDS, short_help="Scaffold, validate and judge BLADE-ready packages.")
 def package() -> None:
     """A package teaches how to analyse one benchmark and shows that the teaching works.
 
@@ -49,60 +46,45 @@ def package() -> None:
     """
 
 
-@package.command(short_help="Scaffold a package from runs.")
+@click.command(short_help="Scaffold a package from runs.")
 @click.argument("folder", metavar="DIR")
 @click.option("--run", "runs", metavar="RUN", multiple=True, help="A scored run; give at least two.")
 @click.argument("more", nargs=-1, metavar="[RUN...]")
 @click.option("--name", metavar="NAME", help="The benchmark (default: as blade.toml says, else the folder).")
-@click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
-@click.option("--force", is_flag=True, help="Write over a package that is there.")
+@THRESHOLD
+@force_option("Write over a package that is there.")
 def init(
-    folder: str,
-    runs: tuple[str, ...],
-    more: tuple[str, ...],
-    name: str | None,
-    pass_threshold: float | None,
-    force: bool,
+    folder: str, runs: tuple[str, ...], more: tuple[str, ...], name: str | None, pass_threshold: float | None, force: bool
 ) -> None:
     """Draft a package in DIR: skill, rollouts, and for each run a golden report with its sidecars.
 
     RUN is as for `blade diagnose`. All of it is a draft: a person reviews what is written.
     """
     from blade import pipeline
-    from blade.cli.diagnose import refuse_nothing, refuse_threshold
+    from blade.cli.options import refuse_no_runs
     from blade.cli.output import Progress, put, wrote
     from blade.package.drafts import refuse_filled, scaffold
 
-    refuse_nothing((*runs, *more))
-    refuse_threshold(pass_threshold)
-    to = Path(folder)
-    refuse_filled(to, force)
+    refuse_no_runs((*runs, *more))
+    target = Path(folder)
+    refuse_filled(target, force)
     with Progress() as progress:
         loaded = pipeline.load([*runs, *more], progress)
-        written = put(lambda: scaffold(to, loaded, name, pass_threshold, progress), to)
+        written = put(lambda: scaffold(target, loaded, name, pass_threshold, progress), target)
         if len(loaded) < 2:
             progress.notice("a package needs two scored, comparable runs; this one has one")
     wrote(written, quiet=False)
     click.echo(f"\nReview the drafts, then: blade package validate --benchmark-dir {folder}")
 
 
-@package.command(short_help="Check whether a package is complete, true and ready.")
-@click.option("--benchmark-dir", required=True, metavar="DIR", help="The folder of the package.")
+@click.command(short_help="Check whether a package is complete, true and ready.")
+@BENCHMARK_DIR
 @click.option(
-    "--phase",
-    type=click.Choice(["all", "skill", "rollouts", "golden"]),
-    default="all",
-    show_default=True,
+    "--phase", type=click.Choice(["all", "skill", "rollouts", "golden"]), default="all", show_default=True,
     help="What to look at.",
-)
-@click.option(
-    "--min-anchor-facts",
-    type=click.IntRange(0),
-    default=8,
-    show_default=True,
-    help="Facts that each report needs.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
+)  # fmt: skip
+@_least(8, "Facts that each report needs.")
+@json_option("Print the checks as JSON.")
 def validate(benchmark_dir: str, phase: str, min_anchor_facts: int, as_json: bool) -> None:
     """Check a package, part by part; the last lines are the readiness checklist.
 
@@ -118,14 +100,13 @@ def validate(benchmark_dir: str, phase: str, min_anchor_facts: int, as_json: boo
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
 
 
-@package.command("make-shallow", short_help="Make the shallow baseline of a report.")
+@click.command("make-shallow", short_help="Make the shallow baseline of a report.")
 @click.option("--input", "source", required=True, metavar="FILE", help="The golden report.")
 @click.option("--output", required=True, metavar="FILE", help="Where the shallow baseline goes.")
-@click.option("--force", is_flag=True, help="Write over a baseline that a person has changed.")
+@force_option("Write over a baseline that a person has changed.")
 def make_shallow(source: str, output: str, force: bool) -> None:
     """Keep the headings and the tables of aggregate numbers of a report: a negative control."""
     from blade.cli.output import cannot_write
-    from blade.errors import NothingToRead, Unreadable
     from blade.package.layout import Broken
     from blade.package.shallow import make_shallow as shallow
 
@@ -143,25 +124,187 @@ def make_shallow(source: str, output: str, force: bool) -> None:
     click.echo(f"Wrote {output}")
 
 
-@package.command(short_help="Write a copy of a package that can be shared.")
-@click.option("--benchmark-dir", required=True, metavar="DIR", help="The folder of the package.")
-@click.option("-o", "--output", required=True, metavar="DIR", help="Where the clean package goes.")
-@click.option("--key", "key_path", metavar="FILE", help="The key of the placeholders (default: your own).")
+@click.command("extract-anchor-facts", short_help="Draft the facts that a report on this run must find.")
+@GOLDEN
+@click.option("--output", required=True, metavar="FILE", help="Where the anchor facts go.")
+@click.option("--benchmark", required=True, metavar="NAME", help="The benchmark, for the file.")
+@click.option("--model-name", required=True, metavar="NAME", help="The model; its rollouts are looked up by it.")
+@click.option("--num-facts", type=click.IntRange(1), default=12, show_default=True, help="Facts to draft.")
 @click.option(
-    "--policy", "policy_path", metavar="FILE", help="A blade.toml with [sharing] (default: the package's)."
+    "--min-facts", type=click.IntRange(0), default=MIN_ANCHORS, show_default=True, help="Exit 1 if there are fewer."
 )
-@click.option("--report", "report_path", metavar="FILE", help="Write what was removed, and where, as JSON.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was removed as JSON.")
-@click.option("--force", is_flag=True, help="Write into a folder that holds files.")
-def sanitize(
-    benchmark_dir: str,
-    output: str,
-    key_path: str | None,
-    policy_path: str | None,
-    report_path: str | None,
-    as_json: bool,
-    force: bool,
+@ROLLOUTS
+@force_option("Write over facts that a person has reviewed or changed.")
+def extract_anchor_facts(
+    golden: str, output: str, benchmark: str, model_name: str, num_facts: int, min_facts: int,
+    rollouts: tuple[str, ...], force: bool,
+) -> None:  # fmt: skip
+    """Draft anchor facts: numbers that the golden report cites, each with its query, answer and tasks.
+
+    The rows are those of the package's rollouts/. Contrasts that the rows show fill up what is missing.
+    Review the facts before use: strike weak ones, then set "review_required" to false. Without rollouts
+    they are sentences of the report, matched by wording.
+    """
+    from blade.cli.output import Progress
+    from blade.package import anchors, report_score
+    from blade.package.layout import why_kept
+
+    path = _file(golden, "a golden report")
+    paths = tuple(_file(name, "a rollouts file") for name in rollouts)
+    with Progress() as progress, _explained():
+        case = report_score.case(path, None, None, paths, model_name)
+        worlds = report_score.worlds_for(case, progress)
+        if worlds is None:
+            progress.notice(f"no rollouts of {model_name} were found: the facts are drafted by wording alone")
+            facts = anchors.drafted_by_wording(case.golden, num_facts)
+        else:
+            facts = anchors.drafted(case.golden, worlds, num_facts)
+    basis = anchors.CITED if worlds is not None else anchors.BY_WORDING
+    document = anchors.as_file(facts, benchmark, model_name, basis)
+    if not force and (why := why_kept(Path(output), _json(document))):
+        hint = "name another file, or add --force to write over it"
+        raise UsageError(f"{output} {why}; it was kept", hint, "output-not-empty")
+    _write(Path(output), document)
+    weak = sum(fact.weak for fact in facts)
+    click.echo(f"Wrote {len(facts)} anchor facts to {output}" + (f" ({weak} weak)" if weak else ""))
+    if len(facts) < min_facts:
+        click.echo(f"Only {len(facts)} facts were found; {min_facts} are needed", err=True)
+        raise click.exceptions.Exit(EXIT_FAILED_GATE)
+
+
+@click.command(short_help="Judge a report by its rollouts and anchor facts.")
+@click.option("--report", required=True, metavar="FILE", help="The report to judge.")
+@click.option("--golden", required=True, metavar="FILE", help="The golden report of the same run.")
+@click.option("--anchor-facts", required=True, metavar="FILE", help="The anchor facts of the golden report.")
+@click.option("--output-dir", metavar="DIR", help="Write reward.json there.")
+@ROLLOUTS
+@_least(MIN_ANCHORS, "Facts that must be usable.", 1)
+def score(
+    report: str, golden: str, anchor_facts: str, output_dir: str | None, rollouts: tuple[str, ...], min_anchor_facts: int
 ) -> None:
+    """Judge a report: its claims against the rollouts, its findings against the anchor facts.
+
+    Without rollouts the score rests on wording, and says so. The exit code is 1 if too few facts can be used.
+    """
+    from blade.cli.output import Progress
+    from blade.package import report_score
+
+    submitted = _file(report, "a report")
+    with Progress() as progress, _explained():
+        case = report_score.case(
+            _file(golden, "a golden report"),
+            _file(anchor_facts, "a file of anchor facts"),
+            rollouts=[_file(name, "a rollouts file") for name in rollouts],
+        )
+        if not case.rollouts:
+            progress.notice("no rollouts were found: the score rests on wording")
+        bench = report_score.bench_for(case, progress, min_anchor_facts)
+        reward = report_score.as_json(report_score.judged(report_score.report_text(submitted), bench), bench)
+    if output_dir is not None:
+        _write(Path(output_dir) / "reward.json", reward)
+    click.echo(json.dumps(reward, indent=2))
+
+
+@click.command(short_help="Show that the judge ranks reports by their quality.")
+@click.option("--golden-report", required=True, metavar="FILE", help="The golden report.")
+@click.option("--anchor-facts", required=True, metavar="FILE", help="Its anchor facts.")
+@click.option("--shallow-report", required=True, metavar="FILE", help="Its shallow baseline.")
+@click.option("--output-dir", metavar="DIR", help="Default: calibration-runs/ and the time.")
+@click.option("--min-spread", type=float, default=0.50, show_default=True, help="Golden less shallow, at least.")
+@ROLLOUTS
+@_least(MIN_ANCHORS, "Facts that must be usable.", 1)
+@click.option(
+    "--seeds", type=click.IntRange(1), default=2, show_default=True, help="Draws of each random attack; the worst counts."
+)
+@json_option("Print the summary as JSON.")
+def calibrate(
+    golden_report: str, anchor_facts: str, shallow_report: str, output_dir: str | None, min_spread: float,
+    rollouts: tuple[str, ...], min_anchor_facts: int, seeds: int, as_json: bool,
+) -> None:  # fmt: skip
+    """Show that the judge ranks reports by quality: golden above shallow, attacks low, graded ones in order.
+
+    Graded reports are read from graded/ beside the golden report, where they exist. The exit code is 0 only
+    if everything separates.
+    """
+    from blade.cli.output import Progress
+    from blade.package import calibration as battery
+    from blade.package import layout, report_score
+
+    folder = Path(output_dir or f"{layout.TRIALS}/{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    path = _file(golden_report, "a golden report")
+    with Progress() as progress, _explained():
+        facts, shallow = _file(anchor_facts, "a file of anchor facts"), _file(shallow_report, "a shallow report")
+        case = report_score.case(path, facts, shallow, [_file(name, "a rollouts file") for name in rollouts])
+        bench = report_score.bench_for(case, progress, min_anchor_facts)
+        graded = layout.golden(path).graded
+        texts = {grade: report_score.report_text(report) for grade, report in graded.items()}
+        calibration = battery.calibrated(case, bench, texts, min_spread, seeds)
+    for name, reward in battery.rewards(calibration, bench).items():
+        _write(folder / name / "reward.json", reward)
+    summary = battery.as_summary(calibration)
+    _write(folder / "calibration_summary.json", summary)
+    click.echo(json.dumps(summary, indent=2) if as_json else "\n".join(calibration_lines(calibration)))
+    click.echo(f"Wrote {folder}/calibration_summary.json", err=as_json)
+    if calibration.problems:
+        raise click.exceptions.Exit(EXIT_FAILED_GATE)
+
+
+def calibration_lines(calibration: Calibration) -> list[str]:
+    """The calibration for a reader: what was tried, what it scored, what bound it had to keep."""
+    from blade.package.calibration import TARGETS
+    from blade.package.report_score import WORDING
+
+    least, most = TARGETS["golden_vs_self_min"], TARGETS["shallow_vs_golden_max"]
+    below = f"at most {most:.2f}, {calibration.min_spread:.2f} below golden"
+    printed = [
+        f"{'golden report':<28} {calibration.golden.score:6.3f}  at least {least:.2f}",
+        f"{'shallow report':<28} {calibration.shallow.score:6.3f}  {below}",
+        "",
+    ]
+    if calibration.rests_on == WORDING:
+        printed = ["No rollouts were found: all scores rest on wording", "", *printed]
+    for title, trials in (("Attacks", calibration.attacks), ("Graded reports", calibration.graded)):
+        printed += [title] if trials else []
+        for trial in trials:
+            score = f"{trial.score:6.3f}" if trial.score is not None else "     –"
+            printed.append(f"  {trial.name:<26} {score}  {trial.bound}{'  BROKEN' * (trial.held is False)}")
+        printed += [""] if trials else []
+    problems = calibration.problems
+    return [*printed, "calibrated" if not problems else f"not calibrated: {'; '.join(problems)}"]
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Say why a report cannot be judged, and exit with 1: the report may be good, and nothing shows it."""
+    from blade.hostile import under
+    from blade.package import report_score
+
+    try:
+        yield
+    except report_score.CannotJudge as why:
+        click.echo(f"{under('error: cannot judge: ', why.message)}\n{under('hint:  ', why.hint)}", err=True)
+        click.echo(f"see:   {with_pages('docs/package.md#refine-it')}", err=True)
+        raise click.exceptions.Exit(EXIT_FAILED_GATE) from why
+
+
+def _file(path: str, what: str) -> Path:
+    if not Path(path).is_file():
+        raise NothingToRead(f"{path} does not exist", f"name {what}", "no-such-path")
+    return Path(path)
+
+
+@click.command("sanitize", short_help="Write a copy of a package that can be shared.")
+@BENCHMARK_DIR
+@output_option("Where the clean package goes.", required=True)
+@KEY
+@click.option("--policy", "policy_path", metavar="FILE", help="A blade.toml with [sharing] (default: the package's).")
+@REPORT
+@json_option("Print what was removed as JSON.")
+@force_option("Write into a folder that holds files.")
+def sanitise(
+    benchmark_dir: str, output: str, key_path: str | None, policy_path: str | None, report_path: str | None,
+    as_json: bool, force: bool,
+) -> None:  # fmt: skip
     """Take secrets, people, hosts, homes and names out of rollouts, reports and anchors alike.
 
     Placeholders are the same everywhere, so that the clean package still validates. The exit code is 1 if
@@ -172,20 +315,14 @@ def sanitize(
     from blade.package.sharing import sanitise
     from blade.sanitize import as_json as removed_as_json
     from blade.sanitize import leak_lines, read_key, read_policy
-    from blade.targets import refuse_taken
 
     target = Path(output)
     if report_path:
         settings = [Path(place) for place in (key_path, policy_path) if place]
-        refuse_taken(
-            Path(report_path),
-            force,
-            [*settings, *(path for path in Path(benchmark_dir).rglob("*") if path.is_file())],
-        )
+        inside = (path for path in Path(benchmark_dir).rglob("*") if path.is_file())
+        refuse_taken(Path(report_path), force, [*settings, *inside])
     if target.is_dir() and any(target.iterdir()) and not force:
-        raise UsageError(
-            f"{output} holds files already", "name another folder, or add --force", "output-not-empty"
-        )
+        raise UsageError(f"{output} holds files already", "name another folder, or add --force", "output-not-empty")
     policy = read_policy(Path(policy_path)) if policy_path else None
     key = read_key(Path(key_path)) if key_path else None
     try:
@@ -206,3 +343,17 @@ def sanitize(
         click.echo("\n".join(line(text, 400) for text in leak_lines(removed) or [wrote]))
     if removed.leaks:
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
+
+
+def _json(data: dict[str, Any]) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def _write(path: Path, data: dict[str, Any]) -> None:
+    from blade.cli.output import cannot_write
+    from blade.package.layout import write_text
+
+    try:
+        write_text(path, _json(data))
+    except OSError as error:
+        raise cannot_write(path, error) from error

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blade.cli.diagnose import refuse_threshold
+from blade.cli.options import MAPPING, THRESHOLD, force_option, json_option
 from blade.cli.output import cannot_write, refuse_existing, refuse_sources
 from blade.errors import NothingToRead, UsageError
 
@@ -26,31 +26,20 @@ _WIDE = 60  # characters of a cell there
 
 @click.command(short_help="Ask one question of the rows: a measure, or a SELECT.")
 @click.argument("words", metavar="RUN... QUERY", nargs=-1, required=True)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--parquet", type=click.Path(path_type=Path), metavar="FILE", help="Write a Parquet file.")
-@click.option("--force", is_flag=True, help="Replace the Parquet file if there is one.")
+@force_option("Replace the Parquet file if there is one.")
 @click.option("--redact", is_flag=True, help="Replace what looks private.")
 @click.option("--limit", default=SHOWN, show_default=True, metavar="N", help="Rows to print; 0 for all.")
-@click.option(
-    "--map", "fields", metavar="NAME=FIELD,...", help="Name the fields of rows that are not NeMo Gym's."
-)
-@click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
+@MAPPING
+@THRESHOLD
 @click.option("--seconds", default=30.0, show_default=True, metavar="N", help="Time limit.")
 @click.option("--memory", default=2000, show_default=True, metavar="MB", help="Memory limit.")
 def query(
-    words: tuple[str, ...],
-    as_json: bool,
-    as_csv: bool,
-    parquet: Path | None,
-    force: bool,
-    redact: bool,
-    limit: int,
-    fields: str | None,
-    pass_threshold: float | None,
-    seconds: float,
-    memory: int,
-) -> None:
+    words: tuple[str, ...], as_json: bool, as_csv: bool, parquet: Path | None, force: bool, redact: bool, limit: int,
+    fields: str | None, pass_threshold: float | None, seconds: float, memory: int,
+) -> None:  # fmt: skip
     """Answer QUERY over the tables of one or more runs.
 
     \b
@@ -68,13 +57,10 @@ def query(
     from blade.cli.output import Progress
     from blade.query import query_process
 
-    refuse_threshold(pass_threshold)
     if len(words) < 2:
         raise UsageError("name a run and a query", 'write blade query RUN "pass_at_1"', "usage")
     if sum((as_json, as_csv, parquet is not None)) > 1:
-        raise UsageError(
-            "choose one of --json, --csv and --parquet", "each is a form of the same answer", "usage"
-        )
+        raise UsageError("choose one of --json, --csv and --parquet", "each is a form of the same answer", "usage")
     if parquet is not None:
         refuse_existing(parquet, force)
     *runs, question = words
@@ -150,37 +136,26 @@ def _answer(answer: Answer) -> dict[str, Any]:
 
 
 def render(question: str, outcome: Outcome, limit: int) -> str:
-    """The answer for a terminal."""
+    """The answer for a terminal: `42.0% [32.4%, 52.3%], n = 50 tasks (wilson)`, or a table."""
+    from blade.hostile import line
     from blade.query.measures import RATES, measure_of
 
-    if outcome.columns is None and outcome.answers is not None:
-        measure = measure_of(question) if not question.lstrip().startswith("engine.") else None
-        is_rate = measure is not None and measure.name in RATES
-        part = measure.part if measure else None
-        by = measure.by if measure else None
-        if by is None:
-            return _one(outcome.answers[0], is_rate, part)
-        is_rate = is_rate and part != "n"
+    if outcome.columns is not None or outcome.answers is None:
+        return grid(outcome.columns or (), outcome.rows, limit, outcome.is_cut)
+    measure = measure_of(question) if not question.lstrip().startswith("engine.") else None
+    part, by = (measure.part, measure.by) if measure else (None, None)
+    is_rate = measure is not None and measure.name in RATES and part != "n"
+    if by is not None:
         rows = [
-            ("(none)" if answer.group is None else answer.group, *_cells(answer, is_rate))
-            for answer in outcome.answers
+            ("(none)" if answer.group is None else answer.group, *_cells(answer, is_rate)) for answer in outcome.answers
         ]
         return grid((by, "value", "95% interval", "n"), rows, limit)
-    return grid(outcome.columns or (), outcome.rows, limit, outcome.is_cut)
-
-
-def _one(answer: Answer, is_rate: bool, part: str | None) -> str:
-    """`42.0% [32.4%, 52.3%], n = 50 tasks (wilson)`."""
-    from blade.hostile import line
-
-    if part is not None:
-        return number(answer.value, is_rate and part != "n")
+    answer = outcome.answers[0]
     value, interval, n = _cells(answer, is_rate)
-    method = f" ({answer.method})" if answer.method else ""
-    text = f"{value} {interval}".strip() + (f", n = {n}" if n else "") + method
-    if answer.tasks:
-        text += "\n" + line(", ".join(answer.tasks[:200]), 4000)
-    return text
+    if part is not None:
+        return value
+    text = f"{value} {interval}".strip() + (f", n = {n}" if n else "") + (f" ({answer.method})" if answer.method else "")
+    return text + ("\n" + line(", ".join(answer.tasks[:200]), 4000) if answer.tasks else "")
 
 
 def _cells(answer: Answer, is_rate: bool) -> tuple[str, str, str]:
@@ -188,8 +163,7 @@ def _cells(answer: Answer, is_rate: bool) -> tuple[str, str, str]:
     if answer.low is not None and answer.high is not None:
         interval = f"[{number(answer.low, is_rate)}, {number(answer.high, is_rate)}]"
     unit = answer.unit.removesuffix("s") if answer.n == 1 else answer.unit
-    n = f"{answer.n:,} {unit}" if answer.n is not None else ""
-    return number(answer.value, is_rate), interval, n
+    return number(answer.value, is_rate), interval, f"{answer.n:,} {unit}" if answer.n is not None else ""
 
 
 def number(value: Any, is_rate: bool = False) -> str:
@@ -206,12 +180,9 @@ def number(value: Any, is_rate: bool = False) -> str:
 
 
 def grid(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[Any]],
-    limit: int,
-    is_cut: bool = False,
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], limit: int, is_cut: bool = False,
     whole: str = "--limit 0, --csv or --json",
-) -> str:
+) -> str:  # fmt: skip
     """Rows in columns, cleaned, with what was left out said below."""
     from blade.hostile import line
 
@@ -237,23 +208,17 @@ def grid(
 
 
 def _csv(outcome: Outcome) -> str:
-    """CSV in which no cell is a formula."""
-    columns, rows = outcome.table()
-    page = io.StringIO()
-    writer = csv.writer(page)
-    for row in (columns, *rows):
-        writer.writerow([_guarded(value) for value in row])
-    return page.getvalue()
-
-
-def _guarded(value: Any) -> Any:
-    """A cell that a spreadsheet does not run."""
+    """CSV in which no cell is a formula that a spreadsheet runs."""
     from blade.hostile import lines
 
-    if not isinstance(value, str):
-        return value
-    text = lines(value)
-    return f"'{text}" if text[:1] in "=+-@\t" and text else text
+    def guarded(value: Any) -> Any:
+        text = lines(value) if isinstance(value, str) else ""
+        return value if not isinstance(value, str) else f"'{text}" if text[:1] in "=+-@\t" and text else text
+
+    columns, rows = outcome.table()
+    page = io.StringIO()
+    csv.writer(page).writerows([guarded(value) for value in row] for row in (columns, *rows))
+    return page.getvalue()
 
 
 def _write_parquet(outcome: Outcome, path: Path) -> None:
@@ -263,27 +228,18 @@ def _write_parquet(outcome: Outcome, path: Path) -> None:
     from blade.tables.database import literal, quoted
 
     columns, rows = outcome.table()
-    types = (
-        outcome.types
-        or ("VARCHAR", "DOUBLE", "DOUBLE", "DOUBLE", "BIGINT", "VARCHAR", "VARCHAR")[-len(columns) :]
-    )
-    arrays = {}
-    for place, name in enumerate(columns):
-        array = np.empty(len(rows), object)
-        array[:] = [row[place] for row in rows]
-        arrays[name] = array
+    measured = ("VARCHAR", "DOUBLE", "DOUBLE", "DOUBLE", "BIGINT", "VARCHAR", "VARCHAR")[-len(columns) :]
     plain = {"BOOLEAN", "BIGINT", "INTEGER", "DOUBLE", "FLOAT", "VARCHAR", "HUGEINT", "DATE", "TIMESTAMP"}
-    kinds = [kind if kind in plain or kind.startswith("DECIMAL") else "VARCHAR" for kind in types]
-    cells = [
-        f"cast({quoted(name)} as {kind}) as {quoted(name)}"
-        for name, kind in zip(columns, kinds, strict=True)
-    ]
+    arrays, cells = {}, []
+    for place, (name, kind) in enumerate(zip(columns, outcome.types or measured, strict=True)):
+        arrays[name] = np.empty(len(rows), object)
+        arrays[name][:] = [row[place] for row in rows]
+        kept = kind if kind in plain or kind.startswith("DECIMAL") else "VARCHAR"
+        cells.append(f"cast({quoted(name)} as {kept}) as {quoted(name)}")
     connection = duckdb.connect(":memory:")
     connection.register("answer", arrays)
     try:
-        connection.execute(
-            f"copy (select {', '.join(cells)} from answer) to {literal(str(path))} (format parquet)"
-        )
+        connection.execute(f"copy (select {', '.join(cells)} from answer) to {literal(str(path))} (format parquet)")
     except duckdb.IOException as error:
         raise cannot_write(path, OSError(str(error).partition("\n")[0])) from error
 
@@ -305,7 +261,5 @@ def redacted(outcome: Outcome, loaded: Sequence[Any]) -> Outcome:
     rows = tuple(tuple(clean(value) for value in row) for row in outcome.rows)
     answers = outcome.answers
     if answers is not None:
-        answers = tuple(
-            msgspec.structs.replace(a, value=clean(a.value), group=clean(a.group)) for a in answers
-        )
+        answers = tuple(msgspec.structs.replace(a, value=clean(a.value), group=clean(a.group)) for a in answers)
     return msgspec.structs.replace(outcome, rows=rows, answers=answers)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blade.cli.diagnose import refuse_threshold
+from blade.cli.options import ONLY, THRESHOLD, json_option, threshold_words
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,19 +18,13 @@ if TYPE_CHECKING:
 @click.command(short_help="List the failed tasks worth reading next.")
 @click.argument("run", metavar="RUN")
 @click.option("--most", metavar="N", default=10, show_default=True, help="Tasks to list; 0 for all.")
-@click.option("--run", "only", metavar="NAME", help="Of several runs in RUN, the one of this name.")
+@ONLY
 @click.option("--budget", metavar="TOKENS", type=int, help="Of a dossier (default: as for `blade show`).")
-@click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
+@THRESHOLD
 @click.option("--judged", is_flag=True, help="List tasks that were judged already, too.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 def queue(
-    run: str,
-    most: int,
-    only: str | None,
-    budget: int | None,
-    pass_threshold: float | None,
-    judged: bool,
-    as_json: bool,
+    run: str, most: int, only: str | None, budget: int | None, pass_threshold: float | None, judged: bool, as_json: bool
 ) -> None:
     """Order the failed tasks of RUN by what reading them could set right.
 
@@ -42,7 +36,6 @@ def queue(
     from blade.cli.output import Progress
     from blade.pipeline import reviewing
 
-    refuse_threshold(pass_threshold)
     if most < 0:
         raise UsageError(f"--most {most} is no number of tasks", "give 0 for all", "usage")
     with Progress() as progress:
@@ -55,46 +48,37 @@ def queue(
 
 def as_document(listing: Queue) -> dict[str, Any]:
     """The queue as JSON values; points of score as fractions."""
-    return {
-        "run": listing.run,
-        "n_failed": listing.n_failed,
-        "n_judged": listing.n_judged,
-        "value": listing.value,
-        "waiting": [_entry(task) for task in listing.waiting],
-    }
+    waiting = [_entry(task) for task in listing.waiting]
+    heads = {name: getattr(listing, name) for name in ("run", "n_failed", "n_judged", "value")}
+    return {**heads, "waiting": waiting}
 
 
 def _entry(task: Waiting) -> dict[str, Any]:
     from blade.agent.queue import per_token
 
     return {
-        "task": task.task,
-        "task_name": task.task_name,
-        "bucket": task.bucket,
-        "cause": task.cause.value,
-        "confidence": task.confidence.value,
-        "lost": task.lost,
-        "value": task.value,
-        "tokens": task.tokens,
-        "value_per_1000_tokens": 1000 * per_token(task),
-        "reason": task.reason,
-    }
+        "task": task.task, "task_name": task.task_name, "bucket": task.bucket, "cause": task.cause.value,
+        "confidence": task.confidence.value, "lost": task.lost, "value": task.value, "tokens": task.tokens,
+        "value_per_1000_tokens": 1000 * per_token(task), "reason": task.reason,
+    }  # fmt: skip
 
 
 def render(listing: Queue, run: str, only: str | None = None, threshold: float | None = None) -> str:
     """A line for each task, and what to type to read the first."""
+    from blade.agent.queue import WRONG, WRONG_UNDETERMINED
     from blade.hostile import argument, line
 
     if not listing.waiting:
         judged = f", {listing.n_judged} judged already (--judged lists them)" if listing.n_judged else ""
         return f"Nothing to read in {line(listing.run, 80)}: {listing.n_failed} tasks lose points{judged}"
+    shares = {**{name.value: share for name, share in WRONG.items()}, "undetermined": WRONG_UNDETERMINED}
+    rough = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
     lines = [
         f"{line(listing.run, 80)}: {listing.n_failed} tasks lose points, {listing.n_judged} judged",
-        f"value = points lost x how often such labels are wrong ({_shares()}; a rough guide)",
+        f"value = points lost x how often such labels are wrong ({rough}; a rough guide)",
         "order: value per 1,000 tokens of the dossier",
         "",
-        f"{'task':<14} {'bucket':<10} {'cause':<13} {'lost':>6} {'label':<7} {'value':>6} {'tokens':>6} "
-        f"{'per 1k':>7}  why",
+        f"{'task':<14} {'bucket':<10} {'cause':<13} {'lost':>6} {'label':<7} {'value':>6} {'tokens':>6} {'per 1k':>7}  why",
     ]
     for task in listing.waiting:
         entry = _entry(task)
@@ -108,16 +92,9 @@ def render(listing: Queue, run: str, only: str | None = None, threshold: float |
     words = [argument(run), argument(listing.waiting[0].task), *([argument(only)] if only else [])]
     if all(words):
         named = f" --run {words[2]}" if only else ""
-        passing = f" --pass-threshold {threshold!r}" if threshold is not None else ""
+        passing = "".join(f" {word}" for word in threshold_words(threshold))
         lines.append(f"read:  blade show {words[0]} {words[1]} --dossier{named}{passing}")
     return "\n".join(lines)
-
-
-def _shares() -> str:
-    from blade.agent.queue import WRONG, WRONG_UNDETERMINED
-
-    shares = {**{name.value: share for name, share in WRONG.items()}, "undetermined": WRONG_UNDETERMINED}
-    return ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
 
 
 def _points(value: float) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from blade.cli.options import ENDPOINT, ONLY, THRESHOLD, force_option, json_option, output_option
 from blade.errors import Unreadable, UsageError
 
 if TYPE_CHECKING:
@@ -18,31 +20,26 @@ if TYPE_CHECKING:
     from blade.pipeline.session import Session
 
 
-@click.command(short_help="Have a model read failed tasks; every answer is held against its rollouts.")
+_COUNT = click.IntRange(min=1)
+
+
+@click.command(short_help="Have a model read failed tasks; every answer is verified against its rollouts.")
 @click.argument("run", metavar="RUN")
 @click.option("--label", is_flag=True, help="Label the root cause of failed tasks, the first of the queue.")
 @click.option("--name-clusters", is_flag=True, help="Name each failure group.")
-@click.option(
-    "--explain", metavar="TASK", multiple=True, help="Where failing repeats part from passing ones."
-)
+@click.option("--explain", metavar="TASK", multiple=True, help="Where failing repeats part from passing ones.")
 @click.option("--ask", metavar="QUESTION", help="Answer a question of yours for each failed task, and count.")
-@click.option(
-    "--choice", metavar="TEXT", multiple=True, help="With --ask: an answer that is allowed; repeat it."
-)
+@click.option("--choice", metavar="TEXT", multiple=True, help="With --ask: an answer that is allowed; repeat it.")
 @click.option("--task", "tasks", metavar="TASK", multiple=True, help="Only this task; may be repeated.")
-@click.option("--most", metavar="N", type=click.IntRange(min=1),
-              help="At most N, the most valuable first (default: 20; of --ask all).")  # fmt: skip
-@click.option("--run", "only", metavar="NAME", help="Of several runs in RUN, the one of this name.")
-@click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
+@click.option("--most", metavar="N", type=_COUNT, help="At most N, the most valuable first (default: 20; of --ask all).")
+@ONLY
+@THRESHOLD
 @click.option("--budget", metavar="TOKENS", type=int, help="Most tokens of a dossier (default: 3000).")
 @click.option("--model", metavar="NAME", help="The model (default: BLADE_MODEL).")
-@click.option("--base-url", metavar="URL", help="The endpoint (default: OPENAI_BASE_URL, else OpenAI's).")
-@click.option("--key-env", metavar="NAME", help="The variable that holds the key (default: OPENAI_API_KEY).")
+@ENDPOINT
 @click.option("--price", metavar="IN,OUT", help="Dollars for a million tokens in and out, to tell the cost.")
 @click.option("--max-cost", metavar="USD", type=click.FloatRange(min=0), help="Spend no more; needs --price.")
-@click.option(
-    "--max-tokens", metavar="N", type=click.IntRange(min=1), help="Spend no more tokens, in and out."
-)
+@click.option("--max-tokens", metavar="N", type=_COUNT, help="Spend no more tokens, in and out.")
 @click.option("--max-output", metavar="N", type=click.IntRange(min=16), default=4000, show_default=True,
               help="Most tokens of one reply, thinking included.")  # fmt: skip
 @click.option("--concurrency", metavar="N", type=click.IntRange(1, 64), default=4, show_default=True,
@@ -55,9 +52,9 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Tell what would be asked and its cost; nothing is sent.")
 @click.option("--fresh", is_flag=True, help="Ask again what was answered before.")
 @click.option("--record", is_flag=True, help="Keep the labels beside the run as judgements by the model.")
-@click.option("-o", "--output", metavar="FILE", help="Write the result to FILE instead of printing it.")
-@click.option("--force", is_flag=True, help="Write over FILE.")
-@click.option("--json", "as_json", is_flag=True, help="The result as JSON.")
+@output_option("Write the result to FILE instead of printing it.", "FILE")
+@force_option("Write over FILE.")
+@json_option("The result as JSON.")
 def read(run: str, **options: Any) -> None:
     """Have a language model read failed tasks of RUN: label them, name clusters, explain, answer a question.
 
@@ -73,25 +70,25 @@ def read(run: str, **options: Any) -> None:
     from blade import pipeline
     from blade.cli import read_text
     from blade.cli.output import Progress
+    from blade.cli.sanitize import cleaner
+    from blade.pipeline import model_reading
 
     wish, whom = _wish(options), named_model(options)
     _refuse_output(options)
     with Progress() as progress:
         session = pipeline.session([run], progress, options["pass_threshold"], f"blade read {run}")
-        plan = _planned(session, wish, whom, options)
+        clean = cleaner(session, session.run(wish.run)) if options["redact"] else None
+        plan = model_reading.plan(session, wish, whom.model, model_reading.host_of(whom.url), clean, options["fresh"])
     _refuse_output(options, session.loaded)
     before = read_text.before(plan, whom.price, options["max_output"], options["redact"])
     if options["dry_run"]:
-        text = read_text.dry_json(plan, whom.price, options["max_output"]) if options["as_json"] else None
-        return _put(text if text is not None else "\n".join([*before, *read_text.listed(plan)]) + "\n", options)
+        listed = "\n".join([*before, *read_text.listed(plan)]) + "\n"
+        document = read_text.dry_json(plan, whom.price, options["max_output"]) if options["as_json"] else None
+        return _put(document or listed, options)
     for line in before:
         click.echo(line, err=True)
     reading = _asked(session, plan, whom, options)
-    recorded: tuple[Any, list[str]] | None = None
-    if options["record"]:
-        from blade.pipeline import model_reading
-
-        recorded = model_reading.record(session, reading)
+    recorded = model_reading.record(session, reading) if options["record"] else None
     _put(read_text.as_json(reading, recorded) if options["as_json"] else read_text.render(reading, recorded), options)
     for line in read_text.after(reading):
         click.echo(line, err=True)
@@ -101,44 +98,39 @@ def read(run: str, **options: Any) -> None:
 # ---- What was asked for ----------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class Whom:
     """Which model is asked where, with which key, at which price; the key is never printed."""
 
-    def __init__(self, model: str, url: str, key: str, price: Any, cap: Any) -> None:
-        self.model, self.url, self.price, self.cap = model, url, price, cap
-        self._key = key
+    model: str
+    url: str
+    key: str = field(repr=False)
+    price: Any
+    cap: Any
 
     def endpoint(self, timeout: float, limit: int) -> Any:
         from blade.pipeline import model_reading
 
-        return model_reading.endpoint(self.model, self.url, self._key, timeout, limit)
+        return model_reading.endpoint(self.model, self.url, self.key, timeout, limit)
 
 
 def _wish(options: dict[str, Any]) -> Wish:
     from blade.agent.dossier import BUDGET, check_budget
     from blade.pipeline import model_reading
 
-    kinds = {
-        "label": options["label"],
-        "name": options["name_clusters"],
-        "explain": bool(options["explain"]),
-        "ask": options["ask"] is not None,
-    }
-    wanted = [kind for kind, is_wanted in kinds.items() if is_wanted]
-    if len(wanted) != 1:
-        why = "nothing is asked" if not wanted else "several questions at once"
-        raise UsageError(
-            why, "give one of --label, --name-clusters, --explain TASK, --ask QUESTION", "usage"
-        )
-    kind = wanted[0]
-    if options["ask"] is not None and not options["ask"].strip():
-        raise UsageError("the question is empty", 'write it as --ask "QUESTION"', "usage")
-    if options["choice"] and kind != "ask":
-        raise UsageError("--choice goes with --ask", "leave it out", "usage")
-    if options["record"] and kind != "label":
-        raise UsageError("only labels can be recorded", "give --record with --label", "usage")
-    if options["tasks"] and kind in ("name", "explain"):
-        raise UsageError("--task goes with --label and --ask", "leave it out", "usage")
+    kinds = {"label": options["label"], "name": options["name_clusters"], "explain": bool(options["explain"]),
+             "ask": options["ask"] is not None}  # fmt: skip
+    kind, *others = [kind for kind, is_wanted in kinds.items() if is_wanted] or [""]
+    for is_wrong, why, hint in (
+        (not kind or others, "several questions at once" if others else "nothing is asked",
+         "give one of --label, --name-clusters, --explain TASK, --ask QUESTION"),
+        (kind == "ask" and not (options["ask"] or "").strip(), "the question is empty", 'write it as --ask "QUESTION"'),
+        (options["choice"] and kind != "ask", "--choice goes with --ask", "leave it out"),
+        (options["record"] and kind != "label", "only labels can be recorded", "give --record with --label"),
+        (options["tasks"] and kind in ("name", "explain"), "--task goes with --label and --ask", "leave it out"),
+    ):  # fmt: skip
+        if is_wrong:
+            raise UsageError(why, hint, "usage")
     budget = options["budget"] if options["budget"] is not None else BUDGET
     check_budget(budget)
     most = options["most"] or (None if kind == "ask" else 20)
@@ -160,11 +152,8 @@ def named_model(options: dict[str, Any]) -> Whom:
     variable = options["key_env"] or "OPENAI_API_KEY"
     key = os.environ.get(variable, "").strip()
     if not key and (options["key_env"] or url == model_reading.PUBLIC) and not options["dry_run"]:
-        raise UsageError(
-            f"there is no key: {variable} is not set",
-            f"export {variable}=..., or name another with --key-env",
-            "no-key",
-        )
+        hint = f"export {variable}=..., or name another with --key-env"
+        raise UsageError(f"there is no key: {variable} is not set", hint, "no-key")
     if not (key.isascii() and key.isprintable()):
         raise UsageError(f"{variable} holds no key", "a key has no line breaks and no accents", "no-key")
     price = _price(options["price"])
@@ -186,15 +175,6 @@ def _price(text: str | None) -> Any:
         hint = "write dollars for a million tokens in and out, as --price 2.50,10"
         raise UsageError(f"--price {text} is no price", hint, "no-price") from None
     return model_reading.Price(first, second)
-
-
-def _planned(session: Session, wish: Wish, whom: Whom, options: dict[str, Any]) -> Plan:
-    from blade.cli.sanitize import cleaner
-    from blade.pipeline import model_reading
-
-    clean = cleaner(session, session.run(wish.run)) if options["redact"] else None
-    host = model_reading.host_of(whom.url)
-    return model_reading.plan(session, wish, whom.model, host, clean, options["fresh"])
 
 
 # ---- Asking ----------------------------------------------------------------------------------------

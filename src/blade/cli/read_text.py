@@ -27,66 +27,56 @@ def _estimate(plan: Plan, limit: int) -> tuple[Usage, Usage]:
     """What the open questions will likely cost, and what they cost at most without a second try."""
     from blade.pipeline.model_reading import EXPECTED_OUT, Usage
 
-    tokens_in = sum(question.tokens for question in plan.open)
-    n = len(plan.open)
+    tokens_in, n = sum(question.tokens for question in plan.open), len(plan.open)
     return Usage(tokens_in, n * min(EXPECTED_OUT, limit)), Usage(tokens_in, n * limit)
 
 
 def before(plan: Plan, price: Price | None, limit: int, is_redacted: bool) -> list[str]:
     """What is about to be asked, of whom, and what that will cost."""
     n, n_kept = len(plan.open), len(plan.questions) - len(plan.open)
+    word = "cluster" if plan.kind == "name" else "task"
+    what = f"question about {n} {word}" if n == 1 else f"questions about {n} {word}s"
     known = f"; {n_kept} answered before cost nothing" if n_kept else ""
-    lines = [f"asking   {n} {_things(n, plan)} of {line(plan.model, 80)} at {line(plan.host, 80)}{known}"]
+    lines = [f"asking   {n} {what} of {line(plan.model, 80)} at {line(plan.host, 80)}{known}"]
     if n:
         likely, most = _estimate(plan, limit)
-        what = (
-            "with placeholders for what looks private"
-            if is_redacted
-            else "as it is (--redact replaces what looks private)"
+        how = "with placeholders for what looks private" if is_redacted else (
+            "as it is (--redact replaces what looks private)"
         )
-        lines.append(f"sending  text of rollouts leaves this machine, {what}")
-        out = f"{likely.tokens_out:,} out, at most {most.tokens_out:,} out"
-        cost = f"about {likely.tokens_in:,} tokens in and {out}"
-        if price is not None:
-            cost += (
-                f": about {_money(price.of(likely))}, at most {_money(price.of(most))} before second tries"
-            )
-        else:
-            cost += "; --price IN,OUT tells it in dollars"
-        lines.append(f"cost     {cost}")
+        cost = "; --price IN,OUT tells it in dollars" if price is None else (
+            f": about {_money(price.of(likely))}, at most {_money(price.of(most))} before second tries"
+        )
+        lines += [
+            f"sending  text of rollouts leaves this machine, {how}",
+            f"cost     about {likely.tokens_in:,} tokens in and {likely.tokens_out:,} out, at most "
+            f"{most.tokens_out:,} out{cost}",
+        ]
     return [*lines, *(f"note     {line(note)}" for note in plan.notes)]
 
 
 def listed(plan: Plan) -> list[str]:
     """Every question of a plan on a line."""
-    lines = []
-    for question in plan.questions:
-        state = "answered before" if question.key in plan.held else f"{question.tokens:,} tokens"
-        lines.append(f"  {_named(question, plan)}: {state}")
-    return lines
+    return [
+        f"  {_named(question, plan)}: "
+        + ("answered before" if question.key in plan.held else f"{question.tokens:,} tokens")
+        for question in plan.questions
+    ]
 
 
 def dry_json(plan: Plan, price: Price | None, limit: int) -> str:
     """The plan for a program, prompts included."""
     likely, most = _estimate(plan, limit)
-    plan_json = {
-        **_head(plan),
-        "dry_run": True,
-        "estimate": {"likely": _usage(likely, price), "most": _usage(most, price)},
-        "questions": [
-            {
-                "about": question.about,
-                "name": plan.called.get(question.about, ""),
-                "tokens": question.tokens,
-                "answered_before": question.key in plan.held,
-                "system": question.prompt.system,
-                "user": question.prompt.user,
-            }
-            for question in plan.questions
-        ],
-        "notes": list(plan.notes),
-    }
-    return _dumped(plan_json)
+    questions = [
+        {
+            "about": question.about, "name": plan.called.get(question.about, ""), "tokens": question.tokens,
+            "answered_before": question.key in plan.held, "system": question.prompt.system, "user": question.prompt.user,
+        }
+        for question in plan.questions
+    ]  # fmt: skip
+    estimate = {"likely": _usage(likely, price), "most": _usage(most, price)}
+    return _dumped(
+        {**_head(plan), "dry_run": True, "estimate": estimate, "questions": questions, "notes": list(plan.notes)}
+    )
 
 
 # ---- After -----------------------------------------------------------------------------------------
@@ -106,33 +96,30 @@ def render(reading: Reading, recorded: Recorded = None) -> str:
         if result.answer is not None:
             lines += ["", *_answer(result, reading)]
     for status, why in (
-        ("discarded", "what they say does not hold, and is not used"),
-        ("failed", "no answer came"),
-        ("left", "not asked"),
-    ):
-        lines += _without(reading, status, why)
+        ("discarded", "what they say does not hold, and is not used"), ("failed", "no answer came"), ("left", "not asked"),
+    ):  # fmt: skip
+        those = [result for result in reading.results if result.status == status]
+        lines += ["", f"{status.capitalize()}: {len(those)}, {why}"] if those else []
+        lines += [f"  {_named(result.question, plan)}: {line('; '.join(result.reasons), 400)}" for result in those]
     if plan.kind == "ask":
         lines += _counted(reading)
     if reading.agreement is not None:
         lines += ["", *_agreement(reading.agreement)]
     if recorded is not None:
-        lines += ["", *_recorded(recorded)]
+        lines += ["", f"Recorded: {len(recorded[0])} judgements beside the run"]
+        lines += [f"  not recorded: {line(reason, 400)}" for reason in recorded[1]]
     return "\n".join(lines) + "\n"
 
 
 def after(reading: Reading) -> list[str]:
     """What it cost, and what the user must know."""
-    spent, lines = reading.spent, []
+    spent = reading.spent
+    lines = ["spent    nothing"]
     if spent.total:
-        how = (
-            "measured"
-            if not spent.estimated
-            else f"{spent.estimated:,} of them estimated: the endpoint did not say, or fewer than can be"
-        )
+        guess = f"{spent.estimated:,} of them estimated: the endpoint did not say, or fewer than can be"
         cost = f": {_money(reading.price.of(spent))}" if reading.price is not None else ""
-        lines.append(f"spent    {spent.tokens_in:,} tokens in and {spent.tokens_out:,} out ({how}){cost}")
-    else:
-        lines.append("spent    nothing")
+        how = guess if spent.estimated else "measured"
+        lines = [f"spent    {spent.tokens_in:,} tokens in and {spent.tokens_out:,} out ({how}){cost}"]
     if reading.stopped is not None:
         hint = f"; {line(reading.stopped.hint)}" if reading.stopped.hint else ""
         lines.append(f"stopped  {line(reading.stopped.text, 400)}{hint}")
@@ -164,16 +151,6 @@ def _beside(result: Result, reading: Reading) -> str:
     return " (as the engine)" if cause.value == result.answer.answer else f" (engine: {cause.value})"
 
 
-def _without(reading: Reading, status: str, why: str) -> list[str]:
-    those = [result for result in reading.results if result.status == status]
-    if not those:
-        return []
-    lines = ["", f"{status.capitalize()}: {len(those)}, {why}"]
-    for result in those:
-        lines.append(f"  {_named(result.question, reading.plan)}: {line('; '.join(result.reasons), 400)}")
-    return lines
-
-
 def _counted(reading: Reading) -> list[str]:
     from blade.pipeline.model_reading import counted
 
@@ -189,16 +166,10 @@ def _counted(reading: Reading) -> list[str]:
 def _agreement(agreement: Agreement) -> list[str]:
     kappa = "κ is not defined: chance alone decides" if agreement.kappa is None else f"κ {agreement.kappa:.2f}"
     lines = [f"Agreement with the engine: {agreement.agreed} of {agreement.n} tasks, {kappa}"]
-    for first, second, count in agreement.confusion:
-        if first is not second:
-            lines.append(f"  engine {first.value}, model {second.value}: {count}")
-    return lines
-
-
-def _recorded(recorded: tuple[Sequence[Judgement], list[str]]) -> list[str]:
-    judgements, refused = recorded
-    lines = [f"Recorded: {len(judgements)} judgements beside the run"]
-    return [*lines, *(f"  not recorded: {line(reason, 400)}" for reason in refused)]
+    return lines + [
+        f"  engine {first.value}, model {second.value}: {count}"
+        for first, second, count in agreement.confusion if first is not second
+    ]  # fmt: skip
 
 
 # ---- For a program ---------------------------------------------------------------------------------
@@ -240,33 +211,22 @@ def _head(plan: Plan) -> dict[str, Any]:
 
 def _result(result: Result, reading: Reading) -> dict[str, Any]:
     engine = reading.proposed.get(result.question.about) if reading.plan.kind != "name" else None
-    result_json: dict[str, Any] = {
-        "about": result.question.about,
-        "name": reading.plan.called.get(result.question.about, ""),
-        "status": result.status,
-        "answer": None,
-        "engine": engine.value if engine is not None else None,
-        "reasons": list(result.reasons),
-        "calls": result.calls,
-    }
-    if result.answer is not None:
-        result_json["answer"] = result.answer.answer
-        result_json["mode"] = result.answer.mode
-        result_json["because"] = result.answer.because
-        result_json["evidence"] = [
-            {"task": place.task, "repeat": place.repeat, "step": place.step, "field": place.field, "quote": place.quote}
-            for place in result.answer.evidence
-        ]
-    return result_json
+    answer = result.answer
+    document: dict[str, Any] = {
+        "about": result.question.about, "name": reading.plan.called.get(result.question.about, ""),
+        "status": result.status, "answer": answer.answer if answer else None,
+        "engine": engine.value if engine is not None else None, "reasons": list(result.reasons), "calls": result.calls,
+    }  # fmt: skip
+    if answer is not None:
+        keys = ("task", "repeat", "step", "field", "quote")
+        evidence = [{key: getattr(place, key) for key in keys} for place in answer.evidence]
+        document |= {"mode": answer.mode, "because": answer.because, "evidence": evidence}
+    return document
 
 
 def _usage(usage: Usage, price: Price | None) -> dict[str, Any]:
-    return {
-        "tokens_in": usage.tokens_in,
-        "tokens_out": usage.tokens_out,
-        "estimated": usage.estimated,
-        "usd": None if price is None else round(price.of(usage), 6),
-    }
+    usd = None if price is None else round(price.of(usage), 6)
+    return {"tokens_in": usage.tokens_in, "tokens_out": usage.tokens_out, "estimated": usage.estimated, "usd": usd}
 
 
 def _dumped(value: dict[str, Any]) -> str:
@@ -278,11 +238,6 @@ def _named(question: Question, plan: Plan) -> str:
     about = line(question.about, 80)
     what = about if question.kind == "name" else f"task {about}"
     return what if not name or name == question.about else f"{what} ({line(name, 80)})"
-
-
-def _things(n: int, plan: Plan) -> str:
-    word = "cluster" if plan.kind == "name" else "task"
-    return f"question about {n} {word}" if n == 1 else f"questions about {n} {word}s"
 
 
 def _money(dollars: float) -> str:

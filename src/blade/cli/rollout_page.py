@@ -6,13 +6,14 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from blade.cli.query import finite
 from blade.formats.rollout_steps import Told, quotable, steps_of, text_of
-from blade.hostile import line, lines
+from blade.hostile import json_text, line, lines
 from blade.tables import cache
 
 _IDS = ("task_id", "problem_id", "instance_id", "question_id", "id", "uuid", "task_name", "name")
@@ -80,16 +81,10 @@ def task(rows: list[Shown]) -> dict[str, Any]:
 def _head(shown: Shown) -> dict[str, Any]:
     reward = shown.row.get("reward")
     return {
-        "run": shown.run,
-        "task": shown.task,
-        "task_name": _name(shown),
-        "repeat": shown.repeat,
-        "reward": reward,
-        "passed": passed(reward, shown.threshold),
-        "pass_threshold": shown.threshold,
-        "file": shown.file,
-        "line": shown.line,
-    }
+        "run": shown.run, "task": shown.task, "task_name": _name(shown), "repeat": shown.repeat, "reward": reward,
+        "passed": passed(reward, shown.threshold), "pass_threshold": shown.threshold,
+        "file": shown.file, "line": shown.line,
+    }  # fmt: skip
 
 
 def passed(reward: Any, threshold: float | None) -> bool | None:
@@ -116,43 +111,25 @@ def _name(shown: Shown) -> str:
 def _turn(item: Any) -> dict[str, str]:
     if not isinstance(item, dict):
         return {"role": "other", "text": text_of(item)}
-    role = item.get("role") or item.get("type") or "other"
-    return {
-        "role": str(role),
-        "text": text_of(item.get("content", item.get("output", item.get("arguments")))),
-    }
+    text = text_of(item.get("content", item.get("output", item.get("arguments"))))
+    return {"role": str(item.get("role") or item.get("type") or "other"), "text": text}
 
 
 def _step(step: Told) -> Told:
     """Drop what a step does not say; the arguments of a call are its text."""
-    always = ("index", "kind", "text")
-    return {
-        key: value
-        for key, value in step.items()
-        if key in always or (value not in (None, "") and key not in ("arguments", "tokens"))
-    }
+    always, never = ("index", "kind", "text"), ("arguments", "tokens")
+    return {key: value for key, value in step.items() if key in always or (value not in (None, "") and key not in never)}
 
 
 def render(result: dict[str, Any], chars: int, is_whole: bool = True) -> str:
     """Write plain text without control sequences, long texts cut; of a part of a rollout only its steps."""
-    hits = _render_task(result) if "repeats" in result else _render_rollout(result, chars, is_whole)
-    return "\n".join(map(lines, hits)) + "\n"
+    page = _render_task(result) if "repeats" in result else _render_rollout(result, chars, is_whole)
+    return "\n".join(map(lines, page)) + "\n"
 
 
 def as_json(result: Any) -> str:
     """Write the same for a program; nothing in it deceives whoever prints it."""
-    from blade.hostile import json_text
-
-    return json_text(json.dumps(_finite(result), indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    """Replace NaN and infinity, which JSON does not have."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return {key: _finite(item) for key, item in value.items()} if isinstance(value, dict) else value
+    return json_text(json.dumps(finite(result), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def _titled(result: dict[str, Any]) -> str:
@@ -173,36 +150,36 @@ def _verdict(result: dict[str, Any]) -> str:
 
 
 def _render_task(result: dict[str, Any]) -> list[str]:
-    hits = [f"{_titled(result)} of {line(result['run'])}", ""]
+    page = [f"{_titled(result)} of {line(result['run'])}", ""]
     for item in result["repeats"]:
         counts = f"{item['n_steps']:>3} steps {item['n_calls']:>3} calls"
         words = {True: "passed", False: "failed", None: ""}[item["passed"]]
         reward, last = line(str(item["reward"]), 20), line(_end(item["last_words"], _LAST_WORDS))
-        hits.append(f"  repeat {item['repeat']:<3} {words:<6} reward {reward:<6} {counts}  {last}")
-    hits += ["", line(f"One of them: blade show RUN {result['task']}/{result['repeats'][0]['repeat']}")]
-    return hits
+        page.append(f"  repeat {item['repeat']:<3} {words:<6} reward {reward:<6} {counts}  {last}")
+    page += ["", line(f"One of them: blade show RUN {result['task']}/{result['repeats'][0]['repeat']}")]
+    return page
 
 
 def _render_rollout(result: dict[str, Any], chars: int, is_whole: bool) -> list[str]:
     """Lay a rollout out; its own text is indented or behind its name, so that it cannot pose as ours."""
-    hits = [
+    page = [
         f"{_titled(result)} repeat {result['repeat']} of {line(result['run'])}: {_verdict(result)}",
         f"{result['n_steps']} {'step' if result['n_steps'] == 1 else 'steps'} from {result['steps_from']}",
         f"{line(result['file'])}:{result['line']}",
     ]
-    hits += _render_given(result, chars) if is_whole else []
-    room = _TOTAL - sum(map(len, hits))
+    page += _render_given(result, chars) if is_whole else []
+    room = _TOTAL - sum(map(len, page))
     if result["n_steps"] and not result["steps"] and not is_whole:
-        hits += ["", f"no step in this range: they are numbered 0 to {result['n_steps'] - 1}"]
+        page += ["", f"no step in this range: they are numbered 0 to {result['n_steps'] - 1}"]
     for number, step in enumerate(result["steps"]):
         if chars > 0 and room < 0:
             left = len(result["steps"]) - number
-            hits += ["", f"… {left} more steps: --steps {step['index']}: continues, --chars 0 shows all"]
+            page += ["", f"… {left} more steps: --steps {step['index']}: continues, --chars 0 shows all"]
             break
         shown = _render_step(step, chars)
         room -= sum(map(len, shown))
-        hits += shown
-    return hits
+        page += shown
+    return page
 
 
 def _render_given(result: dict[str, Any], chars: int) -> list[str]:
@@ -211,81 +188,62 @@ def _render_given(result: dict[str, Any], chars: int) -> list[str]:
     is_all = chars <= 0
     failed = fields.failed if is_all else fields.failed[:_FAILED]
     more = len(fields.failed) - len(failed)
-    hits = _diagnosed(result) + _part("Not passed", [f"  {_value(check, is_all)}" for check in failed])
-    hits += [f"  … {more} more; --chars 0 shows all"] if more else []
-    recorded = [f"  {line(name, 80)}: {_value(value, is_all)}" for name, value in fields.recorded]
+
+    def named(pairs: Sequence[tuple[str, Any]], spell: Callable[[Any], str]) -> list[str]:
+        return [f"  {line(name, 80)}: {spell(value)}" for name, value in pairs]
+
+    def value(value: Any) -> str:  # cut before it is cleaned, since it may be very long
+        text = quotable(value)
+        return line(text if is_all else _middle(text, _VALUE))
+
+    recorded = named(fields.recorded, value)
     for name, text in fields.texts:
-        recorded += [
-            f"  {line(name, 80)} ({len(text):,} characters){'' if is_all else ', its end'}:",
-            _indented(_tail(text, is_all), 0),
-        ]
-    hits += _part("Recorded", recorded)
-    hits += _part(
-        "Expected", [f"  {line(name, 80)}: {_value(value, is_all)}" for name, value in fields.expected]
-    )
-    hits += _part("Ended with", _render_end(result))
+        end = text if is_all else _end("\n".join(_last_lines(text)), _END)
+        recorded += [f"  {line(name, 80)} ({len(text):,} characters){'' if is_all else ', its end'}:", _indented(end, 0)]
+    page = []
+    if result["diagnosed"] is not None:
+        label, name, step = result["diagnosed"]
+        page += ["", line(f"Diagnosed: {name} ({label}){f', at step [{step}]' if step is not None else ''}")]
+    page += _part("Not passed", [f"  {value(check)}" for check in failed])
+    page += [f"  … {more} more; --chars 0 shows all"] if more else []
+    page += _part("Recorded", recorded) + _part("Expected", named(fields.expected, value))
+    page += _part("Ended with", _render_end(result))
     if result["passed"] is False:
-        hits += ["", line(f"Proposed cause: blade show {result['file']} {result['task']} --dossier")]
-    hits += _part(
-        "Other fields", [f"  {line(name, 80)}: {_field(value, chars)}" for name, value in fields.others]
-    )
+        page += ["", line(f"Proposed cause: blade show {result['file']} {result['task']} --dossier")]
+    cut = 160 if chars > 0 else 0
+    page += _part("Other fields", named(fields.others, lambda value: line(_cut(quotable(value), cut))))
     for turn in result["request"]:
         turn = turn if isinstance(turn, dict) else {"role": "user", "text": turn}
-        hits += ["", f"[request] {line(turn['role'], 40)}", _indented(turn["text"], chars)]
-    return hits
+        page += ["", f"[request] {line(turn['role'], 40)}", _indented(turn["text"], chars)]
+    return page
 
 
 def _part(name: str, rows: list[str]) -> list[str]:
     return ["", name, *rows] if rows else []
 
 
-def _diagnosed(result: dict[str, Any]) -> list[str]:
-    """What the last diagnosis of the file found in this rollout, and at which step."""
-    if result["diagnosed"] is None:
-        return []
-    label, name, step = result["diagnosed"]
-    where = f", at step [{step}]" if step is not None else ""
-    return ["", line(f"Diagnosed: {name} ({label}){where}")]
-
-
 def _render_end(result: dict[str, Any]) -> list[str]:
     """Show the last steps in short: how a text ends says more of its outcome than how it begins."""
-    if not result["last_steps"]:
-        return ["  no step is recorded"]
-    hits = []
+    page = []
     for step in result["last_steps"]:
         text = step["text"] or step.get("reasoning") or "(empty)"
-        head = f"[{step['index']}] {line(step['kind'] + _about(step), 120)}"
-        hits.append(f"  {head}: {line(_end(text, _END // 2))}")
-    return hits
-
-
-def _value(value: Any, is_all: bool) -> str:
-    """Spell a value on one line, cut in the middle: cut before it is cleaned, since it may be very long."""
-    text = quotable(value)
-    return line(text if is_all else _middle(text, _VALUE))
-
-
-def _field(value: Any, chars: int) -> str:
-    return line(_cut(quotable(value), 160 if chars > 0 else 0))
+        page.append(f"  {_heading(step)}: {line(_end(text, _END // 2))}")
+    return page or ["  no step is recorded"]
 
 
 def _render_step(step: Told, chars: int) -> list[str]:
-    hits = ["", f"[{step['index']}] {line(step['kind'] + _about(step), 120)}"]
+    page = ["", _heading(step)]
     if step.get("reasoning"):
-        hits.append(_indented(f"(thinking) {step['reasoning']}", chars))
+        page.append(_indented(f"(thinking) {step['reasoning']}", chars))
     if step["text"] or not step.get("reasoning"):
-        hits.append(_indented(step["text"] or "(empty)", chars))
-    return hits
+        page.append(_indented(step["text"] or "(empty)", chars))
+    return page
 
 
-def _about(step: dict[str, Any]) -> str:
-    words = [f" {step['tool']}" if step.get("tool") else ""]
-    if step.get("answered") is False:
-        words.append(" (never answered)")
-    if step.get("failed"):
-        words.append(" (failed)")
-    return "".join(words)
+def _heading(step: Told) -> str:
+    tool = f" {step['tool']}" if step.get("tool") else ""
+    answered = " (never answered)" if step.get("answered") is False else ""
+    return f"[{step['index']}] {line(step['kind'] + tool + answered + ' (failed)' * bool(step.get('failed')), 120)}"
 
 
 def _indented(text: str, chars: int) -> str:
@@ -309,13 +267,8 @@ def _end(text: str, most: int) -> str:
     return text if len(text) <= most else f"… {text[-most:]}"
 
 
-def _tail(text: str, is_all: bool) -> str:
-    """Take the last lines of a long text."""
-    if is_all:
-        return text
-    return _end(
-        "\n".join([row for row in text[-20 * _END :].splitlines() if row.strip()][-_END_LINES:]), _END
-    )
+def _last_lines(text: str) -> list[str]:
+    return [row for row in text[-20 * _END :].splitlines() if row.strip()][-_END_LINES:]
 
 
 # Names only decide the order of print: a field that no pattern knows is shown among what was recorded.
@@ -359,22 +312,22 @@ class Sorted:
 
 def sorted_fields(fields: Mapping[str, Any], stops: Mapping[str, Any]) -> Sorted:
     """Sort the fields of a row, `stops` of its response among them."""
-    hits = Sorted()
+    ranked = Sorted()
     open_: list[tuple[str, Any]] = list(stops.items())
     for name, value in fields.items():
         if value in (None, "", [], {}) or _is_given(name, value):
-            hits.others.append((name, value))
+            ranked.others.append((name, value))
         elif _EXPECTED.search(name):
-            hits.expected.append((name, value))
+            ranked.expected.append((name, value))
         else:
             open_.append((name, value))
     checks = [check for name, value in open_ for check in _failed(name, value, iter(range(_NODES)))]
-    hits.failed = [text for _, text in checks]
+    ranked.failed = [text for _, text in checks]
     failing = Counter(path for path, _ in checks)
     open_.sort(key=lambda item: not _TELLING.search(item[0]))
     for name, value in open_:
-        _place(hits, name, value, failing)
-    return hits
+        _place(ranked, name, value, failing)
+    return ranked
 
 
 def _is_given(name: str, value: Any) -> bool:
@@ -394,11 +347,11 @@ def stops(response: Any) -> dict[str, Any]:
     return status | {f"response.{key}": response[key] for key in _STOPS if response.get(key)}
 
 
-def _place(hits: Sorted, name: str, value: Any, failing: Counter[str]) -> None:
+def _place(ranked: Sorted, name: str, value: Any, failing: Counter[str]) -> None:
     """Put a field where it is read first and still fits; its failed checks are not repeated."""
     leaves = list(_leaves(name, value, _DEPTH))
-    texts = [leaf for leaf in leaves if _is_text(leaf[1])][: _TEXTS - len(hits.texts)]
-    hits.texts += texts
+    texts = [leaf for leaf in leaves if _is_text(leaf[1])][: _TEXTS - len(ranked.texts)]
+    ranked.texts += texts
     members = [leaf for leaf in leaves if leaf not in texts]
     members = members if len(members) <= _MEMBERS else [(name, value)]
     members = [
@@ -406,10 +359,10 @@ def _place(hits: Sorted, name: str, value: Any, failing: Counter[str]) -> None:
         for path, inner in members
         if path not in failing or isinstance(inner, list)
     ]
-    if len(hits.recorded) + len(members) <= _LINES:
-        hits.recorded += members
+    if len(ranked.recorded) + len(members) <= _LINES:
+        ranked.recorded += members
     else:
-        hits.others.append((name, value))
+        ranked.others.append((name, value))
 
 
 def _is_text(value: Any) -> bool:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blade.cli.output import write_text
+from blade.cli.options import force_option, json_option, output_option
+from blade.cli.output import refuse_unwritable, write_text
 from blade.errors import EXIT_FAILED_GATE, EXIT_NOTHING, EXIT_UNREADABLE, NothingToRead, UsageError
+from blade.targets import refuse_taken
 
 if TYPE_CHECKING:
     from blade.model import Report
@@ -20,32 +22,23 @@ if TYPE_CHECKING:
     from blade.pipeline.model_reading import Clean
     from blade.sanitize import Key, Policy, Removed
 
+KEY = click.option("--key", "key_path", metavar="FILE", help="The key of the placeholders (default: your own).")
+REPORT = click.option("--report", "report_path", metavar="FILE", help="Write what was removed, and where, as JSON.")
 
-@click.command(short_help="Take secrets, names, hosts and homes out of what leaves the house.")
+
+@click.command(short_help="Take secrets, names, hosts and homes out before sharing.")
 @click.argument("files", nargs=-1, metavar="FILE...")
-@click.option(
-    "-o", "--output", metavar="DIR", default="sanitized", show_default=True, help="Where the clean files go."
-)
-@click.option("--key", "key_path", metavar="FILE", help="The key of the placeholders (default: your own).")
-@click.option(
-    "--policy", "policy_path", metavar="FILE", help="A blade.toml with [sharing] (default: beside FILE)."
-)
-@click.option("--report", "report_path", metavar="FILE", help="Write what was removed, and where, as JSON.")
-@click.option(
-    "--check", "only_check", is_flag=True, help="Write nothing; exit 1 if something would be removed."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print what was removed as JSON.")
-@click.option("--force", is_flag=True, help="Write over files that are there.")
+@output_option("Where the clean files go.", default="sanitized", show_default=True)
+@KEY
+@click.option("--policy", "policy_path", metavar="FILE", help="A blade.toml with [sharing] (default: beside FILE).")
+@REPORT
+@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 if something would be removed.")
+@json_option("Print what was removed as JSON.")
+@force_option("Write over files that are there.")
 def sanitize(
-    files: tuple[str, ...],
-    output: str,
-    key_path: str | None,
-    policy_path: str | None,
-    report_path: str | None,
-    only_check: bool,
-    as_json: bool,
-    force: bool,
-) -> None:
+    files: tuple[str, ...], output: str, key_path: str | None, policy_path: str | None, report_path: str | None,
+    only_check: bool, as_json: bool, force: bool,
+) -> None:  # fmt: skip
     """Write each FILE into DIR without secrets, e-mail addresses, user and host names and home paths.
 
     FILE is a rollouts file (.jsonl, .jsonl.gz, .jsonl.zst), a report (.md, .html, .json), a folder, or - for
@@ -53,19 +46,21 @@ def sanitize(
     everywhere, made with a key that stays with you. Rewards and ids stay as they are; rows change in no
     other byte.
     """
-    from blade.sanitize import as_json as told_as_json
-    from blade.sanitize import clean_files, policy_near, read_policy
+    from blade.hostile import line
+    from blade.sanitize import as_json as removed_as_json
+    from blade.sanitize import clean_files, own_key, policy_near, read_key, read_policy
     from blade.sanitize.files import looked
 
     paths = [Path(file) for file in files]
     is_piped = "-" in files
     _refuse(paths, is_piped, as_json and not only_check)
     policy = read_policy(Path(policy_path)) if policy_path else policy_near(paths)
-    key = None if only_check else _key(key_path)
+    key = None if only_check else read_key(Path(key_path)) if key_path else own_key()
     pairs = [] if is_piped else _pairs(paths, Path(output), policy, key)
     if report_path:
         settings = [Path(item) for item in (key_path, policy_path) if item]
-        _refuse_report(Path(report_path), force, [*settings, *(path for pair in pairs for path in pair)])
+        refuse_taken(Path(report_path), force, [*settings, *(path for pair in pairs for path in pair)])
+        refuse_unwritable(Path(report_path).parent)
     if is_piped:
         removed = _piped(policy, key)
     elif key is None:
@@ -73,35 +68,19 @@ def sanitize(
     else:
         removed = clean_files(pairs, Path(output), key, policy, force)
     if report_path:
-        write_text(Path(report_path), told_as_json(removed))
+        write_text(Path(report_path), removed_as_json(removed))
     if as_json:
-        click.echo(told_as_json(removed), nl=False)
+        click.echo(removed_as_json(removed), nl=False)
     else:
-        page = _told(removed, None if is_piped else output, only_check)
-        click.echo(page, nl=False, err=is_piped)
-    _warn_unread(removed)
+        click.echo(_page(removed, None if is_piped else output, only_check), nl=False, err=is_piped)
+    for file in removed.unread:
+        click.echo(f"warning: {line(file)} was left out: it {removed.left_out[file]}", err=True)
     if removed.leaks or (only_check and removed.total):
         raise click.exceptions.Exit(EXIT_FAILED_GATE)
     if removed.unread:
         raise click.exceptions.Exit(EXIT_UNREADABLE)
     if not removed.read:
         raise click.exceptions.Exit(EXIT_NOTHING)
-
-
-def _warn_unread(removed: Removed) -> None:
-    from blade.hostile import line
-
-    for file in removed.unread:
-        click.echo(f"warning: {line(file)} was left out: it {removed.left_out[file]}", err=True)
-
-
-def _refuse_report(path: Path, force: bool, remaining: list[Path]) -> None:
-    """Refuse to tell what was removed where something else lies, before long work is done for it."""
-    from blade.cli.output import refuse_unwritable
-    from blade.targets import refuse_taken
-
-    refuse_taken(path, force, remaining)
-    refuse_unwritable(path.parent)
 
 
 def _piped(policy: Policy, key: Key | None) -> Removed:
@@ -143,12 +122,6 @@ def _refuse(paths: list[Path], is_piped: bool, as_json: bool) -> None:
         raise UsageError(f"{links[0]} is a link, and is not followed", hint, "usage")
 
 
-def _key(path: str | None) -> Key:
-    from blade.sanitize import own_key, read_key
-
-    return read_key(Path(path)) if path else own_key()
-
-
 def _pairs(paths: list[Path], target: Path, policy: Policy, key: Key | None) -> list[tuple[Path, Path]]:
     """Every file with where it goes: those of a folder keep their places below its name; itself without a key."""
     from blade.sanitize import Cleaner
@@ -159,7 +132,9 @@ def _pairs(paths: list[Path], target: Path, policy: Policy, key: Key | None) -> 
         for path in paths
         for file, parts in (inside(path, target if key else None) if path.is_dir() else [(path, (path.name,))])
     ]
-    _refuse_empty(paths, [file for file, _ in hits])
+    if not hits:
+        words = ", ".join(map(str, paths[:3]))
+        raise NothingToRead(f"{words} holds no file", "hidden files are not looked at", "nothing-to-read")
     if key is None:
         return [(file, file) for file, _ in hits]
     naming = Cleaner(key, policy)
@@ -173,13 +148,7 @@ def _pairs(paths: list[Path], target: Path, policy: Policy, key: Key | None) -> 
     return pairs
 
 
-def _refuse_empty(paths: list[Path], files: list[Path]) -> None:
-    if not files:
-        words = ", ".join(map(str, paths[:3]))
-        raise NothingToRead(f"{words} holds no file", "hidden files are not looked at", "nothing-to-read")
-
-
-def _told(removed: Removed, output: str | None, only_check: bool) -> str:
+def _page(removed: Removed, output: str | None, only_check: bool) -> str:
     """The counts, by kind and by file."""
     from blade.hostile import line
     from blade.sanitize import leak_lines

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from blade.cli.diagnose import refuse_threshold
+from blade.cli.options import MAPPING, ONLY, THRESHOLD, json_option
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,32 +25,18 @@ Range = tuple[int, int | None]  # first step, and the one it ends before
 @click.option(
     "--chars", metavar="N", default=1500, show_default=True, help="Maximum characters of one step; 0 for all."
 )
-@click.option(
-    "--request", is_flag=True, help="Show the head, the fields of the row and the request, without steps."
-)
-@click.option(
-    "--dossier", "as_dossier", is_flag=True, help="Show what is needed to judge TASK, in few tokens."
-)
+@click.option("--request", is_flag=True, help="Show the head, the fields of the row and the request, without steps.")
+@click.option("--dossier", "as_dossier", is_flag=True, help="Show what is needed to judge TASK, in few tokens.")
 @click.option("--budget", metavar="TOKENS", type=int, help="Maximum tokens of a dossier.")
-@click.option("--run", "only", metavar="NAME", help="Choose one of several runs in RUN.")
-@click.option("--map", "fields", metavar="TARGET=FIELD,…", help="Name the fields of rows that are not NeMo Gym's.")
-@click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@ONLY
+@MAPPING
+@THRESHOLD
+@json_option()
 @click.pass_context
 def show(
-    context: click.Context,
-    run: str,
-    task: str,
-    steps: str | None,
-    chars: int,
-    request: bool,
-    as_dossier: bool,
-    budget: int | None,
-    only: str | None,
-    fields: str | None,
-    pass_threshold: float | None,
-    as_json: bool,
-) -> None:
+    context: click.Context, run: str, task: str, steps: str | None, chars: int, request: bool, as_dossier: bool,
+    budget: int | None, only: str | None, fields: str | None, pass_threshold: float | None, as_json: bool,
+) -> None:  # fmt: skip
     """Show the repeats of TASK, or the steps of one repeat: blade show results.jsonl 12/0.
 
     TASK is the key or the name of a task, REPEAT its number. A rollout begins with what decides: the
@@ -69,7 +55,6 @@ def show(
         return
     if budget is not None:
         raise UsageError("--budget is for dossiers", "add --dossier, or leave it out", "usage")
-    refuse_threshold(pass_threshold)
     wanted = [] if request and steps is None else _ranges(steps)
     rows = (_quick(run, task) if only is None and not fields else []) or _thorough(run, task, only, fields)
     if pass_threshold is not None:
@@ -117,13 +102,7 @@ def _dossier(
         raise _unknown(run, f"{key}/{repeat}", chosen)
     result = reviewing.dossier(opened, key, chosen.name, budget, repeat)
     if as_json:
-        document = {
-            "run": result.run,
-            "task": result.task,
-            "tokens": result.tokens,
-            "budget": result.budget,
-            "text": result.text,
-        }
+        document = {name: getattr(result, name) for name in ("run", "task", "tokens", "budget", "text")}
         click.echo(json.dumps(document, ensure_ascii=False))
     else:
         click.echo(result.text, nl=False)
@@ -173,17 +152,12 @@ def _quick(run: str, task: str) -> list[Shown]:
     chosen = [place for place in hits if repeat is None or place.repeat == repeat]
     label = path.name.removesuffix(".ndjson").removesuffix(".jsonl")
     threshold = _threshold(path) if chosen else None
+
+    def row_at(place: task_rows.Place) -> dict[str, Any]:
+        return parsed(task_rows.row_bytes(path, place).removeprefix(b"\xef\xbb\xbf"))[0] or {}
+
     return [
-        Shown(
-            label,
-            name,
-            place.repeat,
-            str(path),
-            place.line,
-            parsed(task_rows.row_bytes(path, place).removeprefix(b"\xef\xbb\xbf"))[0] or {},
-            repeat is not None,
-            threshold,
-        )
+        Shown(label, name, place.repeat, str(path), place.line, row_at(place), repeat is not None, threshold)
         for place in chosen
     ]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from blade.cli.options import THRESHOLD, force_option, json_option, output_option
 from blade.errors import EXIT_FAILED_GATE
 from blade.hostile import line
 
@@ -23,7 +24,7 @@ def skill() -> None:
 
 
 @skill.command("list", short_help="The skills that ship with BLADE, and the copies that agents see.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 def list_(as_json: bool) -> None:
     """List the skills of this BLADE, and every copy in this project and at home."""
     from blade import __version__
@@ -32,12 +33,7 @@ def list_(as_json: bool) -> None:
     installed = copies(Path.cwd(), Path.home())
     if as_json:
         skills = [
-            {
-                "name": each.name,
-                "description": each.description,
-                "blade": each.version,
-                "folder": str(each.folder),
-            }
+            {"name": each.name, "description": each.description, "blade": each.version, "folder": str(each.folder)}
             for each in shipped()
         ]
         document = {"blade": __version__, "skills": skills, "copies": _as_json(installed)}
@@ -52,17 +48,12 @@ def list_(as_json: bool) -> None:
 @skill.command(short_help="Copy a skill to where agents look for it.")
 @click.argument("name", required=False)
 @click.option(
-    "--agent",
-    "agents",
-    type=click.Choice(KNOWN),
-    multiple=True,
+    "--agent", "agents", type=click.Choice(KNOWN), multiple=True,
     help="Whose folder; may be repeated (default: those that are in use, else agents).",
-)
-@click.option(
-    "--project", "scope", flag_value="project", default="project", help="Below this folder (default)."
-)
+)  # fmt: skip
+@click.option("--project", "scope", flag_value="project", default="project", help="Below this folder (default).")
 @click.option("--user", "scope", flag_value="user", help="Below the home folder: for all projects.")
-@click.option("--force", is_flag=True, help="Write over a copy that somebody changed.")
+@force_option("Write over a copy that somebody changed.")
 @click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
 def install(name: str | None, agents: tuple[str, ...], scope: str, force: bool, dry_run: bool) -> None:
     """Copy the skill NAME: one that ships (default), or a folder with a SKILL.md, under the skill's name.
@@ -90,9 +81,9 @@ def install(name: str | None, agents: tuple[str, ...], scope: str, force: bool, 
 
 @skill.command(short_help="Were skills written for this version of BLADE.")
 @click.option("--for", "version", metavar="VERSION", help="Only say whether this BLADE is VERSION.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 def check(version: str | None, as_json: bool) -> None:
-    """Hold skills against the engine: the version that one names, or every copy that agents see here.
+    """Compare skills with the engine: the version that one names, or every copy that agents see here.
 
     The exit code is 1 if one was written for another version.
     """
@@ -122,29 +113,18 @@ def check(version: str | None, as_json: bool) -> None:
 @skill.command(short_help="Write the skill of one benchmark from runs of it.")
 @click.argument("name", required=False)
 @click.option("--run", "runs", metavar="RUN", multiple=True, required=True, help="A run; may be repeated.")
-@click.option(
-    "-o",
-    "--output",
-    metavar="DIR",
-    default=".agents/skills",
-    show_default=True,
-    help="Where its folder goes.",
-)
-@click.option("--pass-threshold", metavar="X", type=float, help="A row passes at reward >= X (default: 1).")
-@click.option("--force", is_flag=True, help="Write over a skill that is there.")
-def new(
-    name: str | None, runs: tuple[str, ...], output: str, pass_threshold: float | None, force: bool
-) -> None:
+@output_option("Where its folder goes.", default=".agents/skills", show_default=True)
+@THRESHOLD
+@force_option("Write over a skill that is there.")
+def new(name: str | None, runs: tuple[str, ...], output: str, pass_threshold: float | None, force: bool) -> None:
     """Write DIR/NAME/SKILL.md: schema, funnel, failure labels and worked examples from the rows.
 
     NAME is the benchmark (default: as its rows or blade.toml say). It is a draft: a person reviews it.
     """
     from blade.agent.skills import skill_draft
-    from blade.cli.diagnose import refuse_threshold
     from blade.cli.output import Progress, cannot_write
     from blade.pipeline import session
 
-    refuse_threshold(pass_threshold)
     with Progress() as progress:
         opened = session(runs, progress, pass_threshold)
         called, folder = skill_draft.folder_of(name, opened, Path(output))
@@ -164,17 +144,11 @@ def _misfit(version: str, engine: str) -> str:
 
 
 def _as_json(copies: list[Copy]) -> list[dict[str, object]]:
-    keys = ("name", "agents", "scope", "path", "blade", "state")
     return [
-        dict(
-            zip(
-                keys,
-                (copy.name, list(copy.agents), copy.scope, str(copy.path), copy.version, copy.state),
-                strict=True,
-            )
-        )
+        {"name": copy.name, "agents": list(copy.agents), "scope": copy.scope, "path": str(copy.path),
+         "blade": copy.version, "state": copy.state}
         for copy in copies
-    ]
+    ]  # fmt: skip
 
 
 def _listed(copies: list[Copy]) -> str:

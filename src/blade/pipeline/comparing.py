@@ -276,3 +276,12 @@ def _bad_query(path: str, query: str, message: str, hint: str) -> UsageError:
 def gate_markdown(report: Report) -> str:
     """The gate as a summary for a pull request."""
     return markdown(report.gate, report.made_by["command"]) if report.gate is not None else ""
+
+
+def apart(runs: Sequence[str]) -> tuple[str, ...]:
+    """The runs as they were given; one that is given twice is compared with itself under a second name."""
+    names: list[str] = []
+    for run in runs:
+        again = run in names and "=" not in run
+        names.append(f"{Path(run).name.split('.')[0]} again={run}" if again else run)
+    return tuple(names)
