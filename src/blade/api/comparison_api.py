@@ -140,10 +140,13 @@ class Comparison:
 def _verdict(pair: model.Comparison) -> str:
     if pair.refused is not None or pair.delta is None:
         return f"refused, {pair.refused}"
-    intervals = {
-        test.question: f" [{100 * test.low:+.1f}, {100 * test.high:+.1f}]"
-        for test in pair.tests if test.low is not None and test.high is not None
-    }  # fmt: skip
     verdicts = {"these tasks": pair.verdict, "new tasks": pair.verdict_new_tasks}
-    texts = [f"{verdict}{intervals.get(question, '')} on {question}" for question, verdict in verdicts.items()]
+    texts = [f"{verdict}{_interval(pair, question)} on {question}" for question, verdict in verdicts.items()]
     return f"{100 * pair.delta:+.1f} points; {', '.join(texts)}; {len(pair.alignment.common):,} tasks in common"
+
+
+def _interval(pair: model.Comparison, question: str) -> str:
+    test = next((test for test in pair.tests if test.question == question), None)
+    if test is None or test.low is None or test.high is None:
+        return ""
+    return f" [{100 * test.low:+.1f}, {100 * test.high:+.1f}]"
