@@ -230,11 +230,11 @@ class Runs(Mapping[str, "Runs"]):
         field: str | None = None, mode: str = "",
     ) -> model.Judgement:  # fmt: skip
         """Keep the cause of a failed task beside the run, if ids, place, quote and chronology verify."""
-        given = {"task": str(task), "cause": str(cause), "repeat": repeat, "quote": quote, "mechanism": mechanism}
+        judgement = {"task": str(task), "cause": str(cause), "repeat": repeat, "quote": quote, "mechanism": mechanism}
         # without a step and a field it is refused with its reason, and so it is with both
-        given |= {"step": step} if step is not None or field is None else {}
-        given |= {"field": field} if field is not None else {}
-        return self.label_many([given | ({"mode": mode} if mode else {})], by=by)[0]
+        judgement |= {"step": step} if step is not None or field is None else {}
+        judgement |= {"field": field} if field is not None else {}
+        return self.label_many([judgement | ({"mode": mode} if mode else {})], by=by)[0]
 
     def label_many(self, proposals: Sequence[Mapping[str, Any]], *, by: str) -> Table[model.Judgement]:
         """Keep several judgements on the only run: all of them, or none and the reasons why."""

@@ -60,8 +60,8 @@ def environments(name: str | None, search_dirs: tuple[str, ...], as_json: bool, 
     entries = _entries(search_dirs)
     if name is not None:
         return _inspect(name, entries, "environment", as_json)
-    given = {key: value for key, value in filters.items() if value is not None}
-    wanted = [entry for entry in entries if all(entry.as_json()[key] == value for key, value in given.items())]
+    chosen = {key: value for key, value in filters.items() if value is not None}
+    wanted = [entry for entry in entries if all(entry.as_json()[key] == value for key, value in chosen.items())]
     _print(wanted, "environments", as_json)
 
 

@@ -41,8 +41,8 @@ def asked(flags: Mapping[str, Any], overrides: tuple[str, ...] = ()) -> Asked:
     """What the flags of `config_options` ask for; a flag of the model wins over an override of its key."""
     from blade_eval.config import Asked
 
-    given = [f"++{key}={_quoted(flags[flag])}" for flag, key in MODEL.items() if flags[flag] is not None]
-    return Asked(**{name: flags[name] for name in CONFIG}, overrides=(*overrides, *given))
+    changes = [f"++{key}={_quoted(flags[flag])}" for flag, key in MODEL.items() if flags[flag] is not None]
+    return Asked(**{name: flags[name] for name in CONFIG}, overrides=(*overrides, *changes))
 
 
 def has_config(wish: Asked) -> bool:

@@ -50,15 +50,15 @@ def aggregate(
 
     ours = tuple(word for word in overrides if word.lstrip("+").partition("=")[0] in _KEYS)
     scoring = _scoring(flags, tuple(word for word in overrides if word not in ours))
-    given = overridden(ours, _KEYS, {"output": output})
-    patterns = [pattern for pattern in (*globs, given.get("globs")) if pattern]
-    if not patterns or not given.get("output"):
+    settings = overridden(ours, _KEYS, {"output": output})
+    patterns = [pattern for pattern in (*globs, settings.get("globs")) if pattern]
+    if not patterns or not settings.get("output"):
         lacks = "--output" if patterns else "--input-glob"
         raise UsageError(f"{lacks} is missing", "`blade eval aggregate --help` shows both", "usage")
-    merge = not no_merge and is_true(given.get("merge") or "true")
+    merge = not no_merge and is_true(settings.get("merge") or "true")
     custom = scores.loaded(Path(metrics)) if metrics else None
     done = shards.merged(
-        patterns, Path(given["output"] or ""), duplicates=duplicates, merge=merge, force=force, hook=custom,
+        patterns, Path(settings["output"] or ""), duplicates=duplicates, merge=merge, force=force, hook=custom,
         environment_of=scoring.of if scoring else None,
     )  # fmt: skip
     done.notices += scoring.notices if scoring else []
@@ -82,11 +82,11 @@ def _scoring(flags: dict[str, Any], overrides: tuple[str, ...]) -> Scoring | Non
 
     from blade_eval.config import insist, resolved
 
-    asked = env.asked(flags, overrides)
-    if not env.has_config(asked):
+    wish = env.asked(flags, overrides)
+    if not env.has_config(wish):
         overridden(overrides, _KEYS, {})  # which refuses each that is not ours
         return None
-    config = resolved(asked)
+    config = resolved(wish)
     insist(replace(config, problems=config.of("error")))
     return Scoring(config)
 

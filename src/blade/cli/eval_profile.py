@@ -58,14 +58,14 @@ def profile(
     from blade_eval import profile as profiling
     from blade_eval.profile import scores as scoring
 
-    given = overridden(overrides, _KEYS, {"inputs": inputs, "rollouts": rollouts})
+    settings = overridden(overrides, _KEYS, {"inputs": inputs, "rollouts": rollouts})
     for name in ("inputs", "rollouts"):
-        if not given.get(name):
+        if not settings.get(name):
             raise UsageError(f"--{name} is missing", "`blade eval profile --help` shows both", "usage")
-    partial = allow_partial or is_true(given.get("allow_partial") or "")
+    partial = allow_partial or is_true(settings.get("allow_partial") or "")
     custom = scoring.loaded(Path(metrics)) if metrics else None
     done = profiling.profiled(
-        Path(given["inputs"] or ""), Path(given["rollouts"] or ""), partial, duplicates, custom
+        Path(settings["inputs"] or ""), Path(settings["rollouts"] or ""), partial, duplicates, custom
     )
     paths = done.write()
     print_notices(done.notices)
@@ -77,10 +77,10 @@ def profile(
 
 
 def overridden(
-    overrides: Sequence[str], known: dict[str, str], given: dict[str, str | None]
+    overrides: Sequence[str], known: dict[str, str], flags: dict[str, str | None]
 ) -> dict[str, str | None]:
     """Flags, and the overrides `key=value`, `+key=value`, `++key=value` that say the same."""
-    settings = dict(given)
+    settings = dict(flags)
     for word in overrides:
         key, equals, value = word.lstrip("+").partition("=")
         if not equals or key not in known:

@@ -44,7 +44,7 @@ _KEYS = {
 @threshold_option("A row passes at reward >= X: 1.", 1.0)
 @json_option("Print JSON: every rollout whose verdict changed.")
 @env.OVERRIDES
-def reverify(overrides: tuple[str, ...], **given: Any) -> None:
+def reverify(overrides: tuple[str, ...], **flags: Any) -> None:
     """Judge stored rollouts again, without running them again and without servers.
 
     Name the definitions of the run (--benchmark or --resources-server, and --model-type for a judge). The
@@ -60,23 +60,23 @@ def reverify(overrides: tuple[str, ...], **given: Any) -> None:
     from blade_eval.profile.row_table import beside, sidecar
     from blade_eval.reverify import Wish, reverified
 
-    rest = tuple(text for text in overrides if not _taken(text, given))
-    config = _resolved(given, rest)
-    if not given["rollouts"] or not given["output"]:
+    rest = tuple(text for text in overrides if not _taken(text, flags))
+    config = _resolved(flags, rest)
+    if not flags["rollouts"] or not flags["output"]:
         hint = "name the stored rollouts, and where the new rows go"
         raise UsageError("--rollouts and --output are needed", hint, "usage")
-    rollouts = Path(given["rollouts"])
+    rollouts = Path(flags["rollouts"])
     # the inputs of a run, packed or not; their usual name if there are none
-    inputs = given["inputs"] or sidecar(rollouts, INPUTS) or beside(rollouts, INPUTS)
+    inputs = flags["inputs"] or sidecar(rollouts, INPUTS) or beside(rollouts, INPUTS)
     names = "concurrency limit force overwrite resume append judge_failed_only".split()
     wish = Wish(
-        Path(inputs), rollouts, Path(given["output"]), **{name: given[name] for name in names},
-        sums_up=not given["disable_aggregation"], threshold=given["pass_threshold"],
+        Path(inputs), rollouts, Path(flags["output"]), **{name: flags[name] for name in names},
+        sums_up=not flags["disable_aggregation"], threshold=flags["pass_threshold"],
     )  # fmt: skip
     done = asyncio.run(reverified(config, wish, _tick))
     for text in done.notices:
         notice(text)
-    if given["as_json"]:
+    if flags["as_json"]:
         click.echo(json.dumps(_json(done), indent=2, ensure_ascii=False))
     else:
         _tell(done)
@@ -84,12 +84,12 @@ def reverify(overrides: tuple[str, ...], **given: Any) -> None:
         raise _unjudged(done)
 
 
-def _taken(text: str, given: dict[str, Any]) -> bool:
+def _taken(text: str, flags: dict[str, Any]) -> bool:
     """An override that is one of our flags under its name in the configuration."""
     key, _, value = text.lstrip("+").partition("=")
     if key not in _KEYS:
         return False
-    given[_KEYS[key]] = given[_KEYS[key]] or value
+    flags[_KEYS[key]] = flags[_KEYS[key]] or value
     return True
 
 
@@ -99,11 +99,11 @@ def _resolved(flags: dict[str, Any], overrides: tuple[str, ...]) -> Any:
 
     from blade_eval.config import insist, resolved
 
-    asked = env.asked(flags, overrides)
-    if asked.nothing and not Path("env.yaml").is_file():
+    wish = env.asked(flags, overrides)
+    if wish.nothing and not Path("env.yaml").is_file():
         hint = "add --benchmark NAME, --resources-server NAME or --config FILE of the run"
         raise UsageError("no configuration is named", hint, "no-config")
-    config = resolved(asked)
+    config = resolved(wish)
     insist(replace(config, problems=config.of("error", "unset")))
     env.print_problems(config, config.of("warning"))
     return config

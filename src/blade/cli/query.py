@@ -234,8 +234,8 @@ def _write_parquet(outcome: Outcome, path: Path) -> None:
     for place, (name, kind) in enumerate(zip(columns, outcome.types or measured, strict=True)):
         arrays[name] = np.empty(len(rows), object)
         arrays[name][:] = [row[place] for row in rows]
-        kept = kind if kind in plain or kind.startswith("DECIMAL") else "VARCHAR"
-        cells.append(f"cast({quoted(name)} as {kept}) as {quoted(name)}")
+        type_ = kind if kind in plain or kind.startswith("DECIMAL") else "VARCHAR"
+        cells.append(f"cast({quoted(name)} as {type_}) as {quoted(name)}")
     connection = duckdb.connect(":memory:")
     connection.register("answer", arrays)
     try:
