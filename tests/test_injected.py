@@ -32,9 +32,7 @@ LOADED = (
 )  # fmt: skip
 
 
-def write(
-    folder: Path, fault: str, prevalence: float = 0.05, seed: int = 1, n_tasks: int = 12
-) -> tuple[Injected, Rows]:
+def write(folder: Path, fault: str, prevalence: float = 0.05, seed: int = 1, n_tasks: int = 12) -> tuple[Injected, Rows]:
     made = write_injected(folder, fault=fault, prevalence=prevalence, seed=seed, n_tasks=n_tasks)
     rows = [json.loads(line) for line in made.path.read_bytes().splitlines()]
     return made, {(str(row["_ng_task_index"]), row["_ng_rollout_index"]): row for row in rows}
@@ -161,11 +159,7 @@ def test_the_same_seed_writes_the_same_bytes(tmp_path: Path, fault: str) -> None
     first, _ = write(tmp_path / "a", fault, n_tasks=4)
     second, _ = write(tmp_path / "b", fault, n_tasks=4)
     assert first.path.read_bytes() == second.path.read_bytes()
-    assert (first.truths, first.background, first.touched) == (
-        second.truths,
-        second.background,
-        second.touched,
-    )
+    assert (first.truths, first.background, first.touched) == (second.truths, second.background, second.touched)
 
 
 @pytest.mark.parametrize("prevalence", [0.05, 1.0])
@@ -200,9 +194,7 @@ def test_a_twin_has_no_truth_and_passes_as_before(written: Written, twin: str, p
     assert made.twin
     assert made.truths == ()
     assert all(rows[place]["reward"] == 1 for place in made.touched)
-    assert {place for place, row in rows.items() if row["reward"] < 1} == {
-        key(one) for one in made.background
-    }
+    assert {place for place, row in rows.items() if row["reward"] < 1} == {key(truth) for truth in made.background}
     assert made.touched or twin == "broken_verifier_twin"  # there nothing is right to begin with
 
 
@@ -262,16 +254,9 @@ def test_a_fault_of_the_whole_run_has_other_causes(tmp_path: Path) -> None:
 
 
 def test_faults_of_the_run_cover_it(tmp_path: Path) -> None:
-    for fault, least in (
-        ("empty_run", 0.9),
-        ("broken_verifier", 0.6),
-        ("format_rejected", 0.6),
-        ("turn_limit_run", 0.5),
-    ):
+    for fault, least in (("empty_run", 0.9), ("broken_verifier", 0.6), ("format_rejected", 0.6), ("turn_limit_run", 0.5)):
         made, rows = write(tmp_path / fault, fault)
         assert len(made.truths) >= least * len(rows)
-    _, rows = write(tmp_path / "broken_verifier", "broken_verifier")
-    assert {row["reward"] for row in rows.values()} == {0}
 
 
 @pytest.mark.parametrize("fault", LOADED)

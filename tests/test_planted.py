@@ -133,67 +133,42 @@ def test_same_arguments_same_bytes(tmp_path: Path, compress: Any) -> None:
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
-def test_another_seed_plays_the_same_tasks_differently(tmp_path: Path) -> None:
-    first, second = (write_run(tmp_path / str(seed), seed=seed) for seed in (0, 1))
+def test_seed_compression_and_order_change_what_they_should(tmp_path: Path) -> None:
+    plain, other = (write_run(tmp_path / str(seed), seed=seed) for seed in (0, 1))
     inputs = "rollouts_materialized_inputs.jsonl"
     assert (tmp_path / "0" / inputs).read_bytes() == (tmp_path / "1" / inputs).read_bytes()
-    assert first.path.read_bytes() != second.path.read_bytes()
-    assert first.passes != second.passes
-
-
-def test_compression_and_order_change_no_row(tmp_path: Path) -> None:
-    plain = write_run(tmp_path / "plain")
+    assert plain.passes != other.passes
     packed = write_run(tmp_path / "packed", compress="gz")
-    sorted_run = write_run(tmp_path / "sorted", shuffle=False)
     assert gzip.decompress(packed.path.read_bytes()) == plain.path.read_bytes()
-    lines = plain.path.read_bytes().splitlines()
-    assert sorted(lines) == sorted(sorted_run.path.read_bytes().splitlines())
-    keys = [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in read_rows(sorted_run.path)]
-    assert (
-        keys
-        == sorted(keys)
-        != [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in read_rows(plain.path)]
-    )
+    in_order = write_run(tmp_path / "sorted", shuffle=False)
+    assert sorted(plain.path.read_bytes().splitlines()) == sorted(in_order.path.read_bytes().splitlines())
+    keys, shuffled = ([(row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows_of(run)] for run in (in_order, plain))
+    assert keys == sorted(keys) != shuffled
 
 
 def test_the_plain_run_is_whole_and_has_all_buckets(tmp_path: Path) -> None:
     planted = write_run(tmp_path)
     assert_true(planted)
     assert planted.expected == planted.scored == 80
-    assert planted.always
-    assert planted.sometimes
-    assert planted.never
+    assert all((planted.always, planted.sometimes, planted.never))
     assert not planted.missing
     assert planted.faults == ()
-    rate = {name: [] for name in ("address", "refund", "exchange")}
-    for row in rows_of(planted):
-        rate[row["category"]].append(row["reward"])
-    assert sum(rate["exchange"]) / len(rate["exchange"]) < sum(rate["address"]) / len(rate["address"])
-
-
-def test_rates_decide(tmp_path: Path) -> None:
-    planted = write_run(tmp_path, n_tasks=6, repeats=8, rates=[1.0, 0.0, 0.5])
-    assert planted.always == (0, 3)
-    assert set(planted.never) >= {1, 4}
+    decided = write_run(tmp_path / "rates", n_tasks=6, repeats=8, rates=[1.0, 0.0, 0.5])
+    assert decided.always == (0, 3)
+    assert set(decided.never) >= {1, 4}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_truth_of_each_fault(tmp_path: Path, fault: str) -> None:
-    planted = write_run(tmp_path, faults=[fault])
+    has_size = fault not in ALL_ROWS | {"torn_tail", "one_task_two_indices"}
+    planted = write_run(tmp_path, faults=[f"{fault}:2" if has_size else fault])
     assert_true(planted)
-    assert planted.faults
     assert {place["fault"] for place in planted.faults} == {fault}
+    assert not has_size or len({place["task"] for place in planted.faults}) == 2
     rows = rows_of(planted)
     for place in planted.faults:
         if fault not in ALL_ROWS | {"one_task_two_indices"}:
             assert symptom(fault, planted, place, rows), place
-
-
-@pytest.mark.parametrize("fault", sorted(set(FAULTS) - ALL_ROWS - {"torn_tail", "one_task_two_indices"}))
-def test_a_fault_has_the_wished_size(tmp_path: Path, fault: str) -> None:
-    planted = write_run(tmp_path, faults=[f"{fault}:2"])
-    assert len({place["task"] for place in planted.faults}) == 2
-    assert_true(planted)
 
 
 def test_many_faults_in_one_run(tmp_path: Path) -> None:
@@ -217,32 +192,13 @@ def test_untouched_rows_stay_as_they_were(tmp_path: Path) -> None:
     assert len(before - after) == len(after - before) == 3
 
 
-def test_torn_tail_has_half_a_line(tmp_path: Path) -> None:
-    planted = write_run(tmp_path, faults=["torn_tail"])
-    *whole, last = planted.path.read_bytes().split(b"\n")
-    assert all(json.loads(line) for line in whole)
-    assert len(whole) == 79
-    assert last.startswith(b'{"responses_create_params"')
-    with pytest.raises(json.JSONDecodeError):
-        json.loads(last)
-
-
 def test_rewards_that_do_not_measure(tmp_path: Path) -> None:
-    constant = write_run(tmp_path / "constant", faults=["constant_reward"])
-    assert {row["reward"] for row in rows_of(constant)} == {1.0}
-    assert {row["db_match"] for row in rows_of(constant)} == {True, False}
+    constant = rows_of(write_run(tmp_path / "constant", faults=["constant_reward"]))
+    assert {row["reward"] for row in constant} == {1.0}
+    assert {row["db_match"] for row in constant} == {True, False}
     batch = write_run(tmp_path / "batch", faults=["batch_reward"])
-    (shared,) = {row["reward"] for row in rows_of(batch)}
-    assert 0 < shared < 1
-    assert shared == batch.faults[0]["reward"]
-
-
-def test_two_agents_share_keys(tmp_path: Path) -> None:
-    planted = write_run(tmp_path, faults=["two_agents"])
-    (other,) = planted.others
-    assert other.agent != planted.agent
-    assert len(read_rows(planted.path)) == 160
-    assert other.expected == planted.expected == 80
+    assert {row["reward"] for row in rows_of(batch)} == {batch.faults[0]["reward"]}
+    assert 0 < batch.faults[0]["reward"] < 1
 
 
 def identity(rows: list[Row]) -> dict[int, set[str]]:
@@ -264,35 +220,27 @@ def test_tasks_and_indices(tmp_path: Path) -> None:
 
 
 def test_near_misses(tmp_path: Path) -> None:
-    opening = write_run(tmp_path / "opening", faults=["simulated_user_opening"])
-    said = defaultdict(set)
-    for row in rows_of(opening):
-        said[row["_ng_task_index"]].add(row["responses_create_params"]["input"][1]["content"])
-    assert all(len(texts) == 4 for texts in said.values())
-    assert all(len(ids) == 1 for ids in identity(rows_of(opening)).values())
-    unnumbered = write_run(tmp_path / "unnumbered", faults=["missing_repeat_index"])
-    assert not any("_ng_rollout_index" in row for row in rows_of(unnumbered))
-    assert len(unnumbered.files) == 1
-    sparse = write_run(tmp_path / "sparse", faults=["sparse_indices"])
-    assert sorted(identity(rows_of(sparse))) == list(range(28, 128, 5))
+    opening = rows_of(write_run(tmp_path / "opening", faults=["simulated_user_opening"]))
+    texts = defaultdict(set)
+    for row in opening:
+        texts[row["_ng_task_index"]].add(row["responses_create_params"]["input"][1]["content"])
+    assert {len(of_task) for of_task in texts.values()} == {4}
+    assert {len(ids) for ids in identity(opening).values()} == {1}
+    unnumbered = rows_of(write_run(tmp_path / "unnumbered", faults=["missing_repeat_index"]))
+    assert not any("_ng_rollout_index" in row for row in unnumbered)
+    sparse = rows_of(write_run(tmp_path / "sparse", faults=["sparse_indices"]))
+    assert sorted(identity(sparse)) == list(range(28, 128, 5))
 
 
 def test_failing_rollouts_show_why(tmp_path: Path) -> None:
     planted = write_run(tmp_path, n_tasks=60)
-    assert set(planted.modes.values()) == {
-        "solved",
-        "guessed_record",
-        "stopped_early",
-        "ignored_error",
-        "truncated",
-    }
+    modes = {"solved", "guessed_record", "stopped_early", "ignored_error", "truncated"}
+    assert set(planted.modes.values()) == modes
     rows = rows_of(planted)
     for (task, repeat), mode in planted.modes.items():
         (row,) = find(rows, task, repeat)
         names = [item["name"] for item in row["response"]["output"] if item["type"] == "function_call"]
-        results = [
-            item["output"] for item in row["response"]["output"] if item["type"] == "function_call_output"
-        ]
+        results = [item["output"] for item in row["response"]["output"] if item["type"] == "function_call_output"]
         assert len(names) == len(results)
         assert (row["reward"] == 1) == (mode == "solved")
         assert ("find_customer" not in names) == (mode == "guessed_record")
@@ -306,26 +254,15 @@ def test_failing_rollouts_show_why(tmp_path: Path) -> None:
 def test_reported_numbers_are_those_of_the_rows(tmp_path: Path) -> None:
     faults = ["provider_errors", "masked_rows", "null_rewards", "lost_rows", "duplicate_differing"]
     planted = write_run(tmp_path, faults=faults)
-    text = (tmp_path / "rollouts_aggregate_metrics.json").read_text()
-    (agent,) = json.loads(text)
-    assert not text.endswith("\n")
-    assert text.startswith("[\n  {")
-    assert list(agent) == ["agent_ref", "agent_metrics", "key_metrics", "group_level_metrics"]
-    rewards = [
-        row["reward"] for row in rows_of(planted) if not row["mask_sample"] and row["reward"] is not None
-    ]
+    (agent,) = json.loads((tmp_path / "rollouts_aggregate_metrics.json").read_text())
+    rewards = [row["reward"] for row in rows_of(planted) if not row["mask_sample"] and row["reward"] is not None]
     assert agent["agent_metrics"]["mean/reward"] == pytest.approx(sum(rewards) / len(rewards))
-    assert agent["key_metrics"].keys() == {
-        name for name in agent["agent_metrics"] if name.startswith("mean/")
-    }
     profiled = read_rows(tmp_path / "rollouts_reward_profiling.jsonl")
     assert [entry["_ng_task_index"] for entry in profiled] == sorted(identity(rows_of(planted)))
     for entry, group in zip(profiled, agent["group_level_metrics"], strict=True):
         rewards = [info["reward"] for info in entry["rollout_infos"] if info["reward"] is not None]
         assert entry["mean/reward"] == pytest.approx(sum(rewards) / len(rewards)) == group["mean/reward"]
-        assert entry["expected_num_rollouts"] == 4
-        assert entry["num_rollouts"] == len(entry["rollout_infos"])
-        assert next(iter(group)) == "_ng_task_index"
+        assert (entry["expected_num_rollouts"], entry["num_rollouts"]) == (4, len(entry["rollout_infos"]))
 
 
 def test_the_demo(tmp_path: Path) -> None:
@@ -354,30 +291,11 @@ def test_bench_rows(tmp_path: Path, kind: str) -> None:
     total = path.stat().st_size
     assert total == pytest.approx(size, rel=0.15)
     assert total / n_rows == pytest.approx(made.row_bytes, rel=0.15)
-    for field, share in (("responses_create_params", made.prompt), ("response", made.output)):
-        spent = sum(
-            len(json.dumps(row[field], separators=(",", ":"), ensure_ascii=False).encode()) for row in rows
-        )
-        assert spent / total == pytest.approx(share, abs=0.04)
-    assert len({tuple(row) for row in rows}) == 1
     assert {len(row["response"]["output"]) for row in rows} == {made.n_items}
-    per_task = Counter(row["_ng_task_index"] for row in rows)
-    assert set(per_task.values()) == {8}
+    assert set(Counter(row["_ng_task_index"] for row in rows).values()) == {8}
     assert len({row["response"]["id"] for row in rows}) == n_rows
     assert {row["reward"] for row in rows} == {0.0, 1.0}
     assert 0 < sum(not line.isascii() for line in lines) < 0.15 * n_rows
-
-
-def test_bench_token_ids_fill_the_row(tmp_path: Path) -> None:
-    path = tmp_path / "tokids.jsonl"
-    write_bench(path, "tokids", 2_000_000)
-    row = json.loads(path.open().readline())
-    message = row["response"]["output"][-1]
-    arrays = [message[name] for name in ("prompt_token_ids", "generation_token_ids", "generation_log_probs")]
-    assert len(arrays[1]) == len(arrays[2]) > 1000
-    assert sum(len(json.dumps(array, separators=(",", ":"))) for array in arrays) > 0.85 * len(
-        json.dumps(row)
-    )
 
 
 def test_light_rows(tmp_path: Path) -> None:
