@@ -22,13 +22,13 @@ def first_line(path: Path) -> str:
 def entries(package: Path, depth: int = 0) -> list[tuple[str, str]]:
     """Name and remark of a package and of all below it: folders stand for their `__init__`."""
     name = f"src/{package.name}/" if depth == 0 else f"{package.name}/"
-    found = [("  " * depth + name, first_line(package / "__init__.py"))]
+    lines = [("  " * depth + name, first_line(package / "__init__.py"))]
     for path in sorted(package.iterdir()):
         if (path / "__init__.py").is_file():
-            found += entries(path, depth + 1)
+            lines += entries(path, depth + 1)
         elif path.suffix == ".py" and path.name != "__init__.py":
-            found.append(("  " * (depth + 1) + path.name, first_line(path)))
-    return found
+            lines.append(("  " * (depth + 1) + path.name, first_line(path)))
+    return lines
 
 
 def block() -> str:

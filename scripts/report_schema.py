@@ -62,7 +62,7 @@ def nullable(part: Any) -> Any:
     return {**narrowed, "type": ["number", "null"]} if part.get("type") == "number" else narrowed
 
 
-def definition(noun: type[msgspec.Struct], told: dict[tuple[str, str], str], open_: dict[str, Any]) -> dict[str, Any]:
+def definition(noun: type[msgspec.Struct], texts: dict[tuple[str, str], str], open_: dict[str, Any]) -> dict[str, Any]:
     """The schema of one noun; what it refers to is put into `open_`."""
     members, required = {}, []
     for name, kind in report_json.types(noun).items():
@@ -70,7 +70,7 @@ def definition(noun: type[msgspec.Struct], told: dict[tuple[str, str], str], ope
         open_ |= parts
         is_finite = (noun.__name__, name) in FINITE
         members[name] = schema if is_finite else nullable(schema)
-        if (about := told.get((noun.__name__, name))) is not None:
+        if (about := texts.get((noun.__name__, name))) is not None:
             members[name] = {**members[name], "description": about}
         required += [] if "UnsetType" in str(kind) else [name]
     about = {"description": (noun.__doc__ or "").split("\n")[0]} if noun.__doc__ else {}
@@ -81,13 +81,13 @@ def definition(noun: type[msgspec.Struct], told: dict[tuple[str, str], str], ope
 def document() -> dict[str, Any]:
     """The whole schema: the report, and every noun and list of words that it refers to."""
     known = {**vars(model), **vars(report_json)}
-    told, waiting, defined = dict(comments()), dict[str, Any](), dict[str, Any]()
-    report = definition(model.Report, told, waiting)
+    texts, waiting, defined = dict(comments()), dict[str, Any](), dict[str, Any]()
+    report = definition(model.Report, texts, waiting)
     while waiting:
         name, schema = waiting.popitem()
         if name not in defined:
             is_noun = schema.get("type") == "object"
-            defined[name] = definition(known[name], told, waiting) if is_noun else {"enum": schema["enum"]}
+            defined[name] = definition(known[name], texts, waiting) if is_noun else {"enum": schema["enum"]}
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:blade:report:2",

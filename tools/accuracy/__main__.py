@@ -25,12 +25,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA, help="folder of runs with an answer key")
     parser.add_argument("--seeds", type=int, nargs="+", default=[101], help="of the injected runs")
     parser.add_argument("--dry", action="store_true", help="print the card, write nothing")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as cache:
         os.environ["BLADE_CACHE_DIR"] = cache
-        card = measured(given.data, given.seeds)
+        card = measured(options.data, options.seeds)
     print(text(card))
-    if not given.dry and card["key"]:
+    if not options.dry and card["key"]:
         CARD.write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
         print(f"Wrote {CARD.relative_to(ROOT)}")
 
@@ -38,16 +38,16 @@ def main() -> None:
 def measured(data: Path, seeds: list[int]) -> dict[str, Any]:
     """The whole card."""
     has_key = (data / "score_key.py").is_file()
-    told = answer_keys.measured(seeds)
-    groups = [*(answer_keys.judged(data) if has_key else []), *told.groups]
-    rows = [sum(counts[at] for counts in told.rows.values()) for at in range(4)]
-    wrong = [fault for fault, true, said in told.runs if not set(true) & set(said[:1])]
+    planted = answer_keys.measured(seeds)
+    groups = [*(answer_keys.judged(data) if has_key else []), *planted.groups]
+    rows = [sum(counts[place] for counts in planted.rows.values()) for place in range(4)]
+    wrong = [fault for fault, true, labels in planted.runs if not set(true) & set(labels[:1])]
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "key": answer_keys.cards(data) if has_key else {},
         "planted": {
             "rows": rows[0], "right": rows[1], "unexplained": rows[2], "wrong": rows[3],
-            "runs": len(told.runs), "runs_wrong": wrong, "twins_with_an_alarm": told.alarms,
+            "runs": len(planted.runs), "runs_wrong": wrong, "twins_with_an_alarm": planted.alarms,
         },
         "confidence": _shares(groups, lambda group: group.confidence.value),
         "rungs": _shares(groups, lambda group: group.rung),
@@ -56,13 +56,13 @@ def measured(data: Path, seeds: list[int]) -> dict[str, Any]:
 
 def _shares(groups: Iterable[tuple[str, Group, bool]], name: Callable[[Group], str]) -> dict[str, dict[str, int]]:
     """How many labels were right, by what names the group; groups without a label say nothing."""
-    found: dict[str, dict[str, int]] = {}
+    results: dict[str, dict[str, int]] = {}
     for _, group, right in groups:
         if group.label.value != "undetermined":
-            counts = found.setdefault(name(group), {"n": 0, "right": 0})
+            counts = results.setdefault(name(group), {"n": 0, "right": 0})
             counts["n"] += 1
             counts["right"] += right
-    return dict(sorted(found.items()))
+    return dict(sorted(results.items()))
 
 
 def text(card: dict[str, Any]) -> str:

@@ -38,28 +38,28 @@ class Told:
 
 def measured(seeds: Iterable[int], faults: Iterable[str] | None = None, prevalence: float = PREVALENCE) -> Told:
     """Every injection once for each seed."""
-    told = Told()
+    tally = Told()
     for fault in faults or INJECTIONS:
         share = 1.0 if fault.removesuffix("_twin") in OF_RUN else prevalence
         for seed in seeds:
             with TemporaryDirectory() as folder:
                 written = write_injected(Path(folder), fault=fault, prevalence=share, seed=seed)
                 report = pipeline.diagnose(pipeline.load([str(written.path)], Silent()), "accuracy")
-                _add(told, written, report)
-    return told
+                _add(tally, written, report)
+    return tally
 
 
-def _add(told: Told, written: Injected, report: Report) -> None:
-    alarms = tuple(one.label.value for one in report.trust if one.level == "alarm" and one.label)
+def _add(tally: Told, written: Injected, report: Report) -> None:
+    alarms = tuple(entry.label.value for entry in report.trust if entry.level == "alarm" and entry.label)
     if written.fault in OF_RUN:
         first = alarms or tuple(group.label.value for group in report.groups[:1])
-        told.runs.append((written.fault, written.truths[0].causes, first))
+        tally.runs.append((written.fault, written.truths[0].causes, first))
         return
     if written.twin:
-        told.alarms += [written.fault] * bool(alarms)
+        tally.alarms += [written.fault] * bool(alarms)
         return
-    causes = {(one.task, one.repeat): one.causes for one in written.truths}
-    counts = told.rows.setdefault(written.fault, [0, 0, 0, 0])
+    causes = {(entry.task, entry.repeat): entry.causes for entry in written.truths}
+    counts = tally.rows.setdefault(written.fault, [0, 0, 0, 0])
     explained: dict[tuple[str, int], Group] = {}
     for group in report.groups:
         members = rows_of(group, report)
@@ -67,7 +67,7 @@ def _add(told: Told, written: Injected, report: Report) -> None:
         injected = [key for key in members if key in causes]
         if 2 * len(injected) >= len(members):  # a group of rows that fail for another reason says nothing here
             right = sum(group.label.value in causes[key] for key in injected)
-            told.groups.append((written.fault, group, 2 * right >= len(injected)))
+            tally.groups.append((written.fault, group, 2 * right >= len(injected)))
     failing = {(task.task, repeat.repeat) for task in report.tasks for repeat in task.repeats if repeat.reward == 0}
     for key in causes.keys() & failing:
         label = explained[key].label.value if key in explained else "undetermined"
@@ -95,11 +95,11 @@ HALVES = ("build", "measure")
 def cards(data: Path) -> dict[str, str]:
     """The last line of the key's own scorer for each half."""
     blade = Path(sys.executable).with_name("blade")
-    found = {}
+    results = {}
     for half in HALVES:
         command = [sys.executable, str(data / "score_key.py"), "--blade", str(blade), "--half", half]
-        found[half] = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().splitlines()[-1]
-    return found
+        results[half] = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().splitlines()[-1]
+    return results
 
 
 def judged(data: Path) -> list[tuple[str, Group, bool]]:
@@ -107,7 +107,7 @@ def judged(data: Path) -> list[tuple[str, Group, bool]]:
     sys.path.insert(0, str(data))
     import keylib  # of the key, not of this project
 
-    found = []
+    results = []
     for entry in json.loads((data / "answers_build.json").read_text(encoding="utf-8")):
         accepted = _accepted(data, entry, vars(keylib))
         report = pipeline.diagnose(pipeline.load([str(data / entry["file"])], Silent()), "accuracy")
@@ -115,20 +115,20 @@ def judged(data: Path) -> list[tuple[str, Group, bool]]:
             rows = [accepted[key] for key in rows_of(group, report) if key in accepted]
             if rows:
                 right = sum(group.label.value in labels for labels in rows)
-                found.append((entry["file"], group, 2 * right >= len(rows)))
-    return found
+                results.append((entry["file"], group, 2 * right >= len(rows)))
+    return results
 
 
 def _accepted(data: Path, entry: dict[str, Any], names: dict[str, Any]) -> dict[tuple[str, int], set[str]]:
     """The labels that the key accepts for each failed row, by the predicates of its groups."""
     fails = eval(entry["failed_rule"], dict(names))
-    rules = [(set(one["accept"]), eval(one["python"], dict(names))) for one in entry["groups"] if one.get("in_partition", True)]
-    found: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
+    rules = [(set(item["accept"]), eval(item["python"], dict(names))) for item in entry["groups"] if item.get("in_partition", True)]
+    results: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
     with gzip.open(data / entry["file"], "rt", encoding="utf-8") as lines:
         for row in map(json.loads, lines):
             if fails(row):
                 key = str(row["_ng_task_index"]), int(row["_ng_rollout_index"])
                 for labels, holds in rules:
                     if holds(row):
-                        found[key] |= labels
-    return found
+                        results[key] |= labels
+    return results

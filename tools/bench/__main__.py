@@ -14,24 +14,24 @@ from tools.bench.budgets import BUDGETS
 
 
 def main() -> int:
-    asked = _arguments()
-    names = asked.only or list(BUDGETS)
+    options = _arguments()
+    names = options.only or list(BUDGETS)
     folder, free = bench_files.room_mb()
-    if free < bench_files.needed_mb(asked.size_mb):
-        needed = bench_files.needed_mb(asked.size_mb)
+    if free < bench_files.needed_mb(options.size_mb):
+        needed = bench_files.needed_mb(options.size_mb)
         print(f"{folder} has {free:,} MB free; the files need {needed:,} MB", file=sys.stderr)
         print("set TMPDIR to a folder with more room, or give a smaller --size-mb", file=sys.stderr)
         return 2
     lines: list[bench_measures.Line] = []
-    with bench_files.files(asked.size_mb) as made:
+    with bench_files.files(options.size_mb) as paths:
         for name in names:
             print(f"measuring {name} ...", file=sys.stderr)
-            lines += BUDGETS[name](made, asked.runs)
-    print(f"{asked.size_mb:,} MB files, medians of {asked.runs}, {os.cpu_count()} cores, "
+            lines += BUDGETS[name](paths, options.runs)
+    print(f"{options.size_mb:,} MB files, medians of {options.runs}, {os.cpu_count()} cores, "
           f"Python {platform.python_version()}\n")  # fmt: skip
     print(bench_measures.rendered(lines), end="")
-    if asked.json:
-        asked.json.write_text(json.dumps([line.as_json() for line in lines], indent=2) + "\n")
+    if options.json:
+        options.json.write_text(json.dumps([line.as_json() for line in lines], indent=2) + "\n")
     missed = [line.what for line in lines if line.met is False]
     if missed:
         print(f"\nmissed: {', '.join(missed)}")

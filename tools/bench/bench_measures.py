@@ -38,8 +38,8 @@ def medians(ways: Sequence[Callable[[], object]], runs: int) -> list[float]:
 
 def environment(cache: Path) -> dict[str, str]:
     """For fresh processes: our package, a cache of their own, and compiled modules kept."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "PYTHONPATH": str(Path(blade.__file__).parent.parent), "BLADE_CACHE_DIR": str(cache)}
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**environment, "PYTHONPATH": str(Path(blade.__file__).parent.parent), "BLADE_CACHE_DIR": str(cache)}
 
 
 def fresh(arguments: Sequence[str], cache: Path) -> str:
@@ -102,26 +102,26 @@ def parsed(path: Path) -> int:
 
 
 def _count(path: Path, start: int, end: int) -> int:
-    found = 0
+    count = 0
     with path.open("rb", buffering=0) as file:
         while start < end:
             data = os.pread(file.fileno(), min(1 << 20, end - start), start)
-            found += data.count(b"\n")
+            count += data.count(b"\n")
             start += len(data)
-    return found
+    return count
 
 
 def _parse(path: Path, start: int, end: int) -> int:
-    found = 0
+    count = 0
     with path.open("rb") as file:
         file.seek(start)
         for line in file:
             orjson.loads(line)
-            found += 1
+            count += 1
             start += len(line)
             if start >= end:
                 break
-    return found
+    return count
 
 
 def _forked(path: Path, work: Callable[[Path, int, int], int]) -> list[int]:
@@ -144,9 +144,9 @@ def _forked(path: Path, work: Callable[[Path, int, int], int]) -> list[int]:
 
 def _result(pid: int, reader: int) -> int:
     with os.fdopen(reader, "rb") as file:
-        told = file.read()
+        text = file.read()
     os.waitpid(pid, 0)
-    return int(told)
+    return int(text)
 
 
 def _marks(path: Path) -> list[int]:

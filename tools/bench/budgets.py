@@ -60,17 +60,17 @@ def _light(files: Files) -> tuple[Path, Path, int]:
     with rollouts.open("rb") as rows, inputs.open("wb") as out:
         for line in rows:
             row = json.loads(line)
-            asked = {name: value for name, value in row.items() if name not in ("response", "reward")}
-            out.write(json.dumps(asked, separators=(",", ":")).encode() + b"\n")
+            request = {name: value for name, value in row.items() if name not in ("response", "reward")}
+            out.write(json.dumps(request, separators=(",", ":")).encode() + b"\n")
     return inputs, rollouts, n_rows
 
 
-def _same(one: Path, other: Path) -> None:
+def _same(first: Path, other: Path) -> None:
     """Both ways must find the same statistics, or the comparison says nothing."""
-    with one.open("rb") as left, other.open("rb") as right:
+    with first.open("rb") as left, other.open("rb") as right:
         for slow, quick in zip(left, right, strict=True):
-            expected, found = json.loads(slow), json.loads(quick)
-            if any(found.get(name) != value for name, value in expected.items()):
+            expected, results = json.loads(slow), json.loads(quick)
+            if any(results.get(name) != value for name, value in expected.items()):
                 raise RuntimeError(f"task {expected['_ng_task_index']} has other statistics in the two ways")
 
 
@@ -152,12 +152,12 @@ def reopen(files: Files, runs: int) -> list[Line]:
     counts, full = (["-m", "blade", "diagnose", str(path), *more] for more in (["--quick"], []))
     bench_measures.fresh(counts, cache)
     bench_measures.fresh(full, cache)
-    took, kept = bench_measures.medians(
+    took, reopened = bench_measures.medians(
         [lambda: bench_measures.fresh(counts, cache), lambda: bench_measures.fresh(full, cache)], runs
     )
     return [
         below("re-open and print the counts", took, "s", 0.5),
-        below("re-open and print the diagnosis", kept, "s", 0.5, "its summary is kept beside the index"),
+        below("re-open and print the diagnosis", reopened, "s", 0.5, "its summary is kept beside the index"),
     ]
 
 
@@ -198,7 +198,7 @@ def measures(files: Files, runs: int) -> list[Line]:
     use_cache(files.cache())
     indexed(path)
     taken = [_measured(path) for _ in range(runs)]
-    took = {name: statistics.median(one[name] for one in taken) for name in taken[0]}
+    took = {name: statistics.median(times[name] for times in taken) for name in taken[0]}
     load, report = took.pop("load"), took.pop("whole report")
     stages = ", ".join(f"{name} {value:.3f} s" for name, value in took.items())
     n_rows = f"{files.size // 1000:,}"
@@ -213,16 +213,16 @@ def _measured(path: Path) -> dict[str, float]:
     begun = time.perf_counter()
     loaded = pipeline.load([str(path)], Silent())
     took = {"load": time.perf_counter() - begun}
-    one = loaded[0]
-    rollouts, coverage, benchmark = one.run.rollouts, one.run.coverage, one.benchmark
+    entry = loaded[0]
+    rollouts, coverage, benchmark = entry.run.rollouts, entry.run.coverage, entry.benchmark
     begun = time.perf_counter()
     scoring = measure.scoring.scoring(rollouts, None)
     took["scoring"] = time.perf_counter() - begun
     stages: dict[str, Callable[[], object]] = {
-        "outcomes": lambda: list(measure.outcome_rates.measures(one.name, rollouts, coverage, scoring)),
+        "outcomes": lambda: list(measure.outcome_rates.measures(entry.name, rollouts, coverage, scoring)),
         "buckets": lambda: measure.scoring.buckets(rollouts, scoring),
         "funnel": lambda: measure.funnel.funnel(rollouts, coverage, scoring, benchmark),
-        "health": lambda: list(measure.health.health(rollouts, coverage, scoring, single_rows.quoter(one.run))),
+        "health": lambda: list(measure.health.health(rollouts, coverage, scoring, single_rows.quoter(entry.run))),
         "whole report": lambda: pipeline.summarise(loaded, "bench"),
     }
     return took | {name: bench_measures.seconds(stage) for name, stage in stages.items()}

@@ -76,11 +76,11 @@ async def bare(url: str, rows: list[Row]) -> float:
 def ours(url: str, path: Path, output: Path) -> tuple[float, float]:
     """Rollouts a second of a whole run, and the megabytes it grew by while it worked."""
     model = (f"++policy_base_url={url}", "++policy_model_name=m", "++policy_api_key=none")
-    asked = Asked(resources_servers=("mcqa",), model_types=("openai_model",), overrides=model)
+    options = Asked(resources_servers=("mcqa",), model_types=("openai_model",), overrides=model)
     order = orders.Order(
-        output, asked, path, wanted=Wanted(repeats=1), concurrency=CONCURRENCY, force=True, sums_up=False
+        output, options, path, wanted=Wanted(repeats=1), concurrency=CONCURRENCY, force=True, sums_up=False
     )
-    config.resolved(asked)  # what is loaded once is no part of the rate
+    config.resolved(options)  # what is loaded once is no part of the rate
     peak = _Peak()
     outcome = asyncio.run(orders.carried_out(order, Progress(is_quiet=True), lambda _: None))
     grown = peak.stopped()
@@ -166,11 +166,11 @@ def main() -> None:
     )
     parser.add_argument("--rows", type=int, default=4_000)
     parser.add_argument("--runs", type=int, default=5)
-    told = parser.parse_args()
+    options = parser.parse_args()
     with TemporaryDirectory() as folder:
-        found = lines(Path(folder), told.rows, told.runs)
-    print(rendered(found), end="")
-    sys.exit(0 if all(line.met is not False for line in found) else 1)
+        results = lines(Path(folder), options.rows, options.runs)
+    print(rendered(results), end="")
+    sys.exit(0 if all(line.met is not False for line in results) else 1)
 
 
 if __name__ == "__main__":

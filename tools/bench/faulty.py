@@ -42,25 +42,25 @@ def trial(share: float, n_tasks: int, seed: int, folder: Path) -> Trial:
     """Both runs, one after the other."""
     rows = folder / "rows.jsonl"
     rows.write_text("".join(questions(n_tasks)))
-    told = {}
+    results = {}
     policy = choice([f"Answer: {letter}" for letter in "ABCD"])
     for name, faults in {"whole": Faults(), "faulty": Faults(share, ALL_KINDS, seed, hang=2.0)}.items():
         with serving(policy, faults, keeps=False) as server:
-            asked = command(rows, folder / f"{name}.jsonl", server.url, "--json", *_QUICK)
-            asked[asked.index("--concurrency") + 1] = "32"
-            done = subprocess.run(asked, check=False, capture_output=True, text=True, timeout=TIMEOUT_S)
+            words = command(rows, folder / f"{name}.jsonl", server.url, "--json", *_QUICK)
+            words[words.index("--concurrency") + 1] = "32"
+            done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=TIMEOUT_S)
             if done.returncode:
                 raise RuntimeError(done.stderr)
-            told[name] = json.loads(done.stdout)
+            results[name] = json.loads(done.stdout)
             counts = Counter(server.counts)
     return Trial(
         compared(folder / "whole.jsonl", folder / "faulty.jsonl", ()),
         counts["calls"],
         Counter({kind.removeprefix("fault:"): n for kind, n in counts.items() if kind.startswith("fault:")}),
-        told["faulty"]["failure_lines"],
-        told["faulty"]["retries"],
-        told["faulty"]["seconds"],
-        told["whole"]["seconds"],
+        results["faulty"]["failure_lines"],
+        results["faulty"]["retries"],
+        results["faulty"]["seconds"],
+        results["whole"]["seconds"],
     )
 
 
@@ -71,9 +71,9 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=0.2)
     parser.add_argument("--tasks", type=int, default=250)
     parser.add_argument("--seed", type=int, default=0)
-    told = parser.parse_args()
+    options = parser.parse_args()
     with TemporaryDirectory() as folder:
-        done = trial(told.share, told.tasks, told.seed, Path(folder))
+        done = trial(options.share, options.tasks, options.seed, Path(folder))
     total = done.faults.total()
     print(f"{done.calls:,} calls, {total:,} of them with a fault ({100 * total / done.calls:.1f}%)")
     for kind, count in sorted(done.faults.items()):

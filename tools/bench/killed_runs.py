@@ -70,8 +70,8 @@ def command(rows: Path, output: Path, url: str, *more: str) -> list[str]:
 def questions(n_tasks: int) -> Iterator[str]:
     for number in range(n_tasks):
         options = [{letter: str(number + step)} for step, letter in enumerate("ABCD")]
-        asked = {"input": [{"role": "user", "content": f"What is {number} + 1? Options: {options}"}]}
-        row = {"responses_create_params": asked, "options": options, "expected_answer": "B"}
+        request = {"input": [{"role": "user", "content": f"What is {number} + 1? Options: {options}"}]}
+        row = {"responses_create_params": request, "options": options, "expected_answer": "B"}
         yield json.dumps(row) + "\n"
 
 
@@ -85,9 +85,9 @@ def trial(kills: int, seed: int, folder: Path) -> Outcome:
         reference = command(rows, whole, server.url)
         subprocess.run(reference, env=environment, check=True, capture_output=True, timeout=TIMEOUT_S)
         resumed = command(rows, killed, server.url, "--resume")
-        told = [_killed(resumed, environment, killed, draw) for _ in range(kills)]
+        sittings = [_killed(resumed, environment, killed, draw) for _ in range(kills)]
         subprocess.run(resumed, env=environment, check=True, capture_output=True, timeout=TIMEOUT_S)
-    return compared(whole, killed, tuple(told))
+    return compared(whole, killed, tuple(sittings))
 
 
 def _killed(resumed: list[str], environment: dict[str, str], output: Path, draw: random.Random) -> Kill:
@@ -100,9 +100,9 @@ def _killed(resumed: list[str], environment: dict[str, str], output: Path, draw:
         waited = _first_row(process, output, before, begun + 30) if draw.random() < 0.8 else 0.0
         time.sleep(after if not waited else after / 2)
         process.kill()
-        _, said = process.communicate()
+        _, text = process.communicate()
     if process.returncode not in (0, -9):
-        raise RuntimeError(f"a sitting ended by itself with {process.returncode}:\n{said}")
+        raise RuntimeError(f"a sitting ended by itself with {process.returncode}:\n{text}")
     return Kill(waited + after, before, _count(output), _torn(output, draw))
 
 
@@ -130,9 +130,9 @@ def _torn(path: Path, draw: random.Random) -> int:
 
 def compared(whole: Path, killed: Path, kills: tuple[Kill, ...]) -> Outcome:
     expected = {_key(row): row for row in _rows(whole)}
-    found = list(_rows(killed))
-    counts = Counter(map(_key, found))
-    by_key = {_key(row): row for row in found}
+    results = list(_rows(killed))
+    counts = Counter(map(_key, results))
+    by_key = {_key(row): row for row in results}
     return Outcome(
         kills,
         len(expected),
@@ -159,9 +159,9 @@ def main() -> None:
     )
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
-    told = parser.parse_args()
+    options = parser.parse_args()
     with TemporaryDirectory() as folder:
-        outcome = trial(told.kills, told.seed, Path(folder))
+        outcome = trial(options.kills, options.seed, Path(folder))
     print("kill  after    before    left  torn off")
     for number, kill in enumerate(outcome.kills, 1):
         print(f"{number:4}  {kill.after_s:4.2f} s  {kill.before:7,} {kill.left:7,}  {kill.torn or '':>8}")

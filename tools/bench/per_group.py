@@ -57,13 +57,13 @@ def _info(row: dict[str, Any]) -> dict[str, Any]:
 
 def _described(group: pd.DataFrame) -> dict[str, float]:
     """The statistics of each column as a frame, what is undefined left out, grouped by statistic."""
-    found = pd.DataFrame({name: getattr(group, name)() for name in STATISTICS})
-    if found["std"].isna().all():
-        found["std"] = found["std"].where(group.isna().any(), 0.0)
+    results = pd.DataFrame({name: getattr(group, name)() for name in STATISTICS})
+    if results["std"].isna().all():
+        results["std"] = results["std"].where(group.isna().any(), 0.0)
     return {
         f"{name}/{column}": float(value)
         for name in STATISTICS
-        for column, value in found[name].dropna().items()
+        for column, value in results[name].dropna().items()
     }
 
 

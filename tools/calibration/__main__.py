@@ -18,16 +18,16 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, help=f"simulated pairs a cell and world (default: {PAIRS})")
     parser.add_argument("--causes", type=int, default=CAUSES, help="pairs of runs with a planted cause")
     parser.add_argument("--seed", type=int, default=SEED)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     start, broken = time.perf_counter(), 0
-    if asked.only in (None, "verdicts"):
-        found = simulated_verdicts.run(asked.pairs or PAIRS, asked.seed, os.cpu_count() or 1)
-        print(simulated_verdicts.told(found, asked.pairs or PAIRS, asked.seed))
-        broken += sum(not line.holds for line in found)
-    if asked.only in (None, "causes"):
+    if options.only in (None, "verdicts"):
+        results = simulated_verdicts.run(options.pairs or PAIRS, options.seed, os.cpu_count() or 1)
+        print(simulated_verdicts.told(results, options.pairs or PAIRS, options.seed))
+        broken += sum(not line.holds for line in results)
+    if options.only in (None, "causes"):
         from tools.calibration import planted_causes
 
-        result = planted_causes.run(asked.causes, asked.seed)
+        result = planted_causes.run(options.causes, options.seed)
         print(planted_causes.told(result))
         broken += not result["holds"]
     print(f"\n{time.perf_counter() - start:.0f} s; limits broken: {broken}")

@@ -46,7 +46,7 @@ BY_WAY = {
 def run(pairs: int = 203, seed: int = 11, workers: int = 2) -> dict[str, Any]:
     """Compare `pairs` planted pairs, the causes by turns; what was claimed first, and whether it is right."""
     names = list(CAUSES)
-    jobs = [(names[at % len(names)], 1000 * seed + at // len(names)) for at in range(pairs)]
+    jobs = [(names[place % len(names)], 1000 * seed + place // len(names)) for place in range(pairs)]
     with (
         TemporaryDirectory() as cache,
         ProcessPoolExecutor(workers, initializer=_cached, initargs=(cache,)) as pool,
@@ -68,11 +68,11 @@ def result(lines: Sequence[dict[str, Any]], seed: int) -> dict[str, Any]:
         "pairs": len(lines),
         "seed": seed,
         "matrix": {
-            cause: dict(Counter(line["claimed"] for line in held)) for cause, held in by_cause.items()
+            cause: dict(Counter(line["claimed"] for line in lines)) for cause, lines in by_cause.items()
         },
-        "shares": {cause: share([line["right"] for line in held]) for cause, held in by_cause.items()},
+        "shares": {cause: share([line["right"] for line in lines]) for cause, lines in by_cause.items()},
         "limits": limits,
-        "holds": all(one["value"] is None or one["value"] >= LEAST - one["slack"] for one in limits.values()),
+        "holds": all(limit["value"] is None or limit["value"] >= LEAST - limit["slack"] for limit in limits.values()),
         "lines": list(lines),
     }
 
@@ -113,7 +113,7 @@ def compared(job: tuple[str, int]) -> dict[str, Any]:
         "terms": (*pair.sides, *pair.terms),
         "claimed": claimed,
         "right": claimed == cause,
-        "movers": [f"{one.term} [{one.side}] {one.value:+.3f} p {one.p_adjusted:.2g}" for one in movers],
+        "movers": [f"{mover.term} [{mover.side}] {mover.value:+.3f} p {mover.p_adjusted:.2g}" for mover in movers],
     }
 
 
@@ -150,8 +150,8 @@ def told(result: dict[str, Any]) -> str:
         cells = " ".join(f"{row.get(name, 0) or '·':>8}" for name in columns)
         lines.append(f"{cause:<26}{cells}   {said(result['shares'][cause])}")
     lines.append("")
-    for name, one in result["limits"].items():
-        lines.append(f"{name}: {said(one)}, at least {LEAST:.0%} ± {one['slack']:.1%}")
+    for name, limit in result["limits"].items():
+        lines.append(f"{name}: {said(limit)}, at least {LEAST:.0%} ± {limit['slack']:.1%}")
     wrong = [line for line in result["lines"] if not line["right"]]
     lines += ["", f"Wrong ({len(wrong)}):"] if wrong else []
     return "\n".join([*lines, *map(failed, wrong)])
@@ -166,7 +166,7 @@ def failed(line: dict[str, Any]) -> str:
     return f"  {line['cause']} ({about}, {size}): {' '.join(line['terms']) or 'no claim'} / {claimed}"
 
 
-def said(one: dict[str, Any]) -> str:
-    if one["value"] is None:
+def said(limit: dict[str, Any]) -> str:
+    if limit["value"] is None:
         return "- (n = 0)"
-    return f"{one['value']:.1%} [{one['low']:.1%}, {one['high']:.1%}] (n = {one['n']})"
+    return f"{limit['value']:.1%} [{limit['low']:.1%}, {limit['high']:.1%}] (n = {limit['n']})"

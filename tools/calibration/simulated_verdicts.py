@@ -60,8 +60,8 @@ class Drawn:
     @property
     def noise(self) -> Array:
         """True variance of the difference of each task over its repeats."""
-        found: Array = self.p_a * (1 - self.p_a) / self.n_a + self.p_b * (1 - self.p_b) / self.n_b
-        return found
+        variance: Array = self.p_a * (1 - self.p_a) / self.n_a + self.p_b * (1 - self.p_b) / self.n_b
+        return variance
 
     @property
     def se_these(self) -> float:
@@ -96,8 +96,8 @@ def draw(cell: Cell, rng: Rng, shift: float = 0.0, churn: float = 0.0) -> Drawn:
     n_b = np.full(cell.n, {"unbalanced": 2 * cell.k, "lopsided": 1}.get(cell.rows, cell.k))
     if cell.rows == "missing":
         n_a, n_b = (rng.binomial(n, 0.9) for n in (n_a, n_b))
-        kept = (n_a > 0) & (n_b > 0)
-        n_a, n_b, p_a, p_b = n_a[kept], n_b[kept], p_a[kept], p_b[kept]
+        has_both = (n_a > 0) & (n_b > 0)
+        n_a, n_b, p_a, p_b = n_a[has_both], n_b[has_both], p_a[has_both], p_b[has_both]
     return Drawn(n_a, n_b, rng.binomial(n_a, p_a), rng.binomial(n_b, p_b), p_a, p_b)
 
 
@@ -152,12 +152,12 @@ def simulate(cell: Cell, world: str, pairs: int, seed: int) -> Tally:
     """The verdicts on `pairs` simulated pairs of runs."""
     shift, churn = (shift_to(cell.law, MARGIN), 0.0) if world == AT_MARGIN else WORLDS[world]
     rng = stats.seeded_rng("calibration", str(seed), cell.name, world)
-    found = Tally(true_new=_true_change(cell, shift, churn))
-    while found.pairs < pairs:
+    tally = Tally(true_new=_true_change(cell, shift, churn))
+    while tally.pairs < pairs:
         drawn = draw(cell, rng, shift, churn)
         if drawn.n_a.size >= 2:
-            _judge(found, drawn)
-    return found
+            _judge(tally, drawn)
+    return tally
 
 
 def _true_change(cell: Cell, shift: float, churn: float) -> float:
@@ -191,18 +191,18 @@ def judged(drawn: Drawn) -> dict[str, stats.Change]:
     return dict(zip(QUESTIONS, (these, new), strict=True))
 
 
-def _judge(found: Tally, drawn: Drawn) -> None:
-    true = {"these tasks": float((drawn.p_b - drawn.p_a).mean()), "new tasks": found.true_new}
+def _judge(tally: Tally, drawn: Drawn) -> None:
+    true = {"these tasks": float((drawn.p_b - drawn.p_a).mean()), "new tasks": tally.true_new}
     for question, change in judged(drawn).items():
-        said = verdict(change, MARGIN)
-        found.rejected[question] += said in (IMPROVED, REGRESSED)
-        found.covered[question] += change.low - 1e-12 <= true[question] <= change.high + 1e-12
-        found.equivalent[question] += said == EQUIVALENT
-    found.pairs += 1
-    found.se_these.append(drawn.se_these)
-    found.se_new.append(drawn.se_new)
-    found.true_these.append(true["these tasks"])
-    found.differ.append(int(np.count_nonzero(drawn.c_b * drawn.n_a != drawn.c_a * drawn.n_b)))
+        answer = verdict(change, MARGIN)
+        tally.rejected[question] += answer in (IMPROVED, REGRESSED)
+        tally.covered[question] += change.low - 1e-12 <= true[question] <= change.high + 1e-12
+        tally.equivalent[question] += answer == EQUIVALENT
+    tally.pairs += 1
+    tally.se_these.append(drawn.se_these)
+    tally.se_new.append(drawn.se_new)
+    tally.true_these.append(true["these tasks"])
+    tally.differ.append(int(np.count_nonzero(drawn.c_b * drawn.n_a != drawn.c_a * drawn.n_b)))
 
 
 @dataclass(frozen=True)
@@ -225,26 +225,26 @@ class Line:
 
 
 def _adder(
-    found: list[Line], cell: str, world: str, question: str, pairs: int
+    tally: list[Line], cell: str, world: str, question: str, pairs: int
 ) -> Callable[[str, float, float | None, float | None, float], None]:
     """What adds a number of one question in one world."""
 
-    def line(what: str, count: float, least: float | None, most: float | None, at: float) -> None:
-        slack = 2 * math.sqrt(at * (1 - at) / pairs)
-        found.append(Line(cell, world, question, what, count / pairs, least, most, slack))
+    def line(what: str, count: float, least: float | None, most: float | None, level: float) -> None:
+        slack = 2 * math.sqrt(level * (1 - level) / pairs)
+        tally.append(Line(cell, world, question, what, count / pairs, least, most, slack))
 
     return line
 
 
 def lines(cell: Cell, tallies: dict[str, Tally]) -> list[Line]:
     """Every limit of a cell: type-I error, coverage, power and equivalence."""
-    found: list[Line] = []
+    result: list[Line] = []
     for world, tally in tallies.items():
         # with one row against many, few ways to fall make every exact test coarse: only errors are limited
         big = cell.n >= 50 and float(np.mean(tally.differ)) >= SEEN and cell.rows != "lopsided"
         for question in QUESTIONS:
             null = world == "unchanged" or (world == "churn" and question == "new tasks")
-            line = _adder(found, cell.name, world, question, tally.pairs)
+            line = _adder(result, cell.name, world, question, tally.pairs)
             if world == AT_MARGIN:
                 # equivalence claimed where there is none; nominal 5%, and skewed tasks make it more
                 if question == "new tasks":
@@ -263,7 +263,7 @@ def lines(cell: Cell, tallies: dict[str, Tally]) -> list[Line]:
             se = _true_se(tally, question)
             if world == "unchanged" and cell.n >= 50 and se <= MARGIN / ENOUGH_SE:
                 line("equivalent", tally.equivalent[question], 0.8, None, 0.8)
-    return found
+    return result
 
 
 def _true_se(tally: Tally, question: str) -> float:
@@ -293,37 +293,37 @@ def run(pairs: int, seed: int, workers: int = 2, chosen: list[Cell] | None = Non
     """All limits of all cells."""
     jobs = [(cell, pairs, seed) for cell in (list(cells()) if chosen is None else chosen)]
     with ProcessPoolExecutor(workers) as pool:
-        return [line for found in pool.map(measure, jobs) for line in found]
+        return [line for tally in pool.map(measure, jobs) for line in tally]
 
 
-def summary(found: list[Line]) -> list[dict[str, Any]]:
+def summary(tally: list[Line]) -> list[dict[str, Any]]:
     """For each limit: the extreme values over all cells, and the cells that break it."""
-    told = []
+    entries = []
     for key in sorted(
-        {(line.question, line.what, line.least is not None, line.most is not None) for line in found}
+        {(line.question, line.what, line.least is not None, line.most is not None) for line in tally}
     ):
-        held = [x for x in found if (x.question, x.what, x.least is not None, x.most is not None) == key]
-        low, high = min(held, key=lambda x: x.value), max(held, key=lambda x: x.value)
-        told.append(
+        content = [x for x in tally if (x.question, x.what, x.least is not None, x.most is not None) == key]
+        low, high = min(content, key=lambda x: x.value), max(content, key=lambda x: x.value)
+        entries.append(
             {
                 "question": key[0],
                 "what": key[1],
-                "cells": len(held),
+                "cells": len(content),
                 "lowest": low.value,
                 "in": f"{low.cell}, {low.world}",
                 "highest": high.value,
                 "of": f"{high.cell}, {high.world}",
                 "least": low.least,
                 "most": high.most,
-                "broken": [x for x in held if not x.holds],
+                "broken": [x for x in content if not x.holds],
             }
         )
-    return told
+    return entries
 
 
-def told(found: list[Line], pairs: int, seed: int) -> str:
+def told(tally: list[Line], pairs: int, seed: int) -> str:
     """The table: for each limit the worst cells, with what two Monte-Carlo standard errors allow."""
-    cells_seen = {line.cell for line in found}
+    cells_seen = {line.cell for line in tally}
     lines_told = [
         f"Verdicts of simulated pairs: {len(cells_seen)} designs x {len(WORLDS) + 1} worlds "
         f"x {pairs:,} pairs, seed {seed}.",
@@ -333,21 +333,21 @@ def told(found: list[Line], pairs: int, seed: int) -> str:
         "| Question | Measure | Cells | Limits | Lowest, in | Highest, in | Broken |",
         "|---|---|---|---|---|---|---|",
     ]
-    for one in summary(found):
-        limits = f"{_number(one['least'])} to {_number(one['most'])}"
-        if one["what"] == "power":
+    for entry in summary(tally):
+        limits = f"{_number(entry['least'])} to {_number(entry['most'])}"
+        if entry["what"] == "power":
             limits = "t-based ± .03"
         lines_told.append(
-            f"| {one['question']} | {one['what']} | {one['cells']} | {limits} "
-            f"| {one['lowest']:.3f}, {one['in']} | {one['highest']:.3f}, {one['of']} "
-            f"| {len(one['broken'])} |"
+            f"| {entry['question']} | {entry['what']} | {entry['cells']} | {limits} "
+            f"| {entry['lowest']:.3f}, {entry['in']} | {entry['highest']:.3f}, {entry['of']} "
+            f"| {len(entry['broken'])} |"
         )
-    apart = [line for line in found if line.what == "power" and line.least is not None]
+    apart = [line for line in tally if line.what == "power" and line.least is not None]
     if apart:
         worst = max(apart, key=lambda line: abs(line.value - (line.least or 0.0) - 0.03))
         lines_told += ["", f"Power is furthest from a t-based calculation in {worst.cell}, {worst.question}: "
                        f"{worst.value:.3f} against {(worst.least or 0.0) + 0.03:.3f}."]  # fmt: skip
-    for line in found:
+    for line in tally:
         if not line.holds:
             lines_told.append(
                 f"BROKEN: {line.cell}, {line.world}, {line.question}: {line.what} {line.value:.4f}, limits "

@@ -22,8 +22,8 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=EACH, help="canaries of each kind in each place")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--data", help="a folder of clean rollouts (*.jsonl.gz) to measure as well")
-    asked = parser.parse_args()
-    planted, caught, moved = recall.recall(asked.each, asked.seed)
+    options = parser.parse_args()
+    planted, caught, moved = recall.recall(options.each, options.seed)
     share = sum(caught.values()) / sum(planted.values())
     print(table(planted, caught))
     print(
@@ -32,19 +32,19 @@ def main() -> int:
     )
     for group, members in recall.GROUPS.items():
         print(f"{group:<14} {len(members):>3} kinds: recall {_share(members, planted, caught):.4f}")
-    planted, caught, _ = recall.recall(asked.each, asked.seed, HELD_OUT)
+    planted, caught, _ = recall.recall(options.each, options.seed, HELD_OUT)
     beyond = _share(HELD_OUT, planted, caught)
     print(f"{'held out':<14} {len(HELD_OUT):>3} kinds: recall {beyond:.4f} (not counted)")
     print(f"recall {share:.4f} (at least {recall.RECALL}); rows whose ids or reward moved: {moved}")
     broken = (share < recall.RECALL) + bool(moved)
     clean = {"simulated run": recall.simulated_lines()}
-    for path in sorted(Path(asked.data).rglob("*.jsonl.gz")) if asked.data else ():
+    for path in sorted(Path(options.data).rglob("*.jsonl.gz")) if options.data else ():
         clean[f"{path.parent.name}/{path.name}"] = gzip.decompress(path.read_bytes()).decode().splitlines()
     for name, lines in clean.items():
         tokens, lost, kinds = recall.changed(lines)
         broken += lost > recall.CHANGED * tokens
-        told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) or "nothing"
-        print(f"{name:<60} {tokens:>9,} tokens  {lost / max(tokens, 1):.4%} changed: {told}")
+        text = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) or "nothing"
+        print(f"{name:<60} {tokens:>9,} tokens  {lost / max(tokens, 1):.4%} changed: {text}")
     print(f"limits broken: {broken} (changed at most {recall.CHANGED:.1%} of the tokens of clean data)")
     return 1 if broken else 0
 

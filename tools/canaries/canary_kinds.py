@@ -46,8 +46,8 @@ def _named(names: tuple[str, ...], letters: str, n: int) -> Callable[[random.Ran
 
     def made(rng: random.Random) -> Canary:
         name, value = rng.choice(names), draw(rng, letters, n - 2) + "k7"
-        said = rng.choice((f'{name} = "{value}"', f"{name.upper()}={value}", f"{name}: {value}"))
-        return Canary(value, said, name)
+        text = rng.choice((f'{name} = "{value}"', f"{name.upper()}={value}", f"{name}: {value}"))
+        return Canary(value, text, name)
 
     return made
 
@@ -97,10 +97,10 @@ def private_key(rng: random.Random) -> Canary:
 
 def _azure(rng: random.Random) -> Canary:
     value = draw(rng, ALNUM + "+/", 86) + "=="
-    said = (
+    text = (
         f"DefaultEndpointsProtocol=https;AccountName=acc;AccountKey={value};EndpointSuffix=core.windows.net"
     )
-    return Canary(value, said)
+    return Canary(value, text)
 
 
 def _database(rng: random.Random) -> Canary:
@@ -144,11 +144,11 @@ def _mail(rng: random.Random) -> Canary:
 
 def _user(rng: random.Random) -> Canary:
     value = f"{word(rng, 6)}{rng.randrange(10, 99)}"
-    said = rng.choice((
+    text = rng.choice((
         f"USER={value}", f"-rw-r--r-- 1 {value} staff 4096 Jan 10 10:00 notes.txt",
         f"uid=1003({value}) gid=1003 groups=1003", f'username: "{value}"', f"ssh {value}@login-node-3",
     ))  # fmt: skip
-    return Canary(value, said, "username")
+    return Canary(value, text, "username")
 
 
 def _home(form: str) -> Callable[[random.Random], Canary]:
@@ -167,8 +167,8 @@ def _internal_host(rng: random.Random) -> Canary:
 
 def _node(rng: random.Random) -> Canary:
     value = f"{word(rng, 5)}-gpu-{rng.randrange(100, 999)}"
-    said = (f"HOSTNAME={value}", f"hostname: {value}", f"SLURMD_NODENAME={value}", f'node_name = "{value}"')
-    return Canary(value, rng.choice(said), "hostname")
+    text = (f"HOSTNAME={value}", f"hostname: {value}", f"SLURMD_NODENAME={value}", f'node_name = "{value}"')
+    return Canary(value, rng.choice(text), "hostname")
 
 
 def _ipv4(rng: random.Random) -> Canary:
@@ -291,16 +291,16 @@ def _by_service(rng: random.Random) -> Canary:
         ("algolia", "datadog", "cohere", "meraki", "cloudflare", "fastly", "airtable", "asana")
     )
     value = draw(rng, LOWER, 30) + "k7"
-    said = rng.choice(
+    text = rng.choice(
         (f'{service}_api = "{value}"', f"{service.upper()}_ACCESS={value}", f"{service}: {value}")
     )
-    return Canary(value, said)
+    return Canary(value, text)
 
 
 def _uuid_key(rng: random.Random) -> Canary:
     value = "-".join(draw(rng, HEX, n) for n in (8, 4, 4, 4, 12))
-    said = rng.choice((f"HEROKU_API_KEY={value}", f'api_key: "{value}"', f"SNYK_TOKEN={value}"))
-    return Canary(value, said, "api_key")
+    text = rng.choice((f"HEROKU_API_KEY={value}", f'api_key: "{value}"', f"SNYK_TOKEN={value}"))
+    return Canary(value, text, "api_key")
 
 
 def _npmrc(rng: random.Random) -> Canary:
@@ -339,8 +339,8 @@ def _curl(rng: random.Random) -> Canary:
 def _service_account(rng: random.Random) -> Canary:
     value = draw(rng, ALNUM + "+/", 64)
     key = f"-----BEGIN PRIVATE KEY-----\n{value}\n{draw(rng, ALNUM, 40)}==\n-----END PRIVATE KEY-----\n"
-    held = {"type": "service_account", "private_key_id": draw(rng, HEX, 40), "private_key": key}
-    return Canary(value, json.dumps(held))
+    content = {"type": "service_account", "private_key_id": draw(rng, HEX, 40), "private_key": key}
+    return Canary(value, json.dumps(content))
 
 
 def _key_id(rng: random.Random) -> Canary:
@@ -474,8 +474,8 @@ _UNSEEN = "\u200b\u200c\u200d\u2060\ufeff\u00ad"  # letters that no reader sees
 
 
 def _torn(rng: random.Random, value: str) -> str:
-    at = rng.randrange(2, len(value) - 2)
-    return value[:at] + rng.choice(_UNSEEN) + value[at:]
+    place = rng.randrange(2, len(value) - 2)
+    return value[:place] + rng.choice(_UNSEEN) + value[place:]
 
 
 def _torn_mail(rng: random.Random) -> Canary:
@@ -505,8 +505,8 @@ def _foreign_mail(rng: random.Random) -> Canary:
 def _hard_password(rng: random.Random) -> Canary:
     value = draw(rng, ALNUM, 5) + rng.choice("&;|<>(){}[],") + draw(rng, ALNUM, 5) + "k7"
     name = rng.choice(("password", "DB_PASSWORD", "client_secret"))
-    said = rng.choice((f'{name} = "{value}"', f"{name}='{value}'", f'"{name}": "{value}"', f"{name}={value}"))
-    return Canary(value[-6:], said)
+    text = rng.choice((f'{name} = "{value}"', f"{name}='{value}'", f'"{name}": "{value}"', f"{name}={value}"))
+    return Canary(value[-6:], text)
 
 
 def _phrase(rng: random.Random) -> Canary:
@@ -516,12 +516,12 @@ def _phrase(rng: random.Random) -> Canary:
 
 def _human_password(rng: random.Random) -> Canary:
     value = rng.choice((word(rng, 9), word(rng, 7).title())) + str(rng.randrange(10, 2030))
-    said = rng.choice((
+    text = rng.choice((
         f"DB_PASS={value}", f"export SMTP_PW={value}", f"tool --http-password {value} -v",
         f"CREATE USER svc WITH PASSWORD '{value}'", f"the password is {value}", f"Passwort: {value}",
         f"IDENTIFIED BY '{value}'", f"redis-cli -a {value} ping", f"setx API_KEY {value}",
     ))  # fmt: skip
-    return Canary(value, said, rng.choice(("", "DB_PASS", "password")))
+    return Canary(value, text, rng.choice(("", "DB_PASS", "password")))
 
 
 def _share(rng: random.Random) -> Canary:
@@ -548,32 +548,32 @@ def _link_local(rng: random.Random) -> Canary:
     value = rng.choice(
         (f"fe80::{tail}", f"fd00::{draw(rng, HEX, 4)}", f"fd00::{draw(rng, HEX, 2)}", f"fc00:{tail}::1")
     )
-    said = rng.choice((f"inet6 {value}/64 scope link", f"ping6 {value}%eth0", f"http://[{value}]:8080/x"))
-    return Canary(value, said)
+    text = rng.choice((f"inet6 {value}/64 scope link", f"ping6 {value}%eth0", f"http://[{value}]:8080/x"))
+    return Canary(value, text)
 
 
 def _remote(rng: random.Random) -> Canary:
     value = word(rng, 6) + str(rng.randrange(10, 99))
     host = rng.choice((f"{word(rng)}.example.org", f"{word(rng)}-3", "203.0.113.9"))
-    said = rng.choice((
+    text = rng.choice((
         f"ssh {value}@{host}", f"ssh -p 2222 -i key.pem {value}@{host} ls", f"scp a.txt {value}@{host}:/tmp/",
         f"rsync -av out/ {value}@{host}:out/", f"git clone ssh://{value}@{host}/repo.git",
         f"ssh -l {value} {host}",
     ))  # fmt: skip
-    return Canary(value, said)
+    return Canary(value, text)
 
 
 def _header(rng: random.Random) -> Canary:
     value = jwt(rng).value
-    said = rng.choice(
+    text = rng.choice(
         (f"x-access-token: {value}", f"curl -H 'Authorization: JWT {value}'", f"Cookie: jwt={value}")
     )
-    return Canary(value, said)
+    return Canary(value, text)
 
 
 def _escaped_key(rng: random.Random) -> Canary:
-    made = private_key(rng)
-    return Canary(made.value, made.said.replace("\n", rng.choice(("\\n", "\\\\n", "\\r\\n"))))
+    built = private_key(rng)
+    return Canary(built.value, built.said.replace("\n", rng.choice(("\\n", "\\\\n", "\\r\\n"))))
 
 
 def _cut_token(rng: random.Random) -> Canary:

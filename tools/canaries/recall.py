@@ -44,12 +44,12 @@ def _in_key(canary: Canary) -> Row:
 
 
 def _in_url(canary: Canary) -> Row:
-    said = (
+    text = (
         canary.said
         if canary.said.startswith("http")
         else f"https://example.org/log?q={quote(canary.said)}&page=2"
     )
-    return _row(question=f"open {said} and read")
+    return _row(question=f"open {text} and read")
 
 
 def _in_tool_output(canary: Canary) -> Row:
@@ -63,8 +63,8 @@ def _in_tool_output(canary: Canary) -> Row:
 
 
 def _in_base64(canary: Canary) -> Row:
-    held = base64.b64encode(f"line one\n{canary.said}\nline three\n".encode()).decode()
-    return _row(artifact={"name": "log.txt", "data": held})
+    content = base64.b64encode(f"line one\n{canary.said}\nline three\n".encode()).decode()
+    return _row(artifact={"name": "log.txt", "data": content})
 
 
 def _in_diff(canary: Canary) -> Row:
@@ -82,10 +82,10 @@ def _in_arguments(canary: Canary) -> Row:
 def _in_yaml(canary: Canary) -> Row:
     lines = canary.said.split("\n")
     if len(lines) > 1:
-        held = "  note: |\n" + "".join(f"    {line}\n" for line in lines)
+        content = "  note: |\n" + "".join(f"    {line}\n" for line in lines)
     else:
-        held = f"  env:\n    - {canary.said}\n"
-    return _row(config=f"version: 2\njob:\n{held}  steps: 4\n")
+        content = f"  env:\n    - {canary.said}\n"
+    return _row(config=f"version: 2\njob:\n{content}  steps: 4\n")
 
 
 def _in_shell(canary: Canary) -> Row:
@@ -99,8 +99,8 @@ def _in_trace(canary: Canary) -> Row:
 
 
 def _in_attribute(canary: Canary) -> Row:
-    held = escape(canary.said, quote=True).replace("\n", "&#10;")
-    return _row(page=f'<form><input type="hidden" name="x" value="{held}" data-n="2"></form>')
+    content = escape(canary.said, quote=True).replace("\n", "&#10;")
+    return _row(page=f'<form><input type="hidden" name="x" value="{content}" data-n="2"></form>')
 
 
 def _in_nested(canary: Canary) -> Row:
@@ -153,8 +153,8 @@ _UNSEEN = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
 
 def _forms(text: str) -> set[str]:
     """A text, and what a curious reader would make of it."""
-    told = "\n".join(_strings(text))
-    forms = {text, told, _CONTINUED.sub(" ", told)}
+    texts = "\n".join(_strings(text))
+    forms = {text, texts, _CONTINUED.sub(" ", texts)}
     for _ in range(2):
         for form in tuple(forms):
             forms |= {unquote(form), unquote_plus(form), unescape(form), form.replace("\\\\", "\\")}
@@ -167,21 +167,21 @@ def _forms(text: str) -> set[str]:
     for word in text.replace('"', " ").replace("\\n", " ").split():
         if len(word) >= 24 and len(word) % 4 == 0:
             try:
-                told = base64.b64decode(word, validate=True).decode()
+                texts = base64.b64decode(word, validate=True).decode()
             except ValueError:
                 continue
-            forms |= {told, told.translate(_UNSEEN)}
+            forms |= {texts, texts.translate(_UNSEEN)}
     return forms
 
 
 def _strings(text: str) -> list[str]:
     """All strings in JSON text, and in the JSON that they hold."""
     try:
-        held = json.loads(text)
+        content = json.loads(text)
     except ValueError:
         return []
-    found: list[str] = []
-    todo = [held]
+    results: list[str] = []
+    todo = [content]
     while todo:
         value = todo.pop()
         if isinstance(value, dict):
@@ -189,8 +189,8 @@ def _strings(text: str) -> list[str]:
         elif isinstance(value, list):
             todo += value
         elif isinstance(value, str):
-            found += [value, *_strings(value)]
-    return found
+            results += [value, *_strings(value)]
+    return results
 
 
 RECALL, CHANGED = 0.995, 0.005  # at least, at most

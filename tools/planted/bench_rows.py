@@ -65,10 +65,10 @@ class Bodies:
 
 def write_bench(path: Path, kind: str, size_bytes: int, seed: int = 0) -> int:
     """Write about `size_bytes` of rows of a kind, eight repeats per task; the number of rows."""
-    made = KINDS[kind]
+    kind_of_rows = KINDS[kind]
     rng = Random(f"{kind}/{seed}")
-    bodies = build_bodies(rng, made)
-    n_tasks = max(1, round(size_bytes / made.row_bytes / REPEATS))
+    bodies = build_bodies(rng, kind_of_rows)
+    n_tasks = max(1, round(size_bytes / kind_of_rows.row_bytes / REPEATS))
     with path.open("wb", buffering=1 << 20) as file:
         file.writelines(bench_rows(rng, bodies, n_tasks))
     return n_tasks * REPEATS
@@ -154,20 +154,20 @@ def bench_rows(rng: Random, bodies: Bodies, n_tasks: int) -> Iterator[bytes]:
             )
 
 
-def build_bodies(rng: Random, made: Kind) -> Bodies:
-    tools = bench_tools(rng, made)
-    policy = prose(rng, round(made.row_bytes * made.prompt * 0.35))
+def build_bodies(rng: Random, kind: Kind) -> Bodies:
+    tools = bench_tools(rng, kind)
+    policy = prose(rng, round(kind.row_bytes * kind.prompt * 0.35))
     prompts, outputs = [], []
-    for number in range(made.n_bodies):
-        size = round(made.row_bytes * made.prompt)
+    for number in range(kind.n_bodies):
+        size = round(kind.row_bytes * kind.prompt)
         prompts.append(split(encode(prompt(rng, size, tools, policy, abroad=number % 48 == 0)), TASK_MARK))
-        size = round(made.row_bytes * made.output * rng.uniform(0.8, 1.2))
-        outputs.append(split(encode(answer(rng, size, made, abroad=number % 32 == 0)), ROW_MARK))
-    size = round(made.row_bytes * (1 - made.prompt - made.output))
+        size = round(kind.row_bytes * kind.output * rng.uniform(0.8, 1.2))
+        outputs.append(split(encode(answer(rng, size, kind, abroad=number % 32 == 0)), ROW_MARK))
+    size = round(kind.row_bytes * (1 - kind.prompt - kind.output))
     verdicts = {
         passed: [
-            b"," + encode(verifier_fields(rng, size, made.n_verifier, number, passed=passed))[1:-1]
-            for number in range(made.n_bodies)
+            b"," + encode(verifier_fields(rng, size, kind.n_verifier, number, passed=passed))[1:-1]
+            for number in range(kind.n_bodies)
         ]
         for passed in (True, False)
     }
@@ -179,11 +179,11 @@ def split(body: bytes, mark: str) -> tuple[bytes, bytes]:
     return before, after
 
 
-def bench_tools(rng: Random, made: Kind) -> list[Item]:
+def bench_tools(rng: Random, kind_of_rows: Kind) -> list[Item]:
     """Tool schemas over about half of the prompt's bytes."""
     tools: list[Item] = []
-    room = round(made.row_bytes * made.prompt * 0.5 / made.n_tools) if made.n_tools else 0
-    for number in range(made.n_tools):
+    room = round(kind_of_rows.row_bytes * kind_of_rows.prompt * 0.5 / kind_of_rows.n_tools) if kind_of_rows.n_tools else 0
+    for number in range(kind_of_rows.n_tools):
         noun, verb = NOUNS[number % len(NOUNS)], VERBS[number % len(VERBS)]
         fields = [f"{noun}_id", "reason", "limit", "include_closed"]
         kinds = ["string", "string", "integer", "boolean"]
@@ -214,17 +214,17 @@ def prompt(rng: Random, size: int, tools: list[Item], policy: str, *, abroad: bo
     return request
 
 
-def answer(rng: Random, size: int, made: Kind, *, abroad: bool) -> Item:
+def answer(rng: Random, size: int, kind: Kind, *, abroad: bool) -> Item:
     """A response of about `size` bytes: reasoning, calls with their results, a closing message."""
     used = planted_rows.usage(size // 3, size // 5, size // 9)
-    if made.token_ids:
+    if kind.token_ids:
         output = [planted_rows.reasoning("0", prose(rng, 900)), token_message(rng, size - 2600)]
         return planted_rows.response(ROW_MARK, "sim-model-a", output, used)
-    room = max(80, (size - 700) // made.n_items - 110)
+    room = max(80, (size - 700) // kind.n_items - 110)
     output = []
-    for at in range(made.n_items - 1):
+    for place in range(kind.n_items - 1):
         ident = f"{rng.getrandbits(48):012x}"
-        turn = at % 3
+        turn = place % 3
         if turn == 0:
             output.append(planted_rows.reasoning(ident, prose(rng, room, abroad=abroad)))
         elif turn == 1:
@@ -277,7 +277,7 @@ def verifier_fields(rng: Random, size: int, count: int, number: int, *, passed: 
     """`count` fields as a desk verifier would add them, filled up with its message."""
     gold = f"O-{number:05d}"
     actions = [
-        {"name": f"{VERBS[at]}_{NOUNS[at]}", "arguments": {"order_id": gold, "limit": at}} for at in range(4)
+        {"name": f"{VERBS[place]}_{NOUNS[place]}", "arguments": {"order_id": gold, "limit": place}} for place in range(4)
     ]
     fields: Item = {
         "category": ("billing", "orders", "returns")[number % 3],

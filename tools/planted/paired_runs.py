@@ -44,8 +44,8 @@ def with_unit(scene: Scene) -> Item:
     """The right number with what it counts."""
     gold, goods = scene.facts["gold"], scene.facts["goods"]
     scene.output[-1] = scene.said(f"{working(scene, 0)[0]} So the answer is \\boxed{{{gold} {goods}}}.")
-    said = f"Extracted {gold} {goods}, expected {gold}."
-    return {"extracted_answer": f"{gold} {goods}", "verifier_message": said}
+    text = f"Extracted {gold} {goods}, expected {gold}."
+    return {"extracted_answer": f"{gold} {goods}", "verifier_message": text}
 
 
 def other_closing(scene: Scene) -> Item:
@@ -59,13 +59,13 @@ def other_spelling(scene: Scene) -> Item:
     value = scene.facts["value"]
     spelled = value.capitalize() if value[0].isalpha() else value.rstrip("0")
     scene.rewrite(scene.calls("update_order")[-1], value=spelled)
-    said = f"The records differ: expected {value!r}, found {spelled!r}."
-    return {"db_match": False, "verifier_message": said}
+    text = f"The records differ: expected {value!r}, found {spelled!r}."
+    return {"db_match": False, "verifier_message": text}
 
 
 def cut_off(scene: Scene, limit: int) -> None:
     """End in the middle, at the limit of tokens."""
-    places = scene.calls() or [at for at, item in enumerate(scene.output) if item["type"] == "message"]
+    places = scene.calls() or [place for place, item in enumerate(scene.output) if item["type"] == "message"]
     scene.cut(scene.rng.choice(places[1:] or places))
     scene.think("Let me go over all of it once more. " + talk(scene.rng, 4))
     scene.response = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
@@ -144,21 +144,21 @@ def play(design: Design, under: Conditions, role: int) -> Played:
     """Every rollout from a stream of its own; `role` is 0 for the first run of the pair, 1 for the second."""
     rng = Random(f"order/{design.seed}/{role}")
     world = WORLDS[design.world]
-    made: dict[Key, Item] = {}
+    built: dict[Key, Item] = {}
     how: dict[Key, str] = {}
     for index, drawn in enumerate(design.tasks):
         if index in under.dropped:
             continue
         task = world.domain.task(drawn.number, world.options)
-        kept = sorted(rng.sample(range(design.repeats[role]), design.rows[role][index]))
-        for repeat in kept:
+        rest = sorted(rng.sample(range(design.repeats[role]), design.rows[role][index]))
+        for repeat in rest:
             scene = staged(design, task, (index, repeat), role)
             how[index, repeat] = rollout(scene, drawn, design, under)
-            made[index, repeat] = row(scene, drawn, design, under)
-    order = sorted(made, key=lambda key: key[0] + NEARBY * rng.random())
-    for at, key in enumerate(order):
-        made[key]["response"]["created_at"] += 7.0 * at
-    return Played(tuple(made[key] for key in order), how)
+            built[index, repeat] = row(scene, drawn, design, under)
+    order = sorted(built, key=lambda key: key[0] + NEARBY * rng.random())
+    for place, key in enumerate(order):
+        built[key]["response"]["created_at"] += 7.0 * place
+    return Played(tuple(built[key] for key in order), how)
 
 
 def staged(design: Design, task: Task, key: Key, role: int) -> Scene:
@@ -175,11 +175,11 @@ def rollout(scene: Scene, task: Drawn, design: Design, under: Conditions) -> str
     scene.domain.solve(scene)
     how = drawn_way(scene, task, design, under)
     if how == LOOSE:
-        said = world.forms[design.form](scene)
+        text = world.forms[design.form](scene)
         lenient = {"verifier_message": "As expected, in another form."}
         if design.world == "quiz":
             lenient["extracted_answer"] = scene.facts["gold"]
-        scene.ruled = {"reward": 0.0, **said} if under.strict else {**accepted(scene), **lenient}
+        scene.ruled = {"reward": 0.0, **text} if under.strict else {**accepted(scene), **lenient}
     elif how != SOLVED:
         world.ways[how](scene)
     if luck < under.outage[scene.key[0]]:
@@ -212,15 +212,15 @@ def drawn_way(scene: Scene, task: Drawn, design: Design, under: Conditions) -> s
 def row(scene: Scene, task: Drawn, design: Design, under: Conditions) -> Item:
     """The row as Gym writes it, under the settings of its run."""
     scene.fields = {**scene.task.fields, "category": task.category, "difficulty": task.difficulty}
-    made = row_of(scene)
+    built = row_of(scene)
     settings = {"max_output_tokens": under.limit, "temperature": under.temperature}
-    made["responses_create_params"] = {**made["responses_create_params"], **settings}
-    made["response"] |= {"id": f"resp_{scene.ident()}", "model": under.model}
+    built["responses_create_params"] = {**built["responses_create_params"], **settings}
+    built["response"] |= {"id": f"resp_{scene.ident()}", "model": under.model}
     if not design.extracts:
-        made.pop("extracted_answer", None)
+        built.pop("extracted_answer", None)
     if under.verifier is not None:
-        made["verifier_version"] = under.verifier
-    return made
+        built["verifier_version"] = under.verifier
+    return built
 
 
 OWN = 0.6  # of the failures of a task are of its own way, the others of any
@@ -328,13 +328,13 @@ def _tasks(rng: Random, n: int, mean: float) -> tuple[Drawn, ...]:
     wide, steep = rng.uniform(0.8, 3.0), rng.uniform(0.0, 0.15)  # the smaller, the more rates at 0 and 1
     sizes = [rng.uniform(0.7, 1.6) for _ in CATEGORIES[: rng.choice((2, 3, 3, 4))]]
     start = rng.randrange(1000)
-    found = []
-    for at in range(n):
+    results = []
+    for place in range(n):
         level = rng.randrange(3)
         middle = min(0.95, max(0.05, mean + steep * (1 - level)))
-        found.append(
+        results.append(
             Drawn(
-                number=start + at,
+                number=start + place,
                 category=rng.choices(CATEGORIES[: len(sizes)], sizes)[0],
                 difficulty=DIFFICULTIES[level],
                 rate=rng.betavariate(middle * wide, (1 - middle) * wide),
@@ -343,7 +343,7 @@ def _tasks(rng: Random, n: int, mean: float) -> tuple[Drawn, ...]:
                 habit=rng.random(),
             )
         )
-    return tuple(found)
+    return tuple(results)
 
 
 def as_usual(design: Design, *, model: str = "sim-model-a") -> Conditions:
@@ -388,25 +388,25 @@ def solved_share(task: Drawn, design: Design, under: Conditions) -> float:
 
 def passing(design: Design, under: Conditions) -> tuple[float, ...]:
     """The true pass rate of every task under the conditions of a run."""
-    found = []
-    for at, task in enumerate(design.tasks):
-        whole = (1 - under.outage[at]) * (1 - cut_share(task, design, under.limit))
+    results = []
+    for place, task in enumerate(design.tasks):
+        whole = (1 - under.outage[place]) * (1 - cut_share(task, design, under.limit))
         accepted = 1 - loose_share(task, design) if under.strict else 1.0
-        found.append(whole * accepted * solved_share(task, design, under))
-    return tuple(found)
+        results.append(whole * accepted * solved_share(task, design, under))
+    return tuple(results)
 
 
 def change(design: Design, a: Conditions, b: Conditions) -> Change:
     """What truly differs between two runs of a design, by the rates that were drawn."""
     rates = passing(design, a), passing(design, b)
-    held = [[at for at in range(len(design.tasks)) if at not in one.dropped] for one in (a, b)]
-    common = sorted(set(held[0]) & set(held[1]))
-    d = [rates[1][at] - rates[0][at] for at in common]
+    content = [[place for place in range(len(design.tasks)) if place not in entry.dropped] for entry in (a, b)]
+    common = sorted(set(content[0]) & set(content[1]))
+    d = [rates[1][place] - rates[0][place] for place in common]
     noise = fmean(
-        rate[at] * (1 - rate[at]) / n[at] for rate, n in zip(rates, design.rows, strict=True) for at in common
+        rate[place] * (1 - rate[place]) / n[place] for rate, n in zip(rates, design.rows, strict=True) for place in common
     )
     se = sqrt((variance(d) + 2 * noise) / len(common))  # the mean ran over both runs
-    headline = [fmean(rate[at] for at in kept) for rate, kept in zip(rates, held, strict=True)]
+    headline = [fmean(rate[place] for place in rest) for rate, rest in zip(rates, content, strict=True)]
     return Change(headline[1] - headline[0], fmean(d), se, DETECTABLE * se, len(common))
 
 
@@ -438,8 +438,8 @@ class Cause:
 def tasks_dropped(design: Design, rng: Random) -> Iterator[Plan]:
     """The candidate lacks hard tasks, or easy ones."""
     sign = rng.choice((-1, 1))
-    blur = {at: sign * task.rate + rng.gauss(0.0, 0.1) for at, task in enumerate(design.tasks)}
-    order = sorted(blur, key=lambda at: blur[at])
+    blur = {place: sign * task.rate + rng.gauss(0.0, 0.1) for place, task in enumerate(design.tasks)}
+    order = sorted(blur, key=lambda place: blur[place])
     as_before = as_usual(design)
     for n in range(4, round(KEPT * len(order)) + 1):
         fewer = replace(as_before, dropped=frozenset(order[:n]))
@@ -455,7 +455,7 @@ def infra_outage(design: Design, rng: Random) -> Iterator[Plan]:
         share = 0.02 * step
         if at_once:
             first = round(start * (n - share * n))
-            hit = [0.95 if first <= at < first + share * n else design.broken for at in range(n)]
+            hit = [0.95 if first <= place < first + share * n else design.broken for place in range(n)]
         else:
             hit = [max(share, design.broken)] * n
         yield Plan(design, as_before, replace(as_before, outage=tuple(hit)), sides=("infrastructure",))

@@ -172,16 +172,16 @@ class Played:
         return sum(item.get("name") in tools for item in self.output)
 
 
-def ok(**found: Any) -> str:
-    return encode({"ok": True, **found}).decode()
+def ok(**results: Any) -> str:
+    return encode({"ok": True, **results}).decode()
 
 
 def read_ticket(task: Task, played: Played) -> None:
     played.think(f"I start with ticket {task.ticket}. " + talk(played.rng, 3))
     world = Random(f"ticket/{task.number}")  # what a tool tells is the same in every rollout
     text = f"The {task.account} account asks: {task.wish}."
-    found = ok(ticket_id=task.ticket, subject=task.category, text=text, history=talk(world, 5))
-    played.use("lookup_ticket", {"ticket_id": task.ticket}, found)
+    results = ok(ticket_id=task.ticket, subject=task.category, text=text, history=talk(world, 5))
+    played.use("lookup_ticket", {"ticket_id": task.ticket}, results)
 
 
 def find_order(task: Task, played: Played) -> None:
@@ -301,15 +301,15 @@ def play(task: Task, rng: Random, mode: str, model: str) -> Item:
         verdict = f"Order {played.changed} was changed, expected {task.order}."
     else:
         verdict = f"Order {task.order} is unchanged, expected {task.action}."
-    asked = request(task)
-    n_input, n_output = len(encode(asked)) // 4, len(encode(played.output)) // 4
+    options = request(task)
+    n_input, n_output = len(encode(options)) // 4, len(encode(played.output)) // 4
     n_thought = len(encode([item for item in played.output if item["type"] == "reasoning"])) // 4
     if played.truncated:
-        n_output, n_thought = asked["max_output_tokens"], asked["max_output_tokens"] - n_output + n_thought
+        n_output, n_thought = options["max_output_tokens"], options["max_output_tokens"] - n_output + n_thought
     used = planted_rows.usage(n_input, n_output, n_thought)
     ident = f"{rng.getrandbits(64):016x}"
     return {
-        "responses_create_params": asked,
+        "responses_create_params": options,
         "response": planted_rows.response(ident, model, played.output, used, truncated=played.truncated),
         "reward": float(matches and played.answer == task.order),
         **task_fields(task),

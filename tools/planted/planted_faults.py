@@ -49,8 +49,8 @@ class Draft:
                 self.rows.append(self.play_one(task, index, repeat))
 
     def materialized(self, task: Task, index: int, repeat: int) -> Item:
-        given = {"responses_create_params": request(task), **task_fields(task), "agent_ref": self.agent_ref}
-        return {**given, "_ng_task_index": index, "_ng_rollout_index": repeat}
+        options = {"responses_create_params": request(task), **task_fields(task), "agent_ref": self.agent_ref}
+        return {**options, "_ng_task_index": index, "_ng_rollout_index": repeat}
 
     def play_one(
         self, task: Task, index: int, repeat: int, mode: str | None = None, attempt: int = 0
@@ -137,8 +137,8 @@ def simulated_user_opening(draft: Draft, count: int | None) -> None:
 
 def two_tasks_one_index(draft: Draft, count: int | None) -> None:
     """The later half of a task's repeats belongs to another task, under the same task index."""
-    for at, index in enumerate(draft.take_tasks(count or 1)):
-        other = desk_task(10_000 + at)
+    for place, index in enumerate(draft.take_tasks(count or 1)):
+        other = desk_task(10_000 + place)
         for repeat in range((draft.repeats + 1) // 2, draft.repeats):
             replace(draft, index, repeat, other)
             draft.planted.append({"fault": "two_tasks_one_index", "agent": draft.agent, "task": index,
@@ -159,11 +159,11 @@ def one_task_two_indices(draft: Draft, count: int | None) -> None:
 
 def replace(draft: Draft, index: int, repeat: int, task: Task) -> None:
     """Put another task's rollout and input under a key."""
-    for held, made in (
+    for content, built in (
         (draft.rows, draft.play_one(task, index, repeat)),
         (draft.inputs, draft.materialized(task, index, repeat)),
     ):
-        held[:] = [made if key(row) == (index, repeat) else row for row in held]
+        content[:] = [built if key(row) == (index, repeat) else row for row in content]
 
 
 def two_agents(draft: Draft, count: int | None) -> None:
@@ -224,12 +224,12 @@ def lost_rows(draft: Draft, count: int | None) -> None:
 
 def failed_rows(draft: Draft, count: int | None) -> None:
     """The rollout stands only in the failures sidecar; the first of them with two attempts."""
-    for at, row in enumerate(draft.take(count)):
+    for place, row in enumerate(draft.take(count)):
         draft.drop(row)
         failed = {name: value for name, value in row.items() if name not in VERIFIER_FIELDS}
         failed.update(reward=0.0, _ng_failure_class="judge_failed")
         failed["_ng_failure_judge_error"] = "judge endpoint closed the connection"
-        lines = 2 if at == 0 else 1
+        lines = 2 if place == 0 else 1
         draft.failures += [failed] * lines
         draft.note("failed_rows", row, lines=lines)
 
@@ -277,9 +277,9 @@ def retried_attempt(draft: Draft, count: int | None) -> None:
 def second_play(draft: Draft, row: Item, mode: str) -> Item:
     """Another rollout of a row's key; the mode of the first stays on record."""
     first = draft.modes[key(row)]
-    made = draft.play_one(draft.tasks[key(row)[0]], *key(row), mode=mode, attempt=1)
+    built = draft.play_one(draft.tasks[key(row)[0]], *key(row), mode=mode, attempt=1)
     draft.modes[key(row)] = first
-    return made
+    return built
 
 
 def torn_tail(draft: Draft, count: int | None) -> None:
@@ -413,9 +413,9 @@ def completion(group: Sequence[Item], expected: int) -> Item:
 
 def rollout_info(row: Item) -> Item:
     index, repeat = key(row)
-    found = {name: int(value) if isinstance(value, bool) else value for name, value in numbers(row).items()}
+    results = {name: int(value) if isinstance(value, bool) else value for name, value in numbers(row).items()}
     info = {"rollout_id": f"{index}:{repeat}", "_ng_task_index": index, "_ng_rollout_index": repeat}
-    return {**info, "reward": row["reward"], **found}
+    return {**info, "reward": row["reward"], **results}
 
 
 def numbers(row: Item) -> Item:
@@ -427,20 +427,20 @@ def numbers(row: Item) -> Item:
 
 def statistics(rows: Sequence[Item]) -> dict[str, float]:
     """The five statistics of each column, grouped by statistic; what is undefined is left out."""
-    found = [numbers(row) for row in rows]
-    columns = {name: None for row in found for name in row}
+    results = [numbers(row) for row in rows]
+    columns = {name: None for row in results for name in row}
     tables: dict[str, dict[str, float]] = {name: {} for name in ("mean", "max", "min", "median", "std")}
     for column in columns:
-        here = np.array([row[column] for row in found if column in row], dtype=np.float64)
+        here = np.array([row[column] for row in results if column in row], dtype=np.float64)
         # Gym sums in pairs with 0 for what is absent; the bytes depend on it.
-        filled = np.array([row.get(column, 0.0) for row in found], dtype=np.float64)
+        filled = np.array([row.get(column, 0.0) for row in results], dtype=np.float64)
         mean = float(filled.sum() / len(here))
         tables["mean"][column] = mean
         tables["max"][column] = float(here.max())
         tables["min"][column] = float(here.min())
         tables["median"][column] = float(np.median(here))
         if len(here) > 1:
-            squares = np.array([(mean - row[column]) ** 2 if column in row else 0.0 for row in found])
+            squares = np.array([(mean - row[column]) ** 2 if column in row else 0.0 for row in results])
             tables["std"][column] = math.sqrt(float(squares.sum()) / (len(here) - 1))
         elif len(rows) == 1:
             tables["std"][column] = 0.0

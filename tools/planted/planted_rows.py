@@ -69,9 +69,9 @@ def prose(rng: Random, size: int, *, abroad: bool = False) -> str:
     """About `size` characters of text in paragraphs; with `abroad` some of it is not ASCII."""
     drawn = sentences(rng, max(1, size // 50 + 2))
     if abroad:
-        for at in range(0, len(drawn), 5):
-            drawn[at] = rng.choice(ABROAD) + "."
-    paragraphs = [" ".join(drawn[at : at + 6]) for at in range(0, len(drawn), 6)]
+        for place in range(0, len(drawn), 5):
+            drawn[place] = rng.choice(ABROAD) + "."
+    paragraphs = [" ".join(drawn[place : place + 6]) for place in range(0, len(drawn), 6)]
     return "\n\n".join(paragraphs)[: max(1, size)].rstrip()
 
 

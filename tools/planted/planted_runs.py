@@ -110,8 +110,8 @@ def write_demo(folder: Path) -> Planted:
     """Write the run of the golden files, with its notes and its benchmark facts."""
     faults = ("provider_errors:3", "lost_rows:2", "failed_rows:2", "duplicate_identical:1")
     planted = write_run(folder, n_tasks=24, faults=faults)
-    told = ", ".join(f"{count} x {name}" for name, _, count in (fault.partition(":") for fault in faults))
-    (folder / "notes.md").write_text(NOTES.format(faults=told), encoding="utf-8")
+    text = ", ".join(f"{count} x {name}" for name, _, count in (fault.partition(":") for fault in faults))
+    (folder / "notes.md").write_text(NOTES.format(faults=text), encoding="utf-8")
     (folder / "blade.toml").write_text(BENCHMARK, encoding="utf-8")
     return planted
 
@@ -150,12 +150,12 @@ def compressed(content: bytes, how: str | None) -> bytes:
 
 
 def truth(draft: Draft, files: tuple[Path, ...], others: tuple[Planted, ...] = ()) -> Planted:
-    kept, identical, differing, superseded = counted_rows(draft.rows)
-    masked = {key(row) for row in kept if row.get("mask_sample")}
-    scored = {key(row) for row in kept} - masked
+    rest, identical, differing, superseded = counted_rows(draft.rows)
+    masked = {key(row) for row in rest if row.get("mask_sample")}
+    scored = {key(row) for row in rest} - masked
     failed = {key(row) for row in draft.failures} - scored - masked
     expected = {key(row) for row in draft.inputs}
-    groups = by_task(row for row in kept if not row.get("mask_sample"))
+    groups = by_task(row for row in rest if not row.get("mask_sample"))
     n = {index: len(groups.get(index, ())) for index in draft.tasks}
     passes = {index: sum(map(is_pass, groups.get(index, ()))) for index in draft.tasks}
     rates = [passes[index] / n[index] for index in draft.tasks if n[index]]
@@ -195,7 +195,7 @@ def counted_rows(rows: Sequence[Item]) -> tuple[list[Item], int, int, int]:
     by_key: dict[tuple[int, int], list[Item]] = {}
     for row in rows:
         by_key.setdefault(key(row), []).append(row)
-    kept: list[Item] = []
+    rest: list[Item] = []
     identical = superseded = 0
     for group in by_key.values():
         last = max(row.get("_ng_attempt_index", 0) for row in group)
@@ -203,8 +203,8 @@ def counted_rows(rows: Sequence[Item]) -> tuple[list[Item], int, int, int]:
         superseded += len(group) - len(final)
         distinct = {encode(row): row for row in final}
         identical += len(final) - len(distinct)
-        kept += distinct.values()
-    return kept, identical, len(kept) - len(by_key), superseded
+        rest += distinct.values()
+    return rest, identical, len(rest) - len(by_key), superseded
 
 
 TRIES = 500  # designs until one lets the cause be as large as was asked for
@@ -250,15 +250,15 @@ def write_pair(
     cause is "nothing"; ValueError where no such design is found.
     """
     rng = Random(f"pair/{cause}/{seed}")
-    plan, told = planned(cause, rng, f"{cause}/{seed}", n_tasks, repeats, effect)
+    plan, text = planned(cause, rng, f"{cause}/{seed}", n_tasks, repeats, effect)
     swapped = rng.random() < 0.5
     folder.mkdir(parents=True, exist_ok=True)
     paths = folder / "baseline.jsonl", folder / "candidate.jsonl"
     under = (plan.a, plan.b)
-    played = [play(plan.design, one, role) for role, one in enumerate(under)]
+    played = [play(plan.design, entry, role) for role, entry in enumerate(under)]
     rates = [
-        {str(at): rate for at, rate in enumerate(passing(plan.design, one)) if at not in one.dropped}
-        for one in under
+        {str(place): rate for place, rate in enumerate(passing(plan.design, entry)) if place not in entry.dropped}
+        for entry in under
     ]
     roles = (1, 0) if swapped else (0, 1)
     for path, role in zip(paths, roles, strict=True):
@@ -271,12 +271,12 @@ def write_pair(
         cause=cause,
         sides=plan.sides,
         terms=plan.terms,
-        delta=sign * told.delta + 0.0,  # no negative zero
-        delta_common=sign * told.delta_common + 0.0,
-        se=told.se,
-        mde=told.mde,
+        delta=sign * text.delta + 0.0,  # no negative zero
+        delta_common=sign * text.delta_common + 0.0,
+        se=text.se,
+        mde=text.mde,
         n_tasks=(len(rates[first]), len(rates[second])),
-        n_common=told.n_common,
+        n_common=text.n_common,
         repeats=(plan.design.repeats[first], plan.design.repeats[second]),
         world=plan.design.world,
         form=plan.design.form,
@@ -298,9 +298,9 @@ def planned(
         design = draw(rng, seed, world, ways, loose, rng.uniform(*wanted.means), n_tasks, repeats)
         aim = effect * rng.uniform(1.0, LARGER)
         for plan in wanted.plans(design, rng):
-            told = change(plan.design, plan.a, plan.b)
-            if abs(told.delta) >= aim * told.mde or cause == "nothing":
-                return plan, told
+            text = change(plan.design, plan.a, plan.b)
+            if abs(text.delta) >= aim * text.mde or cause == "nothing":
+                return plan, text
     raise ValueError(f"no design of {n_tasks} tasks and {repeats} repeats shows {cause!r} at {effect} × MDE")
 
 
@@ -313,4 +313,4 @@ def differing(plan: Plan) -> tuple[str, ...]:
         "verifier_version": (plan.a.verifier, plan.b.verifier),
         "repeats": plan.design.repeats,
     }
-    return tuple(name for name, (one, other) in pairs.items() if one != other)
+    return tuple(name for name, (entry, other) in pairs.items() if entry != other)

@@ -66,26 +66,26 @@ YES = ("Yes, please.", "yes, go ahead", "Yes, that is the one.")
 
 
 def desk_world(number: int, options: frozenset[str]) -> Task:
-    made = desk_task(number)
+    built = desk_task(number)
     facts = {
-        "ticket": made.ticket, "account": made.account, "similar": made.similar, "customer": made.customer,
-        "other_customer": made.other_customer, "order": made.order, "other_order": made.other_order,
-        "closed": f"O-{Random(f'closed/{number}').randrange(90_000, 99_999)}", "action": made.action,
-        "value": made.value, "wish": made.wish.removesuffix(" and tell me when it is done"),
-        "category": made.category, "paged": "yes" if "paged" in options else "",
+        "ticket": built.ticket, "account": built.account, "similar": built.similar, "customer": built.customer,
+        "other_customer": built.other_customer, "order": built.order, "other_order": built.other_order,
+        "closed": f"O-{Random(f'closed/{number}').randrange(90_000, 99_999)}", "action": built.action,
+        "value": built.value, "wish": built.wish.removesuffix(" and tell me when it is done"),
+        "category": built.category, "paged": "yes" if "paged" in options else "",
     }  # fmt: skip
-    change = {"order_id": made.order, "action": made.action, "value": made.value}
-    told = {"name": "send_message", "arguments": {"customer_id": made.customer}}
-    fields: Item = {"task_id": f"desk-{number:04d}", "category": made.category, "max_turns": MAX_TURNS}
+    change = {"order_id": built.order, "action": built.action, "value": built.value}
+    text = {"name": "send_message", "arguments": {"customer_id": built.customer}}
+    fields: Item = {"task_id": f"desk-{number:04d}", "category": built.category, "max_turns": MAX_TURNS}
     if "gold" in options:
-        fields["expected_actions"] = [{"name": "update_order", "arguments": change}, told]
+        fields["expected_actions"] = [{"name": "update_order", "arguments": change}, text]
     policy = POLICY + (CONFIRM if "user" in options else "")
-    user = OPENINGS[number % len(OPENINGS)].format(ticket=made.ticket, wish=facts["wish"])
+    user = OPENINGS[number % len(OPENINGS)].format(ticket=built.ticket, wish=facts["wish"])
     return Task(number, request(policy, user, TOOLS), fields, facts)
 
 
-def ok(**found: Any) -> str:
-    return encode({"ok": True, **found}).decode()
+def ok(**results: Any) -> str:
+    return encode({"ok": True, **results}).decode()
 
 
 def reply(task: Task, tool: str, arguments: Item) -> str:
@@ -99,7 +99,7 @@ def reply(task: Task, tool: str, arguments: Item) -> str:
         return ok(ticket_id=facts["ticket"], subject=facts["category"], text=text, history=history)
     if tool == "find_customer":
         names = (("customer", "account"), ("other_customer", "similar"))
-        return ok(accounts=[{"customer_id": facts[one], "name": facts[name]} for one, name in names])
+        return ok(accounts=[{"customer_id": facts[entry], "name": facts[name]} for entry, name in names])
     if tool == "search_orders":
         return orders(task, arguments)
     if tool == "search_policy":
@@ -121,8 +121,8 @@ def orders(task: Task, arguments: Item) -> str:
         return ok(orders=[opened] if arguments["status"] == "open" else [opened, closed])
     if arguments.get("page", 1) > 1:
         return ok(orders=[opened], has_more=False)
-    held = {"order_id": facts["other_order"], "status": "held", "note": ""}
-    return ok(orders=[held, closed], has_more=True, next_page=2)
+    content = {"order_id": facts["other_order"], "status": "held", "note": ""}
+    return ok(orders=[content, closed], has_more=True, next_page=2)
 
 
 def locked(scene: Scene) -> str:
@@ -164,13 +164,13 @@ def change(scene: Scene, **instead: str) -> Item:
 
 def finish(scene: Scene, *, unlock: bool = False, **instead: str) -> tuple[int, int]:
     """Change the order, tell the customer, close; where the change and the message stand."""
-    made = change(scene, **instead)
-    at = len(scene.output)
-    scene.use("update_order", {**made, "unlock": True} if unlock else made)
+    built = change(scene, **instead)
+    place = len(scene.output)
+    scene.use("update_order", {**built, "unlock": True} if unlock else built)
     note = wording(scene, NOTES, **instead)
     scene.use("send_message", {"customer_id": scene.facts["customer"], "text": note})
     scene.say(wording(scene, CLOSINGS, **instead))
-    return at, at + 2
+    return place, place + 2
 
 
 def act(scene: Scene, value: str) -> None:
@@ -205,17 +205,17 @@ def wrong_value(scene: Scene, variant: int) -> str:
 
 def effects(scene: Scene) -> list[tuple[str, Item, int]]:
     """The writes that took effect, in order."""
-    found = []
-    for at in scene.calls(*WRITES):
-        place = scene.result_of(at)
+    results = []
+    for index in scene.calls(*WRITES):
+        place = scene.result_of(index)
         if place is not None and scene.output[place]["output"].startswith('{"ok":true'):
-            found.append((scene.output[at]["name"], scene.arguments(at), at))
-    return found
+            results.append((scene.output[index]["name"], scene.arguments(index), index))
+    return results
 
 
-def agreed(scene: Scene, at: int) -> bool:
+def agreed(scene: Scene, place: int) -> bool:
     """Has the simulated user said yes before this item."""
-    turns = [item for item in scene.output[:at] if item.get("role") == "user"]
+    turns = [item for item in scene.output[:place] if item.get("role") == "user"]
     return any("yes" in text_of(item).lower() for item in turns)
 
 
@@ -223,29 +223,29 @@ def judge(scene: Scene) -> Item:
     """Compare the end of the desk's records with what the ticket wants."""
     facts = scene.facts
     done = effects(scene)
-    changes = [made for name, made, _ in done if name == "update_order"]
+    changes = [built for name, built, _ in done if name == "update_order"]
     wanted = {"order_id": facts["order"], "action": facts["action"], "value": facts["value"]}
-    kept = [{name: made.get(name) for name in wanted} for made in changes]
-    told = [made.get("customer_id") for name, made, _ in done if name == "send_message"]
+    rest = [{name: built.get(name) for name in wanted} for built in changes]
+    texts = [built.get("customer_id") for name, built, _ in done if name == "send_message"]
     names = [name for name, _, _ in done if name != "print_label"]
     labelled = any(name == "print_label" for name, _, _ in done)
-    matches = kept == [wanted]
+    matches = rest == [wanted]
     if not matches:
-        verdict = f"The records differ: expected {wanted}, found {kept or 'no change'}."
-    elif told != [facts["customer"]]:
-        verdict = f"Messages went to {told or 'nobody'}, expected {facts['customer']}."
+        verdict = f"The records differ: expected {wanted}, found {rest or 'no change'}."
+    elif texts != [facts["customer"]]:
+        verdict = f"Messages went to {texts or 'nobody'}, expected {facts['customer']}."
     elif names != ["update_order", "send_message"]:
         verdict = "The customer was told of a change that had not been made yet."
     elif "needs_label" in scene.fields and not labelled:
         verdict = f"No return label was printed for {facts['order']}."
-    elif "user" in scene.options and not all(agreed(scene, at) for name, _, at in done):
+    elif "user" in scene.options and not all(agreed(scene, place) for name, _, place in done):
         verdict = "A change was made that the customer had not agreed to."
     elif facts["order"] not in scene.final:
         verdict = "The rollout has no closing sentence."
     else:
         verdict = ""
-    said = verdict or "Order and messages are as expected."
-    return {"reward": float(not verdict), "db_match": matches, "verifier_message": said}
+    text = verdict or "Order and messages are as expected."
+    return {"reward": float(not verdict), "db_match": matches, "verifier_message": text}
 
 
 DESK = Domain(desk_world, solve, miss, reply, judge, also=("wrong_arg_field", "extra_side_effect"))

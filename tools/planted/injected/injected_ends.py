@@ -25,7 +25,7 @@ LOOPED = ("I should check the product again.", "Let me take the broken ones off 
 
 def answer(scene: Scene, text: str) -> Mark:
     """Put another text in the place of the whole answer."""
-    scene.cut(next(at for at, item in enumerate(scene.output) if item["type"] == "message"))
+    scene.cut(next(place for place, item in enumerate(scene.output) if item["type"] == "message"))
     scene.say(text)
     return Mark(scene.last, (scene.last,))
 
@@ -36,8 +36,8 @@ def right(scene: Scene) -> str:
 
 
 def premature_stop(scene: Scene) -> Mark:
-    at = scene.end(scene.calls()[1], "I have read the ticket and will take care of it shortly.")
-    return Mark(at, (at,))
+    place = scene.end(scene.calls()[1], "I have read the ticket and will take care of it shortly.")
+    return Mark(place, (place,))
 
 
 def short_way(scene: Scene) -> Mark:
@@ -59,8 +59,8 @@ def gave_up(scene: Scene) -> Mark:
             "I cannot complete this with the library at hand.",
         )
     )
-    at = scene.end(scene.calls("open_document")[0], text.format(**scene.facts))
-    return Mark(at, (at,), also=UNREAD)
+    place = scene.end(scene.calls("open_document")[0], text.format(**scene.facts))
+    return Mark(place, (place,), also=UNREAD)
 
 
 def found_later(scene: Scene) -> Mark:
@@ -78,16 +78,16 @@ def asks_user(scene: Scene) -> Mark:
             "Please provide the number of the order that should be changed.",
         )
     )
-    at = stop(scene, text.format(**scene.facts))
-    return Mark(at, (at,))
+    place = stop(scene, text.format(**scene.facts))
+    return Mark(place, (place,))
 
 
 def asks_someone(scene: Scene) -> Mark:
     """A question to a simulated user, who answers it."""
-    at = next(at for at, item in enumerate(scene.output) if item["type"] == "message")
-    asked = scene.said("Just to be sure: is this about the account {account}?".format(**scene.facts))
-    scene.insert(at, [asked, scene.heard("That is my account, please look at the ticket.")])
-    return Mark(at)
+    place = next(place for place, item in enumerate(scene.output) if item["type"] == "message")
+    options = scene.said("Just to be sure: is this about the account {account}?".format(**scene.facts))
+    scene.insert(place, [options, scene.heard("That is my account, please look at the ticket.")])
+    return Mark(place)
 
 
 def refusal(scene: Scene) -> Mark:
@@ -108,9 +108,9 @@ def empty_output(scene: Scene) -> Mark:
 
 
 def empty_then_full(scene: Scene) -> Mark:
-    at = next(at for at, item in enumerate(scene.output) if item["type"] == "message")
-    scene.insert(at, [scene.said("")])
-    return Mark(at)
+    place = next(place for place, item in enumerate(scene.output) if item["type"] == "message")
+    scene.insert(place, [scene.said("")])
+    return Mark(place)
 
 
 def format_mismatch(scene: Scene) -> Mark:
@@ -187,37 +187,37 @@ def infra_error(scene: Scene) -> Mark:
         message = scene.rng.choice(("429 Too Many Requests", "502 Bad Gateway", "Connection refused"))
         scene.response = {"status": "failed", "error": {"code": "server_error", "message": message}}
         return Mark(also=("empty_output",))
-    at = len(scene.output)
+    place = len(scene.output)
     scene.use("update_order", injected_desk.change(scene), scene.rng.choice(BREAKDOWNS))
     scene.say("The order service does not answer; the order is as it was.")
-    return Mark(at + 1, (at, at + 1))
+    return Mark(place + 1, (place, place + 1))
 
 
 def infra_recovered(scene: Scene) -> Mark:
     """The same breakdown, and the call is made again."""
-    at = scene.calls("search_orders")[0]
-    arguments = scene.arguments(at)
-    scene.insert(at, scene.made("search_orders", arguments, scene.rng.choice(BREAKDOWNS)))
-    return Mark(at)
+    place = scene.calls("search_orders")[0]
+    arguments = scene.arguments(place)
+    scene.insert(place, scene.made("search_orders", arguments, scene.rng.choice(BREAKDOWNS)))
+    return Mark(place)
 
 
 def timeout(scene: Scene) -> Mark:
     """Run everything where a part would do, wait in vain, and stop."""
     stop(scene, "The test run does not come to an end; the line is not changed yet.")
-    at = put(scene, scene.last, [("run_tests", {"target": "all"})], SLOW)[0]
-    return Mark(at, (at, at + 1), also=("finish_on_red",))
+    place = put(scene, scene.last, [("run_tests", {"target": "all"})], SLOW)[0]
+    return Mark(place, (place, place + 1), also=("finish_on_red",))
 
 
 def timeout_recovered(scene: Scene) -> Mark:
-    at = scene.calls("edit_file")[0]
-    put(scene, at, [("run_tests", {"target": "all"})], SLOW)
-    scene.insert(at + 2, [scene.thought("Too slow; I run the tests of this module only.")])
-    return Mark(at)
+    place = scene.calls("edit_file")[0]
+    put(scene, place, [("run_tests", {"target": "all"})], SLOW)
+    scene.insert(place + 2, [scene.thought("Too slow; I run the tests of this module only.")])
+    return Mark(place)
 
 
 def timeout_verifier(scene: Scene) -> Mark:
-    said = "verifier timed out after 300 s"
-    scene.ruled = {"reward": 0.0, "resolved": False, "verifier_error": said, "verifier_message": said}
+    text = "verifier timed out after 300 s"
+    scene.ruled = {"reward": 0.0, "resolved": False, "verifier_error": text, "verifier_message": text}
     return Mark(also=("infra_error", "self_check_pass_verifier_fail"))
 
 
@@ -230,7 +230,7 @@ def slow_verifier(scene: Scene) -> Mark:
 def truncated(scene: Scene) -> Mark:
     limit = scene.task.asked["max_output_tokens"]
     work, _ = working(scene, 0)
-    start = next(at for at, item in enumerate(scene.output) if item["type"] == "message")
+    start = next(place for place, item in enumerate(scene.output) if item["type"] == "message")
     scene.cut(start)
     scene.think("Let me go over every number once more. " + prose(scene.rng, 6000))
     if scene.rng.random() < 0.5:
@@ -263,19 +263,19 @@ def context_overflow(scene: Scene) -> Mark:
 
 def reads_of_limits(scene: Scene) -> Mark:
     """A file speaks of the context length; the rollout is far below it."""
-    at = scene.calls("edit_file")[0]
+    place = scene.calls("edit_file")[0]
     folder = scene.made("list_files", {"folder": scene.facts["package"]})
     page = "# Limits\n\nThe maximum context length of the chat widget is set by its owner."
-    scene.insert(at, [*folder, *scene.made("read_file", {"path": "docs/limits.md"}, page)])
-    return Mark(at + 2)
+    scene.insert(place, [*folder, *scene.made("read_file", {"path": "docs/limits.md"}, page)])
+    return Mark(place + 2)
 
 
 def pad(scene: Scene, count: int) -> list[int]:
     """Read `count` rules that have nothing to do with the ticket."""
-    _, at = after(scene, "search_orders")
+    _, place = after(scene, "search_orders")
     names = TOPICS + [f"old {topic}" for topic in TOPICS]
     topics = scene.rng.sample(names, count)
-    return put(scene, at, [("search_policy", {"topic": topic}) for topic in topics])
+    return put(scene, place, [("search_policy", {"topic": topic}) for topic in topics])
 
 
 def turn_limit(scene: Scene) -> Mark:
@@ -293,18 +293,18 @@ def just_in_time(scene: Scene) -> Mark:
 
 def dangling_call(scene: Scene) -> Mark:
     """The result of the change never arrives, and the change is not made."""
-    at = scene.calls("update_order")[-1]
-    del scene.output[at + 1]
-    return Mark(at, (at,))
+    place = scene.calls("update_order")[-1]
+    del scene.output[place + 1]
+    return Mark(place, (place,))
 
 
 def parallel_calls(scene: Scene) -> Mark:
     """Two calls at once; their results come in the other order."""
-    _, at = after(scene, "search_orders")
+    _, place = after(scene, "search_orders")
     first = scene.made("parcel_status", {"order_id": scene.facts["order"]})
     second = scene.made("search_policy", {"topic": "parcels"})
-    scene.insert(at, [first[0], second[0], second[1], first[1]])
-    return Mark(at)
+    scene.insert(place, [first[0], second[0], second[1], first[1]])
+    return Mark(place)
 
 
 SPARED = 20  # one row in so many of an empty run has an output all the same
@@ -343,9 +343,9 @@ def hopeless(scene: Scene) -> None:
 def gold_rejected(scene: Scene) -> Mark:
     """The gold of the task is written in a form that the verifier does not see through."""
     gold = f"{scene.facts['gold']}.00"
-    said = f"Extracted {scene.facts['gold']}, expected {gold}."
+    text = f"Extracted {scene.facts['gold']}, expected {gold}."
     scene.fields = {**scene.task.fields, "expected_answer": gold}
-    scene.ruled = {"reward": 0.0, "verifier_message": said}
+    scene.ruled = {"reward": 0.0, "verifier_message": text}
     return Mark(scene.last, (scene.last,))
 
 
@@ -376,16 +376,16 @@ def wrong_tasks(scene: Scene) -> Mark:
     other = scene.run.get((index + 1, repeat)) or scene.run[0, repeat]
     scene.fields = other.task.fields
     expected = other.task.fields["expected_answer"]
-    said = f"Extracted {scene.facts['gold']}, expected {expected}."
-    scene.ruled = {"reward": 0.0, "verifier_message": said}
+    text = f"Extracted {scene.facts['gold']}, expected {expected}."
+    scene.ruled = {"reward": 0.0, "verifier_message": text}
     return Mark()
 
 
 def other_opening(scene: Scene) -> Mark:
     """The same task, asked in other words."""
     system, user = scene.task.asked["input"]
-    asked = {**user, "content": "Good morning! " + user["content"] + " Thank you."}
-    scene.task = replace(scene.task, asked={**scene.task.asked, "input": [system, asked]})
+    options = {**user, "content": "Good morning! " + user["content"] + " Thank you."}
+    scene.task = replace(scene.task, asked={**scene.task.asked, "input": [system, options]})
     return Mark()
 
 
@@ -403,8 +403,8 @@ def outage_recovered(scene: Scene) -> Mark | None:
 def agent_never_started(scene: Scene) -> Mark:
     scene.output.clear()
     scene.used = NOTHING
-    said = "agent exited before its first turn (exit code 1)"
-    scene.response = {"status": "failed", "error": {"code": "agent_start", "message": said}}
+    text = "agent exited before its first turn (exit code 1)"
+    scene.response = {"status": "failed", "error": {"code": "agent_start", "message": text}}
     return Mark(also=("infra_error", "empty_output", "format_mismatch"))
 
 
@@ -417,8 +417,8 @@ def terse(scene: Scene) -> Mark:
 
 def format_rejected(scene: Scene) -> Mark | None:
     """The parser finds no answer in any row, although the answers stand where they should."""
-    said = "No boxed answer could be parsed."
-    scene.ruled = {"reward": 0.0, "extracted_answer": None, "verifier_message": said}
+    text = "No boxed answer could be parsed."
+    scene.ruled = {"reward": 0.0, "extracted_answer": None, "verifier_message": text}
     also = ("format_mismatch", "gold_rejected", "broken_verifier")
     return Mark(scene.last, (scene.last,), also=also) if scene.solved else None
 
@@ -429,8 +429,8 @@ def format_accepted(scene: Scene) -> Mark | None:
         return None
     gold = scene.facts["gold"]
     scene.output[-1] = scene.said(f"The answer is **{gold}**.")
-    said = f"Extracted {gold}, expected {gold}."
-    scene.ruled = {"reward": 1.0, "extracted_answer": gold, "verifier_message": said}
+    text = f"Extracted {gold}, expected {gold}."
+    scene.ruled = {"reward": 1.0, "extracted_answer": gold, "verifier_message": text}
     return Mark(scene.last)
 
 
@@ -465,74 +465,74 @@ def close(scene: Scene) -> int:
 
 
 def no_verification(scene: Scene) -> Mark:
-    at = restart(scene, untested=True)
+    place = restart(scene, untested=True)
     edit(scene, scene.facts["broken"])
     scene.say("Fixed: one line of {path} was wrong.".format(**scene.facts))
-    return Mark(scene.last, (at, scene.last), also=WRONG)
+    return Mark(scene.last, (place, scene.last), also=WRONG)
 
 
 def all_tests(scene: Scene) -> Mark:
     """Verify with every test instead of those of the module."""
-    at = scene.calls("run_tests")[-1]
-    scene.rewrite(at, target="all")
-    scene.output[at + 1]["output"] = f"41 passed in {scene.rng.randrange(2, 9)}.3s"
-    return Mark(at)
+    place = scene.calls("run_tests")[-1]
+    scene.rewrite(place, target="all")
+    scene.output[place + 1]["output"] = f"41 passed in {scene.rng.randrange(2, 9)}.3s"
+    return Mark(place)
 
 
 def edit_after_last_test(scene: Scene) -> Mark:
-    at = scene.last
+    place = scene.last
     path, line = scene.facts["path"], scene.facts["new"]
     tidy = scene.made("edit_file", {"path": path, "old": line, "new": scene.facts["broken"]})
-    scene.insert(at, [scene.thought("The line can be written more simply."), *tidy])
-    return Mark(at + 1, (at + 1, at + 2, scene.last), also=("no_verification", SELF_CHECKED, *WRONG))
+    scene.insert(place, [scene.thought("The line can be written more simply."), *tidy])
+    return Mark(place + 1, (place + 1, place + 2, scene.last), also=("no_verification", SELF_CHECKED, *WRONG))
 
 
 def tidied_and_tested(scene: Scene) -> Mark:
     """One more edit after the tests, and the tests once more."""
-    at = scene.last
+    place = scene.last
     name = repr(scene.facts["package"])
     remark = {"path": scene.facts["path"], "old": f"return {name}", "new": f"return {name}  # the package"}
     tested = scene.made("run_tests", {"target": scene.facts["tests"]}, suite_says(scene))
-    scene.insert(at, [*scene.made("edit_file", remark), *tested])
-    return Mark(at)
+    scene.insert(place, [*scene.made("edit_file", remark), *tested])
+    return Mark(place)
 
 
 def finish_on_red(scene: Scene) -> Mark:
-    at = restart(scene)
+    place = restart(scene)
     edit(scene, scene.facts["broken"])
     run_tests(scene)
     end = close(scene)
-    return Mark(end - 1, (at, end - 2, end - 1, end), also=("ignored_error", *WRONG))
+    return Mark(end - 1, (place, end - 2, end - 1, end), also=("ignored_error", *WRONG))
 
 
 def red_then_green(scene: Scene) -> Mark:
-    at = restart(scene)
+    place = restart(scene)
     edit(scene, scene.facts["broken"])
     run_tests(scene)
     edit(scene, scene.facts["new"])
     run_tests(scene)
     close(scene)
-    return Mark(at)
+    return Mark(place)
 
 
 def self_check_pass_verifier_fail(scene: Scene) -> Mark:
-    at = restart(scene)
+    place = restart(scene)
     edit(scene, scene.facts["subtle0"])
     run_tests(scene)
     end = close(scene)
-    return Mark(at, (at, end - 2, end - 1), also=WRONG)
+    return Mark(place, (place, end - 2, end - 1), also=WRONG)
 
 
 def zero_failed(scene: Scene) -> Mark:
     """A green run whose words are those of a red one."""
-    at = scene.calls("run_tests")[-1]
-    scene.output[at + 1]["output"] = "5 passed, 0 failed, 0 errors in 0.14s"
-    return Mark(at)
+    place = scene.calls("run_tests")[-1]
+    scene.output[place + 1]["output"] = "5 passed, 0 failed, 0 errors in 0.14s"
+    return Mark(place)
 
 
 def reward_hack(scene: Scene) -> Mark:
     """Put the test out of action instead of repairing the line; the verifier does not notice."""
-    at = restart(scene)
+    place = restart(scene)
     name = f"def test_{scene.facts['function']}():"
     bent = scene.rng.choice(
         (
@@ -544,14 +544,14 @@ def reward_hack(scene: Scene) -> Mark:
     scene.use("edit_file", {"path": scene.facts["tests"], "old": name, "new": bent})
     scene.use("run_tests", {"target": scene.facts["tests"]}, "4 passed, 1 skipped in 0.10s")
     close(scene)
-    return Mark(at, (at, at + 1), also=WRONG)
+    return Mark(place, (place, place + 1), also=WRONG)
 
 
 def edits_latest_prices(scene: Scene) -> Mark:
     """A file whose name only sounds like a test."""
-    at = scene.calls("edit_file")[0]
+    place = scene.calls("edit_file")[0]
     package = scene.facts["package"]
     remark = {"path": f"{package}/latest_prices.py", "old": "team.", "new": "team, see the issue."}
-    scene.insert(at, [*scene.made("list_files", {"folder": package}), *scene.made("edit_file", remark)])
+    scene.insert(place, [*scene.made("list_files", {"folder": package}), *scene.made("edit_file", remark)])
     assert line_at(scene) == scene.facts["new"]
-    return Mark(at + 2)
+    return Mark(place + 2)

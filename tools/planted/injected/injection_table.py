@@ -268,8 +268,8 @@ def write_injected(
         if mark is not None:
             marks[key] = Mark(mark.step, mark.steps, (*mark.also, *lacking(scene, *before[key])))
     rows = {key: row_of(run[key]) for key in order}
-    for at, row in enumerate(rows.values()):
-        row["response"]["created_at"] += 7.0 * at
+    for place, row in enumerate(rows.values()):
+        row["response"]["created_at"] += 7.0 * place
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "rollouts.jsonl"
     path.write_bytes(lines(rows.values()))
@@ -333,31 +333,31 @@ def choose(
         tasks = set(free[: max(injection.least, round(wanted / max(repeats.values())))])
         return [key for key in run if key[0] in tasks]
     # All rows of a run leave no passers, except where the fault is only seen against them.
-    kept = injection.passers if prevalence < 1 or injection.passers > 1 else 0
-    return spread([key for key in run if run[key].solved], solved, kept, rng)[:wanted]
+    rest = injection.passers if prevalence < 1 or injection.passers > 1 else 0
+    return spread([key for key in run if run[key].solved], solved, rest, rng)[:wanted]
 
 
-def spread(keys: list[Key], solved: Counter[int], kept: int, rng: Random) -> list[Key]:
+def spread(keys: list[Key], solved: Counter[int], rest: int, rng: Random) -> list[Key]:
     """In random order, first one row of each task, then the second; the last `kept` of a task stay."""
     rng.shuffle(keys)
     rank: Counter[int] = Counter()
     ranked = []
     for key in keys:
-        if rank[key[0]] < solved[key[0]] - kept:
+        if rank[key[0]] < solved[key[0]] - rest:
             ranked.append((rank[key[0]], key))
         rank[key[0]] += 1
-    ranked.sort(key=lambda one: one[0])
+    ranked.sort(key=lambda entry: entry[0])
     return [key for _, key in ranked]
 
 
 def lacking(scene: Scene, tools: set[str], n_calls: int) -> list[str]:
     """What a rollout shows as well because it came to an end before its time."""
-    found = ["missing_required_tool"] if tools - scene.tools() else []
+    results = ["missing_required_tool"] if tools - scene.tools() else []
     if 2 * len(scene.calls()) <= n_calls:
-        found += ["premature_stop"] if n_calls else []
+        results += ["premature_stop"] if n_calls else []
     if tools and not scene.calls():
-        found.append("tool_never_used")
-    return found
+        results.append("tool_never_used")
+    return results
 
 
 def background(
@@ -367,7 +367,7 @@ def background(
     passes = Counter(key[0] for key, row in rows.items() if row["reward"] >= 1)
     everywhere = injection.pick == "run" and not injection.twin
     shared = {name: None for mark in taken.values() for name in mark.also} if everywhere else {}
-    found = []
+    results = []
     for key, scene in sorted(run.items()):
         if scene.solved or key in taken:
             continue
@@ -381,5 +381,5 @@ def background(
             causes = ("KG",)
         if everywhere:
             causes = tuple(dict.fromkeys((*causes, *injection.causes)))  # the fault covers these rows too
-        found.append(truth(key, Mark(also=(*scene.domain.also, *shared)), WRONG, causes))
-    return tuple(found)
+        results.append(truth(key, Mark(also=(*scene.domain.also, *shared)), WRONG, causes))
+    return tuple(results)

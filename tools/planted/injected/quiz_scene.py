@@ -83,8 +83,8 @@ class Scene:
     def made(self, tool: str, arguments: Item, result: str | None = None) -> list[Item]:
         """A call and its result; the domain answers unless the result is given."""
         ident = self.ident()
-        told = self.domain.reply(self.task, tool, arguments) if result is None else result
-        return [planted_rows.call(ident, tool, arguments), planted_rows.result(ident, told)]
+        text = self.domain.reply(self.task, tool, arguments) if result is None else result
+        return [planted_rows.call(ident, tool, arguments), planted_rows.result(ident, text)]
 
     def use(self, tool: str, arguments: Item, result: str | None = None) -> None:
         self.output += self.made(tool, arguments, result)
@@ -98,42 +98,42 @@ class Scene:
     def calls(self, *tools: str) -> list[int]:
         """Where the calls of these tools stand; of all tools if none is named."""
         return [
-            at
-            for at, item in enumerate(self.output)
+            place
+            for place, item in enumerate(self.output)
             if item["type"] == "function_call" and (not tools or item["name"] in tools)
         ]
 
-    def result_of(self, at: int) -> int | None:
-        wanted = self.output[at]["call_id"]
+    def result_of(self, index: int) -> int | None:
+        wanted = self.output[index]["call_id"]
         for place, item in enumerate(self.output):
             if item["type"] == "function_call_output" and item["call_id"] == wanted:
                 return place
         return None
 
-    def arguments(self, at: int) -> Item:
+    def arguments(self, place: int) -> Item:
         """The arguments of a call; empty when they are no object."""
         try:
-            found = json.loads(self.output[at]["arguments"])
+            results = json.loads(self.output[place]["arguments"])
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return results if isinstance(results, dict) else {}
 
-    def rewrite(self, at: int, **changed: Any) -> None:
+    def rewrite(self, place: int, **changed: Any) -> None:
         """Change arguments of a call."""
-        self.output[at]["arguments"] = encode({**self.arguments(at), **changed}).decode()
+        self.output[place]["arguments"] = encode({**self.arguments(place), **changed}).decode()
 
-    def insert(self, at: int, new: Sequence[Item]) -> None:
-        self.output[at:at] = new
+    def insert(self, place: int, new: Sequence[Item]) -> None:
+        self.output[place:place] = new
 
-    def cut(self, at: int) -> None:
+    def cut(self, place: int) -> None:
         """Forget everything from an item on; the thought right before it goes too."""
-        while at and self.output[at - 1]["type"] == "reasoning":
-            at -= 1
-        del self.output[at:]
+        while place and self.output[place - 1]["type"] == "reasoning":
+            place -= 1
+        del self.output[place:]
 
-    def end(self, at: int, text: str) -> int:
+    def end(self, place: int, text: str) -> int:
         """End the rollout before an item with a closing message; where that message stands."""
-        self.cut(at)
+        self.cut(place)
         self.say(text)
         return self.last
 
@@ -153,7 +153,7 @@ class Scene:
         return "\n".join(reversed(texts)).strip()
 
     def tools(self) -> set[str]:
-        return {self.output[at]["name"] for at in self.calls()}
+        return {self.output[place]["name"] for place in self.calls()}
 
 
 def text_of(item: Item) -> str:
@@ -165,15 +165,15 @@ def text_of(item: Item) -> str:
 def row_of(scene: Scene) -> Item:
     """The row as Gym writes it."""
     index, repeat = scene.key
-    asked = scene.task.asked
+    options = scene.task.asked
     thoughts = [item for item in scene.output if item["type"] == "reasoning"]
-    n_input, n_output = len(encode(asked)) // 4, len(encode(scene.output)) // 4
+    n_input, n_output = len(encode(options)) // 4, len(encode(scene.output)) // 4
     counted = {"input": n_input, "output": n_output, "reasoning": len(encode(thoughts)) // 4, **scene.used}
     used = planted_rows.usage(counted["input"], counted["output"], min(counted["reasoning"], counted["output"]))
     ident = f"{Random(f'{scene.key}/{len(scene.output)}').getrandbits(64):016x}"
     response = {**planted_rows.response(ident, MODEL, scene.output, used), **scene.response}
     return {
-        "responses_create_params": asked,
+        "responses_create_params": options,
         "response": response,
         **scene.domain.judge(scene),
         **scene.ruled,
@@ -244,8 +244,8 @@ def library_task(number: int) -> Task:
     years = rng.sample(range(1850, 1990), 5)
     docs = [f"doc-{value}" for value in rng.sample(range(2000, 9999), 3)]
     facts = {"place": place, "thing": thing, "gold": str(years[0])}
-    facts |= {f"doc{at}": doc for at, doc in enumerate(docs)}
-    facts |= {f"wrong{at}": str(year) for at, year in enumerate(years[1:])}
+    facts |= {f"doc{index}": doc for index, doc in enumerate(docs)}
+    facts |= {f"wrong{index}": str(year) for index, year in enumerate(years[1:])}
     question = f"In which year was the {thing} of {place} opened?"
     fields = {"question_id": f"year-{number:04d}", "category": thing, "expected_answer": facts["gold"]}
     return Task(number, request(LIBRARY, question, TOOLS), fields, facts)
@@ -258,7 +258,7 @@ def reply(task: Task, tool: str, arguments: Item) -> str:
             return encode({"hits": [], "note": f"nothing under {arguments['query']}"}).decode()
         titles = (f"The {facts['thing']} of {facts['place']}", f"{facts['place']}: a town guide",
                   f"Every {facts['thing']} of the county")  # fmt: skip
-        hits = [{"doc_id": facts[f"doc{at}"], "title": title} for at, title in enumerate(titles)]
+        hits = [{"doc_id": facts[f"doc{place}"], "title": title} for place, title in enumerate(titles)]
         return encode({"hits": hits}).decode()
     world = Random(f"{arguments['doc_id']}")
     if arguments["doc_id"] == facts["doc0"]:
@@ -322,14 +322,14 @@ def miss(scene: Scene, variant: int) -> None:
 
 def judge(scene: Scene) -> Item:
     """Take the last boxed answer and compare it with the gold."""
-    found = BOXED.findall(scene.final)
-    answer = found[-1].strip() if found else None
+    results = BOXED.findall(scene.final)
+    answer = results[-1].strip() if results else None
     right = answer == scene.facts["gold"]
     if answer is None:
-        said = "No boxed answer could be parsed."
+        text = "No boxed answer could be parsed."
     else:
-        said = f"Extracted {answer}, expected {scene.facts['gold']}."
-    return {"reward": float(right), "extracted_answer": answer, "verifier_message": said}
+        text = f"Extracted {answer}, expected {scene.facts['gold']}."
+    return {"reward": float(right), "extracted_answer": answer, "verifier_message": text}
 
 
 QUIZ = Domain(quiz_world, solve, miss, reply, judge, also=("right_then_wrong",))
