@@ -12,7 +12,8 @@ import numpy as np
 
 from blade import events
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.population import Mask, Population, short
+from blade.diagnose.groups import short
+from blade.diagnose.population import Mask, Population
 
 DIFFER, DIFFER_SHARE = 3, 0.15  # tasks that pass with other calls of a tool than expected: then it is not graded
 AGREE = 0.75  # share of the passes that do exactly what is expected, from which the difference is what is graded

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from blade.diagnose.population import Group, Ints, Mask, Population
+from blade.diagnose.groups import Group
+from blade.diagnose.population import Ints, Mask, Population
 from blade.model import Gain
 from blade.stats.intervals import Z95, special, t_quantile
 from blade.stats.significance import hypergeometric_tail
@@ -26,7 +27,6 @@ LEAST = 2  # rows of a group
 class Candidate:
     """A fact that may name a group."""
 
-    name: str
     rows: Mask  # all rows that show it
     make: Callable[[Mask, Any], Group]  # failing rows, what the test gave -> the group
     order: int = 0  # earlier in a rollout is upstream: the smaller names a group of equal rows
@@ -225,7 +225,7 @@ CHOSEN = 0.05  # one-sided p on the half that chooses, from which the other half
 
 def gain(people: Population, group: Group) -> Gain | None:
     """The gain with its interval; None where no task shows both, or where passes define the fact."""
-    if group.rung != "behaviour" or group.is_defined_by_passes or group.matched is None or not people.has_repeats:
+    if group.rung != "behaviour" or group.is_defined_by_passes or not people.has_repeats:
         return None
     # rows that show the fact and that another group explains are neither with it nor free of it
     affected = group.rows | (group.matched & people.passed)

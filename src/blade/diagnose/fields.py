@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from blade import events
 from blade.formats import check_records
@@ -35,6 +35,13 @@ LIMIT = re.compile(
     r"\b(?:length|max[ _-]?\w*|limit\w*|truncat\w*|time[ _-]?out|timed[ _-]out|budget|exceed\w*|incomplete|"
     r"context[ _-]window|step[ _-]cap|cut[ _-]off)\b", re.IGNORECASE,
 )  # fmt: skip
+
+
+def is_limit(value: Any) -> TypeGuard[str]:
+    """Whether a value says in words that a limit was met."""
+    return isinstance(value, str) and LIMIT.search(value.replace("_", " ")) is not None
+
+
 _STOPS = ("incomplete_details.reason", "finish_reason", "stop_reason")  # where the record of a model's reply says why it ended
 MAX_ENTRIES = 4  # of a list in which such records are looked for
 
@@ -133,8 +140,7 @@ def cut_call(row: Mapping[str, Any]) -> str:
             waiting += [(f"{path}.{i}", entry, depth + 1) for i, entry in enumerate(value[:MAX_ENTRIES]) if isinstance(entry, dict)]
         elif isinstance(value, dict) and depth <= MAX_DEPTH:
             for name in _STOPS if "output" in value or "message" in value else ():
-                text = events.field_text(value, name)
-                if text and LIMIT.search(text.replace("_", " ")):
+                if is_limit(events.field_text(value, name)):
                     return f"{path}.{name}"
             inner = [(key, entry) for key, entry in value.items() if isinstance(entry, dict | list) and key != "responses_create_params"]
             waiting += [(f"{path}.{key}", entry, depth + 1) for key, entry in inner]

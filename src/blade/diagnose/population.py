@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
 from itertools import compress
 from typing import Any
@@ -13,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blade import hostile
-from blade.diagnose.evidence import RowEvidence
+from blade.diagnose.evidence import RowEvidence, most_met
 from blade.diagnose.fields import template
 
 Mask = NDArray[np.bool_]
@@ -28,57 +26,6 @@ LEAST_ERRORS = 10  # results that read as an error, by which such a list is test
 REFUSED = 0.85  # share of them that it calls false; not all, since a text about errors may come from a call that worked
 WORKED = 0.5  # share of the other results that it must call true more often than; flags of what is solved are far below
 _ENDING = re.compile(r"[\W_]+\d+\W*$")
-
-
-@dataclass
-class Group:
-    """Failing rows that one fact explains, with everything a reader is told of them."""
-
-    rung: str
-    label: str | None
-    name: str  # a phrase for a table
-    rows: Mask  # failing rows
-    text: str  # a sentence
-    fix: str
-    why: str  # reason for the label
-    passed: int = 0  # passing rows that show the same fact
-    against: list[str] = field(default_factory=list)
-    consequences: list[str] = field(default_factory=list)
-    place: Callable[[RowEvidence], tuple[int | str, str] | None] = lambda row: (
-        None
-    )  # step or field, and what to quote
-    blame: Callable[[RowEvidence], tuple[int | str, str] | None] | None = (
-        None  # the act that forecloses the task, where it is another than the one to quote
-    )
-    confidence: str = "likely"  # proved, likely, unsure
-    label_of: Callable[[int], str] | None = None  # label of a row by its place, where rows of one group differ
-    deciding: tuple[str, ...] = ()  # tools and fields that it is about
-    matched: Mask | None = None  # all rows that show the fact
-    holds: Callable[[RowEvidence], Any] | None = (
-        None  # the fact as a condition on a row, where a row alone shows it
-    )
-    is_defined_by_passes: bool = False  # the fact is a difference from passing siblings or from the gold
-    most: float | None = None  # the points that its fix could win at most, where that is not all that its rows lose
-    detail: Callable[[int], str] | None = None  # what the row at a place shows of it, for a sentence about its task
-
-
-@dataclass
-class Trust:
-    """What a reader must know before the score is used."""
-
-    level: str  # alarm, warning, note
-    label: str | None
-    text: str
-    rows: Mask
-    fix: str = ""
-
-
-@dataclass
-class Findings:
-    """What one rung proved."""
-
-    groups: list[Group] = field(default_factory=list)
-    trust: list[Trust] = field(default_factory=list)
 
 
 class Population:
@@ -207,6 +154,11 @@ class Population:
             result[path] = codes, values
         return result
 
+    def kinds_of_task(self, most: int) -> list[tuple[str, Any, Mask]]:
+        """The rows of each kind of task that a field of few values tells apart: field, value, rows."""
+        fields = ((path, *column) for path, column in self.task_level.items() if len(column[1]) <= most)
+        return [(path, value, codes == code) for path, codes, values in fields for code, value in enumerate(values)]
+
     @cached_property
     def graders(self) -> set[str]:
         """Objects of a row that hold the reward again: with one try nothing else tells what grading wrote from what it was given."""
@@ -332,15 +284,10 @@ def _mark(row: RowEvidence, worked: list[bool]) -> None:
         for act, ok, line in zip(row.acts, worked, row.told, strict=True)
     )  # fmt: skip
     row.n_failed = sum(act.failed for act in row.acts)
-    row.most_met = max(Counter(act.template for act in row.acts if act.template).values(), default=0)
+    row.most_met = most_met(row.acts)
 
 
 _END = re.compile(r"stop|finish|terminat|status|exit")
-
-
-def at_end(row: RowEvidence) -> tuple[int, str] | None:
-    """The last message of a row as the place of what is said about it."""
-    return (row.final_step, "") if row.final_step is not None else None
 
 
 def tells_the_end(path: str) -> bool:
@@ -354,31 +301,14 @@ def id_of(row: RowEvidence) -> str | None:
     return next((name for name in named if isinstance(name, str) and name), None)
 
 
+def most_common(values: Iterable[Hashable]) -> tuple[Any, int]:
+    """The commonest of some values, the first of equals, and how often it occurs; an empty text without any."""
+    return next(iter(Counter(values).most_common(1)), ("", 0))
+
+
 def as_float(value: Any) -> float:
     """A number as far as a double holds it; not a number where it holds none."""
     try:
         return float(value) if value is not None else float("nan")
     except (OverflowError, TypeError, ValueError):
         return float("nan")
-
-
-def joined(names: Iterable[str], n: int = 3) -> str:
-    """Some names for a sentence, in backticks."""
-    listed = [f"`{name}`" for name in names]
-    more = f" and {len(listed) - n} more" if len(listed) > n else ""
-    return ", ".join(listed[:n]) + more
-
-
-def count(n: int, noun: str, plural: str | None = None) -> str:
-    """`1 rollout`, `1,319 rollouts`."""
-    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
-
-
-def passing(n: int) -> str:
-    """`1 passes`, `61 pass`."""
-    return f"{n:,} pass{'es' if n == 1 else ''}"
-
-
-def short(text: str, most: int) -> str:
-    """Words of a row for a sentence: on one line, without backticks, not longer than a bound."""
-    return hostile.line(text.replace("`", "'"), most)

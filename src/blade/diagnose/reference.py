@@ -10,7 +10,8 @@ import numpy as np
 
 from blade.answers import is_same, value_of
 from blade.diagnose.evidence import FINAL, RowEvidence
-from blade.diagnose.population import Mask, Population, short
+from blade.diagnose.groups import short
+from blade.diagnose.population import Mask, Population
 
 AGREES = 0.9  # share of passes whose answer equals the gold, from which a pair of places is trusted
 COMMON = 0.4  # agreement by chance from which a pair of places tells nothing where failures agree too

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from blade.answers import value_of
-from blade.diagnose.population import Findings, Group, Mask, Population, as_float, at_end, count, id_of
+from blade.diagnose.groups import Findings, Group, group
+from blade.diagnose.population import Mask, Population, as_float, id_of
 from blade.diagnose.reference import Reference, answered
 from blade.stats.intervals import special
 from blade.stats.significance import fisher
@@ -185,24 +186,14 @@ def _of_another_class(rows: Mask, reference: Reference) -> Mask:
 
 
 def _group(people: Population, piece: Slice, rows: Mask, reference: Reference) -> Group:
-    n = int(rows.sum())
-    also = [other for other in people.task_level if other and _names(people, other, rows) is not None][:1]
-    twin = ""
-    if piece.field == GOLD_CLASS and also:
-        twin = f" (`{also[0]}` = `{_names(people, also[0], rows)}`)"
-    about = f"the expected answer is {piece.value}" if piece.field == GOLD_CLASS else f"`{piece.field}` = `{piece.value}`"
-    passes = int(people.passed[piece.rows].sum())
-    actual = rows | (_of_another_class(piece.rows, reference) & ~reference.same)
-    return Group(
-        rung="kinds", label="BI", name=f"{about}, another is given", rows=rows,
-        text=f"{count(n, 'failure')}: {about}{twin}, and the model gives another kind of answer. {passes:,} of "
-        f"{int(piece.rows.sum()):,} rollouts that expect it pass ({piece.rate:.0%}), against {piece.rate_without:.0%} of all others.",
-        fix="Check that the prompt says when this answer is right, show an example, or add such cases to training; then compare this slice "
-        "again.",
-        why="the errors lie on one class of expected answers: the model answers as if it did not exist",
-        against=["if the prompt never says that this answer exists, the task is at fault (TI)"],
-        passed=int(people.passed[actual].sum()), matched=actual, confidence="likely", detail=lambda i: answered(people, i, reference),
-        place=at_end, deciding=(piece.field,),
+    is_class = piece.field == GOLD_CLASS
+    twins = ((path, _names(people, path, rows)) for path in people.task_level if path) if is_class else iter(())
+    path, value = next(((path, value) for path, value in twins if value is not None), ("", None))
+    return group(
+        "kinds.slice", people, rows, matched=rows | (_of_another_class(piece.rows, reference) & ~reference.same),
+        about=f"the expected answer is {piece.value}" if is_class else f"`{piece.field}` = `{piece.value}`",
+        twin=f" (`{path}` = `{value}`)" if path else "", passes=int(people.passed[piece.rows].sum()), rollouts=int(piece.rows.sum()),
+        inside=piece.rate, outside=piece.rate_without, detail=lambda i: answered(people, i, reference),
     )  # fmt: skip
 
 
