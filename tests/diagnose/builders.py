@@ -14,6 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from blade import pipeline
 from blade.model import Group, Report, Trust
 from blade.pipeline.run_tables import ground_of
@@ -241,6 +243,15 @@ class Diagnosed:
         assert level in levels, [(entry.level, entry.text) for entry in self.trust]
         return group
 
+    def shows(self, keys: set[Key], what: str, *words: str) -> Group:
+        """The one group of exactly these rows, as `rung label` or `rung label level`; what is told of it holds some words."""
+        rung, label, *level = what.split()
+        group = self.proved(keys, rung, label, level[0]) if level else self.group(keys)
+        assert (group.rung, group.label.value) == (rung, label), group.text
+        missing = [word for word in words if word not in f"{told_of(group)}\n{group.fix}"]
+        assert not missing, (missing, told_of(group))
+        return group
+
     @property
     def said(self) -> str:
         """Everything that a reader is told."""
@@ -259,6 +270,27 @@ def told_of(group: Group) -> str:
 
 
 Diagnose = Callable[..., Diagnosed]
+Made = tuple[Iterable[Row], set[Key]]  # a run, and the rows with the fault
+
+
+def each(cases: dict[str, Any]) -> pytest.MarkDecorator:
+    """One test for each case of a table, under its name."""
+    return pytest.mark.parametrize("case", cases.values(), ids=cases)
+
+
+def proves(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
+    """A case is how to make a run and its struck rows, the `rung label level` of their group, and words that are told of it."""
+    make, what, *words = case
+    rows, keys = make()
+    diagnose(rows).shows(keys, what, *words)
+
+
+def clears(diagnose: Diagnose, rung: str, make: Callable[[], Any]) -> None:
+    """A run in which a rung proves nothing, and of which no alarm is given."""
+    made = make()
+    run = diagnose(made[0] if isinstance(made, tuple) else made)
+    assert [group.name for group in run.of_rung(rung)] == []
+    assert [alarm.text for alarm in run.alarms] == []
 
 
 def write(folder: Path, rows: Iterable[Row], inputs: Iterable[Row] | None = None) -> Path:
