@@ -494,7 +494,7 @@ PROVED = {
     "input of which enough is left": (lambda: given("prompt_tokens", rate=3), "cut TI", "8,192 `prompt_tokens`"),
     "open fence": (lambda: (letters(lambda whole: whole[: whole.rindex("```")].rstrip(), None), CUT), "cut TI alarm"),
     "line of the prompt": (lambda: (letters(lambda whole: whole[: whole.index("Yours") + 9], None), CUT), "cut TI alarm"),
-    "middle of a sentence": (lambda: (letters(lambda whole: whole[: whole.index(" crowns") - 5], 64), CUT), "cut TI alarm", "64"),
+    "middle of a sentence": (lambda: (letters(lambda whole: whole[: whole.index(" crowns") - 5], 64), CUT), "cut TI alarm", "middle"),
     "form": (lambda: (forms("cut"), CUT), "cut TI alarm", "answer cut off in the middle"),  # a third stops after the same whole line
     "remark": (lambda: remarks("remark.tokens_out", 0), "cut TI", "512"),
 }
