@@ -272,7 +272,7 @@ def test_stopping_that_passes_too_is_no_omission(diagnose: Diagnose) -> None:
 
 REFUSED: Act = ("hand_in", {"form": ""}, "error: the form has no number")
 PROVED = {
-    "absent": (lambda: (submitting(LATE, ["I think the errand is settled now."]), LATE), "delivered BI", "never calls `hand_in`"),
+    "absent": (lambda: (submitting(LATE, ["I think the errand is settled now."]), LATE), "delivered BI", "never `hand_in`"),
     "refused": (lambda: (submitting(LATE, [REFUSED, "It would not take the form."]), LATE), "delivered BI", "a successful `hand_in`"),
     "in chat": (lambda: (submitting(LATE, ["Form F-1: number 12, street 4. Please file it for me."]), LATE), "delivered BI", "hand_in"),
     "ending of a kind": (endings, "delivered BI", "hand_in"),

@@ -152,10 +152,14 @@ def _row(episode: Episode, actual: Mapping[str, Any], tools: set[str]) -> RowEvi
     answer = gold.answer or ""
     due, due_at = _expected_calls(row, gold, tools)
     answers = candidates(final, _submitted(episode))
-    for path in [path for path in flat.lines if _is_given(row, path, request)]:
-        del flat.lines[path], flat.tails[path]  # it describes the task, and says nothing of what became of it
+    for path in list(flat.lines):
+        head = (events.field_text(row, path) or "").strip()[:MAX_LINE]
+        if head and head in request:  # it describes the task, and says nothing of what became of it
+            del flat.lines[path], flat.tails[path]
     acts, is_spoken = _acts(episode, steps, request if due is not None else None)
     flags = _flags(flat.scalars, len(acts))
+    results = [step.text for step in steps if step.kind == "result"]
+    longest = max(results, key=len, default="")
     is_single = len(acts) <= 1
     labels = _labels(final) if is_single else b""
     return RowEvidence(
@@ -182,7 +186,8 @@ def _row(episode: Episode, actual: Mapping[str, Any], tools: set[str]) -> RowEvi
         expected=due, expected_at=due_at, barred=_barred(episode, due or ()),
         made=_calls([(call.tool, call.arguments) for call in episode.calls if not call.failed]),
         gold_text=answer[:SHORT], says_gold=answer.strip().casefold() not in prompt.casefold() and _place_of(final, answer) >= 0,
-        gold_at=_place_of(final, answer), saw_gold=_saw(steps, answer, prompt), longest=_longest(steps),
+        gold_at=_place_of(final, answer), saw_gold=_saw(results, answer, prompt),
+        longest=(len(longest), _hash(longest)) if longest else (0, 0),
         marks=_marks(final), form=_form(final), tools=tuple(episode.tools),
         flags=flags, told=_told(episode, steps, acts) if flags else (),
     )  # fmt: skip
@@ -206,12 +211,6 @@ def _transcript(scalars: list[tuple[str, Any]]) -> str:
 
 
 _TRACE = re.compile("completion|output|transcript|trajectory|conversation|response|generation")
-
-
-def _is_given(row: Mapping[str, Any], path: str, request: str) -> bool:
-    """Whether the request holds a long text of the row, or how it begins."""
-    head = (events.field_text(row, path) or "").strip()[:MAX_LINE]
-    return bool(head) and head in request
 
 
 # ---- Acts ----------------------------------------------------------------------------------------
@@ -331,16 +330,9 @@ _TOTAL = re.compile(r"total|count|size|hits|matches|results|^n$|num", re.IGNOREC
 _NEXT = re.compile(r"next|after|cursor|more|continu", re.IGNORECASE)  # names of what leads to the rest of a list
 
 
-def _longest(steps: Sequence[Step]) -> tuple[int, int]:
-    """The length and the hash of the longest result; nothing without a result."""
-    text = max((step.text for step in steps if step.kind == "result"), key=len, default="")
-    return (len(text), _hash(text)) if text else (0, 0)
-
-
-def _saw(steps: Sequence[Step], gold: str, prompt: str) -> bool | None:
+def _saw(results: Sequence[str], gold: str, prompt: str) -> bool | None:
     """Whether some result holds the gold, which the prompt does not give away."""
     words = gold.strip().casefold()
-    results = [step.text for step in steps if step.kind == "result"]
     if not results or not LEAST_GOLD <= len(words) <= SHORT or words in prompt.casefold():
         return None
     return any(words in text.casefold() for text in results)

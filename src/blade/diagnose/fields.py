@@ -18,17 +18,9 @@ TAIL = 400  # characters that are kept of the end of a long text
 MAX_FIELDS = 300  # scalars of one row
 MAX_DEPTH = 6
 MAX_LINE = 160
-OWN = frozenset(
-    "responses_create_params response _ng_task_index _ng_rollout_index agent_ref reward".split()
-)  # read as prompt, trace and keys
-_RECORDED = (
-    "status",
-    "incomplete_details",
-    "error",
-    "stop_reason",
-    "finish_reason",
-    "usage",
-)  # of `response`
+# read as prompt, trace and keys
+OWN = frozenset("responses_create_params response _ng_task_index _ng_rollout_index agent_ref reward".split())
+_RECORDED = "status incomplete_details error stop_reason finish_reason usage".split()  # of `response`
 
 
 LIMIT = re.compile(
@@ -160,7 +152,8 @@ def _members(scalars: list[tuple[str, Any]]) -> dict[str, dict[str, Any]]:
 def _status_objects(members: dict[str, dict[str, Any]], checks: dict[str, bool]) -> None:
     """Take the entries of an object whose members are all words for a status, or all scores of 0 to 1, as checks."""
     for parent, values in members.items():
-        if len(values) >= 2 and all(_is_score(value) for value in values.values()):
+        is_scored = all(isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1 for value in values.values())
+        if len(values) >= 2 and is_scored:
             checks.update({f"{parent}: {name}": value == 1 for name, value in values.items()})
         elif len(values) >= 2 and all(isinstance(value, str) and check_records.status_of(value) for value in values.values()):
             for name, value in values.items():
@@ -183,10 +176,6 @@ def _pair_checks(members: dict[str, dict[str, Any]], checks: dict[str, bool]) ->
         if len(parents) == 2:
             first, second = (plain[parent] for parent in parents)
             checks.update({f"{parents[0]} = {parents[1]}: {name}": first[name] == second[name] for name in sorted(names)})
-
-
-def _is_score(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 # Lines in which test runners report one test: `name PASSED`, `FAILED name`, `test name ... ok`, `ok 3 - name`, `--- FAIL: name`.

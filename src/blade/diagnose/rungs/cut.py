@@ -242,7 +242,9 @@ def _spikes(people: Population, left: Mask) -> Iterator[tuple[str, float, Mask]]
             continue  # what fails goes on to the limit, whatever it fails for
         if not is_given and _is_finished(people, rows & left) and not (_is_beside(name) and not people.passed[rows].any()):
             continue
-        if name != "final_length" or (_differ(people, rows) and _breaks_off(people, rows & left)):
+        # texts of one length that were cut say different things
+        texts = {row.final for row in people.of(rows)}
+        if name != "final_length" or (len(texts) >= 0.8 * n and _breaks_off(people, rows & left)):
             yield name, float(top), rows
 
 
@@ -278,12 +280,6 @@ def _breaks_off(people: Population, rows: Mask) -> bool:
     """Whether most of some texts end without a sign that closes a sentence, a block or an answer."""
     ends = [row.final.rstrip()[-1:] for row in people.of(rows)]
     return sum(end not in ".!?)]}>\"'`”*$" for end in ends) >= 0.5 * len(ends)
-
-
-def _differ(people: Population, rows: Mask) -> bool:
-    """Whether some texts are of one length because they were cut: then they say different things."""
-    texts = [row.final for row in people.of(rows)]
-    return len(set(texts)) >= 0.8 * len(texts)
 
 
 # ---- Loops and errors ------------------------------------------------------------------------------

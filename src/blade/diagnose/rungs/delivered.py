@@ -22,16 +22,7 @@ from blade.diagnose.groups import (
     warning,
 )
 from blade.diagnose.population import Mask, Population, most_common
-from blade.diagnose.rungs.cut import (
-    act_name,
-    common_error,
-    ends_on_success,
-    fails_at_first,
-    is_looping,
-    last_act,
-    repeated,
-    shown_error,
-)
+from blade.diagnose.rungs import cut
 
 ENDS = 0.9  # share of the passes that end so
 PASSES = 5
@@ -50,7 +41,7 @@ def ask(people: Population, left: Mask) -> Findings:
     if len(passes) < PASSES:
         return Findings()
     findings = ask_each(people, left, (_no_tools, _no_success, _stuck, _no_end, _no_close, _no_form), passes)
-    if (barred := fails_at_first(people)) is not None:
+    if (barred := cut.fails_at_first(people)) is not None:
         rows = people.where(lambda row: row.acts and row.acts[0].failed)
         findings.trust.append(warning("delivered.first tries", people, rows, failed=barred[0], tries=barred[1]))
     return findings
@@ -80,24 +71,22 @@ def _no_success(people: Population, left: Mask, passes: Passes) -> Group | None:
     n_without = sum(all(act.failed for act in row.acts if act.is_answered) for row in passes)
     if n_without > EXCEPT * len(passes):
         return None
-    rows = people.where(_has_no_success)
+    # the last call may have been cut off
+    rows = people.where(
+        lambda row: sum(act.is_answered for act in row.acts) >= 2 and all(act.failed for act in row.acts if act.is_answered)
+    )
     own = people.of(rows & left)
     if len(own) < max(LEAST, 0.02 * left.sum()):
         return None
-    template, n_met = common_error(people, rows & left, 0.2)
-    barred = fails_at_first(people) is not None
+    template, n_met = cut.common_error(people, rows & left, 0.2)
+    barred = cut.fails_at_first(people) is not None
     result = group(
-        "delivered.no success", people, rows, left, barred=barred, met=n_met, error=shown_error(people, rows & left, template),
-        loops=sum(map(is_looping, own)), place=at_act(lambda act: not template or act.template == template),
+        "delivered.no success", people, rows, left, barred=barred, met=n_met, error=cut.shown_error(people, rows & left, template),
+        loops=sum(map(cut.is_looping, own)), place=at_act(lambda act: not template or act.template == template),
         detail=lambda i: _all_failed(people.rows[i]),
     )  # fmt: skip
     result.label, result.confidence = ("undetermined", "unsure") if barred else ("BI", "likely" if n_without else "proved")
     return result
-
-
-def _has_no_success(row: RowEvidence) -> bool:
-    answered = [act for act in row.acts if act.is_answered]  # the last call may have been cut off
-    return len(answered) >= 2 and all(act.failed for act in answered)
 
 
 def _all_failed(row: RowEvidence) -> str:
@@ -131,10 +120,10 @@ def _stuck(people: Population, left: Mask, passes: Passes) -> Group | None:
     rows = people.where(lambda row: _is_stuck(known, by_call, row))
     if (rows & left).sum() < max(LEAST, 0.1 * left.sum()):
         return None
-    template, n_met = common_error(people, rows & left, 0.2)
+    template, n_met = cut.common_error(people, rows & left, 0.2)
     return group(
-        "delivered.stuck", people, rows, left, met=n_met, error=shown_error(people, rows & left, template),
-        overcome=sum(any(act.template in known for act in row.acts) for row in passes), detail=lambda i: repeated(people.rows[i]),
+        "delivered.stuck", people, rows, left, met=n_met, error=cut.shown_error(people, rows & left, template),
+        overcome=sum(any(act.template in known for act in row.acts) for row in passes), detail=lambda i: cut.repeated(people.rows[i]),
     )  # fmt: skip
 
 
@@ -144,7 +133,7 @@ def _no_end(people: Population, left: Mask, passes: Passes) -> Group | None:
         return None  # single answers: no call ends them
     for scope in _kinds(people):
         mine = people.of(people.passed & scope)
-        for name in (lambda act: act.tool, act_name):
+        for name in (lambda act: act.tool, cut.act_name):
             proved = _ending(people, left, scope, mine, name) if len(mine) >= PASSES else None
             if proved is not None:
                 return proved
@@ -163,14 +152,14 @@ def _ending(people: Population, left: Mask, scope: Mask, passes: Passes, name: C
     rows &= ~(people.passed & people.where(lambda row: bool(row.acts) and name(row.acts[-1]) == last))
     tries = people.where(lambda row: any(name(act) == last for act in row.acts))
     claimed = rows & left
-    if ends_on_success(people):  # what never succeeds goes on to the limit: only who stops before it, or tries in vain, lacks it
+    if cut.ends_on_success(people):  # what never succeeds goes on to the limit: only who stops before it, or tries in vain, lacks it
         most = max(row.n_turns for row in people.rows)
         claimed &= tries | people.where(lambda row: row.n_turns < most)
     n, others = int(claimed.sum()), ~rows & scope
     if n < LEAST or not others.any() or people.rate(rows) > 0.1 * people.rate(others):
         return None
     tried = int((tries & claimed).sum())
-    instead, n_instead = most_common("" if row.is_spoken else last_act(row) for row in people.of(claimed))
+    instead, n_instead = most_common("" if row.is_spoken else cut.last_act(row) for row in people.of(claimed))
     is_instead = instead and n_instead >= max(LEAST, 0.8 * n) and instead not in ends
     called = f"never a successful `{last}`" if tried else f"never calls `{last}`"
     return group(
@@ -178,7 +167,7 @@ def _ending(people: Population, left: Mask, scope: Mask, passes: Passes, name: C
         last=last, ends=n_ends, passes=len(passes), of_kind="" if scope.all() else " of this kind of task", tried=tried,
         instead=instead if is_instead else "", n_instead=n_instead, show=2 * tried >= n, find_out=2 * tried < n and is_instead,
         remind=2 * tried < n and not is_instead,
-        detail=lambda i: "" if people.rows[i].is_spoken else f"the last call is `{short(last_act(people.rows[i]), 60)}`",
+        detail=lambda i: "" if people.rows[i].is_spoken else f"the last call is `{short(cut.last_act(people.rows[i]), 60)}`",
     )  # fmt: skip
 
 
@@ -194,7 +183,7 @@ def _no_close(people: Population, left: Mask, passes: Passes) -> Group | None:
         return None
     rows = people.where(lambda row: row.n_acts > 0 and not row.is_spoken and all(act.tool not in closing or act.failed for act in row.acts))
     n = int((rows & left).sum())
-    if n < max(LEAST, 0.1 * left.sum()) or people.rate(rows) > 0.1 * people.rate(~rows) or ends_on_success(people):
+    if n < max(LEAST, 0.1 * left.sum()) or people.rate(rows) > 0.1 * people.rate(~rows) or cut.ends_on_success(people):
         return None
     asks = sum("?" in row.final.strip()[-ENDING:] for row in people.of(rows & left))
     return group(

@@ -25,7 +25,7 @@ LEVEL = 0.05
 MIN_TASKS = 3
 MAX_VALUES = 30
 GOLD_CLASS = "expected answer is"
-READABLE = 40  # characters up to which a value names a slice before a longer one does
+READABLE = 40  # characters up to which a value names a slice before a longer one does, and a word says something
 SHARE = 0.3  # of the failures left, from which a slice is a group
 RATIO = 0.5  # pass rate inside over outside, up to which it is one
 CLASS_RATIO = 0.75  # the same where the slice is a class of expected answers, which the answer itself misses
@@ -87,7 +87,7 @@ def _sets(people: Population, reference: Reference | None) -> dict[tuple[str, st
     for path, (codes, values) in people.task_level.items():
         if len(values) <= MAX_VALUES and not _is_effort(people, codes, values):
             for code, value in enumerate(values):
-                if not _is_hash(str(value)):
+                if len(str(value)) <= READABLE or " " in str(value):  # a long word says nothing to a reader
                     result[path, str(value)[:60]] = codes == code
     for name, rows in _id_parts(people) if not people.is_regrouped else ():  # ids that name no task name no kind of task
         result["task id contains", name] = rows
@@ -96,11 +96,6 @@ def _sets(people: Population, reference: Reference | None) -> dict[tuple[str, st
         for name in dict.fromkeys(classes):
             result[GOLD_CLASS, name] = np.array([entry == name for entry in classes], bool)
     return result
-
-
-def _is_hash(value: str) -> bool:
-    """Whether a value says nothing to a reader: a long text without a space."""
-    return len(value) > 40 and " " not in value
 
 
 def _is_effort(people: Population, codes: np.ndarray, values: list[Any]) -> bool:
@@ -125,23 +120,14 @@ def _id_parts(people: Population) -> Iterator[tuple[str, Mask]]:
     for i, row in enumerate(people.rows):
         if (name := id_of(row)) is not None:
             words = [part for part in re.split(r"[^\w.]+", name) if len(part) > 2 and not part.isdigit()]
-            for part in sorted({*words, *_prefix(name), *(head for word in words for head in _heads(word))}):
+            prefix = re.findall(r"^([A-Za-z]+\d*)[_\-/:]", name)
+            # the beginnings of compound words, from the second part on: `user_abroad` of `user_abroad_roaming_off`
+            heads = ("_".join(word.split("_")[:n]) for word in words for n in range(2, word.count("_") + 1))
+            for part in sorted({*words, *(head for head in prefix if len(head) > 2), *heads}):
                 rows[part].append(i)
     for part, places in rows.items():
         if 3 <= len(places) <= 0.95 * people.n:
-            mask = people.mask(places)
-            yield part, mask
-
-
-def _heads(word: str) -> list[str]:
-    """The beginnings of a compound word, from its second part on: `user_abroad` of `user_abroad_roaming_off`."""
-    parts = word.split("_")
-    return ["_".join(parts[:n]) for n in range(2, len(parts))]
-
-
-def _prefix(name: str) -> set[str]:
-    head = re.match(r"^([A-Za-z]+\d*)[_\-/:]", name)
-    return {head[1]} if head and len(head[1]) > 2 else set()
+            yield part, people.mask(places)
 
 
 def gold_class(gold: str | None) -> str:

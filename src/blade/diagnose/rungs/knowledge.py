@@ -175,7 +175,7 @@ def _never_accepted(people: Population, left: Mask) -> list[Group]:
         return []
     goal = goal_of(people, act_name)
     detail = lambda i: _tries(people.rows[i], goal)  # noqa: E731
-    failing = people.where(_mostly_fails)
+    failing = people.where(lambda row: row.n_failed >= 3 and row.n_failed > 0.5 * row.n_acts)
     # where rows with as many errors pass about as often, errors are how one gets there
     wrong = rows & failing if people.rate(failing) <= RARELY * people.rate(~failing) else people.none
     rest = rows & ~wrong
@@ -188,11 +188,6 @@ def _never_accepted(people: Population, left: Mask) -> list[Group]:
     if is_barred:
         errors.label, errors.confidence = "undetermined", "unsure"
     return [errors, group("knowledge.never accepted", people, rest, reply=reply, often=n_reply if is_often else 0, detail=detail)]
-
-
-def _mostly_fails(row: RowEvidence) -> bool:
-    """Whether more than half of the calls of a row, and at least three, are errors."""
-    return row.n_failed >= 3 and row.n_failed > 0.5 * row.n_acts
 
 
 def _tries(row: RowEvidence, goal: str) -> str:
@@ -221,11 +216,6 @@ def _comparable(people: Population, reference: Reference | None) -> Mask:
     return (single | reference.held) & ~reference.same
 
 
-def _text(people: Population, i: int, reference: Reference | None) -> str:
-    answer = reference.answer[i] if reference is not None and reference.is_telling else None
-    return answer or people.rows[i].final
-
-
 def _are_lists(people: Population, rows: Mask, reference: Reference | None) -> bool:
     """Whether most of some free answers give many numbers."""
     if reference is not None and reference.is_telling:
@@ -236,13 +226,14 @@ def _are_lists(people: Population, rows: Mask, reference: Reference | None) -> b
 
 def _agrees(people: Population, rows: Mask, reference: Reference | None) -> bool:
     """Whether more than half of some answers say the same."""
-    texts = [_text(people, int(i), reference) for i in np.flatnonzero(rows)]
+    is_closed = reference is not None and reference.is_telling
+    texts = [(reference.answer[i] if reference is not None and is_closed else "") or people.rows[i].final for i in np.flatnonzero(rows)]
     if len(texts) < 2:
         return False
     counts = Counter(value_of(text) for text in texts if len(text) <= 100)
     if counts and counts.most_common(1)[0][1] > 0.5 * len(texts):
         return True
-    if reference is not None and reference.is_telling:
+    if is_closed:
         return False  # closed answers are compared as values alone
     claims = [_claim(people.rows[i], text) for i, text in zip(np.flatnonzero(rows), texts, strict=True)]
     claims = claims[:: len(claims) // MOST_COMPARED + 1]

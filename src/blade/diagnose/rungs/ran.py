@@ -104,7 +104,9 @@ def _by_text(people: Population, silent: Mask, left: Mask) -> list[Group]:
             continue
         is_error = events.ERROR.search(place[1]) is not None
         # without rows that ran, nothing sets a message apart but its own words
-        if is_error if silent.all() else _chance(people, mask, silent) * len(places) <= LEVEL:
+        n_ran = int(mask.sum()) - n_silent  # how likely so few ran, if the message had nothing to do with it
+        chance = hypergeometric_tail(n_ran, int(mask.sum()), people.n - int(silent.sum()), people.n)
+        if is_error if silent.all() else chance * len(places) <= LEVEL:
             mask = mask & silent & left
             # of equal cover the line that reads as an error, then the last one of a log, which says how it ended
             guilty.append(((-int(mask.sum()), not is_error, -number), *place, mask))
@@ -145,11 +147,6 @@ def _verdict_fields(people: Population, silent: Mask) -> set[str]:
         if (spoken and outcomes.get("", {True}) == {True}) or (len(spoken) > 1 and all(len(seen) == 1 for seen in spoken)):
             result.add(path)
     return result
-
-
-def _chance(people: Population, rows: Mask, silent: Mask) -> float:
-    """How likely so many of some rows have no output if their text had nothing to do with it."""
-    return hypergeometric_tail(int((rows & ~silent).sum()), int(rows.sum()), people.n - int(silent.sum()), people.n)
 
 
 def in_words(people: Population, path: str, line: str, rows: Mask) -> str:

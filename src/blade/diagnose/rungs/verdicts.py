@@ -19,24 +19,16 @@ from blade.answers import words
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.expected_calls import (
     AGREE,
-    ARGUMENTS,
-    EXTRA,
-    NONE_DONE,
-    NOTHING_DUE,
-    OTHER,
-    PART,
-    PARTS,
-    SAME,
+    KINDS,
     acts_of,
-    covers,
     difference,
     graded_tools,
     in_words,
+    mismatch,
     nothing_due,
     odd_arguments,
     only_reads,
-    told,
-)  # fmt: skip
+)
 from blade.diagnose.fact_cover import Candidate, Contrast, cover
 from blade.diagnose.fields import template
 from blade.diagnose.groups import Findings, Group, at_end, cards, count, group, joined, short, unclaimed
@@ -44,7 +36,7 @@ from blade.diagnose.population import Ints, Mask, Population, most_common
 from blade.diagnose.reference import gives_answer
 from blade.diagnose.rungs.ran import lines_of
 from blade.diagnose.upstream import trace_back
-from blade.formats.check_records import FAILED, KINDS, status_of
+from blade.formats import check_records
 
 LEAST_PASSES = 3
 ALIKE = 0.5  # share of words that two last sentences have in common, from which they say the same
@@ -78,21 +70,18 @@ def ask_messages(people: Population, left: Mask) -> Findings:
 # ---- What was done against what is expected ------------------------------------------------------
 
 
-_KINDS = {
-    NOTHING_DUE: "nothing due", NONE_DONE: "none done", ARGUMENTS: "arguments", PART: "part", EXTRA: "extra", OTHER: "other",
-}  # fmt: skip
-_OMISSIONS = (NONE_DONE, PART)
+_OMISSIONS = ("none done", "part")
 
 
 def _against_gold(people: Population, left: Mask) -> Iterator[Candidate]:
     has, graded = people.where(lambda row: row.expected is not None), graded_tools(people)
     if has.mean() < 0.5 or not graded:
         return
-    kinds = np.array([difference(row, graded) if row.expected is not None else SAME for row in people.rows])
+    kinds = np.array([difference(row, graded) if row.expected is not None else "" for row in people.rows])
     passes = has & people.passed
-    if passes.sum() < LEAST_PASSES or (kinds[passes] == SAME).mean() < AGREE:
+    if passes.sum() < LEAST_PASSES or (kinds[passes] == "").mean() < AGREE:
         return
-    for kind in _KINDS:
+    for kind in KINDS:
         yield Candidate(has & (kinds == kind), partial(_differing, people, kind, graded), order=2, is_tested=False)
     for tool in sorted(graded):
         more = people.where(partial(_calls_more, tool))
@@ -105,16 +94,16 @@ def _calls_more(tool: str, row: RowEvidence) -> bool:
     return row.expected is not None and n_made > n_due
 
 
-def _differing(people: Population, kind: int, graded: Graded, rows: Mask, test: Contrast | None) -> Group:
+def _differing(people: Population, kind: str, graded: Graded, rows: Mask, test: Contrast | None) -> Group:
     own = people.of(rows)
     tools: Counter[str] = Counter()
     for row in own:
         calls, due = acts_of(row, graded)
-        tools.update(sorted({tool for tool, _ in (due - calls if kind in (*_OMISSIONS, ARGUMENTS) else calls - due)}))
-    wrong = Counter(name for row in own for name in sorted(set(odd_arguments(row, graded)))) if kind == ARGUMENTS else Counter[str]()
-    n_told = sum(_is_told(row, graded) for row in own) if kind == ARGUMENTS else 0
+        tools.update(sorted({tool for tool, _ in (due - calls if kind in (*_OMISSIONS, "arguments") else calls - due)}))
+    wrong = Counter(name for row in own for name in sorted(set(odd_arguments(row, graded)))) if kind == "arguments" else Counter[str]()
+    n_told = sum(_is_told(row, graded) for row in own) if kind == "arguments" else 0
     result = group(
-        f"verdicts.{_KINDS[kind]}", people, rows, about=joined(tool for tool, _ in tools.most_common(3)), told=n_told,
+        f"verdicts.{kind}", people, rows, about=joined(tool for tool, _ in tools.most_common(3)), told=n_told,
         instead=_instead(own) if kind in _OMISSIONS else "", odd=", ".join(f"`{name}` in {n:,}" for name, n in wrong.most_common(4)),
         place=lambda row: _blame(row, kind, graded) or at_end(row) or ((row.acts[-1].step, "") if row.acts else None),
         detail=lambda i: in_words(people.rows[i], graded),
@@ -137,28 +126,10 @@ def _instead(rows: Sequence[RowEvidence]) -> str:
     return f" {n:,} of them end with `{tool}`." if n > 1 and n >= 0.5 * len(rows) else ""
 
 
-def _blame(row: RowEvidence, kind: int, graded: Graded) -> tuple[int, str] | None:
+def _blame(row: RowEvidence, kind: str, graded: Graded) -> tuple[int, str] | None:
     """The first change that is not among the expected ones; what was left out has no step of its own."""
-    step = _mismatch(row, graded) if kind not in _OMISSIONS else None
+    step = mismatch(row, graded) if kind not in _OMISSIONS else None
     return (step, "") if step is not None else None
-
-
-def _mismatch(row: RowEvidence, graded: Graded, tool: str | None = None) -> int | None:
-    """The step of the first call, of one tool or of any, that matches no expected one."""
-    _, due = acts_of(row, graded)
-    worked = [act for act in row.acts if not act.failed]
-    if len(worked) != len(row.made):
-        return None  # only the first and last acts of a long rollout are kept
-    for act, (name, text) in zip(worked, row.made, strict=True):
-        if name in graded:
-            call = name, told(text, graded[name])
-            others = [other for other in due if other[0] == name and due[other] > 0] if graded[name] == PARTS else []
-            wanted = call if due[call] > 0 else next((other for other in others if covers(text, other[1])), None)
-            if wanted is not None:
-                due[wanted] -= 1
-            elif tool is None or name == tool:
-                return act.step
-    return None
 
 
 def _unexpected(people: Population, tool: str, graded: Graded, rows: Mask, test: Contrast | None) -> Group:
@@ -167,7 +138,7 @@ def _unexpected(people: Population, tool: str, graded: Graded, rows: Mask, test:
         "verdicts.unexpected", people, rows, tool=tool, all_idle=n_idle == n, some_idle=n_idle if n_idle < n else 0,
         more=sum(any(name == tool for name, _ in row.expected or ()) for row in people.of(rows)),
         clean=not (people.passed & people.where(partial(_calls_more, tool))).any(), detail=lambda i: in_words(people.rows[i], graded),
-        place=lambda row: (step, "") if (step := _mismatch(row, graded, tool)) is not None else None,
+        place=lambda row: (step, "") if (step := mismatch(row, graded, tool)) is not None else None,
     )  # fmt: skip
     result.tool = tool
     return result
@@ -201,8 +172,8 @@ Make = Callable[[Mask, Any], Group]
 
 def _makes(people: Population, graded: Graded) -> dict[str, Make]:
     """How each group of rows with other calls than expected is made, by its name; omissions first."""
-    names, kinds = cards()["verdicts"]["groups"], dict.fromkeys([*_OMISSIONS, *_KINDS])
-    by_kind: dict[str, Make] = {names[_KINDS[kind]]["name"]: partial(_differing, people, kind, graded) for kind in kinds}
+    names, kinds = cards()["verdicts"]["groups"], dict.fromkeys([*_OMISSIONS, *KINDS])
+    by_kind: dict[str, Make] = {names[kind]["name"]: partial(_differing, people, kind, graded) for kind in kinds}
     return by_kind | {names["unexpected"]["name"].format(tool=tool): partial(_unexpected, people, tool, graded) for tool in graded}
 
 
@@ -512,8 +483,8 @@ def _restated(people: Population) -> set[bytes]:
     for path in people.paths:
         codes, values = people.codes(path)
         for code, value in enumerate(values if len(values) <= MAX_VALUES else ()):
-            is_plain = isinstance(value, str | bool) and status_of(value) == FAILED and str(value).strip().lower() not in KINDS
-            if is_plain:
+            is_wrong = isinstance(value, str | bool) and check_records.status_of(value) == check_records.FAILED
+            if is_wrong and str(value).strip().lower() not in check_records.KINDS:
                 result.add(np.packbits(codes == code).tobytes())
     return result
 
