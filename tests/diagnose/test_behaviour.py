@@ -9,21 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import (
-    Act,
-    Diagnose,
-    Key,
-    Made,
-    Row,
-    clears,
-    desk_acts,
-    desk_row,
-    each,
-    grid,
-    make_row,
-    proves,
-    told_of,
-)
+from tests.diagnose.builders import Act, Key, Made, Row, desk_acts, desk_row, grid, make_row
+from tests.diagnose.diagnosed import Diagnose, clears, each, proves, told_of
 
 FAULTY = {(task, repeat) for task, repeat in grid(16, 4) if (task + 2 * repeat) % 5 < 2}
 

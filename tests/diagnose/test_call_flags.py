@@ -10,8 +10,6 @@ import pytest
 
 from tests.diagnose.builders import (
     Act,
-    Diagnose,
-    Diagnosed,
     Key,
     Row,
     desk_acts,
@@ -22,6 +20,7 @@ from tests.diagnose.builders import (
     message,
     rewards,
 )
+from tests.diagnose.diagnosed import Diagnose, Diagnosed
 
 REFUSED = "error: a street needs a number"
 UNREAD = "Write the street in front of the number."  # an answer to a call that did not work, without a word for an error

@@ -10,23 +10,20 @@ import pytest
 
 from tests.diagnose.builders import (
     Act,
-    Diagnose,
     Key,
     Made,
     Row,
-    clears,
     desk_acts,
     desk_row,
-    each,
     grid,
     items_of,
     make_row,
     message,
-    proves,
     quiz,
     quiz_row,
     rewards,
 )
+from tests.diagnose.diagnosed import Diagnose, clears, each, proves
 
 LATE = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(3)}
 

@@ -8,21 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import (
-    Act,
-    Diagnose,
-    Key,
-    Made,
-    Row,
-    clears,
-    desk,
-    desk_acts,
-    desk_row,
-    each,
-    grid,
-    make_row,
-    proves,
-)
+from tests.diagnose.builders import Act, Key, Made, Row, desk, desk_acts, desk_row, grid, make_row
+from tests.diagnose.diagnosed import Diagnose, clears, each, proves
 
 HIT = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(4)}
 BUSY = "error: the address server closed the connection"

@@ -7,18 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.diagnose.builders import (
-    Act,
-    Diagnose,
-    Diagnosed,
-    Key,
-    Row,
-    desk,
-    desk_row,
-    grid,
-    make_row,
-    message,
-)
+from tests.diagnose.builders import Act, Key, Row, desk, desk_row, grid, make_row, message
+from tests.diagnose.diagnosed import Diagnose, Diagnosed
 
 HIT = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(4)}
 

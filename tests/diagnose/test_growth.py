@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import STREETS, Diagnose, Row, desk_acts, desk_row, make_row
+from tests.diagnose.builders import STREETS, Row, desk_acts, desk_row, make_row
+from tests.diagnose.diagnosed import Diagnose
 
 WORDS = "harbour lantern meadow orchard pebble quarry ribbon saddle timber velvet willow anchor bramble copper drizzle".split()
 

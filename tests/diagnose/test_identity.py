@@ -8,20 +8,8 @@ from typing import Any
 import pytest
 
 from blade.report import first_page
-from tests.diagnose.builders import (
-    STREETS,
-    Diagnose,
-    Diagnosed,
-    Row,
-    desk,
-    each,
-    grid,
-    keys_of,
-    make_row,
-    quiz,
-    quiz_row,
-    rewards,
-)
+from tests.diagnose.builders import STREETS, Row, desk, grid, keys_of, make_row, quiz, quiz_row, rewards
+from tests.diagnose.diagnosed import Diagnose, Diagnosed, each
 
 
 def data_entries(run: Diagnosed) -> list[tuple[str, str]]:

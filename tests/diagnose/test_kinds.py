@@ -7,18 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import (
-    Diagnose,
-    Diagnosed,
-    Key,
-    Row,
-    desk_row,
-    each,
-    grid,
-    make_row,
-    quiz_row,
-    rewards,
-)
+from tests.diagnose.builders import Key, Row, desk_row, grid, make_row, quiz_row, rewards
+from tests.diagnose.diagnosed import Diagnose, Diagnosed, each
 
 
 def significant(run: Diagnosed) -> list[tuple[str, str]]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Act, Diagnose, Key, Row, desk, each, grid, make_row, proves, quiz_row
+from tests.diagnose.builders import Act, Key, Row, desk, grid, make_row, quiz_row
+from tests.diagnose.diagnosed import Diagnose, each, proves
 
 
 def answered(kind: str, task: int, repeat: int) -> tuple[float, str]:

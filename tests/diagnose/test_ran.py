@@ -8,20 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import (
-    Diagnose,
-    Diagnosed,
-    Key,
-    Made,
-    Row,
-    desk,
-    desk_row,
-    each,
-    grid,
-    make_row,
-    proves,
-    told_of,
-)
+from tests.diagnose.builders import Key, Made, Row, desk, desk_row, grid, make_row
+from tests.diagnose.diagnosed import Diagnose, Diagnosed, each, proves, told_of
 
 CRASH = "trolley: command not found"
 

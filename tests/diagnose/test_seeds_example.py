@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Act, Diagnose, Key, Row, grid, make_row, told_of
+from tests.diagnose.builders import Act, Key, Row, grid, make_row
+from tests.diagnose.diagnosed import Diagnose, told_of
 
 OWNERS = ("Ada Brook", "Ben Marsh", "Cleo Ford", "Dora Hill", "Edan Vale")
 TOOLS = ("find_resident", "search_parcels", "redirect_parcel")

@@ -12,8 +12,6 @@ import pytest
 from tests.conftest import Blade
 from tests.diagnose.builders import (
     Act,
-    Diagnose,
-    Diagnosed,
     Key,
     Row,
     desk,
@@ -25,6 +23,7 @@ from tests.diagnose.builders import (
     quiz_row,
     rewards,
 )
+from tests.diagnose.diagnosed import Diagnose, Diagnosed
 
 # ---- 1. A field set by grading whose rows equal the failing rows is the verdict, not a cause -----
 

@@ -11,21 +11,18 @@ import pytest
 from tests.diagnose.builders import (
     STREETS,
     Act,
-    Diagnose,
     Key,
     Made,
     Row,
     desk,
     desk_row,
-    each,
     grid,
     make_row,
     message,
-    proves,
     quiz_row,
     rewards,
-    told_of,
-)  # fmt: skip
+)
+from tests.diagnose.diagnosed import Diagnose, each, proves, told_of
 
 FAILING = sorted(key for key, reward in rewards(16, 4, 0.5).items() if not reward)
 FIRST, SECOND, THIRD = ({key for i, key in enumerate(FAILING) if i % 4 in part} for part in ((0, 3), (1,), (2,)))

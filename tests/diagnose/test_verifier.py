@@ -9,23 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import (
-    Diagnose,
-    Diagnosed,
-    Key,
-    Made,
-    Row,
-    clears,
-    desk_row,
-    each,
-    grid,
-    keys_of,
-    make_row,
-    proves,
-    quiz,
-    quiz_row,
-    rewards,
-)  # fmt: skip
+from tests.diagnose.builders import Key, Made, Row, desk_row, grid, keys_of, make_row, quiz, quiz_row, rewards
+from tests.diagnose.diagnosed import Diagnose, Diagnosed, clears, each, proves
 
 WRONGED = {(1, 0), (4, 2), (6, 1), (9, 3)}
 
