@@ -11,54 +11,36 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from blade import events, stats
+from blade import events, model, stats
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.fact_cover import gain
-from blade.diagnose.groups import Group as Found
-from blade.diagnose.groups import Trust as Doubt
-from blade.diagnose.groups import short
+from blade.diagnose.groups import Group, Trust, short
 from blade.diagnose.ladder import Diagnosis
 from blade.diagnose.population import Mask, Population
 from blade.diagnose.rungs import kinds
-from blade.model import (
-    Attribution,
-    Blame,
-    Cause,
-    Confidence,
-    Episode,
-    Evidence,
-    Group,
-    Judgement,
-    Loss,
-    Recommendation,
-    RunCause,
-    Slice,
-    Trust,
-    Unexplained,
-)  # fmt: skip
 
 EXAMPLES = 5
-MEASUREMENT = (Cause.INFRASTRUCTURE, Cause.TASK_OR_VERIFIER, Cause.DATA_ARTIFACT)
+MEASUREMENT = (model.Cause.INFRASTRUCTURE, model.Cause.TASK_OR_VERIFIER, model.Cause.DATA_ARTIFACT)
 UNEXPLAINED = "unexplained"
 TWIN = 0.95  # share of rows that two slices have in common, from which they are one
 RANGES = 3  # rows in a row from which a query names their range
-Judged = Mapping[str, Sequence[Judgement]]  # task -> the last word of each author, the newest last
-Opener = Callable[[int], Episode]
-Modes = dict[int, tuple[Cause, str]]  # row -> cause, name of its group
+Judged = Mapping[str, Sequence[model.Judgement]]  # task -> the last word of each author, the newest last
+Opener = Callable[[int], model.Episode]
+Modes = dict[int, tuple[model.Cause, str]]  # row -> cause, name of its group
 
 
 class Concluded(msgspec.Struct, frozen=True):
     """What became of every lost point of a run."""
 
-    trust: tuple[Trust, ...]
-    groups: tuple[Group, ...]
-    unexplained: Unexplained
-    slices: tuple[Slice, ...]
-    attributions: tuple[Attribution, ...]
-    losses: tuple[Loss, ...]
-    run_causes: tuple[RunCause, ...]
-    recommendations: tuple[Recommendation, ...]
-    modes: Mapping[int, tuple[Cause, str]]  # position of each row that loses points -> cause and group
+    trust: tuple[model.Trust, ...]
+    groups: tuple[model.Group, ...]
+    unexplained: model.Unexplained
+    slices: tuple[model.Slice, ...]
+    attributions: tuple[model.Attribution, ...]
+    losses: tuple[model.Loss, ...]
+    run_causes: tuple[model.RunCause, ...]
+    recommendations: tuple[model.Recommendation, ...]
+    modes: Mapping[int, tuple[model.Cause, str]]  # position of each row that loses points -> cause and group
     blamed: Mapping[str, tuple[str, str, int | None]]  # address of each row of a group -> label, name, step
 
 
@@ -71,7 +53,7 @@ def conclude(diagnosis: Diagnosis, index: Sequence[int], opener: Opener, judgeme
     return Concluded(
         trust=tuple(_trust(people, entry) for entry in diagnosis.trust),
         groups=groups,
-        unexplained=Unexplained(people.run, _points(people, rest), int(rest.sum()), select(people, rest)),
+        unexplained=model.Unexplained(people.run, _points(people, rest), int(rest.sum()), select(people, rest)),
         slices=tuple(_slice(people, piece) for piece in _without_twins(diagnosis.slices)),
         attributions=tuple(attributions),
         losses=_losses(people, modes),
@@ -86,7 +68,7 @@ def conclude(diagnosis: Diagnosis, index: Sequence[int], opener: Opener, judgeme
     )
 
 
-def _reconcile(groups: Sequence[Found]) -> None:
+def _reconcile(groups: Sequence[Group]) -> None:
     """Give groups that blame too many and too few calls of one tool the same fix: it is one finding about choosing it."""
     for many in groups:
         few = [group for group in groups if f"never calls `{many.tool}`" in group.name] if many.name.startswith("calls `") else []
@@ -97,7 +79,7 @@ def _reconcile(groups: Sequence[Found]) -> None:
             )
 
 
-def _blamed(result: Found, row: RowEvidence) -> int | None:
+def _blamed(result: Group, row: RowEvidence) -> int | None:
     """The step that forecloses the task, where the group has one."""
     place = (result.blame or result.place)(row)
     return place[0] if place is not None and isinstance(place[0], int) else None
@@ -136,11 +118,11 @@ def _without_twins(pieces: Sequence[kinds.Slice]) -> list[kinds.Slice]:
     return remainder
 
 
-def _slice(people: Population, piece: kinds.Slice) -> Slice:
+def _slice(people: Population, piece: kinds.Slice) -> model.Slice:
     """A kind of task with its rate over tasks, and that of all others."""
     inside, rest = (_means(people, rows) for rows in (piece.rows, ~piece.rows))
     low, high, _ = stats.mean_interval(inside, 0.0, 1.0) or (None, None, None)
-    return Slice(people.run, piece.field, piece.value, len(inside), float(inside.mean()), low, high, float(rest.mean()), piece.p)
+    return model.Slice(people.run, piece.field, piece.value, len(inside), float(inside.mean()), low, high, float(rest.mean()), piece.p)
 
 
 def _means(people: Population, rows: Mask) -> np.ndarray:
@@ -155,23 +137,23 @@ def _points(people: Population, rows: Mask) -> float:
     return math.fsum(people.lost[rows].tolist())
 
 
-def _trust(people: Population, entry: Doubt) -> Trust:
-    label = Cause(entry.label) if entry.label else None
-    return Trust(people.run, entry.level, label, entry.text, int(entry.rows.sum()), select(people, entry.rows), entry.fix)
+def _trust(people: Population, entry: Trust) -> model.Trust:
+    label = model.Cause(entry.label) if entry.label else None
+    return model.Trust(people.run, entry.level, label, entry.text, int(entry.rows.sum()), select(people, entry.rows), entry.fix)
 
 
 def _key(people: Population, task: np.ndarray, i: int) -> str:
     return f"{people.keys[int(task[i])]}/{int(people.repeat[i])}"
 
 
-def _group(people: Population, task: np.ndarray, result: Found, number: int, opener: Opener) -> Group:
+def _group(people: Population, task: np.ndarray, result: Group, number: int, opener: Opener) -> model.Group:
     first = people.example(result.rows)
     places = [first, *(int(i) for i in np.flatnonzero(result.rows) if i != first)][:EXAMPLES]
     quotes = (_quote(people, i, result.place(people.rows[i]), opener) for i in places)
     points = _points(people, result.rows)
-    return Group(
-        id=f"g{number}", run=people.run, rung=result.rung, label=Cause(result.label or "undetermined"),
-        confidence=Confidence(result.confidence), name=result.name, text=result.text, points=points, rows=int(result.rows.sum()),
+    return model.Group(
+        id=f"g{number}", run=people.run, rung=result.rung, label=model.Cause(result.label or "undetermined"),
+        confidence=model.Confidence(result.confidence), name=result.name, text=result.text, points=points, rows=int(result.rows.sum()),
         tasks=len(np.unique(task[result.rows])), passed_rows=result.passed, query=select(people, result.rows),
         examples=tuple(_key(people, task, i) for i in places), quote=next(filter(None, quotes), None), why_label=result.why,
         against=tuple(result.against), consequences=tuple(result.consequences), fix=result.fix, gain=gain(people, result),
@@ -179,7 +161,7 @@ def _group(people: Population, task: np.ndarray, result: Found, number: int, ope
     )  # fmt: skip
 
 
-def _quote(people: Population, i: int, place: tuple[int | str, str] | None, opener: Opener) -> Evidence | None:
+def _quote(people: Population, i: int, place: tuple[int | str, str] | None, opener: Opener) -> model.Evidence | None:
     """The words at a step or in a field of a row."""
     if place is None:
         return None
@@ -207,8 +189,8 @@ def _near(text: str, hint: str) -> int:
 
 
 def _attributions(
-    diagnosis: Diagnosis, task: np.ndarray, groups: Sequence[Group], opener: Opener, judgements: Judged
-) -> tuple[list[Attribution], Modes]:
+    diagnosis: Diagnosis, task: np.ndarray, groups: Sequence[model.Group], opener: Opener, judgements: Judged
+) -> tuple[list[model.Attribution], Modes]:
     """One cause for each task that loses points; and of each such row its cause and the name of its group."""
     people = diagnosis.people
     owner = np.full(people.n, -1)
@@ -224,7 +206,7 @@ def _attributions(
         for i in rows:
             number = int(owner[i])
             lost[number] += people.lost[i]
-            modes[i] = Cause.UNDETERMINED, UNEXPLAINED
+            modes[i] = model.Cause.UNDETERMINED, UNEXPLAINED
             if number >= 0:
                 modes[i] = _label(groups[number], diagnosis.groups[number], i), groups[number].name
         best = max(lost, key=lambda number: (lost[number], number >= 0, -number))
@@ -240,9 +222,9 @@ def _attributions(
 
 
 def _attribution(
-    diagnosis: Diagnosis, groups: Sequence[Group], key: str, rows: list[int], owner: np.ndarray, best: int,
+    diagnosis: Diagnosis, groups: Sequence[model.Group], key: str, rows: list[int], owner: np.ndarray, best: int,
     opener: Opener,
-) -> Attribution:  # fmt: skip
+) -> model.Attribution:  # fmt: skip
     people = diagnosis.people
     mine = [i for i in rows if owner[i] == best]
     i, n = mine[0], len(mine)
@@ -257,8 +239,8 @@ def _attribution(
         row = people.rows[i]
         end = f' It ends: "{short(row.final, 120)}"' if row.final.strip() else ""
         text = f"{of[0].upper()}{of[1:]} fail{'s' if n == 1 else ''}, and BLADE found no reason.{end}{others}"
-        return Attribution(
-            f"cause:{key}", people.run, key, "", Cause.UNDETERMINED, Confidence.UNSURE, UNEXPLAINED, text, repeat, None, (),
+        return model.Attribution(
+            f"cause:{key}", people.run, key, "", model.Cause.UNDETERMINED, model.Confidence.UNSURE, UNEXPLAINED, text, repeat, None, (),
             ("no question of the ladder is answered by these rows",), (), (), lost,
         )  # fmt: skip
     group, result = groups[best], diagnosis.groups[best]
@@ -266,29 +248,29 @@ def _attribution(
     places = dict.fromkeys(place for make in (result.blame, result.place) if make and (place := make(people.rows[i])))
     quotes = tuple(quote for place in places if (quote := _quote(people, i, place, opener)) is not None)
     step = _blamed(result, people.rows[i])
-    steps = (Blame(step, 1.0, group.name),) if step is not None else ()
+    steps = (model.Blame(step, 1.0, group.name),) if step is not None else ()
     detail = result.detail(i) if result.detail is not None else ""
     shown = (f". {_key(people, people.indexed, i)}: " if n > 1 else ": ") + detail if detail else ""
     name = f"{of}: {group.name}" if total > 1 else group.name
     text = f"{name[0].upper()}{name[1:]}{shown}.{others}".replace("….", "…")
-    return Attribution(
+    return model.Attribution(
         f"cause:{key}", people.run, key, group.id, _label(group, result, i), group.confidence, group.name, text, repeat, step, steps,
         (group.why_label,), group.against, quotes, lost,
     )  # fmt: skip
 
 
-def _others(groups: Sequence[Group], owner: np.ndarray, rows: list[int]) -> str:
+def _others(groups: Sequence[model.Group], owner: np.ndarray, rows: list[int]) -> str:
     """What the other failing rollouts of a task show, as a sentence."""
     names = Counter(groups[int(owner[i])].name if owner[i] >= 0 else UNEXPLAINED for i in rows)
     return f" Other failures: {', '.join(f'{name} ({n:,})' for name, n in names.most_common())}." if names else ""
 
 
-def _label(group: Group, result: Found, i: int) -> Cause:
+def _label(group: model.Group, result: Group, i: int) -> model.Cause:
     """The label of one row: the group's, unless its rows differ."""
-    return Cause(result.label_of(i)) if result.label_of is not None else group.label
+    return model.Cause(result.label_of(i)) if result.label_of is not None else group.label
 
 
-def _overruled(engine: Attribution, words: Sequence[Judgement]) -> Attribution:
+def _overruled(engine: model.Attribution, words: Sequence[model.Judgement]) -> model.Attribution:
     """The attribution of a judged task, with the engine's proposal among what speaks against it."""
     last, others = words[-1], words[:-1]
     disputed = [entry for entry in others if entry.cause is not last.cause]
@@ -300,25 +282,25 @@ def _overruled(engine: Attribution, words: Sequence[Judgement]) -> Attribution:
     if engine.cause is not last.cause:
         against.append(f"the engine proposes {engine.cause.value}: {engine.mechanism}")
     mode = last.mode or (engine.mode if engine.cause is last.cause else f"judged {last.cause.value}")
+    steps = (model.Blame(last.step, 1.0, f"{who}: {last.mechanism}"),) if last.step is not None else ()
     return replace(
         engine, group=engine.group if engine.mode == mode else "", cause=last.cause,
-        confidence=Confidence.UNSURE if disputed else Confidence.PROVED, mode=mode, mechanism=last.mechanism, repeat=last.repeat,
-        step=last.step, steps=(Blame(last.step, 1.0, f"{who}: {last.mechanism}"),) if last.step is not None else (),
-        grounds=(f"{who}: {last.mechanism}", *by_condition, *agreed), against=(*against, *engine.against),
-        evidence=(*shown, *(entry for entry in engine.evidence if entry not in shown)), judged_by=last.by, proposed=engine.cause,
-        proposed_confidence=engine.confidence, disputed=bool(disputed),
+        confidence=model.Confidence.UNSURE if disputed else model.Confidence.PROVED, mode=mode, mechanism=last.mechanism,
+        repeat=last.repeat, step=last.step, steps=steps, grounds=(f"{who}: {last.mechanism}", *by_condition, *agreed),
+        against=(*against, *engine.against), evidence=(*shown, *(entry for entry in engine.evidence if entry not in shown)),
+        judged_by=last.by, proposed=engine.cause, proposed_confidence=engine.confidence, disputed=bool(disputed),
     )  # fmt: skip
 
 
-def _losses(people: Population, modes: Mapping[int, tuple[Cause, str]]) -> tuple[Loss, ...]:
-    grouped: defaultdict[tuple[Cause, str], list[float]] = defaultdict(list)
+def _losses(people: Population, modes: Mapping[int, tuple[model.Cause, str]]) -> tuple[model.Loss, ...]:
+    grouped: defaultdict[tuple[model.Cause, str], list[float]] = defaultdict(list)
     for i, mode in modes.items():
         grouped[mode].append(float(people.lost[i]))
-    losses = [Loss(people.run, cause, mode, math.fsum(values)) for (cause, mode), values in grouped.items()]
+    losses = [model.Loss(people.run, cause, mode, math.fsum(values)) for (cause, mode), values in grouped.items()]
     return tuple(sorted(losses, key=lambda loss: (-loss.lost, loss.cause, loss.mode)))
 
 
-def _run_causes(people: Population, diagnosis: Diagnosis, groups: Sequence[Group]) -> tuple[RunCause, ...]:
+def _run_causes(people: Population, diagnosis: Diagnosis, groups: Sequence[model.Group]) -> tuple[model.RunCause, ...]:
     """The alarms, and a group that takes more than half of the lost points."""
     total = _points(people, people.failed)
     result = []
@@ -329,11 +311,11 @@ def _run_causes(people: Population, diagnosis: Diagnosis, groups: Sequence[Group
             name = group.name if group else "rows are grouped wrongly" if entry.label == "DA" else entry.text[:80]
             quote = (group.quote,) if group and group.quote else ()
             lost = group.points if group else 0.0
-            result.append(RunCause(people.run, Cause(entry.label), name, entry.text, int(entry.rows.sum()), lost, quote))
+            result.append(model.RunCause(people.run, model.Cause(entry.label), name, entry.text, int(entry.rows.sum()), lost, quote))
     for group in groups:
         if group.points > 0.5 * total and group.text not in {cause.text for cause in result}:
             quote = (group.quote,) if group.quote else ()
-            result.append(RunCause(people.run, group.label, group.name, group.text, group.rows, group.points, quote))
+            result.append(model.RunCause(people.run, group.label, group.name, group.text, group.rows, group.points, quote))
     return tuple(result)
 
 
@@ -346,13 +328,15 @@ NOT_IDENTIFIED = (
 )
 
 
-def _recommendations(people: Population, task: np.ndarray, diagnosis: Diagnosis, groups: Sequence[Group]) -> tuple[Recommendation, ...]:
+def _recommendations(
+    people: Population, task: np.ndarray, diagnosis: Diagnosis, groups: Sequence[model.Group]
+) -> tuple[model.Recommendation, ...]:
     """The fixes: what repairs the measurement first, then by points; one for each thing to change."""
     texts = {group.text for group in groups}
     result = [
-        Recommendation(
-            0, people.run, "", entry.fix, Cause(entry.label or "undetermined"), "", None, 0.0, True, "fixes the measurement, not the model",
-            (), (),
+        model.Recommendation(
+            0, people.run, "", entry.fix, model.Cause(entry.label or "undetermined"), "", None, 0.0, True,
+            "fixes the measurement, not the model", (), (),
         )
         for entry in diagnosis.trust if entry.level in ("alarm", "note") and entry.fix and entry.text not in texts
     ]  # fmt: skip
@@ -365,7 +349,7 @@ def _recommendations(people: Population, task: np.ndarray, diagnosis: Diagnosis,
         seen.add(group.fix)
         keys = tuple(dict.fromkeys(people.keys[int(code)] for code in task[source.rows]))
         result.append(
-            Recommendation(
+            model.Recommendation(
                 0, people.run, group.id, group.fix, group.label, group.name, group.gain, group.most, group.label in MEASUREMENT,
                 IDENTIFIED if group.gain is not None else NOT_IDENTIFIED, keys, (group.quote,) if group.quote else (),
             )

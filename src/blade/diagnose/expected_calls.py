@@ -118,14 +118,14 @@ def adopt_golds(people: Population) -> None:
     n_same = n_passes = 0
     for row, passed, task in zip(people.rows, people.passed, people.task.tolist(), strict=True):
         if passed and row.expected is not None:
-            made, due = acts_of(row, graded)
-            passing[task].append(made)
+            calls, due = acts_of(row, graded)
+            passing[task].append(calls)
             if row.is_spoken or not row.acts:
                 idle.add(task)
-            n_same, n_passes = n_same + (made == due), n_passes + 1
+            n_same, n_passes = n_same + (calls == due), n_passes + 1
     if n_same < AGREE * n_passes:
         return  # what is expected is not what is graded
-    agreed = {task: acts[0] for task, acts in passing.items() if task not in idle and all(calls == acts[0] for calls in acts)}
+    agreed = {task: acts[0] for task, acts in passing.items() if task not in idle and all(other == acts[0] for other in acts)}
     for row, task in zip(people.rows, people.task.tolist(), strict=True):
         if row.expected is not None and task in agreed and agreed[task] != acts_of(row, graded)[1]:
             others = [call for call in row.expected if call[0] not in graded]
@@ -199,18 +199,18 @@ def only_reads(row: RowEvidence) -> bool:
 
 def difference(row: RowEvidence, graded: Mapping[str, str]) -> str:
     """How what a row did differs from what it was to do: one of `KINDS`, or nothing."""
-    made, due = acts_of(row, graded)
-    if made == due:
+    calls, due = acts_of(row, graded)
+    if calls == due:
         return ""
-    if not due or not made:
+    if not due or not calls:
         return "none done" if due else "nothing due"
-    names_made, names_due = (Counter(tool for tool, _ in calls.elements()) for calls in (made, due))
+    names_made, names_due = (Counter(tool for tool, _ in acts.elements()) for acts in (calls, due))
     more, less = names_made - names_due, names_due - names_made
     if not more and not less:
         return "arguments"
-    if more and not less and not due - made:
+    if more and not less and not due - calls:
         return "extra"
-    return "part" if less and not more and made & due else "other"
+    return "part" if less and not more and calls & due else "other"
 
 
 def mismatch(row: RowEvidence, graded: Mapping[str, str], only: str = "") -> int | None:

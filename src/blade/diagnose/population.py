@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
 from itertools import compress
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from blade.diagnose.evidence import RowEvidence, most_met
 from blade.diagnose.fields import template
 
+Key = TypeVar("Key")
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 RARE = 0.05  # share of the rows from which a key is a field
@@ -32,9 +33,8 @@ class Population:
     """The rows of one run, all arrays in the same order."""
 
     def __init__(
-        self, run: str, rows: list[RowEvidence], passed: Mask, lost: NDArray[np.float64], task: Ints,
-        repeat: Ints, keys: list[str],
-    ) -> None:  # fmt: skip
+        self, run: str, rows: list[RowEvidence], passed: Mask, lost: NDArray[np.float64], task: Ints, repeat: Ints, keys: list[str]
+    ) -> None:
         self.run, self.rows, self.passed, self.lost = run, rows, passed, lost
         self.task, self.repeat, self.keys = task, repeat, keys
         self.indexed = task  # as the file numbers the tasks, whatever `task` becomes
@@ -59,6 +59,14 @@ class Population:
         rows = self.none
         rows[list(places)] = True
         return rows
+
+    def places(self, keys: Callable[[RowEvidence], Iterable[Key]]) -> dict[Key, list[int]]:
+        """The places of the rows that have each of some keys."""
+        result: defaultdict[Key, list[int]] = defaultdict(list)
+        for i, row in enumerate(self.rows):
+            for key in keys(row):
+                result[key].append(i)
+        return result
 
     def of(self, rows: Mask) -> list[RowEvidence]:
         """What some rows hold."""
@@ -118,12 +126,9 @@ class Population:
         seen = Counter(path for row in self.rows for path in row.fields)
         return [path for path, _ in seen.most_common()]
 
-    def column(self, path: str) -> list[Any]:
-        return [row.fields.get(path) for row in self.rows]
-
     @cached_property
     def columns(self) -> dict[str, list[Any]]:
-        return {path: self.column(path) for path in self.paths}
+        return {path: [row.fields.get(path) for row in self.rows] for path in self.paths}
 
     def codes(self, path: str) -> tuple[Ints, list[Any]]:
         """Equal values of a field under one number, -1 where a row has none."""
@@ -191,11 +196,8 @@ class Population:
 
     def _is_judged(self, codes: Ints, values: list[Any]) -> bool:
         """Whether it may be a verdict: with one try per task, a 0/1 field one value of which never passes."""
-        if self.has_repeats or not set(values) <= {0, 1}:
-            return False
-        return any(
-            (codes == code).sum() >= 3 and not self.passed[codes == code].any() for code in range(len(values))
-        )
+        of_values = (codes == code for code in range(len(values)))
+        return not self.has_repeats and set(values) <= {0, 1} and any(rows.sum() >= 3 and not self.passed[rows].any() for rows in of_values)
 
     @cached_property
     def is_capped(self) -> Mask:
@@ -237,15 +239,12 @@ class Population:
         present = codes >= 0
         return bool(self.failed.any() and self.passed.any() and present[self.failed].mean() >= FILLED and not present[self.passed].any())
 
-    def is_reward(self, path: str) -> bool:
-        """Whether a field states the reward again: one of its two values equals the passes."""
+    def is_reward(self, path: str, least: float = 0.5) -> bool:
+        """Whether a field that some share of the rows has states the reward again: one of its two values equals the passes."""
         codes, values = self.codes(path)
-        if len(values) != 2:
-            return False
         present = codes >= 0
-        if present.sum() < 0.5 * self.n:
-            return False
-        return any(np.array_equal((codes == code)[present], self.passed[present]) for code in (0, 1))
+        is_pair = len(values) == 2 and present.sum() >= least * self.n
+        return bool(is_pair and any(np.array_equal((codes == code)[present], self.passed[present]) for code in (0, 1)))
 
     def example(self, rows: Mask) -> int:
         """A row that shows a group: of the task with most such rows, the first."""
@@ -268,9 +267,8 @@ def adopt_flags(people: Population) -> None:
 
 def _states_success(rows: list[RowEvidence], path: str) -> bool:
     """Whether nearly all results that read as an error are false in a list of flags, and most others true."""
-    seen = Counter(
-        (act.failed, flag) for row in rows for act, flag in zip(row.acts, row.flags.get(path, ()), strict=False) if act.is_answered
-    )
+    pairs = (pair for row in rows for pair in zip(row.acts, row.flags.get(path, ()), strict=False))
+    seen = Counter((act.failed, flag) for act, flag in pairs if act.is_answered)
     n_errors, n_others = seen[True, True] + seen[True, False], seen[False, True] + seen[False, False]
     return n_errors >= LEAST_ERRORS and seen[True, False] >= REFUSED * n_errors and seen[False, True] > WORKED * n_others
 

@@ -65,8 +65,8 @@ def _idle(people: Population, score: float | None) -> Trust | None:
     has = people.where(lambda row: row.expected is not None)
     if score is None or not people.n or has.mean() < 0.9 or not graded_tools(people):
         return None
-    still, told = nothing_due(people), demanding(people)
-    idle = still & ~told
+    still, demanded = nothing_due(people), demanding(people)
+    idle = still & ~demanded
     passes = int((people.passed & idle).sum())
     if not passes or idle.all():
         return None
@@ -76,7 +76,7 @@ def _idle(people: Population, score: float | None) -> Trust | None:
     result = warning(
         "tripwires.idle", people, idle, baseline=n_idle / n_tasks, due_none=n_idle - n_spared, tasks=n_tasks, passes=passes,
         spared=spared if n_spared else "", all_passes=int(people.passed.sum()), due=int(due.sum()), due_rate=people.rate(due),
-        due_passes=int(people.passed[due].sum()), told="or a result to be told " if (still & told).any() else "",
+        due_passes=int(people.passed[due].sum()), told="or a result to be told " if (still & demanded).any() else "",
     )  # fmt: skip
     result.level = "warning" if abs(score - n_idle / n_tasks) <= NEAR else "note"
     return result

@@ -232,15 +232,15 @@ def _leaves_a_list(row: RowEvidence) -> bool:
 
 def _shaped(people: Population) -> Iterator[Candidate]:
     """Forms in which a text argument is given, where it is given in several: a name or a code, two ways to write a date."""
-    given = [_given(row) for row in people.rows]
+    shapes_of = [_given(row) for row in people.rows]
     places: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    for shapes in given:
+    for shapes in shapes_of:
         for place, values in shapes.items():
             places[place].update(values)
     for place, seen in sorted(places.items()):
         # an argument of many forms is free text, whose form says nothing
         common = [shape for shape, n in seen.items() if n >= max(3, 0.02 * people.n)] if 2 <= len(seen) <= MAX_SHAPES else []
-        n_passes = sum(place in shapes for shapes, passed in zip(given, people.passed, strict=True) if passed)
+        n_passes = sum(place in shapes for shapes, passed in zip(shapes_of, people.passed, strict=True) if passed)
         for shape in common:
             candidate = _in_shape(people, *place, shape)
             if (people.passed & candidate.rows).sum() <= RARE_FORM * n_passes:

@@ -59,7 +59,7 @@ def _ungraded(people: Population, left: Mask) -> list[Group]:
     open_ = people.passed | left  # rows that never ran lack more than their verdict
     present = {path: np.array([value is not None for value in column], bool) for path, column in people.columns.items()}
     verdicts = [path for path, has in present.items() if not has[open_].all() and has[people.passed].all()]
-    if not any(_states_reward(people, path) for path in verdicts):
+    if not any(people.is_reward(path, 0) for path in verdicts):
         return []  # one absent field is not enough: an answer that could not be read leaves a gap too
     rows = open_ & ~np.logical_or.reduce([present[path] for path in verdicts])
     for path in people.paths:
@@ -89,13 +89,6 @@ def _never_handed_in(people: Population, rows: Mask) -> bool:
         return False
     ended = people.of(rows)
     return sum(row.end == "message" and all(act.tool != tool for act in row.acts) for row in ended) >= 0.5 * len(ended)
-
-
-def _states_reward(people: Population, path: str) -> bool:
-    """Whether a field, where it is there, has two values, one of which equals the passes."""
-    codes, values = people.codes(path)
-    present = codes >= 0
-    return len(values) == 2 and any(np.array_equal((codes == code)[present], people.passed[present]) for code in (0, 1))
 
 
 # ---- What rows and logs record ------------------------------------------------------------------------
@@ -135,13 +128,9 @@ def _event(people: Population, path: str, texts: Sequence[str], rows: Mask, left
 def _logged(people: Population, left: Mask) -> list[Group]:
     """Lines of logs that strike rollouts which did and said exactly what passing ones of the same task did."""
     passing = {(int(people.task[i]), _done(people.rows[i])) for i in np.flatnonzero(people.passed)}
-    places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for i, row in enumerate(people.rows):
-        for place in lines_of(row):
-            places[place].append(i)
     alike = np.array([(task, _done(row)) in passing for task, row in zip(people.task.tolist(), people.rows, strict=True)], bool)
     struck, guilty = people.none, []
-    common = [(place, rows) for place, rows in places.items() if len(rows) >= LEAST]
+    common = [(place, rows) for place, rows in people.places(lines_of).items() if len(rows) >= LEAST]
     for (path, line), rows in sorted(common, key=lambda pair: (-len(pair[1]), -len(pair[0][1]), pair[0])):
         mask = people.mask(rows)
         claimed = mask & left & ~struck

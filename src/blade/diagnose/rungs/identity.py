@@ -175,10 +175,7 @@ def _copies(people: Population) -> Trust | None:
     times = [path for path in people.paths if _is_time(people, path)]
     if not times:
         return None
-    seen: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
-    for i, row in enumerate(people.rows):
-        if row.digest:
-            seen[row.digest, *(row.fields.get(path) for path in times)].append(i)
+    seen = people.places(lambda row: [(row.digest, *(row.fields.get(path) for path in times))] if row.digest else [])
     rows = people.mask(i for places in seen.values() for i in places[1:])
     if not rows.any():
         return None

@@ -83,18 +83,19 @@ def _is_right_act(people: Population, silent: Mask) -> bool:
 
 def _by_text(people: Population, silent: Mask, left: Mask) -> list[Group]:
     """Rows without output that share a line of a log, an error or a stop text, which no pass has."""
-    places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     is_recorded = not silent.all() and people.rate(silent) < 0.5 * people.rate(~silent)
     graded = {path for path in people.paths if not is_recorded and people.is_graded(people.codes(path)[0])}
     graded |= _verdict_fields(people, silent)
-    for i, row in enumerate(people.rows):
+
+    def messages(row: RowEvidence) -> Iterator[tuple[str, str]]:
         for path, value in row.fields.items():
             # a field that goes with the outcome, or that failures with output fill too, is the grader's word
             is_message = isinstance(value, str) and value.strip() and path not in graded
             if is_message and not (tells_the_end(path) and is_limit(value)):  # what a limit ended did run
-                places[path, template(value)].append(i)
-        for place in lines_of(row):
-            places[place].append(i)
+                yield path, template(value)
+        yield from lines_of(row)
+
+    places = people.places(messages)
     enough = max(AT_LEAST, SHARE * silent.sum())
     guilty = []
     for number, (place, rows) in enumerate(places.items()):
@@ -159,10 +160,9 @@ def in_words(people: Population, path: str, line: str, rows: Mask) -> str:
 
 def _canned(people: Population, left: Mask) -> list[Group]:
     """Rollouts whose whole output is one and the same error text, whatever the task."""
-    places: defaultdict[str, list[int]] = defaultdict(list)
-    for i, row in enumerate(people.rows):
-        if row.n_acts <= 1 and row.is_spoken and row.final_length and row.final_length <= LONGEST:
-            places[template(row.final)].append(i)
+    places = people.places(
+        lambda row: [template(row.final)] if row.n_acts <= 1 and row.is_spoken and 0 < row.final_length <= LONGEST else []
+    )
     masks = ((line, people.mask(rows)) for line, rows in places.items() if len(rows) >= AT_LEAST and SERVICE.search(line))
     return [
         group("ran.canned", people, mask, left, line=line)

@@ -208,11 +208,11 @@ def _asks(row: RowEvidence) -> bool:
 
 def _is_named(text: str, tool: str, values: set[str], graded: Graded) -> bool:
     """Whether a text names most of the values of a call, and another act by name only where two values show which is meant."""
-    given = {value for value in values if value in text}
-    if not given or len(given) < 0.5 * len(values):
+    present = {value for value in values if value in text}
+    if not present or len(present) < 0.5 * len(values):
         return False
     own, spoken = _stems(tool), _stems(text)
-    return len(given) > 1 or all(own & spoken - _stems(other) or not (_stems(other) - own) & spoken for other in graded)
+    return len(present) > 1 or all(own & spoken - _stems(other) or not (_stems(other) - own) & spoken for other in graded)
 
 
 def _stems(text: str) -> set[str]:
@@ -377,12 +377,8 @@ def _rest(people: Population, left: Mask) -> Iterator[Candidate]:
     yield from _check_lists(people)
     yield from _values(people, left)
     yield from _crossed(people)
-    places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for i in np.flatnonzero(people.failed).tolist():
-        for place in lines_of(people.rows[i]):
-            places[place].append(i)
-    passing = {place for row in people.of(people.passed) for place in lines_of(row)}
-    common = sorted(((len(rows), place) for place, rows in places.items() if len(rows) >= 3 and place not in passing), reverse=True)
+    places = {place: rows for place, rows in people.places(lines_of).items() if not people.passed[rows].any()}
+    common = sorted(((len(rows), place) for place, rows in places.items() if len(rows) >= 3), reverse=True)
     answered = people.where(gives_answer)
     for n, (path, line) in common[:MAX_LINES]:
         if not (_CODE.fullmatch(line) and answered[places[path, line]].all()) and n < RESTATES * people.failed.sum():
