@@ -31,8 +31,6 @@ ENDED = 0.9  # share of the passes that end on the result of one act
 OFTEN = 0.1  # share of the passes that end in one way, from which it is a way to end
 LEAST_FORMS, WHOLE_FORM = 3, 0.95  # passes that show how long a form is, and the share of it from which it counts as filled in
 FIRST_TRIES, BARRED = 20, 0.9  # first tries, and the share of them that ends in an error, from which the surroundings are in doubt
-BARRED_WHY = "nearly every first try ends in an error, so that the model and its surroundings cannot be told apart"
-SHOW_TOOL = "Show the model what the tool accepts (names, schema, formats) before it guesses, and have it change the call after an error."
 STOPS = 0.95  # pass rate below the limit from which episodes stop on success
 
 
