@@ -147,7 +147,9 @@ def _row(episode: Episode, actual: Mapping[str, Any], tools: set[str]) -> RowEvi
     row = {**actual, **episode.trace.row} if actual else episode.trace.row
     flat = flatten(row)
     prompt, request = _prompt(row), _request(row, steps)
-    final, final_step = _final(steps)
+    # the last thing that the model said, whatever came after it
+    messages = ((step.text, step.index) for step in reversed(steps) if step.kind == "message" and step.text.strip())
+    final, final_step = next(messages, ("", None))
     gold, own = events.gold(row), _expected(row)
     answer = gold.answer or ""
     due, due_at = _expected_calls(row, gold, tools)
@@ -161,6 +163,7 @@ def _row(episode: Episode, actual: Mapping[str, Any], tools: set[str]) -> RowEvi
     results = [step.text for step in steps if step.kind == "result"]
     longest = max(results, key=len, default="")
     is_single = len(acts) <= 1
+    whole, unit = "\n".join(step.text for step in steps if step.kind != "user"), final[-PASSAGE - 10 : -10]
     labels = _labels(final) if is_single else b""
     return RowEvidence(
         position=episode.position, prompt=_hash(prompt) if prompt else 0, gold=_hash(repr(own)) if own else 0,
@@ -175,7 +178,8 @@ def _row(episode: Episode, actual: Mapping[str, Any], tools: set[str]) -> RowEvi
         reply=_reply(steps), final=final[-FINAL:], final_step=final_step, final_length=len(final),
         own_words=_own_words(final, prompt) if is_single and len(final) <= MAX_FREE else frozenset(),
         labels=labels, next_label=_next_label(labels, prompt) if labels else b"",
-        is_open=_is_open(final, prompt), is_repeating=_is_repeating(final), digest=_digest(steps),
+        is_open=_is_open(final, prompt), is_repeating=len(unit) == PASSAGE and final[-4000:].count(unit) >= AGAIN,
+        digest=_hash(whole) if len(whole) >= LEAST_DIGEST else 0,
         asked=_names(prompt[:NAMED]),
         named=_names(" ".join([*(call.raw[:SHORT] for call in episode.calls[:NAMING]), final[-FINAL:]])),
         forms=(("box",) if "boxed" in request else ()) + (("tag",) if _TAG_ASKED.search(request) else ()),
@@ -433,14 +437,6 @@ def _own_words(final: str, prompt: str) -> frozenset[str]:
 # ---- Ends and answers ----------------------------------------------------------------------------
 
 
-def _final(steps: Sequence[Step]) -> tuple[str, int | None]:
-    """The last thing that the model said, whatever came after it."""
-    for step in reversed(steps):
-        if step.kind == "message" and step.text.strip():
-            return step.text, step.index
-    return "", None
-
-
 def _reply(steps: Sequence[Step]) -> str:
     """The first two lines of the last result or message that was not the model's."""
     text = next((step.text for step in reversed(steps) if step.kind in ("user", "result")), "")
@@ -451,30 +447,11 @@ def _reply(steps: Sequence[Step]) -> str:
 def _is_open(final: str, prompt: str) -> bool:
     """Whether a text stops in the middle: an open fence, an open box, or a part of a line of the prompt."""
     text = final.rstrip()
-    if not text:
-        return False
-    if text.count("```") % 2:
+    box, last = text.rfind("\\boxed{"), text.rpartition("\n")[2].strip()
+    if text.count("```") % 2 or (box >= 0 and text.count("{", box) > text.count("}", box)):
         return True
-    box = text.rfind("\\boxed{")
-    if box >= 0 and text.count("{", box) > text.count("}", box):
-        return True
-    last = text.rpartition("\n")[2].strip()
-    if len(last) < 4 or "\n" not in text:
-        return False
-    return any(line != last and line.startswith(last) for line in map(str.strip, prompt.splitlines()))
-
-
-def _is_repeating(final: str) -> bool:
-    """Whether a long text ends by saying one passage again and again."""
-    unit = final[-PASSAGE - 10 : -10]
-    return len(unit) == PASSAGE and final[-4000:].count(unit) >= AGAIN
-
-
-def _digest(steps: Sequence[Step]) -> int:
-    """A hash of all that the model said and did, where it is long enough not to be equal by chance."""
-    texts = [step.text for step in steps if step.kind != "user"]
-    whole = "\n".join(texts)
-    return _hash(whole) if len(whole) >= LEAST_DIGEST else 0
+    lines = prompt.splitlines() if len(last) >= 4 and "\n" in text else []
+    return any(line != last and line.startswith(last) for line in map(str.strip, lines))
 
 
 _WORD = re.compile(r"\w[\w-]+\w")

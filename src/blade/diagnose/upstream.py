@@ -158,12 +158,13 @@ def _shown(row: RowEvidence) -> Iterator[Source]:
 def _conditions(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[Trace]:
     """Calls, and arguments of them, that all passes of the task show; a pass is compared with its own siblings."""
     present = [_facts(row, graded) for row in people.rows]
-    always = _of_all(people, present)
+    of_passes = [present[i] for i in np.flatnonzero(people.passed)]
+    always: set[Fact] = set.intersection(*of_passes) if len(of_passes) >= PASSES else set()
     shown: defaultdict[int, Counter[Fact]] = defaultdict(Counter)  # task -> how many of its passes show each fact
     n_passes = Counter(people.task[people.passed].tolist())
     for i in np.flatnonzero(people.passed).tolist():
         shown[int(people.task[i])].update(present[i])
-    by_count = {task: _by_count(facts) for task, facts in shown.items()}
+    by_count = {task: {n: {fact for fact in facts if facts[fact] == n} for n in set(facts.values())} for task, facts in shown.items()}
     lacking: defaultdict[Fact, Mask] = defaultdict(lambda: people.none)
     requests: Counter[Fact] = Counter()
     for i, task in enumerate(people.task.tolist()):
@@ -185,14 +186,6 @@ def _conditions(people: Population, left: Mask, graded: frozenset[str]) -> Itera
         yield Trace("condition" if name else "call", rows, partial(_last_of, tool), facts, is_defined_by_passes=fact not in always)
 
 
-def _by_count(facts: Counter[Fact]) -> dict[int, set[Fact]]:
-    """Facts by how often they are shown."""
-    result: defaultdict[int, set[Fact]] = defaultdict(set)
-    for fact, n in facts.items():
-        result[n].add(fact)
-    return result
-
-
 def _facts(row: RowEvidence, graded: frozenset[str]) -> set[Fact]:
     """The calls of a row that the grade does not read itself, and the arguments that every one of them gives."""
     result: dict[str, set[str]] = {}
@@ -200,12 +193,6 @@ def _facts(row: RowEvidence, graded: frozenset[str]) -> set[Fact]:
         if act.tool not in graded:
             result[act.tool] = result.get(act.tool, set(act.names)) & set(act.names)
     return {(tool, name) for tool, names in result.items() for name in ("", *names)}
-
-
-def _of_all(people: Population, present: Sequence[set[Fact]]) -> set[Fact]:
-    """What every pass of the run shows."""
-    places = np.flatnonzero(people.passed).tolist()
-    return set.intersection(*(present[i] for i in places)) if len(places) >= PASSES else set()
 
 
 def lacks(fact: Fact, row: RowEvidence) -> bool:

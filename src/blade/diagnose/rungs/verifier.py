@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -60,10 +60,7 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
         entry.label = "TI" if entry.level == "alarm" else None
         findings.trust.append(entry)
     rest = unclaimed(left, findings.groups)
-    doubts = (
-        _lenient(people, reference), _many_equal(people, rest, reference), _idle_passes(people), _broken_check(people), _capped(people),
-    )  # fmt: skip
-    findings.trust += [entry for entry in doubts if entry is not None]
+    findings.trust += _doubts(people, rest, reference)
     refused = _refused(people, rest, reference) if not has_calls else None
     if refused is not None:
         findings.groups.append(refused)
@@ -524,48 +521,38 @@ def _refused(people: Population, left: Mask, reference: Reference | None) -> Gro
 # ---- Doubts that take no points ----------------------------------------------------------------------
 
 
-def _many_equal(people: Population, left: Mask, reference: Reference | None) -> Trust | None:
-    """Many failures that equal the gold in value but not letter by letter: too many to be sure that it is the gold."""
-    if reference is None or not reference.is_telling or not people.passed.any():
-        return None
-    rows = reference.same & left
-    return warning("verifier.many equal", people, rows, gold=reference.gold_name) if rows.sum() > MANY * people.n else None
-
-
-def _capped(people: Population) -> Trust | None:
-    """Tool results that many rollouts get in exactly the largest length."""
-    rows = people.is_capped
-    return warning("verifier.capped", people, rows, top=max(row.longest[0] for row in people.rows)) if rows.any() else None
-
-
-def _idle_passes(people: Population) -> Trust | None:
-    """Passing rows that make no call, though the gold demands some and other passes make them."""
+def _doubts(people: Population, left: Mask, reference: Reference | None) -> Iterator[Trust]:
+    if reference is not None and reference.is_telling:
+        # passing rows whose closed answer is another than the closed gold
+        others = np.flatnonzero(people.passed & reference.held & ~reference.same).tolist()
+        rows = people.mask(i for i in others if _differs(reference.answer[i] or "", reference.gold[i] or ""))
+        if 0 < rows.sum() <= MANY * people.passed.sum():
+            yield warning("verifier.lenient", people, rows)
+        # many failures that equal the gold in value but not letter by letter: too many to be sure that it is the gold
+        rows = reference.same & left
+        if people.passed.any() and rows.sum() > MANY * people.n:
+            yield warning("verifier.many equal", people, rows, gold=reference.gold_name)
+    # passing rows that make no call, though the gold demands some and other passes make them
     graded = graded_tools(people)
     due = people.passed & people.where(lambda row: row.expected is not None and bool(acts_of(row, graded)[1]))
     rows = due & people.where(lambda row: row.is_spoken or row.n_acts == 0)
-    n = int(rows.sum())
-    return warning("verifier.idle passes", people, rows, make="makes" if n == 1 else "make") if 0 < n <= 0.5 * (due & ~rows).sum() else None
+    if 0 < rows.sum() <= 0.5 * (due & ~rows).sum():
+        yield warning("verifier.idle passes", people, rows, make="makes" if rows.sum() == 1 else "make")
+    yield from _broken_checks(people)
+    if people.is_capped.any():
+        yield warning("verifier.capped", people, people.is_capped, top=max(row.longest[0] for row in people.rows))
 
 
-def _broken_check(people: Population) -> Trust | None:
-    """A check that no row passes and that reports an exception of its own."""
+def _broken_checks(people: Population) -> Iterator[Trust]:
+    """The first check that no row passes and that reports an exception of its own."""
     names = Counter(name for row in people.rows for name in row.check_errors)
     for name, n in names.most_common():
         has = people.where(lambda row: name in row.checks)  # noqa: B023
         fails = people.where(lambda row: row.checks.get(name) is False)  # noqa: B023
         if n >= 5 and n >= 0.9 * fails.sum() and fails.sum() == has.sum():
             error = next(row.check_errors[name] for row in people.rows if name in row.check_errors)
-            return warning("verifier.broken check", people, fails, check=name.partition(": ")[2] or name, error=error[:100])
-    return None
-
-
-def _lenient(people: Population, reference: Reference | None) -> Trust | None:
-    """Passing rows whose closed answer is another than the closed gold."""
-    if reference is None or not reference.is_telling:
-        return None
-    others = np.flatnonzero(people.passed & reference.held & ~reference.same).tolist()
-    rows = people.mask(i for i in others if _differs(reference.answer[i] or "", reference.gold[i] or ""))
-    return warning("verifier.lenient", people, rows) if 0 < rows.sum() <= MANY * people.passed.sum() else None
+            yield warning("verifier.broken check", people, fails, check=name.partition(": ")[2] or name, error=error[:100])
+            return
 
 
 def _differs(answer: str, gold: str) -> bool:
