@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from blade.answers import answer_in, boxed, is_same, normalised
 
 
@@ -21,23 +19,17 @@ def test_the_answer_a_text_gives() -> None:
     assert list(map(answer_in, texts)) == ["42", "short", None, None]
 
 
-@pytest.mark.parametrize(
-    ("answer", "gold", "same"),
-    [
-        ("Evelyn has the greatest speed", "Evelyn", True),
-        ("evelyn has the greatest speed.", r"\text{Evelyn}", True),
-        (r"\text{New York} is the busiest of them", "New York", True),
-        ("New York City", "New York", False),  # more of the name
-        ("New York City Hall", "New York", False),
-        ("Evelyn or one of the others", "Evelyn", False),
-        ("Evelyn is not the fastest here", "Evelyn", False),
-        ("Evelyn has it, Briana comes next", "Evelyn", False),
-        ("Evelyns are the fastest of all", "Evelyn", False),
-        ("Briana shows Evelyn the way", "Evelyn", False),  # a name that stands elsewhere may be only mentioned
-        ("125 is the greatest of these", "125", False),
-        ("A25 is the right one here", "A25", False),
-        ("No one is faster here", "No", False),
-    ],
-)
-def test_sentence_that_begins_with_a_name_gives_it(answer: str, gold: str, same: bool) -> None:
-    assert is_same(answer, gold) is same
+EVELYN = ["Evelyn has the greatest speed", "evelyn has the greatest speed."]
+OTHERS = [  # more of the name, another person, a name that stands elsewhere and may be only mentioned
+    "Evelyn or one of the others", "Evelyn is not the fastest here", "Evelyn has it, Briana comes next", "Evelyns are the fastest of all",
+    "Briana shows Evelyn the way",
+]  # fmt: skip
+
+
+def test_sentence_that_begins_with_a_name_gives_it() -> None:
+    assert [text for text in EVELYN if not is_same(text, r"\text{Evelyn}")] == []
+    assert is_same(r"\text{New York} is the busiest of them", "New York")
+    assert [text for text in OTHERS if is_same(text, "Evelyn")] == []
+    odd = [("New York City", "New York"), ("New York City Hall", "New York"), ("125 is the greatest of these", "125"),
+           ("A25 is the right one here", "A25"), ("No one is faster here", "No")]  # fmt: skip
+    assert [pair for pair in odd if is_same(*pair)] == []

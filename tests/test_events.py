@@ -77,25 +77,28 @@ def test_equal_actions_have_equal_keys() -> None:
     assert third.key == "a x y"
 
 
-def test_a_result_goes_to_the_first_open_call_of_its_id() -> None:
-    items = [make_call("c", "one"), make_call("c", "two"), make_result("c", "1"), make_result("c", "2"), make_result("z", "?")]
+@pytest.mark.parametrize(
+    ("items", "results"),
+    [
+        (  # to the first open call of its id
+            [make_call("c", "one"), make_call("c", "two"), make_result("c", "1"), make_result("c", "2"), make_result("z", "?")],
+            [("1", 2), ("2", 3)],
+        ),
+        (  # results that all carry the id of the last call come in the order of the calls
+            [
+                make_call("a", "one"), make_call("b", "two"), make_result("b", "1"), make_result("b", "2"), make_call("c", "three"),
+                make_result("c", "3"),
+            ],
+            [("1", 2), ("2", 3), ("3", 5)],
+        ),
+        ([make_call("a", "one"), make_call("b", "two"), *(make_result(i, i) for i in "abb")], [("a", 2), ("b", 3)]),
+        ([make_call("c", "one")], [("", None)]),
+    ],
+)  # fmt: skip
+def test_a_result_goes_to_its_call(items: list[dict[str, object]], results: list[tuple[str, int | None]]) -> None:
     calls = make_episode(rollout(items)).calls
-    assert [(call.tool, call.output, call.result_step) for call in calls] == [("one", "1", 2), ("two", "2", 3)]
-
-
-def test_results_that_all_carry_the_id_of_the_last_call_come_in_the_order_of_the_calls() -> None:
-    items = [make_call("a", "one"), make_call("b", "two"), make_result("b", "1"), make_result("b", "2")]
-    calls = make_episode(rollout([*items, make_call("c", "three"), make_result("c", "3")])).calls
-    assert [(call.output, call.result_step) for call in calls] == [("1", 2), ("2", 3), ("3", 5)]
-    again = [make_call("a", "one"), make_call("b", "two"), *(make_result(i, i) for i in "abb")]
-    assert [call.output for call in make_episode(rollout(again)).calls] == ["a", "b"]
-
-
-def test_an_unanswered_call_has_no_result() -> None:
-    call = make_episode(rollout([make_call("c", "one")])).calls[0]
-    assert call.result_step is None
-    assert call.output == ""
-    assert not call.failed
+    assert [(call.output, call.result_step) for call in calls] == results
+    assert not any(call.failed for call in calls)
 
 
 def test_the_final_text_stands_after_the_last_call() -> None:
@@ -150,19 +153,14 @@ def test_quotations_are_exact_substrings() -> None:
     episode = make_episode(rollout(did(long), verifier={"why": {"é": 1}}))
     passage, field = events.at_step(episode, 0, long.index("needle")), events.in_field(episode, "verifier.why")
     assert isinstance(passage, Evidence)
-    assert isinstance(field, Evidence)
     assert passage.quote in long
     assert "needle" in passage.quote
+    assert field is not None
     assert field.quote == '{"é":1}'
-    assert events.in_field(episode, "verifier.nothing") is None
-    assert events.at_step(episode, 9) is None
+    assert (events.in_field(episode, "verifier.nothing"), events.at_step(episode, 9)) == (None, None)
 
 
 @given(st.text(max_size=400), st.integers(0, 400))
-def test_any_passage_is_a_substring(text: str, at: int) -> None:
+def test_any_passage_is_a_substring_and_any_masked_text_one_line(text: str, at: int) -> None:
     assert events.quoted(text, at, 50) in text
-
-
-@given(st.text(max_size=300))
-def test_masking_never_fails_and_is_one_line(text: str) -> None:
     assert "\n" not in events.masked(text)

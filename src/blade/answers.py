@@ -15,9 +15,7 @@ _BRACES = re.compile(r"\\f?boxed\s*\{|\\f?boxed\s+(?P<bare>[^\s{}$\\]+)|\\.|[{}]
 _TOLD = re.compile(r"(?:final answer|answer)\s*(?:is\s*:?|:|=)\s*(.+)", re.IGNORECASE)
 _DECORATION = re.compile(r"\\(?:text|mathrm|mathbf|left|right|,|;|!)|[*_`$]|\\[()\[\]]")
 _NUMBER_IN = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?")
-_UNIT = re.compile(
-    r"^[\s]*(?:%|percent|dollars?|usd|units?|cm|mm|km|m|kg|g|hours?|minutes?|seconds?|days?)?\s*$"
-)
+_UNIT = re.compile(r"^[\s]*(?:%|percent|dollars?|usd|units?|cm|mm|km|m|kg|g|hours?|minutes?|seconds?|days?)?\s*$")
 _ARTICLE = re.compile(r"^(?:the|a|an)\s+")
 MAX_ANSWER = 400
 
@@ -161,15 +159,12 @@ def value_of(text: str) -> Any:
         return parsed
     plain = _SPACING.sub("", plain.strip("$ ").removeprefix("\\(").removesuffix("\\)"))
     plain = _SHORT_ROOT.sub(r"\\sqrt{\1}", _SHORT_FRACTION.sub(r"\\frac{\1}{\2}", plain))
-    plain = (
-        _MEMBER.sub("", _ORDINAL.sub("", _DEGREES.sub("", plain))).replace("\\$", "").replace("\\%", "%").replace("{,}", ",")
-    )
+    plain = _MEMBER.sub("", _ORDINAL.sub("", _DEGREES.sub("", plain))).replace("\\$", "").replace("\\%", "%").replace("{,}", ",")
     if (parsed := literal(plain.strip())) is not None:
         return parsed
     if (date := _date(plain.strip())) is not None:
         return "date", date
-    unit = _TRAILING.sub("", plain).strip()
-    plain = unit if unit else plain
+    plain = _TRAILING.sub("", plain).strip() or plain
     plain = re.sub(r"^\s*[a-zA-Z]\w?\s*=\s*", "", plain)
     if (mixed := _MIXED.match(plain)) is not None:
         whole, above, below = (int(part) for part in mixed.groups())
@@ -178,8 +173,7 @@ def value_of(text: str) -> Any:
     plain = _WRAPPER.sub(r"\1", plain)
     if (parsed := literal(plain.strip())) is not None:
         return parsed
-    number = as_number(plain)
-    if number is not None:
+    if (number := as_number(plain)) is not None:
         return "number", number
     if (letter := _LETTER.match(plain.strip("*` "))) is not None:
         return "letter", letter[1].upper()
@@ -196,21 +190,20 @@ def value_of(text: str) -> Any:
 
 
 _MONTHS = {name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
-_ISO = re.compile(r"^(\d{4})-(\d{1,2})-(\d{1,2})$")
-_DAY_FIRST = re.compile(r"^(\d{1,2})(?:st|nd|rd|th)?\s+([A-Za-z]{3,9})\.?,?\s+(\d{4})\.?$")
-_MONTH_FIRST = re.compile(r"^([A-Za-z]{3,9})\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})\.?$")
+_DAYS = tuple(map(re.compile, (
+    r"^(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})$",
+    r"^(?P<day>\d{1,2})(?:st|nd|rd|th)?\s+(?P<month>[A-Za-z]{3,9})\.?,?\s+(?P<year>\d{4})\.?$",
+    r"^(?P<month>[A-Za-z]{3,9})\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s+(?P<year>\d{4})\.?$",
+)))  # fmt: skip
 
 
 def _date(text: str) -> tuple[int, int, int] | None:
     """A day that is written out, whatever the order of its parts; all-digit forms other than ISO may mean two days."""
-    if (iso := _ISO.match(text)) is not None:
-        year, month, day = (int(part) for part in iso.groups())
-    elif (hit := _DAY_FIRST.match(text)) is not None:
-        year, month, day = int(hit[3]), _MONTHS.get(hit[2][:3].lower(), 0), int(hit[1])
-    elif (hit := _MONTH_FIRST.match(text)) is not None:
-        year, month, day = int(hit[3]), _MONTHS.get(hit[1][:3].lower(), 0), int(hit[2])
-    else:
+    hit = next((hit for pattern in _DAYS if (hit := pattern.match(text))), None)
+    if hit is None:
         return None
+    year, day = int(hit["year"]), int(hit["day"])
+    month = int(hit["month"]) if hit["month"].isdecimal() else _MONTHS.get(hit["month"][:3].lower(), 0)
     return (year, month, day) if 1 <= month <= 12 and 1 <= day <= 31 else None
 
 

@@ -1,4 +1,4 @@
-"""Build runs as NeMo Gym rows, write them as JSONL, diagnose them, and look up what was concluded.
+"""Build runs as NeMo Gym rows.
 
 Two invented domains: a parcel desk, where a clerk works with tools, and a lending library, where a reader answers a
 question in one turn. Both vary in length and wording, so that nothing but a planted fault sets rows apart.
@@ -8,20 +8,12 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any
-
-from blade import pipeline
-from blade.model import Group, Report, Trust
-from blade.pipeline.run_tables import ground_of
-from blade.query.query_ground import Ground, Table
-from blade.tables.index import Silent
 
 Row = dict[str, Any]
 Key = tuple[int, int]  # task index, repeat
+Made = tuple[Iterable[Row], set[Key]]  # a run, and the rows with the fault
 Act = str | dict[str, Any] | tuple[str, dict[str, Any], str | None]
 
 
@@ -161,120 +153,3 @@ def quiz(n_tasks: int = 12, n_repeats: int = 4, rate: float = 0.7, seed: int = 0
         answer = gold if reward else gold + 1 + repeat
         run[task, repeat] = quiz_row(task, repeat, reward, str(answer), str(gold))
     return run
-
-
-# ---- Diagnosis -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Diagnosed:
-    """What was concluded of a run, with the rows of each conclusion."""
-
-    report: Report = field(repr=False)
-    path: Path
-    rows: list[Row] = field(repr=False)
-    loaded: list[Any] = field(repr=False)
-
-    @cached_property
-    def ground(self) -> Ground:
-        return ground_of(self.loaded)
-
-    def keys(self, part: Any) -> set[Key]:
-        """The rows that the query of a group, a trust entry or the unexplained rest gives."""
-        table = self.ground.ask(part.query)
-        assert isinstance(table, Table)
-        places = [table.columns.index(name) for name in ("task", "repeat")]
-        return {(int(row[places[0]]), int(row[places[1]])) for row in table.rows}
-
-    @property
-    def groups(self) -> tuple[Group, ...]:
-        return self.report.groups
-
-    @property
-    def trust(self) -> tuple[Trust, ...]:
-        return self.report.trust
-
-    @property
-    def alarms(self) -> list[Trust]:
-        return [entry for entry in self.trust if entry.level == "alarm"]
-
-    @property
-    def score(self) -> float:
-        score = self.report.runs[0].score
-        assert score is not None
-        return score
-
-    @property
-    def failing(self) -> set[Key]:
-        return keys_of(row for row in self.rows if row["reward"] < 1)
-
-    def of_rung(self, *rungs: str) -> list[Group]:
-        return [group for group in self.groups if group.rung in rungs]
-
-    def holders(self, keys: set[Key]) -> list[Group]:
-        """The groups that hold any of some rows, the largest share first."""
-        held = [(len(self.keys(group) & keys), group) for group in self.groups]
-        return [group for n, group in sorted(held, key=lambda pair: -pair[0]) if n]
-
-    def labels(self, keys: set[Key]) -> set[str]:
-        """The labels of all groups that hold any of some rows."""
-        return {group.label.value for group in self.holders(keys)}
-
-    def causes(self, keys: set[Key]) -> set[str]:
-        """The causes of the tasks that some rows belong to."""
-        tasks = {str(task) for task, _ in keys}
-        return {entry.cause.value for entry in self.report.attributions if entry.task in tasks}
-
-    def group(self, keys: set[Key]) -> Group:
-        """The one group that holds exactly these rows; fails with what holds them instead."""
-        holders = self.holders(keys)
-        shown = [(group.rung, group.label.value, group.name, sorted(self.keys(group))) for group in holders]
-        assert len(holders) == 1, f"planted {sorted(keys)}, held by {shown or 'nothing'}"
-        assert self.keys(holders[0]) == keys, f"planted {sorted(keys)}, held by {shown}"
-        return holders[0]
-
-    def proved(self, keys: set[Key], rung: str, label: str, level: str) -> Group:
-        """The one group that holds exactly these rows, with its rung, its label and its level of trust."""
-        group = self.group(keys)
-        assert (group.rung, group.label.value) == (rung, label), group.text
-        levels = [entry.level for entry in self.trust if entry.query and self.keys(entry) == keys]
-        assert level in levels, [(entry.level, entry.text) for entry in self.trust]
-        return group
-
-    @property
-    def said(self) -> str:
-        """Everything that a reader is told."""
-        parts = [f"{entry.text} {entry.fix}" for entry in self.trust]
-        for group in self.groups:
-            parts += [group.name, group.text, group.fix, group.why_label, *group.against, *group.consequences]
-        parts += [cause.text for cause in self.report.run_causes]
-        parts += [advice.action for advice in self.report.recommendations]
-        parts += [attribution.mechanism for attribution in self.report.attributions]
-        return "\n".join(dict.fromkeys(parts))
-
-
-def told_of(group: Group) -> str:
-    """Everything that a reader is told of a group."""
-    return "\n".join([group.name, group.text, group.why_label, *group.consequences])
-
-
-Diagnose = Callable[..., Diagnosed]
-
-
-def write(folder: Path, rows: Iterable[Row], inputs: Iterable[Row] | None = None) -> Path:
-    """Write rollouts, and the materialised inputs beside them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "rollouts.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    if inputs is not None:
-        beside = folder / "rollouts_materialized_inputs.jsonl"
-        beside.write_text("".join(json.dumps(row) + "\n" for row in inputs))
-    return path
-
-
-def diagnose(folder: Path, rows: Iterable[Row], inputs: Iterable[Row] | None = None) -> Diagnosed:
-    """Write a run and diagnose it."""
-    listed = list(rows)
-    path = write(folder, listed, inputs)
-    loaded = pipeline.load([str(path)], Silent())
-    return Diagnosed(pipeline.diagnose(loaded, "test"), path, listed, loaded)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.diagnose import builders
-from tests.diagnose.builders import Diagnose, Diagnosed, Row
+from tests.diagnose import diagnosed
+from tests.diagnose.builders import Row
+from tests.diagnose.diagnosed import Diagnose, Diagnosed
 
 
 @pytest.fixture
@@ -18,6 +19,6 @@ def diagnose(cache: Path, tmp_path: Path) -> Diagnose:
     numbers = count()
 
     def run(rows: Iterable[Row], inputs: Iterable[Row] | None = None) -> Diagnosed:
-        return builders.diagnose(tmp_path / f"run{next(numbers)}", rows, inputs)
+        return diagnosed.diagnose(tmp_path / f"run{next(numbers)}", rows, inputs)
 
     return run

@@ -1,18 +1,10 @@
-"""Simulate runs whose truth is known: nothing to find, hard tasks, a consequence, and faults of known effect.
-
-`python -m tests.diagnose.nulls` prints all of it at full size; `--seeds N` sets the number of runs of each.
-"""
+"""Simulate runs whose truth is known: nothing to find, hard tasks, a consequence, and faults of known effect."""
 
 from __future__ import annotations
 
-import sys
-import time
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from multiprocessing import get_context
-from multiprocessing.pool import ThreadPool
-from typing import Any
 from zlib import crc32
 
 import msgspec
@@ -179,9 +171,6 @@ def fault(seed: int, effect: float, n_tasks: int = 40, n_repeats: int = 8) -> Es
     return Estimate(truth / len(acts), next((one for one in told if one is not None), None))
 
 
-# ---- The table -----------------------------------------------------------------------------------
-
-
 def rungs(found: Diagnosis) -> set[str]:
     return {group.rung for group in found.groups}
 
@@ -196,40 +185,3 @@ def avoids(found: Diagnosis, tool: str) -> list[str]:
     words = ("avoid", "refuse", "forbid", "less", "not call", "never call", "stop calling", "remove", "discourage", "only when")
     sentences = [sentence for group in found.groups for sentence in group.fix.split(". ") if f"`{tool}`" in sentence]
     return [sentence for sentence in sentences if any(word in sentence.lower() for word in words)]
-
-
-def _one(job: tuple[str, int, float]) -> Any:
-    kind, seed, effect = job
-    if kind == "gain":
-        estimate = fault(seed, effect)
-        return estimate.truth, estimate.gain is not None, estimate.is_held
-    found = {"shuffled": shuffled, "deterministic": deterministic}.get(kind, lambda seed: reversed_(seed, int(effect)))(seed)
-    by_clerk = any(group.name.startswith("calls `ask_clerk`") for group in found.groups)
-    return "behaviour" in rungs(found), bool(found.groups), bool(avoids(found, "ask_clerk")), by_clerk
-
-
-def main(seeds: int | None = None) -> None:
-    """Print every simulation at full size."""
-    start = time.perf_counter()
-    with ThreadPool(1) if seeds else get_context("spawn").Pool() as pool:  # a fork beside the threads of a test run may never answer
-        print("what is simulated                             runs  behaviour  any group  avoid the call  named by it")
-        for title, kind, n, option in (
-            ("(a) rewards shuffled within tasks", "shuffled", 200, 0),
-            ("(b) tasks at 2% and 98%, no effect", "deterministic", 100, 0),
-            ("(c) help after the one error of failures", "reversed", 100, 1),
-            ("(c) help after one of four errors", "reversed", 100, 4),
-        ):
-            results = np.array(pool.map(_one, [(kind, seed, option) for seed in range(seeds or n)]), float)
-            cells = "".join(f"{100 * value:10.1f}%" for value in results.mean(axis=0))
-            print(f"{title:44}{len(results):6}{cells}")
-        print("\nfault of known effect                         runs    printed  interval holds the truth  mean true gain")
-        for effect in (1.0, 0.5, 0.25, 0.0):
-            results = np.array(pool.map(_one, [("gain", seed, effect) for seed in range(seeds or 200)]), float)
-            printed = results[:, 1] > 0
-            held = f"{100 * results[printed, 2].mean():.1f}% of {int(printed.sum())}" if printed.any() else "none printed"
-            print(f"effect {100 * effect:3.0f}%{'':33}{len(results):6}{100 * printed.mean():10.1f}%{held:>26}{results[:, 0].mean():16.3f}")
-    print(f"\n{time.perf_counter() - start:.0f} s")
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[sys.argv.index("--seeds") + 1]) if "--seeds" in sys.argv else None)

@@ -10,8 +10,6 @@ import pytest
 
 from tests.diagnose.builders import (
     Act,
-    Diagnose,
-    Diagnosed,
     Key,
     Row,
     desk_acts,
@@ -21,8 +19,8 @@ from tests.diagnose.builders import (
     make_row,
     message,
     rewards,
-    told_of,
 )
+from tests.diagnose.diagnosed import Diagnose, Diagnosed
 
 REFUSED = "error: a street needs a number"
 UNREAD = "Write the street in front of the number."  # an answer to a call that did not work, without a word for an error
@@ -84,9 +82,7 @@ def in_vain(run: Diagnosed) -> set[Key]:
 @pytest.mark.parametrize("inside", ["", "log"])
 @pytest.mark.parametrize("flags", [as_they_are, lambda worked, passes: list(map(int, worked))], ids=["truths", "numbers"])
 def test_calls_that_a_list_says_did_not_work(diagnose: Diagnose, flags: Flags, inside: str) -> None:
-    group = diagnose(desk(flags, inside)).group(VAIN)
-    assert (group.rung, group.label.value, group.name) == ("delivered", "BI", NAME)
-    assert UNREAD in told_of(group)
+    diagnose(desk(flags, inside)).shows(VAIN, "delivered BI", NAME, UNREAD)
 
 
 def test_result_that_reads_as_an_error_stays_one(diagnose: Diagnose) -> None:
@@ -97,14 +93,16 @@ def test_result_that_reads_as_an_error_stays_one(diagnose: Diagnose) -> None:
     assert in_vain(diagnose(rows)) == VAIN
 
 
-def test_call_that_is_answered_with_nothing(diagnose: Diagnose) -> None:
-    rows = desk(as_they_are)
+def answer_vain(rows: list[Row], answers: list[str]) -> list[Row]:
     for row in rows:
         if (row["_ng_task_index"], row["_ng_rollout_index"]) in VAIN:
-            row["response"]["output"] = items_of(gives_up(["", REFUSED, "", ""]))
-    group = diagnose(rows).group(VAIN)
-    assert group.name == "no call ever succeeds"
-    assert "no result" not in told_of(group)  # nothing came back, which is no message to quote
+            row["response"]["output"] = items_of(gives_up(answers))
+    return rows
+
+
+def test_call_that_is_answered_with_nothing(diagnose: Diagnose) -> None:
+    group = diagnose(answer_vain(desk(as_they_are), ["", REFUSED, "", ""])).shows(VAIN, "delivered BI", NAME)
+    assert "no result" not in group.text  # nothing came back, which is no message to quote
 
 
 def test_calls_that_are_spoken(diagnose: Diagnose) -> None:
@@ -123,56 +121,36 @@ def test_calls_that_are_spoken(diagnose: Diagnose) -> None:
 
 # ---- What it does not say ------------------------------------------------------------------------
 
-
-def solved(worked: list[bool], passes: bool) -> list[bool]:
-    """Whether a call solved the task, which only the last one of a pass does."""
-    return [*[False] * (len(worked) - 1), passes]
-
-
-def without_last(worked: list[bool], passes: bool) -> list[bool]:
-    return worked[:-1]
+OTHERS: dict[str, Flags] = {
+    "solved": lambda worked, passes: [*[False] * (len(worked) - 1), passes],  # which only the last call of a pass does
+    "without the last": lambda worked, passes: worked[:-1],
+    "a third value": lambda worked, passes: [2 * ok for ok in worked],
+    "half of the calls": lambda worked, passes: [at % 2 == 0 for at in range(len(worked))],
+}
 
 
-def with_a_third_value(worked: list[bool], passes: bool) -> list[int]:
-    return [2 * ok for ok in worked]
+def held_by_few() -> list[Row]:
+    return [row if place % 5 else without([row])[0] for place, row in enumerate(desk(as_they_are))]
 
 
-def of_another_kind(worked: list[bool], passes: bool) -> list[bool]:
-    """True of half of the calls, whatever became of them."""
-    return [at % 2 == 0 for at in range(len(worked))]
-
-
-@pytest.mark.parametrize("flags", [solved, without_last, with_a_third_value, of_another_kind])
-def test_list_that_states_something_else(diagnose: Diagnose, flags: Flags) -> None:
-    rows = desk(flags)
-    assert concluded(diagnose(rows)) == concluded(diagnose(without(rows)))
-
-
-def test_list_that_too_few_rows_hold(diagnose: Diagnose) -> None:
-    rows = desk(as_they_are)
-    for row in rows[::5]:
-        del row["marks"]
-    assert concluded(diagnose(rows)) == concluded(diagnose(without(rows)))
-
-
-def test_list_that_too_few_errors_test(diagnose: Diagnose) -> None:
-    rows = desk(as_they_are)
+def few_errors() -> list[Row]:
+    """Too few results read as an error."""
+    rows = answer_vain(desk(as_they_are), [UNREAD] * 4)
     for row in rows:
-        if (row["_ng_task_index"], row["_ng_rollout_index"]) in VAIN:
-            row["response"]["output"] = items_of(gives_up([UNREAD] * 4))
-        elif row["_ng_task_index"] > 3:
-            calls = [item for item in row["response"]["output"] if item.get("output") == REFUSED]
-            for item in calls:
-                item["output"] = "Alder Lane is on route 2."
-    assert concluded(diagnose(rows)) == concluded(diagnose(without(rows)))
+        for item in row["response"]["output"] if row["_ng_task_index"] > 3 else ():
+            item.update({"output": "Alder Lane is on route 2."} if item.get("output") == REFUSED else {})
+    return rows
 
 
-def test_healthy_run_stays_as_it_is(diagnose: Diagnose) -> None:
+def healthy() -> list[Row]:
     """The list says what the results say."""
-    rows = []
-    for (task, repeat), reward in rewards(12, 4, 0.75).items():
-        acts, worked = acts_of((task + 20, repeat))
-        rows.append(desk_row(task, repeat, reward, acts, marks=worked))
+    made = [(key, reward, *acts_of((key[0] + 20, key[1]))) for key, reward in rewards(12, 4, 0.75).items()]
+    return [desk_row(*key, reward, acts, marks=worked) for key, reward, acts, worked in made]
+
+
+@pytest.mark.parametrize("what", [*OTHERS, held_by_few, few_errors, healthy])
+def test_list_that_states_something_else(diagnose: Diagnose, what: str | Callable[[], list[Row]]) -> None:
+    rows = desk(OTHERS[what]) if isinstance(what, str) else what()
     assert concluded(diagnose(rows)) == concluded(diagnose(without(rows)))
 
 

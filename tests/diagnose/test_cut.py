@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import (
-    Act,
-    Diagnose,
-    Key,
-    Row,
-    desk,
-    desk_acts,
-    desk_row,
-    grid,
-    make_row,
-    told_of,
-)
+from tests.diagnose.builders import Act, Key, Made, Row, desk, desk_acts, desk_row, grid, make_row
+from tests.diagnose.diagnosed import Diagnose, clears, each, proves
 
 CUT = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(4)}
 
@@ -39,17 +30,6 @@ def looks(task: int, n: int, last_answered: bool = True) -> list[Act]:
 # ---- Stop reasons --------------------------------------------------------------------------------
 
 
-def test_incomplete_response(diagnose: Diagnose) -> None:
-    stop = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
-
-    def make(task: int, repeat: int) -> Row:
-        text = f"First I look at shelf {task}, then at the ledger of week {repeat + 3}, where number {task}"
-        return desk_row(task, repeat, 0.0, [*desk_acts(task, repeat, random.Random(task))[:-2], text], response=stop)
-
-    group = diagnose(planted(make)).proved(CUT, "cut", "TI", "alarm")
-    assert "max_output_tokens" in told_of(group) or "incomplete" in told_of(group)
-
-
 @pytest.mark.parametrize(("is_counted", "is_shared"), [(True, False), (False, False), (True, True)])
 def test_limit_is_told_by_its_reason_and_its_tokens(diagnose: Diagnose, is_counted: bool, is_shared: bool) -> None:
     """The reason says more than the status; the tokens are told only where all cut rows and no others have the maximum."""
@@ -65,39 +45,22 @@ def test_limit_is_told_by_its_reason_and_its_tokens(diagnose: Diagnose, is_count
     assert ("`response.usage.output_tokens` = 2,048, the maximum in the run" in group.text) == (is_counted and not is_shared)
 
 
-@pytest.mark.parametrize("field", ["stop_reason", "finish_status"])
-def test_stop_reason_in_a_field_of_the_row(diagnose: Diagnose, field: str) -> None:
-    rows = planted(lambda task, repeat: desk_row(task, repeat, 0.0))
-    for row in rows:
-        key = row["_ng_task_index"], row["_ng_rollout_index"]
-        row[field] = "turn limit reached" if key in CUT else "finished"
-    assert "turn limit reached" in told_of(diagnose(rows).proved(CUT, "cut", "TI", "alarm"))
-
-
-def test_few_cut_rows_are_a_warning(diagnose: Diagnose) -> None:
-    few = {(1, 1), (5, 2), (9, 0)}
+def noted(field: str, cut: str, other: str = "finished", keys: set[Key] = CUT, rate: float = 0.85) -> Made:
+    """A desk whose rows note how they ended: some fail, with a note of their own."""
     rows = [
-        desk_row(*key, 0.0 if key in few else row["reward"], stop_reason="length" if key in few else "stop")
-        for key, row in desk(rate=0.6).items()
+        desk_row(*key, 0.0 if key in keys else row["reward"], **{field: cut if key in keys else other})
+        for key, row in desk(rate=rate).items()
     ]
-    diagnose(rows).proved(few, "cut", "TI", "warning")
+    return rows, keys
 
 
-def test_stop_reason_of_rows_that_pass_as_usual_is_innocent(diagnose: Diagnose) -> None:
+def as_usual() -> list[Row]:
+    """Rows that end so pass as the others do."""
     rows = []
     for place, (key, row) in enumerate(desk(rate=0.6).items()):
         reward = float(place % 2) if key in CUT else row["reward"]
         rows.append(desk_row(*key, reward, stop_reason="length" if key in CUT else "stop"))
-    assert diagnose(rows).of_rung("cut") == []
-
-
-@pytest.mark.parametrize("value", ["wavelength agreed", "unlimited plan", "climax of the tour"])
-def test_stop_words_match_whole_words(diagnose: Diagnose, value: str) -> None:
-    rows = planted(lambda task, repeat: desk_row(task, repeat, 0.0))
-    for row in rows:
-        key = row["_ng_task_index"], row["_ng_rollout_index"]
-        row["stop_note"] = value if key in CUT else "finished"
-    assert diagnose(rows).of_rung("cut") == []
+    return rows
 
 
 def test_limit_that_the_grader_reports_about_the_work_is_a_verdict(diagnose: Diagnose) -> None:
@@ -106,10 +69,7 @@ def test_limit_that_the_grader_reports_about_the_work_is_a_verdict(diagnose: Dia
     for row in rows:
         key = row["_ng_task_index"], row["_ng_rollout_index"]
         row["test_status"] = "time limit exceeded" if key in CUT else "accepted" if row["reward"] else "wrong output"
-    run = diagnose(rows)
-    assert run.of_rung("cut") == []
-    assert "TI" not in run.labels(CUT)
-    assert "time limit exceeded" in told_of(run.group(CUT))
+    diagnose(rows).shows(CUT, "verdicts undetermined", "time limit exceeded")
 
 
 def test_usual_rate_is_taken_among_rows_that_earlier_rungs_left(diagnose: Diagnose) -> None:
@@ -142,23 +102,20 @@ def test_every_rollout_stops_at_ten_calls_with_the_last_unanswered(diagnose: Dia
     assert "empty" not in run.said.lower()
 
 
-def test_unanswered_last_call_in_some_rows(diagnose: Diagnose) -> None:
-    run = diagnose(planted(lambda task, repeat: desk_row(task, repeat, 0.0, looks(task, 9, last_answered=False))))
-    group = run.proved(CUT, "cut", "TI", "alarm")
-    assert group.quote is not None
-    assert "page" in (group.quote.quote or "")
+def unanswered(rate: float = 0.85, n: Callable[[int], int] = lambda task: 9) -> Made:
+    return planted(lambda task, repeat: desk_row(task, repeat, 0.0, looks(task, n(task), last_answered=False)), rate=rate), CUT
 
 
-def test_harness_that_never_answers_the_last_call_is_innocent(diagnose: Diagnose) -> None:
+def never_answered() -> list[Row]:
     """All rows end on an unanswered `close_desk`; four in five pass."""
     rows = []
     for key, row in desk(rate=0.8).items():
         acts = [*desk_acts(*key, random.Random(key[0]))[:-1], ("close_desk", {"desk": key[0]}, None)]
         rows.append(desk_row(*key, row["reward"], acts))
-    assert diagnose(rows).of_rung("cut") == []
+    return rows
 
 
-def test_unanswered_call_is_not_refuted_by_stop_on_success(diagnose: Diagnose) -> None:
+def beside_success() -> Made:
     """Below ten calls everything passes; at ten calls all end on an unanswered one: still cut off."""
     rows = []
     for task, repeat in grid(12, 4):
@@ -166,7 +123,7 @@ def test_unanswered_call_is_not_refuted_by_stop_on_success(diagnose: Diagnose) -
             rows.append(desk_row(task, repeat, 0.0, looks(task, 10, last_answered=False)))
         else:
             rows.append(desk_row(task, repeat, 1.0, [*looks(task, 2 + (task + repeat) % 7), "The notice is found."]))
-    diagnose(rows).proved(CUT, "cut", "TI", "alarm")
+    return rows, CUT
 
 
 AGAIN = set(sorted(CUT)[::3])
@@ -194,8 +151,7 @@ def test_unanswered_call_that_is_made_for_the_third_time_is_a_loop(diagnose: Dia
 
 @pytest.mark.parametrize("is_even", [True, False])
 def test_turn_limit_is_named_where_all_stop_after_as_many_turns(diagnose: Diagnose, is_even: bool) -> None:
-    rows = planted(lambda task, repeat: desk_row(task, repeat, 0.0, looks(task, 9 if is_even else 8 + task % 3, last_answered=False)))
-    text = diagnose(rows).group(CUT).text
+    text = diagnose(unanswered(n=lambda task: 9 if is_even else 8 + task % 3)[0]).group(CUT).text
     assert ("after 9 turns" in text) == ("a turn limit is the likely reason" in text) == is_even
     assert ("after 8 to 10 turns" in text) == ("the rows do not say what stopped them" in text) == (not is_even)
 
@@ -216,7 +172,7 @@ def test_call_that_ends_the_passes_and_is_never_made(diagnose: Diagnose) -> None
 
 @pytest.mark.parametrize("rate", [0.9, 0.0])
 def test_others_are_told_where_some_of_them_pass(diagnose: Diagnose, rate: float) -> None:
-    rows = planted(lambda task, repeat: desk_row(task, repeat, 0.0, looks(task, 9, last_answered=False)), rate=rate)
+    rows, _ = unanswered(rate)
     n = sum(row["reward"] > 0 for row in rows)
     text = diagnose(rows).group(CUT).text
     assert (f" Of the other 32 with an output, {n} pass" in text) == ("other" in text) == (rate > 0)
@@ -238,19 +194,12 @@ def lengths(n_cut: int, reward_below: Callable[[int], float]) -> list[Row]:
     return rows
 
 
-def test_spike_of_calls_at_the_maximum(diagnose: Diagnose) -> None:
-    group = diagnose(lengths(14, lambda place: float(place % 4 > 0))).proved(CUT, "cut", "TI", "alarm")
-    assert "14 " in told_of(group) or "15 " in told_of(group)  # calls, or turns with the message
-
-
-def test_spike_where_nearly_all_rows_below_pass_is_no_cut(diagnose: Diagnose) -> None:
+def all_pass_below() -> list[Row]:
     """The episode stops on success, on whatever step that is: failing is what makes a rollout long."""
     rows = lengths(14, lambda place: 1.0)
     for row in rows:
         row["response"]["output"] = [item for item in row["response"]["output"] if item["type"] != "message"]
-    run = diagnose(rows)
-    assert run.of_rung("cut") == []
-    assert not run.alarms
+    return rows
 
 
 @pytest.mark.parametrize(("is_ended", "label"), [(False, "undetermined"), (True, "TI")])
@@ -275,21 +224,14 @@ def test_limit_where_success_ends_a_rollout(diagnose: Diagnose, is_ended: bool, 
     assert any(entry.label == "TI" for entry in run.trust) == is_ended
 
 
-def test_longest_rollouts_without_a_spike_are_no_cut(diagnose: Diagnose) -> None:
+def without_a_spike() -> list[Row]:
     """Eight lengths, six rollouts each: the longest fail, but no more of them than of any other length."""
     rows = []
     for place, (task, repeat) in enumerate(grid(12, 4)):
         n = 3 + (place * 5) % 8
         end: list[Act] = [f"On to page {place}."] if n == 10 else [("file_notice", {"page": task}, "Filed."), "Filed it."]
         rows.append(desk_row(task, repeat, 0.0 if n == 10 else float(place % 4 > 0), [*looks(task, n), *end]))
-    assert diagnose(rows).of_rung("cut") == []
-
-
-def test_spike_of_rows_that_pass_as_usual_is_no_cut(diagnose: Diagnose) -> None:
-    rows = lengths(14, lambda place: float(place % 3 > 0))
-    for place, row in enumerate(rows):
-        row["reward"] = float(place % 3 > 0)
-    assert diagnose(rows).of_rung("cut") == []
+    return rows
 
 
 def test_rollouts_that_loop_at_a_limit_are_told_apart(diagnose: Diagnose) -> None:
@@ -342,33 +284,30 @@ def test_loop_before_the_maximum_is_behaviour(diagnose: Diagnose, repeated: str)
     assert not [entry for entry in run.alarms if entry.label == "TI"]
 
 
-@pytest.mark.parametrize("field", ["moves_used", "telemetry.ink"])
-def test_spike_in_a_number_of_any_name(diagnose: Diagnose, field: str) -> None:
+def numbered(field: str) -> Made:
     """A limit under a name that nothing knows; the rollouts end in the middle of their work."""
     rows = []
     for place, (task, repeat) in enumerate(grid(12, 4)):
         is_cut = (task, repeat) in CUT
         amount = 60 if is_cut else 11 + (place * 17) % 41
         name, _, inner = field.partition(".")
-        told = {name: {inner: amount} if inner else amount}
         acts = [*looks(task, 3 + place % 4), f"On to page {place}."] if is_cut else None
-        rows.append(desk_row(task, repeat, 0.0 if is_cut else float(place % 5 > 0), acts, **told))
-    group = diagnose(rows).proved(CUT, "cut", "TI", "alarm")
-    assert "60" in told_of(group)
-    assert field.rpartition(".")[2] in told_of(group)
+        reward = 0.0 if is_cut else float(place % 5 > 0)
+        rows.append(desk_row(task, repeat, reward, acts, **{name: {inner: amount} if inner else amount}))
+    return rows, CUT
 
 
-def test_common_number_below_the_maximum_is_no_cut(diagnose: Diagnose) -> None:
+def beyond() -> list[Row]:
     """As many rows at 60 as before, but others go on beyond it: no limit."""
     rows = []
     for place, (task, repeat) in enumerate(grid(12, 4)):
         amount = 60 if (task, repeat) in CUT else 11 + (place * 17) % 83
         reward = 0.0 if (task, repeat) in CUT else float(place % 5 > 0)
         rows.append(desk_row(task, repeat, reward, moves_used=amount))
-    assert diagnose(rows).of_rung("cut") == []
+    return rows
 
 
-def test_short_complete_answers_of_equal_length_are_no_cut(diagnose: Diagnose) -> None:
+def evenings() -> list[Row]:
     """`evening` is the longest answer, the commonest and mostly wrong: a habit of the model, not a limit of seven letters."""
     rows = []
     for task, repeat in grid(16, 3):
@@ -376,12 +315,10 @@ def test_short_complete_answers_of_equal_length_are_no_cut(diagnose: Diagnose) -
         answer = gold if (task + repeat) % 5 == 0 else "evening"
         prompt = f"When does branch {task} lend most: dawn, noon, night or evening? One word."
         rows.append(make_row(task, repeat, float(answer == gold), [answer], prompt=prompt, expected_answer=gold))
-    run = diagnose(rows)
-    assert run.of_rung("cut") == []
-    assert run.alarms == []
+    return rows
 
 
-def test_complete_answers_of_one_form_are_no_cut(diagnose: Diagnose) -> None:
+def one_form() -> list[Row]:
     """Failing rows all fill in the same long form, which ends with a full stop."""
     form = "Form 12: the parcel was weighed, labelled, stamped, entered in the ledger and put on the shelf."
     rows = []
@@ -389,7 +326,7 @@ def test_complete_answers_of_one_form_are_no_cut(diagnose: Diagnose) -> None:
         is_hit = (task, repeat) in CUT
         text = form if is_hit else f"Parcel {task} weighs {place * 7} ounces." + " It is sealed." * (place % 4)
         rows.append(make_row(task, repeat, 0.0 if is_hit else float(place % 5 > 0), [text]))
-    assert diagnose(rows).of_rung("cut") == []
+    return rows
 
 
 # ---- What the task is given, cut to a limit ------------------------------------------------------
@@ -410,29 +347,6 @@ def given(field: str, is_hard: bool = True, rate: int = 7) -> tuple[list[Row], s
         acts: list[Act] | None = [*looks(task, 3 + place % 4), f"On to page {place}."] if is_largest and fails else None
         rows.append({**desk_row(task, repeat, float(not fails), acts), field: 8192 if is_largest else 900 + task * 137})
     return rows, largest
-
-
-@pytest.mark.parametrize(("field", "rate"), [("prompt_tokens", 7), ("input_length", 7), ("context_size", 7), ("prompt_tokens", 3)])
-def test_input_at_a_limit(diagnose: Diagnose, field: str, rate: int) -> None:
-    """Of a cut input enough may be left: a third of the rollouts still passes."""
-    rows, largest = given(field, rate=rate)
-    run = diagnose(rows)
-    group = run.group(largest)
-    assert (group.rung, group.label.value) == ("cut", "TI")
-    assert f"8,192 `{field}`" in group.name
-    assert "in all repeats of these tasks" in group.text
-
-
-@pytest.mark.parametrize("field", ["difficulty", "iteration"])
-def test_largest_value_of_what_describes_a_task_is_no_limit(diagnose: Diagnose, field: str) -> None:
-    """The hardest tasks have the highest number: nothing was cut to it."""
-    rows, _ = given(field)
-    assert diagnose(rows).of_rung("cut") == []
-
-
-def test_largest_input_that_passes_as_usual_is_no_limit(diagnose: Diagnose) -> None:
-    rows, _ = given("prompt_tokens", is_hard=False)
-    assert diagnose(rows).of_rung("cut") == []
 
 
 # ---- Texts that stop in the middle ---------------------------------------------------------------
@@ -456,41 +370,26 @@ def letters(is_cut: Callable[[str], str], tokens: int | None) -> list[Row]:
     return rows
 
 
-def test_open_code_fence(diagnose: Diagnose) -> None:
-    run = diagnose(letters(lambda whole: whole[: whole.rindex("```")].rstrip(), None))
-    run.proved(CUT, "cut", "TI", "alarm")
-
-
-def test_last_line_that_is_the_beginning_of_a_line_of_the_prompt(diagnose: Diagnose) -> None:
-    run = diagnose(letters(lambda whole: whole[: whole.index("Yours") + 9], None))
-    run.proved(CUT, "cut", "TI", "alarm")
-
-
-def test_middle_of_a_sentence_at_a_shared_token_count(diagnose: Diagnose) -> None:
-    run = diagnose(letters(lambda whole: whole[: whole.index(" crowns") - 5], 64))
-    group = run.proved(CUT, "cut", "TI", "alarm")
-    assert "64" in told_of(group) or "middle" in told_of(group)
-
-
 def test_empty_at_a_shared_token_count(diagnose: Diagnose) -> None:
     """The tokens were spent, nothing was said: a limit of the harness, which counts as infrastructure too."""
-    rows = letters(lambda whole: "", 2048)
-    run = diagnose(rows)
+    run = diagnose(letters(lambda whole: "", 2048))
     group = run.group(CUT)
     assert group.label in ("TI", "IR")
     assert "2,048" in group.text
     assert any(entry.level == "alarm" and run.keys(entry) == CUT for entry in run.trust)
 
 
-def test_text_without_a_full_stop_is_no_cut(diagnose: Diagnose) -> None:
+def without_a_stop() -> list[Row]:
     """Failing letters end on a word, and so do passing ones: an ending that is not rare proves nothing."""
     rows = letters(lambda whole: whole, None)
     for row in rows:
         row["response"]["output"][0]["content"][0]["text"] += "\nThe desk wishes you well"
-    assert diagnose(rows).of_rung("cut") == []
+    return rows
 
 
 FORM = [f"{name} of the {what}" for name in ("Number", "Weight", "Colour", "Height") for what in ("parcel", "label", "string", "stamp")]
+
+
 SLIP = [f"{name} of the letter" for name in ("Number", "Weight", "Colour", "Height")] + [f"Stamp {sign} of the letter" for sign in "abcdefgh"]
 
 
@@ -510,17 +409,6 @@ def forms(how: str) -> list[Row]:
     return rows
 
 
-def test_form_that_stops_at_a_whole_line_of_the_prompt(diagnose: Diagnose) -> None:
-    """A third of all stop after the same line, so that it is the prompt and not their number that shows the cut."""
-    group = diagnose(forms("cut")).proved(CUT, "cut", "TI", "alarm")
-    assert group.name == "answer cut off in the middle"
-
-
-@pytest.mark.parametrize("how", ["whole", "order"])
-def test_complete_form_is_no_cut(diagnose: Diagnose, how: str) -> None:
-    assert diagnose(forms(how)).of_rung("cut") == []
-
-
 def test_repetition_inside_one_text_is_a_loop(diagnose: Diagnose) -> None:
     """One sentence again and again until the tokens run out: the cut is the consequence."""
     rows = letters(lambda whole: whole[:60] + "The fee is due. " * 400 + "The fee", 2048)
@@ -530,10 +418,6 @@ def test_repetition_inside_one_text_is_a_loop(diagnose: Diagnose) -> None:
     run = diagnose(rows)
     assert run.group(CUT).label == "BI"
     assert not [entry for entry in run.alarms if entry.label in ("TI", "IR")]
-
-
-def test_healthy_run_is_silent(diagnose: Diagnose) -> None:
-    assert diagnose(desk().values()).of_rung("cut") == []
 
 
 # ---- What another model wrote about a rollout ------------------------------------------------------
@@ -552,19 +436,6 @@ def remarks(path: str, passes: int) -> tuple[list[Row], set[Key]]:
         note = f"Note {place} on folder {task}." + " It is filed." * (place % 4)
         rows.append(make_row(task, repeat, reward, [note], **{name: {inner: amount, "style": place % 7}}))
     return rows, longest
-
-
-def test_a_remark_at_its_limit(diagnose: Diagnose) -> None:
-    rows, longest = remarks("remark.tokens_out", 0)
-    group = diagnose(rows).group(longest)
-    assert (group.rung, group.label.value) == ("cut", "TI")
-    assert "512" in group.name
-
-
-@pytest.mark.parametrize(("path", "passes"), [("remark.shelf", 0), ("remark.tokens_out", 6)])
-def test_a_largest_number_that_is_no_text_or_that_passes(diagnose: Diagnose, path: str, passes: int) -> None:
-    rows, _ = remarks(path, passes)
-    assert diagnose(rows).of_rung("cut") == []
 
 
 # ---- First tries that all end in an error ----------------------------------------------------------
@@ -591,3 +462,60 @@ def test_first_tries_that_nearly_all_end_in_an_error(diagnose: Diagnose, is_barr
     warnings = [entry.text for entry in run.trust if "first try" in entry.text and entry.level == "warning"]
     assert len(warnings) == is_barred
     assert not is_barred or "The first try of 40 of 40 rollouts ends in an error" in warnings[0]
+
+
+# ---- One line for each claim -----------------------------------------------------------------------
+
+PROVED = {
+    "stop reason": (lambda: noted("stop_reason", "turn limit reached"), "cut TI alarm", "turn limit reached"),
+    "finish status": (lambda: noted("finish_status", "turn limit reached"), "cut TI alarm", "turn limit reached"),
+    "few rows": (lambda: noted("stop_reason", "length", "stop", {(1, 1), (5, 2), (9, 0)}, 0.6), "cut TI warning"),
+    "unanswered in some rows": (unanswered, "cut TI alarm"),
+    "unanswered beside success": (beside_success, "cut TI alarm"),
+    "calls": (lambda: (lengths(14, lambda place: float(place % 4 > 0)), CUT), "cut TI alarm", "stopped at 1"),
+    "number of any name": (lambda: numbered("moves_used"), "cut TI alarm", "60", "moves_used"),
+    "number in an object": (lambda: numbered("telemetry.ink"), "cut TI alarm", "60", "ink"),
+    "prompt tokens": (lambda: given("prompt_tokens"), "cut TI", "8,192 `prompt_tokens`", "in all repeats of these tasks"),
+    "input length": (lambda: given("input_length"), "cut TI", "8,192 `input_length`"),
+    "context size": (lambda: given("context_size"), "cut TI", "8,192 `context_size`"),
+    "input of which enough is left": (lambda: given("prompt_tokens", rate=3), "cut TI", "8,192 `prompt_tokens`"),
+    "open fence": (lambda: (letters(lambda whole: whole[: whole.rindex("```")].rstrip(), None), CUT), "cut TI alarm"),
+    "line of the prompt": (lambda: (letters(lambda whole: whole[: whole.index("Yours") + 9], None), CUT), "cut TI alarm"),
+    "middle of a sentence": (lambda: (letters(lambda whole: whole[: whole.index(" crowns") - 5], 64), CUT), "cut TI alarm", "middle"),
+    "form": (lambda: (forms("cut"), CUT), "cut TI alarm", "answer cut off in the middle"),  # a third stops after the same whole line
+    "remark": (lambda: remarks("remark.tokens_out", 0), "cut TI", "512"),
+}
+INNOCENT = {
+    "healthy": lambda: desk().values(),
+    "rows that pass as usual": as_usual,
+    "wavelength": lambda: noted("stop_note", "wavelength agreed"),
+    "unlimited": lambda: noted("stop_note", "unlimited plan"),
+    "climax": lambda: noted("stop_note", "climax of the tour"),
+    "a harness that never answers the last call": never_answered,
+    "nearly all below pass": all_pass_below,
+    "longest without a spike": without_a_spike,
+    "a spike that passes as usual": lambda: [
+        {**row, "reward": float(place % 3 > 0)} for place, row in enumerate(lengths(14, lambda place: float(place % 3 > 0)))
+    ],
+    "a common number below the maximum": beyond,
+    "short complete answers of one length": evenings,
+    "complete answers of one form": one_form,
+    "difficulty": lambda: given("difficulty"),
+    "iteration": lambda: given("iteration"),
+    "largest input that passes as usual": lambda: given("prompt_tokens", is_hard=False),
+    "no full stop": without_a_stop,
+    "a whole form": lambda: forms("whole"),
+    "a form in another order": lambda: forms("order"),
+    "a largest number that is no text": lambda: remarks("remark.shelf", 0),
+    "a largest remark that passes": lambda: remarks("remark.tokens_out", 6),
+}
+
+
+@each(PROVED)
+def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
+    proves(diagnose, case)
+
+
+@each(INNOCENT)
+def test_what_is_no_cut(diagnose: Diagnose, case: Callable[[], Any]) -> None:
+    clears(diagnose, "cut", case)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from tests.diagnose.builders import (
     Act,
-    Diagnose,
     Key,
+    Made,
     Row,
     desk_acts,
     desk_row,
@@ -21,8 +22,8 @@ from tests.diagnose.builders import (
     quiz,
     quiz_row,
     rewards,
-    told_of,
 )
+from tests.diagnose.diagnosed import Diagnose, clears, each, proves
 
 LATE = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(3)}
 
@@ -36,9 +37,6 @@ def handed(task: int) -> Act:
     return ("hand_in", {"form": f"F-{task}"}, f"Form F-{task} received.")
 
 
-# ---- The act that ends the passes ----------------------------------------------------------------
-
-
 def submitting(missing: set[Key], end: list[Act]) -> list[Row]:
     """Every pass ends with `hand_in`; the missing ones end otherwise."""
     rows = []
@@ -47,23 +45,6 @@ def submitting(missing: set[Key], end: list[Act]) -> list[Row]:
         acts = [*work(task, repeat), *end] if is_late else [*work(task, repeat), handed(task)]
         rows.append(desk_row(task, repeat, 0.0 if is_late else reward, acts))
     return rows
-
-
-def test_act_that_ends_the_passes_is_absent(diagnose: Diagnose) -> None:
-    run = diagnose(submitting(LATE, ["I think the errand is settled now."]))
-    group = run.group(LATE)
-    assert (group.rung, group.label.value) == ("delivered", "BI")
-    assert "hand_in" in told_of(group)
-    assert "hand_in" in group.fix
-    assert run.alarms == []
-
-
-def test_act_that_ends_the_passes_is_refused(diagnose: Diagnose) -> None:
-    refused: Act = ("hand_in", {"form": ""}, "error: the form has no number")
-    run = diagnose(submitting(LATE, [refused, "It would not take the form."]))
-    group = run.group(LATE)
-    assert group.label == "BI"
-    assert "hand_in" in told_of(group)
 
 
 @pytest.mark.parametrize("is_last", [True, False])
@@ -79,20 +60,14 @@ def test_pass_whose_last_call_reads_as_an_error(diagnose: Diagnose, is_last: boo
     assert [group.passed_rows for group in groups] == ([0] if is_last else [])
 
 
-def test_answer_that_stands_in_chat_instead(diagnose: Diagnose) -> None:
-    run = diagnose(submitting(LATE, ["Form F-1: number 12, street 4. Please file it for me."]))
-    assert run.group(LATE).label == "BI"
-
-
-def test_act_that_only_occurs_in_passes_is_not_enough(diagnose: Diagnose) -> None:
+def notices() -> list[Row]:
     """`read_notice` occurs in most passes, but they do not end with it; three in four of those without it pass."""
     rows = []
     for (task, repeat), reward in rewards(12, 4, 0.75).items():
         notice: list[Act] = [("read_notice", {"page": repeat}, f"Notice {repeat}.")]
         acts = [*(notice if (task + repeat) % 5 else []), *work(task, repeat)[:1], handed(task), "Settled."]
         rows.append(desk_row(task, repeat, reward, acts))
-    run = diagnose(rows)
-    assert run.of_rung("delivered") == []
+    return rows
 
 
 def test_ending_is_asked_within_each_kind_of_task(diagnose: Diagnose) -> None:
@@ -109,7 +84,7 @@ def test_ending_is_asked_within_each_kind_of_task(diagnose: Diagnose) -> None:
     assert not [group for group in run.of_rung("delivered") if run.keys(group) & letters]
 
 
-def test_kind_of_task_with_an_ending_of_its_own(diagnose: Diagnose) -> None:
+def endings() -> Made:
     """Half of the passes end with `send_letter`, half with `hand_in`: each within its own kind."""
     late = {(task, repeat) for task, repeat in grid(16, 4) if task % 2 and repeat == task % 4}
     rows = []
@@ -119,14 +94,14 @@ def test_kind_of_task_with_an_ending_of_its_own(diagnose: Diagnose) -> None:
         acts = work(task, repeat) if (task, repeat) in late else [*work(task, repeat), end]
         fields = {"kind": "parcel" if is_parcel else "letter"}
         rows.append(desk_row(task, repeat, 0.0 if (task, repeat) in late else reward, [*acts, "Done."], **fields))
-    group = diagnose(rows).group(late)
-    assert group.label == "BI"
-    assert "hand_in" in told_of(group)
+    return rows, late
 
 
 # ---- Stuck to the end ----------------------------------------------------------------------------
 
 STUCK = {(task, repeat) for task, repeat in grid(16, 4) if (task + 2 * repeat) % 5 == 0}
+
+
 MALFORMED = "error: a street needs a number"
 
 
@@ -154,28 +129,16 @@ def stuck(again: str, passes_too: bool = False, goes_on: Callable[[bool], bool] 
 
 @pytest.mark.parametrize("again", ["error", "call"])
 def test_row_that_repeats_itself_to_the_end(diagnose: Diagnose, again: str) -> None:
+    """Not where passes end so too, or get past it with other calls, nor where the rows leave it before the end."""
     run = diagnose(stuck(again))
-    group = run.group(STUCK)
-    assert (group.rung, group.label.value) == ("delivered", "BI")
-    assert group.name == "repeats one call or one error to the end"
+    group = run.shows(STUCK, "delivered BI", "repeats one call or one error to the end")
     assert ("got past it" in group.text) == (again == "error")
     assert run.alarms == []
-
-
-@pytest.mark.parametrize("again", ["error", "call"])
-def test_repetition_that_passes_end_on_too_is_no_group(diagnose: Diagnose, again: str) -> None:
-    assert diagnose(stuck(again, passes_too=True)).of_rung("delivered") == []
-
-
-@pytest.mark.parametrize("again", ["error", "call"])
-def test_repetition_that_is_left_before_the_end_is_no_group(diagnose: Diagnose, again: str) -> None:
-    assert diagnose(stuck(again, goes_on=lambda is_stuck: is_stuck)).of_rung("delivered") == []
-
-
-@pytest.mark.parametrize("again", ["error", "call"])
-def test_repetition_that_passes_get_past_is_no_end(diagnose: Diagnose, again: str) -> None:
-    """Some passes repeat themselves as well and go on with other calls; the stuck rows end there."""
-    assert diagnose(stuck(again, passes_too=True, goes_on=lambda is_stuck: not is_stuck)).of_rung("delivered") == []
+    for rows in (
+        stuck(again, passes_too=True), stuck(again, goes_on=lambda is_stuck: is_stuck),
+        stuck(again, passes_too=True, goes_on=lambda is_stuck: not is_stuck),
+    ):  # fmt: skip
+        assert diagnose(rows).of_rung("delivered") == []
 
 
 def told_again(is_same: bool) -> list[Row]:
@@ -191,16 +154,6 @@ def told_again(is_same: bool) -> list[Row]:
             acts += [f"open drawer {place * 10 + turn}", message(answer, "user")]
         rows.append(make_row(task, repeat, float(not is_stuck and place % 7 > 0), [*acts, f"close desk {task}"]))
     return rows
-
-
-def test_same_reply_again_and_again(diagnose: Diagnose) -> None:
-    """What is said differs each time, and brings nothing else."""
-    group = diagnose(told_again(is_same=True)).group(STUCK)
-    assert (group.rung, group.name) == ("delivered", "repeats one call or one error to the end")
-
-
-def test_replies_that_differ_are_no_repetition(diagnose: Diagnose) -> None:
-    assert diagnose(told_again(is_same=False)).of_rung("delivered") == []
 
 
 # ---- No call that succeeds -----------------------------------------------------------------------
@@ -247,58 +200,40 @@ def with_tests(idle: set[Key], wrong: set[Key]) -> list[Row]:
 
 
 IDLE = {(task, repeat) for task, repeat in grid(16, 4) if (task * 4 + repeat) % 5 == 1}
+
+
 WRONG = {(task, repeat) for task, repeat in grid(16, 4) if (task * 4 + repeat) % 5 == 3 and task > 7}
 
 
 def test_first_failing_check_is_that_nothing_exists(diagnose: Diagnose) -> None:
-    """Row 6 of "why a new core": the rows that call no tool, not the more frequent ones without the first act of passes."""
+    """Row 6 of "why a new core": the rows that call no tool, not the more frequent ones without the first act of passes.
+
+    The same rows once: the act that is missing names them, the failed check is its consequence.
+    """
     run = diagnose(with_tests(IDLE, WRONG))
-    group = run.group(IDLE)
-    assert group.label == "BI"
+    group = run.shows(IDLE, "delivered BI", "no tool")
     assert run.groups[0].id == group.id
-    said = told_of(group)
-    assert any(fact in said for fact in ("test_solution_exists", "no tool", "write_file"))
-    assert "open_ledger" not in said
-
-
-def test_check_and_missing_tools_are_one_group(diagnose: Diagnose) -> None:
-    """The same rows once: the act that is missing names them, the failed check is its consequence."""
-    run = diagnose(with_tests(IDLE, WRONG))
-    assert len(run.holders(IDLE)) == 1
-
-
-def test_rows_without_calls_that_pass_lack_nothing(diagnose: Diagnose) -> None:
-    rows = []
-    for (task, repeat), reward in rewards(16, 4, 0.7).items():
-        acts = ["Nothing needs to be done."] if (task + repeat) % 4 == 0 else None
-        rows.append(desk_row(task, repeat, reward, acts))
-    assert diagnose(rows).of_rung("delivered") == []
+    assert "open_ledger" not in group.text
 
 
 # ---- The asked form ------------------------------------------------------------------------------
 
 
-def test_answer_without_the_asked_box(diagnose: Diagnose) -> None:
-    rows = quiz(12, 4, rate=0.8)
-    for task, repeat in LATE:
-        text = f"The branch lent {task * 13 + 41} volumes in all." + " I am sure of it." * (repeat + task % 3)
-        prompt = rows[task, repeat]["responses_create_params"]["input"][0]["content"]
-        gold = str(task * 13 + 41)
-        rows[task, repeat] = make_row(task, repeat, 0.0, [text], prompt=prompt, expected_answer=gold)
-    group = diagnose(rows.values()).group(LATE)
-    assert (group.rung, group.label.value) == ("delivered", "BI")
-
-
-def test_box_that_many_passes_do_without_is_no_form(diagnose: Diagnose) -> None:
-    rows = {}
-    for (task, repeat), reward in rewards(12, 4, 0.6).items():
-        gold = str(task * 13 + 41)
-        answer = gold if reward else str(task * 13 + 50 + repeat)
-        rows[task, repeat] = quiz_row(task, repeat, reward, answer, gold)
-        if (task + repeat) % 2:
-            text = f"After {repeat + task} ledgers:\nAnswer: {answer}"
-            rows[task, repeat]["response"]["output"][0]["content"][0]["text"] = text
-    assert diagnose(rows.values()).of_rung("delivered") == []
+def boxes(is_form: bool) -> Made:
+    """Failures without the box that passes have; or half of all rows do without it."""
+    rows = quiz(12, 4, rate=0.8 if is_form else 0.6)
+    for place, (key, row) in enumerate(list(rows.items())):
+        gold = key[0] * 13 + 41
+        answer = gold if row["reward"] else gold + 9 + key[1]
+        if is_form and key in LATE:
+            text = f"The branch lent {gold} volumes in all." + " I am sure of it." * (key[1] + key[0] % 3)
+            prompt = row["responses_create_params"]["input"][0]["content"]
+            rows[key] = make_row(*key, 0.0, [text], prompt=prompt, expected_answer=str(gold))
+        elif not is_form:
+            rows[key] = quiz_row(*key, row["reward"], str(answer), str(gold))
+            if sum(key) % 2:
+                rows[key]["response"]["output"][0]["content"][0]["text"] = f"After {place} ledgers:\nAnswer: {answer}"
+    return rows.values(), LATE
 
 
 # ---- Looking things up and stopping before any act -------------------------------------------------
@@ -324,15 +259,40 @@ def closing(n_open_passes: int, is_question: bool) -> tuple[list[Row], set[Key]]
     return rows, stopped
 
 
-@pytest.mark.parametrize(("is_question", "name"), [(True, "ends with a question instead of acting"), (False, "stops before acting")])
-def test_rollouts_that_stop_before_any_act(diagnose: Diagnose, is_question: bool, name: str) -> None:
-    rows, stopped = closing(0, is_question)
-    group = diagnose(rows).group(stopped)
-    assert (group.rung, group.label.value, group.name) == ("delivered", "BI", name)
-    assert all(tool in group.text for tool in CLOSES)
-
-
 def test_stopping_that_passes_too_is_no_omission(diagnose: Diagnose) -> None:
     rows, stopped = closing(10, True)
     names = {group.name for group in diagnose(rows).holders(stopped)}
     assert not names & {"ends with a question instead of acting", "stops before acting"}
+
+
+# ---- One line for each claim -----------------------------------------------------------------------
+
+REFUSED: Act = ("hand_in", {"form": ""}, "error: the form has no number")
+PROVED = {
+    "absent": (lambda: (submitting(LATE, ["I think the errand is settled now."]), LATE), "delivered BI", "never `hand_in`"),
+    "refused": (lambda: (submitting(LATE, [REFUSED, "It would not take the form."]), LATE), "delivered BI", "a successful `hand_in`"),
+    "in chat": (lambda: (submitting(LATE, ["Form F-1: number 12, street 4. Please file it for me."]), LATE), "delivered BI", "hand_in"),
+    "ending of a kind": (endings, "delivered BI", "hand_in"),
+    "same reply again and again": (lambda: (told_again(is_same=True), STUCK), "delivered BI", "repeats one call or one error to the end"),
+    "no box": (lambda: boxes(True), "delivered BI", "no answer in a box"),
+    "question": (lambda: closing(0, True), "delivered BI", "ends with a question instead of acting", *CLOSES),
+    "stop": (lambda: closing(0, False), "delivered BI", "stops before acting", *CLOSES),
+}
+INNOCENT: dict[str, Callable[[], Any]] = {
+    "an act that only occurs in passes": notices,
+    "replies that differ": lambda: told_again(is_same=False),
+    "rows without calls that pass": lambda: [
+        desk_row(*key, reward, ["Nothing needs to be done."] if sum(key) % 4 == 0 else None) for key, reward in rewards(16, 4, 0.7).items()
+    ],
+    "a box that many passes do without": lambda: boxes(False),
+}
+
+
+@each(PROVED)
+def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
+    proves(diagnose, case)
+
+
+@each(INNOCENT)
+def test_what_is_no_omission(diagnose: Diagnose, case: Callable[[], Any]) -> None:
+    clears(diagnose, "delivered", case)

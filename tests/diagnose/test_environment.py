@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import (
-    Act,
-    Diagnose,
-    Key,
-    Row,
-    desk,
-    desk_acts,
-    desk_row,
-    grid,
-    make_row,
-    told_of,
-)
+from tests.diagnose.builders import Act, Key, Made, Row, desk, desk_acts, desk_row, grid, make_row
+from tests.diagnose.diagnosed import Diagnose, clears, each, proves
 
 HIT = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(4)}
 BUSY = "error: the address server closed the connection"
@@ -49,44 +40,20 @@ def run_of(hit: Iterable[Key], acts: dict[Key, list[Act]], rate: int = 6) -> lis
 # ---- Tools ---------------------------------------------------------------------------------------
 
 
-def test_call_that_works_elsewhere_after_the_same_acts(diagnose: Diagnose) -> None:
-    acts = {key: errand(*key, BUSY if key in HIT else None) for key in grid(12, 4)}
-    group = diagnose(run_of(HIT, acts)).proved(HIT, "environment", "IR", "alarm")
-    assert "check_address" in told_of(group)
-    assert "closed the connection" in told_of(group)
-    assert group.quote is not None
-    assert "closed the connection" in (group.quote.quote or "")
+def dropped(hit: set[Key] = HIT, rate: int = 6, street: str = "") -> Made:
+    """A call that works elsewhere after the same acts; or a street that does not exist, with which no call ever works."""
+    acts = {key: errand(*key, BUSY if key in hit else None, street if key in hit else "") for key in grid(12, 4)}
+    return run_of(hit, acts, rate), hit
 
 
-def test_few_rows_are_a_warning(diagnose: Diagnose) -> None:
-    few = {(1, 1), (5, 2), (9, 0), (10, 3)}
-    acts = {key: errand(*key, BUSY if key in few else None) for key in grid(12, 4)}
-    run = diagnose(run_of(few, acts, rate=2))
-    run.proved(few, "environment", "IR", "warning")
-
-
-def test_error_that_answers_the_models_own_mistake_is_behaviour(diagnose: Diagnose) -> None:
-    """The same template, but only for streets that do not exist: no call with such an argument ever works."""
-    acts = {}
-    for task, repeat in grid(12, 4):
-        hit = (task, repeat) in HIT
-        acts[task, repeat] = errand(task, repeat, BUSY if hit else None, "the usual place" if hit else "")
-    run = diagnose(run_of(HIT, acts))
-    assert run.of_rung("environment") == []
-    assert "IR" not in run.labels(HIT)
-
-
-def test_error_from_which_passing_rows_recover_is_innocent(diagnose: Diagnose) -> None:
+def recovered() -> list[Row]:
     """The server drops a call now and then; the clerk calls again, and all goes on as usual."""
-    acts = {}
-    for task, repeat in grid(12, 4):
-        whole = errand(task, repeat)
-        dropped: list[Act] = [("check_address", {"street": f"street {task}"}, BUSY)]
-        acts[task, repeat] = [whole[0], *dropped, *whole[1:]] if (task, repeat) in HIT else whole
-    rows = [desk_row(*key, float(place % 4 > 0), acts[key]) for place, key in enumerate(grid(12, 4))]
-    run = diagnose(rows)
-    assert run.of_rung("environment") == []
-    assert run.alarms == []
+    rows = []
+    for place, (task, repeat) in enumerate(grid(12, 4)):
+        first, *rest = errand(task, repeat)
+        lost: list[Act] = [("check_address", {"street": f"street {task}"}, BUSY)] if (task, repeat) in HIT else []
+        rows.append(desk_row(task, repeat, float(place % 4 > 0), [first, *lost, *rest]))
+    return rows
 
 
 # ---- A tool that never works ---------------------------------------------------------------------
@@ -114,45 +81,14 @@ def printing(n_works: int = 0, calls: int = 2, declared: bool = True) -> tuple[l
     return rows, struck
 
 
-def test_tool_that_answers_every_call_with_one_error(diagnose: Diagnose) -> None:
-    rows, struck = printing()
-    group = diagnose(rows).proved(struck, "environment", "TI", "alarm")
-    assert "`print_label` never works" in group.name
-    assert "label printer is not configured" in told_of(group)
-    assert "32, with 32 different arguments" in group.text
-
-
-def test_tool_that_there_is_not_is_no_fault_of_the_environment(diagnose: Diagnose) -> None:
-    rows, struck = printing(declared=False)
-    run = diagnose(rows)
-    assert not any("never works" in group.name for group in run.groups)
-    assert run.labels(struck) == {"BI"}
-
-
-def test_tool_that_works_once_is_not_dead(diagnose: Diagnose) -> None:
-    rows, struck = printing(n_works=1)
-    run = diagnose(rows)
-    assert not any("never works" in group.name for group in run.groups)
-    assert "IR" not in run.labels(struck)
-
-
-def test_tool_whose_errors_differ_is_not_dead(diagnose: Diagnose) -> None:
+def printing_otherwise() -> Made:
     """Every call fails, but for reasons of its own: the arguments are at fault."""
     rows, struck = printing()
     for row in rows:
         for item in row["response"]["output"]:
             if item.get("output") == OUT:
                 item["output"] = ("error: a label needs a street", "error: the text is too long")[row["_ng_task_index"] % 2]
-    run = diagnose(rows)
-    assert run.of_rung("environment") == []
-    assert "IR" not in run.labels(struck)
-
-
-def test_tool_that_never_works_and_costs_nothing_is_innocent(diagnose: Diagnose) -> None:
-    rows, _ = printing()
-    for place, row in enumerate(rows):
-        row["reward"] = float((3 * place + place // 7) % 5 > 1)
-    assert diagnose(rows).of_rung("environment") == []
+    return rows, struck
 
 
 # ---- Errors of several tools ---------------------------------------------------------------------
@@ -175,21 +111,6 @@ def scattered(is_state: bool) -> list[Row]:
     return run_of(HIT, acts)
 
 
-def test_errors_of_several_tools_are_one_group(diagnose: Diagnose) -> None:
-    group = diagnose(scattered(is_state=False)).proved(HIT, "environment", "IR", "alarm")
-    assert "`check_address`" in group.text
-    assert "`scan_shelf`" in group.text
-    assert "closed the connection" in group.text
-    assert "timed out" in group.text
-
-
-def test_errors_after_other_acts_may_answer_the_state(diagnose: Diagnose) -> None:
-    """The same calls work elsewhere, but never after the act that precedes these errors."""
-    run = diagnose(scattered(is_state=True))
-    assert run.of_rung("environment") == []
-    assert "IR" not in run.labels(HIT)
-
-
 # ---- Where rollouts run --------------------------------------------------------------------------
 
 
@@ -208,27 +129,15 @@ def placed(field: str, is_by_task: bool = False) -> tuple[list[Row], set[Key]]:
     return rows, struck
 
 
-@pytest.mark.parametrize("field", ["worker", "node_name"])
-def test_worker_on_which_the_same_tasks_fail(diagnose: Diagnose, field: str) -> None:
-    rows, struck = placed(field)
-    group = diagnose(rows).proved(struck, "environment", "IR", "alarm")
-    assert group.name == f"`{field}` = `east`"
-    assert "elsewhere" in group.text
-
-
-def test_worker_that_only_runs_hard_tasks_is_innocent(diagnose: Diagnose) -> None:
-    rows, struck = placed("worker", is_by_task=True)
-    run = diagnose(rows)
-    assert run.of_rung("environment") == []
-    assert "IR" not in run.labels(struck)
-
-
-def test_value_that_the_model_chooses_is_no_place(diagnose: Diagnose) -> None:
-    """The same rows under a field that names a way to work: what the harness assigns is asked for, not any value."""
-    rows, struck = placed("approach")
-    run = diagnose(rows)
-    assert run.of_rung("environment") == []
-    assert "IR" not in run.labels(struck)
+def test_several_bad_places_are_one_group(diagnose: Diagnose) -> None:
+    """Two of six machines break what runs on them; together they are one finding."""
+    machines = {key: f"m-{(place * 7 + key[0]) % 6}" for place, key in enumerate(grid(24, 6))}
+    struck = {key for key, machine in machines.items() if machine in ("m-1", "m-4")}
+    rows = [
+        desk_row(*key, 0.0 if key in struck else float(place % 6 > 0), exec={"box": machine})
+        for place, (key, machine) in enumerate(machines.items())
+    ]
+    diagnose(rows).shows(struck, "environment IR", "`m-1`", "`m-4`")
 
 
 # ---- Logs ----------------------------------------------------------------------------------------
@@ -240,23 +149,14 @@ def log(task: int, repeat: int, *last: str) -> str:
     return "\n".join([f"stage for desk {task}.{repeat}"] + [f"unit {chance.random():.9f} ready" for _ in range(9)] + [*last])
 
 
-@pytest.mark.parametrize(
-    ("field", "line"),
-    [
-        ("setup_log", "ERROR: could not install scale-driver: connection reset by peer"),
-        ("test_log", "test stage: timed out after 600 s while the counter database was starting"),
-    ],
-)
-def test_log_of_rows_that_did_what_passing_rows_did(diagnose: Diagnose, field: str, line: str) -> None:
+def staged(field: str, line: str) -> Made:
     """The clerk did everything as in the passing repeats of the same tasks; the stage around it broke."""
     rows = []
     for place, (task, repeat) in enumerate(grid(12, 4)):
         hit = (task, repeat) in HIT
         reward = 0.0 if hit else float((place + task) % 8 > 0)
-        fields = {field: log(task, repeat, line if hit else "stage complete")}
-        rows.append(desk_row(task, repeat, reward, errand(task, 0), **fields))
-    group = diagnose(rows).proved(HIT, "environment", "IR", "alarm")
-    assert line.partition(" after ")[0] in told_of(group)
+        rows.append(desk_row(task, repeat, reward, errand(task, 0), **{field: log(task, repeat, line if hit else "stage complete")}))
+    return rows, HIT
 
 
 def fenced(is_same: bool) -> list[Row]:
@@ -272,26 +172,14 @@ def fenced(is_same: bool) -> list[Row]:
     return rows
 
 
-def test_log_of_code_that_passes_with_other_words_around_it(diagnose: Diagnose) -> None:
-    group = diagnose(fenced(is_same=True)).proved(HIT, "environment", "IR", "alarm")
-    assert "the stage lost its database" in told_of(group)
-    assert "handed in exactly what a passing repeat" in group.text
-
-
-def test_log_of_code_that_no_passing_repeat_has_is_no_fault_of_the_stage(diagnose: Diagnose) -> None:
-    run = diagnose(fenced(is_same=False))
-    assert run.of_rung("environment") == []
-
-
-def test_log_line_that_passing_rows_have_too_is_innocent(diagnose: Diagnose) -> None:
+def with_passes() -> list[Row]:
+    """Passing rows have the line too."""
     rows = []
     for place, (task, repeat) in enumerate(grid(12, 4)):
         line = "ERROR: could not install scale-driver: connection reset by peer"
         fields = {"setup_log": log(task, repeat, line if place % 3 else "stage complete")}
         rows.append(desk_row(task, repeat, float(place % 4 > 0), errand(task, 0), **fields))
-    run = diagnose(rows)
-    assert run.of_rung("environment") == []
-    assert "scale-driver" not in run.said
+    return rows
 
 
 def test_error_text_of_the_grader_in_some_failures_is_a_verdict(diagnose: Diagnose) -> None:
@@ -324,10 +212,7 @@ def graded(ungraded: set[Key], absent: Iterable[str]) -> list[Row]:
     return rows
 
 
-def test_rows_without_any_verdict_were_never_graded(diagnose: Diagnose) -> None:
-    run = diagnose(graded(HIT, ("resolved", "grade.code", "report")))
-    group = run.proved(HIT, "environment", "TI", "alarm")
-    assert "grade" in told_of(group)
+EVERY = ("resolved", "grade.code", "report")
 
 
 @pytest.mark.parametrize("is_loop", [True, False])
@@ -340,12 +225,6 @@ def test_a_loop_comes_before_the_missing_grade(diagnose: Diagnose, is_loop: bool
             acts: list[Act] = [("look_up", {"drawer": 7 if is_loop else 7 + n}, f"Drawer {7 if is_loop else 7 + n} is empty.") for n in range(9)]
             row["response"] = desk_row(*key, 0.0, acts)["response"]
     assert ("TI" in diagnose(rows).labels(HIT)) == (not is_loop)
-
-
-def test_one_absent_verdict_field_is_not_enough(diagnose: Diagnose) -> None:
-    run = diagnose(graded(HIT, ("resolved",)))
-    assert run.of_rung("environment") == []
-    assert "TI" not in run.labels(HIT)
 
 
 def handing_in(ungraded: set[Key], is_made: bool) -> list[Row]:
@@ -361,14 +240,7 @@ def handing_in(ungraded: set[Key], is_made: bool) -> list[Row]:
 
 def test_rows_that_never_handed_in_are_not_called_ungraded(diagnose: Diagnose) -> None:
     """Nothing was submitted, so there was nothing to grade: the omission is the cause."""
-    run = diagnose(handing_in(HIT, is_made=False))
-    assert run.of_rung("environment") == []
-    group = run.group(HIT)
-    assert (group.rung, group.label.value) == ("delivered", "BI")
-
-
-def test_rows_that_handed_in_and_have_no_verdict_were_never_graded(diagnose: Diagnose) -> None:
-    diagnose(handing_in(HIT, is_made=True)).proved(HIT, "environment", "TI", "alarm")
+    diagnose(handing_in(HIT, is_made=False)).shows(HIT, "delivered BI")
 
 
 def test_rows_that_never_ran_lack_more_than_their_verdict(diagnose: Diagnose) -> None:
@@ -388,22 +260,60 @@ def test_rows_that_never_ran_lack_more_than_their_verdict(diagnose: Diagnose) ->
     assert run.group(down).rung == "ran"
 
 
-def test_healthy_run_is_silent(diagnose: Diagnose) -> None:
-    run = diagnose(graded(set(), ()))
-    assert run.of_rung("environment") == []
+# ---- One line for each claim -----------------------------------------------------------------------
+
+FEW = {(1, 1), (5, 2), (9, 0), (10, 3)}
+PROVED = {
+    "a call that works elsewhere": (dropped, "environment IR alarm", "check_address", "closed the connection"),
+    "few rows": (lambda: dropped(FEW, 2), "environment IR warning"),
+    "a tool that never works": (
+        printing, "environment TI alarm", "`print_label` never works", "label printer is not configured", "32, with 32 different arguments",
+    ),
+    "several tools": (
+        lambda: (scattered(is_state=False), HIT),
+        "environment IR alarm", "`check_address`", "`scan_shelf`", "closed the connection", "timed out",
+    ),
+    "worker": (lambda: placed("worker"), "environment IR alarm", "`worker` = `east`", "elsewhere"),
+    "node": (lambda: placed("node_name"), "environment IR alarm", "`node_name` = `east`"),
+    "set-up": (
+        lambda: staged("setup_log", "ERROR: could not install scale-driver: connection reset by peer"),
+        "environment IR alarm", "could not install scale-driver",
+    ),
+    "tests": (
+        lambda: staged("test_log", "test stage: timed out after 600 s while the counter database was starting"),
+        "environment IR alarm", "test stage: timed out",
+    ),
+    "code that passes with other words around it": (
+        lambda: (fenced(is_same=True), HIT),
+        "environment IR alarm", "the stage lost its database", "handed in exactly what a passing repeat",
+    ),
+    "never graded": (lambda: (graded(HIT, EVERY), HIT), "environment TI alarm", "grade"),
+    "handed in and never graded": (lambda: (handing_in(HIT, is_made=True), HIT), "environment TI alarm"),
+}  # fmt: skip
+INNOCENT: dict[str, Callable[[], Any]] = {
+    "healthy": lambda: graded(set(), ()),
+    "the model's own mistake": lambda: dropped(street="the usual place"),
+    "recovery": recovered,
+    "a tool that there is not": lambda: printing(declared=False),
+    "a tool that works once": lambda: printing(n_works=1),
+    "errors that differ": printing_otherwise,
+    "a tool that costs nothing": lambda: [
+        {**row, "reward": float((3 * place + place // 7) % 5 > 1)} for place, row in enumerate(printing()[0])
+    ],
+    "errors after other acts": lambda: scattered(is_state=True),  # the calls work elsewhere, but never after what precedes these errors
+    "a worker that only runs hard tasks": lambda: placed("worker", is_by_task=True),
+    "a value that the model chooses": lambda: placed("approach"),
+    "code that no passing repeat has": lambda: fenced(is_same=False),
+    "a line that passing rows have": with_passes,
+    "one absent verdict field": lambda: graded(HIT, ("resolved",)),
+}
 
 
-def test_several_bad_places_are_one_group(diagnose: Diagnose) -> None:
-    """Two of six machines break what runs on them; together they are one finding."""
-    rows, struck = [], set()
-    for place, (task, repeat) in enumerate(grid(24, 6)):
-        machine = f"m-{(place * 7 + task) % 6}"
-        is_struck = machine in ("m-1", "m-4")
-        reward = 0.0 if is_struck else float(place % 6 > 0)
-        if is_struck:
-            struck.add((task, repeat))
-        rows.append(desk_row(task, repeat, reward, exec={"box": machine}))
-    run = diagnose(rows)
-    group = run.group(struck)
-    assert (group.rung, group.label.value) == ("environment", "IR")
-    assert all(f"`{machine}`" in group.name for machine in ("m-1", "m-4"))
+@each(PROVED)
+def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
+    proves(diagnose, case)
+
+
+@each(INNOCENT)
+def test_what_is_no_fault_of_the_environment(diagnose: Diagnose, case: Callable[[], Any]) -> None:
+    clears(diagnose, "environment", case)

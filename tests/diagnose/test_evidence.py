@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
-from tests.diagnose.builders import (
-    Act,
-    Diagnose,
-    Diagnosed,
-    Key,
-    Row,
-    desk,
-    desk_row,
-    grid,
-    make_row,
-    message,
-    told_of,
-)
+from tests.diagnose.builders import Act, Key, Row, desk, desk_row, grid, make_row, message
+from tests.diagnose.diagnosed import Diagnose, Diagnosed
 
 HIT = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(4)}
 
@@ -65,41 +55,40 @@ def test_heading_of_a_spoken_error_is_told_with_the_line_below(diagnose: Diagnos
     assert "Errors: the street needs a number" in diagnose(rows).said
 
 
-# ---- Long rollouts -------------------------------------------------------------------------------
+# ---- Long rollouts: ninety acts, of which only the first and the last thirty are kept ---------------
 
 
 def word(n: int) -> str:
     return "".join(chr(97 + n // 26**at % 26) for at in range(4))
 
 
-def test_error_of_a_long_rollout_is_counted_in_full(diagnose: Diagnose) -> None:
-    """Ninety tries, of which only the first and the last thirty are kept."""
-    tries = {key: [("check_address", {"street": f"{key}?{n}"}, "error: a street needs a number") for n in range(90)] for key in HIT}
-    run = planted(diagnose, {key: [*acts, "No."] for key, acts in tries.items()})
-    told = mechanisms(run, HIT)
-    assert told
-    assert all("90 of 90 calls end in an error, such as: error: a street needs a number" in text for text in told), told
+def tries(key: Key) -> list[Act]:
+    return [*[("check_address", {"street": f"{key}?{n}"}, "error: a street needs a number") for n in range(90)], "No."]
 
 
-def test_call_of_a_long_rollout_is_counted_in_full(diagnose: Diagnose) -> None:
-    last: Act = ("read_notice", {"page": "all"}, None)
-    run = planted(diagnose, {key: [*[("read_notice", {"page": "all"}, f"Page {key[0]}.")] * 89, last] for key in HIT})
-    told = mechanisms(run, HIT)
-    assert told
-    assert all("`read_notice` is called 90 times with the same arguments" in text for text in told), told
+def calls(key: Key) -> list[Act]:
+    return [*[("read_notice", {"page": "all"}, f"Page {key[0]}.")] * 89, ("read_notice", {"page": "all"}, None)]
 
 
-def test_errors_of_a_long_rollout_are_counted_in_full(diagnose: Diagnose) -> None:
+def errors(key: Key) -> list[Act]:
     """Each error has its own words, so that none comes back; the last call is never answered."""
-    acts: dict[Key, list[Act]] = {}
-    for task, repeat in HIT:
-        start = task * 1000 + repeat * 200
-        tries: list[Act] = [("check_address", {"street": f"?{start + n}"}, f"error: no street {word(start + n)}") for n in range(80)]
-        acts[task, repeat] = [("read_notice", {"page": task}, f"Page {task}."), *tries, ("read_notice", {"page": -1}, None)]
-    run = planted(diagnose, acts)
-    assert run.group(HIT).label == "TI"
-    told = mechanisms(run, HIT)
-    assert all("; 80 of 82 calls end in an error" in text for text in told), told
+    start = key[0] * 1000 + key[1] * 200
+    met: list[Act] = [("check_address", {"street": f"?{start + n}"}, f"error: no street {word(start + n)}") for n in range(80)]
+    return [("read_notice", {"page": key[0]}, f"Page {key[0]}."), *met, ("read_notice", {"page": -1}, None)]
+
+
+@pytest.mark.parametrize(
+    ("acts", "told"),
+    [
+        (tries, "90 of 90 calls end in an error, such as: error: a street needs a number"),
+        (calls, "`read_notice` is called 90 times with the same arguments"),
+        (errors, "; 80 of 82 calls end in an error"),
+    ],
+)
+def test_acts_of_a_long_rollout_are_counted_in_full(diagnose: Diagnose, acts: Callable[[Key], list[Act]], told: str) -> None:
+    texts = mechanisms(planted(diagnose, {key: acts(key) for key in HIT}), HIT)
+    assert texts
+    assert all(told in text for text in texts), texts
 
 
 # ---- Calls that are spoken -----------------------------------------------------------------------
@@ -119,15 +108,12 @@ def spoken(passes_too: bool) -> tuple[list[Row], set[Key]]:
     return rows, odd
 
 
-def test_argument_of_a_spoken_call_in_another_form_than_the_passes(diagnose: Diagnose) -> None:
-    rows, odd = spoken(passes_too=False)
-    group = diagnose(rows).group(odd)
-    assert (group.rung, group.label.value) == ("behaviour", "BI")
-    assert group.name == "gives `from` of `book_desk` in another form than the passes"
-    assert "`9-9-9a9:9:9+9:9`" in group.text
-    assert "passes mostly give `9-9-9a9:9:9a`" in told_of(group)
-
-
-def test_form_of_a_spoken_argument_that_passes_too_is_no_group(diagnose: Diagnose) -> None:
-    rows, _ = spoken(passes_too=True)
-    assert diagnose(rows).of_rung("behaviour") == []
+@pytest.mark.parametrize("passes_too", [False, True])
+def test_argument_of_a_spoken_call_in_another_form_than_the_passes(diagnose: Diagnose, passes_too: bool) -> None:
+    rows, odd = spoken(passes_too)
+    run = diagnose(rows)
+    if passes_too:
+        assert run.of_rung("behaviour") == []
+    else:
+        name = "gives `from` of `book_desk` in another form than the passes"
+        run.shows(odd, "behaviour BI", name, "`9-9-9a9:9:9+9:9`", "passes mostly give `9-9-9a9:9:9a`")

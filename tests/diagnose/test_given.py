@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from tests.diagnose.builders import Act, Diagnose, Row, grid, make_row, quiz_row
+from tests.diagnose.builders import Act, Row, grid, make_row, quiz_row
+from tests.diagnose.diagnosed import Diagnose
 
 LETTERS = "ABCD"
 
@@ -29,6 +30,7 @@ def choices(is_shifted: bool, n_repeats: int = 4) -> tuple[list[Row], set[tuple[
 
 
 def test_key_that_is_one_letter_on_is_found_where_it_is(diagnose: Diagnose) -> None:
+    """Wrong letters in all directions are no shifted key."""
     rows, shifted = choices(is_shifted=True)
     run = diagnose(rows)
     first = run.groups[0]
@@ -38,11 +40,7 @@ def test_key_that_is_one_letter_on_is_found_where_it_is(diagnose: Diagnose) -> N
     assert len(run.keys(first) - shifted) <= 3
     assert "`source` is `old`" in first.text
     assert [alarm.label.value for alarm in run.alarms if alarm.label] == ["TI"]
-
-
-def test_wrong_letters_in_all_directions_are_no_shifted_key(diagnose: Diagnose) -> None:
-    rows, _ = choices(is_shifted=False)
-    run = diagnose(rows)
+    run = diagnose(choices(is_shifted=False)[0])
     assert not [group for group in run.groups if "shifted" in group.name]
     assert run.alarms == []
 
@@ -65,26 +63,18 @@ def pages(limit: int | None) -> list[Row]:
 
 
 def test_results_of_one_length_are_cut_and_not_badly_read(diagnose: Diagnose) -> None:
-    run = diagnose(pages(limit=1200))
+    """Not where they differ in length, nor where many read one long page."""
+    rows = pages(limit=1200)
+    run = diagnose(rows)
     assert any("exactly 1,200 characters" in entry.text for entry in run.trust)
     group = run.groups[0]
     assert (group.rung, group.label.value) == ("knowledge", "TI")
     assert run.keys(group) == {(task, repeat) for task, repeat in grid(30, 4) if task % 2 == 0}
-
-
-def test_results_that_differ_in_length_are_not_cut(diagnose: Diagnose) -> None:
-    rows = pages(limit=None)
-    for row in rows[:24]:  # some fail all the same
-        row["reward"] = 0.0
-    assert not any("characters long" in entry.text for entry in diagnose(rows).trust)
-
-
-def test_one_long_page_that_many_read_is_not_cut(diagnose: Diagnose) -> None:
-    rows = pages(limit=1200)
+    differ = [{**row, "reward": 0.0} if place < 24 else row for place, row in enumerate(pages(limit=None))]  # some fail all the same
     page = rows[0]["response"]["output"][1]["output"]
     for row in rows:
         row["response"]["output"][1]["output"] = page
-    assert not any("characters long" in entry.text for entry in diagnose(rows).trust)
+    assert not any("characters long" in entry.text for other in (rows, differ) for entry in diagnose(other).trust)
 
 
 @pytest.mark.parametrize("passes_without", [0, 12])

@@ -5,28 +5,27 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.conftest import Blade
-from tests.diagnose import builders
+from tests.diagnose import diagnosed
 from tests.diagnose.builders import (
     Act,
-    Diagnose,
-    Diagnosed,
-    Key,
+    Made,
     Row,
     desk,
     desk_acts,
     desk_row,
     grid,
-    items_of,
     keys_of,
     make_row,
     quiz,
     quiz_row,
 )
+from tests.diagnose.diagnosed import Diagnose, Diagnosed
 
 
 def mishaps() -> list[Row]:
@@ -85,10 +84,7 @@ def partial() -> list[Row]:
     return rows
 
 
-RUNS: dict[str, Callable[[], list[Row]]] = {
-    "mishaps": mishaps, "answers": wrong_answers, "calls": calls, "partial": partial,
-    "plain": lambda: list(desk().values()),
-}  # fmt: skip
+RUNS: dict[str, Callable[[], list[Row]]] = {"mishaps": mishaps, "answers": wrong_answers, "calls": calls, "partial": partial}
 
 
 @pytest.fixture(scope="module", params=RUNS)
@@ -96,51 +92,31 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp(request.param)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BLADE_CACHE_DIR", str(folder / "cache"))
-        yield builders.diagnose(folder, RUNS[request.param]())
-
-
-def test_planted_runs_have_groups(diagnose: Diagnose) -> None:
-    """So that the tests below have something to test."""
-    assert len(diagnose(mishaps()).groups) >= 3
-    assert len(diagnose(wrong_answers()).groups) >= 2
-    assert len(diagnose(calls()).groups) >= 1
+        yield diagnosed.diagnose(folder, RUNS[request.param]())
 
 
 # ---- Sums ----------------------------------------------------------------------------------------
 
 
 def test_points_sum_to_what_is_lost(run: Diagnosed) -> None:
-    points = sum(group.points for group in run.groups) + run.report.unexplained[0].points
-    assert points == pytest.approx(1 - run.score, abs=1e-9)
-
-
-def test_losses_sum_to_what_is_lost(run: Diagnosed) -> None:
+    points = [group.points for group in run.groups]
+    assert points == sorted(points, reverse=True)
+    assert sum(points) + run.report.unexplained[0].points == pytest.approx(1 - run.score, abs=1e-9)
     assert sum(loss.lost for loss in run.report.losses) == pytest.approx(1 - run.score, abs=1e-9)
-
-
-def test_no_row_is_in_two_groups(run: Diagnosed) -> None:
     parts = [run.keys(part) for part in (*run.groups, *run.report.unexplained)]
-    assert sum(map(len, parts)) == len(set().union(*parts))
+    assert parts[0]
+    assert sum(map(len, parts)) == len(set().union(*parts))  # no row is in two groups
     assert set().union(*parts) == run.failing
 
 
 def test_points_are_those_of_the_rows(run: Diagnosed) -> None:
     """A task counts once, whatever its number of repeats; a row loses what it lacks to full reward."""
     reward = {(row["_ng_task_index"], row["_ng_rollout_index"]): row["reward"] for row in run.rows}
-    size: dict[int, int] = {}
-    for task, _ in reward:
-        size[task] = size.get(task, 0) + 1
+    size = Counter(task for task, _ in reward)
     is_rate = run.report.runs[0].score_name == "pass_at_1"
     for part in (*run.groups, *run.report.unexplained):
-        lost = sum(
-            (1.0 if is_rate else 1 - reward[key]) / size[key[0]] / len(size) for key in run.keys(part)
-        )
+        lost = sum((1.0 if is_rate else 1 - reward[key]) / size[key[0]] / len(size) for key in run.keys(part))
         assert part.points == pytest.approx(lost, abs=1e-9)
-
-
-def test_groups_are_ordered_by_points(run: Diagnosed) -> None:
-    points = [group.points for group in run.groups]
-    assert points == sorted(points, reverse=True)
 
 
 @pytest.mark.parametrize("n_wrong", [10, 5])
@@ -163,33 +139,24 @@ def test_group_without_a_known_cause_is_in_its_place_too(diagnose: Diagnose, n_w
 
 
 def test_query_gives_the_rows(run: Diagnosed) -> None:
-    for group in run.groups:
-        keys = run.keys(group)
-        assert len(keys) == group.rows
-        assert len({task for task, _ in keys}) == group.tasks
-        assert keys <= run.failing
-
-
-def test_query_has_the_columns_that_a_reader_needs(run: Diagnosed) -> None:
     for part in (*run.groups, *run.report.unexplained, *(entry for entry in run.trust if entry.query)):
         assert run.ground.ask(part.query).columns == ("run", "task", "repeat", "row")  # type: ignore[union-attr]
+    for group in run.groups:
+        keys = run.keys(group)
+        assert (len(keys), len({task for task, _ in keys})) == (group.rows, group.tasks)
+        examples = {tuple(map(int, example.split("/"))) for example in group.examples}
+        assert examples
+        assert examples <= keys
 
 
 def test_query_command_gives_the_rows(diagnose: Diagnose, blade: Blade) -> None:
     run = diagnose(mishaps())
-    for group in run.groups:
-        said = blade("query", "--json", "--limit", "0", run.path, group.query)
-        assert said.code == 0, said.err
-        answer = json.loads(said.out)
-        rows = answer if isinstance(answer, list) else answer["rows"]
-        assert {(int(row["task"]), int(row["repeat"])) for row in rows} == run.keys(group)
-
-
-def test_examples_are_rows_of_the_group(run: Diagnosed) -> None:
-    for group in run.groups:
-        examples = {tuple(map(int, example.split("/"))) for example in group.examples}
-        assert examples
-        assert examples <= run.keys(group)
+    assert len(run.groups) >= 3
+    said = blade("query", "--json", "--limit", "0", run.path, run.groups[0].query)
+    assert said.code == 0, said.err
+    answer = json.loads(said.out)
+    rows = answer if isinstance(answer, list) else answer["rows"]
+    assert {(int(row["task"]), int(row["repeat"])) for row in rows} == run.keys(run.groups[0])
 
 
 def texts_of(row: Row) -> list[str]:
@@ -211,23 +178,14 @@ def test_quote_is_a_part_of_one_of_the_groups_own_rows(run: Diagnosed) -> None:
         key = int(quote.task), quote.repeat
         assert key in run.keys(group)
         row = next(row for row in run.rows if keys_of([row]) == {key})
-        assert any(quote.quote in text for text in texts_of(row)), (group.name, quote)
-
-
-def test_quote_of_a_step_is_in_that_step(run: Diagnosed) -> None:
-    for group in run.groups:
-        quote = group.quote
-        if quote is None or quote.step is None:
-            continue
-        row = next(row for row in run.rows if keys_of([row]) == {(int(quote.task), quote.repeat)})
-        item = row["response"]["output"][quote.step]
-        assert (quote.quote or "") in " ".join(texts_of({"response": {"output": [item]}}))
+        source = row if quote.step is None else {"response": {"output": [row["response"]["output"][quote.step]]}}  # one item, one step
+        assert any(quote.quote in text for text in texts_of(source)), (group.name, quote)
 
 
 # ---- Pure beats large ----------------------------------------------------------------------------
 
 
-def pure_and_large() -> tuple[list[Row], set[Key]]:
+def pure_and_large() -> Made:
     """24 rows without `weigh_parcel` never pass; 60 without `greet_visitor`, those among them, pass at a third."""
     rows, pure = [], set()
     for place, (task, repeat) in enumerate(grid(24, 5)):
@@ -246,26 +204,11 @@ def pure_and_large() -> tuple[list[Row], set[Key]]:
 def test_pure_beats_large(diagnose: Diagnose) -> None:
     rows, pure = pure_and_large()
     run = diagnose(rows)
-    group = run.group(pure)
-    assert "weigh_parcel" in group.name
-    assert run.groups[0].id == group.id
-    assert group.passed_rows == 0
+    group = run.shows(pure, "behaviour BI", "weigh_parcel")
+    assert (run.groups[0].id, group.passed_rows) == (group.id, 0)
 
 
 # ---- Fixes ---------------------------------------------------------------------------------------
-
-TOOL = re.compile(r"`([a-z_]+)`")
-
-
-def advice(run: Diagnosed) -> dict[str, set[str]]:
-    """For each tool what the fixes say of it: more or less."""
-    said: dict[str, set[str]] = {}
-    for group in run.groups:
-        for tool in TOOL.findall(group.fix):
-            is_less = re.search(rf"(avoid|refuse|less|not call|do not|stop calling|never call)[^.]*`{tool}`", group.fix, re.IGNORECASE)
-            is_more = re.search(rf"(have the model call|finish with|call|always|first)[^.]*`{tool}`", group.fix, re.IGNORECASE)
-            said.setdefault(tool, set()).update(["less"] if is_less else ["more"] if is_more else [])
-    return said
 
 
 def choosing() -> list[Row]:
@@ -280,63 +223,34 @@ def choosing() -> list[Row]:
 
 
 def test_no_fix_contradicts_another(diagnose: Diagnose) -> None:
+    """Some tasks need the express desk and some must not use it: one finding about choosing, not call more and call less."""
     for rows in (choosing(), mishaps(), calls()):
-        run = diagnose(rows)
-        assert not [tool for tool, sides in advice(run).items() if sides == {"more", "less"}]
-        names = [group.name for group in run.groups]
-        for tool in ("express_desk", "check_address", "redirect_parcel"):
-            assert not ({f"never calls `{tool}`", f"calls `{tool}`"} <= set(names))
+        names = {group.name for group in diagnose(rows).groups}
+        tools = ("express_desk", "check_address", "redirect_parcel")
+        assert not [tool for tool in tools if {f"never calls `{tool}`", f"calls `{tool}`"} <= names]
 
 
 def test_every_group_has_one_fix_and_a_reason(run: Diagnosed) -> None:
-    for group in run.groups:
-        assert group.fix.strip()
-        assert group.why_label.strip()
-        assert group.text.strip()
-    ranks = [advice.rank for advice in run.report.recommendations]
-    assert ranks == list(range(1, len(ranks) + 1))
+    assert all(text.strip() for group in run.groups for text in (group.fix, group.why_label, group.text))
+    assert [advice.rank for advice in run.report.recommendations] == list(range(1, len(run.report.recommendations) + 1))
 
 
 # ---- A task speaks of its own rows ---------------------------------------------------------------
 
 
-def test_task_belongs_to_a_group_that_holds_its_rows(run: Diagnosed) -> None:
-    failing = {task for task, _ in run.failing}
-    assert {int(entry.task) for entry in run.report.attributions} == failing
+def test_task_speaks_of_its_own_rows(run: Diagnosed) -> None:
+    size = Counter(row["_ng_task_index"] for row in run.rows)
     by_id = {group.id: group for group in run.groups}
+    assert {int(entry.task) for entry in run.report.attributions} == {task for task, _ in run.failing}
     for entry in run.report.attributions:
-        rest = run.keys(by_id[entry.group] if entry.group else run.report.unexplained[0])
-        assert (int(entry.task), entry.repeat) in rest
+        task, rest = int(entry.task), run.keys(by_id[entry.group] if entry.group else run.report.unexplained[0])
+        assert (task, entry.repeat) in rest
         labels = {by_id[entry.group].label.value} if entry.group else {"undetermined"}
         if entry.group and by_id[entry.group].rung == "knowledge":
             labels = {"KG", "UK", "undetermined"}  # wrong answers: each task has its own
         assert entry.cause.value in labels
-
-
-def test_task_sentence_counts_its_own_rows(run: Diagnosed) -> None:
-    sizes: dict[int, int] = {}
-    for row in run.rows:
-        sizes[row["_ng_task_index"]] = sizes.get(row["_ng_task_index"], 0) + 1
-    by_id = {group.id: group for group in run.groups}
-    for entry in run.report.attributions:
-        task = int(entry.task)
-        rest = run.keys(by_id[entry.group] if entry.group else run.report.unexplained[0])
-        own = sum(key[0] == task for key in rest)
         counts = [int(number) for number in re.findall(r"^(\d+) of its (\d+)", entry.mechanism) for number in number]
-        assert counts == [own, sizes[task]], entry.mechanism
-
-
-def test_task_quotes_and_blames_its_own_rollout(run: Diagnosed) -> None:
-    for entry in run.report.attributions:
-        for quote in entry.evidence:
-            assert quote.task == entry.task
-        row = next(row for row in run.rows if keys_of([row]) == {(int(entry.task), entry.repeat)})
-        n_steps = len(row["response"]["output"])
-        assert entry.step is None or 0 <= entry.step < n_steps
-
-
-def test_items_are_the_steps() -> None:
-    """What the step numbers above rely on: one item, one step."""
-    assert [item["type"] for item in items_of([("a", {}, "b"), "c"])] == [
-        "function_call", "function_call_output", "message",
-    ]  # fmt: skip
+        assert counts == [sum(key[0] == task for key in rest), size[task]], entry.mechanism
+        assert {quote.task for quote in entry.evidence} <= {entry.task}
+        row = next(row for row in run.rows if keys_of([row]) == {(task, entry.repeat)})
+        assert entry.step is None or 0 <= entry.step < len(row["response"]["output"])

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import STREETS, Diagnose, Row, desk_acts, desk_row, make_row
+from tests.diagnose.builders import STREETS, Row, desk_acts, desk_row, make_row
+from tests.diagnose.diagnosed import Diagnose
 
 WORDS = "harbour lantern meadow orchard pebble quarry ribbon saddle timber velvet willow anchor bramble copper drizzle".split()
 
@@ -50,5 +51,5 @@ def n_calls(work: Callable[[], Any]) -> int:
 @pytest.mark.parametrize("row_of", [prose, errand])
 def test_four_times_as_many_repeats_take_about_four_times_the_work(diagnose: Diagnose, row_of: Callable[[int], Row]) -> None:
     diagnose([row_of(repeat) for repeat in range(20)])  # what is done once, such as imports
-    few, many = (n_calls(lambda: diagnose([row_of(repeat) for repeat in range(n)])) for n in (100, 400))  # noqa: B023
+    few, many = (n_calls(lambda: diagnose([row_of(repeat) for repeat in range(n)])) for n in (60, 240))  # noqa: B023
     assert many < 6 * few

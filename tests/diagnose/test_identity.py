@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from blade.report import first_page
-from tests.diagnose.builders import (
-    STREETS,
-    Diagnose,
-    Diagnosed,
-    Row,
-    desk,
-    grid,
-    keys_of,
-    make_row,
-    quiz,
-    quiz_row,
-    rewards,
-)
+from tests.diagnose.builders import STREETS, Row, desk, grid, keys_of, make_row, quiz, quiz_row, rewards
+from tests.diagnose.diagnosed import Diagnose, Diagnosed, each
 
 
 def data_entries(run: Diagnosed) -> list[tuple[str, str]]:
@@ -47,40 +39,20 @@ def shuffled_index(n_prompts: int, n_repeats: int) -> list[Row]:
 
 
 def test_index_that_holds_three_prompts(diagnose: Diagnose) -> None:
-    """Row 5 of "why a new core"."""
-    rows = shuffled_index(12, 3)
+    """Row 5 of "why a new core": said before all else; causes, buckets and tries are by prompt, and the score stays as it is."""
+    rows = [{**row, "task_id": f"quiz-part{row['_ng_task_index'] % 3}-{row['_ng_task_index']}"} for row in shuffled_index(12, 3)]
     run = diagnose(rows)
     assert [(entry.label, entry.rows) for entry in run.alarms] == [("DA", 36)]
-    assert run.keys(run.alarms[0]) == keys_of(rows)
-    assert "12" in run.alarms[0].text
-    assert "3" in run.alarms[0].text
-    assert run.trust[0] is run.alarms[0]  # before all else
-
-
-def test_causes_are_found_by_prompt(diagnose: Diagnose) -> None:
-    rows = shuffled_index(12, 3)
-    run = diagnose(rows)
+    assert run.trust[0] is run.alarms[0]
+    assert "12 of 12 indices mix up to 3 different prompts" in run.alarms[0].text
     same = keys_of(row for row in rows if row["hall"] in ("hall 0", "hall 1", "hall 2"))
     other = keys_of(row for row in rows if row["hall"] in ("hall 3", "hall 4"))
     group = run.group(same | other)
     assert f"{len(same)} in tasks that never pass and whose repeats mostly agree" in group.text
     assert f"{len(other)} in tasks that pass sometimes or whose repeats differ" in group.text
-
-
-def test_score_stays_as_it_is(diagnose: Diagnose) -> None:
-    rows = shuffled_index(12, 3)
-    assert diagnose(rows).score == pytest.approx(sum(row["reward"] for row in rows) / len(rows))
-
-
-def test_buckets_are_counted_by_prompt(diagnose: Diagnose) -> None:
-    """By prompt every task passes always or never; by index most would pass sometimes."""
-    (buckets,) = diagnose(shuffled_index(12, 3)).report.buckets
+    assert run.score == pytest.approx(sum(row["reward"] for row in rows) / len(rows))
+    (buckets,) = run.report.buckets
     assert (len(buckets.always), len(buckets.sometimes), len(buckets.never)) == (7, 0, 5)
-
-
-def test_tries_are_counted_by_prompt(diagnose: Diagnose) -> None:
-    """Nothing is left that counts the tries of an index, and no slice by the id that names no task."""
-    run = diagnose([{**row, "task_id": f"quiz-part{row['_ng_task_index'] % 3}-{row['_ng_task_index']}"} for row in shuffled_index(12, 3)])
     tries = {(one.name, one.k): (one.slice, one.value, one.n) for one in run.report.measures if one.name in ("solved", "pass_at_k", "icc")}
     assert tries == {
         ("solved", None): ("by prompt", pytest.approx(7 / 12), 12),
@@ -106,64 +78,51 @@ def test_repeats_that_were_numbered_as_tasks(diagnose: Diagnose) -> None:
         row["_ng_task_index"], row["_ng_rollout_index"] = position, 0
     run = diagnose(rows)
     assert [(entry.label, entry.rows) for entry in run.alarms] == [("DA", 40)]
-    assert "10" in run.alarms[0].text
+    assert "10 different prompts" in run.alarms[0].text
 
 
-def test_one_prompt_to_an_index_is_silent(diagnose: Diagnose) -> None:
-    assert data_entries(diagnose(quiz(12, 3).values())) == []
-
-
-def test_prompts_that_differ_in_every_row_are_silent(diagnose: Diagnose) -> None:
+def simulated_users() -> list[Row]:
     """A simulated user words every request anew; the gold is the task's."""
     rows = []
     for (task, repeat), reward in rewards(12, 4, 0.6).items():
         gold = str(task * 13 + 41)
-        answer = gold if reward else str(task * 13 + 42 + repeat)
         prompt = f"Hello, visitor {task * 31 + repeat * 17} here. How much did branch {task} lend?"
-        rows.append(quiz_row(task, repeat, reward, answer, gold, prompt=prompt))
-    run = diagnose(rows)
-    assert data_entries(run) == []
-    assert run.alarms == []
+        rows.append(quiz_row(task, repeat, reward, gold if reward else str(task * 13 + 42 + repeat), gold, prompt=prompt))
+    return rows
 
 
-def test_empty_prompts_are_silent(diagnose: Diagnose) -> None:
+def empty_prompts() -> list[Row]:
     rows = shuffled_index(12, 3)
     for row in rows:
         row["responses_create_params"]["input"][0]["content"] = ""
-    assert data_entries(diagnose(rows)) == []
+    return rows
 
 
-def test_equal_prompts_with_structured_golds_of_their_own_are_silent(diagnose: Diagnose) -> None:
+def structured_golds() -> list[Row]:
     """The request is one of ten forms; what is asked lies in the attached ledger, and so does the gold."""
     rows = []
     for task in range(40):
         gold = {"shelves": [task, task + 1], "hall": task % 3}
         text = f"Hall {task % 3} holds shelves {task} and {task + 1}." + " Counted twice." * (task % 4)
-        prompt = f"Fill in form {task % 10}."
-        rows.append(make_row(task, 0, float(task % 3 > 0), [text], prompt=prompt, expected_output=gold))
-    assert data_entries(diagnose(rows)) == []
+        rows.append(make_row(task, 0, float(task % 3 > 0), [text], prompt=f"Fill in form {task % 10}.", expected_output=gold))
+    return rows
+
+
+def irregular() -> list[Row]:
+    """Every row has its own index, and some questions are asked more often than others: a log of visitors, no repeats."""
+    asked = [question for question in range(12) for _ in range(1 + (question * 5) % 7)]
+    rows = []
+    for index, question in enumerate(asked):
+        gold = str(question * 13 + 41)
+        answer = gold if index % 3 else str(question * 13 + 50 + index)
+        rows.append({**quiz_row(question, 0, float(index % 3 > 0), answer, gold), "_ng_task_index": index})
+    return rows
 
 
 def test_a_few_repeated_prompts_are_no_alarm(diagnose: Diagnose) -> None:
-    run_rows = quiz(12, 4)
-    for repeat in range(4):  # task 11 asks what task 10 asks
-        run_rows[11, repeat] = {**run_rows[10, repeat], "_ng_task_index": 11}
-    run = diagnose(run_rows.values())
-    assert run.alarms == []
-
-
-def test_prompts_that_repeat_irregularly_are_no_alarm(diagnose: Diagnose) -> None:
-    """Every row has its own index, and some questions are asked more often than others: a log of visitors, no repeats."""
-    rows, index = [], 0
-    for question in range(12):
-        for _ in range(1 + (question * 5) % 7):
-            gold = str(question * 13 + 41)
-            answer = gold if index % 3 else str(question * 13 + 50 + index)
-            row = quiz_row(question, 0, float(index % 3 > 0), answer, gold)
-            row["_ng_task_index"] = index
-            rows.append(row)
-            index += 1
-    assert diagnose(rows).alarms == []
+    rows = quiz(12, 4)
+    rows |= {(11, repeat): {**rows[10, repeat], "_ng_task_index": 11} for repeat in range(4)}  # task 11 asks what task 10 asks
+    assert diagnose(rows.values()).alarms == []
 
 
 def test_missing_rows_are_a_warning(diagnose: Diagnose) -> None:
@@ -199,14 +158,24 @@ def dialogues(shift: int) -> list[Row]:
     return rows
 
 
+TOWNS = "Aldford,Barmoor,Cranwick,Denholt,Elmsby,Fernley,Garstow,Hulme,Ingleby,Kelham,Lorton,Marwick".split(",")
+
+
+def travels(shift: int, ways: str = "The way to {town} is open.") -> list[Row]:
+    """Each task asks for the way to a town; the rollouts speak of the town of a task further on."""
+    return [
+        make_row(
+            task, repeat, float((task + repeat) % 2), [ways.format(town=TOWNS[(task + shift) % len(TOWNS)])],
+            prompt=f"How do I get to {TOWNS[task]}?" + (" The usual one?" if task == 0 else ""),
+        )
+        for task, repeat in grid(len(TOWNS), 2)
+    ]  # fmt: skip
+
+
 def test_dialogues_that_name_the_entities_of_other_tasks(diagnose: Diagnose) -> None:
-    rows = dialogues(shift=5)
-    run = diagnose(rows)
-    assert [(entry.label, entry.rows) for entry in run.alarms] == [("DA", len(rows))], run.said
-
-
-def test_dialogues_that_name_their_own_entities_are_silent(diagnose: Diagnose) -> None:
-    assert data_entries(diagnose(dialogues(shift=0))) == []
+    run = diagnose(dialogues(shift=5))
+    assert [(entry.label, entry.rows) for entry in run.alarms] == [("DA", 24)], run.said
+    assert [level for level, text in data_entries(diagnose(travels(3))) if "do not belong" in text] == ["alarm"]
 
 
 # ---- Several prompts under one index -------------------------------------------------------------
@@ -237,17 +206,12 @@ def test_index_that_holds_whole_prompts(diagnose: Diagnose) -> None:
     assert (len(buckets.always), len(buckets.sometimes), len(buckets.never)) == (18, 0, 10)
 
 
-def test_index_that_repeats_as_regularly_as_its_prompts_is_silent(diagnose: Diagnose) -> None:
-    """Two wordings of every question, equally often: the index holds as many rollouts everywhere, and may well be the task."""
-    assert data_entries(diagnose(nested((2,) * 8))) == []
-
-
-def test_simulated_users_with_a_prompt_of_their_own_in_every_row_are_silent(diagnose: Diagnose) -> None:
+def nested_users() -> list[Row]:
     """The same irregular indices, but no prompt is ever repeated."""
     rows = nested((2, 3, 5, 4, 2, 3, 5, 4))
     for place, row in enumerate(rows):
         row["responses_create_params"]["input"][0]["content"] = f"Visitor {place * 17} here. {place % 5} volumes, please, and the count."
-    assert data_entries(diagnose(rows)) == []
+    return rows
 
 
 # ---- Copies --------------------------------------------------------------------------------------
@@ -269,13 +233,6 @@ def essays(copied: bool, timed: bool, same_times: bool) -> list[Row]:
     return rows
 
 
-def test_copies_with_equal_response_and_equal_times(diagnose: Diagnose) -> None:
-    run = diagnose(essays(copied=True, timed=True, same_times=True))
-    entries = [entry for entry in run.trust if entry.label == "DA"]
-    assert entries, run.said
-    assert run.keys(entries[0]) >= {(task, 1) for task in range(12)}
-
-
 @pytest.mark.parametrize(("n_copied", "level"), [(12, "alarm"), (6, "alarm"), (4, "warning"), (1, "warning")])
 def test_many_copies_are_an_alarm_and_few_a_warning(diagnose: Diagnose, n_copied: int, level: str) -> None:
     """More than one row in ten decides: 4 of 48 rows leave the score usable."""
@@ -288,32 +245,12 @@ def test_many_copies_are_an_alarm_and_few_a_warning(diagnose: Diagnose, n_copied
     ]
 
 
-@pytest.mark.parametrize(
-    ("copied", "timed", "same_times"), [(True, False, False), (True, True, False), (False, True, True)]
-)
-def test_equal_responses_or_equal_times_alone_are_silent(
-    diagnose: Diagnose, copied: bool, timed: bool, same_times: bool
-) -> None:
-    assert data_entries(diagnose(essays(copied, timed, same_times))) == []
-
-
-def test_a_fraction_that_describes_the_task_is_no_time(diagnose: Diagnose) -> None:
-    """Repeats that say the same and share the depth of their shelf, as all repeats of a task do, are no copies."""
-    rows = [{**row, "depth": 0.137 * row["_ng_task_index"] + 0.03} for row in essays(copied=True, timed=False, same_times=False)]
-    assert data_entries(diagnose(rows)) == []
-
-
-def test_equal_short_answers_are_silent(diagnose: Diagnose) -> None:
+def short_answers() -> list[Row]:
     rows = []
     for task, repeat in grid(15, 4):
-        answer = "yes" if (task + repeat // 2) % 3 else "no"
-        reward = float(answer == ("yes" if task % 3 else "no"))
-        rows.append(make_row(task, repeat, reward, [answer], seconds=1.0, expected_answer="yes" if task % 3 else "no"))
-    assert data_entries(diagnose(rows)) == []
-
-
-def test_ordinary_desk_is_silent(diagnose: Diagnose) -> None:
-    assert data_entries(diagnose(desk().values())) == []
+        gold, answer = "yes" if task % 3 else "no", "yes" if (task + repeat // 2) % 3 else "no"
+        rows.append(make_row(task, repeat, float(answer == gold), [answer], seconds=1.0, expected_answer=gold))
+    return rows
 
 
 # ---- Golds of other tasks ------------------------------------------------------------------------
@@ -335,49 +272,13 @@ def test_golds_of_other_tasks(diagnose: Diagnose) -> None:
     assert run.groups[0].label == "DA"
 
 
-def test_golds_of_their_own_tasks_are_silent(diagnose: Diagnose) -> None:
-    assert data_entries(diagnose(answered(shift=0))) == []
-
-
-def test_golds_that_tasks_share_are_silent(diagnose: Diagnose) -> None:
+def letters() -> list[Row]:
     """Nearly everything is wrong, and every wrong answer is some other task's gold: there are only four to choose from."""
     rows = []
     for task, repeat in grid(12, 3):
         answer = "ABCD"[(task + 1 + repeat) % 4]
         rows.append(quiz_row(task, repeat, float(answer == "ABCD"[task % 4]), answer, "ABCD"[task % 4]))
-    assert data_entries(diagnose(rows)) == []
-
-
-# ---- Rollouts of other tasks -----------------------------------------------------------------------
-
-TOWNS = "Aldford,Barmoor,Cranwick,Denholt,Elmsby,Fernley,Garstow,Hulme,Ingleby,Kelham,Lorton,Marwick".split(",")
-
-
-def travels(shift: int, ways: str = "The way to {town} is open.") -> list[Row]:
-    """Each task asks for the way to a town; the rollouts speak of the town of a task further on."""
-    return [
-        make_row(
-            task, repeat, float((task + repeat) % 2), [ways.format(town=TOWNS[(task + shift) % len(TOWNS)])],
-            prompt=f"How do I get to {TOWNS[task]}?" + (" The usual one?" if task == 0 else ""),
-        )
-        for task, repeat in grid(len(TOWNS), 2)
-    ]  # fmt: skip
-
-
-def test_rollouts_of_other_tasks(diagnose: Diagnose) -> None:
-    assert [level for level, text in data_entries(diagnose(travels(3))) if "do not belong" in text] == ["alarm"]
-
-
-def test_rollouts_of_their_own_tasks_are_silent(diagnose: Diagnose) -> None:
-    assert not data_entries(diagnose(travels(0)))
-
-
-def test_word_that_one_prompt_holds_and_every_rollout_says_is_silent(diagnose: Diagnose) -> None:
-    """`The` stands in one prompt; that all rollouts say it does not make them rollouts of that task."""
-    assert not data_entries(diagnose(travels(0, "The way is open.")))
-
-
-# ---- Golds that slipped by one in part of a run ----------------------------------------------------
+    return rows
 
 
 def slipped(first: int, last: int, step: int = 1, n_tasks: int = 40) -> tuple[list[Row], set[tuple[int, int]]]:
@@ -401,15 +302,31 @@ def test_golds_that_slipped_by_one_in_part_of_the_run(diagnose: Diagnose, step: 
     assert "neighbouring" in group.name
 
 
-def test_wrong_answers_beside_right_golds_are_no_slip(diagnose: Diagnose) -> None:
-    rows = [
+# ---- What is said of no data ---------------------------------------------------------------------
+
+SILENT: dict[str, Callable[[], Any]] = {
+    "desk": lambda: desk().values(), "one prompt to an index": lambda: quiz(12, 3).values(), "simulated users": simulated_users,
+    "empty prompts": empty_prompts, "structured golds": structured_golds, "irregular prompts": irregular,
+    "dialogues of their own": lambda: dialogues(shift=0), "rollouts of their own tasks": lambda: travels(0),
+    "a word that one prompt holds and every rollout says": lambda: travels(0, "The way is open."),
+    "an index as regular as its prompts": lambda: nested((2,) * 8),  # two wordings of every question: the index may well be the task
+    "users under irregular indices": nested_users,
+    "copies without times": lambda: essays(True, False, False), "copies at other times": lambda: essays(True, True, False),
+    "equal times alone": lambda: essays(False, True, True),
+    "a fraction that describes the task": lambda: [
+        {**row, "depth": 0.137 * row["_ng_task_index"] + 0.03} for row in essays(copied=True, timed=False, same_times=False)
+    ],
+    "equal short answers": short_answers, "golds of their own": lambda: answered(shift=0), "golds that tasks share": letters,
+    "wrong answers beside right golds": lambda: [
         quiz_row(task, repeat, float(task % 3 > 0), str(task * 37 + (5 if task % 3 else 18 + repeat)), str(task * 37 + 5))
         for task, repeat in grid(40, 2)
-    ]
-    assert not data_entries(diagnose(rows))
+    ],
+    "two golds that alternate": lambda: [
+        quiz_row(task, repeat, float(task % 2), "yes", "yes" if task % 2 else "no") for task, repeat in grid(40, 2)
+    ],
+}  # fmt: skip
 
 
-def test_two_golds_that_alternate_are_no_slip(diagnose: Diagnose) -> None:
-    """Of two answers the wrong one is always that of the task beside it."""
-    rows = [quiz_row(task, repeat, float(task % 2), "yes", "yes" if task % 2 else "no") for task, repeat in grid(40, 2)]
-    assert not data_entries(diagnose(rows))
+@each(SILENT)
+def test_what_is_no_fault_of_the_data(diagnose: Diagnose, case: Callable[[], Any]) -> None:
+    assert data_entries(diagnose(case())) == []

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from tests.diagnose.builders import Diagnose, Key, Row, grid, make_row, told_of
+from tests.diagnose.builders import Key, Row, make_row
+from tests.diagnose.diagnosed import Diagnose, told_of
 
 NAMES = (
     "letter:ends_with_greeting", "letter:at_most_five_lines", "format:no_commas", "words:mentions_shelf",
@@ -35,46 +36,20 @@ def letters(n_tasks: int, n_repeats: int, in_object: bool = False) -> tuple[list
     return rows, broken
 
 
-@pytest.mark.parametrize(("n_tasks", "n_repeats"), [(120, 1), (40, 4)])
-@pytest.mark.parametrize("in_object", [False, True])
-def test_groups_are_the_broken_instructions(
-    diagnose: Diagnose, n_tasks: int, n_repeats: int, in_object: bool
-) -> None:
+@pytest.mark.parametrize(("n_tasks", "n_repeats", "in_object"), [(120, 1, False), (40, 4, True)])
+def test_groups_are_the_broken_instructions(diagnose: Diagnose, n_tasks: int, n_repeats: int, in_object: bool) -> None:
     rows, broken = letters(n_tasks, n_repeats, in_object)
     run = diagnose(rows)
     assert set(broken) == run.failing
     for name in BREAKS:
         groups = [group for group in run.groups if name in group.name]
         assert groups, [group.name for group in run.groups]
-        keys = run.keys(groups[0])
-        assert all(name in broken[key] for key in keys)  # none that followed it
-    largest = {key for key, names in broken.items() if "format:no_commas" in names}
-    assert run.keys(run.groups[0]) == largest
-
-
-def test_groups_are_behaviour_and_cover_nearly_all(diagnose: Diagnose) -> None:
-    rows, broken = letters(120, 1)
-    run = diagnose(rows)
-    covered = sum(group.rows for group in run.groups if group.label == "BI" and any(name in group.name for name in NAMES))
-    assert covered >= 0.9 * len(broken)
+        assert all(name in broken[key] for key in run.keys(groups[0]))  # none that followed it
+    assert run.keys(run.groups[0]) == {key for key, names in broken.items() if "format:no_commas" in names}
+    named = [group for group in run.groups if group.label == "BI" and any(name in group.name for name in NAMES)]
+    assert sum(group.rows for group in named) >= 0.9 * len(broken)
+    assert not [group.name for group in run.groups if "[0]" in told_of(group) or group.quote is None]  # a place in a list is no name
     assert run.alarms == []
-
-
-def test_place_in_the_list_is_no_name(diagnose: Diagnose) -> None:
-    rows, _ = letters(120, 1)
-    run = diagnose(rows)
-    assert run.groups
-    for group in run.groups:
-        assert "[0]" not in told_of(group)
-        assert "[1]" not in told_of(group)
-        assert not group.name.rstrip("`").endswith((" 0", " 1", " 2"))
-
-
-def test_group_quotes_the_verdict_or_the_letter(diagnose: Diagnose) -> None:
-    rows, _ = letters(120, 1)
-    for group in diagnose(rows).groups:
-        assert group.quote is not None
-        assert group.quote.quote
 
 
 def test_list_of_truths_without_names_beside_it_names_nothing(diagnose: Diagnose) -> None:
@@ -85,18 +60,3 @@ def test_list_of_truths_without_names_beside_it_names_nothing(diagnose: Diagnose
         del row["instruction_id_list"]
     run = diagnose(rows)
     assert not any(name in run.said for name in NAMES)
-
-
-def test_all_followed_is_silent(diagnose: Diagnose) -> None:
-    rows, _ = letters(60, 2)
-    for row in rows:
-        row["follow_instruction_list"] = [True] * len(row["instruction_id_list"])
-        row["reward"] = 1.0
-    run = diagnose(rows)
-    assert run.groups == ()
-    assert run.alarms == []
-
-
-def test_grid_is_used_task_by_task() -> None:
-    rows, _ = letters(3, 2)
-    assert [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows] == grid(3, 2)

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import (
-    Diagnose,
-    Diagnosed,
-    Key,
-    Row,
-    desk_row,
-    grid,
-    make_row,
-    quiz_row,
-    rewards,
-    told_of,
-)
+from tests.diagnose.builders import Key, Row, desk_row, grid, make_row, quiz_row, rewards
+from tests.diagnose.diagnosed import Diagnose, Diagnosed, each
 
 
 def significant(run: Diagnosed) -> list[tuple[str, str]]:
@@ -48,15 +39,16 @@ def halls(gold_of_some: Any, n_repeats: int = 3, n_tasks: int = 30) -> tuple[lis
     return rows, special
 
 
-@pytest.mark.parametrize("gold", ["None", "unknown"])
-def test_gold_of_another_class(diagnose: Diagnose, gold: str) -> None:
-    """Row 7 of "why a new core"."""
-    rows, special = halls(gold)
+@pytest.mark.parametrize(("gold", "n_tasks"), [("None", 30), ("unknown", 30), ("true", 60), ("False", 60)])
+def test_gold_of_another_class(diagnose: Diagnose, gold: str, n_tasks: int) -> None:
+    """Row 7 of "why a new core"; the class is shown as the rows spell it."""
+    rows, special = halls(gold, n_tasks=n_tasks)
     run = diagnose(rows)
-    group = run.group(special)
-    assert group.label == "BI"
-    assert gold in told_of(group)
-    assert "word" not in group.name
+    group = run.shows(special, "kinds BI", gold, "another is given")
+    n = sum(row["expected_answer"] == gold for row in rows)
+    assert f"{round(100 * (n - len(special)) / n)}%" in group.text
+    assert group.passed_rows == 0  # no pass gives another answer than the expected one
+    assert n_tasks == 30 or ("expected answer is", gold) in significant(run)  # so many tasks that the golds themselves are no slices
 
 
 @pytest.mark.parametrize("gold", [None, "", []])
@@ -65,60 +57,46 @@ def test_gold_that_is_absent_is_a_slice(diagnose: Diagnose, gold: object) -> Non
     assert [field for field, value in significant(diagnose(rows)) if value.lower() in ("empty", "none", "null", "[]", "")]
 
 
-def test_gold_of_another_class_is_told_with_its_rates(diagnose: Diagnose) -> None:
-    rows, special = halls("None")
-    run = diagnose(rows)
-    group = run.group(special)
-    n = sum(row["expected_answer"] == "None" for row in rows)
-    assert f"{round(100 * (n - len(special)) / n)}%" in group.text
-    assert group.passed_rows == 0  # no pass gives another answer than the expected one
-
-
-@pytest.mark.parametrize("gold", ["true", "False"])
-def test_class_of_a_boolean_gold_is_shown_as_the_rows_spell_it(diagnose: Diagnose, gold: str) -> None:
-    """So many tasks that the golds themselves are no slices."""
-    rows, special = halls(gold, n_tasks=60)
-    run = diagnose(rows)
-    assert run.group(special).name == f"the expected answer is {gold}, another is given"
-    assert ("expected answer is", gold) in significant(run)
-
-
-def test_slices_of_the_same_tasks_are_shown_once(diagnose: Diagnose) -> None:
-    """The class of the golds, their value and a field about the task name the same ten tasks."""
-    rows, _ = halls("None")
-    rows = [{**row, "lends": "no" if row["expected_answer"] == "None" else "yes"} for row in rows]
-    assert sorted(piece.n_tasks for piece in diagnose(rows).report.slices) == [10, 20]
-
-
-def test_slices_of_other_tasks_are_all_shown(diagnose: Diagnose) -> None:
-    """Eight of ten tasks in common."""
+@pytest.mark.parametrize("is_same", [True, False])
+def test_slices_of_the_same_tasks_are_shown_once(diagnose: Diagnose, is_same: bool) -> None:
+    """The class of the golds, their value and a field about the task name the same ten tasks; or they have eight in common."""
     rows, _ = halls("None")
     closed = {1, 4, *range(6, 30, 3)}
-    rows = [{**row, "lends": "no" if row["_ng_task_index"] in closed else "yes"} for row in rows]
-    found = [(piece.field, piece.n_tasks) for piece in diagnose(rows).report.slices]
-    assert sorted(n for _, n in found) == [10, 10, 20, 20]
-    assert [field for field, _ in found].count("lends") == 2
+    for row in rows:
+        row["lends"] = "no" if (row["expected_answer"] == "None" if is_same else row["_ng_task_index"] in closed) else "yes"
+    slices = [(piece.field, piece.n_tasks) for piece in diagnose(rows).report.slices]
+    assert sorted(n for _, n in slices) == ([10, 20] if is_same else [10, 10, 20, 20])
+    assert is_same or [field for field, _ in slices].count("lends") == 2
 
 
-def test_gold_of_another_class_with_the_same_rate_is_no_group(diagnose: Diagnose) -> None:
+def with_the_same_rate() -> list[Row]:
     rows = []
     for (task, repeat), reward in rewards(30, 3, 0.7).items():
         gold = "None" if task % 3 == 0 else str(task * 13 + 41)
-        answer = gold if reward else str(task * 13 + 50 + repeat)
-        rows.append(quiz_row(task, repeat, reward, answer, gold))
-    run = diagnose(rows)
-    assert run.of_rung("kinds") == []
-    assert ("expected answer is", "None") not in significant(run)
+        rows.append(quiz_row(task, repeat, reward, gold if reward else str(task * 13 + 50 + repeat), gold))
+    return rows
 
 
-def test_few_tasks_that_fail_by_chance_are_no_group(diagnose: Diagnose) -> None:
+def by_chance() -> list[Row]:
     """Five of six tasks without an answer fail, and seven of eighteen others: p = 0.15 before any correction."""
     rows = []
     for task in range(24):
         gold = "None" if task % 4 == 0 else str(task * 13 + 41)
         passes = task == 8 if task % 4 == 0 else task % 5 in (1, 2, 3)
         rows.append(quiz_row(task, 0, float(passes), gold if passes else str(task * 13 + 50), gold))
-    assert diagnose(rows).of_rung("kinds") == []
+    return rows
+
+
+def of_the_expected_class() -> list[Row]:
+    """Texts are harder than numbers here, and every wrong answer to one is a text as well: the class explains nothing."""
+    rows = []
+    for place, (task, repeat) in enumerate(grid(30, 3)):
+        is_text = task % 3 == 0
+        gold = f"'hall {task}'" if is_text else str(task * 13 + 41)
+        passes = (place * 7) % 10 < (2 if is_text else 9)
+        wrong = f"'hall {task + repeat + 1}'" if is_text else str(task * 13 + 44 + repeat)
+        rows.append(quiz_row(task, repeat, float(passes), gold if passes else wrong, gold))
+    return rows
 
 
 # ---- Fields about the task -----------------------------------------------------------------------
@@ -140,14 +118,18 @@ def test_field_about_the_task_is_a_slice(diagnose: Diagnose, n_repeats: int) -> 
     run = diagnose(by_field(n_repeats))
     assert ("kind", "letter") in significant(run)
     assert not any(field == "weight" for field, _ in significant(run))
+    # agent rollouts without an answer: the slice says where and not why
+    assert run.report.unexplained[0].rows == len(run.failing)
+
+
+@each({"healthy": lambda: by_field(3), "rate": with_the_same_rate, "chance": by_chance, "class": of_the_expected_class})
+def test_what_is_no_group(diagnose: Diagnose, case: Callable[[], list[Row]]) -> None:
+    assert diagnose(case()).of_rung("kinds") == []
 
 
 def test_part_of_the_id_is_a_slice(diagnose: Diagnose) -> None:
-    rows = by_field(3)
-    for row in rows:
-        del row["kind"]
-    run = diagnose(rows)
-    assert any("letters" in value for _, value in significant(run))
+    rows = [{name: value for name, value in row.items() if name != "kind"} for row in by_field(3)]
+    assert any("letters" in value for _, value in significant(diagnose(rows)))
 
 
 @pytest.mark.parametrize("is_hard", [True, False])
@@ -162,23 +144,12 @@ def test_beginning_of_a_compound_id_is_a_slice(diagnose: Diagnose, is_hard: bool
     assert (("task id contains", "desk_abroad") in significant(diagnose(rows))) == is_hard
 
 
-def test_slice_says_where_and_not_why(diagnose: Diagnose) -> None:
-    """Agent rollouts without an answer: the slice is told, the failures stay unexplained."""
-    run = diagnose(by_field(3))
-    assert run.of_rung("kinds") == []
-    assert run.report.unexplained[0].rows == len(run.failing)
+def of_two_tasks() -> list[Row]:
+    kinds = [("letter" if task in (3, 17) else "parcel", task, repeat) for task, repeat in grid(40, 4)]
+    return [desk_row(task, repeat, float(kind == "parcel" and place % 6 > 0), kind=kind) for place, (kind, task, repeat) in enumerate(kinds)]
 
 
-def test_slice_of_two_tasks_is_none(diagnose: Diagnose) -> None:
-    rows = []
-    for place, (task, repeat) in enumerate(grid(40, 4)):
-        kind = "letter" if task in (3, 17) else "parcel"
-        passes = kind == "parcel" and place % 6 > 0
-        rows.append(desk_row(task, repeat, float(passes), kind=kind))
-    assert not any(value == "letter" for _, value in significant(diagnose(rows)))
-
-
-def test_turn_counts_and_list_lengths_are_no_slices(diagnose: Diagnose) -> None:
+def of_length() -> list[Row]:
     """Long errands fail more often; their number of turns and of notes is no kind of task."""
     rows = []
     for place, (task, repeat) in enumerate(grid(40, 1)):
@@ -187,18 +158,23 @@ def test_turn_counts_and_list_lengths_are_no_slices(diagnose: Diagnose) -> None:
         acts = [("read_notice", {"page": task * 9 + page}, f"Page {page}.") for page in range(n)]
         fields = {"n_turns": n + 1, "notes": [f"note {k}" for k in range(n)]}
         rows.append(make_row(task, repeat, float(passes), [*acts, f"Errand {task} settled."], **fields))
-    run = diagnose(rows)
-    assert not any(field in ("n_turns", "notes") or "length" in field for field, _ in significant(run))
+    return rows
 
 
-def test_verdict_of_single_tries_is_no_slice(diagnose: Diagnose) -> None:
+def of_verdicts() -> list[Row]:
     """With one try per task, a field whose values all pass or all fail was set by the grader."""
     rows = []
     for task in range(60):
         passes = (task * 7) % 10 < 6
         code = ("settled", "delivered")[task % 2] if passes else ("lost", "returned", "held")[task % 3]
         rows.append(desk_row(task, 0, float(passes), outcome=code))
-    assert not any(field == "outcome" for field, _ in significant(diagnose(rows)))
+    return rows
+
+
+@each({"letter": of_two_tasks, "n_turns notes length": of_length, "outcome": of_verdicts})
+def test_what_is_no_slice(diagnose: Diagnose, case: Callable[[], list[Row]], request: pytest.FixtureRequest) -> None:
+    told = [f"{field} {value}" for field, value in significant(diagnose(case()))]
+    assert not [text for text in told for word in request.node.callspec.id.split() if word in text]
 
 
 @pytest.mark.parametrize("is_graders", [True, False])
@@ -212,16 +188,3 @@ def test_field_of_the_graders_object_is_no_kind_of_task_with_one_try(diagnose: D
         rows.append(desk_row(task, 0, float(passes), **fields))
     found = significant(diagnose(rows))
     assert any(field == ("judgement.tone" if is_graders else "tone") for field, _ in found) == (not is_graders)
-
-
-def test_wrong_answers_of_the_expected_class_are_not_of_another(diagnose: Diagnose) -> None:
-    """Texts are harder than numbers here, and every wrong answer to one is a text as well: the class explains nothing."""
-    rows = []
-    for place, (task, repeat) in enumerate(grid(30, 3)):
-        is_text = task % 3 == 0
-        gold = f"'hall {task}'" if is_text else str(task * 13 + 41)
-        passes = (place * 7) % 10 < (2 if is_text else 9)
-        wrong = f"'hall {task + repeat + 1}'" if is_text else str(task * 13 + 44 + repeat)
-        rows.append(quiz_row(task, repeat, float(passes), gold if passes else wrong, gold))
-    run = diagnose(rows)
-    assert not [group.name for group in run.report.groups if "another is given" in group.name]

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import (
-    Act,
-    Diagnose,
-    Key,
-    Row,
-    desk,
-    grid,
-    make_row,
-    quiz_row,
-    told_of,
-)
+from tests.diagnose.builders import Act, Key, Row, desk, grid, make_row, quiz_row
+from tests.diagnose.diagnosed import Diagnose, each, proves
 
 
 def answered(kind: str, task: int, repeat: int) -> tuple[float, str]:
@@ -45,43 +37,31 @@ def mixed(kinds: list[str]) -> tuple[list[Row], dict[str, set[Key]]]:
     return rows, failing
 
 
-def test_same_wrong_answer_in_most_repeats_is_a_knowledge_gap(diagnose: Diagnose) -> None:
-    rows, failing = mixed(["right", "same", "right", "mostly"])
+@pytest.mark.parametrize(
+    ("kinds", "label"),
+    [
+        (["right", "same", "right", "mostly"], "KG"),
+        (["right", "same"], "KG"),  # four equal answers against the gold: one model agrees with itself, and accuses no gold
+        (["right", "other", "right", "sometimes"], "UK"),
+        (["right", "sometimes"], "UK"),  # the wrong repeats all agree, but the task passes now and then
+    ],
+)
+def test_same_wrong_answer_or_another_each_time(diagnose: Diagnose, kinds: list[str], label: str) -> None:
+    rows, _ = mixed(kinds)
     run = diagnose(rows)
-    group = run.group(failing["same"] | failing["mostly"])
-    assert (group.rung, group.label.value) == ("knowledge", "KG")
+    run.shows(run.failing, f"knowledge {label}")
+    assert run.causes(run.failing) == {label}
     assert run.alarms == []
 
 
-def test_changing_wrong_answers_are_unreliable_knowledge(diagnose: Diagnose) -> None:
-    rows, failing = mixed(["right", "other", "right", "sometimes"])
-    group = diagnose(rows).group(failing["other"] | failing["sometimes"])
-    assert (group.rung, group.label.value) == ("knowledge", "UK")
-
-
-def test_tasks_that_pass_sometimes_are_no_knowledge_gap(diagnose: Diagnose) -> None:
-    """The wrong repeats all agree, but the task passes now and then."""
-    rows, failing = mixed(["right", "sometimes"])
-    assert diagnose(rows).labels(failing["sometimes"]) == {"UK"}
-
-
 def test_both_kinds_side_by_side(diagnose: Diagnose) -> None:
-    """One group, since one fact shows both; the label is that of each task."""
-    rows, failing = mixed(["right", "same", "other", "right", "right"])
-    run = diagnose(rows)
-    run.group(failing["same"] | failing["other"])
-    assert run.causes(failing["same"]) == {"KG"}
-    assert run.causes(failing["other"]) == {"UK"}
-
-
-def test_losses_of_the_one_group_are_told_by_label(diagnose: Diagnose) -> None:
-    """Twelve rollouts that always say the same beside four of a task that varies."""
+    """One group, since one fact shows both; the label is that of each task, and so are the losses."""
     rows, failing = mixed(["right", "same", "right", "other", "same"])
     run = diagnose(rows)
-    group = run.group(failing["same"] | failing["other"])
-    assert group.label == "KG"  # that of most of its rows
+    group = run.shows(failing["same"] | failing["other"], "knowledge KG")  # that of most of its rows
     assert f"{len(failing['same'])} in tasks that never pass and whose repeats mostly agree (a knowledge gap)" in group.text
     assert f"{len(failing['other'])} in tasks that pass sometimes or whose repeats differ (unreliable knowledge)" in group.text
+    assert (run.causes(failing["same"]), run.causes(failing["other"])) == ({"KG"}, {"UK"})
     lost = {loss.cause.value: loss.lost for loss in run.report.losses}
     assert lost == pytest.approx({"KG": len(failing["same"]) / 80, "UK": len(failing["other"]) / 80})
 
@@ -99,38 +79,19 @@ def voted(n_right: int) -> list[Row]:
     return rows
 
 
-def test_vote_that_wins_is_advised(diagnose: Diagnose) -> None:
+def test_vote_is_advised_where_it_wins(diagnose: Diagnose) -> None:
+    """Where the most frequent answer of every other task is wrong, what it would score is told, and something else is advised."""
     run = diagnose(voted(3))
-    group = run.group(run.failing)
-    assert group.fix == "Take a majority vote over the repeats: it would pass 100.0% of the tasks instead of 87.5%."
-
-
-def test_vote_that_loses_is_not_advised(diagnose: Diagnose) -> None:
-    """The most frequent answer of every other task is wrong: what it would score is told, and something else is advised."""
+    assert run.group(run.failing).fix == "Take a majority vote over the repeats: it would pass 100.0% of the tasks instead of 87.5%."
     run = diagnose(voted(1))
-    group = run.group(run.failing)
-    assert "would pass 10 of 20 tasks (50.0%)" in group.text
+    assert "would pass 10 of 20 tasks (50.0%)" in run.group(run.failing).text
     assert not any("vote" in advice.action for advice in run.report.recommendations)
-    assert "vote" not in group.fix
-
-
-def test_repeats_of_one_model_do_not_accuse_the_gold(diagnose: Diagnose) -> None:
-    """Four equal answers against the gold, in tasks that never pass: one model agrees with itself."""
-    rows, failing = mixed(["right", "same"])
-    run = diagnose(rows)
-    assert "TI" not in run.labels(failing["same"])
-    assert not [entry for entry in run.trust if entry.label == "TI"]
 
 
 def test_one_try_per_task_is_undetermined(diagnose: Diagnose) -> None:
-    rows = []
-    for task in range(40):
-        reward, answer = answered("right" if task % 3 else "same", task, 0)
-        rows.append(quiz_row(task, 0, reward, answer, str(task * 13 + 41)))
-    run = diagnose(rows)
-    group = run.group(run.failing)
-    assert group.label == "undetermined"
-    assert run.report.unexplained[0].rows == 0
+    kinds = [answered("right" if task % 3 else "same", task, 0) for task in range(40)]
+    run = diagnose([quiz_row(task, 0, *made, str(task * 13 + 41)) for task, made in enumerate(kinds)])
+    run.shows(run.failing, "knowledge undetermined")
 
 
 def test_agent_rollouts_without_an_answer_stay_unexplained(diagnose: Diagnose) -> None:
@@ -144,50 +105,29 @@ def test_agent_rollouts_without_an_answer_stay_unexplained(diagnose: Diagnose) -
 TIMES = ("dawn", "noon", "dusk")
 
 
-def closed(dominant: str | None) -> list[Row]:
-    """One word of three. A biased reader gives one of them whatever is asked; another errs in all directions."""
+def closed(how: str) -> list[Row]:
+    """One word of three: one of them whatever is asked, errors on one class of the gold, or errors in all directions."""
     rows = []
     for place, (task, repeat) in enumerate(grid(30, 3)):
-        gold = TIMES[task % 3]
-        if dominant is None:
-            answer = gold if (place * 7) % 10 < 5 else TIMES[(task + 1 + place % 2) % 3]
-        else:
-            answer = gold if gold == dominant or (place * 7) % 10 < 2 else dominant
+        gold, chance = TIMES[task % 3], (place * 7) % 10
+        answer = {
+            "noon": gold if gold == "noon" or chance < 2 else "noon",
+            "dusk": gold if gold != "dusk" or chance < 1 else TIMES[place % 2],
+            "": gold if chance < 5 else TIMES[(task + 1 + place % 2) % 3],
+        }[how]
         text = f"{'By the ledger, ' * (place % 3)}I say <answer>{answer}</answer>"
         prompt = f"When does branch {task} lend most: dawn, noon or dusk? Use <answer> tags."
         rows.append(make_row(task, repeat, float(answer == gold), [text], prompt=prompt, expected_answer=gold))
     return rows
 
 
-def test_one_answer_whatever_is_expected_is_a_bias(diagnose: Diagnose) -> None:
-    run = diagnose(closed("noon"))
-    group = run.group(run.failing)
-    assert group.label == "BI"
-    assert "noon" in told_of(group)
-
-
-def test_errors_in_all_directions_are_no_bias(diagnose: Diagnose) -> None:
-    run = diagnose(closed(None))
-    assert "BI" not in run.labels(run.failing)
-
-
-def one_sided() -> list[Row]:
-    """Errors lie on one class of the gold: `dusk` is read as dawn or noon, the others are right."""
-    rows = []
-    for place, (task, repeat) in enumerate(grid(30, 3)):
-        gold = TIMES[task % 3]
-        answer = gold if gold != "dusk" or (place * 7) % 10 < 1 else TIMES[place % 2]
-        text = f"{'By the ledger, ' * (place % 3)}I say <answer>{answer}</answer>"
-        prompt = f"When does branch {task} lend most: dawn, noon or dusk? Use <answer> tags."
-        rows.append(make_row(task, repeat, float(answer == gold), [text], prompt=prompt, expected_answer=gold))
-    return rows
-
-
-def test_errors_on_one_class_of_the_gold_are_a_bias(diagnose: Diagnose) -> None:
-    run = diagnose(one_sided())
-    group = run.group(run.failing)
-    assert group.label == "BI"
-    assert "dusk" in told_of(group)
+@pytest.mark.parametrize("how", ["noon", "dusk", ""])
+def test_one_answer_or_one_class_of_the_gold_is_a_bias(diagnose: Diagnose, how: str) -> None:
+    run = diagnose(closed(how))
+    if how:
+        run.shows(run.failing, "knowledge BI", how)
+    else:
+        assert "BI" not in run.labels(run.failing)
 
 
 def no_answer(asked: bool) -> list[Row]:
@@ -204,14 +144,11 @@ def no_answer(asked: bool) -> list[Row]:
     return rows
 
 
-def test_no_answer_in_most_failures_is_behaviour(diagnose: Diagnose) -> None:
-    run = diagnose(no_answer(asked=True))
-    assert run.group(run.failing).label == "BI"
-
-
-def test_no_answer_in_a_form_that_was_never_asked_for(diagnose: Diagnose) -> None:
-    run = diagnose(no_answer(asked=False))
-    assert run.group(run.failing).label == "TI"
+@pytest.mark.parametrize(("is_asked", "label"), [(True, "BI"), (False, "TI")])
+def test_no_answer_in_most_failures(diagnose: Diagnose, is_asked: bool, label: str) -> None:
+    """Behaviour, unless the form was never asked for."""
+    run = diagnose(no_answer(is_asked))
+    run.shows(run.failing, f"delivered {label}")
 
 
 # ---- Tries until one is accepted -----------------------------------------------------------------
@@ -351,13 +288,6 @@ def asking(asked: Sequence[str], asks: set[Key]) -> tuple[list[Row], set[Key]]:
     return rows, failing
 
 
-def test_replies_that_ask_back_are_a_group_where_no_pass_asks(diagnose: Diagnose) -> None:
-    rows, failing = asking(BACK, set())
-    group = diagnose(rows).group(failing)
-    assert (group.rung, group.label.value, group.name) == ("knowledge", "BI", "asks back instead of answering")
-    assert "nobody answers" in group.text
-
-
 @pytest.mark.parametrize(
     ("asked", "asks"),
     [
@@ -399,9 +329,11 @@ def test_sentence_of_a_task_says_what_became_of_its_tries(diagnose: Diagnose) ->
     rest = 'at least 2 of 10 tries end in an error; 3 find nothing; the last answer it gets is "Entry 9: closed."'
     assert f"No try is accepted: {rest}" in sentences["2"]
     assert f"No try is accepted: `hand_in`, the call that ends the passes, is never made; {rest}" in sentences["4"]
-
-
-def test_sentence_of_a_task_gives_the_error_that_its_last_try_ends_in(diagnose: Diagnose) -> None:
     run = diagnose(handed("Error: the ledger is locked."))
     sentence = next(entry.mechanism for entry in run.report.attributions if entry.task == "2")
     assert "at least 3 of 10 tries end in an error; 3 find nothing; the last one that is answered, in: Error: the ledger is locked" in sentence
+
+
+@each({"asking back": (lambda: asking(BACK, set()), "knowledge BI", "asks back instead of answering", "nobody answers")})
+def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
+    proves(diagnose, case)

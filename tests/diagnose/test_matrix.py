@@ -10,7 +10,8 @@ import pytest
 from blade import pipeline
 from blade.model import TaskMatrix
 from blade.tables.index import Silent
-from tests.diagnose.builders import Row, quiz_row, write
+from tests.diagnose.builders import Row, quiz_row
+from tests.diagnose.diagnosed import write
 
 MODELS = ("amber", "birch", "cedar", "dune")
 SKILL = (0.9, 0.8, 0.7, 0.6)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Diagnose, Diagnosed, Key, Row, desk, desk_row, grid, make_row, told_of
+from tests.diagnose.builders import Key, Made, Row, desk, desk_row, grid, make_row
+from tests.diagnose.diagnosed import Diagnose, Diagnosed, each, proves, told_of
 
 CRASH = "trolley: command not found"
 
@@ -29,87 +32,53 @@ def said_not_recorded(run: Diagnosed) -> bool:
 
 # ---- Never ran: a text that only such rows share -------------------------------------------------
 
-
-def with_logs(run: dict[Key, Row], down: set[Key], line: str) -> list[Row]:
-    """A run whose rows all have a log, with some rows that have nothing but a log, which ends in a line."""
-    rows = []
-    for (task, repeat), row in run.items():
-        if (task, repeat) in down:
-            rows.append(silent(task, repeat, agent_log=started(task, repeat, line)))
-        else:
-            rows.append({**row, "agent_log": started(task, repeat, f"clerk {repeat} leaves")})
-    return rows
-
-
 DOWN = {(task, task % 4) for task in range(12)} | {(task, (task + 1) % 4) for task in range(6)}
+
+
+def with_logs(last: Callable[[int, int], list[str]], down: set[Key] = DOWN, rate: float = 0.75) -> Made:
+    """A run whose rows all have a log, with some rows that have nothing but a log, which ends in lines of its own."""
+    rows = []
+    for key, row in desk(rate=rate).items():
+        end = last(*key) if key in down else [f"clerk {key[1]} leaves"]
+        rows.append({**(silent(*key) if key in down else row), "agent_log": started(*key, *end)})
+    return rows, down
+
+
+def with_faults(fault: Callable[[Key], str]) -> Made:
+    return [silent(*key, fault=fault(key)) if key in DOWN else row for key, row in desk().items()], DOWN
 
 
 def test_crash_line_at_the_end_of_a_log(diagnose: Diagnose) -> None:
     """Row 3 of "why a new core"."""
-    run = diagnose(with_logs(desk(), DOWN, CRASH))
-    group = run.proved(DOWN, "ran", "IR", "alarm")
-    assert CRASH in group.text
+    group = diagnose(with_logs(lambda task, repeat: [CRASH])[0]).shows(DOWN, "ran IR alarm", CRASH)
     assert group.quote is not None
     assert CRASH in (group.quote.quote or "")
     assert (group.rows, group.passed_rows) == (18, 0)
 
 
-def test_crash_lines_with_volatile_numbers_are_one_group(diagnose: Diagnose) -> None:
-    rows = with_logs(desk(), DOWN, CRASH)
-    for row in rows:
-        if not row["response"]["output"]:
-            task, repeat = row["_ng_task_index"], row["_ng_rollout_index"]
-            row["agent_log"] = started(task, repeat, f"worker {4000 + 7 * task + repeat} lost at 10:{20 + task}:0{repeat}")
-    run = diagnose(rows)
-    assert "lost" in run.proved(DOWN, "ran", "IR", "alarm").text
-
-
-def test_short_error_field(diagnose: Diagnose) -> None:
-    rows = [silent(*key, fault="gateway gave up") if key in DOWN else row for key, row in desk().items()]
-    assert "gateway gave up" in diagnose(rows).proved(DOWN, "ran", "IR", "alarm").text
-
-
 def test_two_reasons_are_two_groups(diagnose: Diagnose) -> None:
-    first, second = {key for key in DOWN if key[0] < 6}, {key for key in DOWN if key[0] >= 6}
-    rows = []
-    for key, row in desk().items():
-        fault = "gateway gave up" if key in first else "no desk was free"
-        rows.append(silent(*key, fault=fault) if key in DOWN else row)
-    run = diagnose(rows)
-    assert "gateway gave up" in run.group(first).text
-    assert "no desk was free" in run.group(second).text
-    assert run.labels(DOWN) == {"IR"}
+    run = diagnose(with_faults(lambda key: "gateway gave up" if key[0] < 6 else "no desk was free")[0])
+    run.shows({key for key in DOWN if key[0] < 6}, "ran IR", "gateway gave up")
+    run.shows({key for key in DOWN if key[0] >= 6}, "ran IR", "no desk was free")
 
 
-def test_few_rows_are_a_warning(diagnose: Diagnose) -> None:
-    """Below 10% of the rows the score can still be used."""
-    few = {(0, 1), (4, 2), (8, 3), (11, 0)}
-    diagnose(with_logs(desk(rate=0.5), few, CRASH)).proved(few, "ran", "IR", "warning")
-
-
-def test_no_tokens_and_no_time(diagnose: Diagnose) -> None:
+def without_tokens() -> Made:
+    """No tokens and no time."""
     rows = []
     for (task, repeat), row in desk().items():
-        if (task, repeat) in DOWN:
-            spent = {"usage": {"input_tokens": 0, "output_tokens": 0}}
-            rows.append(silent(task, repeat, response=spent, seconds=0.01))
-        else:
-            spent = {"usage": {"input_tokens": 900 + 17 * task, "output_tokens": 120 + 31 * repeat + 7 * task}}
-            row["response"].update(spent)
-            rows.append({**row, "seconds": 20.5 + 1.7 * task + 3.3 * repeat})
-    run = diagnose(rows)
-    run.proved(DOWN, "ran", "IR", "alarm")
-    assert not said_not_recorded(run)
+        is_down = (task, repeat) in DOWN
+        tokens = {"input_tokens": 0, "output_tokens": 0} if is_down else {"input_tokens": 900 + 17 * task, "output_tokens": 120 + 31 * repeat}
+        own = silent(task, repeat) if is_down else row
+        own["response"]["usage"] = tokens
+        rows.append({**own, "seconds": 0.01 if is_down else 20.5 + 1.7 * task + 3.3 * repeat})
+    return rows, DOWN
 
 
 def test_line_that_passing_rows_have_too_is_no_reason(diagnose: Diagnose) -> None:
     """The transcripts of these rows are missing, not the work: half of them pass."""
-    rows = []
-    for place, ((task, repeat), row) in enumerate(desk(rate=0.6).items()):
-        if (task, repeat) in DOWN:
-            rows.append(silent(task, repeat, float(place % 2), agent_log=started(task, repeat, CRASH)))
-        else:
-            rows.append({**row, "agent_log": started(task, repeat, f"clerk {repeat} leaves")})
+    rows, _ = with_logs(lambda task, repeat: [CRASH], rate=0.6)
+    for place, row in enumerate(rows):
+        row["reward"] = row["reward"] if row["response"]["output"] else float(place % 2)
     run = diagnose(rows)
     assert run.of_rung("ran") == []
     assert said_not_recorded(run)
@@ -118,61 +87,39 @@ def test_line_that_passing_rows_have_too_is_no_reason(diagnose: Diagnose) -> Non
 
 def test_line_of_rows_that_ran_is_no_reason(diagnose: Diagnose) -> None:
     """The same last line in rows with output: it does not say why the others have none."""
-    rows = with_logs(desk(), DOWN, CRASH)
+    rows, _ = with_logs(lambda task, repeat: [CRASH])
     for row in rows:
         row["agent_log"] = started(row["_ng_task_index"], row["_ng_rollout_index"], CRASH)
-    run = diagnose(rows)
-    assert CRASH not in run.said
+    assert CRASH not in diagnose(rows).said
 
 
 SEVERAL = ("clerk enters", "could not fetch trolley {n}: not found in hall 12 at 10:{m}", "doors close", "clerk leaves early")
 
 
-def with_several_lines(lines: tuple[str, ...]) -> list[Row]:
-    """Rows without output whose logs share several lines, which no other log has."""
-    rows = with_logs(desk(), DOWN, CRASH)
-    for row in rows:
-        if not row["response"]["output"]:
-            task, repeat = row["_ng_task_index"], row["_ng_rollout_index"]
-            told = [line.format(n=4000 + 17 * task + repeat, m=10 + 3 * task) for line in lines]
-            row["agent_log"] = started(task, repeat, *told)
-    return rows
-
-
 def test_of_several_lines_the_one_that_reads_as_an_error_names_the_group(diagnose: Diagnose) -> None:
     """In the words of a row, its numbers included, not as a template."""
-    group = diagnose(with_several_lines(SEVERAL)).proved(DOWN, "ran", "IR", "alarm")
+    rows, _ = with_logs(lambda task, repeat: [line.format(n=4000 + 17 * task + repeat, m=10 + 3 * task) for line in SEVERAL])
+    group = diagnose(rows).shows(DOWN, "ran IR alarm")
     own = {f"could not fetch trolley {4000 + 17 * task + repeat}: not found" for task, repeat in DOWN}
-    assert [line for line in own if line in group.name], group.name
-    assert [line for line in own if line in group.text], group.text
+    assert [line for line in own if line in group.name and line in group.text], group.name
     assert "<" not in group.name + group.text
-
-
-def test_without_an_error_the_last_line_names_the_group(diagnose: Diagnose) -> None:
-    lines = tuple(line for line in SEVERAL if "not found" not in line)
-    group = diagnose(with_several_lines(lines)).proved(DOWN, "ran", "IR", "alarm")
-    assert "clerk leaves early" in group.name
 
 
 # ---- No output, and nothing that says why --------------------------------------------------------
 
 
-def test_empty_without_a_reason_is_one_group(diagnose: Diagnose) -> None:
-    """Never split by a field about the task: the hall and the gold of the empty rows differ."""
+def without_a_reason() -> Made:
+    """One group, never split by a field about the task: the hall and the gold of the empty rows differ."""
     rows = []
     for (task, repeat), row in desk().items():
         facts = {"hall": "north" if task < 6 else "south", "expected_answer": f"street {task % 3}"}
         rows.append(silent(task, repeat, **facts) if (task, repeat) in DOWN else {**row, **facts})
-    group = diagnose(rows).proved(DOWN, "ran", "IR", "alarm")
-    assert "empty" in told_of(group)
+    return rows, DOWN
 
 
-def test_rare_passes_among_empty_rows_do_not_make_them_recorded(diagnose: Diagnose) -> None:
-    lucky = min(DOWN)
-    rows = [silent(*key, float(key == lucky)) if key in DOWN else row for key, row in desk().items()]
-    run = diagnose(rows)
-    assert not said_not_recorded(run)
-    run.proved(DOWN - {lucky}, "ran", "IR", "alarm")
+def with_a_pass() -> Made:
+    """Rare passes among empty rows do not make them recorded."""
+    return [silent(*key, float(key == min(DOWN))) if key in DOWN else row for key, row in desk().items()], DOWN - {min(DOWN)}
 
 
 @pytest.mark.parametrize(("n_empty", "levels"), [(2, set()), (4, {"warning"})])
@@ -222,26 +169,15 @@ def unpublished() -> list[Row]:
 
 
 def test_transcripts_that_were_not_published(diagnose: Diagnose) -> None:
-    """Row 2 of "why a new core"."""
+    """Row 2 of "why a new core": the diagnosis goes on from the tests."""
     run = diagnose(unpublished())
     assert said_not_recorded(run)
     assert run.alarms == []
     assert run.of_rung("ran", "cut", "environment", "verifier") == []
-    assert "empty" not in run.said.lower()
-    assert "verifier" not in run.said.lower()
-
-
-def test_diagnosis_goes_on_from_the_tests(diagnose: Diagnose) -> None:
-    run = diagnose(unpublished())
+    assert not [word for word in ("empty", "verifier") if word in run.said.lower()]
     label = {(task, repeat) for task, repeat in grid(12, 4) if (task * 4 + repeat) % 4 == 1}
     assert "prints_label" in told_of(run.group(label))
-
-
-def test_every_failure_has_a_failed_test_to_its_name(diagnose: Diagnose) -> None:
-    run = diagnose(unpublished())
-    weight_only = {key for key in run.failing if (key[0] * 4 + key[1]) % 4 != 1}
-    assert len(weight_only) == 4
-    assert "weighs_parcel" in told_of(run.group(weight_only))
+    assert "weighs_parcel" in told_of(run.group(run.failing - label))
 
 
 @pytest.mark.parametrize(
@@ -306,3 +242,26 @@ def test_empty_output_that_a_limit_ended_did_run(diagnose: Diagnose, reason: str
             row["response"]["incomplete_details"] = {"reason": reason}
         rows.append(row)
     assert diagnose(rows).labels(DOWN) == {label}
+
+
+PROVED = {
+    "volatile numbers": (
+        lambda: with_logs(lambda task, repeat: [f"worker {4000 + 7 * task + repeat} lost at 10:{20 + task}:0{repeat}"]),
+        "ran IR alarm", "lost",
+    ),
+    "short field": (lambda: with_faults(lambda key: "gateway gave up"), "ran IR alarm", "gateway gave up"),
+    "below 10% of the rows": (
+        lambda: with_logs(lambda task, repeat: [CRASH], {(0, 1), (4, 2), (8, 3), (11, 0)}, 0.5), "ran IR warning", CRASH,
+    ),
+    "the last of lines without an error": (
+        lambda: with_logs(lambda task, repeat: [line for line in SEVERAL if "not found" not in line]), "ran IR alarm", "clerk leaves early",
+    ),
+    "no tokens and no time": (without_tokens, "ran IR alarm"),
+    "empty without a reason": (without_a_reason, "ran IR alarm", "empty"),
+    "rare passes": (with_a_pass, "ran IR alarm"),
+}  # fmt: skip
+
+
+@each(PROVED)
+def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
+    proves(diagnose, case)

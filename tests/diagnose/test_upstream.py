@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from tests.diagnose.builders import Act, Diagnose, Key, Row, grid, make_row, told_of
+import pytest
+
+from tests.diagnose.builders import Act, Key, Row, grid, make_row
+from tests.diagnose.diagnosed import Diagnose
 
 TOOLS = ("find_owner", "list_parcels", "move_parcel", "read_notice")
 FAULTY = {(task, repeat) for task, repeat in grid(14, 4) if (task + repeat) % 4 == 0}
 PEOPLE = "Abel Brook Corin Dara Edda Fenn Greta Hollis Iven Jorun Kaia Lorne Mira Nils".split()
+Acts = Callable[[int], list[Act]]
 
 
 def find(task: int, several: bool = False) -> Act:
@@ -46,12 +50,57 @@ def run_of(
     return rows
 
 
-def test_value_that_passes_look_up(diagnose: Diagnose) -> None:
-    run = diagnose(run_of(lambda t: [find(t), move(t)], lambda t: [move(t, PEOPLE[t])], lambda t: [move(t)]))
-    group = run.group(FAULTY)
-    assert (group.label, "find_owner" in group.name) == ("BI", True)
-    assert "wrong arguments" in " ".join(group.consequences)
-    assert group.gain is not None  # nothing in a sibling defines it
+REFUSED = json.dumps({"error": "the number of the parcel is malformed, nothing was changed"})
+WHOLE: Act = ("list_parcels", {"shelf": "S"}, json.dumps({"total": 2, "parcels": [{"parcel": "P-1"}, {"parcel": "P-2"}]}))
+
+
+def odd(task: int) -> int:
+    """In two tasks the expected call is not what passes; failures there are compared with what does."""
+    return 7 if task in (3, 8) else 1
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "due", "names"),
+    [
+        (lambda t: [find(t), move(t)], lambda t: [move(t, PEOPLE[t])], lambda t: [move(t)], {"never looks `name` up with `find_owner`"}),
+        (
+            lambda t: [find(t, several=True), move(t)],
+            lambda t: [find(t, several=True), move(t, f"R-{t + 80}")],
+            lambda t: [move(t)],
+            {"takes another match of `find_owner` than the passes"},
+        ),
+        (
+            lambda t: [find(t), listed(t), listed(t, 2), *(move(t, parcel=n) for n in range(1, 5))],
+            lambda t: [find(t), listed(t), *(move(t, parcel=n) for n in (1, 2))],
+            lambda t: [move(t, parcel=n) for n in range(1, 5)],
+            {"reads only the first page of `list_parcels`"},
+        ),
+        (  # half of the expected parcels are left out, but the list that was read was complete
+            lambda t: [find(t), WHOLE, move(t), move(t, parcel=2)],
+            lambda t: [find(t), WHOLE, move(t)],
+            lambda t: [move(t), move(t, parcel=2)],
+            {"only part of the expected actions"},
+        ),
+        (  # the second of two calls is refused; the rollout reports success all the same
+            lambda t: [find(t), move(t), move(t, parcel=2)],
+            lambda t: [find(t), move(t), move(t, parcel=-t, answer=REFUSED)],
+            lambda t: [move(t), move(t, parcel=2)],
+            {"a refused call is never corrected"},
+        ),
+        (
+            lambda t: [find(t), move(t, parcel=odd(t))],
+            lambda t: [find(t), move(t, parcel=odd(t)), move(t, parcel=2)],
+            lambda t: [move(t)],
+            {"calls `move_parcel` where it is not expected"},
+        ),
+    ],
+)
+def test_what_precedes_the_difference(diagnose: Diagnose, right: Acts, wrong: Acts, due: Acts, names: set[str]) -> None:
+    run = diagnose(run_of(right, wrong, due))
+    assert run.labels(FAULTY) == {"BI"}
+    assert {group.name.replace("`owner`", "`name`") for group in run.holders(FAULTY)} == names
+    for group in run.groups:  # what a sibling defines has no gain
+        assert group.gain is None or "another match" not in group.name
 
 
 def test_value_that_the_request_gives_needs_no_look_up(diagnose: Diagnose) -> None:
@@ -62,63 +111,9 @@ def test_value_that_the_request_gives_needs_no_look_up(diagnose: Diagnose) -> No
     assert not any("looks" in group.name for group in diagnose(rows).groups)
 
 
-def test_another_match_than_the_passes_take(diagnose: Diagnose) -> None:
-    run = diagnose(
-        run_of(
-            lambda t: [find(t, several=True), move(t)],
-            lambda t: [find(t, several=True), move(t, f"R-{t + 80}")],
-            lambda t: [move(t)],
-        )
-    )
-    group = run.group(FAULTY)
-    assert "another match of `find_owner`" in group.name
-    assert group.gain is None  # the passes of the same task define it
-
-
-def test_only_the_first_page(diagnose: Diagnose) -> None:
-    every = range(1, 5)
-    run = diagnose(
-        run_of(
-            lambda t: [find(t), listed(t), listed(t, 2), *(move(t, parcel=n) for n in every)],
-            lambda t: [find(t), listed(t), *(move(t, parcel=n) for n in every[:2])],
-            lambda t: [move(t, parcel=n) for n in every],
-        )
-    )
-    assert "first page of `list_parcels`" in run.group(FAULTY).name
-
-
-def test_list_that_is_whole_has_no_second_page(diagnose: Diagnose) -> None:
-    """Half of the expected parcels are left out, but the list that was read was complete."""
-    whole: Act = ("list_parcels", {"shelf": "S"}, json.dumps({"total": 2, "parcels": [{"parcel": "P-1"}, {"parcel": "P-2"}]}))
-    run = diagnose(
-        run_of(
-            lambda t: [find(t), whole, move(t), move(t, parcel=2)],
-            lambda t: [find(t), whole, move(t)],
-            lambda t: [move(t), move(t, parcel=2)],
-        )
-    )
-    assert "part of the expected" in run.group(FAULTY).name
-
-
-def test_error_that_is_ignored(diagnose: Diagnose) -> None:
-    """The second of two calls is malformed and refused; the rollout reports success all the same."""
-    refused = json.dumps({"error": "the number of the parcel is malformed, nothing was changed"})
-    run = diagnose(
-        run_of(
-            lambda t: [find(t), move(t), move(t, parcel=2)],
-            lambda t: [find(t), move(t), move(t, parcel=-t, answer=refused)],
-            lambda t: [move(t), move(t, parcel=2)],
-        )
-    )
-    group = run.group(FAULTY)
-    assert group.name == "a refused call is never corrected"
-    assert "malformed" in told_of(group)
-
-
 def test_error_that_is_corrected_is_no_group(diagnose: Diagnose) -> None:
-    refused = json.dumps({"error": "the parcel is locked, nothing was changed"})
     rows = run_of(
-        lambda t: [find(t), move(t)], lambda t: [find(t), move(t, answer=refused), move(t)], lambda t: [move(t)], innocent=True
+        lambda t: [find(t), move(t)], lambda t: [find(t), move(t, answer=REFUSED), move(t)], lambda t: [move(t)], innocent=True
     )
     assert diagnose(rows).groups == ()
 
@@ -158,41 +153,14 @@ def test_lookup_without_which_rollouts_pass_far_less_often(diagnose: Diagnose) -
     """Some pass without it, so that it is no rule of all passes; on the same tasks it decides."""
     rows, without = by_the_rules(is_needed=True)
     run = diagnose(rows)
-    group = run.group({key for key in without if key[0] not in LUCKY})
-    assert (group.label.value, group.name) == ("BI", "never calls `read_rules`")
+    group = run.shows({key for key in without if key[0] not in LUCKY}, "behaviour BI", "never calls `read_rules`")
     assert "right action with wrong arguments" in group.consequences
     sentence = next(entry.mechanism for entry in run.report.attributions if entry.task == "5")
     assert "`owner` R-95 instead of R-45" in sentence
-
-
-def test_tasks_that_pass_without_the_lookup_are_told_by_their_difference(diagnose: Diagnose) -> None:
-    rows, without = by_the_rules(is_needed=True)
-    run = diagnose(rows)
     lucky = {key for key in without if key[0] in LUCKY} & run.failing
-    assert lucky
     assert {group.name for group in run.holders(lucky)} == {"right action with wrong arguments"}
-
-
-def test_lookup_that_makes_no_difference_renames_nothing(diagnose: Diagnose) -> None:
-    rows, _ = by_the_rules(is_needed=False)
-    run = diagnose(rows)
-    assert {group.name for group in run.groups} == {"right action with wrong arguments"}
-
-
-# ---- Golds and what passes do --------------------------------------------------------------------
-
-
-def test_gold_that_passes_contradict_is_not_held_against_failures(diagnose: Diagnose) -> None:
-    """In two tasks the expected call is not what passes; failures there are compared with what does."""
-    odd: set[Key] = {(task, repeat) for task, repeat in FAULTY if task in (3, 8)}
-    rows = run_of(
-        lambda t: [find(t), move(t, parcel=7 if t in (3, 8) else 1)],
-        lambda t: [find(t), move(t, parcel=7 if t in (3, 8) else 1), move(t, parcel=2)],
-        lambda t: [move(t)],
-    )
-    run = diagnose(rows)
-    assert run.labels(odd) == {"BI"}
-    assert not any("wrong arguments" in group.name for group in run.holders(odd))
+    rows, _ = by_the_rules(is_needed=False)  # it makes no difference, and renames nothing
+    assert {group.name for group in diagnose(rows).groups} == {"right action with wrong arguments"}
 
 
 def test_order_of_a_list_is_not_graded_where_passes_differ_in_it(diagnose: Diagnose) -> None:

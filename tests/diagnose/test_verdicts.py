@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,8 +11,8 @@ import pytest
 from tests.diagnose.builders import (
     STREETS,
     Act,
-    Diagnose,
     Key,
+    Made,
     Row,
     desk,
     desk_row,
@@ -20,22 +21,13 @@ from tests.diagnose.builders import (
     message,
     quiz_row,
     rewards,
-    told_of,
 )
+from tests.diagnose.diagnosed import Diagnose, each, proves, told_of
 
-
-def failing_keys(rate: float = 0.5, n_tasks: int = 16) -> list[Key]:
-    return sorted(key for key, reward in rewards(n_tasks, 4, rate).items() if not reward)
-
-
-def parts(n: int, keys: list[Key]) -> list[set[Key]]:
-    """Keys in turn into n parts, the first the largest."""
-    return [{key for place, key in enumerate(keys) if place % (n + 1) in ((0, n) if part == 0 else (part,))} for part in range(n)]
-
+FAILING = sorted(key for key, reward in rewards(16, 4, 0.5).items() if not reward)
+FIRST, SECOND, THIRD = ({key for i, key in enumerate(FAILING) if i % 4 in part} for part in ((0, 3), (1,), (2,)))
 
 # ---- Values of verdict fields --------------------------------------------------------------------
-
-FIRST, SECOND, THIRD = parts(3, failing_keys())
 
 
 def coded(field: str, codes: tuple[str, str, str], passed: str | None) -> list[Row]:
@@ -48,10 +40,7 @@ def coded(field: str, codes: tuple[str, str, str], passed: str | None) -> list[R
 
 @pytest.mark.parametrize(
     ("field", "codes", "passed"),
-    [
-        ("error_type", ("wrong street", "wrong weight", "no stamp"), None),
-        ("judge_code", ("C4", "C7", "C9"), "C0"),
-    ],
+    [("error_type", ("wrong street", "wrong weight", "no stamp"), None), ("judge_code", ("C4", "C7", "C9"), "C0")],
 )
 def test_values_of_a_verdict_field_partition_the_failures(
     diagnose: Diagnose, field: str, codes: tuple[str, str, str], passed: str | None
@@ -65,28 +54,15 @@ def test_values_of_a_verdict_field_partition_the_failures(
     assert run.alarms == []
 
 
-def test_value_that_equals_all_failures_is_the_verdict_itself(diagnose: Diagnose) -> None:
-    """One code for every failure says no more than the reward."""
-    rows = coded("error_type", ("not settled",) * 3, "settled")
+@pytest.mark.parametrize("n_codes", [1, 2])
+def test_value_that_equals_all_failures_is_the_verdict_itself(diagnose: Diagnose, n_codes: int) -> None:
+    """One code for every failure says no more than the reward, be it that passes have one code or several."""
+    rows = coded("error_type", ("not settled",) * 3, None)
+    for row in rows:
+        row.setdefault("error_type", ("settled", "settled late")[row["_ng_rollout_index"] % n_codes])
     run = diagnose(rows)
     assert not any("not settled" in group.name for group in run.groups)
     assert run.report.unexplained[0].rows == len(run.failing)
-
-
-def test_value_that_equals_all_failures_among_several_of_passes(diagnose: Diagnose) -> None:
-    """Passes have two codes, failures one: the one is still no more than the reward."""
-    rows = coded("error_type", ("not settled",) * 3, None)
-    for row in rows:
-        row.setdefault("error_type", ("settled", "settled late")[row["_ng_rollout_index"] % 2])
-    run = diagnose(rows)
-    assert not any("not settled" in group.name for group in run.groups)
-
-
-def test_value_that_passes_share_is_no_group(diagnose: Diagnose) -> None:
-    rows = [
-        {**row, "queue": ("red", "green", "blue")[(key[0] + key[1]) % 3]} for key, row in desk(16, 4, 0.5).items()
-    ]
-    assert diagnose(rows).of_rung("verdicts") == []
 
 
 @pytest.mark.parametrize("word", ["INCORRECT", "wrong", "fail"])
@@ -100,67 +76,44 @@ def test_plain_word_for_wrong_is_no_group_of_its_own(diagnose: Diagnose, word: s
 
 # ---- Named checks --------------------------------------------------------------------------------
 
-
-def checks_of(key: Key, reward: float, as_list: bool) -> Any:
-    stamped, weighed = key not in FIRST, key not in SECOND
-    sealed = key not in THIRD
-    if as_list:
-        names = {"stamped": stamped, "weighed": weighed, "sealed": sealed}
-        return [{"name": name, "passed": passed} for name, passed in names.items()]
-    return {name: "passed" if passed else "failed" for name, passed in
-            (("stamped", stamped), ("weighed", weighed), ("sealed", sealed))}  # fmt: skip
-
-
-@pytest.mark.parametrize("as_list", [True, False])
-def test_failed_checks_partition_the_failures(diagnose: Diagnose, as_list: bool) -> None:
-    rows = [{**row, "assertions": checks_of(key, row["reward"], as_list)} for key, row in desk(16, 4, 0.5).items()]
-    run = diagnose(rows)
-    for keys, name in ((FIRST, "stamped"), (SECOND, "weighed"), (THIRD, "sealed")):
-        assert name in told_of(run.group(keys))
+STYLES = {
+    "after": ("tests/test_desk.py::{name} PASSED", "tests/test_desk.py::{name} FAILED"),
+    "before": ("PASSED tests/test_desk.py::{name}", "FAILED tests/test_desk.py::{name} - AssertionError"),
+    "dots": ("test {name} ... ok", "test {name} ... FAILED"),
+    "numbered": ("ok 3 - {name}", "not ok 3 - {name}"),
+    "dashes": ("--- PASS: {name}", "--- FAIL: {name}"),
+    "prose": ("all is well with {name}, it was ok", "{name} is what the clerk FAILED to see to"),
+}
 
 
-def test_check_that_passing_rows_fail_too_is_no_group(diagnose: Diagnose) -> None:
-    """`polite` is recorded and not graded: it fails in a third of all rows, whatever the reward."""
-    rows = [
-        {**row, "assertions": [{"name": "polite", "passed": (key[0] + key[1]) % 3 > 0}]}
+def checks(met: dict[str, bool], how: str) -> dict[str, Any]:
+    """Three checks in every form that a row may record them in."""
+    if how == "list":
+        return {"assertions": [{"name": name, "passed": passed} for name, passed in met.items()]}
+    if how == "words":
+        return {"assertions": {name: "passed" if passed else "failed" for name, passed in met.items()}}
+    if how == "scores":  # partial marks count as not met
+        return {"scores": {name: 1.0 if passed else 0.5 if name == "weight" else 0.0 for name, passed in met.items()}}
+    lines = [STYLES[how][not passed].format(name=name) for name, passed in met.items()]
+    ends = [f"counter {n} is shut after {len(met) * 7 + n} ms" for n in range(7)]
+    return {"test_log": "\n".join(["the desk opens", "collected 3 items", *lines, *ends])}
+
+
+def with_checks(how: str) -> list[Row]:
+    return [
+        {**row, **checks({"stamp": key not in FIRST, "weight": key not in SECOND, "seal": key not in THIRD}, how)}
         for key, row in desk(16, 4, 0.5).items()
     ]
-    run = diagnose(rows)
-    assert not any("polite" in group.name for group in run.groups)
 
 
-def test_parts_of_a_reward(diagnose: Diagnose) -> None:
-    """A reward of three parts, each 0 or 1, with full marks as pass."""
-    rows = []
-    for key, row in desk(16, 4, 0.5).items():
-        scores = {"stamp": float(key not in FIRST), "weight": float(key not in SECOND), "seal": float(key not in THIRD)}
-        rows.append({**row, "reward_parts": scores})
-    run = diagnose(rows)
+@pytest.mark.parametrize("how", ["list", "words", "scores", *(style for style in STYLES if style != "prose")])
+def test_failed_checks_partition_the_failures(diagnose: Diagnose, how: str) -> None:
+    run = diagnose(with_checks(how))
     for keys, name in ((FIRST, "stamp"), (SECOND, "weight"), (THIRD, "seal")):
-        assert name in told_of(run.group(keys))
-
-
-def test_scores_in_an_object_are_checks(diagnose: Diagnose) -> None:
-    """Partial marks count as not met; a task's sentence lists what its own row misses."""
-    rows = []
-    for key, row in desk(16, 4, 0.5).items():
-        scores = {"stamp": float(key not in FIRST), "weight": 0.5 if key in SECOND else 1.0, "seal": float(key not in THIRD)}
-        rows.append({**row, "scores": scores})
-    run = diagnose(rows)
-    for keys, name in ((FIRST, "stamp"), (SECOND, "weight"), (THIRD, "seal")):
-        group = run.group(keys)
-        assert (group.rung, group.label.value, group.name) == ("verdicts", "BI", f"fails the check `{name}`")
-    for entry in run.report.attributions:
-        name = next(group.name.split("`")[1] for group in run.groups if group.id == entry.group)
-        assert f"1 of 3 checks not met: `{name}`" in entry.mechanism
-
-
-def test_amounts_in_an_object_are_no_checks(diagnose: Diagnose) -> None:
-    """The same object with counts beyond 1: zero stamps is an amount, and says nothing of a grade."""
-    rows = []
-    for place, (key, row) in enumerate(desk(16, 4, 0.5).items()):
-        rows.append({**row, "counts": {"stamps": float(key not in FIRST), "weight": 2 + place % 5, "seals": place % 3}})
-    assert not any("check" in group.name for group in diagnose(rows).groups)
+        assert run.shows(keys, "verdicts BI").name == f"fails the check `{name}`"
+    if how == "scores":  # a task's sentence lists what its own row misses
+        names = {group.id: group.name.split("`")[1] for group in run.groups}
+        assert all(f"1 of 3 checks not met: `{names[entry.group]}`" in entry.mechanism for entry in run.report.attributions)
 
 
 def compared(is_graded: bool) -> list[Row]:
@@ -182,50 +135,27 @@ def compared(is_graded: bool) -> list[Row]:
 def test_two_objects_with_the_same_keys_are_checks(diagnose: Diagnose) -> None:
     run = diagnose(compared(is_graded=True))
     for keys, name in ((FIRST, "hall"), (SECOND, "weight"), (THIRD, "owner")):
-        group = run.group(keys)
-        assert (group.label.value, group.name) == ("BI", f"fails the check `{name}`")
+        assert run.shows(keys, "verdicts BI").name == f"fails the check `{name}`"
     task = min(FIRST)[0]
     assert f"`ledger.hall` is hall {task + 40}, `wanted.hall` is hall {task}" in run.group(FIRST).text
 
 
-def test_two_objects_that_differ_whatever_the_reward_are_no_checks(diagnose: Diagnose) -> None:
-    run = diagnose(compared(is_graded=False))
-    assert not any("check" in group.name for group in run.groups)
+def ungraded(what: str) -> list[Row]:
+    """What is recorded and says nothing of the grade: a check and a value that passes share, amounts beyond 1, words in prose."""
+    fields: dict[str, Callable[[Key, int], dict[str, Any]]] = {
+        "check": lambda key, i: {"assertions": [{"name": "polite", "passed": (key[0] + key[1]) % 3 > 0}]},
+        "value": lambda key, i: {"queue": ("red", "green", "blue")[(key[0] + key[1]) % 3]},
+        "amounts": lambda key, i: {"counts": {"stamps": float(key not in FIRST), "weight": 2 + i % 5, "seals": i % 3}},
+    }
+    return [{**row, **fields[what](key, i)} for i, (key, row) in enumerate(desk(16, 4, 0.5).items())]
 
 
-STYLES = {
-    "after": ("tests/test_desk.py::{name} PASSED", "tests/test_desk.py::{name} FAILED"),
-    "before": ("PASSED tests/test_desk.py::{name}", "FAILED tests/test_desk.py::{name} - AssertionError"),
-    "dots": ("test {name} ... ok", "test {name} ... FAILED"),
-    "numbered": ("ok 3 - {name}", "not ok 3 - {name}"),
-    "dashes": ("--- PASS: {name}", "--- FAIL: {name}"),
-    "prose": ("all is well with {name}, it was ok", "{name} is what the clerk FAILED to see to"),
-}
-
-
-def with_test_log(style: str) -> list[Row]:
-    """A desk with a log that reports three tests in the middle, and ends alike for all."""
-    met, unmet = STYLES[style]
-    rows = []
-    for place, (key, row) in enumerate(desk(16, 4, 0.5).items()):
-        tests = (("test_stamp", FIRST), ("test_weight", SECOND), ("test_seal", THIRD))
-        lines = [(unmet if key in keys else met).format(name=name) for name, keys in tests]
-        ends = [f"counter {n} is shut after {place * 7 + n} ms" for n in range(7)]
-        rows.append({**row, "test_log": "\n".join([f"desk {place} opens", "collected 3 items", *lines, *ends])})
-    return rows
-
-
-@pytest.mark.parametrize("style", [style for style in STYLES if style != "prose"])
-def test_lines_of_a_test_runner_are_checks(diagnose: Diagnose, style: str) -> None:
-    run = diagnose(with_test_log(style))
-    for keys, name in ((FIRST, "test_stamp"), (SECOND, "test_weight"), (THIRD, "test_seal")):
-        group = run.group(keys)
-        assert (group.rung, group.label.value, group.name) == ("verdicts", "BI", f"fails the check `{name}`")
-
-
-def test_words_of_a_test_runner_in_prose_are_no_checks(diagnose: Diagnose) -> None:
-    run = diagnose(with_test_log("prose"))
-    assert not any("check" in group.name for group in run.groups)
+@each({
+    **{what: lambda what=what: ungraded(what) for what in ("check", "value", "amounts")},
+    "objects that differ whatever the reward": lambda: compared(is_graded=False), "prose": lambda: with_checks("prose"),
+})  # fmt: skip
+def test_what_is_not_graded_names_no_check(diagnose: Diagnose, case: Callable[[], list[Row]]) -> None:
+    assert not any("check" in group.name or "queue" in group.name for group in diagnose(case()).groups)
 
 
 # ---- Calls against the expected calls ------------------------------------------------------------
@@ -268,43 +198,21 @@ def errands() -> tuple[list[Row], dict[str, set[Key]]]:
 
 
 def test_calls_that_differ_from_the_expected_calls(diagnose: Diagnose) -> None:
-    """Row 9 of "why a new core"."""
-    rows, kinds = errands()
-    run = diagnose(rows)
-    assert run.labels(run.failing) == {"BI"}
-    assert run.report.unexplained[0].rows == 0
-    words = {"arguments": "argument", "none": "no change", "part": "part"}
-    for kind, word in words.items():
-        assert word in told_of(run.group(kinds[kind])), kind
-
-
-def test_call_where_none_is_due(diagnose: Diagnose) -> None:
-    rows, kinds = errands()
-    run = diagnose(rows)
-    holders = run.holders(kinds["undue"])
-    assert [group.label.value for group in holders] == ["BI"]
-    assert "redirect_parcel" in told_of(holders[0])
-
-
-def test_blamed_step_is_the_call_that_forecloses_the_task(diagnose: Diagnose) -> None:
-    """The wrong write, not the last message."""
-    rows, kinds = errands()
-    run = diagnose(rows)
-    task = next(iter(sorted(kinds["arguments"])))[0]
-    attribution = next(one for one in run.report.attributions if one.task == str(task))
-    assert attribution.step == 2  # find_parcel and its answer are 0 and 1
-
-
-def test_expected_calls_name_the_group_before_a_verdict_field_does(diagnose: Diagnose) -> None:
-    """The same rows under a code of the grader: at equal cover the act against the gold names them."""
+    """Row 9 of "why a new core"; under a code of the grader as well: at equal cover the act against the gold names the rows."""
     rows, kinds = errands()
     for row in rows:
         key = row["_ng_task_index"], row["_ng_rollout_index"]
         row["judge_code"] = next((f"code {kind}" for kind, keys in kinds.items() if key in keys), "fine")
     run = diagnose(rows)
-    group = run.group(kinds["arguments"])
-    assert "argument" in group.name
-    assert "code" not in group.name
+    assert run.labels(run.failing) == {"BI"}
+    assert run.report.unexplained[0].rows == 0
+    words = {"arguments": "argument", "none": "no change", "part": "part"}
+    for kind, word in words.items():
+        assert word in run.group(kinds[kind]).name, kind
+    assert ["redirect_parcel" in told_of(group) for group in run.holders(kinds["undue"])] == [True]
+    # the wrong write is blamed, not the last message: find_parcel and its answer are 0 and 1
+    task = min(kinds["arguments"])[0]
+    assert [entry.step for entry in run.report.attributions if entry.task == str(task)] == [2]
 
 
 def test_tool_that_passes_call_as_they_like_is_not_graded(diagnose: Diagnose) -> None:
@@ -332,15 +240,10 @@ def unbounded(is_monotone: bool) -> list[Row]:
 
 
 def test_monotone_verdict_decides_what_passes(diagnose: Diagnose) -> None:
-    run = diagnose(unbounded(is_monotone=True))
-    rows = unbounded(is_monotone=True)
+    run, rows = diagnose(unbounded(is_monotone=True)), unbounded(is_monotone=True)
     assert run.score == pytest.approx(sum(row["settled"] for row in rows) / len(rows))
     assert "settled" in run.trust[0].text
-
-
-def test_verdict_that_is_not_monotone_decides_nothing(diagnose: Diagnose) -> None:
-    run = diagnose(unbounded(is_monotone=False))
-    assert run.report.runs[0].score_name == "mean_reward"
+    assert diagnose(unbounded(is_monotone=False)).report.runs[0].score_name == "mean_reward"
 
 
 # ---- Verdicts in text ----------------------------------------------------------------------------
@@ -381,23 +284,24 @@ def conversations(last: str, reply: str = "Yes. Bye.") -> tuple[list[Row], set[K
     return rows, late
 
 
-def test_user_who_leaves_before_the_model_can_act_is_a_doubt(diagnose: Diagnose) -> None:
+SEND = "I would send parcel {} to the harbour; shall I go ahead with that?"
+
+
+@pytest.mark.parametrize(
+    ("last", "reply", "doubt"),
+    [
+        (SEND.format("K-7"), "Yes. Bye.", "in 8 of them the user agrees"),
+        (SEND.format("K-7"), "Let me think it over first.", "in 8 of them the conversation ends"),
+        ("I cannot help with that. Is there anything else I can do for you today?", "Yes. Bye.", ""),  # takes its leave without acting
+    ],
+)
+def test_user_who_leaves_before_the_model_can_act_is_a_doubt(diagnose: Diagnose, last: str, reply: str, doubt: str) -> None:
     """Whose fault it is that nothing was done the rows do not show: the page says how many end so."""
-    rows, late = conversations("I would send parcel K-7 to the harbour; shall I go ahead with that?")
-    group = diagnose(rows).group(late)
-    assert (group.name, f"in {len(late)} of them the user agrees" in " ".join(group.against)) == ("no change made although one was due", True)
-
-
-def test_user_who_leaves_with_another_answer_agrees_to_nothing(diagnose: Diagnose) -> None:
-    rows, late = conversations("I would send parcel K-7 to the harbour; shall I go ahead with that?", "Let me think it over first.")
-    doubts = " ".join(diagnose(rows).group(late).against)
-    assert ("the user agrees" in doubts, f"in {len(late)} of them the conversation ends" in doubts) == (False, True)
-
-
-def test_model_that_takes_its_leave_without_acting_is_behaviour(diagnose: Diagnose) -> None:
-    rows, late = conversations("I cannot help with that. Is there anything else I can do for you today?")
-    group = diagnose(rows).group(late)
-    assert (group.label, "before the model could act" in " ".join(group.against)) == ("BI", False)
+    rows, late = conversations(last, reply)
+    group = diagnose(rows).shows(late, "verdicts BI", "no change made although one was due")
+    doubts = " ".join(group.against)
+    assert doubt in doubts
+    assert ("the user agrees" in doubts, "the conversation ends" in doubts) == ("agrees" in doubt, bool(doubt))
 
 
 def confirmed(last: str, reply: str = "Yes. Bye.") -> tuple[list[Row], set[Key]]:
@@ -417,37 +321,28 @@ def confirmed(last: str, reply: str = "Yes. Bye.") -> tuple[list[Row], set[Key]]
 
 def test_user_who_agrees_to_the_expected_change_and_leaves(diagnose: Diagnose) -> None:
     """The model names the parcel and asks; nobody can act after the conversation is over."""
-    rows, late = confirmed("I would send parcel NUMBER to the harbour; shall I go ahead with that?")
+    rows, late = confirmed(SEND.format("NUMBER"))
     run = diagnose(rows)
-    group = run.group(late)
-    assert (group.rung, group.label.value) == ("verdicts", "TI")
-    assert "asks to confirm" in group.name
+    run.shows(late, "verdicts TI", "asks to confirm")
     sentence = next(entry.mechanism for entry in run.report.attributions if entry.task == "4")
     assert "`move_parcel(number=P-1044)` is expected and never made" in sentence
 
 
 @pytest.mark.parametrize(
-    ("last", "reply"),
+    ("last", "reply", "label"),
     [
-        ("I would send parcel NUMBER to the harbour. Reply \"yes\" and it is done, or tell me what to change.", "Yes. Bye."),
-        ("I would send parcel NUMBER to the harbour; shall I go ahead with that?", "Sounds perfect, bye."),
+        ("I would send parcel NUMBER to the harbour. Reply \"yes\" and it is done, or tell me what to change.", "Yes. Bye.", "TI"),
+        (SEND.format("NUMBER"), "Sounds perfect, bye.", "TI"),
+        ("I have sent parcel NUMBER to the harbour, and the notice is on its way.", "Yes. Bye.", "BI"),  # which it has not
+        (SEND.format("NUMBER"), "No. Bye.", "BI"),
+        (SEND.format("NUMBER and parcel P-2999"), "Yes. Bye.", "BI"),
+        (SEND.format("P-2999"), "Yes. Bye.", "BI"),
+        ("Shall I look at the notices of the harbour for you first?", "Yes. Bye.", "BI"),
     ],
 )
-def test_user_may_be_asked_and_agree_in_other_words(diagnose: Diagnose, last: str, reply: str) -> None:
+def test_user_who_is_asked_in_other_words_or_something_else(diagnose: Diagnose, last: str, reply: str, label: str) -> None:
     rows, late = confirmed(last, reply)
-    assert diagnose(rows).group(late).label.value == "TI"
-
-
-@pytest.mark.parametrize(
-    ("last", "reply"),
-    [
-        ("I have sent parcel NUMBER to the harbour, and the notice is on its way.", "Yes. Bye."),  # which it has not
-        ("I would send parcel NUMBER to the harbour; shall I go ahead with that?", "No. Bye."),
-    ],
-)
-def test_user_who_is_asked_nothing_or_declines(diagnose: Diagnose, last: str, reply: str) -> None:
-    rows, late = confirmed(last, reply)
-    assert diagnose(rows).group(late).label.value == "BI"
+    diagnose(rows).shows(late, f"verdicts {label}", "asks to confirm" if label == "TI" else "no change made although one was due")
 
 
 def test_user_who_agrees_to_another_act_on_the_same_thing(diagnose: Diagnose) -> None:
@@ -460,20 +355,6 @@ def test_user_who_agrees_to_another_act_on_the_same_thing(diagnose: Diagnose) ->
     assert (group.label.value, group.name) == ("BI", "no change made although one was due")
     assert group.text.startswith("4 failures: no change is made although one was due (`move_parcel`).")
     assert "in 4 of them the user agrees" in " ".join(group.against)
-
-
-@pytest.mark.parametrize(
-    "last",
-    [
-        "I would send parcel NUMBER and parcel P-2999 to the harbour; shall I go ahead with that?",
-        "I would send parcel P-2999 to the harbour; shall I go ahead with that?",
-        "Shall I look at the notices of the harbour for you first?",
-    ],
-)
-def test_user_who_agrees_to_something_else_and_leaves(diagnose: Diagnose, last: str) -> None:
-    rows, late = confirmed(last)
-    group = diagnose(rows).group(late)
-    assert (group.label.value, group.name) == ("BI", "no change made although one was due")
 
 
 # ---- Checks that are named by what they are about --------------------------------------------------
@@ -492,12 +373,7 @@ def told_values(graded: bool) -> tuple[list[Row], set[Key]]:
 
 def test_values_that_were_never_told(diagnose: Diagnose) -> None:
     rows, silent = told_values(graded=True)
-    group = diagnose(rows).group(silent)
-    assert "outputs" in group.name
-    assert ".5" in group.text
-
-
-def test_values_that_are_not_graded_name_no_group(diagnose: Diagnose) -> None:
+    assert "outputs" in diagnose(rows).shows(silent, "verdicts BI", ".5").name
     rows, _ = told_values(graded=False)
     assert not any("outputs" in group.name for group in diagnose(rows).groups)
 
@@ -540,13 +416,6 @@ def chosen(is_wrong_elsewhere: bool, is_hard: bool) -> tuple[list[Row], set[Key]
     return rows, kept
 
 
-def test_a_choice_that_is_right_only_elsewhere(diagnose: Diagnose) -> None:
-    rows, kept = chosen(is_wrong_elsewhere=False, is_hard=False)
-    group = diagnose(rows).group(kept)
-    assert (group.rung, group.label.value) == ("verdicts", "BI")
-    assert group.name == "`handling` is `kept` where `pile` is `answer`"
-
-
 @pytest.mark.parametrize(("is_wrong_elsewhere", "is_hard"), [(True, False), (False, True)])
 def test_a_choice_that_fails_anywhere_or_a_kind_that_fails_anyhow(diagnose: Diagnose, is_wrong_elsewhere: bool, is_hard: bool) -> None:
     rows, kept = chosen(is_wrong_elsewhere, is_hard)
@@ -575,13 +444,6 @@ def forms(change: str) -> tuple[list[Row], set[Key]]:
     return rows, changed
 
 
-@pytest.mark.parametrize(("change", "name"), [("more", "gives a value where none is expected"), ("less", "leaves out a value that is expected")])
-def test_fields_that_differ_in_one_way(diagnose: Diagnose, change: str, name: str) -> None:
-    rows, changed = forms(change)
-    group = diagnose(rows).group(changed)
-    assert (group.rung, group.label.value, group.name) == ("verdicts", "BI", name)
-
-
 @pytest.mark.parametrize("change", ["both", "other"])
 def test_fields_that_differ_in_other_ways_are_named_by_themselves(diagnose: Diagnose, change: str) -> None:
     rows, changed = forms(change)
@@ -604,24 +466,14 @@ def trials(shared: bool) -> tuple[list[Row], set[Key]]:
     return rows, failed
 
 
-def test_tests_of_single_tasks_are_told_together(diagnose: Diagnose) -> None:
-    rows, failed = trials(shared=False)
-    assert diagnose(rows).group(failed).name == "fails a test of its own task"
-
-
-def test_test_that_all_tasks_share_is_named(diagnose: Diagnose) -> None:
-    rows, failed = trials(shared=True)
-    assert "test_total" in diagnose(rows).group(failed).name
-
-
-def test_messages_that_differ_in_numbers_are_one_group(diagnose: Diagnose) -> None:
+def torn() -> Made:
+    """Messages that differ in numbers alone; some failures have none."""
     failed = {(task, repeat) for task, repeat in grid(24, 4) if repeat < 3 and (task + repeat) % 3 == 0}
-    other = {(task, 3) for task in range(8)}  # these fail without a message
-    rows = [
+    other = {(task, 3) for task in range(8)}
+    return [
         desk_row(*key, float(key not in failed | other), applied=f"error: torn at line {key[0] + key[1] * 3}" if key in failed else None)
         for key in grid(24, 4)
-    ]
-    assert "torn at line" in diagnose(rows).group(failed).name
+    ], failed
 
 
 def test_letter_of_a_judge_is_no_cause(diagnose: Diagnose) -> None:
@@ -632,3 +484,18 @@ def test_letter_of_a_judge_is_no_cause(diagnose: Diagnose) -> None:
         for reward, gold in [(float((task + repeat) % 2), task * 13 + 41)]
     ]
     assert {group.rung for group in diagnose(rows).groups} == {"knowledge"}
+
+
+PROVED = {
+    "a choice that is right only elsewhere": (lambda: chosen(False, False), "verdicts BI", "`handling` is `kept` where `pile` is `answer`"),
+    "a value too much": (lambda: forms("more"), "verdicts BI", "gives a value where none is expected"),
+    "a value too few": (lambda: forms("less"), "verdicts BI", "leaves out a value that is expected"),
+    "tests of single tasks": (lambda: trials(shared=False), "verdicts BI", "fails a test of its own task"),
+    "a test that all tasks share": (lambda: trials(shared=True), "verdicts BI", "test_total"),
+    "numbers in a message": (torn, "verdicts undetermined", "torn at line"),
+}
+
+
+@each(PROVED)
+def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
+    proves(diagnose, case)

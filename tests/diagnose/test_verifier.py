@@ -5,23 +5,12 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import (
-    Diagnose,
-    Diagnosed,
-    Key,
-    Row,
-    desk_row,
-    grid,
-    keys_of,
-    make_row,
-    quiz,
-    quiz_row,
-    rewards,
-    told_of,
-)
+from tests.diagnose.builders import Key, Made, Row, desk_row, grid, keys_of, make_row, quiz, quiz_row, rewards
+from tests.diagnose.diagnosed import Diagnose, Diagnosed, clears, each, proves
 
 WRONGED = {(1, 0), (4, 2), (6, 1), (9, 3)}
 
@@ -35,39 +24,23 @@ def doubts(run: Diagnosed) -> list[str]:
 
 # ---- Right answers that score 0 ------------------------------------------------------------------
 
-SPELLINGS = [
-    ("1250", "1,250"),
-    ("1250", "1250 volumes"),
-    ("1250", "1250."),
-    ("1250", "1250.0"),
-    ("1250", "x = 1250"),
-    ("1250", "1{,}250"),
-    ("[1, 2, 3]", "[1,2,3]"),
-    ("{1, 2, 3}", "{3, 1, 2}"),
-    ("2024-05-01", "1 May 2024"),
-    (r"\left(2, 3\right)", "(2, 3)"),
-    (r"\frac{3}{4}", "0.75"),
-]
+
+SPELLINGS = (
+    "1250|1,250  1250|1250 volumes  1250|1250.  1250|1250.0  1250|x = 1250  1250|1{,}250  [1, 2, 3]|[1,2,3]  {1, 2, 3}|{3, 1, 2}  "
+    r"2024-05-01|1 May 2024  \left(2, 3\right)|(2, 3)  \frac{3}{4}|0.75"
+)
 
 
-@pytest.mark.parametrize(("gold", "answer"), SPELLINGS)
-def test_answer_equal_to_the_gold_but_for_its_spelling(diagnose: Diagnose, gold: str, answer: str) -> None:
+@pytest.mark.parametrize("pair", SPELLINGS.split("  "))
+def test_answer_equal_to_the_gold_but_for_its_spelling(diagnose: Diagnose, pair: str) -> None:
     """Four failures give the gold in another spelling; all other answers agree or differ as the reward says."""
+    gold, answer = pair.split("|")
     rows = quiz(12, 4)
     for task, repeat in WRONGED:
         for other in range(4):
             is_wronged = other == repeat
             rows[task, other] = quiz_row(task, other, float(not is_wronged), answer if is_wronged else gold, gold)
-    group = diagnose(rows.values()).group(WRONGED)
-    assert (group.rung, group.label.value) == ("verifier", "TI")
-
-
-def test_doubt_in_a_few_rows_is_a_warning(diagnose: Diagnose) -> None:
-    rows = quiz(12, 4, rate=0.5)
-    for task, repeat in WRONGED:
-        rows[task, repeat] = quiz_row(task, repeat, 0.0, f"{task * 13 + 41}.00", str(task * 13 + 41))
-    run = diagnose(rows.values())
-    run.proved(WRONGED, "verifier", "TI", "warning")
+    diagnose(rows.values()).shows(WRONGED, "verifier TI")
 
 
 @pytest.mark.parametrize("n_exact", [0, 1])
@@ -76,59 +49,33 @@ def test_right_answers_that_score_0_to_the_letter_are_counted(diagnose: Diagnose
     for place, (task, repeat) in enumerate(sorted(WRONGED)):
         gold = str(task * 13 + 41)
         rows[task, repeat] = quiz_row(task, repeat, 0.0, gold if place < n_exact else f"{gold}.00", gold)
-    group = diagnose(rows.values()).group(WRONGED)
+    group = diagnose(rows.values()).shows(WRONGED, "verifier TI warning")  # a doubt in a few rows
     assert ("but for formatting (1 of them to the letter), and" in group.text) == bool(n_exact)
-    assert ("to the letter" in group.text) == bool(n_exact)
     assert ("check which part of the answer it reads" in group.fix) == bool(n_exact)
 
 
-def test_last_of_several_boxes_counts(diagnose: Diagnose) -> None:
-    rows = quiz(12, 4)
-    for task, repeat in WRONGED:
-        gold = str(task * 13 + 41)
-        rows[task, repeat] = quiz_row(task, repeat, 0.0, f"7}} at first, but then \\boxed{{{gold}", gold)
-    assert diagnose(rows.values()).group(WRONGED).label == "TI"
+def answers(of: Callable[[int, int, float, int], tuple[str, str]], **fields: Any) -> list[Row]:
+    """A quiz of 48 rows whose answers and golds come of task, repeat, reward and place."""
+    made = [(key, reward, *of(*key, reward, place)) for place, (key, reward) in enumerate(rewards(12, 4, 0.6).items())]
+    return [quiz_row(*key, reward, answer, gold, **fields) for key, reward, answer, gold in made]
 
 
-def test_other_numbers_are_wrong_answers(diagnose: Diagnose) -> None:
-    run = diagnose(quiz(12, 4).values())
-    assert doubts(run) == []
-    assert run.labels(run.failing) == {"UK"}
-
-
-def test_literals_are_compared_as_values_only(diagnose: Diagnose) -> None:
+def literal(task: int, repeat: int, reward: float, place: int) -> tuple[str, str]:
     """`'North hall'` and `'north  hall'` are two literals, however alike they read."""
-    rows = []
-    for (task, repeat), reward in rewards(12, 4, 0.6).items():
-        gold = f"'North hall {task}'"
-        wrong = f"'north  hall {task}'" if repeat % 2 else f"'NORTH HALL {task}'"
-        rows.append(quiz_row(task, repeat, reward, gold if reward else wrong, gold))
-    run = diagnose(rows)
-    assert run.of_rung("verifier") == []
+    gold = f"'North hall {task}'"
+    return gold if reward else f"'north  hall {task}'" if repeat % 2 else gold.upper(), gold
 
 
-def test_field_that_passes_do_not_agree_with_is_not_the_gold(diagnose: Diagnose) -> None:
+def unlike(task: int, repeat: int, reward: float, place: int) -> tuple[str, str]:
     """A third of the passes give another value, so that it is not equality that is graded; a fifth of the failures agree."""
-    rows = []
-    for place, ((task, repeat), reward) in enumerate(rewards(12, 4, 0.6).items()):
-        value = task * 13 + 41
-        agrees = place % 3 > 0 if reward else place % 5 == 0
-        rows.append(quiz_row(task, repeat, reward, str(value if agrees else value + 1 + repeat), str(value)))
-    run = diagnose(rows)
-    assert run.of_rung("verifier") == []
-    assert not [entry for entry in run.alarms if entry.label == "TI"]
+    value, agrees = task * 13 + 41, place % 3 > 0 if reward else place % 5 == 0
+    return str(value if agrees else value + 1 + repeat), str(value)
 
 
-def test_many_rows_need_exact_equality(diagnose: Diagnose) -> None:
+def decimals(task: int, repeat: int, reward: float, place: int) -> tuple[str, str]:
     """A grader that asks for two decimals, and says so, is no broken grader: a quarter of the rows spell it otherwise."""
-    rows = []
-    for place, ((task, repeat), reward) in enumerate(rewards(12, 4, 0.6).items()):
-        gold = f"{task * 13 + 41}.50"
-        wrong = f"{task * 13 + 41}.5" if place % 4 else f"{task}.75"
-        prompt = f"What does branch {task} owe? Box the amount with two decimals, such as 3.20; 3.2 is wrong."
-        rows.append(quiz_row(task, repeat, reward, gold if reward else wrong, gold, prompt=prompt))
-    run = diagnose(rows)
-    assert not [entry for entry in run.alarms if entry.label == "TI"]
+    gold = f"{task * 13 + 41}.50"
+    return gold if reward else f"{task * 13 + 41}.5" if place % 4 else f"{task}.75", gold
 
 
 def spelled(gold_of: Callable[[int], str], other: Callable[[str], str]) -> tuple[list[Row], set[Key]]:
@@ -146,56 +93,18 @@ def spelled(gold_of: Callable[[int], str], other: Callable[[str], str]) -> tuple
     return rows, odd
 
 
-@pytest.mark.parametrize(
-    ("gold_of", "other"),
-    [
-        (lambda task: str(task * 1301 + 4001), lambda gold: f"{int(gold):,}"),
-        (lambda task: str(task * 13 + 41), lambda gold: f"{gold} volumes"),
-        (lambda task: f"2024-05-{task % 28 + 1:02d}", lambda gold: f"{int(gold[-2:])} May 2024"),
-    ],
-)
-def test_many_numbers_in_another_spelling_where_spelling_alone_decides(
-    diagnose: Diagnose, gold_of: Callable[[int], str], other: Callable[[str], str]
-) -> None:
-    """Every pass is the gold letter by letter, and no other spelling ever passes: so many may be, and it is the grader."""
-    rows, odd = spelled(gold_of, other)
-    diagnose(rows).proved(odd, "verifier", "TI", "alarm")
-
-
-def test_many_numbers_with_other_decimals_are_no_alarm(diagnose: Diagnose) -> None:
-    """So many decimals may be asked for."""
-    rows, odd = spelled(lambda task: f"{task * 3 + 4}.50", lambda gold: gold.removesuffix("0"))
-    run = diagnose(rows)
-    assert "TI" not in run.labels(odd)
-    assert run.alarms == []
-
-
-def test_many_numbers_in_a_spelling_that_passes_too_are_no_alarm(diagnose: Diagnose) -> None:
+def with_passes(every: int) -> Made:
+    """Some rows pass with the other spelling."""
     rows, odd = spelled(lambda task: str(task * 13 + 41), lambda gold: f"{gold} volumes")
     for place, (key, row) in enumerate(zip(grid(16, 4), rows, strict=True)):
-        if place % 27 == 0:
+        if place % every == 0:
             rows[place] = quiz_row(*key, 1.0, f"{row['expected_answer']} volumes", row["expected_answer"])
-    run = diagnose(rows)
-    assert "TI" not in run.labels(odd)
-    assert run.alarms == []
+    return rows, odd
 
 
-def test_all_zero_run_by_itself_is_no_doubt(diagnose: Diagnose) -> None:
-    run = diagnose(quiz(12, 4, rate=0.0).values())
-    assert run.of_rung("verifier") == []
-    assert run.alarms == []
-
-
-def test_all_zero_run_with_answers_that_are_the_gold(diagnose: Diagnose) -> None:
-    rows = [quiz_row(*key, 0.0, str(key[0] * 13 + 41), str(key[0] * 13 + 41)) for key in grid(12, 4)]
-    run = diagnose(rows)
-    run.proved(keys_of(rows), "verifier", "TI", "alarm")
-
-
-def test_all_zero_run_with_answers_that_only_resemble_the_gold(diagnose: Diagnose) -> None:
-    """Without a pass nothing shows how answers are compared: only exact equality counts."""
-    rows = [quiz_row(*key, 0.0, f"{key[0] * 13 + 41}.0 volumes", str(key[0] * 13 + 41)) for key in grid(12, 4)]
-    assert diagnose(rows).of_rung("verifier") == []
+def nothing_passes(answer: Callable[[int], str]) -> Made:
+    rows = [quiz_row(*key, 0.0, answer(key[0] * 13 + 41), str(key[0] * 13 + 41)) for key in grid(12, 4)]
+    return rows, keys_of(rows)
 
 
 # ---- What the grader took from the text ----------------------------------------------------------
@@ -218,16 +127,9 @@ def extracted(is_said: bool) -> list[Row]:
 
 def test_grader_that_reads_another_value_than_the_answer(diagnose: Diagnose) -> None:
     run = diagnose(extracted(is_said=True))
-    group = run.group(WRONGED)
-    assert (group.rung, group.label.value) == ("verifier", "TI")
-    assert "`extracted_answer`" in group.text
+    run.shows(WRONGED, "verifier TI", "`extracted_answer`")
     sentence = next(entry.mechanism for entry in run.report.attributions if entry.task == "4")
     assert 'it answers "93", and `extracted_answer` is 7' in sentence
-
-
-def test_grader_that_reads_another_value_than_a_wrong_answer_is_no_doubt(diagnose: Diagnose) -> None:
-    """Read rightly it would be wrong all the same."""
-    assert diagnose(extracted(is_said=False)).of_rung("verifier") == []
 
 
 # ---- A prompt without what it is about -----------------------------------------------------------
@@ -250,61 +152,40 @@ def about(document: Callable[[int], str], is_hard: bool = True) -> tuple[list[Ro
     return rows, struck
 
 
-@pytest.mark.parametrize("empty", ["", "\n  \n"])
-def test_block_of_the_prompt_that_holds_nothing(diagnose: Diagnose, empty: str) -> None:
-    rows, struck = about(lambda task: empty)
-    group = diagnose(rows).proved(struck, "verifier", "TI", "alarm")
-    assert "`<document>`" in group.name
-
-
-def test_block_of_the_prompt_that_holds_little_is_no_doubt(diagnose: Diagnose) -> None:
-    rows, _ = about(lambda task: f"Branch {task}.")
-    assert "<document>" not in diagnose(rows).said
-
-
-def test_empty_block_that_costs_nothing_is_no_doubt(diagnose: Diagnose) -> None:
-    rows, _ = about(lambda task: "", is_hard=False)
-    assert "<document>" not in diagnose(rows).said
-
-
-def test_block_that_is_empty_in_every_prompt_is_no_doubt(diagnose: Diagnose) -> None:
+def empty_everywhere() -> Made:
     """A place to answer in, say: nothing shows that it should hold something."""
-    rows, _ = about(lambda task: "")
+    rows, struck = about(lambda task: "")
     for row in rows:
         asked = row["responses_create_params"]["input"][0]
         asked["content"] = re.sub(r"(?s)<document>.*</document>", "<document></document>", asked["content"])
-    assert "<document>" not in diagnose(rows).said
+    return rows, struck
+
+
+@each({
+    "little": lambda: about(lambda task: f"Branch {task}."), "costs nothing": lambda: about(lambda task: "", is_hard=False),
+    "in every prompt": empty_everywhere,
+})  # fmt: skip
+def test_block_of_the_prompt_that_is_no_doubt(diagnose: Diagnose, case: Callable[[], Made]) -> None:
+    assert "<document>" not in diagnose(case()[0]).said
 
 
 # ---- The same answer graded 0 and 1 --------------------------------------------------------------
 
 
-def test_same_answer_graded_both_ways(diagnose: Diagnose) -> None:
-    """Row 8 of "why a new core"; words as answers, so that equality is a matter of letters."""
-    words = "amber cobalt ivory jade ochre russet teal umber azure coral mauve sable".split()
+def both_ways(answer: Callable[[int, int], str], has_gold: bool) -> Made:
+    """Row 8 of "why a new core": of four tasks one repeat fails with the answer that passes in another."""
     rows = {}
     for (task, repeat), reward in rewards(12, 4, 0.6).items():
-        answer = words[task] if reward else words[(task + 1 + repeat) % 12]
-        rows[task, repeat] = quiz_row(task, repeat, reward, answer, words[task])
-    for task, repeat in WRONGED:
-        rows[task, (repeat + 1) % 4] = quiz_row(task, (repeat + 1) % 4, 1.0, words[task], words[task])
-        rows[task, repeat] = quiz_row(task, repeat, 0.0, words[task], words[task])
-    group = diagnose(rows.values()).group(WRONGED)
-    assert (group.rung, group.label.value) == ("verifier", "TI")
-
-
-def test_same_answer_graded_both_ways_without_a_gold(diagnose: Diagnose) -> None:
-    rows = {}
-    for (task, repeat), reward in rewards(12, 4, 0.6).items():
-        answer = task * 13 + 41 if reward else task * 13 + 60 + repeat
-        rows[task, repeat] = quiz_row(task, repeat, reward, str(answer), "")
+        rows[task, repeat] = quiz_row(task, repeat, reward, answer(task, 0) if reward else answer(task, 1 + repeat), answer(task, 0))
     for task, repeat in WRONGED:
         for other, reward in ((repeat, 0.0), ((repeat + 1) % 4, 1.0)):
-            rows[task, other] = quiz_row(task, other, reward, str(task * 13 + 41), "")
-    for row in rows.values():
+            rows[task, other] = quiz_row(task, other, reward, answer(task, 0), answer(task, 0))
+    for row in rows.values() if not has_gold else ():
         del row["expected_answer"]
-    group = diagnose(rows.values()).group(WRONGED)
-    assert (group.rung, group.label.value) == ("verifier", "TI")
+    return rows.values(), WRONGED
+
+
+COLOURS = "amber cobalt ivory jade ochre russet teal umber azure coral mauve sable".split()
 
 
 @pytest.mark.parametrize("is_shared", [True, False])
@@ -358,25 +239,14 @@ def test_same_reply_beside_a_gold_that_it_is_not_is_no_doubt(diagnose: Diagnose,
     assert "graded 0 and 1" not in run.said
 
 
-def test_different_answers_graded_both_ways_are_no_doubt(diagnose: Diagnose) -> None:
-    rows = {}
-    for (task, repeat), reward in rewards(12, 4, 0.6).items():
-        rows[task, repeat] = quiz_row(task, repeat, reward, str(task * 50 + repeat), "")
-        del rows[task, repeat]["expected_answer"]
-    assert doubts(diagnose(rows.values())) == []
-
-
-def test_free_text_judged_by_a_model_is_no_doubt(diagnose: Diagnose) -> None:
+def free_text() -> list[Row]:
     """A judge reads more than the last line, which is the same courtesy everywhere."""
     rows = []
     for (task, repeat), reward in rewards(12, 4, 0.5).items():
         chance = random.Random(task * 11 + repeat)
         words = " ".join(chance.choice("the old branch lends more in spring than its halls hold".split()) for _ in range(60))
-        text = f"{words}.\nI hope this helps!"
-        rows.append(make_row(task, repeat, reward, [text], judge_score=round(chance.random(), 3)))
-    run = diagnose(rows)
-    assert run.of_rung("verifier") == []
-    assert not [entry for entry in run.trust if entry.label == "TI"]
+        rows.append(make_row(task, repeat, reward, [f"{words}.\nI hope this helps!"], judge_score=round(chance.random(), 3)))
+    return rows
 
 
 # ---- Wrong answers that score 1 ------------------------------------------------------------------
@@ -394,9 +264,6 @@ def test_pass_with_another_closed_value_is_a_warning(diagnose: Diagnose) -> None
     run = diagnose(lenient(is_other_type=False))
     entries = [entry for entry in run.trust if entry.query and run.keys(entry) == {(2, 1), (8, 0)}]
     assert [entry.level for entry in entries] == ["warning"]
-
-
-def test_pass_with_words_for_a_number_is_no_doubt(diagnose: Diagnose) -> None:
     assert doubts(diagnose(lenient(is_other_type=True))) == []
 
 
@@ -419,18 +286,10 @@ def idle(expected: Sequence[object] | None, idle_keys: set[Key]) -> list[Row]:
     return rows
 
 
-def test_pass_without_acts_where_acts_are_due_is_a_doubt(diagnose: Diagnose) -> None:
-    idle_keys = {(3, 0), (7, 1)}
-    run = diagnose(idle(None, idle_keys))
-    entries = [entry for entry in run.trust if entry.query and run.keys(entry) == idle_keys]
-    assert entries, run.said
-    assert entries[0].level in ("alarm", "warning")
-
-
-def test_pass_without_acts_where_none_is_due_is_no_doubt(diagnose: Diagnose) -> None:
-    idle_keys = {(3, 0), (7, 1)}
-    run = diagnose(idle([], idle_keys))
-    assert not [entry for entry in run.trust if entry.query and run.keys(entry) == idle_keys]
+@pytest.mark.parametrize(("expected", "levels"), [(None, ["warning"]), ([], [])])
+def test_pass_without_acts_is_a_doubt_where_acts_are_due(diagnose: Diagnose, expected: Sequence[object] | None, levels: list[str]) -> None:
+    run = diagnose(idle(expected, {(3, 0), (7, 1)}))
+    assert [entry.level for entry in run.trust if entry.query and run.keys(entry) == {(3, 0), (7, 1)}] == levels
 
 
 # ---- The parse test ------------------------------------------------------------------------------
@@ -469,28 +328,15 @@ def commands(wrap: str, is_right: bool = True) -> tuple[list[Row], set[Key], set
 FENCE = "```python\n{}\n```"
 
 
-def test_fenced_answers_that_the_checker_cannot_decode(diagnose: Diagnose) -> None:
-    """Row 1 of "why a new core"."""
-    rows, wrapped, matching = commands(FENCE)
+@pytest.mark.parametrize("around", ["{}", "This settles it:\n{}\nPlease check the street."])
+def test_fenced_answers_that_the_checker_cannot_decode(diagnose: Diagnose, around: str) -> None:
+    """Row 1 of "why a new core": scored again, not run again."""
+    rows, wrapped, matching = commands(around.format(FENCE))
     run = diagnose(rows)
-    group = run.proved(wrapped, "verifier", "TI", "alarm")
-    assert "fence" in told_of(group)
+    group = run.shows(wrapped, "verifier TI alarm", "fence")
     assert re.search(rf"\b{len(matching)}\b", group.text)  # how many would match without the fence
     assert "IR" not in {group.label for group in run.groups} | {entry.label for entry in run.trust}
-
-
-def test_fence_is_fixed_by_scoring_again_not_by_a_rerun(diagnose: Diagnose) -> None:
-    rows, wrapped, _ = commands(FENCE)
-    run = diagnose(rows)
-    assert run.keys(run.groups[0]) == wrapped
-    assert "rerun" not in run.groups[0].fix.lower().replace("no rerun", "")
-
-
-def test_fence_with_words_around_it(diagnose: Diagnose) -> None:
-    rows, wrapped, matching = commands("This settles it:\n" + FENCE + "\nPlease check the street.")
-    group = diagnose(rows).proved(wrapped, "verifier", "TI", "alarm")
-    assert "fence" in group.name
-    assert re.search(rf"\b{len(matching)}\b", group.text)
+    assert "rerun" not in group.fix.lower().replace("no rerun", "")
 
 
 @pytest.mark.parametrize("wrap", ["Sure! Here is the call: {}", "<call>{}</call>"])
@@ -536,44 +382,19 @@ def checked(contradicted: set[Key]) -> list[Row]:
     return rows
 
 
-def test_all_checks_pass_and_the_reward_is_zero(diagnose: Diagnose) -> None:
-    failing = sorted(key for key, reward in rewards(12, 4, 0.6).items() if not reward)
-    contradicted = set(failing[::5])
-    group = diagnose(checked(contradicted)).group(contradicted)
-    assert (group.rung, group.label.value) == ("verifier", "TI")
+CONTRADICTED = set(sorted(key for key, reward in rewards(12, 4, 0.6).items() if not reward)[::5])
 
 
-def test_checks_that_agree_with_the_reward_are_no_doubt(diagnose: Diagnose) -> None:
-    assert doubts(diagnose(checked(set()))) == []
-
-
-@pytest.mark.parametrize("field", ["resolved", "test_log"])
-def test_verdict_or_log_that_says_the_opposite_of_the_reward(diagnose: Diagnose, field: str) -> None:
-    """`resolved: true`, or a log that ends in `all 9 tests passed`, beside a reward of 0."""
+def opposite(field: str) -> Made:
+    """`resolved: true`, or a log that ends in `all 9 tests passed`, beside a reward of 0; or a field that names no success."""
     rows = []
     for (task, repeat), reward in rewards(12, 4, 0.6).items():
-        key = task, repeat
+        key, place = (task, repeat), task * 4 + repeat
         good = bool(reward) or key in WRONGED
         lines = [f"unit {task * 7 + repeat}.{n} ran in {n + repeat} ms" for n in range(9)]
-        log = "\n".join([*lines, "all 9 tests passed" if good else f"{1 + place_of(key) % 3} of 9 tests failed"])
-        verdict = {"resolved": good} if field == "resolved" else {"test_log": log}
-        rows.append(desk_row(*key, 0.0 if key in WRONGED else reward, **verdict))
-    run = diagnose(rows)
-    group = run.group(WRONGED)
-    assert (group.rung, group.label.value) == ("verifier", "TI")
-
-
-def test_field_that_says_how_a_rollout_ended_is_no_verdict(diagnose: Diagnose) -> None:
-    """`terminated` is 1 in every pass and in few failures, but names no success: there is nothing to contradict."""
-    rows = []
-    for key, reward in rewards(12, 4, 0.6).items():
-        ended = int(bool(reward) or key in WRONGED)
-        rows.append(desk_row(*key, 0.0 if key in WRONGED else reward, terminated=ended))
-    assert doubts(diagnose(rows)) == []
-
-
-def place_of(key: Key) -> int:
-    return key[0] * 4 + key[1]
+        log = "\n".join([*lines, "all 9 tests passed" if good else f"{1 + place % 3} of 9 tests failed"])
+        rows.append(desk_row(*key, 0.0 if key in WRONGED else reward, **{field: log if field == "test_log" else good}))
+    return rows, WRONGED
 
 
 def failing_check(message: str) -> list[Row]:
@@ -590,16 +411,12 @@ def failing_check(message: str) -> list[Row]:
     return rows
 
 
-def test_check_that_errors_for_all_is_a_doubt(diagnose: Diagnose) -> None:
-    run = diagnose(failing_check("ImportError: no module named shelf_probe"))
-    entries = [entry for entry in run.trust if entry.label == "TI" or "shelf_free" in entry.text]
-    assert entries, run.said
-    assert "shelf_free" in run.said
-
-
-def test_check_that_fails_for_all_is_no_doubt_by_itself(diagnose: Diagnose) -> None:
-    run = diagnose(failing_check("the shelf still holds the old parcel"))
-    assert not [entry for entry in run.trust if entry.label == "TI"]
+@pytest.mark.parametrize(
+    ("message", "is_doubt"), [("ImportError: no module named shelf_probe", True), ("the shelf still holds the old parcel", False)]
+)
+def test_check_that_fails_for_all_is_a_doubt_where_it_errors(diagnose: Diagnose, message: str, is_doubt: bool) -> None:
+    run = diagnose(failing_check(message))
+    assert any("shelf_free" in entry.text for entry in run.trust) == is_doubt
     assert "TI" not in run.labels(run.failing)
 
 
@@ -626,19 +443,16 @@ def ledgers(is_told: bool) -> list[Row]:
     return rows
 
 
-def test_path_that_the_test_needs_and_the_prompt_never_gives(diagnose: Diagnose) -> None:
-    run = diagnose(ledgers(is_told=False))
-    group = run.proved(run.failing, "verifier", "TI", "alarm")
-    assert "ledger.csv" in told_of(group)
+@pytest.mark.parametrize("is_told", [False, True])
+def test_path_that_the_test_needs_and_the_prompt_never_gives(diagnose: Diagnose, is_told: bool) -> None:
+    run = diagnose(ledgers(is_told))
+    if is_told:
+        assert run.of_rung("verifier") == []
+    else:
+        run.shows(run.failing, "verifier TI alarm", "ledger.csv")
 
 
-def test_path_that_the_prompt_gives_is_behaviour(diagnose: Diagnose) -> None:
-    run = diagnose(ledgers(is_told=True))
-    assert run.of_rung("verifier") == []
-    assert "TI" not in run.labels(run.failing)
-
-
-# ---- A judge that is cut off -----------------------------------------------------------------------
+# ---- Judges that are cut off, values in another spelling, options in another order -----------------
 
 
 def judged(is_list: bool, is_to_blame: bool) -> tuple[list[Row], set[Key]]:
@@ -659,25 +473,6 @@ def judged(is_list: bool, is_to_blame: bool) -> tuple[list[Row], set[Key]]:
     return rows, cut
 
 
-@pytest.mark.parametrize("is_list", [True, False])
-def test_a_judge_that_a_limit_stops(diagnose: Diagnose, is_list: bool) -> None:
-    rows, cut = judged(is_list, is_to_blame=True)
-    group = diagnose(rows).proved(cut, "verifier", "TI", "alarm")
-    assert "opinions" in group.text
-    assert group.quote is not None
-    assert "max_output_tokens" in group.quote.quote
-
-
-def test_a_judge_that_is_stopped_after_its_verdict_is_no_doubt(diagnose: Diagnose) -> None:
-    rows, _ = judged(is_list=True, is_to_blame=False)
-    run = diagnose(rows)
-    assert run.of_rung("verifier") == []
-    assert doubts(run) == []
-
-
-# ---- Values that are right in another spelling -----------------------------------------------------
-
-
 def records(day: str) -> tuple[list[Row], set[Key]]:
     """Forms that are stored with a day; on every third the day is written as given here."""
     rows, spelt = [], set()
@@ -690,22 +485,6 @@ def records(day: str) -> tuple[list[Row], set[Key]]:
         note = f"Form {place} is filed." + " It is stamped." * (place % 4)
         rows.append(make_row(task, repeat, float(not is_spelt), [note], target=due, stored=kept))
     return rows, spelt
-
-
-@pytest.mark.parametrize("day", ["05/{}/2031", "{}.05.2031", "May {}, 2031"])
-def test_values_that_differ_in_spelling_alone(diagnose: Diagnose, day: str) -> None:
-    rows, spelt = records(day)
-    group = diagnose(rows).proved(spelt, "verifier", "TI", "alarm")
-    assert "another spelling" in group.name
-
-
-@pytest.mark.parametrize("day", ["06/{}/2031", "May {}, 2032"])
-def test_values_that_differ_are_wrong(diagnose: Diagnose, day: str) -> None:
-    rows, spelt = records(day)
-    assert diagnose(rows).labels(spelt) == {"BI"}
-
-
-# ---- Options in another order than the key ---------------------------------------------------------
 
 
 def options(is_shifted: bool) -> tuple[list[Row], set[Key]]:
@@ -727,23 +506,7 @@ def options(is_shifted: bool) -> tuple[list[Row], set[Key]]:
     return rows, shifted
 
 
-def test_options_in_another_order_than_the_key(diagnose: Diagnose) -> None:
-    rows, shifted = options(True)
-    group = diagnose(rows).proved(shifted, "verifier", "TI", "alarm")
-    assert "source.true_option" in group.text
-
-
-def test_options_in_the_order_of_the_key_are_no_doubt(diagnose: Diagnose) -> None:
-    rows, _ = options(False)
-    run = diagnose(rows)
-    assert run.of_rung("verifier") == []
-    assert run.alarms == []
-
-
-# ---- A count that nearly all rows share ------------------------------------------------------------
-
-
-def test_counts_that_agree_by_chance_are_no_answer(diagnose: Diagnose) -> None:
+def shared_counts() -> list[Row]:
     """The size of a result agrees in passes and in most failures: it is not what is graded, and the run is healthy."""
     rows = []
     for place, (task, repeat) in enumerate(grid(30, 3)):
@@ -753,9 +516,7 @@ def test_counts_that_agree_by_chance_are_no_answer(diagnose: Diagnose) -> None:
         note = f"select {place * 3} from halls" + " order by 1" * (place % 3)
         outcome = {"outcome": "mismatch" if fails else "ok", "n_pred": n_given, "n_gold": n_due}
         rows.append(make_row(task, repeat, float(not fails), [note], execution=outcome))
-    run = diagnose(rows)
-    assert run.alarms == []
-    assert "TI" not in {group.label.value for group in run.groups}
+    return rows
 
 
 # ---- Signs that change no meaning, ends that nobody reads, names that are not there ----------------
@@ -772,21 +533,6 @@ def declined(sign: str, rejected: bool) -> tuple[list[Row], set[Key]]:
     return rows, odd
 
 
-def test_typographic_sign_that_the_check_does_not_know(diagnose: Diagnose) -> None:
-    rows, odd = declined("\u2019", rejected=True)
-    group = diagnose(rows).group(odd)
-    assert (group.label.value, group.rung) == ("TI", "verifier")
-    assert "\u2019" in group.text
-
-
-def test_other_words_with_a_typographic_sign_are_no_fault_of_the_check(diagnose: Diagnose) -> None:
-    rows, odd = declined("\u2019", rejected=True)
-    for row in rows:
-        if (row["_ng_task_index"], row["_ng_rollout_index"]) in odd:
-            row["response"]["output"][0]["content"][0]["text"] = f"Here\u2019s how one does it: step {row['_ng_task_index']}."
-    assert all("sign" not in group.text for group in diagnose(rows).groups)
-
-
 def late(limit: int, n_tasks: int = 30) -> tuple[list[Row], set[Key]]:
     """Every text gives the right place, at once or after a long walk; what stands beyond the limit is not graded."""
     rows, lost = [], set()
@@ -800,18 +546,18 @@ def late(limit: int, n_tasks: int = 30) -> tuple[list[Row], set[Key]]:
     return rows, lost
 
 
-def test_answer_that_stands_beyond_what_is_graded(diagnose: Diagnose) -> None:
-    rows, lost = late(300)
-    group = diagnose(rows).group(lost)
-    assert (group.label.value, group.rung) == ("TI", "verifier")
-    assert "beginning" in group.text
+def edited(made: Made, change: Callable[[int, str], str]) -> Made:
+    """A run in which the texts of the struck rows are others."""
+    for row in made[0]:
+        if (row["_ng_task_index"], row["_ng_rollout_index"]) in made[1]:
+            text = row["response"]["output"][0]["content"][0]
+            text["text"] = change(row["_ng_task_index"], text["text"])
+    return made
 
 
-def test_long_texts_that_pass_too_blame_no_end(diagnose: Diagnose) -> None:
+def long_that_pass() -> list[Row]:
     rows, _ = late(10_000)
-    for row in rows:
-        row["reward"] = float((row["_ng_task_index"] * 7 + row["_ng_rollout_index"]) % 3 > 0)
-    assert all("beginning" not in group.text for group in diagnose(rows).groups)
+    return [{**row, "reward": float((row["_ng_task_index"] * 7 + row["_ng_rollout_index"]) % 3 > 0)} for row in rows]
 
 
 def queried(name: str, shown: str) -> tuple[list[Row], set[Key]]:
@@ -828,27 +574,6 @@ def queried(name: str, shown: str) -> tuple[list[Row], set[Key]]:
     return rows, failed
 
 
-def test_name_that_the_prompt_gives_and_the_environment_lacks(diagnose: Diagnose) -> None:
-    rows, failed = queried("amount", "amount")
-    group = diagnose(rows).group(failed)
-    assert (group.label.value, group.rung) == ("TI", "verifier")
-    assert "`amount`" in group.text
-
-
-def test_name_that_the_model_takes_from_the_question_is_its_own(diagnose: Diagnose) -> None:
-    rows, _ = queried("amount", "total_due")
-    assert all("the prompt gives" not in group.name for group in diagnose(rows).groups)
-
-
-def test_answer_that_is_mentioned_late_and_decided_against_blames_no_end(diagnose: Diagnose) -> None:
-    rows, lost = late(300)
-    for row in rows:
-        if (row["_ng_task_index"], row["_ng_rollout_index"]) in lost:
-            text = row["response"]["output"][0]["content"][0]
-            text["text"] += " No: on second thoughts that was another volume," + " and I went back" * 20 + ", so it is in the cellar."
-    assert all("beginning" not in group.text for group in diagnose(rows).groups)
-
-
 @pytest.mark.parametrize(
     ("name", "error", "prompt"),
     [
@@ -863,3 +588,73 @@ def test_name_that_the_model_should_have_made_is_its_own(diagnose: Diagnose, nam
         for task, repeat in grid(12, 4)
     ]
     assert all("the prompt gives" not in group.name for group in diagnose(rows).groups)
+
+
+# ---- One line for each claim -----------------------------------------------------------------------
+
+PROVED = {
+    "thousands": (lambda: spelled(lambda task: str(task * 1301 + 4001), lambda gold: f"{int(gold):,}"), "verifier TI alarm"),
+    "units": (lambda: spelled(lambda task: str(task * 13 + 41), lambda gold: f"{gold} volumes"), "verifier TI alarm"),
+    "dates": (
+        lambda: spelled(lambda task: f"2024-05-{task % 28 + 1:02d}", lambda gold: f"{int(gold[-2:])} May 2024"), "verifier TI alarm",
+    ),
+    "all zero, and the gold to the letter": (lambda: nothing_passes(str), "verifier TI alarm"),
+    "empty block": (lambda: about(lambda task: ""), "verifier TI alarm", "`<document>`"),
+    "block of blanks": (lambda: about(lambda task: "\n  \n"), "verifier TI alarm", "`<document>`"),
+    "one answer, both grades": (lambda: both_ways(lambda task, step: COLOURS[(task + step) % 12], True), "verifier TI"),
+    "the same without a gold": (lambda: both_ways(lambda task, step: str(task * 13 + 41 + 18 * (step > 0) + step), False), "verifier TI"),
+    "all checks pass, reward 0": (lambda: (checked(CONTRADICTED), CONTRADICTED), "verifier TI"),
+    "resolved, reward 0": (lambda: opposite("resolved"), "verifier TI"),
+    "log of success, reward 0": (lambda: opposite("test_log"), "verifier TI"),
+    "judge in a list that a limit stops": (lambda: judged(True, True), "verifier TI alarm", "opinions"),
+    "judge that a limit stops": (lambda: judged(False, True), "verifier TI alarm", "opinions"),
+    "day with slashes": (lambda: records("05/{}/2031"), "verifier TI alarm", "another spelling"),
+    "day with points": (lambda: records("{}.05.2031"), "verifier TI alarm", "another spelling"),
+    "day in words": (lambda: records("May {}, 2031"), "verifier TI alarm", "another spelling"),
+    "another day with slashes": (lambda: records("06/{}/2031"), "verdicts BI"),
+    "another day in words": (lambda: records("May {}, 2032"), "verdicts BI"),
+    "options in another order than the key": (lambda: options(True), "verifier TI alarm", "source.true_option"),
+    "sign that the check does not know": (lambda: declined("\u2019", rejected=True), "verifier TI", "\u2019"),
+    "answer beyond what is graded": (lambda: late(300), "verifier TI", "beginning"),
+    "name that the prompt gives": (lambda: queried("amount", "amount"), "verifier TI", "`amount`"),
+}  # fmt: skip
+INNOCENT = {
+    "other numbers": lambda: quiz(12, 4).values(),
+    "literals": lambda: answers(literal),
+    "a field that passes do not agree with": lambda: answers(unlike),
+    "other decimals": lambda: spelled(lambda task: f"{task * 3 + 4}.50", lambda gold: gold.removesuffix("0")),
+    "a spelling that passes too": lambda: with_passes(27),
+    "all zero": lambda: quiz(12, 4, rate=0.0).values(),
+    "all zero, and like the gold": lambda: nothing_passes(lambda gold: f"{gold}.0 volumes"),
+    "a wrong answer that is read otherwise": lambda: extracted(is_said=False),
+    "different answers graded both ways": lambda: answers(lambda task, repeat, reward, place: (str(task * 50 + repeat), "")),
+    "free text before a judge": free_text,
+    "checks that agree with the reward": lambda: checked(set()),
+    "a field that names no success": lambda: opposite("terminated"),
+    "a judge that is stopped after its verdict": lambda: judged(is_list=True, is_to_blame=False),
+    "options in the order of the key": lambda: options(False),
+    "counts that agree by chance": shared_counts,
+    "other words with the sign": lambda: edited(
+        declined("\u2019", rejected=True), lambda task, text: f"Here\u2019s how one does it: step {task}."
+    ),
+    "long texts that pass too": long_that_pass,
+    "a name of the model's own": lambda: queried("amount", "total_due"),
+    "an answer that is decided against": lambda: edited(
+        late(300), lambda task, text: f"{text} No: on second thoughts that was another volume," + " and I went back" * 20 + "."
+    ),
+}  # fmt: skip
+
+
+@each(PROVED)
+def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
+    proves(diagnose, case)
+
+
+@each(INNOCENT)
+def test_what_is_no_doubt(diagnose: Diagnose, case: Callable[[], Any]) -> None:
+    clears(diagnose, "verifier", case)
+
+
+def test_many_rows_need_exact_equality(diagnose: Diagnose) -> None:
+    rows = answers(decimals, prompt="What does the branch owe? Box the amount with two decimals, such as 3.20; 3.2 is wrong.")
+    assert not [entry for entry in diagnose(rows).alarms if entry.label == "TI"]

@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 from blade.diagnose.evidence import RowEvidence, nothing_of, observe
+from blade.diagnose.groups import Group, Trust
 from blade.diagnose.ladder import Diagnosis, climb, nothing_to_explain
-from blade.diagnose.population import Group, Population, Trust
+from blade.diagnose.population import Population
 
-__all__ = [
-    "Diagnosis",
-    "Group",
-    "Population",
-    "RowEvidence",
-    "Trust",
-    "climb",
-    "nothing_of",
-    "nothing_to_explain",
-    "observe",
-]
+__all__ = ["Diagnosis", "Group", "Population", "RowEvidence", "Trust", "climb", "nothing_of", "nothing_to_explain", "observe"]

@@ -3,76 +3,57 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from blade import events, stats
+from blade import events, model, stats
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.fact_cover import gain
+from blade.diagnose.groups import Group, Trust, short
 from blade.diagnose.ladder import Diagnosis
-from blade.diagnose.population import Group as Found
-from blade.diagnose.population import Mask, Population, short
-from blade.model import (
-    Attribution,
-    Blame,
-    Cause,
-    Confidence,
-    Episode,
-    Evidence,
-    Group,
-    Judgement,
-    Loss,
-    Recommendation,
-    RunCause,
-    Slice,
-    Trust,
-    Unexplained,
-)
+from blade.diagnose.population import Mask, Population
+from blade.diagnose.rungs import kinds
 
 EXAMPLES = 5
-MEASUREMENT = (Cause.INFRASTRUCTURE, Cause.TASK_OR_VERIFIER, Cause.DATA_ARTIFACT)
+MEASUREMENT = (model.Cause.INFRASTRUCTURE, model.Cause.TASK_OR_VERIFIER, model.Cause.DATA_ARTIFACT)
 UNEXPLAINED = "unexplained"
 TWIN = 0.95  # share of rows that two slices have in common, from which they are one
 RANGES = 3  # rows in a row from which a query names their range
-Judged = Mapping[str, Sequence[Judgement]]  # task -> the last word of each author, the newest last
+Judged = Mapping[str, Sequence[model.Judgement]]  # task -> the last word of each author, the newest last
+Opener = Callable[[int], model.Episode]
+Modes = dict[int, tuple[model.Cause, str]]  # row -> cause, name of its group
 
 
 class Concluded(msgspec.Struct, frozen=True):
     """What became of every lost point of a run."""
 
-    trust: tuple[Trust, ...]
-    groups: tuple[Group, ...]
-    unexplained: Unexplained
-    slices: tuple[Slice, ...]
-    attributions: tuple[Attribution, ...]
-    losses: tuple[Loss, ...]
-    run_causes: tuple[RunCause, ...]
-    recommendations: tuple[Recommendation, ...]
-    modes: Mapping[int, tuple[Cause, str]]  # position of each row that loses points -> cause and group
+    trust: tuple[model.Trust, ...]
+    groups: tuple[model.Group, ...]
+    unexplained: model.Unexplained
+    slices: tuple[model.Slice, ...]
+    attributions: tuple[model.Attribution, ...]
+    losses: tuple[model.Loss, ...]
+    run_causes: tuple[model.RunCause, ...]
+    recommendations: tuple[model.Recommendation, ...]
+    modes: Mapping[int, tuple[model.Cause, str]]  # position of each row that loses points -> cause and group
     blamed: Mapping[str, tuple[str, str, int | None]]  # address of each row of a group -> label, name, step
 
 
-def conclude(
-    diagnosis: Diagnosis, index: Sequence[int], opener: Callable[[int], Episode], judgements: Judged
-) -> Concluded:
+def conclude(diagnosis: Diagnosis, index: Sequence[int], opener: Opener, judgements: Judged) -> Concluded:
     """Everything in the nouns of a report; `index` is the task of each row as the file numbers it."""
-    people = diagnosis.people
-    task = np.asarray(index)
+    people, rest, task = diagnosis.people, diagnosis.unexplained, np.asarray(index)
     _reconcile(diagnosis.groups)
-    groups = tuple(
-        _group(people, task, result, number, opener) for number, result in enumerate(diagnosis.groups, 1)
-    )
+    groups = tuple(_group(people, task, result, number, opener) for number, result in enumerate(diagnosis.groups, 1))
     attributions, modes = _attributions(diagnosis, task, groups, opener, judgements)
-    rest = diagnosis.unexplained
     return Concluded(
         trust=tuple(_trust(people, entry) for entry in diagnosis.trust),
         groups=groups,
-        unexplained=Unexplained(people.run, _points(people, rest), int(rest.sum()), select(people, rest)),
+        unexplained=model.Unexplained(people.run, _points(people, rest), int(rest.sum()), select(people, rest)),
         slices=tuple(_slice(people, piece) for piece in _without_twins(diagnosis.slices)),
         attributions=tuple(attributions),
         losses=_losses(people, modes),
@@ -87,22 +68,18 @@ def conclude(
     )
 
 
-def _reconcile(groups: Sequence[Found]) -> None:
+def _reconcile(groups: Sequence[Group]) -> None:
     """Give groups that blame too many and too few calls of one tool the same fix: it is one finding about choosing it."""
     for many in groups:
-        for tool in many.deciding if many.name.startswith("calls `") else ():
-            few = [group for group in groups if f"never calls `{tool}`" in group.name]
-            if few:
-                n_many, n_few = int(many.rows.sum()), sum(int(group.rows.sum()) for group in few)
-                fix = (
-                    f"Show the model with examples when `{tool}` is right: it is called where it is not expected ({n_many:,}) and left "
-                    f"out where it is due ({n_few:,})."
-                )
-                for group in (many, *few):
-                    group.fix = fix
+        few = [group for group in groups if f"never calls `{many.tool}`" in group.name] if many.name.startswith("calls `") else []
+        for group in (many, *few) if few else ():
+            group.fix = (
+                f"Show the model with examples when `{many.tool}` is right: it is called where it is not expected "
+                f"({many.rows.sum():,}) and left out where it is due ({sum(group.rows.sum() for group in few):,})."
+            )
 
 
-def _blamed(result: Found, row: RowEvidence) -> int | None:
+def _blamed(result: Group, row: RowEvidence) -> int | None:
     """The step that forecloses the task, where the group has one."""
     place = (result.blame or result.place)(row)
     return place[0] if place is not None and isinstance(place[0], int) else None
@@ -131,9 +108,9 @@ def _condition(positions: list[int]) -> str:
     return parts[0] if len(parts) == 1 else f"({' or '.join(parts)})"
 
 
-def _without_twins(pieces: Sequence[Any]) -> list[Any]:
+def _without_twins(pieces: Sequence[kinds.Slice]) -> list[kinds.Slice]:
     """Of slices of nearly the same rows under two names the first."""
-    remainder: list[Any] = []
+    remainder: list[kinds.Slice] = []
     for piece in pieces:
         alike = (other.rows for other in remainder if other.n_tasks == piece.n_tasks)
         if all((piece.rows & rows).sum() < TWIN * (piece.rows | rows).sum() for rows in alike):
@@ -141,21 +118,11 @@ def _without_twins(pieces: Sequence[Any]) -> list[Any]:
     return remainder
 
 
-def _slice(people: Population, piece: Any) -> Slice:
+def _slice(people: Population, piece: kinds.Slice) -> model.Slice:
     """A kind of task with its rate over tasks, and that of all others."""
     inside, rest = (_means(people, rows) for rows in (piece.rows, ~piece.rows))
     low, high, _ = stats.mean_interval(inside, 0.0, 1.0) or (None, None, None)
-    return Slice(
-        people.run,
-        piece.field,
-        piece.value,
-        len(inside),
-        float(inside.mean()),
-        low,
-        high,
-        float(rest.mean()),
-        piece.p,
-    )
+    return model.Slice(people.run, piece.field, piece.value, len(inside), float(inside.mean()), low, high, float(rest.mean()), piece.p)
 
 
 def _means(people: Population, rows: Mask) -> np.ndarray:
@@ -170,79 +137,50 @@ def _points(people: Population, rows: Mask) -> float:
     return math.fsum(people.lost[rows].tolist())
 
 
-def _trust(people: Population, entry: Any) -> Trust:
-    label = Cause(entry.label) if entry.label else None
-    return Trust(
-        people.run, entry.level, label, entry.text, int(entry.rows.sum()), select(people, entry.rows), entry.fix
-    )
+def _trust(people: Population, entry: Trust) -> model.Trust:
+    label = model.Cause(entry.label) if entry.label else None
+    return model.Trust(people.run, entry.level, label, entry.text, int(entry.rows.sum()), select(people, entry.rows), entry.fix)
 
 
 def _key(people: Population, task: np.ndarray, i: int) -> str:
     return f"{people.keys[int(task[i])]}/{int(people.repeat[i])}"
 
 
-def _group(
-    people: Population, task: np.ndarray, result: Found, number: int, opener: Callable[[int], Episode]
-) -> Group:
+def _group(people: Population, task: np.ndarray, result: Group, number: int, opener: Opener) -> model.Group:
     first = people.example(result.rows)
-    places = [first, *(int(i) for i in np.flatnonzero(result.rows) if i != first)]
-    rows = int(result.rows.sum())
-    return Group(
-        id=f"g{number}",
-        run=people.run,
-        rung=result.rung,
-        label=Cause(result.label or "undetermined"),
-        confidence=Confidence(result.confidence),
-        name=result.name,
-        text=result.text,
-        points=_points(people, result.rows),
-        rows=rows,
-        tasks=len(np.unique(task[result.rows])),
-        passed_rows=result.passed,
-        query=select(people, result.rows),
-        examples=tuple(_key(people, task, i) for i in places[:EXAMPLES]),
-        quote=next((quote for i in places[:EXAMPLES] if (quote := _quote(people, result, i, opener))), None),
-        why_label=result.why,
-        against=tuple(result.against),
-        consequences=tuple(result.consequences),
-        fix=result.fix,
-        gain=gain(people, result),
-        most=_points(people, result.rows) if result.most is None else result.most,
-    )
+    places = [first, *(int(i) for i in np.flatnonzero(result.rows) if i != first)][:EXAMPLES]
+    quotes = (_quote(people, i, result.place(people.rows[i]), opener) for i in places)
+    points = _points(people, result.rows)
+    return model.Group(
+        id=f"g{number}", run=people.run, rung=result.rung, label=model.Cause(result.label or "undetermined"),
+        confidence=model.Confidence(result.confidence), name=result.name, text=result.text, points=points, rows=int(result.rows.sum()),
+        tasks=len(np.unique(task[result.rows])), passed_rows=result.passed, query=select(people, result.rows),
+        examples=tuple(_key(people, task, i) for i in places), quote=next(filter(None, quotes), None), why_label=result.why,
+        against=tuple(result.against), consequences=tuple(result.consequences), fix=result.fix, gain=gain(people, result),
+        most=points if result.most is None else result.most,
+    )  # fmt: skip
 
 
-def _quote(people: Population, result: Found, i: int, opener: Callable[[int], Episode]) -> Evidence | None:
-    """Words of one of the group's own rows: of the step or field that shows it."""
-    return _quote_at(people, i, result.place(people.rows[i]), opener)
-
-
-def _quote_at(
-    people: Population, i: int, place: tuple[int | str, str] | None, opener: Callable[[int], Episode]
-) -> Evidence | None:
+def _quote(people: Population, i: int, place: tuple[int | str, str] | None, opener: Opener) -> model.Evidence | None:
     """The words at a step or in a field of a row."""
-    row = people.rows[i]
     if place is None:
         return None
-    where, hint = place
+    (where, hint), row = place, people.rows[i]
     episode = opener(row.position)
     if isinstance(where, str):
-        text = events.field_text(episode.trace.row, where) or ""
-        return events.in_field(episode, where, max(0, _near(text, hint)))
+        return events.in_field(episode, where, _near(events.field_text(episode.trace.row, where) or "", hint))
     steps = episode.trace.steps
     if not 0 <= where < len(steps):
         return None
-    answer = next((call.result_step for call in episode.calls if call.step == where and call.failed), None)
+    shown = next((call.result_step for call in episode.calls if call.step == where and call.failed), None)
     if row.is_spoken and any(act.step == where and act.failed and act.is_answered for act in row.acts):
-        answer = where + 1  # the error is what the other party says next
-    shown = answer if answer is not None else where
-    text = events.step_text(steps[shown])
-    return events.at_step(episode, shown, max(0, _near(text, hint)))
+        shown = where + 1  # the error is what the other party says next
+    shown = where if shown is None else shown
+    return events.at_step(episode, shown, _near(events.step_text(steps[shown]), hint))
 
 
 def _near(text: str, hint: str) -> int:
     """Where a text says what a template says: by its longest plain part."""
-    import re
-
     parts = sorted(re.split(r"<\w+>", hint), key=len, reverse=True)
     return next((text.find(part.strip()) for part in parts if part.strip() and part.strip() in text), 0)
 
@@ -251,38 +189,31 @@ def _near(text: str, hint: str) -> int:
 
 
 def _attributions(
-    diagnosis: Diagnosis,
-    task: np.ndarray,
-    groups: Sequence[Group],
-    opener: Callable[[int], Episode],
-    judgements: Judged,
-) -> tuple[list[Attribution], dict[int, tuple[Cause, str]]]:
+    diagnosis: Diagnosis, task: np.ndarray, groups: Sequence[model.Group], opener: Opener, judgements: Judged
+) -> tuple[list[model.Attribution], Modes]:
     """One cause for each task that loses points; and of each such row its cause and the name of its group."""
     people = diagnosis.people
     owner = np.full(people.n, -1)
     for number, result in enumerate(diagnosis.groups):
         owner[result.rows] = number
     attributions = []
-    modes: dict[int, tuple[Cause, str]] = {}
+    modes: Modes = {}
     losing: defaultdict[int, list[int]] = defaultdict(list)
-    for place in np.flatnonzero(people.lost > 1e-12).tolist():
-        losing[int(task[place])].append(place)
+    for i in np.flatnonzero(people.lost > 1e-12).tolist():
+        losing[int(task[i])].append(i)
     for code, rows in losing.items():
         lost = Counter[int]()
         for i in rows:
-            lost[int(owner[i])] += people.lost[i]
             number = int(owner[i])
-            modes[i] = (
-                (_label(groups[number], diagnosis.groups[number], i), groups[number].name)
-                if number >= 0
-                else (Cause.UNDETERMINED, UNEXPLAINED)
-            )
+            lost[number] += people.lost[i]
+            modes[i] = model.Cause.UNDETERMINED, UNEXPLAINED
+            if number >= 0:
+                modes[i] = _label(groups[number], diagnosis.groups[number], i), groups[number].name
         best = max(lost, key=lambda number: (lost[number], number >= 0, -number))
         key = people.keys[code]
         proposed = _attribution(diagnosis, groups, key, rows, owner, best, opener)
-        text = judgements.get(key)
-        if text:
-            proposed = _overruled(proposed, text)
+        if words := judgements.get(key):
+            proposed = _overruled(proposed, words)
             for i in rows:
                 if modes[i][0] not in MEASUREMENT or int(owner[i]) == best:
                     modes[i] = (proposed.cause, proposed.mode)
@@ -291,9 +222,9 @@ def _attributions(
 
 
 def _attribution(
-    diagnosis: Diagnosis, groups: Sequence[Group], key: str, rows: list[int], owner: np.ndarray, best: int,
-    opener: Callable[[int], Episode],
-) -> Attribution:  # fmt: skip
+    diagnosis: Diagnosis, groups: Sequence[model.Group], key: str, rows: list[int], owner: np.ndarray, best: int,
+    opener: Opener,
+) -> model.Attribution:  # fmt: skip
     people = diagnosis.people
     mine = [i for i in rows if owner[i] == best]
     i, n = mine[0], len(mine)
@@ -308,40 +239,40 @@ def _attribution(
         row = people.rows[i]
         end = f' It ends: "{short(row.final, 120)}"' if row.final.strip() else ""
         text = f"{of[0].upper()}{of[1:]} fail{'s' if n == 1 else ''}, and BLADE found no reason.{end}{others}"
-        return Attribution(
-            f"cause:{key}", people.run, key, "", Cause.UNDETERMINED, Confidence.UNSURE, UNEXPLAINED, text, repeat, None, (),
+        return model.Attribution(
+            f"cause:{key}", people.run, key, "", model.Cause.UNDETERMINED, model.Confidence.UNSURE, UNEXPLAINED, text, repeat, None, (),
             ("no question of the ladder is answered by these rows",), (), (), lost,
         )  # fmt: skip
     group, result = groups[best], diagnosis.groups[best]
     # the words of the blamed step first; what shows the group may stand elsewhere
     places = dict.fromkeys(place for make in (result.blame, result.place) if make and (place := make(people.rows[i])))
-    quotes = tuple(quote for place in places if (quote := _quote_at(people, i, place, opener)) is not None)
+    quotes = tuple(quote for place in places if (quote := _quote(people, i, place, opener)) is not None)
     step = _blamed(result, people.rows[i])
-    steps = (Blame(step, 1.0, group.name),) if step is not None else ()
+    steps = (model.Blame(step, 1.0, group.name),) if step is not None else ()
     detail = result.detail(i) if result.detail is not None else ""
     shown = (f". {_key(people, people.indexed, i)}: " if n > 1 else ": ") + detail if detail else ""
     name = f"{of}: {group.name}" if total > 1 else group.name
     text = f"{name[0].upper()}{name[1:]}{shown}.{others}".replace("….", "…")
-    return Attribution(
+    return model.Attribution(
         f"cause:{key}", people.run, key, group.id, _label(group, result, i), group.confidence, group.name, text, repeat, step, steps,
         (group.why_label,), group.against, quotes, lost,
     )  # fmt: skip
 
 
-def _others(groups: Sequence[Group], owner: np.ndarray, rows: list[int]) -> str:
+def _others(groups: Sequence[model.Group], owner: np.ndarray, rows: list[int]) -> str:
     """What the other failing rollouts of a task show, as a sentence."""
     names = Counter(groups[int(owner[i])].name if owner[i] >= 0 else UNEXPLAINED for i in rows)
     return f" Other failures: {', '.join(f'{name} ({n:,})' for name, n in names.most_common())}." if names else ""
 
 
-def _label(group: Group, result: Found, i: int) -> Cause:
+def _label(group: model.Group, result: Group, i: int) -> model.Cause:
     """The label of one row: the group's, unless its rows differ."""
-    return Cause(result.label_of(i)) if result.label_of is not None else group.label
+    return model.Cause(result.label_of(i)) if result.label_of is not None else group.label
 
 
-def _overruled(engine: Attribution, text: Sequence[Judgement]) -> Attribution:
+def _overruled(engine: model.Attribution, words: Sequence[model.Judgement]) -> model.Attribution:
     """The attribution of a judged task, with the engine's proposal among what speaks against it."""
-    last, others = text[-1], text[:-1]
+    last, others = words[-1], words[:-1]
     disputed = [entry for entry in others if entry.cause is not last.cause]
     shown = last.shown(engine.run)
     who = f"judged by {last.by} on {last.at[:10]}"
@@ -351,35 +282,25 @@ def _overruled(engine: Attribution, text: Sequence[Judgement]) -> Attribution:
     if engine.cause is not last.cause:
         against.append(f"the engine proposes {engine.cause.value}: {engine.mechanism}")
     mode = last.mode or (engine.mode if engine.cause is last.cause else f"judged {last.cause.value}")
+    steps = (model.Blame(last.step, 1.0, f"{who}: {last.mechanism}"),) if last.step is not None else ()
     return replace(
-        engine,
-        group=engine.group if engine.mode == mode else "",
-        cause=last.cause,
-        confidence=Confidence.UNSURE if disputed else Confidence.PROVED,
-        mode=mode,
-        mechanism=last.mechanism,
-        repeat=last.repeat,
-        step=last.step,
-        steps=(Blame(last.step, 1.0, f"{who}: {last.mechanism}"),) if last.step is not None else (),
-        grounds=(f"{who}: {last.mechanism}", *by_condition, *agreed),
-        against=(*against, *engine.against),
-        evidence=(*shown, *(entry for entry in engine.evidence if entry not in shown)),
-        judged_by=last.by,
-        proposed=engine.cause,
-        proposed_confidence=engine.confidence,
-        disputed=bool(disputed),
-    )
+        engine, group=engine.group if engine.mode == mode else "", cause=last.cause,
+        confidence=model.Confidence.UNSURE if disputed else model.Confidence.PROVED, mode=mode, mechanism=last.mechanism,
+        repeat=last.repeat, step=last.step, steps=steps, grounds=(f"{who}: {last.mechanism}", *by_condition, *agreed),
+        against=(*against, *engine.against), evidence=(*shown, *(entry for entry in engine.evidence if entry not in shown)),
+        judged_by=last.by, proposed=engine.cause, proposed_confidence=engine.confidence, disputed=bool(disputed),
+    )  # fmt: skip
 
 
-def _losses(people: Population, modes: Mapping[int, tuple[Cause, str]]) -> tuple[Loss, ...]:
-    grouped: defaultdict[tuple[Cause, str], list[float]] = defaultdict(list)
+def _losses(people: Population, modes: Mapping[int, tuple[model.Cause, str]]) -> tuple[model.Loss, ...]:
+    grouped: defaultdict[tuple[model.Cause, str], list[float]] = defaultdict(list)
     for i, mode in modes.items():
         grouped[mode].append(float(people.lost[i]))
-    losses = [Loss(people.run, cause, mode, math.fsum(values)) for (cause, mode), values in grouped.items()]
+    losses = [model.Loss(people.run, cause, mode, math.fsum(values)) for (cause, mode), values in grouped.items()]
     return tuple(sorted(losses, key=lambda loss: (-loss.lost, loss.cause, loss.mode)))
 
 
-def _run_causes(people: Population, diagnosis: Diagnosis, groups: Sequence[Group]) -> tuple[RunCause, ...]:
+def _run_causes(people: Population, diagnosis: Diagnosis, groups: Sequence[model.Group]) -> tuple[model.RunCause, ...]:
     """The alarms, and a group that takes more than half of the lost points."""
     total = _points(people, people.failed)
     result = []
@@ -390,57 +311,47 @@ def _run_causes(people: Population, diagnosis: Diagnosis, groups: Sequence[Group
             name = group.name if group else "rows are grouped wrongly" if entry.label == "DA" else entry.text[:80]
             quote = (group.quote,) if group and group.quote else ()
             lost = group.points if group else 0.0
-            result.append(
-                RunCause(people.run, Cause(entry.label), name, entry.text, int(entry.rows.sum()), lost, quote)
-            )
+            result.append(model.RunCause(people.run, model.Cause(entry.label), name, entry.text, int(entry.rows.sum()), lost, quote))
     for group in groups:
         if group.points > 0.5 * total and group.text not in {cause.text for cause in result}:
             quote = (group.quote,) if group.quote else ()
-            result.append(
-                RunCause(people.run, group.label, group.name, group.text, group.rows, group.points, quote)
-            )
+            result.append(model.RunCause(people.run, group.label, group.name, group.text, group.rows, group.points, quote))
     return tuple(result)
 
 
+IDENTIFIED = (
+    "within tasks: pass rate without the fault less the pass rate with it, chosen on one half of the repeats and estimated on the other; "
+    "95% interval by resampling tasks"
+)
+NOT_IDENTIFIED = (
+    "not identified: no task shows both what happens with and without it; the upper bound assumes that all of these rollouts pass"
+)
+
+
 def _recommendations(
-    people: Population, task: np.ndarray, diagnosis: Diagnosis, groups: Sequence[Group]
-) -> tuple[Recommendation, ...]:
+    people: Population, task: np.ndarray, diagnosis: Diagnosis, groups: Sequence[model.Group]
+) -> tuple[model.Recommendation, ...]:
     """The fixes: what repairs the measurement first, then by points; one for each thing to change."""
-    result: list[Recommendation] = []
     texts = {group.text for group in groups}
-    for entry in diagnosis.trust:
-        if entry.level in ("alarm", "note") and entry.fix and entry.text not in texts:
-            result.append(
-                Recommendation(
-                    0, people.run, "", entry.fix, Cause(entry.label or "undetermined"), "", None, 0.0, True,
-                    "fixes the measurement, not the model", (), (),
-                )
-            )  # fmt: skip
-    ranked = sorted(
-        zip(groups, diagnosis.groups, strict=True), key=lambda pair: (not _is_alarm(diagnosis, pair[0]),)
-    )
+    result = [
+        model.Recommendation(
+            0, people.run, "", entry.fix, model.Cause(entry.label or "undetermined"), "", None, 0.0, True,
+            "fixes the measurement, not the model", (), (),
+        )
+        for entry in diagnosis.trust if entry.level in ("alarm", "note") and entry.fix and entry.text not in texts
+    ]  # fmt: skip
+    alarms = {entry.text for entry in diagnosis.trust if entry.level == "alarm"}
+    pairs = sorted(zip(groups, diagnosis.groups, strict=True), key=lambda pair: pair[0].text not in alarms)
     seen: set[str] = set()
-    for group, source in ranked:
+    for group, source in pairs:
         if group.fix in seen:
             continue
         seen.add(group.fix)
         keys = tuple(dict.fromkeys(people.keys[int(code)] for code in task[source.rows]))
-        is_measurement = group.label in MEASUREMENT
-        basis = (
-            "within tasks: pass rate without the fault less the pass rate with it, chosen on one half of the repeats and "
-            "estimated on the other; 95% interval by resampling tasks"
-            if group.gain is not None
-            else "not identified: no task shows both what happens with and without it; the upper bound assumes that all of "
-            "these rollouts pass"
-        )
         result.append(
-            Recommendation(
-                0, people.run, group.id, group.fix, group.label, group.name, group.gain, group.most, is_measurement, basis,
-                keys, (group.quote,) if group.quote else (),
+            model.Recommendation(
+                0, people.run, group.id, group.fix, group.label, group.name, group.gain, group.most, group.label in MEASUREMENT,
+                IDENTIFIED if group.gain is not None else NOT_IDENTIFIED, keys, (group.quote,) if group.quote else (),
             )
         )  # fmt: skip
     return tuple(replace(entry, rank=rank) for rank, entry in enumerate(result, 1))
-
-
-def _is_alarm(diagnosis: Diagnosis, group: Group) -> bool:
-    return any(entry.level == "alarm" and entry.text == group.text for entry in diagnosis.trust)

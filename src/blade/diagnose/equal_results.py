@@ -90,14 +90,11 @@ def _ended(episode: Episode, changes: bool, wants_answer: bool) -> Ended:
     result = "" if changes and not text else results
     if acts and not text:  # a rollout that breaks off after its changes did not end as one that goes on does
         result = "\n".join([f"changes {bool(episode.final.strip())}", *sorted(map(_meant, acts))])
-    spoken = _conversation(episode) if episode.has_user else episode.final.strip()
+    # what counts may have been said on the way, or done by the other
+    talk = "\n".join(step.text for step in episode.trace.steps if step.kind in ("message", "user"))
+    spoken = talk if episode.has_user else episode.final.strip()
     words = "\n".join([*(call.key for call in acts), spoken]) if acts or spoken else ""
     return Ended(episode.position, results, _hashed(result), _hashed(text.strip()), _hashed(words))
-
-
-def _conversation(episode: Episode) -> str:
-    """All that was said and answered: what counts may have been said on the way, or done by the other."""
-    return "\n".join(step.text for step in episode.trace.steps if step.kind in ("message", "user"))
 
 
 def _is_shell(call: Call) -> bool:
@@ -113,7 +110,8 @@ def _meant(call: Call) -> str:
 
 def _without_prose(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
-        return {"states": _stated(value)} if is_prose(value) else value
+        stated = {word.strip(_SIGNS) for word in value.split() if any(sign.isdigit() for sign in word)}
+        return {"states": sorted(stated)} if is_prose(value) else value
     if depth == _DEEPEST:
         return value
     if isinstance(value, dict):
@@ -136,11 +134,6 @@ def is_prose(text: str) -> bool:
         return False
     small = sum(1 for word in words if (bare := word.strip(_SIGNS)).islower() and _WORD.fullmatch(bare))
     return 2 * small > len(words)
-
-
-def _stated(text: str) -> list[str]:
-    """The words of a text that hold a digit."""
-    return sorted({word.strip(_SIGNS) for word in text.split() if any(sign.isdigit() for sign in word)})
 
 
 def _hashed(text: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
@@ -138,80 +138,68 @@ def observe(task: TaskTraces) -> list[RowEvidence]:
     return [_row(episode, task.given, tools) for episode in task.episodes]
 
 
+def _hash(text: str) -> int:
+    return xxh3_64_intdigest(text.encode("utf-8", "replace"))
+
+
 def _row(episode: Episode, actual: Mapping[str, Any], tools: set[str]) -> RowEvidence:
     steps = episode.trace.steps
     row = {**actual, **episode.trace.row} if actual else episode.trace.row
     flat = flatten(row)
-    prompt = _prompt(row)
-    final, final_step = _final(steps)
-    gold = events.gold(row)
-    own = _expected(row)
+    prompt, request = _prompt(row), _request(row, steps)
+    # the last thing that the model said, whatever came after it
+    messages = ((step.text, step.index) for step in reversed(steps) if step.kind == "message" and step.text.strip())
+    final, final_step = next(messages, ("", None))
+    gold, own = events.gold(row), _expected(row)
+    answer = gold.answer or ""
     due, due_at = _expected_calls(row, gold, tools)
     answers = candidates(final, _submitted(episode))
-    request = _request(row, steps)
-    for path in [path for path in flat.lines if _is_given(row, path, request)]:
-        del flat.lines[path], flat.tails[path]  # it describes the task, and says nothing of what became of it
+    for path in list(flat.lines):
+        head = (events.field_text(row, path) or "").strip()[:MAX_LINE]
+        if head and head in request:  # it describes the task, and says nothing of what became of it
+            del flat.lines[path], flat.tails[path]
     acts, is_spoken = _acts(episode, steps, request if due is not None else None)
     flags = _flags(flat.scalars, len(acts))
-    last = steps[-1] if steps else None
-    # a thought is not handed over, nor is what others say
-    has_output = any(step.kind == "call" or step.text.strip() for step in steps if step.kind not in ("user", "system", "reasoning"))
+    results = [step.text for step in steps if step.kind == "result"]
+    longest = max(results, key=len, default="")
+    is_single = len(acts) <= 1
+    whole, unit = "\n".join(step.text for step in steps if step.kind != "user"), final[-PASSAGE - 10 : -10]
+    labels = _labels(final) if is_single else b""
     return RowEvidence(
-        position=episode.position,
-        prompt=xxh3_64_intdigest(prompt.encode("utf-8", "replace")) if prompt else 0,
-        gold=xxh3_64_intdigest(repr(own).encode("utf-8", "replace")) if own else 0,
-        fields=flat.fields,
-        lines=flat.lines,
-        tails=flat.tails,
-        checks=flat.checks,
-        acts=_bounded(acts),
-        is_spoken=is_spoken,
-        n_acts=len(acts),
-        n_failed=sum(act.failed for act in acts),
-        most_made=max(Counter((act.tool, act.key) for act in acts).values(), default=0),
-        most_met=max(Counter(act.template for act in acts if act.template).values(), default=0),
-        n_turns=_turns(steps),
-        has_output=has_output,
-        has_response="response" in row or bool(steps),
-        transcript="" if "response" in row or steps else _transcript(flat.scalars),
-        end=last.kind if last is not None else "none",
-        is_pending=_is_pending(steps),
-        reply=_reply(steps),
-        final=final[-FINAL:],
-        final_step=final_step,
-        final_length=len(final),
-        own_words=_own_words(final, prompt) if len(acts) <= 1 and len(final) <= MAX_FREE else frozenset(),
-        labels=(labels := _labels(final) if len(acts) <= 1 else b""),
-        next_label=_next_label(labels, prompt) if labels else b"",
-        is_open=_is_open(final, prompt),
-        is_repeating=_is_repeating(final),
-        digest=_digest(steps),
+        position=episode.position, prompt=_hash(prompt) if prompt else 0, gold=_hash(repr(own)) if own else 0,
+        fields=flat.fields, lines=flat.lines, tails=flat.tails, checks=flat.checks,
+        acts=tuple(acts if len(acts) <= MAX_ACTS else [*acts[: MAX_ACTS // 2], *acts[-MAX_ACTS // 2 :]]),
+        is_spoken=is_spoken, n_acts=len(acts), n_failed=sum(act.failed for act in acts),
+        most_made=max(Counter((act.tool, act.key) for act in acts).values(), default=0), most_met=most_met(acts), n_turns=_turns(steps),
+        # a thought is not handed over, nor is what others say
+        has_output=any(step.kind == "call" or step.text.strip() for step in steps if step.kind not in ("user", "system", "reasoning")),
+        has_response="response" in row or bool(steps), transcript="" if "response" in row or steps else _transcript(flat.scalars),
+        end=steps[-1].kind if steps else "none", is_pending=bool(steps) and steps[-1].kind == "call" and not steps[-1].answered,
+        reply=_reply(steps), final=final[-FINAL:], final_step=final_step, final_length=len(final),
+        own_words=_own_words(final, prompt) if is_single and len(final) <= MAX_FREE else frozenset(),
+        labels=labels, next_label=_next_label(labels, prompt) if labels else b"",
+        is_open=_is_open(final, prompt), is_repeating=len(unit) == PASSAGE and final[-4000:].count(unit) >= AGAIN,
+        digest=_hash(whole) if len(whole) >= LEAST_DIGEST else 0,
         asked=_names(prompt[:NAMED]),
         named=_names(" ".join([*(call.raw[:SHORT] for call in episode.calls[:NAMING]), final[-FINAL:]])),
-        forms=_forms(request),
+        forms=(("box",) if "boxed" in request else ()) + (("tag",) if _TAG_ASKED.search(request) else ()),
         blank=tuple(islice(dict.fromkeys(_BLANK.findall(prompt)), MAX_NAMES)),
         filled=tuple(islice(dict.fromkeys(_FILLED.findall(prompt)), MAX_NAMES)),
-        missing=_missing(row, flat.lines, request),
-        denied=_denied(flat.fields, acts, prompt),
-        cut_call=cut_call(row),
-        check_errors=_check_errors(row),
-        answers=answers,
-        expected=due,
-        expected_at=due_at,
-        choice=_choice(prompt, answers),
-        barred=_barred(episode, due or ()),
+        missing=_missing(row, flat.lines, request), denied=_denied(flat.fields, acts, prompt), cut_call=cut_call(row),
+        check_errors=_check_errors(row), answers=answers, choice=_choice(prompt, answers),
+        expected=due, expected_at=due_at, barred=_barred(episode, due or ()),
         made=_calls([(call.tool, call.arguments) for call in episode.calls if not call.failed]),
-        gold_text=(gold.answer or "")[:SHORT],
-        says_gold=_says(final, gold.answer or "", prompt),
-        gold_at=_place_of(final, gold.answer or ""),
-        longest=_longest(steps),
-        saw_gold=_saw(steps, gold.answer or "", prompt),
-        marks=_marks(final),
-        form=_form(final),
-        tools=tuple(episode.tools),
-        flags=flags,
-        told=_told(episode, steps, acts) if flags else (),
-    )
+        gold_text=answer[:SHORT], says_gold=answer.strip().casefold() not in prompt.casefold() and _place_of(final, answer) >= 0,
+        gold_at=_place_of(final, answer), saw_gold=_saw(results, answer, prompt),
+        longest=(len(longest), _hash(longest)) if longest else (0, 0),
+        marks=_marks(final), form=_form(final), tools=tuple(episode.tools),
+        flags=flags, told=_told(episode, steps, acts) if flags else (),
+    )  # fmt: skip
+
+
+def most_met(acts: Iterable[Act]) -> int:
+    """How often the error is met that is met most often."""
+    return max(Counter(act.template for act in acts if act.template).values(), default=0)
 
 
 # ---- Fields --------------------------------------------------------------------------------------
@@ -229,12 +217,6 @@ def _transcript(scalars: list[tuple[str, Any]]) -> str:
 _TRACE = re.compile("completion|output|transcript|trajectory|conversation|response|generation")
 
 
-def _is_given(row: Mapping[str, Any], path: str, request: str) -> bool:
-    """Whether the request holds a long text of the row, or how it begins."""
-    head = (events.field_text(row, path) or "").strip()[:MAX_LINE]
-    return bool(head) and head in request
-
-
 # ---- Acts ----------------------------------------------------------------------------------------
 
 
@@ -245,27 +227,17 @@ def _acts(episode: Episode, steps: Sequence[Step], request: str | None) -> tuple
     acts: list[Act] = []
     shown: list[tuple[str, int, str]] = []  # tool, key and text of the results so far
     for call in episode.calls:
-        key = xxh3_64_intdigest(call.key.encode("utf-8", "replace"))
-        is_read = request is not None and len(acts) < MAX_ACTS
-        acts.append(
-            Act(
-                call.tool,
-                key,
-                call.failed,
-                error := _error_line(call.output) if call.failed else "",
-                template(error),
-                call.step,
-                call.result_step is not None,
-                tuple(call.arguments)[:MAX_NAMES] if isinstance(call.arguments, dict) else (),
-                _verb(call.arguments),
-                _sources(call.arguments, shown, request or "") if is_read else (),
-                *(_listed(call.output) if not call.failed else (0, 0)),
-                0,
-                is_empty := not call.failed and call.result_step is not None and call.does != events.WRITE and _is_empty(call.output),
-                tuple(_shapes(call.arguments)),
-                call.raw[:MAX_SOUGHT] if is_empty else "",
-            )
-        )
+        key, is_read = _hash(call.key), request is not None and len(acts) < MAX_ACTS
+        error = _error_line(call.output) if call.failed else ""
+        is_answered = call.result_step is not None
+        is_empty = not call.failed and is_answered and call.does != events.WRITE and _is_empty(call.output)
+        listed, total = _listed(call.output) if not call.failed else (0, 0)
+        acts.append(Act(
+            call.tool, key, call.failed, error, template(error), call.step, is_answered,
+            names=tuple(call.arguments)[:MAX_NAMES] if isinstance(call.arguments, dict) else (), verb=_verb(call.arguments),
+            sources=_sources(call.arguments, shown, request or "") if is_read else (), listed=listed, total=total,
+            is_empty=is_empty, shapes=tuple(_shapes(call.arguments)), sought=call.raw[:MAX_SOUGHT] if is_empty else "",
+        ))  # fmt: skip
         if is_read and not call.failed:
             shown.append((call.tool, key, call.output[:MAX_RESULT]))
     return acts, False
@@ -318,8 +290,7 @@ def _sources(arguments: Any, shown: Sequence[tuple[str, int, str]], request: str
     for name, value in list(arguments.items())[:MAX_NAMES]:
         if isinstance(value, str) and LEAST_VALUE <= len(value) <= SHORT:
             tool, key = next(((tool, key) for tool, key, text in shown if value in text), ("", 0))
-            digest = xxh3_64_intdigest(value.encode("utf-8", "replace"))
-            result.append(Source(name, tool, key, digest, shape(value), value in request))
+            result.append(Source(name, tool, key, _hash(value), shape(value), value in request))
     return tuple(result)
 
 
@@ -347,11 +318,8 @@ def _request(row: Mapping[str, Any], steps: Sequence[Step]) -> str:
 
 def _listed(output: str) -> tuple[int, int]:
     """How many entries a result lists, and how many there are as it counts them or as a pointer to the rest shows."""
-    if not output.lstrip().startswith("{") or len(output) > MAX_RESULT:
-        return 0, 0
-    try:
-        content = msgspec.json.decode(output)
-    except msgspec.DecodeError:
+    content = events.parsed(output) if output.lstrip().startswith("{") and len(output) <= MAX_RESULT else None
+    if not isinstance(content, dict):
         return 0, 0
     lists = [value for value in content.values() if isinstance(value, list)]
     counts = [value for name, value in content.items() if isinstance(value, int) and not isinstance(value, bool) and _TOTAL.search(name)]
@@ -366,16 +334,9 @@ _TOTAL = re.compile(r"total|count|size|hits|matches|results|^n$|num", re.IGNOREC
 _NEXT = re.compile(r"next|after|cursor|more|continu", re.IGNORECASE)  # names of what leads to the rest of a list
 
 
-def _longest(steps: Sequence[Step]) -> tuple[int, int]:
-    """The length and the hash of the longest result; nothing without a result."""
-    text = max((step.text for step in steps if step.kind == "result"), key=len, default="")
-    return (len(text), xxh3_64_intdigest(text.encode("utf-8", "replace"))) if text else (0, 0)
-
-
-def _saw(steps: Sequence[Step], gold: str, prompt: str) -> bool | None:
+def _saw(results: Sequence[str], gold: str, prompt: str) -> bool | None:
     """Whether some result holds the gold, which the prompt does not give away."""
     words = gold.strip().casefold()
-    results = [step.text for step in steps if step.kind == "result"]
     if not results or not LEAST_GOLD <= len(words) <= SHORT or words in prompt.casefold():
         return None
     return any(words in text.casefold() for text in results)
@@ -423,39 +384,24 @@ def _verb(arguments: Any) -> str:
 
 def _spoken(steps: Sequence[Step]) -> Iterator[Act]:
     """Messages that another party answers: a tool that is called in text."""
-    for i, step in enumerate(steps):
-        if step.kind != "message" or not step.text.strip():
+    for step, after in pairwise([*steps, None]):
+        text = step.text.strip() if step is not None and step.kind == "message" else ""
+        if step is None or not text or (after is not None and after.kind != "user"):
             continue
-        answer = steps[i + 1] if i + 1 < len(steps) and steps[i + 1].kind == "user" else None
-        if answer is None and i + 1 < len(steps):
-            continue
-        text = step.text.strip()
-        failed = answer is not None and events.reads_as_error(answer.text, events.WRITE)
-        first = _said_first(answer.text) if answer is not None else ""
+        failed = after is not None and events.reads_as_error(after.text, events.WRITE)
+        error = _said_first(after.text) if after is not None and failed else ""
+        is_empty = after is not None and not failed and _is_empty(after.text)
         yield Act(
-            _spoken_tool(text), xxh3_64_intdigest(text.encode("utf-8", "replace")), failed,
-            first[:MAX_LINE] if failed else "", template(first) if failed else "", step.index, answer is not None,
-            reply=xxh3_64_intdigest(answer.text.encode("utf-8", "replace")) if answer is not None else 0,
-            is_empty=(is_empty := answer is not None and not failed and _is_empty(answer.text)), shapes=tuple(_shapes(_body(text))),
-            sought=text[:MAX_SOUGHT] if is_empty else "",
+            text.split(None, 1)[0].partition("(")[0][:40] or "message", _hash(text), failed, error[:MAX_LINE], template(error),
+            step.index, after is not None, reply=_hash(after.text) if after is not None else 0, is_empty=is_empty,
+            shapes=tuple(_shapes(_body(text))), sought=text[:MAX_SOUGHT] if is_empty else "",
         )  # fmt: skip
 
 
 def _body(text: str) -> Any:
     """The object that a call spoken in text hands over: what stands between its first and last brace."""
     start, end = text.find("{"), text.rfind("}")
-    if start < 0 or end < start or end - start > MAX_RESULT:
-        return None
-    try:
-        return msgspec.json.decode(text[start : end + 1])
-    except msgspec.DecodeError:
-        return None
-
-
-def _spoken_tool(text: str) -> str:
-    """The word that a message opens with, up to a space or a bracket."""
-    word = text.split(None, 1)[0]
-    return word.partition("(")[0][:40] or "message"
+    return events.parsed(text[start : end + 1]) if 0 <= start <= end <= start + MAX_RESULT else None
 
 
 def _said_first(text: str) -> str:
@@ -473,19 +419,10 @@ def _error_line(output: str) -> str:
     return (result[-1] if is_traceback else _said_first(output))[:MAX_ERROR]
 
 
-def _bounded(acts: list[Act]) -> tuple[Act, ...]:
-    return tuple(acts if len(acts) <= MAX_ACTS else [*acts[: MAX_ACTS // 2], *acts[-MAX_ACTS // 2 :]])
-
-
 def _turns(steps: Sequence[Step]) -> int:
     """How often the model had its turn: what it says and calls before the next answer is one."""
     own = [step.kind in ("message", "call") for step in steps]
     return sum(mine and not before for before, mine in zip([False, *own], own, strict=False))
-
-
-def _is_pending(steps: Sequence[Step]) -> bool:
-    """Whether the rollout ends on calls of the model that nothing answers."""
-    return bool(steps) and steps[-1].kind == "call" and not steps[-1].answered
 
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|\n")
@@ -500,14 +437,6 @@ def _own_words(final: str, prompt: str) -> frozenset[str]:
 # ---- Ends and answers ----------------------------------------------------------------------------
 
 
-def _final(steps: Sequence[Step]) -> tuple[str, int | None]:
-    """The last thing that the model said, whatever came after it."""
-    for step in reversed(steps):
-        if step.kind == "message" and step.text.strip():
-            return step.text, step.index
-    return "", None
-
-
 def _reply(steps: Sequence[Step]) -> str:
     """The first two lines of the last result or message that was not the model's."""
     text = next((step.text for step in reversed(steps) if step.kind in ("user", "result")), "")
@@ -518,30 +447,11 @@ def _reply(steps: Sequence[Step]) -> str:
 def _is_open(final: str, prompt: str) -> bool:
     """Whether a text stops in the middle: an open fence, an open box, or a part of a line of the prompt."""
     text = final.rstrip()
-    if not text:
-        return False
-    if text.count("```") % 2:
+    box, last = text.rfind("\\boxed{"), text.rpartition("\n")[2].strip()
+    if text.count("```") % 2 or (box >= 0 and text.count("{", box) > text.count("}", box)):
         return True
-    box = text.rfind("\\boxed{")
-    if box >= 0 and text.count("{", box) > text.count("}", box):
-        return True
-    last = text.rpartition("\n")[2].strip()
-    if len(last) < 4 or "\n" not in text:
-        return False
-    return any(line != last and line.startswith(last) for line in map(str.strip, prompt.splitlines()))
-
-
-def _is_repeating(final: str) -> bool:
-    """Whether a long text ends by saying one passage again and again."""
-    unit = final[-PASSAGE - 10 : -10]
-    return len(unit) == PASSAGE and final[-4000:].count(unit) >= AGAIN
-
-
-def _digest(steps: Sequence[Step]) -> int:
-    """A hash of all that the model said and did, where it is long enough not to be equal by chance."""
-    texts = [step.text for step in steps if step.kind != "user"]
-    whole = "\n".join(texts)
-    return xxh3_64_intdigest(whole.encode("utf-8", "replace")) if len(whole) >= LEAST_DIGEST else 0
+    lines = prompt.splitlines() if len(last) >= 4 and "\n" in text else []
+    return any(line != last and line.startswith(last) for line in map(str.strip, lines))
 
 
 _WORD = re.compile(r"\w[\w-]+\w")
@@ -560,11 +470,6 @@ def _names(text: str) -> tuple[str, ...]:
 _BLANK = re.compile(r"<(\w{2,40})(?: [^<>]*)?>\s*</\1>")
 _FILLED = re.compile(r"<(\w{2,40})(?: [^<>]*)?>\s*[^<\s]")
 _TAG_ASKED = re.compile(r"</?\w{2,40}>")
-
-
-def _forms(request: str) -> tuple[str, ...]:
-    """The forms in which the request wants the answer."""
-    return (("box",) if "boxed" in request else ()) + (("tag",) if _TAG_ASKED.search(request) else ())
 
 
 _ABSENT = re.compile(
@@ -619,11 +524,6 @@ def _check_errors(row: Mapping[str, Any]) -> dict[str, str]:
 _EXCEPTION = re.compile(r"\b(?:[A-Z]\w*(?:Error|Exception)\b|Traceback )")
 
 
-def _says(final: str, gold: str, prompt: str) -> bool:
-    """Whether a text holds the gold as words of its own, and the prompt did not offer it."""
-    return gold.strip().casefold() not in prompt.casefold() and _place_of(final, gold) >= 0
-
-
 def _place_of(final: str, gold: str) -> int:
     """Where a text first holds the gold as words of its own; -1 where it does not."""
     words, text = gold.strip().casefold(), final.casefold()
@@ -644,7 +544,7 @@ def _label(line: str) -> bytes:
     head = re.split(r"[:|=]", line, maxsplit=1)[0].strip()[:60]
     if len(head) < 5 or not any(sign.isalpha() for sign in head):
         return b""
-    return xxh3_64_intdigest(head.encode("utf-8", "replace")).to_bytes(8, "little")
+    return _hash(head).to_bytes(8, "little")
 
 
 def _next_label(labels: bytes, prompt: str) -> bytes:

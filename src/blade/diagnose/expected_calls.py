@@ -12,11 +12,12 @@ import numpy as np
 
 from blade import events
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.population import Mask, Population, short
+from blade.diagnose.groups import short
+from blade.diagnose.population import Mask, Population
 
 DIFFER, DIFFER_SHARE = 3, 0.15  # tasks that pass with other calls of a tool than expected: then it is not graded
 AGREE = 0.75  # share of the passes that do exactly what is expected, from which the difference is what is graded
-SAME, NOTHING_DUE, NONE_DONE, ARGUMENTS, PART, EXTRA, OTHER = range(7)
+KINDS = ("nothing due", "none done", "arguments", "part", "extra", "other")  # how what was done differs, as groups are called by it
 # how closely calls of a tool must match the expected ones
 EXACT, ORDER, PARTS, NAME = "exact", "whatever the order", "parts", "name"
 LEVELS = (EXACT, ORDER, PARTS, NAME)
@@ -51,7 +52,8 @@ def graded_tools(people: Population) -> dict[str, str]:
             if calls != due:
                 for tool, _ in (calls - due) + (due - calls):
                     differ[tool].add(task)
-        matched = {tool for tool in open_ if _is_matched(differ[tool], involved[tool])}
+        # passes make the expected calls of a tool in nearly all tasks that it plays a part in
+        matched = {tool for tool in open_ if len(differ[tool]) < DIFFER or len(differ[tool]) <= DIFFER_SHARE * len(involved[tool])}
         levels |= dict.fromkeys(matched, level)
         open_ -= matched
     return {tool: level for tool, level in sorted(levels.items()) if not _is_idle(people, tool, level)}
@@ -76,11 +78,6 @@ def _differs(row: RowEvidence, tool: str, level: str) -> bool:
         return False
     calls, due = acts_of(row, {tool: level})
     return calls != due
-
-
-def _is_matched(differ: set[int], involved: set[int]) -> bool:
-    """Whether passes make the expected calls of a tool in nearly all tasks that it plays a part in."""
-    return len(differ) < DIFFER or len(differ) <= DIFFER_SHARE * len(involved)
 
 
 def graded_checks(people: Population) -> set[str]:
@@ -121,14 +118,14 @@ def adopt_golds(people: Population) -> None:
     n_same = n_passes = 0
     for row, passed, task in zip(people.rows, people.passed, people.task.tolist(), strict=True):
         if passed and row.expected is not None:
-            made, due = acts_of(row, graded)
-            passing[task].append(made)
+            calls, due = acts_of(row, graded)
+            passing[task].append(calls)
             if row.is_spoken or not row.acts:
                 idle.add(task)
-            n_same, n_passes = n_same + (made == due), n_passes + 1
+            n_same, n_passes = n_same + (calls == due), n_passes + 1
     if n_same < AGREE * n_passes:
         return  # what is expected is not what is graded
-    agreed = {task: acts[0] for task, acts in passing.items() if task not in idle and all(calls == acts[0] for calls in acts)}
+    agreed = {task: acts[0] for task, acts in passing.items() if task not in idle and all(other == acts[0] for other in acts)}
     for row, task in zip(people.rows, people.task.tolist(), strict=True):
         if row.expected is not None and task in agreed and agreed[task] != acts_of(row, graded)[1]:
             others = [call for call in row.expected if call[0] not in graded]
@@ -189,7 +186,7 @@ def nothing_due(people: Population) -> Mask:
     graded = graded_tools(people)
     known = {tool for row in people.rows for tool, _ in row.made}
     rows = people.where(
-        lambda row: row.expected is not None and not acts_of(row, graded)[1] and all(tool in known for tool, _ in row.expected)
+        lambda row: row.expected is not None and not acts_of(row, graded)[1] and known.issuperset(tool for tool, _ in row.expected)
     )
     # that nothing is due is only known where such tasks pass
     return rows if people.passed[rows].sum() >= DIFFER else people.none
@@ -200,22 +197,38 @@ def only_reads(row: RowEvidence) -> bool:
     return all(events.what_it_does(tool, None, None, {}) == events.READ for tool, _ in row.expected or ())
 
 
-def difference(row: RowEvidence, graded: Mapping[str, str]) -> int:
-    """How what a row did differs from what it was to do, in one word."""
-    made, due = acts_of(row, graded)
-    if made == due:
-        return SAME
-    if not due:
-        return NOTHING_DUE
-    if not made:
-        return NONE_DONE
-    names_made, names_due = (Counter(tool for tool, _ in calls.elements()) for calls in (made, due))
-    if names_made == names_due:
-        return ARGUMENTS
+def difference(row: RowEvidence, graded: Mapping[str, str]) -> str:
+    """How what a row did differs from what it was to do: one of `KINDS`, or nothing."""
+    calls, due = acts_of(row, graded)
+    if calls == due:
+        return ""
+    if not due or not calls:
+        return "none done" if due else "nothing due"
+    names_made, names_due = (Counter(tool for tool, _ in acts.elements()) for acts in (calls, due))
     more, less = names_made - names_due, names_due - names_made
-    if more and not less:
-        return EXTRA if not due - made else OTHER
-    return PART if less and not more and made & due else OTHER
+    if not more and not less:
+        return "arguments"
+    if more and not less and not due - calls:
+        return "extra"
+    return "part" if less and not more and calls & due else "other"
+
+
+def mismatch(row: RowEvidence, graded: Mapping[str, str], only: str = "") -> int | None:
+    """The step of the first call, of one tool or of any, that matches no expected one."""
+    _, due = acts_of(row, graded)
+    worked = [act for act in row.acts if not act.failed]
+    if len(worked) != len(row.made):
+        return None  # only the first and last acts of a long rollout are kept
+    for act, (tool, text) in zip(worked, row.made, strict=True):
+        if tool in graded:
+            call = tool, told(text, graded[tool])
+            others = [other for other in due if other[0] == tool and due[other] > 0] if graded[tool] == PARTS else []
+            wanted = call if due[call] > 0 else next((other for other in others if covers(text, other[1])), None)
+            if wanted is not None:
+                due[wanted] -= 1
+            elif only in ("", tool):
+                return act.step
+    return None
 
 
 # ---- The difference in words -----------------------------------------------------------------------

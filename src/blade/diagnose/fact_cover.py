@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from blade.diagnose.population import Group, Ints, Mask, Population
+from blade.diagnose.groups import Group
+from blade.diagnose.population import Ints, Mask, Population
 from blade.model import Gain
 from blade.stats.intervals import Z95, special, t_quantile
 from blade.stats.significance import hypergeometric_tail
@@ -26,7 +28,6 @@ LEAST = 2  # rows of a group
 class Candidate:
     """A fact that may name a group."""
 
-    name: str
     rows: Mask  # all rows that show it
     make: Callable[[Mask, Any], Group]  # failing rows, what the test gave -> the group
     order: int = 0  # earlier in a rollout is upstream: the smaller names a group of equal rows
@@ -81,7 +82,8 @@ def _between_tasks(people: Population, rows: Mask, left: Mask, is_fault: bool) -
     yes, no = rows & used, ~rows & used
     if not yes.any() or not no.any():
         return None
-    crude = _exact(people, yes, no)
+    # Fisher, one-sided: passing is rarer with the fact
+    crude = hypergeometric_tail(int(people.passed[yes].sum()), int(yes.sum()), int(people.passed[used].sum()), int(used.sum()))
     claimed = rows & left
     scope = None
     if people.passed[yes].any():
@@ -109,12 +111,6 @@ def _never_passed(people: Population, rows: Mask) -> Mask:
     passes, marked = (np.bincount(people.kind, weights=mask, minlength=size.size) for mask in (people.passed, rows))
     is_dead: Mask = (passes == 0) & (marked >= FOLLOWS * size) & (size >= 5)
     return is_dead[people.kind]
-
-
-def _exact(people: Population, yes: Mask, no: Mask) -> float:
-    """One-sided Fisher test: passing is rarer with the fact."""
-    n_passed, n = int(people.passed[yes | no].sum()), int(yes.sum() + no.sum())
-    return hypergeometric_tail(int(people.passed[yes].sum()), int(yes.sum()), n_passed, n)
 
 
 def _stratified(people: Population, rows: Mask, used: Mask, strata: Ints) -> float | None:
@@ -172,9 +168,7 @@ def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
     return list(result.values())
 
 
-def _consequences(
-    people: Population, candidates: Sequence[Candidate], chosen: Candidate, claimed: Mask, left: Mask
-) -> list[str]:
+def _consequences(people: Population, candidates: Sequence[Candidate], chosen: Candidate, claimed: Mask, left: Mask) -> list[str]:
     """Later facts on the same rows, as groups would be called by them."""
     result = []
     for other in candidates:
@@ -215,9 +209,6 @@ def _scored(
     return (is_pure, points * test.purity, -candidate.order), claimed, test
 
 
-__all__ = ["Candidate", "Contrast", "contrast", "cover"]
-
-
 SPREAD = 0.95  # level of the interval of a gain
 DRAWS = 2000
 CHOSEN = 0.05  # one-sided p on the half that chooses, from which the other half estimates
@@ -225,17 +216,17 @@ CHOSEN = 0.05  # one-sided p on the half that chooses, from which the other half
 
 def gain(people: Population, group: Group) -> Gain | None:
     """The gain with its interval; None where no task shows both, or where passes define the fact."""
-    if group.rung != "behaviour" or group.is_defined_by_passes or group.matched is None or not people.has_repeats:
+    if group.rung != "behaviour" or group.is_defined_by_passes or not people.has_repeats:
         return None
     # rows that show the fact and that another group explains are neither with it nor free of it
     affected = group.rows | (group.matched & people.passed)
     used = affected | ~group.matched
-    halves = _halves(people)
-    uses = [
-        half & used
-        for half, other in ((halves, ~halves), (~halves, halves))
-        if _is_chosen(people, affected, other & used)
-    ]
+    seen: Counter[int] = Counter()
+    even = people.none  # every second row of each task
+    for i, task in enumerate(people.task.tolist()):
+        even[i] = seen[task] % 2 == 0
+        seen[task] += 1
+    uses = [half & used for half, other in ((even, ~even), (~even, even)) if _is_chosen(people, affected, other & used)]
     if not uses:
         return None
     parts = [_by_task(people, affected, half) for half in uses]
@@ -247,31 +238,15 @@ def gain(people: Population, group: Group) -> Gain | None:
     # what stands in for tasks that do not show both is estimated anew in every draw
     sums = np.mean([[_total(gap[draw], weight[draw]) for draw in draws] for gap, weight in parts], axis=0)
     low, high = np.quantile(sums, [(1 - SPREAD) / 2, (1 + SPREAD) / 2])
-    wider = _small_sample(min(int(np.isfinite(gap).sum()) for gap, _ in parts))
+    # resampling few tasks says too narrow an interval: Student's t, and n - 1
+    few = min(int(np.isfinite(gap).sum()) for gap, _ in parts)
+    wider = float(t_quantile((1 + SPREAD) / 2, few - 1) / Z95 * np.sqrt(few / (few - 1))) if few >= 2 else 3.0
     low, high = total - wider * (total - low), total + wider * (high - total)
     most = float(people.lost[group.rows].sum())  # no more can be won than these rows lose
     if low >= most:  # resampling rows that never vary shows no width: the rule of three bounds what n passes in a row prove
         n_free = int((~affected & used & np.isin(people.task, people.task[group.rows])).sum())
         low = most * (1 - 3 / max(n_free, 4))
     return Gain(min(float(low), most), min(total, most), min(float(high), most), SPREAD)
-
-
-def _small_sample(n_tasks: int) -> float:
-    """How much wider than resampling says an interval over few tasks must be: Student's t, and n - 1."""
-    if n_tasks < 2:
-        return 3.0
-    return float(t_quantile((1 + SPREAD) / 2, n_tasks - 1) / Z95 * np.sqrt(n_tasks / (n_tasks - 1)))
-
-
-def _halves(people: Population) -> Mask:
-    """Every second row of each task."""
-    order = np.zeros(people.n, np.int64)
-    seen: dict[int, int] = {}
-    for i, task in enumerate(people.task.tolist()):
-        order[i] = seen.get(task, 0)
-        seen[task] = order[i] + 1
-    even: Mask = order % 2 == 0
-    return even
 
 
 def _is_chosen(people: Population, rows: Mask, half: Mask) -> bool:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from blade import events
 from blade.formats import check_records
@@ -18,23 +18,22 @@ TAIL = 400  # characters that are kept of the end of a long text
 MAX_FIELDS = 300  # scalars of one row
 MAX_DEPTH = 6
 MAX_LINE = 160
-OWN = frozenset(
-    "responses_create_params response _ng_task_index _ng_rollout_index agent_ref reward".split()
-)  # read as prompt, trace and keys
-_RECORDED = (
-    "status",
-    "incomplete_details",
-    "error",
-    "stop_reason",
-    "finish_reason",
-    "usage",
-)  # of `response`
+# read as prompt, trace and keys
+OWN = frozenset("responses_create_params response _ng_task_index _ng_rollout_index agent_ref reward".split())
+_RECORDED = "status incomplete_details error stop_reason finish_reason usage".split()  # of `response`
 
 
 LIMIT = re.compile(
     r"\b(?:length|max[ _-]?\w*|limit\w*|truncat\w*|time[ _-]?out|timed[ _-]out|budget|exceed\w*|incomplete|"
     r"context[ _-]window|step[ _-]cap|cut[ _-]off)\b", re.IGNORECASE,
 )  # fmt: skip
+
+
+def is_limit(value: Any) -> TypeGuard[str]:
+    """Whether a value says in words that a limit was met."""
+    return isinstance(value, str) and LIMIT.search(value.replace("_", " ")) is not None
+
+
 _STOPS = ("incomplete_details.reason", "finish_reason", "stop_reason")  # where the record of a model's reply says why it ended
 MAX_ENTRIES = 4  # of a list in which such records are looked for
 
@@ -133,8 +132,7 @@ def cut_call(row: Mapping[str, Any]) -> str:
             waiting += [(f"{path}.{i}", entry, depth + 1) for i, entry in enumerate(value[:MAX_ENTRIES]) if isinstance(entry, dict)]
         elif isinstance(value, dict) and depth <= MAX_DEPTH:
             for name in _STOPS if "output" in value or "message" in value else ():
-                text = events.field_text(value, name)
-                if text and LIMIT.search(text.replace("_", " ")):
+                if is_limit(events.field_text(value, name)):
                     return f"{path}.{name}"
             inner = [(key, entry) for key, entry in value.items() if isinstance(entry, dict | list) and key != "responses_create_params"]
             waiting += [(f"{path}.{key}", entry, depth + 1) for key, entry in inner]
@@ -154,7 +152,8 @@ def _members(scalars: list[tuple[str, Any]]) -> dict[str, dict[str, Any]]:
 def _status_objects(members: dict[str, dict[str, Any]], checks: dict[str, bool]) -> None:
     """Take the entries of an object whose members are all words for a status, or all scores of 0 to 1, as checks."""
     for parent, values in members.items():
-        if len(values) >= 2 and all(_is_score(value) for value in values.values()):
+        is_scored = all(isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1 for value in values.values())
+        if len(values) >= 2 and is_scored:
             checks.update({f"{parent}: {name}": value == 1 for name, value in values.items()})
         elif len(values) >= 2 and all(isinstance(value, str) and check_records.status_of(value) for value in values.values()):
             for name, value in values.items():
@@ -177,10 +176,6 @@ def _pair_checks(members: dict[str, dict[str, Any]], checks: dict[str, bool]) ->
         if len(parents) == 2:
             first, second = (plain[parent] for parent in parents)
             checks.update({f"{parents[0]} = {parents[1]}: {name}": first[name] == second[name] for name in sorted(names)})
-
-
-def _is_score(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 # Lines in which test runners report one test: `name PASSED`, `FAILED name`, `test name ... ok`, `ok 3 - name`, `--- FAIL: name`.

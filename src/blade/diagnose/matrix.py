@@ -31,15 +31,15 @@ class Row:
 def matrix(runs: Sequence[Diagnosis], models: Sequence[str | None], tasks: Sequence[Sequence[int]]) -> TaskMatrix | None:
     """The tasks that at least two runs have; `tasks` are the task codes of the rows as the files number them."""
     known = [_by_task(run, np.asarray(codes)) for run, codes in zip(runs, tasks, strict=True)]
-    shared = sorted(_shared(known), key=_order)
+    counts = Counter(key for rows in known for key in rows)
+    shared = sorted((key for key, n in counts.items() if n >= 2), key=_order)
     if len(runs) < 2 or not shared:
         return None
     names = [run.people.run for run in runs]
     misfits = _misfits(known, shared)
     fitting = [i for i in range(len(runs)) if i not in misfits]
     return TaskMatrix(
-        tasks=tuple(shared),
-        runs=tuple(names),
+        tasks=tuple(shared), runs=tuple(names),
         passes=tuple(tuple(rows[key].rate if key in rows else None for rows in known) for key in shared),
         never_passed=tuple(key for key in shared if all(rows[key].rate == 0 for rows in known if key in rows)),
         passed_by_one=tuple(key for key in shared if sum(rows[key].rate > 0 for rows in known if key in rows) == 1),
@@ -67,11 +67,6 @@ def _by_task(run: Diagnosis, codes: np.ndarray) -> dict[str, Row]:
         rate = float(people.passed[rows].mean())
         result[people.keys[code]] = Row(rate, (first.prompt, first.gold), answer, is_right)
     return result
-
-
-def _shared(known: Sequence[Mapping[str, Row]]) -> list[str]:
-    counts = Counter(key for rows in known for key in rows)
-    return [key for key, n in counts.items() if n >= 2]
 
 
 def _order(key: str) -> tuple[bool, int, str]:
@@ -105,9 +100,7 @@ def _differs(rows: Sequence[Row]) -> bool:
     return any(len(values) > 1 for values in golds.values())
 
 
-def _is_doubtful(
-    key: str, known: Sequence[Mapping[str, Row]], models: Sequence[str | None], fitting: Sequence[int]
-) -> bool:
+def _is_doubtful(key: str, known: Sequence[Mapping[str, Row]], models: Sequence[str | None], fitting: Sequence[int]) -> bool:
     """Whether nearly all models give one and the same answer, and it is not the gold."""
     by_model: dict[str, Row] = {}
     for i in fitting:

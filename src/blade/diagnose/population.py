@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
 from itertools import compress
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blade import hostile
-from blade.diagnose.evidence import RowEvidence
+from blade.diagnose.evidence import RowEvidence, most_met
 from blade.diagnose.fields import template
 
+Key = TypeVar("Key")
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 RARE = 0.05  # share of the rows from which a key is a field
@@ -30,64 +29,12 @@ WORKED = 0.5  # share of the other results that it must call true more often tha
 _ENDING = re.compile(r"[\W_]+\d+\W*$")
 
 
-@dataclass
-class Group:
-    """Failing rows that one fact explains, with everything a reader is told of them."""
-
-    rung: str
-    label: str | None
-    name: str  # a phrase for a table
-    rows: Mask  # failing rows
-    text: str  # a sentence
-    fix: str
-    why: str  # reason for the label
-    passed: int = 0  # passing rows that show the same fact
-    against: list[str] = field(default_factory=list)
-    consequences: list[str] = field(default_factory=list)
-    place: Callable[[RowEvidence], tuple[int | str, str] | None] = lambda row: (
-        None
-    )  # step or field, and what to quote
-    blame: Callable[[RowEvidence], tuple[int | str, str] | None] | None = (
-        None  # the act that forecloses the task, where it is another than the one to quote
-    )
-    confidence: str = "likely"  # proved, likely, unsure
-    label_of: Callable[[int], str] | None = None  # label of a row by its place, where rows of one group differ
-    deciding: tuple[str, ...] = ()  # tools and fields that it is about
-    matched: Mask | None = None  # all rows that show the fact
-    holds: Callable[[RowEvidence], Any] | None = (
-        None  # the fact as a condition on a row, where a row alone shows it
-    )
-    is_defined_by_passes: bool = False  # the fact is a difference from passing siblings or from the gold
-    most: float | None = None  # the points that its fix could win at most, where that is not all that its rows lose
-    detail: Callable[[int], str] | None = None  # what the row at a place shows of it, for a sentence about its task
-
-
-@dataclass
-class Trust:
-    """What a reader must know before the score is used."""
-
-    level: str  # alarm, warning, note
-    label: str | None
-    text: str
-    rows: Mask
-    fix: str = ""
-
-
-@dataclass
-class Findings:
-    """What one rung proved."""
-
-    groups: list[Group] = field(default_factory=list)
-    trust: list[Trust] = field(default_factory=list)
-
-
 class Population:
     """The rows of one run, all arrays in the same order."""
 
     def __init__(
-        self, run: str, rows: list[RowEvidence], passed: Mask, lost: NDArray[np.float64], task: Ints,
-        repeat: Ints, keys: list[str],
-    ) -> None:  # fmt: skip
+        self, run: str, rows: list[RowEvidence], passed: Mask, lost: NDArray[np.float64], task: Ints, repeat: Ints, keys: list[str]
+    ) -> None:
         self.run, self.rows, self.passed, self.lost = run, rows, passed, lost
         self.task, self.repeat, self.keys = task, repeat, keys
         self.indexed = task  # as the file numbers the tasks, whatever `task` becomes
@@ -112,6 +59,14 @@ class Population:
         rows = self.none
         rows[list(places)] = True
         return rows
+
+    def places(self, keys: Callable[[RowEvidence], Iterable[Key]]) -> dict[Key, list[int]]:
+        """The places of the rows that have each of some keys."""
+        result: defaultdict[Key, list[int]] = defaultdict(list)
+        for i, row in enumerate(self.rows):
+            for key in keys(row):
+                result[key].append(i)
+        return result
 
     def of(self, rows: Mask) -> list[RowEvidence]:
         """What some rows hold."""
@@ -171,12 +126,9 @@ class Population:
         seen = Counter(path for row in self.rows for path in row.fields)
         return [path for path, _ in seen.most_common()]
 
-    def column(self, path: str) -> list[Any]:
-        return [row.fields.get(path) for row in self.rows]
-
     @cached_property
     def columns(self) -> dict[str, list[Any]]:
-        return {path: self.column(path) for path in self.paths}
+        return {path: [row.fields.get(path) for row in self.rows] for path in self.paths}
 
     def codes(self, path: str) -> tuple[Ints, list[Any]]:
         """Equal values of a field under one number, -1 where a row has none."""
@@ -206,6 +158,11 @@ class Population:
                 continue
             result[path] = codes, values
         return result
+
+    def kinds_of_task(self, most: int) -> list[tuple[str, Any, Mask]]:
+        """The rows of each kind of task that a field of few values tells apart: field, value, rows."""
+        fields = ((path, *column) for path, column in self.task_level.items() if len(column[1]) <= most)
+        return [(path, value, codes == code) for path, codes, values in fields for code, value in enumerate(values)]
 
     @cached_property
     def graders(self) -> set[str]:
@@ -239,11 +196,8 @@ class Population:
 
     def _is_judged(self, codes: Ints, values: list[Any]) -> bool:
         """Whether it may be a verdict: with one try per task, a 0/1 field one value of which never passes."""
-        if self.has_repeats or not set(values) <= {0, 1}:
-            return False
-        return any(
-            (codes == code).sum() >= 3 and not self.passed[codes == code].any() for code in range(len(values))
-        )
+        of_values = (codes == code for code in range(len(values)))
+        return not self.has_repeats and set(values) <= {0, 1} and any(rows.sum() >= 3 and not self.passed[rows].any() for rows in of_values)
 
     @cached_property
     def is_capped(self) -> Mask:
@@ -285,15 +239,12 @@ class Population:
         present = codes >= 0
         return bool(self.failed.any() and self.passed.any() and present[self.failed].mean() >= FILLED and not present[self.passed].any())
 
-    def is_reward(self, path: str) -> bool:
-        """Whether a field states the reward again: one of its two values equals the passes."""
+    def is_reward(self, path: str, least: float = 0.5) -> bool:
+        """Whether a field that some share of the rows has states the reward again: one of its two values equals the passes."""
         codes, values = self.codes(path)
-        if len(values) != 2:
-            return False
         present = codes >= 0
-        if present.sum() < 0.5 * self.n:
-            return False
-        return any(np.array_equal((codes == code)[present], self.passed[present]) for code in (0, 1))
+        is_pair = len(values) == 2 and present.sum() >= least * self.n
+        return bool(is_pair and any(np.array_equal((codes == code)[present], self.passed[present]) for code in (0, 1)))
 
     def example(self, rows: Mask) -> int:
         """A row that shows a group: of the task with most such rows, the first."""
@@ -316,9 +267,8 @@ def adopt_flags(people: Population) -> None:
 
 def _states_success(rows: list[RowEvidence], path: str) -> bool:
     """Whether nearly all results that read as an error are false in a list of flags, and most others true."""
-    seen = Counter(
-        (act.failed, flag) for row in rows for act, flag in zip(row.acts, row.flags.get(path, ()), strict=False) if act.is_answered
-    )
+    pairs = (pair for row in rows for pair in zip(row.acts, row.flags.get(path, ()), strict=False))
+    seen = Counter((act.failed, flag) for act, flag in pairs if act.is_answered)
     n_errors, n_others = seen[True, True] + seen[True, False], seen[False, True] + seen[False, False]
     return n_errors >= LEAST_ERRORS and seen[True, False] >= REFUSED * n_errors and seen[False, True] > WORKED * n_others
 
@@ -332,15 +282,10 @@ def _mark(row: RowEvidence, worked: list[bool]) -> None:
         for act, ok, line in zip(row.acts, worked, row.told, strict=True)
     )  # fmt: skip
     row.n_failed = sum(act.failed for act in row.acts)
-    row.most_met = max(Counter(act.template for act in row.acts if act.template).values(), default=0)
+    row.most_met = most_met(row.acts)
 
 
 _END = re.compile(r"stop|finish|terminat|status|exit")
-
-
-def at_end(row: RowEvidence) -> tuple[int, str] | None:
-    """The last message of a row as the place of what is said about it."""
-    return (row.final_step, "") if row.final_step is not None else None
 
 
 def tells_the_end(path: str) -> bool:
@@ -354,31 +299,14 @@ def id_of(row: RowEvidence) -> str | None:
     return next((name for name in named if isinstance(name, str) and name), None)
 
 
+def most_common(values: Iterable[Hashable]) -> tuple[Any, int]:
+    """The commonest of some values, the first of equals, and how often it occurs; an empty text without any."""
+    return next(iter(Counter(values).most_common(1)), ("", 0))
+
+
 def as_float(value: Any) -> float:
     """A number as far as a double holds it; not a number where it holds none."""
     try:
         return float(value) if value is not None else float("nan")
     except (OverflowError, TypeError, ValueError):
         return float("nan")
-
-
-def joined(names: Iterable[str], n: int = 3) -> str:
-    """Some names for a sentence, in backticks."""
-    listed = [f"`{name}`" for name in names]
-    more = f" and {len(listed) - n} more" if len(listed) > n else ""
-    return ", ".join(listed[:n]) + more
-
-
-def count(n: int, noun: str, plural: str | None = None) -> str:
-    """`1 rollout`, `1,319 rollouts`."""
-    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
-
-
-def passing(n: int) -> str:
-    """`1 passes`, `61 pass`."""
-    return f"{n:,} pass{'es' if n == 1 else ''}"
-
-
-def short(text: str, most: int) -> str:
-    """Words of a row for a sentence: on one line, without backticks, not longer than a bound."""
-    return hostile.line(text.replace("`", "'"), most)

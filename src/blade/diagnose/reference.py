@@ -10,7 +10,8 @@ import numpy as np
 
 from blade.answers import is_same, value_of
 from blade.diagnose.evidence import FINAL, RowEvidence
-from blade.diagnose.population import Mask, Population, short
+from blade.diagnose.groups import short
+from blade.diagnose.population import Mask, Population
 
 AGREES = 0.9  # share of passes whose answer equals the gold, from which a pair of places is trusted
 COMMON = 0.4  # agreement by chance from which a pair of places tells nothing where failures agree too
@@ -47,13 +48,14 @@ def reference(people: Population) -> Reference | None:
     golds, answers = _golds(people), _answers(people)
     if not golds or not answers:
         return None
-    sample = _sample(people)
+    places = (np.flatnonzero(rows) for rows in (people.passed, people.failed))
+    sample = [rows[:: max(1, len(rows) // SAMPLE)] for rows in places]
     best: tuple[float, int, str, str] | None = None
     for gold_name, gold in golds.items():
         for rank, (source, answer) in enumerate(answers.items()):
             if source == gold_name:
                 continue
-            share = _agreement(people, answer, gold, sample)
+            share = _agreement(answer, gold, sample)
             if share is not None and (best is None or (share, -rank) > best[:2]):
                 best = share, -rank, gold_name, source
     if best is None or best[0] < AGREES:
@@ -71,9 +73,7 @@ def reference(people: Population) -> Reference | None:
 def _golds(people: Population) -> dict[str, list[str | None]]:
     """Places that may hold the gold: fields that describe tasks, and the one that is named like a gold."""
     named = [row.gold_text or None for row in people.rows]
-    result: dict[str, list[str | None]] = (
-        {"named gold": named} if sum(map(bool, named)) >= 0.5 * people.n else {}
-    )
+    result: dict[str, list[str | None]] = {"named gold": named} if sum(map(bool, named)) >= 0.5 * people.n else {}
     for path in people.task_level:
         if len(result) >= MAX_GOLDS:
             break
@@ -101,34 +101,21 @@ def _answers(people: Population) -> dict[str, list[str | None]]:
 
 def _is_gold(people: Population, texts: list[str | None]) -> bool:
     """Whether a field repeats the gold, in failing rows too."""
-    pairs = [
-        (text, row.gold_text) for text, row in zip(texts, people.rows, strict=True) if text and row.gold_text
-    ]
+    pairs = [(text, row.gold_text) for text, row in zip(texts, people.rows, strict=True) if text and row.gold_text]
     return bool(pairs) and sum(text.strip() == gold.strip() for text, gold in pairs) >= 0.98 * len(pairs)
 
 
 def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, bool):
-        return None if value is None else str(value)
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    text = str(value)
+    text = "" if value is None else str(int(value) if isinstance(value, float) and value.is_integer() else value)
     return text if text.strip() else None
 
 
-def _sample(people: Population) -> tuple[np.ndarray, np.ndarray]:
-    passes, fails = np.flatnonzero(people.passed), np.flatnonzero(people.failed)
-    return passes[:: max(1, len(passes) // SAMPLE)], fails[:: max(1, len(fails) // SAMPLE)]
-
-
-def _agreement(people: Population, answer: Any, gold: Any, sample: Any) -> float | None:
+def _agreement(answer: Any, gold: Any, sample: Any) -> float | None:
     """The share of passes that agree; None where as many failures do, letter by letter too, or too few hold both."""
     shares = []
     for rows in sample:
         pairs = [(answer[i], gold[i]) for i in rows if answer[i] and gold[i]]
-        shares.append(
-            (len(pairs), sum(is_same(a, g) for a, g in pairs), sum(a.strip() == g.strip() for a, g in pairs))
-        )
+        shares.append((len(pairs), sum(is_same(a, g) for a, g in pairs), sum(a.strip() == g.strip() for a, g in pairs)))
     (n, right, exact), (n_wrong, agree, exact_wrong) = shares
     if n < 3 or n < 0.5 * len(sample[0]):
         return None

@@ -9,16 +9,17 @@ arguments come from results: bookings, tickets, files, databases.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from blade.diagnose.evidence import Act, RowEvidence, Source
 from blade.diagnose.fact_cover import IMPURE, LEVEL, contrast
-from blade.diagnose.population import Group, Mask, Population, count, joined
+from blade.diagnose.groups import Group, Place, at_act, count, group, joined, unclaimed
+from blade.diagnose.population import Mask, Population
 from blade.diagnose.rungs.cut import common_error, shown_error
 
 PASSES = 8  # passes that must show the right way before another one is blamed
@@ -28,22 +29,16 @@ SHARE = 0.05  # of all rows that are traced back
 ALL = 0.9  # share of a group from which a fact of fewer rows names it all the same
 
 Fact = tuple[str, str]  # a tool, and one of its arguments or nothing
-Place = Callable[[RowEvidence], tuple[int | str, str] | None]
 
 
-@dataclass
-class Trace:
+class Trace(NamedTuple):
     """A way that failing rows go and passes do not."""
 
-    name: str
-    said: str  # what happens, as the rest of a sentence
-    fix: str
+    kind: str
     rows: Mask
     place: Place
-    tools: tuple[str, ...]
-    holds: Callable[[RowEvidence], Any] | None = None  # the way as a condition on a row alone
+    facts: dict[str, Any]  # for its sentences
     is_defined_by_passes: bool = False
-    is_blamed: bool = False  # the act itself is the fault, not only what led to it
 
 
 def trace_back(people: Population, groups: Sequence[Group], graded: frozenset[str], by_calls: bool) -> list[Group]:
@@ -51,9 +46,7 @@ def trace_back(people: Population, groups: Sequence[Group], graded: frozenset[st
 
     `by_calls`: they differ from expected calls, whose arguments can be traced; failed checks say no more than that a call may lack.
     """
-    left = people.none
-    for group in groups:
-        left |= group.rows
+    left = ~unclaimed(~people.none, groups)
     if not left.any() or sum(not row.is_spoken and row.n_acts > 0 for row in people.rows) < 0.5 * people.n:
         return list(groups)
     result: list[Group] = []
@@ -62,11 +55,11 @@ def trace_back(people: Population, groups: Sequence[Group], graded: frozenset[st
     for ways in (_lookups, _matches, _conditions, _pages, _omissions, _errors) if by_calls else (_omissions,):
         for way in ways(people, rest, graded):
             rows = way.rows & rest
-            touched = [group.rows for group in groups if (rows & group.rows).any()]
+            touched = [entry.rows for entry in groups if (rows & entry.rows).any()]
             if rows.sum() >= least or any((rows & own).sum() >= ALL * max(1, (rest & own).sum()) for own in touched):
                 result.append(_group(people, way, rows, groups))
                 rest &= ~rows
-    remaining = [_left_of(group, group.rows & rest) for group in groups if (group.rows & rest).any()]
+    remaining = [_left_of(entry, entry.rows & rest) for entry in groups if (entry.rows & rest).any()]
     return [*result, *remaining]
 
 
@@ -99,16 +92,11 @@ def _lookups(people: Population, left: Mask, graded: frozenset[str]) -> Iterator
             continue
         used = Counter(name for row in people.of(rows & left) for name in {name for name, _ in _unshown(facts, row)})
         names = joined(name for name, _ in used.most_common())
-        yield Trace(
-            f"never looks {names if len(used) == 1 else 'values'} up with `{tool}`",
-            f"{names} {'is' if len(used) == 1 else 'are'} given without a lookup; every pass takes {'it' if len(used) == 1 else 'them'} "
-            f"from a result of `{tool}`",
-            f"Have the model look the value up with `{tool}` before it searches with it or acts on it.",
-            rows,
-            partial(_first_unshown, facts),
-            (tool,),
-            holds=partial(_unshown, facts),
-        )
+        is_one = len(used) == 1
+        yield Trace("lookup", rows, partial(_first_unshown, facts), {
+            "tool": tool, "name": names if is_one else "values", "names": names, "are": "is" if is_one else "are",
+            "them": "it" if is_one else "them",
+        })  # fmt: skip
 
 
 def _arguments(row: RowEvidence) -> Iterator[tuple[Fact, Source, int]]:
@@ -154,15 +142,7 @@ def _matches(people: Population, left: Mask, graded: frozenset[str]) -> Iterator
             if right and len(right) == 1 and not values & right:
                 by_tool[tools[key]][i] = True
     for tool, rows in sorted(by_tool.items()):
-        yield Trace(
-            f"takes another match of `{tool}` than the passes",
-            f"`{tool}` lists several matches, and another one is taken than in the passes of the same task",
-            f"Have the model compare all matches of `{tool}` with what was asked before it takes one.",
-            rows,
-            lambda row: next(((act.step, "") for act in row.acts if act.sources and act.sources[0].tool), None),
-            (tool,),
-            is_defined_by_passes=True,
-        )
+        yield Trace("match", rows, at_act(lambda act: act.sources and act.sources[0].tool), {"tool": tool}, is_defined_by_passes=True)
 
 
 def _shown(row: RowEvidence) -> Iterator[Source]:
@@ -178,12 +158,13 @@ def _shown(row: RowEvidence) -> Iterator[Source]:
 def _conditions(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[Trace]:
     """Calls, and arguments of them, that all passes of the task show; a pass is compared with its own siblings."""
     present = [_facts(row, graded) for row in people.rows]
-    always = _of_all(people, present)
+    of_passes = [present[i] for i in np.flatnonzero(people.passed)]
+    always: set[Fact] = set.intersection(*of_passes) if len(of_passes) >= PASSES else set()
     shown: defaultdict[int, Counter[Fact]] = defaultdict(Counter)  # task -> how many of its passes show each fact
     n_passes = Counter(people.task[people.passed].tolist())
     for i in np.flatnonzero(people.passed).tolist():
         shown[int(people.task[i])].update(present[i])
-    by_count = {task: _by_count(facts) for task, facts in shown.items()}
+    by_count = {task: {n: {fact for fact in facts if facts[fact] == n} for n in set(facts.values())} for task, facts in shown.items()}
     lacking: defaultdict[Fact, Mask] = defaultdict(lambda: people.none)
     requests: Counter[Fact] = Counter()
     for i, task in enumerate(people.task.tolist()):
@@ -201,26 +182,8 @@ def _conditions(people: Population, left: Mask, graded: frozenset[str]) -> Itera
     }  # fmt: skip
     for fact, rows in sorted(rows_of.items(), key=lambda pair: (pair[0] not in always, -int((pair[1] & left).sum()), pair[0])):
         tool, name = fact
-        yield Trace(
-            f"never calls `{tool}`" if not name else f"calls `{tool}` without `{name}`",
-            f"`{tool}` is {f'called without `{name}`' if name else 'never called'}, which every pass "
-            f"{'' if fact in always else 'of the same task '}does",
-            f"Have the model call `{tool}` {f'with `{name}`' if name else 'first'}, as every passing rollout does, before it acts on "
-            "what it returns.",
-            rows,
-            partial(_last_of, tool),
-            (tool,),
-            holds=partial(lacks, fact) if fact in always else None,
-            is_defined_by_passes=fact not in always,
-        )
-
-
-def _by_count(facts: Counter[Fact]) -> dict[int, set[Fact]]:
-    """Facts by how often they are shown."""
-    result: defaultdict[int, set[Fact]] = defaultdict(set)
-    for fact, n in facts.items():
-        result[n].add(fact)
-    return result
+        facts = {"tool": tool, "name": name, "of_task": "" if fact in always else "of the same task "}
+        yield Trace("condition" if name else "call", rows, partial(_last_of, tool), facts, is_defined_by_passes=fact not in always)
 
 
 def _facts(row: RowEvidence, graded: frozenset[str]) -> set[Fact]:
@@ -230,12 +193,6 @@ def _facts(row: RowEvidence, graded: frozenset[str]) -> set[Fact]:
         if act.tool not in graded:
             result[act.tool] = result.get(act.tool, set(act.names)) & set(act.names)
     return {(tool, name) for tool, names in result.items() for name in ("", *names)}
-
-
-def _of_all(people: Population, present: Sequence[set[Fact]]) -> set[Fact]:
-    """What every pass of the run shows."""
-    places = np.flatnonzero(people.passed).tolist()
-    return set.intersection(*(present[i] for i in places)) if len(places) >= PASSES else set()
 
 
 def lacks(fact: Fact, row: RowEvidence) -> bool:
@@ -258,20 +215,9 @@ def _omissions(people: Population, left: Mask, graded: frozenset[str]) -> Iterat
     for tool, test in sorted(tests, key=lambda pair: -int(pair[1].rows.sum()) if pair[1] is not None else 0):
         if test is None or test.p * len(tests) > LEVEL or test.purity < IMPURE:
             continue
-        yield Trace(
-            f"never calls `{tool}`",
-            f"`{tool}` is never called; on the same tasks {test.pass_with:.0%} pass without it and {test.pass_without:.0%} with it",
-            f"Have the model call `{tool}` before it acts on what only `{tool}` can tell.",
-            _unless_passed(people, people.where(partial(lacks, (tool, "")))),
-            partial(_last_of, tool),
-            (tool,),
-            holds=partial(lacks, (tool, "")),
-        )
-
-
-def _unless_passed(people: Population, rows: Mask) -> Mask:
-    """Some rows without those of tasks that pass the same way."""
-    return rows & ~np.isin(people.task, people.task[rows & people.passed])
+        rows = people.where(partial(lacks, (tool, "")))
+        rows &= ~np.isin(people.task, people.task[rows & people.passed])  # not in tasks that pass the same way
+        yield Trace("omission", rows, partial(_last_of, tool), {"tool": tool, "without": test.pass_with, "with_it": test.pass_without})
 
 
 # ---- A list that is not read to its end ------------------------------------------------------------
@@ -286,15 +232,7 @@ def _pages(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[T
         rows = people.where(stops)
         among = people.where(lambda row: any(act.tool == tool and act.is_partial for act in row.acts))  # noqa: B023
         if (rows & left).any() and people.passed[rows].sum() <= NEVER * max(1, int((people.passed & among).sum())):
-            yield Trace(
-                f"reads only the first page of `{tool}`",
-                f"`{tool}` says that there is more than it lists, and only the first part is read",
-                f"Have the model go on with {joined(sorted(names))} until `{tool}` has listed everything.",
-                rows,
-                partial(_last_of, tool),
-                (tool,),
-                holds=stops,
-            )
+            yield Trace("pages", rows, partial(_last_of, tool), {"tool": tool, "names": joined(sorted(names))})
 
 
 def _continued(row: RowEvidence) -> Iterator[Fact]:
@@ -316,28 +254,17 @@ def _stops(tool: str, names: set[str], row: RowEvidence) -> bool:
 
 def _errors(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[Trace]:
     """Rows whose last call of an expected tool is refused, and that end without it."""
-    rows = people.where(partial(_is_refused, graded))
+    rows = people.where(partial(_refused, graded))
     among = people.where(lambda row: any(act.tool in graded for act in row.acts))
     if (rows & left).any() and _is_rare(people, rows, among):
-        tools = Counter(
-            act.tool for i in np.flatnonzero(rows & left) if (act := _refused(people.rows[i], graded))
-        )
+        tools = Counter(act.tool for row in people.of(rows & left) if (act := _refused(graded, row)) is not None)
         template, _ = common_error(people, rows & left)
         shown = f"; most often such as: {shown_error(people, rows & left, template, 90)}" if template else ""
-        yield Trace(
-            "a refused call is never corrected",
-            f"a call that was due ({joined(tool for tool, _ in tools.most_common())}) is refused, and none like it succeeds later{shown}",
-            "Find out why the call is refused (wrong arguments, the wrong call, or an earlier change that rules it out) and have the model "
-            "check that before it acts.",
-            rows,
-            partial(_refusal, graded),
-            tuple(tool for tool, _ in tools.most_common(3)),
-            holds=partial(_is_refused, graded),
-            is_blamed=True,
-        )
+        facts = {"tools": joined(tool for tool, _ in tools.most_common()), "shown": shown}
+        yield Trace("refused", rows, partial(_refusal, graded), facts)
 
 
-def _refused(row: RowEvidence, graded: frozenset[str]) -> Act | None:
+def _refused(graded: frozenset[str], row: RowEvidence) -> Act | None:
     """The first call of a tool that is due, was refused and never works: what it was for is missing at the end."""
     names = Counter(tool for tool, _ in row.expected or ())
     lacking = {tool for tool in names if tool in graded and names[tool] > sum(name == tool for name, _ in row.made)}
@@ -352,12 +279,8 @@ def _refused(row: RowEvidence, graded: frozenset[str]) -> Act | None:
 
 
 def _refusal(graded: frozenset[str], row: RowEvidence) -> tuple[int, str] | None:
-    act = _refused(row, graded)
+    act = _refused(graded, row)
     return (act.step, "") if act is not None else None
-
-
-def _is_refused(graded: frozenset[str], row: RowEvidence) -> bool:
-    return _refused(row, graded) is not None
 
 
 # ---- Groups ----------------------------------------------------------------------------------------
@@ -365,45 +288,32 @@ def _is_refused(graded: frozenset[str], row: RowEvidence) -> bool:
 
 def _group(people: Population, way: Trace, rows: Mask, groups: Sequence[Group]) -> Group:
     """The group under the name of the act, with what follows from it."""
-    n = int(rows.sum())
-    after = Counter({group.name: int((group.rows & rows).sum()) for group in groups})
-    owners = {row.position: group for group in groups for row in people.of(group.rows & rows)}
-    follows = [f"{name} ({m:,})" if m < n else name for name, m in after.most_common() if m]
-    return Group(
-        rung="behaviour",
-        label="BI",
-        name=way.name,
-        rows=rows,
-        matched=way.rows,
-        passed=int(people.passed[way.rows].sum()),
-        text=f"{count(n, 'failure')}: {way.said}. What follows: {'; '.join(follows[:3])}.",
-        fix=way.fix,
-        why="what is graded differs from the passes, and this is the first act in which these rollouts part from them",
-        confidence="likely",
-        consequences=[name for name, m in after.most_common() if m],
-        deciding=way.tools,
-        place=way.place,
-        blame=way.place if way.is_blamed else partial(_written, owners),
-        holds=way.holds,
-        against=list(dict.fromkeys(doubt for group in groups if (group.rows & rows).any() for doubt in group.against)),
-        is_defined_by_passes=way.is_defined_by_passes,
-        detail=partial(_shown_by, groups),
-    )
+    n, own = int(rows.sum()), [entry for entry in groups if (entry.rows & rows).any()]
+    after = Counter({entry.name: int((entry.rows & rows).sum()) for entry in own}).most_common()
+    owners = {row.position: entry for entry in own for row in people.of(entry.rows & rows)}
+    result = group(
+        f"behaviour.{way.kind}", people, rows, matched=way.rows, place=way.place, detail=partial(_shown_by, groups), **way.facts,
+        follows="; ".join([f"{name} ({m:,})" if m < n else name for name, m in after][:3]),
+        against=dict.fromkeys(doubt for entry in own for doubt in entry.against),
+    )  # fmt: skip
+    result.consequences = [name for name, _ in after]
+    result.is_defined_by_passes, result.tool = way.is_defined_by_passes, way.facts.get("tool", "")
+    # the act by which the difference itself came about is to blame, the wrong write, and not what led to it; a refused call is the fault
+    result.blame = way.place if way.kind == "refused" else partial(_written, owners)
+    return result
 
 
 def _shown_by(groups: Sequence[Group], i: int) -> str:
     """What the group that a row was in before shows of it."""
-    return next((group.detail(i) for group in groups if group.rows[i] and group.detail is not None), "")
+    return next((entry.detail(i) for entry in groups if entry.rows[i] and entry.detail is not None), "")
 
 
-def _written(groups: Mapping[int, Group], row: RowEvidence) -> tuple[int | str, str] | None:
-    """The act by which the difference itself came about: the wrong write, not what led to it."""
-    group = groups.get(row.position)
-    return group.place(row) if group is not None else None
+def _written(owners: Mapping[int, Group], row: RowEvidence) -> tuple[int | str, str] | None:
+    entry = owners.get(row.position)
+    return entry.place(row) if entry is not None else None
 
 
-def _left_of(group: Group, rows: Mask) -> Group:
+def _left_of(entry: Group, rows: Mask) -> Group:
     """The group without the parts that something upstream explains."""
-    n, was = int(rows.sum()), int(group.rows.sum())
-    text = group.text.replace(count(was, "failure"), count(n, "failure"), 1)
-    return replace(group, rows=rows, text=text)
+    n, was = int(rows.sum()), int(entry.rows.sum())
+    return replace(entry, rows=rows, text=entry.text.replace(count(was, "failure"), count(n, "failure"), 1))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from blade import events
-from blade.events.quotes import masked
+from blade.events import masked
 from blade.formats import single_rows
 from blade.formats.assemble import Assembled
 from blade.formats.field_columns import head

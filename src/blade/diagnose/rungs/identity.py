@@ -14,7 +14,8 @@ import numpy as np
 
 from blade.answers import value_of
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.population import Findings, Group, Ints, Population, Trust, at_end, count
+from blade.diagnose.groups import Findings, Group, Trust, group, warning
+from blade.diagnose.population import Ints, Population
 from blade.stats.intervals import special
 
 REGULAR = 0.9  # share of rows in prompts of the commonest size
@@ -72,11 +73,7 @@ def _strangers(people: Population) -> Trust | None:
             odd += not own & spoken
     if requests < max(6, 0.5 * people.n) or odd < STRANGE * requests:
         return None
-    text = (
-        f"The rollouts do not belong to their tasks: {odd:,} of {requests:,} speak of names and numbers that only other tasks' prompts "
-        "hold, and of none of their own. Rewards and causes by task are meaningless."
-    )
-    return Trust("alarm", "DA", text, ~people.none, "Join prompts and rollouts again by a key that both carry.")
+    return warning("identity.strangers", people, ~people.none, odd=odd, asked=requests)
 
 
 def _shifted(people: Population) -> Group | None:
@@ -95,15 +92,7 @@ def _shifted(people: Population) -> Group | None:
         other[i] = bool(present) and not own[i]
     if other.sum() < SHIFTED * people.n or own.sum() > 0.1 * people.n:
         return None
-    return Group(
-        rung="identity", label="DA", name="expected answers of other tasks", rows=other & people.failed, matched=other,
-        text=f"The expected answers belong to other tasks: {int(other.sum()):,} of {people.n:,} rollouts answer exactly what another task "
-        f"expects, and only {int(own.sum()):,} what their own does. The score says nothing about the model.",
-        fix="Join tasks and expected answers again by a key that both carry, and score the stored answers anew.",
-        why="the answers are right for other rows of the same file", confidence="proved",
-        passed=int(people.passed[other].sum()), blame=lambda row: None,
-        place=at_end,
-    )  # fmt: skip
+    return group("identity.shifted", people, other, people.failed, other=int(other.sum()), own=int(own.sum()))
 
 
 def _neighbours(people: Population) -> Group | None:
@@ -130,14 +119,7 @@ def _neighbours(people: Population) -> Group | None:
         rows[i] = near is not None and _answers(people.rows[i], golds[near])
     if people.rate(np.isin(people.task, list(slip))) > SLIPPED_PASS:
         return None
-    return Group(
-        rung="identity", label="DA", name="expected answers of the neighbouring task", rows=rows, matched=rows, confidence="proved",
-        text=f"{count(int(rows.sum()), 'failure')} in {count(len(slip), 'task')} answer exactly what the task beside theirs expects; by "
-        f"chance {chance:.0%} would. In this part of the run the expected answers slipped by one.",
-        fix="Join tasks and expected answers again by a key that both carry, and score the stored answers anew.",
-        why="answers that are wrong for their task are right for the one beside it, task after task", blame=lambda row: None,
-        place=at_end,
-    )  # fmt: skip
+    return group("identity.neighbours", people, rows, slipped=len(slip), chance=chance)
 
 
 Rows = dict[int, RowEvidence]  # task -> one of its rows
@@ -193,20 +175,13 @@ def _copies(people: Population) -> Trust | None:
     times = [path for path in people.paths if _is_time(people, path)]
     if not times:
         return None
-    seen: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
-    for i, row in enumerate(people.rows):
-        if row.digest:
-            seen[row.digest, *(row.fields.get(path) for path in times)].append(i)
-    rows = people.none
-    for places in seen.values():
-        rows[places[1:]] = True
-    n = int(rows.sum())
-    if not n:
+    seen = people.places(lambda row: [(row.digest, *(row.fields.get(path) for path in times))] if row.digest else [])
+    rows = people.mask(i for places in seen.values() for i in places[1:])
+    if not rows.any():
         return None
-    kind = "is a copy" if n == 1 else "are copies"
-    text = f"{count(n, 'row')} {kind} of another: the same words and the same times. They are no repeats."
-    level = "alarm" if n > 0.1 * people.n else "warning"
-    return Trust(level, "DA", text, rows, "Drop the copies, or find out why the same rollout was stored twice.")
+    result = warning("identity.copies", people, rows, kind="is a copy" if rows.sum() == 1 else "are copies")
+    result.level = "alarm" if rows.sum() > 0.1 * people.n else "warning"
+    return result
 
 
 _TIME = re.compile(r"_(?:ms|s|sec|secs|seconds|ns|us)$|time|latency|duration|elapsed", re.IGNORECASE)
@@ -228,37 +203,21 @@ def _is_time(people: Population, path: str) -> bool:
     return not several or sum(len({value for _, value in present}) == 1 for present in several) < 0.5 * len(several)
 
 
-def _outcomes(people: Population, content: Ints) -> str:
-    """How many tasks by content always, sometimes and never pass."""
-    rates = [people.rate(content == task) for task in np.unique(content)]
-    always, never = sum(rate == 1 for rate in rates), sum(rate == 0 for rate in rates)
-    return f" ({always} always pass, {len(rates) - always - never} sometimes, {never} never)"
-
-
 def ask(people: Population) -> tuple[Findings, Ints | None]:
     """What is wrong with the grouping, and the tasks by content to go on with."""
     content = by_content(people)
-    others = [doubt for doubt in (_strangers(people), _copies(people)) if doubt is not None]
+    doubts = [entry for entry in (_strangers(people), _copies(people)) if entry is not None]
     shifted = _shifted(people) or _neighbours(people)
-    groups = [shifted] if shifted is not None else []
-    others += [Trust("alarm", "DA", group.text, group.rows, group.fix) for group in groups]
-    if content is None:
-        return Findings(groups, others), None
-    n_prompts, n_index = len(np.unique(content)), people.n_tasks(~people.none)
-    usual = int(np.bincount(np.bincount(content)).argmax())
-    if people.has_repeats:
-        several = [len(np.unique(content[people.task == task])) for task in np.unique(people.task)]
-        most = max(several)
-        mixed = sum(count > 1 for count in several)
-        text = (
-            f"The task index does not identify a task: {mixed} of {n_index} indices mix up to {most} different prompts. "
-            f"By prompt there are {n_prompts} tasks with {usual} rollouts each{_outcomes(people, content)}. Per-task rates, pass@k and "
-            "flaky tasks by index are meaningless; the causes below are found by prompt."
-        )
-    else:
-        text = (
-            f"Every row has its own task index, but the prompts repeat: {n_prompts} different prompts, {usual} rollouts "
-            f"each{_outcomes(people, content)}. These are repeats that were numbered as tasks; the causes below are found by prompt."
-        )
-    fix = "Number tasks by prompt before computing pass@k or per-task rates."
-    return Findings(groups, [Trust("alarm", "DA", text, ~people.none, fix), *others]), content
+    if shifted is not None:
+        doubts.append(Trust("alarm", "DA", shifted.text, shifted.rows, shifted.fix))
+    findings = Findings([shifted] if shifted is not None else [], doubts)
+    if content is not None:
+        rates = [people.rate(content == task) for task in np.unique(content)]
+        mixed = [n for task in np.unique(people.task) if (n := len(np.unique(content[people.task == task]))) > 1]
+        always, never = rates.count(1), rates.count(0)
+        doubts.insert(0, warning(
+            "identity.mixed" if people.has_repeats else "identity.numbered", people, ~people.none, mixed=len(mixed),
+            indices=people.n_tasks(~people.none), most=max(mixed, default=1), prompts=len(rates),
+            usual=int(np.bincount(np.bincount(content)).argmax()), always=always, never=never, sometimes=len(rates) - always - never,
+        ))  # fmt: skip
+    return findings, content

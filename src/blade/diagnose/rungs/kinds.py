@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from blade.answers import value_of
-from blade.diagnose.population import Findings, Group, Mask, Population, as_float, at_end, count, id_of
+from blade.diagnose.groups import Findings, Group, group
+from blade.diagnose.population import Mask, Population, as_float, id_of
 from blade.diagnose.reference import Reference, answered
 from blade.stats.intervals import special
 from blade.stats.significance import fisher
@@ -24,7 +25,7 @@ LEVEL = 0.05
 MIN_TASKS = 3
 MAX_VALUES = 30
 GOLD_CLASS = "expected answer is"
-READABLE = 40  # characters up to which a value names a slice before a longer one does
+READABLE = 40  # characters up to which a value names a slice before a longer one does, and a word says something
 SHARE = 0.3  # of the failures left, from which a slice is a group
 RATIO = 0.5  # pass rate inside over outside, up to which it is one
 CLASS_RATIO = 0.75  # the same where the slice is a class of expected answers, which the answer itself misses
@@ -86,7 +87,7 @@ def _sets(people: Population, reference: Reference | None) -> dict[tuple[str, st
     for path, (codes, values) in people.task_level.items():
         if len(values) <= MAX_VALUES and not _is_effort(people, codes, values):
             for code, value in enumerate(values):
-                if not _is_hash(str(value)):
+                if len(str(value)) <= READABLE or " " in str(value):  # a long word says nothing to a reader
                     result[path, str(value)[:60]] = codes == code
     for name, rows in _id_parts(people) if not people.is_regrouped else ():  # ids that name no task name no kind of task
         result["task id contains", name] = rows
@@ -95,11 +96,6 @@ def _sets(people: Population, reference: Reference | None) -> dict[tuple[str, st
         for name in dict.fromkeys(classes):
             result[GOLD_CLASS, name] = np.array([entry == name for entry in classes], bool)
     return result
-
-
-def _is_hash(value: str) -> bool:
-    """Whether a value says nothing to a reader: a long text without a space."""
-    return len(value) > 40 and " " not in value
 
 
 def _is_effort(people: Population, codes: np.ndarray, values: list[Any]) -> bool:
@@ -124,23 +120,14 @@ def _id_parts(people: Population) -> Iterator[tuple[str, Mask]]:
     for i, row in enumerate(people.rows):
         if (name := id_of(row)) is not None:
             words = [part for part in re.split(r"[^\w.]+", name) if len(part) > 2 and not part.isdigit()]
-            for part in sorted({*words, *_prefix(name), *(head for word in words for head in _heads(word))}):
+            prefix = re.findall(r"^([A-Za-z]+\d*)[_\-/:]", name)
+            # the beginnings of compound words, from the second part on: `user_abroad` of `user_abroad_roaming_off`
+            heads = ("_".join(word.split("_")[:n]) for word in words for n in range(2, word.count("_") + 1))
+            for part in sorted({*words, *(head for head in prefix if len(head) > 2), *heads}):
                 rows[part].append(i)
     for part, places in rows.items():
         if 3 <= len(places) <= 0.95 * people.n:
-            mask = people.mask(places)
-            yield part, mask
-
-
-def _heads(word: str) -> list[str]:
-    """The beginnings of a compound word, from its second part on: `user_abroad` of `user_abroad_roaming_off`."""
-    parts = word.split("_")
-    return ["_".join(parts[:n]) for n in range(2, len(parts))]
-
-
-def _prefix(name: str) -> set[str]:
-    head = re.match(r"^([A-Za-z]+\d*)[_\-/:]", name)
-    return {head[1]} if head and len(head[1]) > 2 else set()
+            yield part, people.mask(places)
 
 
 def gold_class(gold: str | None) -> str:
@@ -185,24 +172,14 @@ def _of_another_class(rows: Mask, reference: Reference) -> Mask:
 
 
 def _group(people: Population, piece: Slice, rows: Mask, reference: Reference) -> Group:
-    n = int(rows.sum())
-    also = [other for other in people.task_level if other and _names(people, other, rows) is not None][:1]
-    twin = ""
-    if piece.field == GOLD_CLASS and also:
-        twin = f" (`{also[0]}` = `{_names(people, also[0], rows)}`)"
-    about = f"the expected answer is {piece.value}" if piece.field == GOLD_CLASS else f"`{piece.field}` = `{piece.value}`"
-    passes = int(people.passed[piece.rows].sum())
-    actual = rows | (_of_another_class(piece.rows, reference) & ~reference.same)
-    return Group(
-        rung="kinds", label="BI", name=f"{about}, another is given", rows=rows,
-        text=f"{count(n, 'failure')}: {about}{twin}, and the model gives another kind of answer. {passes:,} of "
-        f"{int(piece.rows.sum()):,} rollouts that expect it pass ({piece.rate:.0%}), against {piece.rate_without:.0%} of all others.",
-        fix="Check that the prompt says when this answer is right, show an example, or add such cases to training; then compare this slice "
-        "again.",
-        why="the errors lie on one class of expected answers: the model answers as if it did not exist",
-        against=["if the prompt never says that this answer exists, the task is at fault (TI)"],
-        passed=int(people.passed[actual].sum()), matched=actual, confidence="likely", detail=lambda i: answered(people, i, reference),
-        place=at_end, deciding=(piece.field,),
+    is_class = piece.field == GOLD_CLASS
+    twins = ((path, _names(people, path, rows)) for path in people.task_level if path) if is_class else iter(())
+    path, value = next(((path, value) for path, value in twins if value is not None), ("", None))
+    return group(
+        "kinds.slice", people, rows, matched=rows | (_of_another_class(piece.rows, reference) & ~reference.same),
+        about=f"the expected answer is {piece.value}" if is_class else f"`{piece.field}` = `{piece.value}`",
+        twin=f" (`{path}` = `{value}`)" if path else "", passes=int(people.passed[piece.rows].sum()), rollouts=int(piece.rows.sum()),
+        inside=piece.rate, outside=piece.rate_without, detail=lambda i: answered(people, i, reference),
     )  # fmt: skip
 
 

@@ -8,24 +8,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from blade.answers import value_of, words
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.fields import template
-from blade.diagnose.population import Findings, Group, Mask, Population, at_end, count, short
+from blade.diagnose.groups import Findings, Group, count, group, in_final, short
+from blade.diagnose.population import Mask, Population, most_common
 from blade.diagnose.reference import ANSWER_ORDER, Reference, answered, gives_answer
-from blade.diagnose.rungs.cut import (
-    BARRED_WHY,
-    SHOW_TOOL,
-    act_name,
-    fails_at_first,
-    goal_of,
-    is_best_of_many,
-    repeated,
-)
+from blade.diagnose.rungs.cut import act_name, fails_at_first, goal_of, is_best_of_many, repeated
 
 DOMINATES = 0.9
 WORTH = 0.01  # points that a vote must win to be advised
@@ -44,32 +38,36 @@ ONE_SIDED = 5  # errors of one kind from which they are called one-sided
 
 def ask(people: Population, left: Mask, reference: Reference | None) -> Findings:
     findings = Findings()
-    requests = (
+    proved = (
         _asked_back(people, left), _unreadable(people, left, reference),
         _bias(people, left, reference) or _blind_spot(people, left, reference), _unread(people, left, reference),
     )  # fmt: skip
-    for group in requests:
-        if group is not None:
-            findings.groups.append(group)
-            left = left & ~group.rows
+    for entry in proved:
+        if entry is not None:
+            findings.groups.append(entry)
+            left = left & ~entry.rows
     rows = left & _comparable(people, reference)
     if not rows.any():
         return Findings([*findings.groups, *_never_accepted(people, left)])
-    single, gap, unsure = people.none, people.none, people.none
+    labels = np.full(people.n, "", object)
     for task in np.unique(people.task[rows]):
-        mine = (people.task == task) & rows
         every = people.task == task
-        is_single = every.sum() == 1 or (mine.sum() == 1 and not people.passed[every].any())
-        # whether long lists of numbers say the same is not for their digits to tell
-        is_listed = not people.passed[every].any() and _are_lists(people, mine, reference)
-        if is_single or (is_listed and not _agrees(people, mine, reference)):
-            single |= mine
-        elif people.passed[every].any() or not _agrees(people, mine, reference):
-            unsure |= mine
-        else:
-            gap |= mine
-    findings.groups.append(_wrong(people, Wrong(gap, unsure, single), reference))
+        labels[every & rows] = _label(people, every & rows, every, reference)
+    findings.groups.append(_wrong(people, labels, reference))
     return findings
+
+
+def _label(people: Population, rows: Mask, every: Mask, reference: Reference | None) -> str:
+    """What the wrong answers to one task show beside all tries of it."""
+    has_passed = people.passed[every].any()
+    if every.sum() == 1 or (rows.sum() == 1 and not has_passed):
+        return "undetermined"
+    if has_passed:
+        return "UK"
+    if _agrees(people, rows, reference):
+        return "KG"
+    # whether long lists of numbers say the same is not for their digits to tell
+    return "undetermined" if _are_lists(people, rows, reference) else "UK"
 
 
 def _unreadable(people: Population, left: Mask, reference: Reference | None) -> Group | None:
@@ -77,18 +75,11 @@ def _unreadable(people: Population, left: Mask, reference: Reference | None) -> 
     if reference is None or not reference.is_telling or reference.source in ANSWER_ORDER:
         return None
     empty = people.where(gives_answer) & np.array([not (answer or "").strip() for answer in reference.answer], bool)
-    rows = empty & left
-    n = int(rows.sum())
-    if n < ASKED or (people.passed & empty).sum() > 0.02 * people.passed.sum():
+    if (empty & left).sum() < ASKED or (people.passed & empty).sum() > 0.02 * people.passed.sum():
         return None
-    return Group(
-        rung="knowledge", label="BI", name=f"no answer found in the text (`{reference.source}` is empty)", rows=rows, matched=empty,
-        text=f"{count(n, 'failure')}: `{reference.source}`, in which the grader keeps what it read, is empty, and no such rollout passes: "
-        "the answer is not given in the form that is read.",
-        fix="Repeat the form of the answer at the end of the prompt, or have the grader read the forms that occur in these texts.",
-        why="nothing was there for the grader to compare", deciding=(reference.source,), place=_place, confidence="likely",
-        passed=int((people.passed & empty).sum()), detail=lambda i: f'it ends "…{short(people.rows[i].final.strip()[-80:], 80)}"',
-        against=["if the prompt never asks for the form, the task is at fault (TI)"],
+    return group(
+        "knowledge.unreadable", people, empty, left, path=reference.source, place=_place,
+        detail=lambda i: f'it ends "…{short(people.rows[i].final.strip()[-80:], 80)}"',
     )  # fmt: skip
 
 
@@ -97,21 +88,19 @@ def _asks(row: RowEvidence) -> bool:
     return row.n_turns == 1 and gives_answer(row) and "?" in row.final[-MAX_REPLY:]
 
 
+def _question(row: RowEvidence) -> str:
+    return row.final[: row.final.rfind("?") + 1]
+
+
 def _asked_back(people: Population, left: Mask) -> Group | None:
     """Single replies that ask a question, where no pass does: nothing was answered."""
     rows = people.where(_asks)
-    n = int((rows & left).sum())
     others = ~rows & people.where(gives_answer)
-    if n < ASKED or people.passed[rows].any() or not others.any() or people.rate(others) < 0.1:
+    if (rows & left).sum() < ASKED or people.passed[rows].any() or not others.any() or people.rate(others) < 0.1:
         return None
-    return Group(
-        rung="knowledge", label="BI", name="asks back instead of answering", rows=rows & left, matched=rows,
-        text=f"{count(n, 'failure')}: the reply asks the user a question, which nobody answers. No reply that asks one passes.",
-        fix="Tell the model that nobody will answer, and that it must give its best answer.",
-        why="a question is no answer, and no reply that asks one passes", holds=_asks, confidence="likely",
-        place=lambda row: (row.final_step, row.final[: row.final.rfind("?") + 1][-90:]) if row.final_step is not None else None,
-        detail=lambda i: f'it asks "…{short(people.rows[i].final[: people.rows[i].final.rfind("?") + 1].strip()[-90:], 90)}"',
-        against=["a question that cannot be answered as it is asked would look the same"],
+    return group(
+        "knowledge.asks back", people, rows, left, place=in_final(lambda row: _question(row)[-90:]),
+        detail=lambda i: f'it asks "…{short(_question(people.rows[i]).strip()[-90:], 90)}"',
     )  # fmt: skip
 
 
@@ -123,78 +112,53 @@ def _unread(people: Population, left: Mask, reference: Reference | None) -> Grou
     if len(passes) < 10 or sum(passes) < READ * len(passes) or n < 3:
         return None
     capped = int((rows & people.is_capped).sum())
-    if 2 * capped >= n:
-        top = max(row.longest[0] for row in people.rows)
-        return Group(
-            rung="knowledge", label="TI", name="results are cut off, and none holds the answer", rows=rows, matched=rows,
-            text=f"{count(n, 'failure')}: no result that the model got holds the expected answer word for word, which {sum(passes):,} of "
-            f"{len(passes):,} passes had before them; in {capped:,} of them a result is exactly {top:,} characters long, where results "
-            "seem to be cut.",
-            fix=f"Raise the limit of {top:,} characters, or let the model read on, and rerun these rollouts.",
-            why="what the model was given ends where results are cut", place=_place, confidence="likely",
-            detail=lambda i: answered(people, i, reference), against=["the answer may not be in what was cut off"],
-        )  # fmt: skip
-    return Group(
-        rung="knowledge", label="BI", name="what it looked up does not hold the answer", rows=rows, matched=rows,
-        text=f"{count(n, 'failure')}: no result that the model got holds the expected answer word for word, which {sum(passes):,} of "
-        f"{len(passes):,} passes had before them: the search or the reading failed, not the answer.",
-        fix="Have the model search or read on when what it found does not answer the question, before it answers.",
-        why="passes find the expected answer in their results, and these never do", place=_place,
-        detail=lambda i: answered(people, i, reference), against=["the results may say it in other words"],
+    return group(
+        "knowledge.cut results" if 2 * capped >= n else "knowledge.unread", people, rows, saw=sum(passes), passes=len(passes),
+        capped=capped, top=max(row.longest[0] for row in people.rows), place=_place, detail=lambda i: answered(people, i, reference),
     )  # fmt: skip
 
 
-class Wrong(NamedTuple):
-    """Failing rows with a wrong answer, by what the repeats of their task show."""
-
-    gap: Mask  # the task never passes, and most of its repeats say the same
-    unsure: Mask  # the task passes sometimes, or its repeats differ
-    single: Mask  # one try, or answers that cannot be compared
-
-    def label(self, i: int) -> str:
-        return "KG" if self.gap[i] else "UK" if self.unsure[i] else "undetermined"
-
-
-def _wrong(people: Population, wrong: Wrong, reference: Reference | None) -> Group:
+def _wrong(people: Population, labels: NDArray[Any], reference: Reference | None) -> Group:
     """All wrong answers: one group, since the same fact shows them; the label is that of each task."""
-    rows = wrong.gap | wrong.unsure | wrong.single
-    n, n_tasks = int(rows.sum()), people.n_tasks(rows)
-    sizes = {"KG": int(wrong.gap.sum()), "UK": int(wrong.unsure.sum()), "undetermined": int(wrong.single.sum())}
-    label = max(sizes, key=lambda name: sizes[name])
+    rows = labels != ""
+    n, sizes = int(rows.sum()), Counter(labels[rows].tolist())
+    label = max(("KG", "UK", "undetermined"), key=lambda name: sizes[name])
     label = label if 2 * sizes[label] >= n else "undetermined"  # no label holds for most of them
     is_closed = reference is not None and reference.is_telling
-    parts = [
-        f"{sizes['KG']:,} in tasks that never pass and whose repeats mostly agree (a knowledge gap)" if sizes["KG"] else "",
-        f"{sizes['UK']:,} in tasks that pass sometimes or whose repeats differ (unreliable knowledge)" if sizes["UK"] else "",
-        f"{sizes['undetermined']:,} where one answer, or answers that cannot be compared, do not tell a knowledge gap from chance"
-        if sizes["undetermined"]
-        else "",
-    ]
-    vote, fix = _voted(people, reference) if sizes["UK"] else ("", "")
-    fix = fix if label == "UK" and fix else _FIXES["KG" if label == "undetermined" and sizes["KG"] else label]
-    if fix is _FIXES["UK"] and np.isin(people.task[rows], people.task[people.passed]).mean() < 0.5:
-        fix = "Train on problems like these: most of these failures are in tasks that never pass, and the answers change from try to try."
-    searched = _found(people, rows)
-    if searched and label == "undetermined":
-        fix = "Have the model search or read on when what it found does not answer the question, before it answers."
-    phrase = "the answer differs from the expected one" if is_closed else "an answer was given and graded wrong"
-    return Group(
-        rung="knowledge", label=label, name="wrong answer" if is_closed else "answer graded wrong", rows=rows, matched=rows,
-        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')}: {phrase}; {', '.join(filter(None, parts))}."
-        f"{_concentrated(people, rows)}{searched}{vote}{_confused(people, rows, reference)}",
-        fix=fix, most=0.0 if fix.startswith("Take") else None, why=_REASONS[label],
-        confidence="unsure" if label == "undetermined" else "likely",
-        label_of=wrong.label, place=_place,
+    parts = {
+        "KG": "in tasks that never pass and whose repeats mostly agree (a knowledge gap)",
+        "UK": "in tasks that pass sometimes or whose repeats differ (unreliable knowledge)",
+        "undetermined": "where one answer, or answers that cannot be compared, do not tell a knowledge gap from chance",
+    }
+    n_right, n_tasks, score = _voted(people, reference) if sizes["UK"] else (0, 0, 0.0)
+    voted = n_right / n_tasks if n_tasks else 0.0
+    searched = _searched(people, rows)
+    never_pass = np.isin(people.task[rows], people.task[people.passed]).mean() < 0.5
+    fix = "review" if label == "KG" or (label == "undetermined" and sizes["KG"]) else "repeat"
+    if label == "UK":
+        fix = "vote_wins" if n_tasks and voted - score >= WORTH else "train_hard" if never_pass else "train"
+    elif label == "undetermined" and searched:
+        fix = "search"
+    result = group(
+        "knowledge.wrong", people, rows, closed=is_closed, place=_place, searched=searched, voted=voted, score=score,
+        what="the answer differs from the expected one" if is_closed else "an answer was given and graded wrong",
+        parts=", ".join(f"{sizes[name]:,} {where}" for name, where in parts.items() if sizes[name]),
+        concentrated=_concentrated(people, rows), confused=_confused(people, rows, reference),
+        vote=f" A majority vote over the repeats would pass {n_right:,} of {n_tasks:,} tasks ({voted:.1%})." if n_tasks else "",
+        is_gap=label == "KG", is_unsure=label == "UK", is_open=label == "undetermined", **dict[str, Any]({fix: True}),
         detail=lambda i: answered(people, i, reference)
-        + ("; most of its repeats say one and the same, so check the expected answer too" if wrong.gap[i] else ""),
+        + ("; most of its repeats say one and the same, so check the expected answer too" if labels[i] == "KG" else ""),
         against=["a wrong expected answer looks the same"] if sizes["KG"] or sizes["undetermined"] else [],
     )  # fmt: skip
+    result.label, result.label_of = label, lambda i: str(labels[i])
+    result.confidence = "unsure" if label == "undetermined" else "likely"
+    result.most = 0.0 if fix == "vote_wins" else None
+    return result
 
 
-def _found(people: Population, rows: Mask) -> str:
+def _searched(people: Population, rows: Mask) -> str:
     """In how many of some rows no result holds the expected answer, beside the passes, as a sentence."""
-    seen = [[row.saw_gold for row in people.of(mask)] for mask in (rows, people.passed)]
-    mine, passes = ([saw for saw in some if saw is not None] for some in seen)
+    mine, passes = ([row.saw_gold for row in people.of(mask) if row.saw_gold is not None] for mask in (rows, people.passed))
     without = mine.count(False)
     if len(passes) < 5 or without < 3 or without / len(mine) < 1.5 * passes.count(False) / len(passes):
         return ""
@@ -204,63 +168,26 @@ def _found(people: Population, rows: Mask) -> str:
     )
 
 
-_FIXES = {
-    "KG": "Review the expected answers of the tasks that never pass; where they are right, train on problems like these.",
-    "UK": "Train on problems like these: most of these tasks pass sometimes.",
-    "undetermined": "Repeat these tasks a few times: the same wrong answer each time is a knowledge gap, a changing one is not.",
-}
-_REASONS = {
-    "KG": "most of these tasks never pass, and more than half of their repeats agree",
-    "UK": "most of these tasks pass sometimes, or their repeats give different answers",
-    "undetermined": "for most of them one answer, or answers that cannot be compared, do not tell lack of knowledge from chance",
-}
-
-
 def _never_accepted(people: Population, left: Mask) -> list[Group]:
     """Where episodes stop on success: rows whose tries are mostly errors, and rows whose results are never accepted."""
     rows = left & people.where(lambda row: any(not act.failed for act in row.acts))
     if not is_best_of_many(people) or not rows.any():
         return []
     goal = goal_of(people, act_name)
-    failing = people.where(_mostly_fails)
+    detail = lambda i: _tries(people.rows[i], goal)  # noqa: E731
+    failing = people.where(lambda row: row.n_failed >= 3 and row.n_failed > 0.5 * row.n_acts)
     # where rows with as many errors pass about as often, errors are how one gets there
     wrong = rows & failing if people.rate(failing) <= RARELY * people.rate(~failing) else people.none
     rest = rows & ~wrong
-    n = int(rest.sum())
-    reply, n_reply = Counter(template(row.reply) for row in people.of(rest)).most_common(1)[0] if n else ("", 0)
-    often = n_reply >= 3 and n_reply >= 0.1 * n and reply
-    barred = fails_at_first(people)
-    answer = f" The last answer of the environment begins most often: {reply[:110]} ({count(n_reply, 'rollout')})." if often else ""
-    return [
-        Group(
-            rung="knowledge", label="undetermined" if barred else "BI", name="most tries end in an error", rows=wrong, matched=failing,
-            text=f"{count(int(wrong.sum()), 'failure')}: more than half of the tries, and at least three, end in an error, which "
-            f"{int(people.passed[failing].sum()):,} of {count(int(people.passed.sum()), 'pass', 'passes')} show, and none is accepted; "
-            f"{people.rate(failing):.0%} of such rollouts pass, against {people.rate(~failing):.0%} of all others.",
-            fix="Run a solution that is known to be right through the environment: does it accept it as the prompt asks for it, without "
-            "anything added?" if barred
-            else SHOW_TOOL,
-            why=BARRED_WHY if barred
-            else "tries that are errors cannot be accepted, and rollouts with so many pass far less often",
-            confidence="unsure" if barred else "likely",
-            passed=int(people.passed[failing].sum()), place=lambda row: next(((act.step, "") for act in row.acts if act.failed), None),
-            detail=lambda i: _tries(people.rows[i], goal),
-        ),
-        Group(
-            rung="knowledge", label="undetermined", name="no try is accepted", rows=rest,
-            text=f"{count(n, 'failure')}: the rollout ends without a result that is accepted."
-            f"{answer}",
-            fix="Read two of these rollouts: a wrong reading of the question or of the data, or an environment that does not work?",
-            why="no try was accepted; without the expected result nothing more can be said",
-            confidence="unsure", matched=rest, place=lambda row: (row.acts[-1].step, "") if row.acts else None,
-            blame=lambda row: None, detail=lambda i: _tries(people.rows[i], goal),
-        ),
-    ]  # fmt: skip
-
-
-def _mostly_fails(row: RowEvidence) -> bool:
-    """Whether more than half of the calls of a row, and at least three, are errors."""
-    return row.n_failed >= 3 and row.n_failed > 0.5 * row.n_acts
+    reply, n_reply = most_common(template(row.reply) for row in people.of(rest))
+    is_often = reply and n_reply >= max(3, 0.1 * rest.sum())
+    is_barred = fails_at_first(people) is not None
+    errors = group(
+        "knowledge.mostly errors", people, wrong, matched=failing, barred=is_barred, passes=int(people.passed.sum()), detail=detail
+    )
+    if is_barred:
+        errors.label, errors.confidence = "undetermined", "unsure"
+    return [errors, group("knowledge.never accepted", people, rest, reply=reply, often=n_reply if is_often else 0, detail=detail)]
 
 
 def _tries(row: RowEvidence, goal: str) -> str:
@@ -289,11 +216,6 @@ def _comparable(people: Population, reference: Reference | None) -> Mask:
     return (single | reference.held) & ~reference.same
 
 
-def _text(people: Population, i: int, reference: Reference | None) -> str:
-    answer = reference.answer[i] if reference is not None and reference.is_telling else None
-    return answer or people.rows[i].final
-
-
 def _are_lists(people: Population, rows: Mask, reference: Reference | None) -> bool:
     """Whether most of some free answers give many numbers."""
     if reference is not None and reference.is_telling:
@@ -304,13 +226,14 @@ def _are_lists(people: Population, rows: Mask, reference: Reference | None) -> b
 
 def _agrees(people: Population, rows: Mask, reference: Reference | None) -> bool:
     """Whether more than half of some answers say the same."""
-    texts = [_text(people, int(i), reference) for i in np.flatnonzero(rows)]
+    is_closed = reference is not None and reference.is_telling
+    texts = [(reference.answer[i] if reference is not None and is_closed else "") or people.rows[i].final for i in np.flatnonzero(rows)]
     if len(texts) < 2:
         return False
     counts = Counter(value_of(text) for text in texts if len(text) <= 100)
     if counts and counts.most_common(1)[0][1] > 0.5 * len(texts):
         return True
-    if reference is not None and reference.is_telling:
+    if is_closed:
         return False  # closed answers are compared as values alone
     claims = [_claim(people.rows[i], text) for i, text in zip(np.flatnonzero(rows), texts, strict=True)]
     claims = claims[:: len(claims) // MOST_COMPARED + 1]
@@ -359,16 +282,10 @@ def _bias(people: Population, left: Mask, reference: Reference | None) -> Group 
     overall = [value_of(answer) for answer in reference.answer if answer]
     if n < DOMINATES * len(wrong) or overall.count(value) < 0.7 * len(overall) or golds[value] > 0.6 * sum(golds.values()):
         return None
-    rows = people.mask([i for i in wrong if value_of(reference.answer[i] or "") == value])
-    shown = str(value[1])
-    return Group(
-        rung="knowledge", label="BI", name=f"answers `{shown}` whatever is expected", rows=rows,
-        text=f"{count(int(rows.sum()), 'failure')}: the answer is `{shown}`, which "
-        f"{overall.count(value) / len(overall):.0%} of all answers are, "
-        f"while it is expected in {golds[value] / sum(golds.values()):.0%} of the rows: a bias, not a lack of knowledge case by case.",
-        fix="Balance the prompt's examples and options, or calibrate the decision threshold.",
-        why="one answer dominates whatever the gold is", matched=rows,
-        place=at_end,
+    rows = people.mask(i for i in wrong if value_of(reference.answer[i] or "") == value)
+    return group(
+        "knowledge.bias", people, rows, shown=str(value[1]), given=overall.count(value) / len(overall),
+        expected=golds[value] / sum(golds.values()),
     )  # fmt: skip
 
 
@@ -381,16 +298,13 @@ def _blind_spot(people: Population, left: Mask, reference: Reference | None) -> 
     inside = np.array([bool(gold) and value_of(gold or "") == value for gold in reference.gold], bool)
     if n < DOMINATES * len(wrong) or people.rate(inside) > 0.5 * people.rate(~inside) or people.n_tasks(inside) < 3:
         return None
-    rows = people.mask([i for i in wrong if inside[i]])
     shown = next(gold for gold in reference.gold if gold and value_of(gold) == value).strip()
-    return Group(
-        rung="knowledge", label="BI", name=f"never answers `{shown}` where it is expected"[:90], rows=rows,
-        text=f"{count(n, 'failure')}: `{shown}` is expected and another answer is given. {people.rate(inside):.0%} of these tasks' "
-        f"rollouts pass, against {people.rate(~inside):.0%} of all others: a bias against one answer.",
-        fix=f"Check that the prompt makes `{shown}` as available as the other answers, and balance the examples.",
-        why="nearly all errors lie on one expected answer", matched=inside & reference.held & ~reference.same,
-        passed=int(people.passed[inside & reference.held & ~reference.same].sum()), place=_place,
+    result = group(
+        "knowledge.blind spot", people, people.mask(i for i in wrong if inside[i]), matched=inside & reference.held & ~reference.same,
+        shown=shown, inside=people.rate(inside), outside=people.rate(~inside), place=_place,
     )  # fmt: skip
+    result.name = result.name[:90]
+    return result
 
 
 def _place(row: RowEvidence) -> tuple[int, str] | None:
@@ -439,20 +353,15 @@ def _concentrated(people: Population, rows: Mask) -> str:
     return ""
 
 
-def _voted(people: Population, reference: Reference | None) -> tuple[str, str]:
-    """What the most frequent answer of each task would score, as a sentence; and as a fix, where that is more."""
+def _voted(people: Population, reference: Reference | None) -> tuple[int, int, float]:
+    """How many tasks the most frequent answer of each would pass, of how many, and their score without; zeros where none can be told."""
     if reference is None or not reference.is_telling or not people.has_repeats:
-        return "", ""
-    right = n = 0
+        return 0, 0, 0.0
+    right, rates = 0, []
     for task in np.unique(people.task):
-        rows = np.flatnonzero((people.task == task) & reference.held)
-        actual = Counter(value_of(reference.answer[i] or "") for i in rows)
-        n += 1
-        if actual:
-            best, _ = actual.most_common(1)[0]
-            right += bool(np.mean([people.passed[i] for i in rows if value_of(reference.answer[i] or "") == best]) > 0.5)
-    score = float(np.mean([people.rate(people.task == task) for task in np.unique(people.task)]))
-    fix = f"Take a majority vote over the repeats: it would pass {right / n:.1%} of the tasks instead of {score:.1%}."
-    phrase = f" A majority vote over the repeats would pass {right:,} of {n:,} tasks ({right / n:.1%})."
-    return phrase, fix if right / n - score >= WORTH else ""
-
+        own = people.task == task
+        answers = {i: value_of(reference.answer[i] or "") for i in np.flatnonzero(own & reference.held).tolist()}
+        best, n = most_common(answers.values())
+        right += bool(n and np.mean([people.passed[i] for i, answer in answers.items() if answer == best]) > 0.5)
+        rates.append(people.rate(own))
+    return right, len(rates), float(np.mean(rates))

@@ -8,24 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from blade import events
-from blade.diagnose.fields import LIMIT, template
-from blade.diagnose.population import (
-    Findings,
-    Group,
-    Mask,
-    Population,
-    Trust,
-    at_end,
-    count,
-    passing,
-    short,
-    tells_the_end,
-)
+from blade.diagnose.evidence import RowEvidence
+from blade.diagnose.fields import is_limit, template
+from blade.diagnose.groups import Findings, Group, Trust, doubt, group, passing, short, warning
+from blade.diagnose.population import Mask, Population, most_common, tells_the_end
 from blade.stats.significance import hypergeometric_tail
 
 AT_LEAST, SHARE = 3, 0.1  # rows, and share of the rows without output, that one text must cover
@@ -33,8 +25,7 @@ LEVEL = 0.05
 LONGEST = 400  # characters of an answer that may be an error message as a whole
 # Words that name a fault of a service; that the same text answers different tasks is what decides.
 SERVICE = re.compile(
-    r"\b(?:error|exception|overloaded|unavailable|rate limit|quota|timed? ?out|connection|gateway|refused|unauthorized)\b",
-    re.IGNORECASE,
+    r"\b(?:error|exception|overloaded|unavailable|rate limit|quota|timed? ?out|connection|gateway|refused|unauthorized)\b", re.IGNORECASE
 )
 FEW = 0.05  # share of the rows up to which empty outputs say nothing about the run
 # Words of a service that failed, as opposed to an error that answers what the model or its work did.
@@ -54,7 +45,7 @@ def ask(people: Population, left: Mask) -> Findings:
     if silent.any() and not _is_right_act(people, silent):
         findings.trust += _elsewhere(people, silent)
         findings.groups += _by_text(people, silent, left)
-    findings.trust += [_trust(people, group) for group in findings.groups]
+    findings.trust += [doubt(people, proved) for proved in findings.groups]
     return findings
 
 
@@ -67,77 +58,80 @@ def ask_empty(people: Population, left: Mask) -> Findings:
     others = people.where(lambda row: row.has_output)
     usual = people.rate(others) if others.any() else 0.0
     if passes and passes / n >= 0.5 * usual:
-        text = (
-            f"{n:,} of {people.n:,} rollouts have no recorded output, and {passes:,} of them pass: the transcripts were "
-            "not recorded. Nothing is concluded from their absence; causes come from the other fields."
-        )
-        return Findings([], [] if _elsewhere(people, silent) else [Trust("note", None, text, silent)])
+        return Findings([], [] if _elsewhere(people, silent) else [warning("ran.not recorded", people, silent, passes=passes)])
     if passes <= 0.1 * n and (left & silent).any() and people.where(lambda row: row.has_response)[silent].any():
-        group = _unrecorded(people, silent, left)
-        is_few = group.rows.sum() <= FEW * people.n
-        return Findings([group], [] if is_few else [_trust(people, group)])
+        proved = _unrecorded(people, silent, left)
+        is_few = proved.rows.sum() <= FEW * people.n
+        return Findings([proved], [] if is_few else [doubt(people, proved)])
     return Findings()
 
 
 def _elsewhere(people: Population, silent: Mask) -> list[Trust]:
     """That the trace stands under another name, where rows have no `response` at all."""
-    names = Counter(row.transcript for row in people.of(silent) if row.transcript)
-    if not names or names.most_common(1)[0][1] < 0.5 * silent.sum():
-        return []
-    name, n = names.most_common(1)[0]
-    text = (
-        f"{count(n, 'row')} without `response`; `{name}` looks like the transcript: use --map trace={name} (with the other "
-        "fields of these rows that need it: task, repeat, reward). Until then only the other fields are diagnosed."
-    )
-    return [Trust("warning", None, text, silent)]
+    name, n = most_common(row.transcript for row in people.of(silent) if row.transcript)
+    return [warning("ran.elsewhere", people, silent, name=name, n_named=n)] if n and n >= 0.5 * silent.sum() else []
 
 
 def _is_right_act(people: Population, silent: Mask) -> bool:
     """Whether empty is right: where no call is due, making none passes."""
-    none_due = people.where(lambda row: row.expected == ())
-    due = silent & none_due
+    due = silent & people.where(lambda row: row.expected == ())
     return bool(due.sum() >= 3 and due.sum() >= 0.5 * silent.sum() and people.rate(due) > 0.5)
+
+
+# ---- Messages that rows share -----------------------------------------------------------------------
 
 
 def _by_text(people: Population, silent: Mask, left: Mask) -> list[Group]:
     """Rows without output that share a line of a log, an error or a stop text, which no pass has."""
-    places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     is_recorded = not silent.all() and people.rate(silent) < 0.5 * people.rate(~silent)
     graded = {path for path in people.paths if not is_recorded and people.is_graded(people.codes(path)[0])}
-    spoken = _verdict_fields(people, silent)
-    for i, row in enumerate(people.rows):
+    graded |= _verdict_fields(people, silent)
+
+    def messages(row: RowEvidence) -> Iterator[tuple[str, str]]:
         for path, value in row.fields.items():
             # a field that goes with the outcome, or that failures with output fill too, is the grader's word
-            is_told = isinstance(value, str) and value.strip() and path not in graded and path not in spoken
-            if is_told and not (tells_the_end(path) and LIMIT.search(value.replace("_", " "))):  # what a limit ended did run
-                places[path, template(value)].append(i)
-        for path, lines in row.lines.items():
-            for line in lines:
-                places[path, line].append(i)
+            is_message = isinstance(value, str) and value.strip() and path not in graded
+            if is_message and not (tells_the_end(path) and is_limit(value)):  # what a limit ended did run
+                yield path, template(value)
+        yield from lines_of(row)
+
+    places = people.places(messages)
     enough = max(AT_LEAST, SHARE * silent.sum())
     guilty = []
-    for place, rows in places.items():
-        if len(rows) < enough:
-            continue
+    for number, (place, rows) in enumerate(places.items()):
         mask = people.mask(rows)
-        of_silent = int((mask & silent).sum())
-        if of_silent < enough or people.passed[mask].any() or of_silent < SPECIFIC * mask.sum():
+        n_silent = int((mask & silent).sum())
+        if n_silent < enough or people.passed[mask].any() or n_silent < SPECIFIC * mask.sum():
             continue
+        is_error = events.ERROR.search(place[1]) is not None
         # without rows that ran, nothing sets a message apart but its own words
-        is_message = events.ERROR.search(place[1]) if silent.all() else _chance(people, mask, silent) * len(places) <= LEVEL
-        if is_message:
-            guilty.append((place, mask & silent & left))
+        n_ran = int(mask.sum()) - n_silent  # how likely so few ran, if the message had nothing to do with it
+        chance = hypergeometric_tail(n_ran, int(mask.sum()), people.n - int(silent.sum()), people.n)
+        if is_error if silent.all() else chance * len(places) <= LEVEL:
+            mask = mask & silent & left
+            # of equal cover the line that reads as an error, then the last one of a log, which says how it ended
+            guilty.append(((-int(mask.sum()), not is_error, -number), *place, mask))
     result: list[Group] = []
     taken = people.none
-    # of equal cover the line that reads as an error, then the last one of a log, which says how it ended
-    last = {place: number for number, place in enumerate(places)}
-    guilty.sort(key=lambda pair: (-int(pair[1].sum()), not events.ERROR.search(pair[0][1]), -last[pair[0]], -len(pair[0][1])))
-    for (path, line), mask in guilty:
+    for _, path, line, mask in sorted(guilty, key=lambda entry: entry[0]):
         fresh = mask & ~taken
         if fresh.sum() >= enough:
             taken |= fresh
-            result.append(_named(people, path, line, fresh))
+            result.append(_never_ran(people, path, line, fresh))
     return result
+
+
+def _never_ran(people: Population, path: str, line: str, rows: Mask) -> Group:
+    rest = ~rows
+    return group(
+        "ran.never ran", people, rows, path=path, words=in_words(people, path, line, rows), place=lambda row: (path, line),
+        rest=int(rest.sum()) if rest.sum() >= 3 else 0, rest_passed=int(people.passed[rest].sum()),
+    )  # fmt: skip
+
+
+def lines_of(row: RowEvidence) -> Iterator[tuple[str, str]]:
+    """The lines of the long texts of a row, with the field that each is in."""
+    return ((path, line) for path, lines in row.lines.items() for line in lines)
 
 
 def _verdict_fields(people: Population, silent: Mask) -> set[str]:
@@ -149,56 +143,11 @@ def _verdict_fields(people: Population, silent: Mask) -> set[str]:
         for i in others:
             value = people.rows[i].fields.get(path)
             outcomes[template(value) if isinstance(value, str) else ""].add(bool(people.passed[i]))
-        phrase = [seen for text, seen in outcomes.items() if text]
+        spoken = [seen for text, seen in outcomes.items() if text]
         # a message for every failure with output, and never the same for a pass
-        if (phrase and outcomes.get("", {True}) == {True}) or (len(phrase) > 1 and all(len(seen) == 1 for seen in phrase)):
+        if (spoken and outcomes.get("", {True}) == {True}) or (len(spoken) > 1 and all(len(seen) == 1 for seen in spoken)):
             result.add(path)
     return result
-
-
-def _canned(people: Population, left: Mask) -> list[Group]:
-    """Rollouts whose whole output is one and the same error text, whatever the task."""
-    places: defaultdict[str, list[int]] = defaultdict(list)
-    for i, row in enumerate(people.rows):
-        if row.n_acts <= 1 and row.is_spoken and row.final_length and row.final_length <= LONGEST:
-            places[template(row.final)].append(i)
-    result = []
-    for line, rows in places.items():
-        if len(rows) < AT_LEAST:
-            continue
-        mask = people.mask(rows)
-        n_tasks = people.n_tasks(mask & left)
-        if n_tasks < AT_LEAST or people.passed[mask].any() or not SERVICE.search(line):
-            continue
-        n = int((mask & left).sum())
-        result.append(
-            Group(
-                rung="ran", label="IR", name=f"the answer is an error of the service: {line[:60]}", rows=mask & left, matched=mask,
-                text=f"{count(n, 'rollout')} in {count(n_tasks, 'task')}: the whole answer is an error message: {line[:120]}.",
-                fix="Repair or wait for the service, retry such answers, and rerun these rollouts.",
-                why="the same text stands in the answers to different tasks, and it is not an answer", confidence="proved",
-                place=at_end,
-            )
-        )  # fmt: skip
-    return result
-
-
-def _chance(people: Population, rows: Mask, silent: Mask) -> float:
-    """How likely so many of some rows have no output if their text had nothing to do with it."""
-    n_silent, n_other = int(silent.sum()), int((rows & ~silent).sum())
-    return hypergeometric_tail(n_other, int(rows.sum()), people.n - n_silent, people.n)
-
-
-def _named(people: Population, path: str, line: str, rows: Mask) -> Group:
-    n = int(rows.sum())
-    phrase = in_words(people, path, line, rows)
-    return Group(
-        rung="ran", label="IR", name=f"never ran: {phrase[:70]}", rows=rows,
-        text=f"{count(n, 'rollout')}: no output; `{path}` says: {phrase[:140]}. No rollout with this message passes.{_rest(people, rows)}",
-        fix=f"Repair what `{path}` reports and rerun these {count(n, 'rollout')}; they say nothing about the model.",
-        why="the agent produced nothing, and the same message stands in all of these rows and in no passing one",
-        place=lambda row: (path, line), confidence="proved", deciding=(path,), matched=rows,
-    )  # fmt: skip
 
 
 def in_words(people: Population, path: str, line: str, rows: Mask) -> str:
@@ -209,106 +158,80 @@ def in_words(people: Population, path: str, line: str, rows: Mask) -> str:
     return short(values[0] if values else next(tails, line), 400).rstrip(".")
 
 
-def _rest(people: Population, rows: Mask) -> str:
-    """How the rollouts outside a group do, as a sentence."""
-    others = ~rows
-    if others.sum() < 3:
-        return ""
-    return f" Of the other {int(others.sum()):,}, {int(people.passed[others].sum()):,} pass ({people.rate(others):.1%})."
+def _canned(people: Population, left: Mask) -> list[Group]:
+    """Rollouts whose whole output is one and the same error text, whatever the task."""
+    places = people.places(
+        lambda row: [template(row.final)] if row.n_acts <= 1 and row.is_spoken and 0 < row.final_length <= LONGEST else []
+    )
+    masks = ((line, people.mask(rows)) for line, rows in places.items() if len(rows) >= AT_LEAST and SERVICE.search(line))
+    return [
+        group("ran.canned", people, mask, left, line=line)
+        for line, mask in masks if people.n_tasks(mask & left) >= AT_LEAST and not people.passed[mask].any()
+    ]  # fmt: skip
 
 
-class _Why(NamedTuple):
-    """What the rows tell of why an output is empty."""
-
-    text: str
-    label: str = "IR"
-    is_reached: bool = True  # whether the model was reached at all
-    is_recorded: bool = True
-    spent: str = ""  # field that shows that the model was at work
+# ---- Empty outputs ---------------------------------------------------------------------------------
 
 
 def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
-    rows = silent & left
-    n, actual = int(rows.sum()), ~silent
-    why = _why_empty(people, rows, silent)
-    answered = f" Of the {int(actual.sum()):,} answers given, {passing(int(people.passed[actual].sum()))}." if actual.any() else ""
-    return Group(
-        rung="ran", label=why.label, name="empty output" if why.is_recorded else "empty output, stop reason not recorded",
-        rows=rows, text=f"{n:,} of {people.n:,} rollouts {'ends' if n == 1 else 'end'} with an empty answer, and "
-        f"{'it fails' if n == 1 else 'none of them passes'}. {why.text}{answered}",
-        fix="Check max_tokens and the stop reasons of the empty rollouts, raise the limit, and rerun them." if why.is_reached
-        else "Check the client, its key and the logs of the run, and rerun it.",
-        why="no text, no call and no pass among them; an empty answer is no attempt at the task",
-        against=[] if why.is_recorded else ["an agent that chooses to say nothing would look the same"],
-        passed=int(people.passed[silent].sum()), confidence="likely", matched=silent,
-        holds=lambda row: not row.has_output,
-        detail=lambda i: _spent_by(people, i, why.spent) or (f"{n:,} of {people.n:,} rollouts of the run end so" if n > 1 else ""),
+    rows, actual = silent & left, ~silent
+    n, why = int(rows.sum()), _why_empty(people, rows, silent)
+    path = why.get("spent", "")
+    # without a reason the agent itself may have said nothing
+    is_chosen = "spent" in why or "unknown" in why
+
+    def detail(i: int) -> str:
+        if (amount := people.rows[i].fields.get(path)) is not None:
+            return f"`{path}` is {amount:,.0f}, as much as an answer takes, so an output limit probably ended it"
+        return f"{n:,} of {people.n:,} rollouts of the run end so" if n > 1 else ""
+
+    result = group(
+        "ran.empty", people, silent, left, one=n == 1, answers=int(actual.sum()), chosen=is_chosen, detail=detail,
+        given=passing(int(people.passed[actual].sum())), unreached="uncounted" in why or "silent" in why,
+        against=["an agent that chooses to say nothing would look the same"] if is_chosen else [], **why,
     )  # fmt: skip
+    result.label = "TI" if "limit" in why or "spent" in why else "IR"
+    return result
 
 
-def _spent_by(people: Population, i: int, path: str) -> str:
-    amount = people.rows[i].fields.get(path)
-    return f"`{path}` is {amount:,.0f}, as much as an answer takes, so an output limit probably ended it" if amount is not None else ""
-
-
-def _why_empty(people: Population, rows: Mask, silent: Mask) -> _Why:
-    tokens = Counter(
-        value for i in np.flatnonzero(rows) for path, value in people.rows[i].fields.items()
-        if path.rpartition(".")[2] in ("output_tokens", "completion_tokens") and isinstance(value, int | float)
-    )  # fmt: skip
+def _why_empty(people: Population, rows: Mask, silent: Mask) -> dict[str, Any]:
+    """What the rows tell of why an output is empty: one reason, with its numbers."""
+    tokens = Counter(value for row in people.of(rows) for value in _output_tokens(row))
+    limit, n = most_common(tokens.elements())
     if tokens and max(tokens) == 0:
-        return _Why("No output token was counted: the model was never reached.", is_reached=False)
+        return {"uncounted": True}
     if silent.all():
-        text = "No rollout of the run has any output: the model was never reached, or its output was not saved."
-        return _Why(text, is_reached=False)
-    if tokens and tokens.most_common(1)[0][1] >= 0.5 * rows.sum() and _is_limit(people, tokens.most_common(1)[0][0]):
-        limit = tokens.most_common(1)[0][0]
-        return _Why(f"Most stop at exactly {limit:,.0f} output tokens: the token limit was spent before any answer.", "TI")
-    usual = "the usual reason is an output token limit (max_tokens) that reasoning uses up before any answer."
-    if (spent := _spent(people, rows, ~silent)) is not None:
-        path, low, other = spent
-        text = f"The model did work on them (median `{path}` {low:,.0f}, against {other:,.0f} where there is an answer): {usual}"
-        return _Why(text, "TI", is_recorded=False, spent=path)
-    lacks = "" if tokens else " (no stop reason, no token usage)"
-    return _Why(f"The rows do not record why{lacks}; {usual}", is_recorded=False)
+        return {"silent": True}
+    if tokens and n >= 0.5 * rows.sum() and _is_limit(people, limit):
+        return {"limit": limit}
+    return _spent(people, rows, ~silent) or {"unknown": True, "lacks": "" if tokens else " (no stop reason, no token usage)"}
+
+
+def _output_tokens(row: RowEvidence) -> list[float]:
+    names = ("output_tokens", "completion_tokens")
+    return [value for path, value in row.fields.items() if path.rpartition(".")[2] in names and isinstance(value, int | float)]
 
 
 _WORK = frozenset("ms seconds secs sec time duration latency elapsed tokens".split())
 _NOT_OUTPUT = frozenset("input prompt total judge grader grading verifier".split())  # given, or of somebody else
 
 
-def _spent(people: Population, rows: Mask, actual: Mask) -> tuple[str, float, float] | None:
+def _spent(people: Population, rows: Mask, actual: Mask) -> dict[str, Any]:
     """A time or an amount of output that some rows took, where it is about as much as what rows with an answer took."""
-    for path in people.paths:
+    for path, column in people.columns.items():
         words = set(re.split(r"[^a-z]+", path.lower()))
         if not words & _WORK or words & _NOT_OUTPUT:
             continue
-        amounts = np.array([value if isinstance(value := row.fields.get(path), int | float) else np.nan for row in people.rows], float)
+        amounts = np.array([value if isinstance(value, int | float) else np.nan for value in column], float)
         present = np.isfinite(amounts) & (amounts < MOST_WORK)
         if (rows & present).sum() >= 0.8 * rows.sum() and (actual & present).sum() >= 0.8 * actual.sum() > 0:
             low, other = float(np.median(amounts[rows & present])), float(np.median(amounts[actual & present]))
             if low >= 0.5 * other > 0:
-                return path, low, other
-    return None
+                return {"spent": path, "low": low, "other": other}
+    return {}
 
 
 def _is_limit(people: Population, tokens: float) -> bool:
     """Whether a number of output tokens is the most that any row has, and no pass has it."""
-    most, passing = 0.0, False
-    for row, passed in zip(people.rows, people.passed, strict=True):
-        for path, value in row.fields.items():
-            if path.rpartition(".")[2] in ("output_tokens", "completion_tokens") and isinstance(value, int | float):
-                most = max(most, value)
-                passing |= bool(passed) and value == tokens
-    return tokens == most > 1 and not passing
-
-
-def _trust(people: Population, group: Group) -> Trust:
-    return Trust(alarm_level(people, group), group.label, group.text, group.rows, group.fix)
-
-
-def alarm_level(people: Population, group: Group) -> str:
-    """Alarm where so many rows are concerned that the score cannot be used as it stands; else a warning."""
-    n, failed = int(group.rows.sum()), int(people.failed.sum())
-    is_alarm = n >= 0.25 * failed and n >= 0.1 * people.n and group.passed <= 0.1 * (n + group.passed)
-    return "alarm" if is_alarm else "warning"
+    most = max((value for row in people.rows for value in _output_tokens(row)), default=0)
+    return tokens == most > 1 and all(tokens not in _output_tokens(row) for row in people.of(people.passed))

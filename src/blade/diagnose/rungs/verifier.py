@@ -6,18 +6,30 @@ A comparison counts only where the answer so found equals the gold in nearly all
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from blade.answers import LEADING, is_closed, is_same, value_of
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.expected_calls import acts_of, graded_tools
-from blade.diagnose.population import Findings, Group, Mask, Population, Trust, at_end, count, short
+from blade.diagnose.groups import (
+    Findings,
+    Group,
+    Trust,
+    ask_each,
+    doubt,
+    group,
+    in_final,
+    short,
+    unclaimed,
+    warning,
+)
+from blade.diagnose.population import Mask, Population, most_common
 from blade.diagnose.reference import ANSWER_ORDER, Reference, answered
-from blade.diagnose.rungs.ran import alarm_level
 
 MANY = 0.1  # share of the rows that would be wrongly graded, from which only exact equality counts
 DOUBT = 0.02  # share of the rows in doubt that is told before the causes
@@ -31,11 +43,10 @@ ROUNDED = 0.005  # of a number, up to which an answer is the expected one in ano
 RARELY = 0.25  # pass rate up to which a sign is blamed, where the same words without it pass
 SELDOM = 0.1  # pass rate up to which rows are taken for rejected whatever they say
 LEAST_REFUSED, OFTEN = 1, 0.8  # failures that say the gold, and pass rate of all rows that do
+PASSES = 5  # that must show how the grade follows from what the row records
 
 
 def ask(people: Population, left: Mask, reference: Reference | None) -> Findings:
-    findings = Findings()
-    rest = left.copy()
     # where calls are expected or a check failed, the answer is not all that is graded
     has_calls = people.where(lambda row: bool(row.expected)).any()
     reference = None if has_calls else reference
@@ -43,46 +54,33 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
         _judge_cut, _same_pairs, _wrong_letter, _shifted_letter, _typographic, _unread_end, _denied, _checks_pass, _fields_pass,
         _log_passes, _missing_path, _blank_prompt, _equal, _misread, _fenced, _wrapped, _both_ways,
     )  # fmt: skip
-    for make in makes:
-        group = make(people, rest, reference)
-        if group is not None:
-            findings.groups.append(group)
-            rest &= ~group.rows
-            level = alarm_level(people, group)
-            findings.trust.append(
-                Trust(level, "TI" if level == "alarm" else None, group.text, group.rows, group.fix)
-            )
-    doubts = (
-        _lenient(people, reference), _many_equal(people, rest, reference), _idle_passes(people),
-        _broken_check(people), _capped(people),
-    )  # fmt: skip
-    findings.trust += [doubt for doubt in doubts if doubt is not None]
-    if not has_calls:
-        group = _refused(people, rest, reference)
-        if group is not None:
-            findings.groups.append(group)
-            level = "warning" if group.rows.sum() > DOUBT * people.n else "note"
-            findings.trust.append(Trust(level, None, group.text, group.rows))
+    findings = ask_each(people, left, makes, reference)
+    for proved in findings.groups:
+        entry = doubt(people, proved)
+        entry.label = "TI" if entry.level == "alarm" else None
+        findings.trust.append(entry)
+    rest = unclaimed(left, findings.groups)
+    findings.trust += _doubts(people, rest, reference)
+    refused = _refused(people, rest, reference) if not has_calls else None
+    if refused is not None:
+        findings.groups.append(refused)
+        level = "warning" if refused.rows.sum() > DOUBT * people.n else "note"
+        findings.trust.append(Trust(level, None, refused.text, refused.rows))
     return findings
+
+
+# ---- The judge and the key -------------------------------------------------------------------------
 
 
 def _judge_cut(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Failing rows in which the judge that was asked did not come to its verdict, since a limit cut it off."""
     rows = people.where(lambda row: row.cut_call)
-    n = int((rows & left).sum())
-    if n < LEAST_CUT or not people.passed[~rows].any() or people.rate(rows) > CUT_RATE * people.rate(~rows):
+    own = people.of(rows & left)
+    if len(own) < LEAST_CUT or not people.passed[~rows].any() or people.rate(rows) > CUT_RATE * people.rate(~rows):
         return None
-    path = Counter(row.cut_call for row in people.of(rows & left)).most_common(1)[0][0]
-    says = int((people.where(lambda row: row.says_gold) & rows & left).sum())
-    return Group(
-        rung="verifier", label="TI", name="the judge was cut off before its verdict", rows=rows & left, matched=rows,
-        text=f"{count(n, 'failure')}: the model that was asked for the verdict was itself stopped by a limit (`{path}`), and the rollout "
-        f"counts as failed. {people.rate(rows):.0%} of such rollouts pass, {people.rate(~rows):.0%} of all others."
-        + (f" {says:,} of them hold the expected answer word for word." if says else ""),
-        fix="Raise the output limit of the judge and score the stored answers again; the model need not be asked again.",
-        why="the record of the judge says that it was stopped, so nothing was judged", confidence="proved",
-        passed=int(people.passed[rows].sum()), deciding=(path,), place=lambda row: (row.cut_call, "") if row.cut_call else None,
-        blame=lambda row: None, holds=lambda row: bool(row.cut_call),
+    return group(
+        "verifier.judge cut", people, rows, left, path=Counter(row.cut_call for row in own).most_common(1)[0][0],
+        says=sum(row.says_gold for row in own), place=lambda row: (row.cut_call, "") if row.cut_call else None,
         detail=lambda i: f"`{people.rows[i].cut_call}` records that it was stopped by a limit",
     )  # fmt: skip
 
@@ -90,47 +88,38 @@ def _judge_cut(people: Population, left: Mask, reference: Reference | None) -> G
 def _same_pairs(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Failing rows whose fields differ from the expected ones in spelling alone, where two objects of the row are compared."""
     shown: dict[int, str] = {}
-    for i in np.flatnonzero(left):
-        failed = [name for name, met in people.rows[i].checks.items() if not met]
-        pairs = [_pair(people.rows[i], name) for name in failed]
+    for i in np.flatnonzero(left).tolist():
+        pairs = [_pair(people.rows[i], name) for name, met in people.rows[i].checks.items() if not met]
         if pairs and all(pair is not None and is_same(*pair) for pair in pairs):
-            shown[int(i)] = "; ".join(f"{actual} for {wanted}" for actual, wanted in filter(None, pairs))
-    n = len(shown)
-    if n < LEAST_PAIRS:
+            shown[i] = "; ".join(f"{actual} for {wanted}" for actual, wanted in filter(None, pairs))
+    if len(shown) < LEAST_PAIRS:
         return None
-    rows = people.mask(list(shown))
-    return Group(
-        rung="verifier", label="TI", name="right values in another spelling scored 0", rows=rows, matched=rows, confidence="proved",
-        text=f"{count(n, 'failure')}: all fields that count as wrong have the expected value in another spelling, such as "
-        f"{short(next(iter(shown.values())), 80)}.{_recounted(people, n)}",
-        fix="Make the verifier compare values, not spelling, and score the stored records again; no rerun is needed.",
-        why="what is compared has the same value", detail=lambda i: short(shown.get(i, ""), 120), blame=lambda row: None,
-        place=at_end,
-        against=["the task may ask for one spelling"],
+    return group(
+        "verifier.same pairs", people, people.mask(shown), example=short(next(iter(shown.values())), 80),
+        detail=lambda i: short(shown.get(i, ""), 120),
     )  # fmt: skip
+
+
+def _pair(row: RowEvidence, name: str) -> tuple[str, str] | None:
+    """The two values that a check of two objects compares; None for any other check."""
+    path, _, member = name.partition(": ")
+    values = [row.fields.get(f"{side}.{member}") for side in path.split(" = ")]
+    return (str(values[1]), str(values[0])) if len(values) == 2 and None not in values else None
 
 
 def _wrong_letter(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Failing rows that choose the option whose text a field of the task gives as right, as nearly all passes do."""
     chosen = people.where(lambda row: bool(row.choice))
-    if (chosen & people.passed).sum() < 5 or chosen[people.passed].mean() < 0.9:
+    if (chosen & people.passed).sum() < PASSES or chosen[people.passed].mean() < 0.9:
         return None
     for path in people.task_level:
-        right = np.array([bool(row.choice) and is_same(row.choice, str(row.fields.get(path, ""))) for row in people.rows], bool)
-        rows = right & left
-        n = int(rows.sum())
-        if right[people.passed].mean() < 0.9 or n < 3 or not (people.failed & ~right).any():
-            continue
-        group = _wrong_key(
-            people, rows, f"the right option by `{path}` scored 0",
-            f": the chosen option is the one that `{path}` gives as right, as in {right[people.passed].mean():.0%} of the passes, and the "
-            "expected letter is another: the options were reordered or the key is wrong.",
-            f"Derive the expected letter from `{path}` and the options as the prompt shows them, and score the stored answers again.",
-            "the row gives the right option twice, and the two contradict each other",
-            lambda i: f'it chooses "{short(people.rows[i].choice, 60)}", which `{path}` gives as right',  # noqa: B023
-        )  # fmt: skip
-        group.confidence, group.deciding = "proved", (path,)
-        return group
+        right = people.where(lambda row: row.choice and is_same(row.choice, str(row.fields.get(path, ""))))  # noqa: B023
+        share = right[people.passed].mean()
+        if share >= 0.9 and (right & left).sum() >= 3 and (people.failed & ~right).any():
+            return group(
+                "verifier.wrong letter", people, right & left, path=path, share=share,
+                detail=lambda i: f'it chooses "{short(people.rows[i].choice, 60)}", which `{path}` gives as right',  # noqa: B023
+            )  # fmt: skip
     return None
 
 
@@ -143,10 +132,8 @@ def _shifted_letter(people: Population, left: Mask, reference: Reference | None)
     if not 3 <= len(letters) <= 10:
         return None
     shift = np.array([(g - a) % len(letters) if a is not None and g is not None else 0 for a, g in pairs])
-    scopes = [(path, value, codes == code) for path, (codes, values) in people.task_level.items() if len(values) <= 30
-              for code, value in enumerate(values)]  # fmt: skip
     best: tuple[int, str, object, int, Mask] | None = None
-    for path, value, scope in [("", "", ~people.none), *scopes]:
+    for path, value, scope in [("", "", ~people.none), *people.kinds_of_task(30)]:
         wrong = scope & left & (shift > 0)
         steps = np.bincount(shift[wrong]) if wrong.any() else np.zeros(1)
         step, n = int(steps.argmax()), int(steps.max())
@@ -156,32 +143,12 @@ def _shifted_letter(people: Population, left: Mask, reference: Reference | None)
             best = n, path, value, step, wrong & (shift == step)
     if best is None:
         return None
-    n, path, value, step, rows = best
-    where = f" where `{path}` is `{short(str(value), 60)}`" if path else ""
-    by = "one place" if step in (1, len(letters) - 1) else f"{min(step, len(letters) - step)} places"
-    group = _wrong_key(
-        people, rows, f"expected letters shifted by {by}",
-        f"{where}: the answered letter is {by} away from the expected one, always to the same side: the key is probably shifted there.",
-        f"Check the expected letters{where} against the options (counted from 0 or from 1?), and score the stored answers again.",
-        "wrong answers of a model do not all lie on one side of the key", lambda i: answered(people, i, reference),
+    _, path, value, step, rows = best
+    step = min(step, len(letters) - step)
+    return group(
+        "verifier.shifted letter", people, rows, by="one place" if step == 1 else f"{step} places",
+        where=f" where `{path}` is `{short(str(value), 60)}`" if path else "", detail=lambda i: answered(people, i, reference),
     )  # fmt: skip
-    group.deciding = (path,) if path else ()
-    return group
-
-
-def _wrong_key(people: Population, rows: Mask, name: str, text: str, fix: str, why: str, detail: Callable[[int], str]) -> Group:
-    """Rows whose letter is right, or probably so, while the key expects another."""
-    n = int(rows.sum())
-    return Group(
-        rung="verifier", label="TI", name=name, rows=rows, matched=rows, confidence="likely", fix=fix, why=why, detail=detail,
-        text=f"{count(n, 'failure')} in {count(people.n_tasks(rows), 'task')}{text}{_recounted(people, n)}",
-        blame=lambda row: None, place=at_end,
-    )  # fmt: skip
-
-
-def _recounted(people: Population, n: int) -> str:
-    """How many would pass with some failures counted, as a sentence."""
-    return f" With these counted, {int(people.passed.sum()) + n:,} of {people.n:,} would pass."
 
 
 def _letter(text: str | None) -> int | None:
@@ -190,10 +157,10 @@ def _letter(text: str | None) -> int | None:
     return ord(str(value).upper()) - ord("A") if kind == "letter" and len(str(value)) == 1 else None
 
 
-_PLAIN = str.maketrans({
-    "\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u201c": '"', "\u201d": '"', "\u2010": "-", "\u2011": "-", "\u2013": "-", "\u2014": "-",
-    "\u2212": "-",
-})  # fmt: skip
+# ---- What the prompt, the grader and the row's own records say ---------------------------------------
+
+
+_PLAIN = str.maketrans("\u2018\u2019\u02bc\u201c\u201d\u2010\u2011\u2013\u2014\u2212", "'''\"\"-----")
 _SIGNS, _FOLDED = frozenset(map(chr, _PLAIN)), frozenset("'\"-")
 
 
@@ -211,29 +178,19 @@ def _typographic(people: Population, left: Mask, reference: Reference | None) ->
     here = np.isin(people.task, people.task[marked & left])
     if (marked & left).sum() < LEAST_SIGNS or not (people.passed & ~marked & here).any():
         return None
-    phrase = {i: _runs(people.rows[i].final, _SIGNS) for i in np.flatnonzero(marked & here).tolist()}
-    known = set().union(*(phrase[i] for i in np.flatnonzero(marked & left).tolist()))
+    signed = {i: _runs(people.rows[i].final, _SIGNS) for i in np.flatnonzero(marked & here).tolist()}
+    known = set().union(*(signed[i] for i in np.flatnonzero(marked & left).tolist()))
     same = {i: _runs(people.rows[i].final, _FOLDED) & known for i in np.flatnonzero(~marked & here).tolist()}
     accepted = set().union(*(runs for i, runs in same.items() if people.passed[i]))
-    rows, plain = people.none, people.none
-    rows[[i for i, runs in phrase.items() if runs & accepted]] = True
-    plain[[i for i, runs in same.items() if runs & accepted]] = True
-    n = int((rows & left).sum())
-    if n < LEAST_SIGNS or people.n_tasks(rows & left) < 3 or (plain & here).sum() < LEAST_SIGNS:
+    rows, plain = (people.mask([i for i, runs in texts.items() if runs & accepted]) for texts in (signed, same))
+    if min((rows & left).sum(), (plain & here).sum()) < LEAST_SIGNS or people.n_tasks(rows & left) < 3:
         return None
     if people.rate(rows & here) > RARELY or people.rate(plain & here) < OFTEN:
         return None
-    sign = Counter(sign for i in np.flatnonzero(rows & left).tolist() for sign in _SIGNS & set(people.rows[i].final)).most_common(1)[0][0]
-    return Group(
-        rung="verifier", label="TI", name=f"texts with `{sign}` for `{sign.translate(_PLAIN)}` scored 0", rows=rows & left, matched=rows,
-        text=f"{count(n, 'failure')}: the text has the typographic sign {sign}. On the same tasks {people.rate(plain & here):.0%} of the "
-        f"texts that say the same words with the plain sign pass, and {people.rate(rows & here):.0%} of these: the check compares "
-        "letters where it should compare words.",
-        fix="Fold quotation marks, apostrophes, dashes and spaces to their plain form before the check compares, and score the stored "
-        "texts again; no rerun is needed.",
-        why="what separates them from passes of the same tasks is a sign that changes no meaning", confidence="likely",
-        passed=int(people.passed[rows].sum()), place=lambda row: (row.final_step, sign) if row.final_step is not None else None,
-        blame=lambda row: None, against=["the task may demand plain characters"],
+    sign = Counter(sign for row in people.of(rows & left) for sign in _SIGNS & set(row.final)).most_common(1)[0][0]
+    return group(
+        "verifier.typographic", people, rows, left, sign=sign, plain_sign=sign.translate(_PLAIN),
+        plain=people.rate(plain & here), marked=people.rate(rows & here), place=in_final(lambda row: sign),
         detail=lambda i: f'its text has {sign}: "{short(people.rows[i].final, 90)}"',
     )  # fmt: skip
 
@@ -250,20 +207,12 @@ def _unread_end(people: Population, left: Mask, reference: Reference | None) -> 
     errors = len(passes) - np.searchsorted(passes, places, "right") + np.searchsorted(fails, places, "right")
     limit = int(places[int(np.argmin(errors))])
     late = says & people.where(lambda row: row.gold_at > limit)
-    rows = late & left
-    n = int(rows.sum())
-    early = min((row.gold_at for row in people.of(rows)), default=0)
-    if early < LEAST_READ or n < max(LEAST_LATE, 0.8 * len(fails)) or people.rate(late) > SELDOM or people.rate(says & ~late) < OFTEN:
+    n, sooner = int((late & left).sum()), people.rate(says & ~late)
+    early = min((row.gold_at for row in people.of(late & left)), default=0)
+    if early < LEAST_READ or n < max(LEAST_LATE, 0.8 * len(fails)) or people.rate(late) > SELDOM or sooner < OFTEN:
         return None
-    return Group(
-        rung="verifier", label="TI", name="the expected answer stands beyond what the grader seems to read", rows=rows, matched=late,
-        text=f"{count(n, 'failure')} end with the expected answer word for word, and give it only after {early:,} characters or more. Of "
-        f"the texts that give it earlier {people.rate(says & ~late):.0%} pass, of these {people.rate(late):.0%}: the grader seems to be "
-        "shown only the beginning.",
-        fix="Check how much of the answer the grader is given, let it read the end, and score the stored answers again.",
-        why="the same words pass early in the text and fail late in it", confidence="likely", passed=int(people.passed[late].sum()),
-        place=lambda row: (row.final_step, row.gold_text.strip()) if row.final_step is not None else None, blame=lambda row: None,
-        holds=lambda row: row.gold_at > limit, against=["a text may name the expected answer without giving it as its own"],
+    return group(
+        "verifier.unread end", people, late, left, early=early, sooner=sooner,
         detail=lambda i: f'the expected "{short(people.rows[i].gold_text, 70)}" comes after {people.rows[i].gold_at:,} characters',
     )  # fmt: skip
 
@@ -271,108 +220,58 @@ def _unread_end(people: Population, left: Mask, reference: Reference | None) -> 
 def _denied(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Failing rows with an error that says there is no such name, where the prompt itself gives that name."""
     rows = people.where(lambda row: bool(row.denied))
-    n = int((rows & left).sum())
-    if n < LEAST_SIGNS or people.n_tasks(rows & left) < 3 or people.rate(rows) > SELDOM:
-        return None
     names = Counter(row.denied for row in people.of(rows & left))
-    listed = ", ".join(f"`{name}` in {m:,}" for name, m in names.most_common(3))
-    return Group(
-        rung="verifier", label="TI", name="the prompt gives names that do not exist", rows=rows & left, matched=rows,
-        text=f"{count(n, 'failure')}: an error says that there is no such name ({listed}), and the prompt itself gives the name. "
-        f"{people.rate(rows):.0%} of the rollouts with such an error pass, {people.rate(~rows):.0%} of the others.",
-        fix="Bring the names that the prompt gives in line with what the environment holds, and rerun these rollouts.",
-        why="the model used what it was given", confidence="likely", passed=int(people.passed[rows].sum()), blame=lambda row: None,
-        place=at_end, holds=lambda row: bool(row.denied),
-        against=["the name may exist elsewhere than where it was used"],
+    if names.total() < LEAST_SIGNS or people.n_tasks(rows & left) < 3 or people.rate(rows) > SELDOM:
+        return None
+    return group(
+        "verifier.denied", people, rows, left, listed=", ".join(f"`{name}` in {n:,}" for name, n in names.most_common(3)),
         detail=lambda i: f"an error says that there is no `{people.rows[i].denied}`, which its prompt gives",
     )  # fmt: skip
 
 
-def _pair(row: RowEvidence, name: str) -> tuple[str, str] | None:
-    """The two values that a check of two objects compares; None for any other check."""
-    path, _, member = name.partition(": ")
-    sides = path.split(" = ")
-    values = [row.fields.get(f"{side}.{member}") for side in sides] if len(sides) == 2 else []
-    return (str(values[1]), str(values[0])) if len(values) == 2 and None not in values else None
-
-
-def _refused(people: Population, left: Mask, reference: Reference | None) -> Group | None:
-    """Failing texts that hold the expected answer word for word, where such texts nearly always pass: to be reviewed."""
-    if reference is not None and reference.is_telling:
-        return None  # the answers themselves were compared
-    says = people.where(lambda row: row.says_gold)
-    rows = says & left
-    n = int(rows.sum())
-    if n < LEAST_REFUSED or people.rate(says) < OFTEN:
+def _checks_pass(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing rows whose own recorded checks all pass, where nothing else is known to be graded."""
+    if people.where(lambda row: bool(row.expected)).any():
         return None
-    places = [f"{people.keys[int(people.indexed[i])]}/{int(people.repeat[i])}" for i in np.flatnonzero(rows)[:5]]
-    return Group(
-        rung="verifier", label="undetermined", name="contains the expected answer", rows=rows, matched=says,
-        text=f"{count(n, 'failure')} contain{'s' if n == 1 else ''} the expected answer word for word ({', '.join(places)}"
-        f"{', …' if n > len(places) else ''}), as {int((says & people.passed).sum()):,} passes do: review them, the judge may have "
-        "rejected right answers.",
-        fix="Read these answers beside the expected ones; if they are right, repair the judge and score the stored answers again.",
-        why="a judge may have had a reason that the words do not show", confidence="unsure",
-        passed=int((says & people.passed).sum()), holds=lambda row: row.says_gold,
-        place=lambda row: (row.final_step, row.gold_text.strip()) if row.final_step is not None else None,
-        blame=lambda row: None, detail=lambda i: f'the expected "{short(people.rows[i].gold_text, 70)}" is in its text',
-    )  # fmt: skip
-
-
-def _capped(people: Population) -> Trust | None:
-    """Tool results that many rollouts get in exactly the largest length."""
-    rows = people.is_capped
-    if not rows.any():
+    has = people.where(lambda row: len(row.checks) >= 1)
+    all_pass = people.where(lambda row: row.checks and all(row.checks.values()))
+    passes, fails = has & people.passed, has & people.failed & ~all_pass
+    is_graded = passes.sum() >= PASSES and all_pass[passes].mean() >= 0.95 and not (passes & ~all_pass).any()
+    if (all_pass & left).sum() < 2 or not is_graded or fails.sum() < 5:
         return None
-    top = max(row.longest[0] for row in people.rows)
-    text = (
-        f"In {int(rows.sum()):,} of {people.n:,} rollouts a tool result is exactly {top:,} characters long, the maximum in the run, with "
-        f"different texts: results seem to be cut there, and the model never sees the rest. {people.rate(rows):.0%} of these rollouts "
-        f"pass, {people.rate(~rows):.0%} of the others."
-    )
-    return Trust("warning", None, text, rows)
-
-
-def _idle_passes(people: Population) -> Trust | None:
-    """Passing rows that make no call, though the gold demands some and other passes make them."""
-    graded = graded_tools(people)
-    due = people.where(lambda row: row.expected is not None and bool(acts_of(row, graded)[1]))
-    rows = people.passed & due & people.where(lambda row: row.is_spoken or row.n_acts == 0)
-    n, active = int(rows.sum()), int((people.passed & due & ~rows).sum())
-    if not n or n > 0.5 * active:
-        return None
-    text = (
-        f"{count(n, 'pass', 'passes')} make{'s' if n == 1 else ''} no call at all although the expected calls demand some: the verifier "
-        "may accept rollouts that did nothing."
-    )
-    return Trust("warning", None, text, rows)
-
-
-def _broken_check(people: Population) -> Trust | None:
-    """A check that no row passes and that reports an exception of its own."""
-    names = Counter(name for row in people.rows for name in row.check_errors)
-    for name, n in names.most_common():
-        has = people.where(lambda row: name in row.checks)  # noqa: B023
-        fails = people.where(lambda row: row.checks.get(name) is False)  # noqa: B023
-        if n >= 5 and n >= 0.9 * fails.sum() and fails.sum() == has.sum():
-            error = next(row.check_errors[name] for row in people.rows if name in row.check_errors)
-            text = (
-                f"The check `{name.partition(': ')[2] or name}` fails in all {int(has.sum()):,} rows that have it, with an error of "
-                f"its own ({error[:100]}): repair the check before its verdict is used."
-            )
-            return Trust("warning", None, text, fails)
-    return None
+    return group("verifier.checks pass", people, all_pass & left)
 
 
 _SUCCESS = re.compile(r"\b(?:pass(?:ed|es)?|resolved|success(?:ful(?:ly)?)?|succeeded|solved|won|accepted|correct|ok)\b", re.IGNORECASE)
 _FAILURE = re.compile(r"\b(?:fail\w*|error\w*|not|incorrect|wrong|rejected)\b", re.IGNORECASE)
 
 
+def _fields_pass(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing rows all of whose 0/1 verdict fields say that they passed, as in every pass and in no other failure."""
+    if people.passed.sum() < PASSES or people.where(lambda row: bool(row.expected)).any():
+        return None
+    fields = [path for path in people.paths if not people.is_reward(path) and _is_verdict(people, path)]
+    rows = people.where(lambda row: all(bool(row.fields.get(path)) for path in fields)) & left
+    if not fields or not 0 < rows.sum() <= 0.2 * people.failed.sum():
+        return None
+    return _contradicted(people, fields[0], "says that the rollout passed, as in every pass", "verdict", rows)
+
+
+def _is_verdict(people: Population, path: str) -> bool:
+    """Whether a 0/1 field that is named as a success is 1 in every pass and 0 in most failures."""
+    values = people.columns[path]
+    if {value for value in values if value is not None} != {0, 1} or not _SUCCESS.search(re.sub(r"[._]", " ", path)):
+        return False
+    fails = np.flatnonzero(people.failed)
+    has_passed = all(bool(values[i]) for i in np.flatnonzero(people.passed))
+    return has_passed and sum(values[i] == 0 and values[i] is not None for i in fails) >= 0.7 * fails.size
+
+
 def _log_passes(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Failing rows whose log ends with the words of success that every pass has and hardly any other failure."""
-    if people.passed.sum() < 5:
+    if people.passed.sum() < PASSES:
         return None
-    lines = Counter((path, line) for i in np.flatnonzero(people.passed) for path, all_ in people.rows[i].lines.items() for line in all_)
+    lines = Counter((path, line) for row in people.of(people.passed) for path, every in row.lines.items() for line in every)
     for (path, line), n_passes in lines.most_common():
         if n_passes < people.passed.sum():
             return None
@@ -381,35 +280,22 @@ def _log_passes(people: Population, left: Mask, reference: Reference | None) -> 
         others = people.failed & ~rows & people.where(lambda row: path in row.lines)  # noqa: B023
         is_verdict = _SUCCESS.search(line) and not _FAILURE.search(line)
         if n and is_verdict and n <= 0.25 * people.failed.sum() and others.sum() >= 3 * n:
-            return _contradicted(path, f"ends with the words of every pass ({line[:80]})", "log", rows, line)
+            return _contradicted(people, path, f"ends with the words of every pass ({line[:80]})", "log", rows, line)
     return None
 
 
-def _contradicted(path: str, phrase: str, what: str, rows: Mask, quote: str = "") -> Group:
-    return Group(
-        rung="verifier", label="TI", name=f"`{path}` says passed, reward 0", rows=rows, matched=rows, confidence="likely",
-        text=f"{count(int(rows.sum()), 'failure')}: `{path}` {phrase}; the reward says the opposite.",
-        fix=f"Compute the reward of these rows from `{path}` again.", deciding=(path,),
-        why=f"the {what} of the row and its reward contradict each other", place=lambda row: (path, quote),
-        against=["the reward may depend on something that the row does not record"],
-    )  # fmt: skip
+def _contradicted(people: Population, path: str, says: str, kind: str, rows: Mask, quote: str = "") -> Group:
+    return group("verifier.contradicted", people, rows, path=path, says=says, kind=kind, place=lambda row: (path, quote))
 
 
 def _missing_path(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Failing rows whose test looks for a path that their request never names."""
-    paths = Counter(row.missing for row in people.of(left) if row.missing)
-    if not paths:
-        return None
-    path, n = paths.most_common(1)[0]
+    path, n = most_common(row.missing for row in people.of(left) if row.missing)
     rows = people.where(lambda row: row.missing == path)
     if n < 3 or people.passed[rows].any() or people.n_tasks(rows) < 3:
         return None
-    return Group(
-        rung="verifier", label="TI", name=f"the test needs `{path[-60:]}`, which the prompt never names", rows=rows & left, matched=rows,
-        text=f"{count(n, 'failure')}: the test looks for `{path}` and does not find it; nothing that the model is told names this path.",
-        fix=f"Say in the prompt where the result must be written (`{path}`), or let the test find it, and rerun these rollouts.",
-        why="what the test needs is not in the task", confidence="likely",
-        against=["a model that explores its surroundings might find the name"],
+    return group(
+        "verifier.missing path", people, rows, left, missing=path, end_of_path=path[-60:],
         place=lambda row: next(((name, path) for name in row.lines), None),
     )  # fmt: skip
 
@@ -420,41 +306,12 @@ def _blank_prompt(people: Population, left: Mask, reference: Reference | None) -
     for tag, _ in tags.most_common(3):
         rows = people.where(lambda row: tag in row.blank)  # noqa: B023
         filled = people.where(lambda row: tag in row.filled) & ~rows  # noqa: B023
-        n = int((rows & left).sum())
-        if n < 3 or people.n_tasks(filled) < 3 or people.rate(rows) > 0.5 * people.rate(filled):
-            continue
-        return Group(
-            rung="verifier", label="TI", name=f"the prompt's `<{tag}>` is empty", rows=rows & left, matched=rows, confidence="proved",
-            text=f"{count(n, 'failure')} in {count(people.n_tasks(rows & left), 'task')}: `<{tag}>` in the prompt holds nothing, so what "
-            f"the task is about is missing. {people.rate(rows):.0%} of these rollouts pass, {people.rate(filled):.0%} of those with "
-            "content.",
-            fix=f"Find out why `<{tag}>` is empty (a failed export or upload), fill it, and rerun these tasks.",
-            why="the model was not given what it is asked about", passed=int(people.passed[rows].sum()),
-            place=at_end, blame=lambda row: None,
-        )  # fmt: skip
+        if (rows & left).sum() >= 3 and people.n_tasks(filled) >= 3 and people.rate(rows) <= 0.5 * people.rate(filled):
+            return group("verifier.blank prompt", people, rows, left, tag=tag, filled=people.rate(filled))
     return None
 
 
-def _wrapped(people: Population, left: Mask, reference: Reference | None) -> Group | None:
-    """Failing answers that are the gold inside other words, where passes are the gold and nothing else."""
-    if reference is None:
-        return None
-    bare = people.where(lambda row: bool(row.gold_text) and row.final.strip() == row.gold_text.strip())
-    if people.passed.sum() < 5 or bare[people.passed].mean() < 0.9:
-        return None
-    rows = people.where(lambda row: len(row.gold_text) >= 8 and row.gold_text.strip() in row.final) & left & ~bare
-    n = int(rows.sum())
-    if n < 2:
-        return None
-    return Group(
-        rung="verifier", label="TI", name="right answer inside other words scored 0", rows=rows, matched=rows, confidence="likely",
-        text=f"{count(n, 'failure')}: the expected answer is there letter by letter, with other words or tags around it; passes are "
-        f"the answer and nothing else.{_recounted(people, n)}",
-        fix="Have the verifier take the answer out of the text around it, or ask for the bare answer in the prompt, and score the "
-        "stored answers again; no rerun is needed.",
-        why="the content is right and only its wrapping differs from the passes",
-        place=lambda row: (row.final_step, row.gold_text.strip()) if row.final_step is not None else None,
-    )  # fmt: skip
+# ---- The answer beside the expected one -------------------------------------------------------------
 
 
 def _equal(people: Population, left: Mask, reference: Reference | None) -> Group | None:
@@ -462,85 +319,40 @@ def _equal(people: Population, left: Mask, reference: Reference | None) -> Group
     if reference is None:
         return None
     if not people.passed.any():
-        return _exact(people, left, reference)
+        return _exact(people, left)
     if not reference.is_telling:
         return None
     verdict = _verdict_checks(people)
     rows = reference.same & left & people.where(lambda row: all(met for name, met in row.checks.items() if name not in verdict))
-    n = int(rows.sum())
-    if n > MANY * people.n:
-        exact = _is_exact(people, reference)
+    if rows.sum() > MANY * people.n:
+        pairs = zip(reference.answer, reference.gold, strict=True)
+        exact = np.array([bool(a and g and a.strip() == g.strip()) for a, g in pairs], np.bool_)
         if exact[people.passed & reference.held].mean() < 0.9:
             return None
         if not _by_spelling(people, reference, rows, exact):
             rows &= exact
-            n = int(rows.sum())
-    if not n:
+    if not rows.any():
         return None
-    how, exact_ones = _difference(reference, rows)
-    letter = f" ({exact_ones:,} of them to the letter)" if how and exact_ones else ""
-    read = ", check which part of the answer it reads" if letter else ""
-    return Group(
-        rung="verifier", label="TI", name="right answer scored 0" + (f" ({how})" if how else ""), rows=rows,
-        text=f"{count(n, 'failure')}: the answer equals the expected one{f' but for {how}' if how else ' exactly'}{letter}, and is not "
-        f"accepted. In {reference.agreement:.0%} of the passes the same comparison agrees.{_recounted(people, n)}",
-        fix=f"{f'Make the verifier compare values, not spelling ({how})' if how else 'Repair the verifier'}{read}, and score the stored "
-        "answers again; no rerun is needed.",
-        why="the answer and the gold have the same value", confidence="proved", matched=rows,
-        detail=lambda i: answered(people, i, reference),
-        place=at_end,
+    how, n_exact = _difference(reference, rows)
+    is_mixed = bool(how and n_exact)
+    return group(
+        "verifier.equal", people, rows, how=f" ({how})" if how else "", but=f" but for {how}" if how else " exactly",
+        letter=f" ({n_exact:,} of them to the letter)" if is_mixed else "", read=", check which part of the answer it reads" * is_mixed,
+        agreement=reference.agreement, detail=lambda i: answered(people, i, reference),
     )  # fmt: skip
 
 
-def _misread(people: Population, left: Mask, reference: Reference | None) -> Group | None:
-    """Failing rows that announce the gold as their answer, while the field in which the grader keeps what it read holds another value."""
-    if reference is None or not reference.is_telling or reference.source in ANSWER_ORDER:
-        return None
-    places = [name for name in ("box", "announced", "tag") if sum(name in row.answers for row in people.rows) >= 0.5 * people.n]
-    if not places:
-        return None
-    texts = (row.answers.get(places[0], "") for row in people.rows)
-    own = np.array([_announces(text, gold or "") for text, gold in zip(texts, reference.gold, strict=True)], bool)
-    rows = own & left & reference.held & ~reference.same
-    n, passes = int(rows.sum()), people.passed & people.where(lambda row: places[0] in row.answers)
-    if n < 2 or passes.sum() < 5 or own[passes].mean() < 0.9:
-        return None
-    return Group(
-        rung="verifier", label="TI", name="right answer, but the grader reads something else", rows=rows, matched=rows, confidence="proved",
-        text=f"{count(n, 'failure')}: the answer that the text announces is the expected one, and `{reference.source}`, what the grader "
-        f"took from it, is another.{_recounted(people, n)}",
-        fix=f"Repair how `{reference.source}` is taken from the text, and score the stored answers again; no rerun is needed.",
-        why="the text says the expected answer, and the grader's own record of it differs", deciding=(reference.source,),
-        place=lambda row: (row.final_step, row.answers.get(places[0], "")) if row.final_step is not None else None,
-        detail=lambda i: f'it answers "{short(people.rows[i].answers[places[0]], 70)}", and `{reference.source}` is '
-        f"{short(str(reference.answer[i]), 40)}",
-    )  # fmt: skip
-
-
-def _announces(answer: str, gold: str) -> bool:
-    """Whether an announced answer is the gold, or begins with it where that is a number."""
-    if not answer or not gold:
-        return False
-    head = LEADING.match(answer)
-    return is_same(answer, gold) or (head is not None and value_of(gold)[0] == "number" and is_same(head[1], gold))
+def _verdict_checks(people: Population) -> set[str]:
+    """Checks that fail in every failing row that has them: they state the verdict again, and are no demand of their own."""
+    checks = [check for row in people.of(people.failed) for check in row.checks.items()]
+    return {name for name, _ in checks} - {name for name, met in checks if met}
 
 
 _DECIMAL = re.compile(r"-?\d+(?:\.\d+)?\Z")
 
 
-def _verdict_checks(people: Population) -> set[str]:
-    """Checks that fail in every failing row that has them: they state the verdict again, and are no demand of their own."""
-    unmet: Counter[str] = Counter()
-    met: Counter[str] = Counter()
-    for i in np.flatnonzero(people.failed):
-        for name, passed in people.rows[i].checks.items():
-            (met if passed else unmet)[name] += 1
-    return {name for name in unmet if not met[name]}
-
-
 def _by_spelling(people: Population, reference: Reference, rows: Mask, exact: Mask) -> bool:
     """Whether spelling alone decides: every pass is the gold letter by letter, and equal numbers in other spellings never pass."""
-    spelled = reference.same & ~exact
     pairs = [(reference.answer[i] or "", reference.gold[i] or "") for i in np.flatnonzero(rows)]
     # the same number with more or fewer decimals is no other spelling: so many may be asked for
     is_closed = sum(
@@ -548,7 +360,19 @@ def _by_spelling(people: Population, reference: Reference, rows: Mask, exact: Ma
         for answer, gold in pairs
     ) >= 0.9 * len(pairs)
     is_spelled = people.passed.sum() >= 20 and exact[people.passed & reference.held].mean() >= 0.98
-    return bool(is_closed and is_spelled and not people.passed[spelled].any())
+    return bool(is_closed and is_spelled and not people.passed[reference.same & ~exact].any())
+
+
+def _difference(reference: Reference, rows: Mask) -> tuple[str, int]:
+    """How the answers of some rows mostly differ from the gold in spelling, and how many do not."""
+    folds: dict[str, Callable[[str], str]] = {
+        "": lambda text: text, "quotation marks": lambda text: text.replace('"', "'"), "spaces": lambda text: "".join(text.split()),
+        "upper and lower case": lambda text: text.casefold(), "formatting": lambda text: "",
+    }  # fmt: skip
+    pairs = [((reference.answer[i] or "").strip(), (reference.gold[i] or "").strip()) for i in np.flatnonzero(rows)]
+    kinds = Counter(next(name for name, fold in folds.items() if fold(answer) == fold(gold)) for answer, gold in pairs)
+    exact = kinds.pop("", 0)
+    return kinds.most_common(1)[0][0] if kinds else "", exact
 
 
 _READ = re.compile(r"extracted|predicted|parsed|model_answer|given", re.IGNORECASE)  # fields that hold what was answered
@@ -561,61 +385,79 @@ def _is_letter_by_letter(row: RowEvidence) -> bool:
     return bool(gold) and any(text.strip().strip("$ ") == gold for text in (*row.answers.values(), *read))
 
 
-def _exact(people: Population, left: Mask, reference: Reference) -> Group | None:
+def _exact(people: Population, left: Mask) -> Group | None:
     """Without any pass: answers that stand letter by letter in the gold, wherever the row puts them."""
     rows = people.where(_is_letter_by_letter) & left
-    n = int(rows.sum())
-    if n < max(2, 0.25 * left.sum()):
+    if rows.sum() < max(2, 0.25 * left.sum()):
         return None
-    whole = "every answer" if n == people.n else "the answer of many rollouts"
-    return Group(
-        rung="verifier", label="TI", name="correct answer scored 0", rows=rows,
-        text=f"Nothing passes, yet {whole} ({n:,} of {people.n:,}) is exactly the expected one: the verifier or the reward is "
-        "broken, not the model.",
-        fix="Repair the verifier and score the stored answers again; no rerun is needed.",
-        why="the answer matches the gold letter by letter and the reward is 0", confidence="proved", matched=rows,
+    return group(
+        "verifier.exact", people, rows, whole="every answer" if rows.all() else "the answer of many rollouts",
         detail=lambda i: f'the expected "{short(people.rows[i].gold_text, 70)}" is what it answers',
-        place=lambda row: (row.final_step, row.gold_text.strip()) if row.final_step is not None else None,
     )  # fmt: skip
 
 
-def _many_equal(people: Population, left: Mask, reference: Reference | None) -> Trust | None:
-    """Many failures that equal the gold in value but not letter by letter: too many to be sure that it is the gold."""
-    if reference is None or not reference.is_telling or not people.passed.any():
+def _misread(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing rows that announce the gold as their answer, while the field in which the grader keeps what it read holds another value."""
+    if reference is None or not reference.is_telling or reference.source in ANSWER_ORDER:
         return None
-    rows = reference.same & left
-    n = int(rows.sum())
-    if n <= MANY * people.n:
+    places = (name for name in ("box", "announced", "tag") if sum(name in row.answers for row in people.rows) >= 0.5 * people.n)
+    if not (place := next(places, "")):
         return None
-    text = (
-        f"{count(n, 'failure')}: the answer has the value of `{reference.gold_name}` in another spelling. Either the grader "
-        "compares strings, or that field is not what is graded: compare a few by hand."
-    )
-    return Trust("warning", None, text, rows)
+    texts = (row.answers.get(place, "") for row in people.rows)
+    own = np.array([_announces(text, gold or "") for text, gold in zip(texts, reference.gold, strict=True)], bool)
+    rows = own & left & reference.held & ~reference.same
+    passes = people.passed & people.where(lambda row: place in row.answers)
+    if rows.sum() < 2 or passes.sum() < PASSES or own[passes].mean() < 0.9:
+        return None
+    return group(
+        "verifier.misread", people, rows, path=reference.source, place=in_final(lambda row: row.answers.get(place, "")),
+        detail=lambda i: f'it answers "{short(people.rows[i].answers[place], 70)}", and `{reference.source}` is '
+        f"{short(str(reference.answer[i]), 40)}",
+    )  # fmt: skip
 
 
-def _is_exact(people: Population, reference: Reference) -> Mask:
-    pairs = zip(reference.answer, reference.gold, strict=True)
-    return np.array([bool(a and g and a.strip() == g.strip()) for a, g in pairs], np.bool_)
+def _announces(answer: str, gold: str) -> bool:
+    """Whether an announced answer is the gold, or begins with it where that is a number."""
+    if not answer or not gold:
+        return False
+    head = LEADING.match(answer)
+    return is_same(answer, gold) or (head is not None and value_of(gold)[0] == "number" and is_same(head[1], gold))
 
 
-def _difference(reference: Reference, rows: Mask) -> tuple[str, int]:
-    """How the answers of some rows mostly differ from the gold in spelling, and how many do not."""
-    kinds: Counter[str] = Counter()
-    for i in np.flatnonzero(rows):
-        answer, gold = (reference.answer[i] or "").strip(), (reference.gold[i] or "").strip()
-        if answer == gold:
-            kinds[""] += 1
-        elif answer.replace('"', "'") == gold.replace('"', "'"):
-            kinds["quotation marks"] += 1
-        elif "".join(answer.split()) == "".join(gold.split()):
-            kinds["spaces"] += 1
-        elif answer.casefold() == gold.casefold():
-            kinds["upper and lower case"] += 1
-        else:
-            kinds["formatting"] += 1
-    exact = kinds.pop("", 0)
-    return kinds.most_common(1)[0][0] if kinds else "", exact
+def _wrapped(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing answers that are the gold inside other words, where passes are the gold and nothing else."""
+    if reference is None:
+        return None
+    bare = people.where(lambda row: bool(row.gold_text) and row.final.strip() == row.gold_text.strip())
+    if people.passed.sum() < PASSES or bare[people.passed].mean() < 0.9:
+        return None
+    rows = people.where(lambda row: len(row.gold_text) >= 8 and row.gold_text.strip() in row.final) & left & ~bare
+    return group("verifier.wrapped", people, rows) if rows.sum() >= 2 else None
+
+
+def _fenced(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing rows that are a code fence as a whole, where fenced answers never pass and bare ones do."""
+    fenced = people.where(lambda row: "fence" in row.answers)
+    rows = people.of(fenced & left)
+    bare = people.where(lambda row: bool(row.final.strip())) & ~fenced
+    if len(rows) < max(10, FENCED * left.sum()) or people.passed[fenced].any() or not bare.any() or people.rate(bare) < 0.2:
+        return None
+    compared = [row for row in rows if row.gold_text]
+    right = sum(is_same(row.answers.get("fence", ""), row.gold_text) for row in compared)
+    if len(compared) >= 0.5 * len(rows) and right < 0.1 * len(compared):
+        return None  # stripped of the fence they are wrong all the same
+    return group(
+        "verifier.fenced", people, fenced, left, bare=people.rate(bare), compared=len(compared), right=right,
+        parses=sum(_parses(row.answers.get("fence", "")) for row in rows), place=in_final(lambda row: "```"),
+    )  # fmt: skip
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return bool(value_of(text)[0] == "literal")
+    return True
 
 
 def _both_ways(people: Population, left: Mask, reference: Reference | None) -> Group | None:
@@ -629,16 +471,11 @@ def _both_ways(people: Population, left: Mask, reference: Reference | None) -> G
         answer = reference.answer[i]
         if answer and (is_closed(answer) or len(answer) <= 40):
             passing[int(people.task[i])].add(value_of(answer))
-    rows = people.none
-    rows[[
-        i for i in np.flatnonzero(left)
+    rows = people.mask(
+        i for i in np.flatnonzero(left).tolist()
         if (answer := reference.answer[i]) and value_of(answer) in passing.get(int(people.task[i]), ())
-    ]] = True  # fmt: skip
-    if not rows.any() or rows.sum() > 0.2 * left.sum():
-        return None
-    doubt = " It is not the expected answer, so either these passes or the expected answers are wrong."
-    fix = "Review the expected answers of these tasks, then score their stored answers again with one rule."
-    return _inconsistent(people, rows, reference, doubt, fix)
+    )  # fmt: skip
+    return _inconsistent(people, rows, reference) if rows.sum() <= 0.2 * left.sum() else None
 
 
 def _both_ways_without_gold(people: Population, left: Mask) -> Group | None:
@@ -657,119 +494,65 @@ def _both_ways_without_gold(people: Population, left: Mask) -> Group | None:
     split = [places for places in equal if 0 < people.passed[places].sum() < len(places)]
     if not split or len(split) > 0.5 * len(equal):
         return None
-    rows = people.mask([i for places in split for i in places])
-    return _inconsistent(people, rows & left, None, "", "Score the stored answers of these tasks again with one rule.")
+    return _inconsistent(people, people.mask(i for places in split for i in places) & left, None)
 
 
-def _inconsistent(people: Population, rows: Mask, reference: Reference | None, doubt: str, fix: str) -> Group | None:
-    n = int(rows.sum())
-    if not n:
+def _inconsistent(people: Population, rows: Mask, reference: Reference | None) -> Group | None:
+    detail = lambda i: answered(people, i, reference)  # noqa: E731
+    return group("verifier.both ways", people, rows, gold=reference is not None, detail=detail) if rows.any() else None
+
+
+def _refused(people: Population, left: Mask, reference: Reference | None) -> Group | None:
+    """Failing texts that hold the expected answer word for word, where such texts nearly always pass: to be reviewed."""
+    if reference is not None and reference.is_telling:
+        return None  # the answers themselves were compared
+    says = people.where(lambda row: row.says_gold)
+    rows = np.flatnonzero(says & left)
+    if rows.size < LEAST_REFUSED or people.rate(says) < OFTEN:
         return None
-    n_tasks = people.n_tasks(rows)
-    return Group(
-        rung="verifier", label="TI", name="same answer graded 0 and 1", rows=rows,
-        text=f"{count(n, 'failure')} in {count(n_tasks, 'task')}: this answer passes in another repeat of the same task, so "
-        f"the grading is not consistent.{doubt}",
-        fix=fix,
-        why="equal answers to the same task have different rewards", confidence="proved", matched=rows,
-        detail=lambda i: answered(people, i, reference),
-        place=at_end,
+    places = [f"{people.keys[int(people.indexed[i])]}/{int(people.repeat[i])}" for i in rows[:5]]
+    return group(
+        "verifier.refused", people, says, left, contain="contains" if rows.size == 1 else "contain",
+        places=", ".join([*places, "…"] if rows.size > 5 else places),
+        detail=lambda i: f'the expected "{short(people.rows[i].gold_text, 70)}" is in its text',
     )  # fmt: skip
 
 
-def _checks_pass(people: Population, left: Mask, reference: Reference | None) -> Group | None:
-    """Failing rows whose own recorded checks all pass, where nothing else is known to be graded."""
-    if people.where(lambda row: bool(row.expected)).any():
-        return None
-    has = people.where(lambda row: len(row.checks) >= 1)
-    all_pass = people.where(lambda row: row.checks and all(row.checks.values()))
-    rows = all_pass & left
-    n = int(rows.sum())
-    passes = has & people.passed
-    fails = has & people.failed & ~all_pass
-    is_graded = passes.sum() >= 5 and all_pass[passes].mean() >= 0.95 and not (people.passed & has & ~all_pass).any()
-    if n < 2 or not is_graded or fails.sum() < 5:
-        return None
-    return Group(
-        rung="verifier", label="TI", name="all checks pass, reward 0", rows=rows,
-        text=f"{count(n, 'failure')}: every recorded check passed; every other row with these checks passes exactly when all of "
-        "them do. The reward contradicts the checks.",
-        fix="Compute the reward of these rows from their checks again.",
-        why="the checks of the row and its reward contradict each other", confidence="likely", matched=rows,
-    )  # fmt: skip
+# ---- Doubts that take no points ----------------------------------------------------------------------
 
 
-def _fields_pass(people: Population, left: Mask, reference: Reference | None) -> Group | None:
-    """Failing rows all of whose 0/1 verdict fields say that they passed, as in every pass and in no other failure."""
-    if people.passed.sum() < 5 or people.where(lambda row: bool(row.expected)).any():
-        return None
-    fields = [path for path in people.paths if not people.is_reward(path) and _is_verdict(people, path)]
-    if not fields:
-        return None
-    good = people.where(lambda row: all(bool(row.fields.get(path)) for path in fields))
-    rows = good & left
-    n = int(rows.sum())
-    if not n or n > 0.2 * people.failed.sum():
-        return None
-    return _contradicted(fields[0], "says that the rollout passed, as in every pass", "verdict", rows)
+def _doubts(people: Population, left: Mask, reference: Reference | None) -> Iterator[Trust]:
+    if reference is not None and reference.is_telling:
+        # passing rows whose closed answer is another than the closed gold
+        others = np.flatnonzero(people.passed & reference.held & ~reference.same).tolist()
+        rows = people.mask(i for i in others if _differs(reference.answer[i] or "", reference.gold[i] or ""))
+        if 0 < rows.sum() <= MANY * people.passed.sum():
+            yield warning("verifier.lenient", people, rows)
+        # many failures that equal the gold in value but not letter by letter: too many to be sure that it is the gold
+        rows = reference.same & left
+        if people.passed.any() and rows.sum() > MANY * people.n:
+            yield warning("verifier.many equal", people, rows, gold=reference.gold_name)
+    # passing rows that make no call, though the gold demands some and other passes make them
+    graded = graded_tools(people)
+    due = people.passed & people.where(lambda row: row.expected is not None and bool(acts_of(row, graded)[1]))
+    rows = due & people.where(lambda row: row.is_spoken or row.n_acts == 0)
+    if 0 < rows.sum() <= 0.5 * (due & ~rows).sum():
+        yield warning("verifier.idle passes", people, rows, make="makes" if rows.sum() == 1 else "make")
+    yield from _broken_checks(people)
+    if people.is_capped.any():
+        yield warning("verifier.capped", people, people.is_capped, top=max(row.longest[0] for row in people.rows))
 
 
-def _is_verdict(people: Population, path: str) -> bool:
-    """Whether a 0/1 field that is named as a success is 1 in every pass and 0 in most failures."""
-    values = people.columns[path]
-    if {value for value in values if value is not None} != {0, 1} or not _SUCCESS.search(re.sub(r"[._]", " ", path)):
-        return False
-    passes = all(bool(values[i]) for i in np.flatnonzero(people.passed))
-    fails = np.flatnonzero(people.failed)
-    return passes and sum(values[i] == 0 and values[i] is not None for i in fails) >= 0.7 * fails.size
-
-
-def _fenced(people: Population, left: Mask, reference: Reference | None) -> Group | None:
-    """Failing rows that are a code fence as a whole, where fenced answers never pass and bare ones do."""
-    fenced = people.where(lambda row: "fence" in row.answers)
-    rows, n = fenced & left, int((fenced & left).sum())
-    bare = people.where(lambda row: bool(row.final.strip())) & ~fenced
-    if n < max(10, FENCED * left.sum()) or people.passed[fenced].any() or not bare.any() or people.rate(bare) < 0.2:
-        return None
-    matches = [row for row in people.of(rows) if row.gold_text]
-    right = sum(is_same(row.answers.get("fence", ""), row.gold_text) for row in matches)
-    if len(matches) >= 0.5 * n and right < 0.1 * len(matches):
-        return None  # stripped of the fence they are wrong all the same
-    text = f" Without it, {right:,} of the {len(matches):,} that can be compared match the expected answer." if matches else ""
-    parses = sum(_is_like_passes(row.answers.get("fence", "")) for row in people.of(rows))
-    return Group(
-        rung="verifier", label="TI", name="answer in a code fence rejected", rows=rows,
-        text=f"{count(n, 'failure')}: the answer is wrapped in a Markdown code fence; no fenced answer passes, while "
-        f"{people.rate(bare):.0%} of the answers without a fence do. {parses:,} of them parse once the fence is stripped.{text}",
-        fix="Strip code fences before grading, or forbid them in the prompt, and score the stored answers again.",
-        why="the form alone separates them, and the content parses without it", confidence="likely", matched=fenced,
-        place=lambda row: (row.final_step, "```") if row.final_step is not None else None,
-    )  # fmt: skip
-
-
-def _is_like_passes(text: str) -> bool:
-    import ast
-
-    try:
-        ast.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return bool(value_of(text)[0] == "literal")
-    return True
-
-
-def _lenient(people: Population, reference: Reference | None) -> Trust | None:
-    """Passing rows whose closed answer is another than the closed gold."""
-    if reference is None or not reference.is_telling:
-        return None
-    rows = people.passed & reference.held & ~reference.same
-    rows = np.array(
-        [bool(flag) and _differs(reference.answer[i] or "", reference.gold[i] or "") for i, flag in enumerate(rows)], bool
-    )  # fmt: skip
-    n = int(rows.sum())
-    if not n or n > MANY * people.passed.sum():
-        return None
-    text = f"{count(n, 'pass', 'passes')}: another value than the expected one was accepted, so the verifier may accept wrong answers."
-    return Trust("warning", None, text, rows)
+def _broken_checks(people: Population) -> Iterator[Trust]:
+    """The first check that no row passes and that reports an exception of its own."""
+    names = Counter(name for row in people.rows for name in row.check_errors)
+    for name, n in names.most_common():
+        has = people.where(lambda row: name in row.checks)  # noqa: B023
+        fails = people.where(lambda row: row.checks.get(name) is False)  # noqa: B023
+        if n >= 5 and n >= 0.9 * fails.sum() and fails.sum() == has.sum():
+            error = next(row.check_errors[name] for row in people.rows if name in row.check_errors)
+            yield warning("verifier.broken check", people, fails, check=name.partition(": ")[2] or name, error=error[:100])
+            return
 
 
 def _differs(answer: str, gold: str) -> bool:

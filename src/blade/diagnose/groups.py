@@ -1,0 +1,222 @@
+"""Word the groups and warnings of the ladder: rows and facts come from a question, its sentences from `ladder.yaml`."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from blade import hostile
+from blade.diagnose.evidence import Act, RowEvidence
+from blade.diagnose.population import Mask, Population
+
+Place = Callable[[RowEvidence], tuple[int | str, str] | None]  # step or field, and what to quote
+Detail = Callable[[int], str]
+
+
+@dataclass
+class Group:
+    """Failing rows that one fact explains, with everything a reader is told of them."""
+
+    rung: str
+    label: str | None
+    name: str  # a phrase for a table
+    rows: Mask  # failing rows
+    text: str  # a sentence
+    fix: str
+    why: str  # reason for the label
+    matched: Mask  # all rows that show the fact
+    passed: int = 0  # passing rows that show the same fact
+    against: list[str] = field(default_factory=list)
+    consequences: list[str] = field(default_factory=list)
+    place: Place = lambda row: None
+    blame: Place | None = None  # the act that forecloses the task, where it is another than the one to quote
+    confidence: str = "likely"  # proved, likely, unsure
+    label_of: Callable[[int], str] | None = None  # label of a row by its place, where rows of one group differ
+    tool: str = ""  # that is called too often or not, where that is the fact
+    is_defined_by_passes: bool = False  # the fact is a difference from passing siblings or from the gold
+    most: float | None = None  # the points that its fix could win at most, where that is not all that its rows lose
+    detail: Detail | None = None  # what the row at a place shows of it, for a sentence about its task
+
+
+@dataclass
+class Trust:
+    """What a reader must know before the score is used."""
+
+    level: str  # alarm, warning, note
+    label: str | None
+    text: str
+    rows: Mask
+    fix: str = ""
+
+
+@dataclass
+class Findings:
+    """What one rung proved."""
+
+    groups: list[Group] = field(default_factory=list)
+    trust: list[Trust] = field(default_factory=list)
+
+
+# ---- Places that many groups quote -----------------------------------------------------------------
+
+
+def at_end(row: RowEvidence) -> tuple[int, str] | None:
+    """The last message of a row as the place of what is said about it."""
+    return (row.final_step, "") if row.final_step is not None else None
+
+
+def in_final(words: Callable[[RowEvidence], str]) -> Place:
+    """Some words of the last message."""
+    return lambda row: (row.final_step, words(row)) if row.final_step is not None else None
+
+
+def at_act(holds: Callable[[Act], Any]) -> Place:
+    """The first act that a condition holds for."""
+    return lambda row: next(((act.step, "") for act in row.acts if holds(act)), None)
+
+
+def at_call(tool: str) -> Place:
+    """The first call of a tool."""
+    return at_act(lambda act: act.tool == tool)
+
+
+def in_field(path: str) -> Place:
+    """What a field holds."""
+    return lambda row: (path, str(row.fields.get(path, "")))
+
+
+PLACES: dict[str, Place] = {  # as the cards name them
+    "end": at_end,
+    "gold": in_final(lambda row: row.gold_text.strip()),
+    "last words": in_final(lambda row: row.final[-80:]),
+    "first act": at_act(lambda act: True),
+    "first error": at_act(lambda act: act.failed),
+    "last act": lambda row: (row.acts[-1].step, "") if row.acts else None,
+    "none": lambda row: None,
+}
+
+
+# ---- Sentences -------------------------------------------------------------------------------------
+
+
+@cache
+def cards() -> Mapping[str, Any]:
+    """The questions of the ladder by name, each with the sentences of its groups and warnings."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return dict(yaml.load(Path(__file__).with_name("ladder.yaml").read_text("utf-8"), loader))
+
+
+class _Sentences(string.Formatter):
+    """Numbers with their thousands; `{n:failure}` counts things, `{n:pass|passes}` those with a plural of their own."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if isinstance(value, int) and len(format_spec) > 2 and format_spec[0].isalpha():
+            noun, _, plural = format_spec.partition("|")
+            return count(value, noun, plural or None)
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        return str(super().format_field(value, format_spec or ("," if is_number else "")))
+
+
+_SENTENCES = _Sentences()
+
+
+def _filled(part: Any, facts: Mapping[str, Any]) -> str:
+    """A text with its facts; of a list the sentences that apply: `says: …` stands only where there is such a fact, `not says: …` else."""
+    if isinstance(part, str):
+        return _SENTENCES.vformat(part, (), facts)
+    if isinstance(part, list):
+        return " ".join(filter(None, (_filled(entry, facts) for entry in part)))
+    ((fact, text),) = part.items()
+    return _filled(text, facts) if bool(facts.get(fact.removeprefix("not "))) != fact.startswith("not ") else ""
+
+
+def _card(kind: str) -> tuple[str, Mapping[str, str]]:
+    rung, _, name = kind.partition(".")
+    return rung, cards()[rung]["groups"][name]
+
+
+def group(
+    kind: str, people: Population, rows: Mask, left: Mask | None = None, /, *, matched: Mask | None = None, path: str = "",
+    place: Place | None = None, detail: Detail | None = None, against: Iterable[str] = (), **facts: Any,
+) -> Group:  # fmt: skip
+    """The group of a kind: of the rows that show its fact, those that are left to explain; `path` is the field that shows it.
+
+    A card is filled with the facts, and with how many rows and tasks it has, and how rows with and without the fact pass.
+    """
+    rung, card = _card(kind)
+    matched = rows if matched is None else matched
+    claimed = rows if left is None else rows & left
+    passed = int(people.passed[matched].sum())
+    facts = {
+        "n": int(claimed.sum()), "tasks": people.n_tasks(claimed), "rate": people.rate(matched), "others": people.rate(~matched),
+        "passed": passed, "total": people.n, "with_these": int(people.passed.sum() + claimed.sum()), "path": path, **facts,
+    }  # fmt: skip
+    name, text, fix, why = (_filled(card[part], facts) for part in ("name", "text", "fix", "why"))
+    if place is None:
+        place = (lambda row: (path, "")) if card.get("place") == "field" else PLACES[card.get("place", "none")]
+    return Group(
+        rung=rung, label=card["label"], name=name, rows=claimed, text=text, fix=fix, why=why, passed=passed, place=place,
+        against=[*(_filled(doubt, facts) for doubt in card.get("against", ())), *against], matched=matched, detail=detail,
+        blame=PLACES["none"] if card.get("blame") == "none" else None, confidence=card.get("confidence", "likely"),
+    )  # fmt: skip
+
+
+def warning(kind: str, people: Population, rows: Mask, /, **facts: Any) -> Trust:
+    """The warning of a kind about some rows, at the level that its card gives."""
+    card = _card(kind)[1]
+    facts = {"n": int(rows.sum()), "rate": people.rate(rows), "others": people.rate(~rows), "total": people.n, **facts}
+    text, fix = (_filled(card.get(part, ""), facts) for part in ("text", "fix"))
+    return Trust(card.get("level", "warning"), card.get("label"), text, rows, fix)
+
+
+def doubt(people: Population, group: Group) -> Trust:
+    """A group as a reason to doubt the score: an alarm where so many rows are concerned that it cannot be used as it stands."""
+    n, failed = int(group.rows.sum()), int(people.failed.sum())
+    is_alarm = n >= 0.25 * failed and n >= 0.1 * people.n and group.passed <= 0.1 * (n + group.passed)
+    return Trust("alarm" if is_alarm else "warning", group.label, group.text, group.rows, group.fix)
+
+
+def unclaimed(left: Mask, groups: Iterable[Group]) -> Mask:
+    """The rows that no group explains."""
+    for proved in groups:
+        left = left & ~proved.rows
+    return left
+
+
+def ask_each(people: Population, left: Mask, makes: Iterable[Callable[..., Any]], *context: Any) -> Findings:
+    """The groups that some questions prove, one after the other, each of the rows that those before it left."""
+    findings = Findings()
+    for make in makes:
+        result = make(people, left, *context)
+        for proved in result if isinstance(result, list) else [result] if result is not None else []:
+            left = left & ~proved.rows
+            findings.groups.append(proved)
+    return findings
+
+
+def joined(names: Iterable[str], n: int = 3) -> str:
+    """Some names for a sentence, in backticks."""
+    listed = [f"`{name}`" for name in names]
+    more = f" and {len(listed) - n} more" if len(listed) > n else ""
+    return ", ".join(listed[:n]) + more
+
+
+def count(n: int, noun: str, plural: str | None = None) -> str:
+    """`1 rollout`, `1,319 rollouts`."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def passing(n: int) -> str:
+    """`1 passes`, `61 pass`."""
+    return f"{n:,} pass{'es' if n == 1 else ''}"
+
+
+def short(text: str, most: int) -> str:
+    """Words of a row for a sentence: on one line, without backticks, not longer than a bound."""
+    return hostile.line(text.replace("`", "'"), most)
