@@ -18,7 +18,7 @@ class Forms:
 
     @cached_property
     def shown(self) -> room.Pages:
-        return room._undrawn(self.report, self.is_comparison)
+        return room.pages(self.report, self.is_comparison, None)
 
     @cached_property
     def text(self) -> str:

@@ -15,7 +15,8 @@ from blade.model import Alignment, Churn, Comparison, Derived, Power, Report, Se
 from blade.query.engine import evaluate as engine
 from blade.report import comparison_pages, comparison_terms, comparison_verdict, markdown, report_json
 from blade.report import comparison_words as say
-from blade.report.blocks import Code, Num, Said, Strong, Table, plain
+from blade.report.blocks import Code, Num, Said, Strong, Table
+from blade.report.phrases import plain
 from tests.inert import uncited
 
 from . import changed

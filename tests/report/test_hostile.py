@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from msgspec.structs import replace
 
 from blade.model import Report
-from blade.report import comparison_charts, markdown, run_charts
+from blade.report import charts, markdown
 from tests.inert import assert_inert_markdown, headings, uncited
 
 from . import changed
@@ -160,9 +160,9 @@ def test_commands_are_one_inert_line_each(forms: Forms) -> None:
 @pytest.mark.parametrize("name", ["script", "closing", "ansi", "bidi", "template", "wide", "empty"])  # what figures treat apart
 def test_figures_stay_well_formed(name: str) -> None:
     bad = HOSTILE[name]
-    of_pairs = comparison_charts.drawn(changed.many_report(lambda text: bad + text), "compare-")
+    of_pairs = charts.comparison_figures(changed.many_report(lambda text: bad + text), "compare-")
     names = "buckets|tasks|funnel|tokens|losses|compare-(?:bridge|scatter|transitions|series|front)"
-    for figure in (*run_charts.drawn(hostile_report(bad, "two runs")), *of_pairs):
+    for figure in (*charts.run_figures(hostile_report(bad, "two runs")), *of_pairs):
         assert re.fullmatch(rf"({names})(-\d+)?\.svg", figure.file)
         assert not DECEIVING.search(figure.svg)
         tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(figure.svg).iter()}

@@ -8,21 +8,7 @@ from blade import hostile, number_format
 from blade.model import Checked, Comparison, Gate, Power, Report, Setting, Tested
 from blade.report import comparison_words as say
 from blade.report import queried_numbers
-from blade.report.blocks import (
-    Badge,
-    Block,
-    Line,
-    Para,
-    Span,
-    Strong,
-    Table,
-    cells,
-    code,
-    line,
-    paragraph,
-    plain,
-    short,
-)  # fmt: skip
+from blade.report.blocks import Badge, Block, Line, Para, Span, Strong
 from blade.report.comparison_words import (
     ALPHA,
     NEW,
@@ -35,7 +21,8 @@ from blade.report.comparison_words import (
     sentence,
     tested,
 )
-from blade.report.queried_numbers import Cited, count, joined, name, whole
+from blade.report.phrases import code, joined, line, name, paragraph, plain, short, table
+from blade.report.queried_numbers import Cited, count, whole
 from blade.report.row_addresses import left_out, names
 
 BRIDGE = "bridge"  # the view that claims of the bridge are made in
@@ -255,10 +242,9 @@ def _tests(comparison: Comparison) -> list[Block]:
         of = tested(comparison, test)
         if test.question not in (THESE, NEW):
             of.is_rate = units.get(test.question) == "rate"
-        question = name(hostile.line(test.question, 60))
-        rows.append(cells(question, of.said("name", 100), say.estimate(of), of.p_number("p")))
+        rows.append((name(hostile.line(test.question, 60)), of.said("name", 100), say.estimate(of), of.p_number("p")))
     return [
-        Table(("Question", "Test", "Estimate, 95% interval (of equivalence 90%)", "p"), tuple(rows), "llrr"),
+        table("Question|Test|Estimate, 95% interval (of equivalence 90%)|p", "llrr", rows),
         paragraph(
             "Every test is over the {} that both runs have, each task against itself. The margin of equivalence, {}, is a "
             "setting (--margin) and does not depend on the rows.",
@@ -288,14 +274,14 @@ def in_short(comparison: Comparison) -> str:
 # ---- Comparability: which tasks both runs share, which settings differ ---------------------------
 
 MAX_SETTINGS = 40
-KINDS = (
-    ("common", "in both runs, compared"),
-    ("added", "only in the candidate"),
-    ("removed", "only in the baseline"),
-    ("modified", "same key, other content: not compared"),
-    ("missing_baseline", "expected of the baseline, without a scored row there"),
-    ("missing_candidate", "expected of the candidate, without a scored row there"),
-)
+KINDS = {
+    "common": "in both runs, compared",
+    "added": "only in the candidate",
+    "removed": "only in the baseline",
+    "modified": "same key, other content: not compared",
+    "missing_baseline": "expected of the baseline, without a scored row there",
+    "missing_candidate": "expected of the candidate, without a scored row there",
+}
 
 
 def comparability(comparison: Comparison, file: str) -> list[Block]:
@@ -310,14 +296,14 @@ def _tasks(comparison: Comparison) -> list[Block]:
     def listed(member: str) -> Line:
         return names(getattr(of.noun, member), f"{of.query}.{member}.count")
 
-    rows = tuple(
-        cells(means, of.length(member), listed(member) if getattr(of.noun, member) else number_format.NONE)
-        for member, means in KINDS
-    )
+    rows = [
+        (means, of.length(member), listed(member) if getattr(of.noun, member) else number_format.NONE)
+        for member, means in KINDS.items()
+    ]
     matched = of.said("matched_by", 200)
     blocks: list[Block] = [
         paragraph("Tasks were matched by {}.", matched if matched.text else "nothing: no task was matched"),
-        Table(("Tasks", "n", "First keys"), rows, "lrl"),
+        table("Tasks|n|First keys", "lrl", rows),
     ]
     if say.is_partial(comparison) and of.noun.common:
         blocks.append(Para(_common_only(comparison, of)))
@@ -351,19 +337,16 @@ def _settings(comparison: Comparison, file: str) -> list[Block]:
     diff, separable = comparison.config_diff, Para(separability(comparison))
     if not diff:
         return [separable]
-    header = ("Setting that differs", "Baseline", "Candidate", "Kind", "Can move the score by itself")
-    table = Table(header, tuple(_setting(setting) for setting in diff[:MAX_SETTINGS]), "lllll")
+    rows = [_setting(setting) for setting in diff[:MAX_SETTINGS]]
     every = f"{cited(comparison).query}.config_diff.count"
-    return [table, *left_out(len(diff), len(table.rows), "setting", every, file), separable]
+    shown = table("Setting that differs|Baseline|Candidate|Kind|Can move the score by itself", "lllll", rows)
+    return [shown, *left_out(len(diff), len(rows), "setting", every, file), separable]
 
 
-def _setting(setting: Setting) -> tuple[Line, ...]:
-    def value(stated: str | None) -> Span:
-        return code(stated, 120) if stated is not None else "not stated"
-
-    mark: Span = Badge("mechanical", "warning") if setting.mechanical and setting.counts else number_format.NONE
-    kind = name(hostile.line(setting.kind, 40))
-    return cells(code(setting.key), value(setting.baseline), value(setting.candidate), kind, mark)
+def _setting(setting: Setting) -> tuple[Span | Line, ...]:
+    values = [code(value, 120) if value is not None else "not stated" for value in (setting.baseline, setting.candidate)]
+    mark = Badge("mechanical", "warning") if setting.mechanical and setting.counts else number_format.NONE
+    return code(setting.key), *values, name(hostile.line(setting.kind, 40)), mark
 
 
 def separability(comparison: Comparison) -> Line:
@@ -409,28 +392,22 @@ def gate(policy: Gate) -> list[Block]:
     """The verdict of the policy, every line of it, failures first."""
     of = Cited(policy, "engine.gate")
     runs = {policy.baseline, *(check.candidate for check in policy.checks)}
-    rows = tuple(_check(of, check, runs) for check in sorted(policy.checks, key=lambda check: gate_rank(check.verdict)))
+    rows = [_check(of, check, runs) for check in sorted(policy.checks, key=lambda check: gate_rank(check.verdict))]
+    question = hostile.line(policy.question, 20)
     return [
-        paragraph(
-            "The policy {} says {}, on {}.",
-            code(policy.policy, 200), _gate_badge(policy.verdict), hostile.line(policy.question, 20),
-        ),
-        Table(("Verdict", "Tier", "Metric", "Candidate", "Why", "Tasks", "Waived"), rows, "lllllrl"),
+        paragraph("The policy {} says {}, on {}.", code(policy.policy, 200), _gate_badge(policy.verdict), question),
+        table("Verdict|Tier|Metric|Candidate|Why|Tasks|Waived", "lllllrl", rows),
         *say.notes(of, runs),
-    ]  # fmt: skip
+    ]
 
 
-def _check(gate: Cited, check: Checked, runs: set[str]) -> tuple[Line, ...]:
+def _check(gate: Cited, check: Checked, runs: set[str]) -> tuple[Span | Line, ...]:
     of = gate.entry("checks", check, "candidate", "metric")
-    return cells(
-        _gate_badge(check.verdict),
-        hostile.line(check.tier, 20),
-        code(check.metric, 60),
-        say.run(check.candidate, 60),
-        sentence(check.text, f"{of.query}.text", 400, runs),
-        of.whole("n") if check.n is not None else number_format.NONE,
+    return (
+        _gate_badge(check.verdict), hostile.line(check.tier, 20), code(check.metric, 60), say.run(check.candidate, 60),
+        sentence(check.text, f"{of.query}.text", 400, runs), of.whole("n") if check.n is not None else number_format.NONE,
         of.said("waived", 200) if check.waived else number_format.NONE,
-    )
+    )  # fmt: skip
 
 
 def gate_rank(word: str) -> int:

@@ -34,6 +34,12 @@ def is_rate(score_name: str) -> bool:
     return score_name.startswith("pass")
 
 
+def report_score_name(report: Report) -> str:
+    """The score of the comparisons, else of the runs."""
+    names = [pair.score_name for pair in report.comparisons] + [run.score_name for run in report.runs]
+    return next(iter(names), "pass_at_1")
+
+
 def score_label(score_name: str) -> str:
     known = printed_names.QUANTITIES.get(score_name)
     return known.label if known is not None else hostile.line(score_name, 40)

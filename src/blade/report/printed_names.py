@@ -8,31 +8,25 @@ from typing import NamedTuple
 from blade import hostile, number_format
 from blade.model import Cause, Loss, Measure
 from blade.report import queried_numbers
-from blade.report.blocks import Badge, Line, Span, plain
+from blade.report.blocks import Badge, Line, Span
+from blade.report.phrases import plain
 from blade.report.queried_numbers import between, count, measure, num, quoted, select, where
 from blade.report.run_facts import Facts
 
 # ---- Causes --------------------------------------------------------------------------------------
 
-NAMES = {
-    Cause.KNOWLEDGE_GAP: "knowledge gap",
-    Cause.UNRELIABLE_KNOWLEDGE: "unreliable knowledge",
-    Cause.BEHAVIOUR: "behaviour",
-    Cause.TASK_OR_VERIFIER: "task, verifier or harness",
-    Cause.INFRASTRUCTURE: "infrastructure",
-    Cause.DATA_ARTIFACT: "data",
-    Cause.UNDETERMINED: "undetermined",
+# What a cause is called, and who answers for it: the model's losses stand apart from those of the measurement.
+CAUSES = {
+    Cause.KNOWLEDGE_GAP: ("knowledge gap", "model"),
+    Cause.UNRELIABLE_KNOWLEDGE: ("unreliable knowledge", "model"),
+    Cause.BEHAVIOUR: ("behaviour", "model"),
+    Cause.INFRASTRUCTURE: ("infrastructure", "infrastructure"),
+    Cause.TASK_OR_VERIFIER: ("task, verifier or harness", "task or verifier"),
+    Cause.DATA_ARTIFACT: ("data", "data"),
+    Cause.UNDETERMINED: ("undetermined", "undetermined"),
 }
-# Who answers for a cause: the model's losses stand apart from those of the measurement.
-SIDES = {
-    Cause.KNOWLEDGE_GAP: "model",
-    Cause.UNRELIABLE_KNOWLEDGE: "model",
-    Cause.BEHAVIOUR: "model",
-    Cause.INFRASTRUCTURE: "infrastructure",
-    Cause.TASK_OR_VERIFIER: "task or verifier",
-    Cause.DATA_ARTIFACT: "data",
-    Cause.UNDETERMINED: "undetermined",
-}
+NAMES = {cause: name for cause, (name, _) in CAUSES.items()}
+SIDES = {cause: side for cause, (_, side) in CAUSES.items()}
 SIDE_NAMES = tuple(dict.fromkeys(SIDES.values()))  # in the order of print
 SAME = 1e-9  # losses add up to this
 
@@ -125,16 +119,10 @@ QUANTITIES: dict[str, Quantity] = {
 }
 
 EFFORTS = {
-    "input_tokens": "input tokens",
-    "output_tokens": "output tokens",
-    "reasoning_tokens": "reasoning tokens",
-    "total_tokens": "total tokens",
-    "turns": "turns",
-    "tool_calls": "tool calls",
-    "items": "output items",
-    "wall_s": "seconds",
+    "input_tokens": "input tokens", "output_tokens": "output tokens", "reasoning_tokens": "reasoning tokens",
+    "total_tokens": "total tokens", "turns": "turns", "tool_calls": "tool calls", "items": "output items", "wall_s": "seconds",
     "cost_usd": "cost (USD)",
-}
+}  # fmt: skip
 
 # The column of `rollouts` that holds an effort, where it is called otherwise.
 COLUMNS = {"tool_calls": "calls", "items": "steps", "wall_s": "seconds"}
@@ -166,19 +154,15 @@ def formatted(measure: Measure, value: float | None, is_rate: bool) -> str:
     return number_format.number(value)
 
 
-def value(measure: Measure, is_rate: bool = True, strong: bool = False) -> Span:
-    return part(measure, "value", is_rate, strong)
-
-
-def part(measure: Measure, name: str, is_rate: bool = True, strong: bool = False) -> Span:
+def value(measure: Measure, is_rate: bool = True, strong: bool = False, part: str = "value") -> Span:
     """The value, or one end of the interval."""
-    number = getattr(measure, name)
-    return num(formatted(measure, number, is_rate), number, query(measure, name), strong)
+    number = getattr(measure, part)
+    return num(formatted(measure, number, is_rate), number, query(measure, part), strong)
 
 
 def interval(measure: Measure, is_rate: bool = True) -> Line:
     """` [32.7%, 51.8%]`, or nothing when there is no interval."""
-    return between(part(measure, "low", is_rate), part(measure, "high", is_rate))
+    return between(value(measure, is_rate, part="low"), value(measure, is_rate, part="high"))
 
 
 def with_interval(measure: Measure, is_rate: bool = True) -> Line:
