@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from blade.model import Cause, Loss, Measure, Power, Report, Term
 from blade.report import charts
 from blade.report.blocks import Figure
-from blade.report.phrases import plain
 from blade.report.charts import binary_band, bridge_chart, is_noise, scatter, scatter_chart
+from blade.report.phrases import plain
 from blade.report.run_facts import facts
 
 from . import changed

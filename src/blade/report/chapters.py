@@ -5,32 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from blade import hostile, number_format
-from blade.model import (
-    Cause,
-    Confidence,
-    FunnelStage,
-    Judgement,
-    Level,
-    Measure,
-    Report,
-    RewardKind,
-    TaskResult,
-)
+from blade.model import Cause, Confidence, Judgement, Level, Measure, Report, RewardKind, TaskResult
 from blade.report import first_page, printed_names, queried_numbers
-from blade.report.blocks import (
-    Badge,
-    Block,
-    Bullets,
-    Code,
-    Figure,
-    Line,
-    Para,
-    Quote,
-    Section,
-    Span,
-    Table,
-    para,
-)
+from blade.report.blocks import Badge, Block, Bullets, Code, Figure, Line, Para, Quote, Section, Span, para
 from blade.report.charts import MAX_RUNS
 from blade.report.phrases import code, heading, joined, line, name, named, paragraph, table
 from blade.report.printed_names import EFFORTS, QUANTITIES
@@ -118,7 +95,7 @@ def _identity(facts: Facts) -> Block:
     return paragraph("{}{}.", joined(stated, last=", "), f"; not stated: {unstated}" if unstated else "")
 
 
-def _sources(facts: Facts) -> Table:
+def _sources(facts: Facts) -> Block:
     query = facts.entry("runs", facts.run)
     rows: list[tuple[Span | Line, ...]] = []
     for position, source in enumerate(facts.run.sources[:MAX_FILES]):
@@ -305,13 +282,13 @@ def workflow_funnel(facts: Facts, figures: Figures) -> list[Block]:
     if facts.funnel is None or not facts.funnel.stages:
         return [para("No funnel: nothing in the rows says how far a rollout came.")]
     funnel = facts.cited("funnels", facts.funnel)
-    rows = [_stage(facts, funnel, position, stage) for position, stage in enumerate(facts.funnel.stages)]
+    rows = [_stage(facts, funnel, position) for position in range(len(facts.funnel.stages))]
     header = f"Stage ({hostile.line(facts.funnel.source, 60).replace('|', '/')})|Reached|Of rollouts|Share"
     return [table(header, "lrrr", rows), *named(figures, "funnel", facts.run.name)]
 
 
-def _stage(facts: Facts, funnel: Cited, position: int, stage: FunnelStage) -> tuple[Span | Line, ...]:
-    run, of = facts.run.name, f"{funnel.query}.stages[{position}]"
+def _stage(facts: Facts, funnel: Cited, position: int) -> tuple[Span | Line, ...]:
+    run, of, stage = facts.run.name, f"{funnel.query}.stages[{position}]", funnel.noun.stages[position]
     query, share = f"{of}.reached", f"{of}.reached / {of}.of"
     if funnel.noun.source == "inferred" and stage.name in STAGES:
         holds = STAGES[stage.name].format(run=f"run = {queried_numbers.quoted(run)}")

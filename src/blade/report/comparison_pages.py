@@ -43,7 +43,7 @@ def chapters(report: Report, figures: tuple[Figure, ...] = ()) -> tuple[Section,
     elif len(comparisons) == 1:
         sections = topics(comparisons[0], report, figures, FILE)
     else:
-        sections["Verdict"] = [*overview(report), *_left_out(report, FILE)]
+        sections["Verdict"] = [*overview(report), *left_out(len(comparisons), MAX_TOLD, "candidate", "engine.comparisons.count", FILE)]
         for at, one in enumerate(comparisons[:MAX_TOLD], 1):
             sections[f"Candidate {at}: {middle(one.candidate, 60)}"] = _under_headings(one, report, figures, FILE)
     if many := many_runs(report, figures, FILE):
@@ -82,16 +82,13 @@ def _under_headings(
 
 def cross_model(report: Report, figures: tuple[Figure, ...], file: str) -> list[Block]:
     """All comparisons of a report as one section: an overview where there are several, then each pair."""
-    is_many = len(report.comparisons) > 1
-    blocks = [*overview(report), *_left_out(report, file)] if is_many else []
-    for comparison in report.comparisons[:MAX_TOLD]:
+    comparisons, is_many = report.comparisons, len(report.comparisons) > 1
+    more = left_out(len(comparisons), MAX_TOLD, "candidate", "engine.comparisons.count", file)
+    blocks = [*overview(report), *more] if is_many else []
+    for comparison in comparisons[:MAX_TOLD]:
         blocks += _under_headings(comparison, report, figures, file, named=is_many)
     blocks += many_runs(report, figures, file)
     return blocks + ([heading("Gate"), *gate(report.gate)] if report.gate is not None else [])
-
-
-def _left_out(report: Report, file: str) -> list[Block]:
-    return left_out(len(report.comparisons), MAX_TOLD, "candidate", "engine.comparisons.count", file)
 
 
 def _reproducibility(report: Report, figures: tuple[Figure, ...]) -> list[Block]:

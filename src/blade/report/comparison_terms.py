@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from blade import hostile, number_format
-from blade.model import Churn, Comparison, Derived, Flip, Measure, Mover, Report, Shift, Term, View
+from blade.model import Churn, Comparison, Derived, Flip, Measure, Mover, Report, Shift, Term
 from blade.report import comparison_words as say
 from blade.report import printed_names, queried_numbers
 from blade.report.blocks import Badge, Block, Bullets, Commands, Figure, Line, Para, Span, para
@@ -20,6 +20,10 @@ MAX_TERMS = 25  # terms of a table; the smaller ones share its last row
 SAME = 1e-9  # terms add up to this
 CLAIM_ROLLOUTS = 2  # rollouts of a claim whose commands are written out
 ACCOUNTING = "This is accounting, not causation: a failure group that disappears may make room for another."
+MECHANICAL = (
+    "A mechanical cause can move the score with the model unchanged: a limit, a timeout, a verifier, infrastructure, or which "
+    "tasks were run. Rule it out before the model is credited."
+)
 COMPOSITION = ("composition", "missing")  # sides of terms that say which tasks each run has
 
 
@@ -60,12 +64,7 @@ def _claims(comparison: Comparison, report: Report) -> list[Block]:
         return [paragraph("**No cause is claimed: **{}", no_claim)]
     blocks: list[Block] = []
     if any(mover.mechanical for mover in movers):
-        blocks.append(
-            para(
-                "A mechanical cause can move the score with the model unchanged: a limit, a timeout, a "
-                "verifier, infrastructure, or which tasks were run. Rule it out before the model is credited."
-            )
-        )
+        blocks.append(para(MECHANICAL))
     items: list[Line] = []
     for mover in movers:
         mark: Line = (Badge("mechanical", "warning"), " ") if mover.mechanical else ()
@@ -222,23 +221,17 @@ def further_views(comparison: Comparison, file: str) -> list[Block]:
     """The other ways to add up to the change, each with its sum."""
     if not comparison.views:
         return [para("There is no further way to split the change: no slice or setting varies.")]
-    blocks: list[Block] = [
-        para(
-            "Each view splits the whole change once more. Terms of different views must not be added: they "
-            "split the same points in another way."
-        )
-    ]
-    return blocks + [block for view in comparison.views for block in _view(view, comparison, file)]
-
-
-def _view(view: View, comparison: Comparison, file: str) -> list[Block]:
-    of, title = cited(comparison).entry("views", view, "name"), say.term(view.name, 80)
-    blocks: list[Block] = [heading(*name(f"{title[:1].upper()}{title[1:]}"))]
-    if view.note:
-        blocks.append(Para(sentence(view.note, f"{of.query}.note")))
-    if not view.terms:
-        return [*blocks, para("It has no terms.")]
-    return [*blocks, *_terms_blocks(comparison, of, "terms", file)]
+    once_more = (
+        "Each view splits the whole change once more. Terms of different views must not be added: they split the same points "
+        "in another way."
+    )
+    blocks: list[Block] = [para(once_more)]
+    for view in comparison.views:
+        of, title = cited(comparison).entry("views", view, "name"), say.term(view.name, 80)
+        note = [Para(sentence(view.note, f"{of.query}.note"))] if view.note else []
+        terms = _terms_blocks(comparison, of, "terms", file) if view.terms else [para("It has no terms.")]
+        blocks += [heading(*name(f"{title[:1].upper()}{title[1:]}")), *note, *terms]
+    return blocks
 
 
 # ---- Tasks that moved ----------------------------------------------------------------------------
@@ -346,29 +339,25 @@ def _flips(comparison: Comparison, report: Report, file: str) -> list[Block]:
     tabled = [run for run in pair(comparison) if say.is_tabled(comparison, report, run)]
     rows = [_flip(comparison, flip, judged, tabled) for flip in shown]
     header = "Task|Baseline|Candidate|Change" + "|P(candidate better)|P(bucket changed)|Buckets" * judged
-    lead = "Ranked by the size of the change: without a pass rate no posterior can be given."
-    if judged:
-        lead = (
-            "Ranked by posterior probability, drawn towards the rates of both runs: a large swing on few "
-            "repeats may rank below a smaller one on many."
-        )
-    if alike and judged:
+    lead = (
+        "Ranked by posterior probability, drawn towards the rates of both runs: a large swing on few repeats may rank below a "
+        "smaller one on many."
+    )
+    if not judged:
+        lead = "Ranked by the size of the change: without a pass rate no posterior can be given."
+    elif alike:
         lead = "With these repeats all flips are equally sure, so their order means nothing."
-    return [
-        heading("The surest flips"),
-        para(lead, *_more_flips(comparison, len(shown), file)),
-        table(header, "lrrr" + "rrl" * judged, rows),
-    ]
-
-
-def _more_flips(comparison: Comparison, shown: int, file: str) -> Line:
     churn, query = comparison.churn, cited(comparison).query
     total, every = len(comparison.flips), f"{query}.flips.count"
     if churn is not None:
         total, every = churn.n_up + churn.n_down, f"{query}.churn.n_up + {query}.churn.n_down"
-    if total <= shown:
-        return ()
-    return line(f" {{}} moved; the surest are in {file}.", count(total - shown, "more task", f"{every} - {shown}"))
+    more = count(total - len(shown), "more task", f"{every} - {len(shown)}")
+    left = line(f" {{}} moved; the surest are in {file}.", more) if total > len(shown) else ()
+    return [
+        heading("The surest flips"),
+        para(lead, *left),
+        table(header, "lrrr" + "rrl" * judged, rows),
+    ]
 
 
 def _are_alike(flips: tuple[Flip, ...]) -> bool:
@@ -380,12 +369,9 @@ def _are_alike(flips: tuple[Flip, ...]) -> bool:
 def _flip(comparison: Comparison, flip: Flip, judged: bool, tabled: Sequence[str]) -> tuple[Span | Line, ...]:
     of = cited(comparison).entry("flips", flip, "task")
     other = say.candidate_keys(comparison).get(flip.task, flip.task)
-    before, after = (
-        _rate(of, role, (run, task) if run in tabled else None)
-        for role, run, task in (
-            ("baseline", comparison.baseline, flip.task), ("candidate", comparison.candidate, other)
-        )
-    )  # fmt: skip
+    base, cand = pair(comparison)
+    before = _rate(of, "baseline", (base, flip.task) if base in tabled else None)
+    after = _rate(of, "candidate", (cand, other) if cand in tabled else None)
     more: tuple[Span, ...] = ()
     if judged:
         classes = " → ".join(hostile.line(bucket, 20) for bucket in flip.classes)
@@ -417,11 +403,9 @@ def flips_to_read(comparison: Comparison, report: Report) -> list[tuple[str, str
     runs, other = {run.name: run for run in report.runs}, say.candidate_keys(comparison)
     commands: list[tuple[str, str]] = []
     for flip in comparison.flips[:FLIPS_TO_READ]:
-        for run, role, task in (
-            (comparison.baseline, "baseline", flip.task),
-            (comparison.candidate, "candidate", other.get(flip.task, flip.task)),
-        ):
-            commands += show(runs[run], task, None, role) if run in runs else []
+        for role, task in (("baseline", flip.task), ("candidate", other.get(flip.task, flip.task))):
+            run = runs.get(getattr(comparison, role))
+            commands += show(run, task, None, role) if run is not None else []
     return commands
 
 
@@ -442,9 +426,14 @@ def what_else_changed(comparison: Comparison, file: str) -> list[Block]:
     if comparison.refused is not None:
         return [para("Without common tasks nothing else is compared.")]
     blocks: list[Block] = []
-    for kind in dict.fromkeys([*SHIFT_KINDS, *(shift.kind for shift in comparison.shifts)]):
+    for kind, (title, column) in SHIFT_KINDS.items():
         shifts = sorted((shift for shift in comparison.shifts if shift.kind == kind), key=_rank)
-        blocks += _kind(comparison, kind, shifts, file) if shifts else []
+        if shifts:
+            header = f"{column}|Baseline|Candidate|Change, 95% interval|Adjusted p|Tasks|Reading"
+            rows = [_shift(comparison, shift) for shift in shifts[:MAX_SHIFTS]]
+            every = f"{cited(comparison).query}.shifts(kind={kind!r}).count"
+            more = left_out(len(shifts), len(rows), "row", every, file)
+            blocks += [heading(title), table(header, "lrrrrrl", rows), *more]
     blocks += _derived(comparison)
     if not blocks:
         return [para("Nothing else was compared: no rollout reports effort, behaviour or errors.")]
@@ -459,14 +448,6 @@ def what_else_changed(comparison: Comparison, file: str) -> list[Block]:
 
 def _rank(shift: Shift) -> tuple[bool, float, str]:
     return (shift.status == "unclear", 2.0 if shift.p_adjusted is None else shift.p_adjusted, shift.name)
-
-
-def _kind(comparison: Comparison, kind: str, shifts: list[Shift], file: str) -> list[Block]:
-    title, column = SHIFT_KINDS.get(kind, (hostile.line(kind, 40).capitalize(), "What"))
-    rows = [_shift(comparison, shift) for shift in shifts[:MAX_SHIFTS]]
-    every = f"{cited(comparison).query}.shifts(kind={kind!r}).count"
-    header = f"{column}|Baseline|Candidate|Change, 95% interval|Adjusted p|Tasks|Reading"
-    return [heading(title), table(header, "lrrrrrl", rows), *left_out(len(shifts), len(rows), "row", every, file)]
 
 
 def _shift(comparison: Comparison, shift: Shift) -> tuple[Span | Line, ...]:

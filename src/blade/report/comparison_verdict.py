@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from blade import hostile, number_format
-from blade.model import Checked, Comparison, Gate, Power, Report, Setting, Tested
+from blade.model import Checked, Comparison, Gate, Power, Report, Setting
 from blade.report import comparison_words as say
 from blade.report import queried_numbers
 from blade.report.blocks import Badge, Block, Line, Para, Span, Strong
@@ -37,10 +37,10 @@ def verdict(comparison: Comparison, report: Report) -> list[Block]:
     """The answer in one paragraph, what would sharpen it, then every test."""
     if comparison.refused is not None:
         return [Para((Strong("Not compared: "), *refusal(comparison)))]
-    blocks: list[Block] = [Para(opening(comparison, report))]
+    lines = [opening(comparison, report)]
     if not comparison.identical:
-        lines = (mechanical(comparison), resolve(comparison, report), _differs(comparison))
-        blocks += [Para(line) for line in lines if line]
+        lines += [mechanical(comparison), resolve(comparison, report), _differs(comparison)]
+    blocks = [Para(line) for line in lines if line]
     return [*blocks, *say.notes(cited(comparison), pair(comparison)), *_tests(comparison)]
 
 
@@ -158,13 +158,9 @@ def rests_on(comparison: Comparison, question: str) -> Line:
         parts[1] = ("equivalence ", *of[1].p_value("p"))
     adjusted = "p_adjusted" if question == THESE else "p_adjusted_new"
     p: float | None = getattr(comparison, adjusted)
-    if p is not None and tests and word != "equivalent" and is_other(p, tests[0].p):
+    if p is not None and tests and word != "equivalent" and tests[0].p is not None and abs(p - tests[0].p) > 1e-12:
         parts[0] = (*parts[0], ", ", cited(comparison).p_number(adjusted), " adjusted for all candidates")
     return joined([*parts, ("n = ", *n_common(comparison))], "; ", "; ")
-
-
-def is_other(adjusted: float, p: float | None) -> bool:
-    return p is not None and abs(adjusted - p) > 1e-12
 
 
 def smallest(comparison: Comparison, question: str) -> float | None:
@@ -188,26 +184,18 @@ def resolve(comparison: Comparison, report: Report) -> Line:
     is_margin = power.target <= comparison.margin * (1 + 1e-9)
     seen: Line = (of.size("target"), " (the margin)" if is_margin else " (the size seen)")
     if power.tasks_needed == 0:
-        return line(
-            "{}these tasks are already enough to see a true change of {} in 80 of 100 cases; a smaller one, or equivalence, "
-            "takes more tasks or repeats.",
-            lead, seen,
-        )  # fmt: skip
+        enough = "{}these tasks are already enough to see a true change of {} in 80 of 100 cases; a smaller one, or equivalence, "
+        return line(f"{enough}takes more tasks or repeats.", lead, seen)
     ways: list[Line] = []
     if power.repeats_needed is not None:
-        now = _repeats_now(comparison, report)
-        ways.append((*of.count("repeats_needed", "repeat"), " per task in each run", *now))
+        now = {run.coverage.repeats: run.name for run in report.runs if run.name in pair(comparison)}
+        repeats: list[Line] = [(whole(n, queried_numbers.select("repeats", "runs", now[n])),) for n in sorted(now)]
+        stated = line(" (now {})", joined(repeats)) if repeats else ()
+        ways.append((*of.count("repeats_needed", "repeat"), " per task in each run", *stated))
     if power.tasks_needed is not None:
         ways.append((*of.count("tasks_needed", "more task"), " like these (with as many repeats)"))
     would = "{}{} would detect a true change of {} in 80 of 100 cases.{}"
     return line(would, lead, joined(ways, ", or ", ", or "), seen, _whether_repeats(power))
-
-
-def _repeats_now(comparison: Comparison, report: Report) -> Line:
-    """` (now 4)`: the repeats that the two runs have."""
-    now = {run.coverage.repeats: run.name for run in report.runs if run.name in pair(comparison)}
-    parts: list[Line] = [(whole(n, queried_numbers.select("repeats", "runs", now[n])),) for n in sorted(now)]
-    return line(" (now {})", joined(parts)) if parts else ()
 
 
 def _whether_repeats(power: Power) -> str:
@@ -238,7 +226,7 @@ def _tests(comparison: Comparison) -> list[Block]:
         return []
     units = {derived.name: derived.unit for derived in comparison.derived}
     rows = []
-    for test in sorted(comparison.tests, key=_order):
+    for test in sorted(comparison.tests, key=lambda test: {THESE: 0, NEW: 1}.get(test.question, 2)):
         of = tested(comparison, test)
         if test.question not in (THESE, NEW):
             of.is_rate = units.get(test.question) == "rate"
@@ -251,10 +239,6 @@ def _tests(comparison: Comparison) -> list[Block]:
             n_common(comparison), say.margin(comparison),
         ),
     ]  # fmt: skip
-
-
-def _order(test: Tested) -> int:
-    return (THESE, NEW).index(test.question) if test.question in (THESE, NEW) else 2
 
 
 def in_short(comparison: Comparison) -> str:
@@ -286,11 +270,9 @@ KINDS = {
 
 def comparability(comparison: Comparison, file: str) -> list[Block]:
     """The tasks that can be compared, then the settings that changed with the model."""
-    refused = [Para((Strong("Refused: "), *refusal(comparison)))] if comparison.refused is not None else []
-    return [*refused, *_tasks(comparison), *_settings(comparison, file)]
-
-
-def _tasks(comparison: Comparison) -> list[Block]:
+    blocks: list[Block] = []
+    if comparison.refused is not None:
+        blocks = [Para((Strong("Refused: "), *refusal(comparison)))]
     of = cited(comparison).of("alignment")
 
     def listed(member: str) -> Line:
@@ -301,19 +283,18 @@ def _tasks(comparison: Comparison) -> list[Block]:
         for member, means in KINDS.items()
     ]
     matched = of.said("matched_by", 200)
-    blocks: list[Block] = [
+    blocks += [
         paragraph("Tasks were matched by {}.", matched if matched.text else "nothing: no task was matched"),
         table("Tasks|n|First keys", "lrl", rows),
     ]
     if say.is_partial(comparison) and of.noun.common:
         blocks.append(Para(_common_only(comparison, of)))
     if of.noun.changed_fields:
-        same_key = "Tasks with the same key that are not the same differ in {}."
-        blocks.append(paragraph(same_key, listed("changed_fields")))
+        blocks.append(paragraph("Tasks with the same key that are not the same differ in {}.", listed("changed_fields")))
     if of.noun.changed_everywhere:
         template = "Different in nearly all tasks, so treated as a change of template or format: {}."
         blocks.append(paragraph(template, listed("changed_everywhere")))
-    return blocks
+    return [*blocks, *_settings(comparison, file)]
 
 
 def _common_only(comparison: Comparison, of: Cited) -> Line:

@@ -7,19 +7,7 @@ from collections.abc import Callable, Sequence
 from blade import hostile
 from blade.model import Report
 from blade.report import first_page, row_addresses
-from blade.report.blocks import (
-    Block,
-    Bullets,
-    Claims,
-    Code,
-    Commands,
-    Heading,
-    Line,
-    Para,
-    Quote,
-    Section,
-    Table,
-)
+from blade.report.blocks import Block, Bullets, Claims, Code, Commands, Heading, Line, Para, Quote, Table
 from blade.report.chapters import chapters, in_bucket, title
 from blade.report.markdown import laid_out
 from blade.report.phrases import code, paragraph, plain
@@ -96,7 +84,7 @@ def draft(report: Report, specs: Sequence[str]) -> str:
     typed = " ".join(word for word in map(hostile.argument, specs) if word) or "RUN"
     check = f"blade check FILE {typed}" if typed.count(" ") else f"blade check FILE --run {typed}"
     parts = [f"# {hostile.markdown_inline(title(report))}", _mark(f"{_START}; then: {check}")]
-    kept_blocks = {section.title: _kept(section, runs) for section in chapters(report)}
+    kept_blocks = {section.title: _kept(section.title, section.blocks, runs) for section in chapters(report)}
     claims = Claims(block for blocks in kept_blocks.values() for block in blocks)
     for name, blocks in kept_blocks.items():
         parts.append(f"## {hostile.markdown_inline(name)}")
@@ -106,12 +94,12 @@ def draft(report: Report, specs: Sequence[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _kept(section: Section, runs: tuple[Facts, ...]) -> list[Block]:
+def _kept(title: str, section: Sequence[Block], runs: tuple[Facts, ...]) -> list[Block]:
     """Keep the blocks of a section that the rules let stay, tables cut; a heading with nothing under it goes."""
-    rules = SECTIONS[section.title]
+    rules = SECTIONS[title]
     kept_blocks: list[Block] = []
     groups: list[tuple[Heading | None, list[Block]]] = [(None, [])]
-    for block in section.blocks:
+    for block in section:
         if isinstance(block, Heading):
             groups.append((block, []))
         else:
@@ -122,12 +110,12 @@ def _kept(section: Section, runs: tuple[Facts, ...]) -> list[Block]:
         rule = next((rule for start, rule in rules.items() if start and name.startswith(start)), rules.get("", _all))
         stay = [_cut(block, len(runs)) for block in blocks if rule(block)]
         stay = [block for block in stay if not (isinstance(block, Table) and not block.rows)]
-        if section.title.endswith("Deep Dives") and _is_cut(blocks, stay):
+        if title.endswith("Deep Dives") and _is_cut(blocks, stay):
             stay = [*filter(_tables, stay), _MORE_TASKS]
         kept_blocks += [heading] if heading is not None and (stay or not name) else []
         kept_blocks += [*stay, *(_quoted(runs, stay) if name == JUDGED else [])]
-    kept_blocks += _ids(runs) if section.title == "Task Outcome Buckets" else []
-    return [*kept_blocks, _CUT] if section.title == "Reproducibility Notes" else kept_blocks
+    kept_blocks += _ids(runs) if title == "Task Outcome Buckets" else []
+    return [*kept_blocks, _CUT] if title == "Reproducibility Notes" else kept_blocks
 
 
 def _is_cut(blocks: list[Block], stay: list[Block]) -> bool:

@@ -50,14 +50,12 @@ def document(report: Report, claims: Sequence[Claim] = ()) -> dict[str, Any]:
 
 def laid_out(document: dict[str, Any]) -> str:
     """JSON with a line for each key and each entry of a list: quick to read through, and to compare."""
-    lines = []
-    for key, value in document.items():
-        if isinstance(value, list) and value:
-            entries = ",\n".join(_compact(entry) for entry in value)
-            lines.append(f"{_compact(key)}: [\n{entries}\n]")
-        else:
-            lines.append(f"{_compact(key)}: {_compact(value)}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+    def entries(value: Any) -> str:
+        is_long = isinstance(value, list) and value
+        return "[\n" + ",\n".join(map(_compact, value)) + "\n]" if is_long else _compact(value)
+
+    return "{\n" + ",\n".join(f"{_compact(key)}: {entries(value)}" for key, value in document.items()) + "\n}\n"
 
 
 def _compact(value: Any) -> str:
@@ -81,10 +79,8 @@ def values(value: Any, is_float: bool = False) -> Any:
         return value.value
     if value is None or isinstance(value, bool | str):
         return value
-    if isinstance(value, float) or (is_float and isinstance(value, int)):
-        return number(value)
-    if isinstance(value, int):
-        return int(value)
+    if isinstance(value, int | float):
+        return number(value) if is_float or isinstance(value, float) else int(value)
     if isinstance(value, Mapping):
         return {str(values(key)): values(part, is_float) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -348,12 +344,12 @@ def metrics_text(report: Report) -> str:
 
 def metrics(facts: Facts) -> dict[str, Any]:
     """The keys that tools around BLADE reports read."""
-    run, buckets, score = facts.run, facts.buckets, facts.score
+    run, buckets, score, losses = facts.run, facts.buckets, facts.score, facts.losses
     judged = run.has_pass_rate
-    outcomes = facts.run.outcomes
-    passed = outcomes[Outcome.PASSED] if judged else None
-    scored = sum(n for outcome, n in outcomes.items() if outcome not in (Outcome.MASKED, Outcome.MISSING))
-    at_k = facts.at_most_k("pass_at_k")
+    passed = run.outcomes[Outcome.PASSED] if judged else None
+    scored = sum(n for outcome, n in run.outcomes.items() if outcome not in (Outcome.MASKED, Outcome.MISSING))
+    at_k, (mode, lost) = facts.at_most_k("pass_at_k"), largest(facts) or (None, 0.0)
+    by_cause = {cause.value: number(math.fsum(loss.lost for loss in losses if loss.cause is cause)) for cause in Cause}
     return {
         "model": run.model,
         "model_name": run.model,
@@ -382,31 +378,12 @@ def metrics(facts: Facts) -> dict[str, Any]:
         "missing_tasks": len(buckets.missing),
         "repeats": run.coverage.repeats,
         "unexplained": number(facts.unexplained.points) if facts.unexplained is not None else None,
-        "losses": {side: number(lost) for side, lost in lost_by_side(facts.losses).items()}
-        if facts.losses
-        else None,
-        "losses_by_cause": _by_cause(facts),
-        **_dominant(facts),
-    }
-
-
-def _by_cause(facts: Facts) -> dict[str, float | None] | None:
-    """Points of score by cause; they add up to 1 - score."""
-    if not facts.losses:
-        return None
-    return {
-        cause.value: number(math.fsum(loss.lost for loss in facts.losses if loss.cause is cause))
-        for cause in Cause
-    }
-
-
-def _dominant(facts: Facts) -> dict[str, Any]:
-    """The mode that costs most: its name, the failed tasks it labels, its share of the loss."""
-    mode, lost = largest(facts) or (None, 0.0)
-    return {
+        "losses": {side: number(points) for side, points in lost_by_side(losses).items()} if losses else None,
+        "losses_by_cause": by_cause if losses else None,  # they add up to 1 - score
+        # the mode that costs most: its name, the failed tasks it labels, its share of the loss
         "dominant_failure_type": mode,
         "dominant_failure_count": sum(cause.mode == mode for cause in facts.attributions) if mode is not None else None,
-        "dominant_failure_fraction": number(lost / total(facts.losses)) if mode is not None else None,
+        "dominant_failure_fraction": number(lost / total(losses)) if mode is not None else None,
     }
 
 
