@@ -30,13 +30,12 @@ def files(figures: tuple[Figure, ...]) -> list[str]:
     return [figure.file for figure in figures]
 
 
-def values(chart: Any) -> list[dict[str, Any]]:
+def values(chart: charts.Chart | None) -> list[dict[str, Any]]:
     assert chart is not None
-    listed: list[dict[str, Any]] = chart.values
-    return listed
+    return chart.values
 
 
-def caption(chart: Any) -> str:
+def caption(chart: charts.Chart | None) -> str:
     assert chart is not None
     return plain(chart.caption)
 
@@ -84,6 +83,7 @@ def test_many_tasks_are_sorted_and_sampled_evenly_and_the_title_says_so(cases: C
     assert chart is not None
     assert "200 of 450 tasks, evenly sampled" in chart.fields["about"]
     assert "an even sample of them" in caption(chart)
+    assert charts.distinct(["a", "a", "b\x1b[0m", "b"]) == ["a", "a (2)", "b", "b (2)"]
     shrunk = [value["shrunk"] for value in values(charts.tasks_chart(facts(one_run)[0]))]
     assert shrunk == sorted(shrunk)
 
@@ -93,10 +93,6 @@ def test_without_numbers_there_is_no_figure(cases: Cases, one_run: Report) -> No
     assert charts.run_figures(cases["no run"]()) == ()
     broken = replace(one_run, measures=(Measure("airline", "output_tokens", math.nan, 1, slice="passed"),))
     assert "tokens.svg" not in files(charts.run_figures(broken))
-
-
-def test_equal_labels_are_told_apart() -> None:
-    assert charts.distinct(["a", "a", "b\x1b[0m", "b"]) == ["a", "a (2)", "b", "b (2)"]
 
 
 def test_the_losses_are_drawn_largest_first_and_the_small_share_a_bar(explained: Report, one_run: Report) -> None:
@@ -150,9 +146,7 @@ def test_the_band_does_not_care_which_run_comes_first(n_a: int, n_b: int, data: 
 @pytest.mark.parametrize("repeats", [(1, 1), (4, 4), (8, 3), (150, 150)])
 def test_the_band_holds_the_diagonal(repeats: tuple[int, int]) -> None:
     half = 1 / repeats[1]
-    for x, low, high in binary_band(*repeats):
-        assert 0 <= low <= high <= 1
-        assert low - half <= x <= high + half
+    assert all(0 <= low <= high <= 1 and low - half <= x <= high + half for x, low, high in binary_band(*repeats))
 
 
 @pytest.mark.parametrize(("n", "rate"), [(4, 0.5), (8, 0.3), (16, 0.9)])

@@ -20,6 +20,7 @@ from blade.report.phrases import plain
 from tests.inert import uncited
 
 from . import changed
+from .renders import assert_says, sayings
 from .test_chapters import section
 
 VERDICTS = ("improved", "regressed", "equivalent", "inconclusive")
@@ -44,117 +45,49 @@ def pair(**changes: Any) -> Comparison:
     return changed.pair_report(**changes).comparisons[0]
 
 
-# Topic, what is changed of the pair, what the topic says then, and what it does not say.
-SAYS: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
-    ("Verdict", {}, [
-        "**Improved on these tasks; not established for new tasks like these.**",
-        "`cand` scores 71.9% pass@1 and `base` 50.0%: **+21.9 points** (n = 8 tasks)",
-        "+21.9 points [+2.7 points, +41.0 points] (exact stratified permutation, p = 0.04; n = 8 tasks)",
-        "neither a change nor equivalence within ±3.0 points is established",
-        "(paired t, p = 0.29; equivalence p = 0.83; n = 8 tasks",
-        "the smallest detectable effect is 53.6 points",
-        "16 repeats per task in each run (now 4), or 140 more tasks like these (with as many repeats) would detect",
-        "a true change of 21.9 points (the size seen) in 80 of 100 cases",
-        "The change differs by task",
-        "+8.8 points of the change come from request timed out, which can move a score with the model unchanged.",
-        "The other terms add up to +13.1 points",
-        "The margin of equivalence, ±3.0 points, is a setting (--margin) and does not depend on the rows.",
-    ], ["fixed"]),
-    ("Verdict", {"power": replace(POWER, repeats_needed=None)}, ["These rows do not show whether more repeats alone would be enough."], ["The change differs by task"]),
-    ("Verdict", {"power": replace(POWER, tasks_needed=None)}, ["16 repeats per task in each run (now 4) would detect"], []),
-    ("Verdict", {"power": replace(POWER, tasks_needed=None, repeats_needed=None)}, ["unknown, since these rows do not show how much repeats and tasks vary."], []),
-    ("Verdict", {"power": POWER}, ["16 repeats per task in each run (now 4), or 140 more tasks"], []),
-    ("Verdict", {"power": replace(POWER, repeats_needed=4, tasks_needed=0)}, ["these tasks are already enough to see a true change"], []),
-    ("Verdict", {"power": replace(POWER, p_heterogeneity=0.01, repeats_needed=None)}, ["More repeats alone would not be enough: the change varies from task to task."], []),
-    ("Verdict", {"power": replace(POWER, p_heterogeneity=0.2, repeats_needed=None)}, [], ["More repeats alone would not be enough", "The change differs by task"]),
-    ("Verdict", {"power": replace(POWER, omega2=None, sigma2_a=None, repeats_needed=None)},
-     ["With one try per task, the number of repeats that would be enough is unknown."], ["More repeats alone"]),
-    ("Verdict", {"identical": True, "verdicts": ("equivalent", "equivalent")}, ["Equivalent: both runs hold the same rows.", "n = 8 tasks"], ["| Question |"]),
-    ("Verdict", {"movers": tuple(one for one in pair().movers if not one.mechanical)}, [], ["Not all of it is the model"]),
-    ("Verdict", {"delta_common": 0.21875 + 0.02}, ["the rest is which tasks each run has"], []),
-    ("Verdict", {"delta_common": 0.21875 + 1e-5}, [], ["the rest is which tasks each run has"]),
-    ("Verdict", {"score_name": "mean_reward"}, ["`cand` scores 0.719 mean reward and `base` 0.500: **+0.219**"], []),
-    ("Verdict", {"tests": tuple(replace(one, name="stratified exchange") for one in pair().tests)}, ["stratified exchange"], ["Mantel"]),
-    ("What Moved It", {}, [
-        "Rule it out",
-        "| calls with a wrong argument | model | +10.9 points [−1.8 points, +23.7 points] | 0.008 | 7 |",
-        "| never calls `get_order` | model |",
-        "**Sum of the terms:** +0.218750, that is +21.9 points: the change of pass@1, exactly.",
-    ], ["3/2"]),
-    ("What Moved It", {"movers": ()}, ["**No cause is claimed:**"], ["Rule it out"]),
-    ("What Moved It", {"bridge": (replace(pair().bridge[0], value=0.5), *pair().bridge[1:])},
-     ["which is not the change of pass@1, +0.218750: do not use these terms"], []),
-    ("Comparability", {}, ["**Not separable:** `model`, `max_output_tokens` changed together",
-                           "The run that would separate them: the candidate's model with max_output_tokens = 4096."], []),
-    ("Comparability", {"config_diff": (), "separable": None}, ["No setting that the files state differs"], []),
-    ("Comparability", {"config_diff": (MODEL,), "separable": True}, ["**Separable:** `model`"], []),
-    ("Comparability", {"config_diff": (Setting("repeats", "4", "8", "repeats", False, counts=False), MODEL), "separable": True}, ["**Separable:** `model`"], []),
-    ("Comparability", {"config_diff": (Setting("seed", None, "1", "sampling", False, False),), "separable": None},
-     ["Stated by one run only, so unknown: `seed`"], []),
-    ("Further Views", {}, ["| Expected | p beyond share |", "small where it moved by more than its share"], ["excess"]),
-    ("Tasks That Moved", {}, [
-        "With a posterior probability of at least 0.95, 1 task is better and 0 worse.",
-        "Noise alone would show 0.200 and 0.100 as such.",
-        "| `5` `tau-5` | 0/4 | 4/4 | +100.0 points | 0.98 | 0.90 | never → always |",
-        "blade show runs/airline.jsonl 5  # baseline",
-        "| never in the baseline | 1 (0) | 0 (0) | 1 (0) | 2 |",
-    ], []),
-    ("Tasks That Moved", {"sure": SureFlips(0, 0, None, None)}, ["unknown"], []),
-    ("Tasks That Moved", {"alignment": Alignment("contents", tuple("01234567"), common_candidate=tuple(f"new-{key}" for key in "01234567"))},
-     ["blade show runs/airline.jsonl 5      # baseline", "blade show runs/airline.jsonl new-5  # candidate"], []),
-    *[("Tasks That Moved", {"churn": Churn(0.3125, -0.09375, 4, 1, 0.15, 0.08, 0.24, 3.2, p)}, [
-        "4 tasks rose (+31.2 points) and 1 fell (−9.4 points), of 8: a churn of 40.6 points.", *says,
-    ], [not_says]) for p, says, not_says in (
-        (0.02, ["In points, **tasks moved by more than noise would move them** (p = 0.02)", "By count, such runs would move 3.2 tasks; here 5 moved."], "leads"),
-        (0.4, ["**The churn is not beyond noise** (p = 0.40)"], "are real"),
-        (None, ["how much of this is noise is unknown"], "Two runs of the same model"),
-    )],
-    ("What Else Changed", {}, [
-        "| asks the user | 0% | 21.0% | +21.0 points [+10.0 points, +32.0 points] | 0.01 | 8 | appeared |",
-        "| output tokens | 1,310 | 902.5 | −407.8 [−600, −215.5], −31.1% | 0.001 | 8 | less |",
-        "| pass@4 | 75.0% | 87.5% | +12.5 points [−10.0 points, +35.0 points] | 8 | task bootstrap |",
-    ], []),
-    ("What Else Changed", {"derived": (Derived("log_output_tokens", None, 7.178, 6.805, -0.373, -0.5, -0.25, 8, "task bootstrap", "log ratio"),)},
-     [], ["log", "Further measures"]),
-    ("Reproducibility Notes", {}, [
-        "blade compare a b", "0.1.0", "no row reports cost", "never unchanged", "stands in compare.json", "No figures were drawn",
-        "Holm's correction over all candidates, and the 95% interval excludes 0", "two added pseudo-tasks, one better and one worse",
-    ], ["report.json"]),
-]  # fmt: skip
+# What is changed of the pair, by the name that it has in sayings.yaml.
+CHANGES: dict[str, dict[str, Any]] = {
+    "": {},
+    "more repeats unknown": {"power": replace(POWER, repeats_needed=None)},
+    "no more tasks": {"power": replace(POWER, tasks_needed=None)},
+    "neither": {"power": replace(POWER, tasks_needed=None, repeats_needed=None)},
+    "both": {"power": POWER},
+    "enough tasks": {"power": replace(POWER, repeats_needed=4, tasks_needed=0)},
+    "varies by task": {"power": replace(POWER, p_heterogeneity=0.01, repeats_needed=None)},
+    "does not vary": {"power": replace(POWER, p_heterogeneity=0.2, repeats_needed=None)},
+    "one try": {"power": replace(POWER, omega2=None, sigma2_a=None, repeats_needed=None)},
+    "identical": {"identical": True, "verdicts": ("equivalent", "equivalent")},
+    "no mechanical mover": {"movers": tuple(one for one in pair().movers if not one.mechanical)},
+    "other change on common tasks": {"delta_common": 0.21875 + 0.02},
+    "almost the same change": {"delta_common": 0.21875 + 1e-5},
+    "mean reward": {"score_name": "mean_reward"},
+    "another test": {"tests": tuple(replace(one, name="stratified exchange") for one in pair().tests)},
+    "no movers": {"movers": ()},
+    "wrong sum": {"bridge": (replace(pair().bridge[0], value=0.5), *pair().bridge[1:])},
+    "no settings": {"config_diff": (), "separable": None},
+    "one setting": {"config_diff": (MODEL,), "separable": True},
+    "an inert setting": {"config_diff": (Setting("repeats", "4", "8", "repeats", False, counts=False), MODEL), "separable": True},
+    "a setting of one run": {"config_diff": (Setting("seed", None, "1", "sampling", False, False),), "separable": None},
+    "few flips unknown": {"sure": SureFlips(0, 0, None, None)},
+    "renamed tasks": {"alignment": Alignment("contents", tuple("01234567"), common_candidate=tuple(f"new-{key}" for key in "01234567"))},
+    "churn beyond noise": {"churn": Churn(0.3125, -0.09375, 4, 1, 0.15, 0.08, 0.24, 3.2, 0.02)},
+    "churn within noise": {"churn": Churn(0.3125, -0.09375, 4, 1, 0.15, 0.08, 0.24, 3.2, 0.4)},
+    "churn unknown": {"churn": Churn(0.3125, -0.09375, 4, 1, 0.15, 0.08, 0.24, 3.2, None)},
+    "a log ratio": {"derived": (Derived("log_output_tokens", None, 7.178, 6.805, -0.373, -0.5, -0.25, 8, "task bootstrap", "log ratio"),)},
+}
 
 
-@pytest.mark.parametrize(("topic", "changes", "says", "not_says"), SAYS)
-def test_a_topic_says(topic: str, changes: dict[str, Any], says: list[str], not_says: list[str]) -> None:
-    text = told(topic, **changes)
-    assert [part for part in says if part not in text] == []
-    assert [part for part in not_says if part in text] == []
+@pytest.mark.parametrize("case", sayings("comparison"), ids=lambda case: f"{case['topic']} {case['changes']}")
+def test_a_topic_says(case: dict[str, Any]) -> None:
+    assert_says(told(case["topic"], **CHANGES[case["changes"]]), case)
 
 
-@pytest.mark.parametrize(
-    ("topic", "says"),
-    [
-        ("Verdict", [
-            "3 candidates against `base` (50.0% pass@1).",
-            "| `step-1` | 71.9% | +21.9 points [−16.4 points, +60.2 points] | 0.29, 0.40 | improved | inconclusive | 8 |",
-            "not compared: the runs have no task in common",
-            "- `step-1`: mechanical: request timed out, +8.8 points, and 1 further claim.",
-        ]),
-        ("Many Runs", [
-            "| B | `step-1` | +10.0 points improved p = 0.01 | – |", "| `step-1` | 55.0% | – | not reported | 1,000 | dominated |",
-            "| only `step-1` | 1 | 0.700 | `0` 4/4 |", "| no run | 1 | – | `7` |",
-            "**The score rises**: +5.0 points [+1.0 points, +9.0 points] a checkpoint, for new tasks like these (p = 0.02, n = 8 tasks, 4 checkpoints)",
-            "The earliest that differs from the first for new tasks like these is `step-3`.",
-            "**Learned:** the last checkpoint is better at 2 tasks (posterior probability of each): `5` (0.98), `4` (0.96).",
-            "**Forgotten:** no task",
-        ]),
-        ("Gate", ["The policy `policy.toml` says **FAIL**, on new tasks.", "until 2031-01-01: known flake"]),
-    ],
-)  # fmt: skip
-def test_a_chapter_of_several_candidates_says(topic: str, says: list[str]) -> None:
-    text = section(page(changed.many_report()), topic)
-    assert [part for part in says if part not in text] == []
+@pytest.mark.parametrize("case", sayings("several candidates"), ids=lambda case: case["topic"])
+def test_a_chapter_of_several_candidates_says(case: dict[str, Any]) -> None:
+    text = section(page(changed.many_report()), case["topic"])
+    assert_says(text, case)
     verdicts = re.findall(r"^\| (FAIL|WARN|PASS|INCONCLUSIVE) \|", text, re.MULTILINE)
-    assert topic != "Gate" or verdicts == ["FAIL", "WARN", "PASS"]
+    assert case["topic"] != "Gate" or verdicts == ["FAIL", "WARN", "PASS"]
 
 
 def test_pages_have_their_chapters_in_order(one_run: Report) -> None:
