@@ -86,10 +86,6 @@ def may_read_anything() -> bool:
         return os.access(file.name, os.R_OK)
 
 
-def loop(folder: Path) -> None:
-    (folder / "up").symlink_to(folder, target_is_directory=True)
-
-
 def dangling_links(folder: Path) -> None:
     (folder / "gone.jsonl").symlink_to(folder / "nowhere.jsonl")
     (folder / "circle.jsonl").symlink_to(folder / "circle.jsonl")
@@ -99,9 +95,9 @@ def a_link(folder: Path) -> None:
     (folder / "link.jsonl").symlink_to(folder / "rollouts.jsonl")
 
 
-def in_another_encoding(encoding: str) -> Callable[[Path], None]:
+def in_another_encoding(encoding: str) -> Callable[[Path], Any]:
     text = joined([make_row(0, 0, note="é")]).decode()
-    return lambda folder: (folder / "odd.jsonl").write_bytes(text.encode(encoding)) and None
+    return lambda folder: (folder / "odd.jsonl").write_bytes(text.encode(encoding))
 
 
 def locked(folder: Path) -> None:
@@ -110,28 +106,29 @@ def locked(folder: Path) -> None:
     make_run(folder, GOOD, name="locked").chmod(0)
 
 
-@pytest.mark.parametrize(
-    ("odd", "note"),
-    [
-        (loop, ""),
-        (dangling_links, "passed over"),
-        (a_link, ""),
-        (lambda folder: os.mkfifo(folder / "pipe.jsonl"), ""),
-        (in_another_encoding("utf-16"), "passed over 1 JSONL"),
-        (in_another_encoding("latin-1"), "passed over 1 JSONL"),
-        (locked, "locked.jsonl: Permission denied; passed over"),
-    ],
-    ids=["loop", "dangling and circular links", "link to the same file", "pipe", "UTF-16", "latin-1", "locked"],
-)
-def test_what_a_folder_holds_beside_a_run(
-    tmp_path: Path, diagnosed: Blade, odd: Callable[[Path], None], note: str
-) -> None:
-    make_run(tmp_path, GOOD)
+BESIDE: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "loop": (lambda folder: (folder / "up").symlink_to(folder, target_is_directory=True), ""),
+    "dangling and circular links": (dangling_links, "passed over"),
+    "link to the same file": (a_link, ""),
+    "pipe": (lambda folder: os.mkfifo(folder / "pipe.jsonl"), ""),
+    "UTF-16": (in_another_encoding("utf-16"), "passed over 1 JSONL"),
+    "latin-1": (in_another_encoding("latin-1"), "passed over 1 JSONL"),
+    "locked": (locked, "locked.jsonl: Permission denied; passed over"),
+}
+
+
+@pytest.mark.parametrize("case", BESIDE)
+def test_what_a_folder_holds_beside_a_run(tmp_path: Path, diagnosed: Blade, case: str) -> None:
+    odd, note = BESIDE[case]
+    path = make_run(tmp_path, GOOD)
     odd(tmp_path)
-    for spec in (tmp_path, f"{tmp_path}/*.jsonl") if odd is a_link else (tmp_path,):
-        said = diagnosed(spec)
+    for specs in ((tmp_path,), (f"{tmp_path}/*.jsonl",)) if odd is a_link else ((tmp_path,),):
+        said = diagnosed(*specs)
         assert counts(said) == (4, 2, 4)
         assert note in said.err
+    for other in (path, tmp_path / "link.jsonl") if odd is a_link else ():
+        said = diagnosed(path, other)
+        assert (counts(said), "given more than once" in said.err) == ((4, 2, 4), True)
 
 
 def test_what_the_system_does_not_let_us_read(tmp_path: Path, diagnosed: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,15 +146,6 @@ def test_what_the_system_does_not_let_us_read(tmp_path: Path, diagnosed: Blade, 
         said = diagnosed(name)
         assert (said.code, said.error["slug"]) == (4, "unreadable-file")
         assert error[1] in said.error[error[0]]
-
-
-def test_same_file_given_twice(tmp_path: Path, diagnosed: Blade) -> None:
-    path = make_run(tmp_path, GOOD)
-    a_link(tmp_path)
-    for other in (path, tmp_path / "link.jsonl"):
-        said = diagnosed(path, other)
-        assert counts(said) == (4, 2, 4)
-        assert "given more than once" in said.err
 
 
 def test_file_name_that_is_not_utf8(tmp_path: Path, diagnosed: Blade) -> None:
@@ -415,80 +403,65 @@ def test_reward_that_is_no_number(tmp_path: Path, diagnosed: Blade, case: str) -
     assert said.run["score"] == pytest.approx((0.5 + 1 + 0) / 3)
 
 
-@pytest.mark.parametrize(
-    ("value", "kind", "is_scored", "passed"),
-    [
-        (True, "binary", True, 1), (False, "binary", True, 0), (1, "binary", True, 1), (0, "binary", True, 0),
-        (10**30, "unbounded", True, None), (-(10**18), "unbounded", True, None), (1e99, "unbounded", True, None),
-        (1e101, "binary", False, 0), (-1e308, "binary", False, 0), (10**400, "binary", False, 0),
-    ],
-)  # fmt: skip
-def test_rewards_of_any_type_and_size(
-    tmp_path: Path, diagnosed: Blade, value: Any, kind: str, is_scored: bool, passed: int | None
-) -> None:
-    """A huge reward leaves no pass rate, an absurd one is no measurement."""
-    said = diagnosed(make_run(tmp_path, [*GOOD, make_row(2, 0, value)]))
-    assert (counts(said), reasons(said), said.run["reward_kind"]) == ((5, 3, 5), [], kind)
-    assert ("unscored_rewards" not in flags(said)) == is_scored
-    assert passed is None or {task["task"]: task["passed"] for task in said.report["tasks"]}["2"] == passed
+def added(*rows: tuple[Any, Any, Any], **more: Any) -> list[Line]:
+    """Rows behind the good ones: task, repeat, reward."""
+    return [make_row(*row, **more) for row in rows]
+
+
+SAME = {"question": "q", "responses_create_params": {"input": "q"}}
+# What is added to the good rows -> rows kept, tasks, keys scored; what the run says; its flags, and those that it has not.
+READ: dict[str, tuple[list[Line], tuple[int, int, int], dict[str, Any], str, str]] = {
+    # a huge reward leaves no pass rate, an absurd one is no measurement
+    **{f"reward {value!r:.20}": (added((2, 0, value)), (5, 3, 5), {"reward_kind": "binary"}, "", "unscored_rewards") for value in (True, False, 1, 0)},
+    **{f"reward {value!r:.20}": (added((2, 0, value)), (5, 3, 5), {"reward_kind": "unbounded"}, "", "unscored_rewards") for value in (10**30, -(10**18), 1e99)},
+    **{f"reward {value!r:.20}": (added((2, 0, value)), (5, 3, 5), {"reward_kind": "binary"}, "unscored_rewards", "") for value in (1e101, -1e308, 10**400)},
+    "identical": ([GOOD[0], GOOD[0]], (4, 2, 4), {"duplicates": 2}, "identical_duplicates", "differing_duplicates"),
+    "differing": (added((1, 0, 0.0)), (5, 2, 4), {"duplicates": 1}, "differing_duplicates", "identical_duplicates"),
+    "both": ([*added((1, 0, 0.0), (1, 0, 0.0)), GOOD[2]], (5, 2, 4), {"duplicates": 3}, "identical_duplicates differing_duplicates", ""),
+    "number and text of one index": (
+        added((5, 0, 1.0), (5, 1, 1.0), ("5", 0, 1.0), ("5", 2, 1.0), **SAME), (8, 3, 7), {"duplicates": 1}, "", ""
+    ),
+    # an odd repeat index makes a further repeat, an integer is a key
+    **{f"repeat {repeat!r}": (added((0, repeat, 0.5), (1, repeat, 0.5)), (6, 2, 6), {"duplicates": 0, "repeats": 3}, "", "")
+       for repeat in ("x", None, True, 1.5, 10**30, DROP, -1, 2**62)},
+    **{f"mask {value!r}": (added((2, 0, 1.0), mask_sample=value), (5, 3, 4), {"masked": 1}, "", "") for value in (True, 1, 1.0, "true", "True")},
+    **{f"mask {value!r}": (added((2, 0, 1.0), mask_sample=value), (5, 3, 5), {"masked": 0}, "", "") for value in (False, 0, "false", "", None, [], {})},
+    # an odd response is an empty output
+    **{f"response {value!r}": (added((2, 0, 1.0), response=value), (5, 3, 5), {}, "empty_outputs", "")
+       for value in ("text", [], ["x"], None, 5, True, {}, DROP)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", READ)
+def test_what_is_odd_is_read_and_counted(tmp_path: Path, diagnosed: Blade, case: str) -> None:
+    lines, n, run, has, lacks = READ[case]
+    said = diagnosed(make_run(tmp_path, [*GOOD, *lines]))
+    assert (counts(said), reasons(said)) == (n, [])
+    assert {name: said.run[name] for name in run} == run
+    assert set(has.split()) <= flags(said)
+    assert not set(lacks.split()) & flags(said)
+    if case.startswith("reward") and run["reward_kind"] == "binary":
+        assert {task["task"]: task["passed"] for task in said.report["tasks"]}["2"] == (case in ("reward True", "reward 1"))
+    repeats = {entry["repeat"] for task in said.report["tasks"] for entry in task["repeats"]}
+    assert not case.startswith("repeat") or repeats == {0, 1, {"repeat -1": -1, f"repeat {2**62}": 2**62}.get(case, 2)}
 
 
 # -- keys -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("more", "n", "duplicates", "are_identical", "differ"),
-    [
-        ([GOOD[0], GOOD[0]], 4, 2, True, False),
-        ([make_row(1, 0, 0.0)], 5, 1, False, True),
-        ([make_row(1, 0, 0.0), make_row(1, 0, 0.0), GOOD[2]], 5, 3, True, True),
-    ],
-    ids=["identical", "differing", "both"],
-)
-def test_duplicates_of_a_key(
-    tmp_path: Path, diagnosed: Blade, more: list[Row], n: int, duplicates: int, are_identical: bool, differ: bool
-) -> None:
-    said = diagnosed(make_run(tmp_path, [*GOOD, *more]))
-    assert (counts(said), said.run["duplicates"]) == ((n, 2, 4), duplicates)
-    assert ("identical_duplicates" in flags(said), "differing_duplicates" in flags(said)) == (are_identical, differ)
-
-
-@pytest.mark.parametrize(
     ("index", "key"),
     [
         ("abc", "abc"), ("7", "7"), (7.0, "7"), (7.5, "7.5"), (-3, "-3"), (2**63, str(2**63)), (10**30, str(10**30)),
-        (1e300, "1e+300"), ("x" * 300, "x" * 300), ("", ""),
+        (1e300, "1e+300"), ("x" * 300, "x" * 300), ("", ""), *((none, None) for none in (True, None, [1], {"a": 1}, DROP)),
     ],
 )  # fmt: skip
-def test_odd_task_index_is_a_key_all_the_same(tmp_path: Path, diagnosed: Blade, index: Any, key: str) -> None:
-    said = diagnosed(make_run(tmp_path, [*GOOD, make_row(index, 0), make_row(index, 1)]))
+def test_odd_task_index_is_a_key_all_the_same_or_the_content_is(tmp_path: Path, diagnosed: Blade, index: Any, key: str | None) -> None:
+    said = diagnosed(make_run(tmp_path, [*GOOD, *(make_row(2, repeat, _ng_task_index=index) for repeat in (0, 1))]))
     assert (counts(said), reasons(said)) == ((6, 3, 6), [])
-    assert key in {task["task"] for task in said.report["tasks"]}
-
-
-@pytest.mark.parametrize("index", [True, None, [1], {"a": 1}, DROP])
-def test_task_index_that_is_none(tmp_path: Path, diagnosed: Blade, index: Any) -> None:
-    rows = [make_row(2, at, _ng_task_index=index) for at in (0, 1)]
-    said = diagnosed(make_run(tmp_path, [*GOOD, *rows]))
-    assert (counts(said), reasons(said)) == ((6, 3, 6), [])
-    assert any(task["task"].startswith("content-") for task in said.report["tasks"])
-    assert "content" in said.run["settings"]["tasks grouped by"]
-
-
-def test_number_and_text_of_one_index_are_one_task(tmp_path: Path, diagnosed: Blade) -> None:
-    same = {"question": "q", "responses_create_params": {"input": "q"}}
-    rows = [make_row(5, 0, **same), make_row(5, 1, **same), make_row("5", 0, **same), make_row("5", 2, **same)]
-    said = diagnosed(make_run(tmp_path, rows))
-    assert counts(said) == (4, 1, 3)
-    assert said.run["duplicates"] == 1
-
-
-@pytest.mark.parametrize("repeat", ["x", None, True, 1.5, 10**30, DROP, -1, 2**62])
-def test_odd_repeat_index_makes_a_further_repeat_and_an_integer_is_a_key(tmp_path: Path, diagnosed: Blade, repeat: Any) -> None:
-    said = diagnosed(make_run(tmp_path, [*GOOD, make_row(0, repeat, 0.5), make_row(1, repeat, 0.5)]))
-    assert (counts(said), reasons(said), said.run["duplicates"]) == ((6, 2, 6), [], 0)
-    repeats = {entry["repeat"] for task in said.report["tasks"] for entry in task["repeats"]}
-    assert repeats == {0, 1, repeat if repeat in (-1, 2**62) else 2}
+    names = {task["task"] for task in said.report["tasks"]}
+    assert key in names if key is not None else any(name.startswith("content-") for name in names)
+    assert ("content" in said.run["settings"].get("tasks grouped by", "")) == (key is None)
 
 
 def test_no_indices_at_all(tmp_path: Path, diagnosed: Blade) -> None:
@@ -497,21 +470,7 @@ def test_no_indices_at_all(tmp_path: Path, diagnosed: Blade) -> None:
     assert (counts(said), reasons(said)) == ((6, 3, 6), [])
 
 
-@pytest.mark.parametrize(("value", "masked"), [(True, 1), (1, 1), (1.0, 1), ("true", 1), ("True", 1), (False, 0), (0, 0),
-                                               ("false", 0), ("", 0), (None, 0), ([], 0), ({}, 0)])  # fmt: skip
-def test_mask_sample_in_many_types(tmp_path: Path, diagnosed: Blade, value: Any, masked: int) -> None:
-    said = diagnosed(make_run(tmp_path, [*GOOD, make_row(2, 0, mask_sample=value)]))
-    assert reasons(said) == []
-    assert (said.run["masked"], said.run["scored"]) == (masked, 5 - masked)
-
-
 # -- shapes ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("response", ["text", [], ["x"], None, 5, True, {}, DROP])
-def test_odd_response_is_an_empty_output(tmp_path: Path, diagnosed: Blade, response: Any) -> None:
-    said = diagnosed(make_run(tmp_path, [*GOOD, make_row(2, 0, response=response)]))
-    assert (counts(said), reasons(said), "empty_outputs" in flags(said)) == ((5, 3, 5), [], True)
 
 
 ITEM = make_message("hi")

@@ -33,7 +33,7 @@ def page(report: Report) -> str:
     return markdown.page(comparison_pages.title(report), comparison_pages.chapters(report), cited=False)
 
 
-def told(topic: str, **changes: Any) -> str:
+def topic_of(topic: str, **changes: Any) -> str:
     return section(page(changed.pair_report(**changes)), topic)
 
 
@@ -79,7 +79,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("case", sayings("comparison"), ids=lambda case: f"{case['topic']} {case['changes']}")
 def test_a_topic_says(case: dict[str, Any]) -> None:
-    assert_says(told(case["topic"], **CHANGES[case["changes"]]), case)
+    assert_says(topic_of(case["topic"], **CHANGES[case["changes"]]), case)
 
 
 @pytest.mark.parametrize("case", sayings("several candidates"), ids=lambda case: case["topic"])
@@ -125,7 +125,7 @@ def test_a_diagnosis_tells_the_same_in_its_cross_model_section() -> None:
 @pytest.mark.parametrize("these", VERDICTS)
 @pytest.mark.parametrize("new", VERDICTS)
 def test_every_pair_of_verdicts_reads_and_none_says_unchanged(these: str, new: str) -> None:
-    text = told("Verdict", verdicts=(these, new))
+    text = topic_of("Verdict", verdicts=(these, new))
     line = comparison_verdict.headline(pair(verdicts=(these, new)))
     assert f"**{line}**" in text
     assert line.count("tasks") == 2
@@ -166,9 +166,9 @@ def turned(one: Comparison) -> Comparison:
 
 @pytest.mark.parametrize("these", VERDICTS)
 def test_exchanging_the_runs_mirrors_the_verdict(these: str) -> None:
-    one = pair(verdicts=(these, "inconclusive"))
+    straight = pair(verdicts=(these, "inconclusive"))
     opposite = {"better": "worse", "worse": "better"}
-    text, other = (plain(comparison_verdict.answer(each, "these tasks")) for each in (one, turned(one)))
+    text, other = (plain(comparison_verdict.answer(each, "these tasks")) for each in (straight, turned(straight)))
     bare = re.compile(r"[+−]?[\d.]+( points)?")
     assert re.sub("better|worse", lambda word: opposite[word[0]], bare.sub("#", text)) == bare.sub("#", other)
     assert "[+2.7 points, +41.0 points]" in text
@@ -185,15 +185,12 @@ def test_a_change_below_the_margin_is_called_so_beside_its_verdict() -> None:
     assert "less than" not in comparison_verdict.headline(wide) + plain(comparison_verdict.answer(wide, "these tasks"))
 
 
-def test_scores_that_are_no_rates_are_printed_as_numbers() -> None:
+def test_scores_that_are_no_rates_and_settings_that_cannot_move_a_score() -> None:
     text = page(changed.pair_report(score_name="mean_reward"))
     assert "points [" not in section(text, "What Moved It").partition("| Term")[2]
     assert "%" not in section(text, "Verdict").replace("95%", "").replace("90%", "")
-
-
-def test_a_setting_that_cannot_move_a_score_is_not_called_mechanical() -> None:
     inert = Setting("dataset", "40 tasks", "39 tasks", "dataset", True, counts=False)
-    text = told("Comparability", config_diff=(inert, replace(inert, key="max_tokens", counts=True)))
+    text = topic_of("Comparability", config_diff=(inert, replace(inert, key="max_tokens", counts=True)))
     assert ["mechanical" in line for line in text.splitlines() if line.startswith("| `")] == [False, True]
 
 
@@ -201,7 +198,7 @@ def test_a_setting_that_cannot_move_a_score_is_not_called_mechanical() -> None:
 
 
 def test_mechanical_causes_come_first_with_what_their_rollouts_show_and_how_to_read_them() -> None:
-    text = told("What Moved It")
+    text = topic_of("What Moved It")
     (bullet, *_) = [line for line in text.splitlines() if line.startswith("- ")]
     assert bullet.startswith("- **mechanical** request timed out (infrastructure) accounts for **+8.8 points** [")
     for part in ("adjusted p = 0.004", "40.0% of the change", "Of the 7 failing rollouts of base 5 also time out."):
@@ -212,7 +209,7 @@ def test_mechanical_causes_come_first_with_what_their_rollouts_show_and_how_to_r
     assert "blade show" not in second
     mover = replace(pair().movers[0], beside=("4 of its 9 failing rollouts in cand also show: repeats a call of `x`",))
     also = " 7 tasks. 4 of its 9 failing rollouts in cand also show: repeats a call of `x`."
-    assert also in told("What Moved It", movers=(mover,))
+    assert also in topic_of("What Moved It", movers=(mover,))
 
 
 @pytest.mark.parametrize(
@@ -252,15 +249,12 @@ def test_folding_loses_no_term(values: list[float], most: int) -> None:
 # ---- Tasks and checkpoints -----------------------------------------------------------------------
 
 
-def test_flips_that_are_equally_sure_are_not_ranked() -> None:
-    flips = tuple(replace(pair().flips[0], task=str(at)) for at in range(30))
-    text = told("Tasks That Moved", flips=flips)
+def test_flips_that_are_equally_sure_are_not_ranked_and_what_appeared_stands_first() -> None:
+    flips = tuple(replace(pair().flips[0], task=str(task)) for task in range(30))
+    text = topic_of("Tasks That Moved", flips=flips)
     assert "all flips are equally sure, so their order means nothing" in text
     assert sum(line.startswith("| `") for line in text.splitlines()) == 8
-
-
-def test_what_appeared_stands_first() -> None:
-    text = told("What Else Changed")
+    text = topic_of("What Else Changed")
     assert text.index("asks the user") < text.index("reads the same file again")
 
 
@@ -307,12 +301,9 @@ def test_single_rollouts_do_not_tell_what_was_learned() -> None:
 )
 def test_signs_of_our_own_sentences_are_signs_and_names_keep_theirs(text: str, said: str) -> None:
     assert plain(say.sentence(text, "engine.x", names=("zone=a -> -1",))) == said
-
-
-def test_a_name_between_backticks_is_code() -> None:
-    (said, _) = say.sentence("`x -> y` rose", "engine.x")
-    assert isinstance(said, Said)
-    assert said.line[0] == Code("x -> y")
+    (span, _) = say.sentence("`x -> y` rose", "engine.x")
+    assert isinstance(span, Said)
+    assert span.line[0] == Code("x -> y")
 
 
 @pytest.mark.parametrize(
@@ -329,22 +320,15 @@ def test_a_note_has_its_capital_but_a_run_keeps_its_letters(text: str, said: str
     assert plain(say.note(text, "engine.x", ("gpt-4o", "gpt-4.1"))) == said
 
 
-def test_names_are_cut_in_the_middle() -> None:
-    assert [say.middle(*name) for name in (("short", 10), ("0123456789abcdef", 9), ("漢字漢字漢字", 7))] == ["short", "0123…cdef", "漢…字"]
-
-
 @pytest.mark.parametrize("columns", [10, 14, 28, 60])
 def test_names_with_a_long_start_in_common_stay_apart(columns: int) -> None:
-    names = say.apart([f"codellama-7b_output[_ng_rollout_index={at}]" for at in range(9)], columns)
+    names = say.apart([f"codellama-7b_output[_ng_rollout_index={place}]" for place in range(9)], columns)
     assert len(set(names)) == 9
     assert max(map(len, names)) <= columns
-    assert all(name.endswith(f"{at}]") for at, name in enumerate(names))
-
-
-def test_names_that_differ_in_the_middle_stay_apart() -> None:
-    names = say.apart([f"{'a' * 40}/model-{letter}/{'b' * 40}" for letter in "xyz"], 20)
-    assert len(set(names)) == 3
-    assert all(letter in name for letter, name in zip("xyz", names, strict=True))
+    assert all(name.endswith(f"{place}]") for place, name in enumerate(names))
+    assert [say.middle(*name) for name in (("short", 10), ("0123456789abcdef", 9), ("漢字漢字漢字", 7))] == ["short", "0123…cdef", "漢…字"]
+    middles = say.apart([f"{'a' * 40}/model-{letter}/{'b' * 40}" for letter in "xyz"], 20)
+    assert all(letter in name for letter, name in zip("xyz", middles, strict=True))
 
 
 @given(st.lists(st.text("ab-漢", min_size=1, max_size=40), min_size=1, max_size=9, unique=True), st.integers(8, 30))

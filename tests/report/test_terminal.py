@@ -66,16 +66,13 @@ def test_the_first_page_says(cases: Cases, saying: dict[str, Any]) -> None:
     assert_says(words(replace(cases[saying["case"]](), **WITHOUT.get(saying["without"], {}))), saying)
 
 
-def test_a_threshold_other_than_one_is_said(one_run: Report) -> None:
-    half = replace(one_run, runs=(replace(one_run.runs[0], pass_threshold=0.5),))
-    assert "4 tries each; a rollout passes at a reward of 0.500" in words(half)
-
-
 def test_trust_points_groups_and_fixes_follow_the_score_in_this_order(explained: Report) -> None:
     page = first_page.render(explained)
     order = ("Can the score be trusted?", "Where the points went", "On which tasks", "What happened", "Fix first", "Look at")
     places = [page.index(f"\n{label}") for label in order]
     assert places == sorted(places)
+    half = replace(explained, runs=(replace(explained.runs[0], pass_threshold=0.5),))
+    assert "4 tries each; a rollout passes at a reward of 0.500" in words(half)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +84,7 @@ def test_trust_is_answered_in_a_word(explained: Report, levels: tuple[str, ...],
 
 
 def test_only_the_gravest_reasons_are_shown(explained: Report) -> None:
-    notes = tuple(replace(explained.trust[2], text=f"Note {at}.") for at in range(100))
+    notes = tuple(replace(explained.trust[2], text=f"Note {place}.") for place in range(100))
     page = first_page.render(replace(explained, trust=(*notes, *explained.trust[:2])))
     assert page.index("provider error") < page.index("Doing nothing") < page.index("Note 0.")
     assert "Note 2." not in page
@@ -102,15 +99,12 @@ def test_the_points_are_a_table_with_the_unexplained_last(explained: Report) -> 
     assert abs(sum(float(line[terminal.LABEL :].split()[0]) for line in lines[start : start + 6]) - 50.0) < 0.3
 
 
-def test_a_group_that_trust_named_is_not_repeated(explained: Report) -> None:
+def test_a_group_that_trust_named_is_not_repeated_and_examples_can_be_typed(explained: Report) -> None:
     page = words(replace(explained, trust=(replace(explained.trust[0], text=explained.groups[0].text),)))
     assert page.count("13 failures show it") == 1
     assert f"1. {SKIPS} (see above). In 6/1" in page
-
-
-def test_an_example_of_each_first_group_can_be_typed(explained: Report) -> None:
     for place, group in zip(("6/1", "10/0", "7/0"), explained.groups, strict=False):
-        assert f"blade show runs/airline.jsonl {place} ({group.name})" in words(explained)
+        assert f"blade show runs/airline.jsonl {place} ({group.name})" in page
 
 
 @pytest.mark.parametrize(
