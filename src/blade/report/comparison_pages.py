@@ -29,7 +29,7 @@ def title(report: Report) -> str:
     comparisons = report.comparisons
     if not comparisons:
         return "BLADE Comparison Report"
-    baseline, *names = apart([comparisons[0].baseline, *(one.candidate for one in comparisons)], 60)
+    baseline, *names = apart([comparisons[0].baseline, *(pair.candidate for pair in comparisons)], 60)
     candidates = number_format.listing(names) if len(names) <= 3 else number_format.count(len(names), "candidate")
     return f"{baseline} → {candidates} BLADE Comparison Report"
 
@@ -44,8 +44,8 @@ def chapters(report: Report, figures: tuple[Figure, ...] = ()) -> tuple[Section,
         sections = topics(comparisons[0], report, figures, FILE)
     else:
         sections["Verdict"] = [*overview(report), *left_out(len(comparisons), MAX_TOLD, "candidate", "engine.comparisons.count", FILE)]
-        for at, one in enumerate(comparisons[:MAX_TOLD], 1):
-            sections[f"Candidate {at}: {middle(one.candidate, 60)}"] = _under_headings(one, report, figures, FILE)
+        for place, pair in enumerate(comparisons[:MAX_TOLD], 1):
+            sections[f"Candidate {place}: {middle(pair.candidate, 60)}"] = _under_headings(pair, report, figures, FILE)
     if many := many_runs(report, figures, FILE):
         sections["Many Runs"] = many
     if report.gate is not None:
@@ -74,10 +74,8 @@ def _under_headings(
 ) -> list[Block]:
     """The same topics under headings, for a section that holds more than one; `named` says of which pair."""
     of = line(" ({})", say.both(comparison)) if named else ()
-    blocks: list[Block] = []
-    for topic, parts in topics(comparison, report, figures, file).items():
-        blocks += [heading(topic, *of), *parts]
-    return blocks
+    parts = topics(comparison, report, figures, file)
+    return [block for topic, blocks in parts.items() for block in (heading(topic, *of), *blocks)]
 
 
 def cross_model(report: Report, figures: tuple[Figure, ...], file: str) -> list[Block]:
@@ -117,8 +115,8 @@ def overview(report: Report) -> list[Block]:
     """One row per candidate: both verdicts and the change on new tasks; then what is claimed of each."""
     # Numbers first and names short: a column that has to be scrolled to is not read.
     comparisons = report.comparisons
-    names, first = apart([one.candidate for one in comparisons], NAME), comparisons[0]
-    rows = [_candidate(one, name, report) for one, name in zip(comparisons, names, strict=True)]
+    names, first = apart([pair.candidate for pair in comparisons], NAME), comparisons[0]
+    rows = [_candidate(pair, name, report) for pair, name in zip(comparisons, names, strict=True)]
     return [
         paragraph(
             "{} against {} ({} {}).",
@@ -130,36 +128,36 @@ def overview(report: Report) -> list[Block]:
             "Change and p are for new tasks like these. Adjusted p: Holm's correction over all candidates "
             "compared with this baseline. Intervals are for each candidate alone."
         ),
-        Bullets(tuple((say.run(one.candidate), ": ", *first_claim(one), ".") for one in comparisons)),
+        Bullets(tuple((say.run(pair.candidate), ": ", *first_claim(pair), ".") for pair in comparisons)),
     ]  # fmt: skip
 
 
-def _candidate(one: Comparison, name: str, report: Report) -> tuple[Span | Line, ...]:
+def _candidate(pair: Comparison, name: str, report: Report) -> tuple[Span | Line, ...]:
     none = number_format.NONE
-    if one.refused is not None:
+    if pair.refused is not None:
         return (code(name), *[none] * 3, "not compared", none, none)
-    test = say.test_of(one, NEW)
-    of = say.tested(one, test) if test is not None else None
+    test = say.test_of(pair, NEW)
+    of = say.tested(pair, test) if test is not None else None
     return (
-        code(name), say.score_of(one, report, "candidate"), say.estimate(of) if of else none,
-        (of.p_number("p") if of else none, ", ", cited(one).p_number("p_adjusted_new")),
-        say.verdict_badge(one, THESE), say.verdict_badge(one, NEW), say.n_common(one)[0],
+        code(name), say.score_of(pair, report, "candidate"), say.estimate(of) if of else none,
+        (of.p_number("p") if of else none, ", ", cited(pair).p_number("p_adjusted_new")),
+        say.verdict_badge(pair, THESE), say.verdict_badge(pair, NEW), say.n_common(pair)[0],
     )  # fmt: skip
 
 
-def first_claim(one: Comparison) -> Line:
+def first_claim(pair: Comparison) -> Line:
     """The first mover in a few words, and how many there are."""
-    if one.refused is not None:
-        return ("not compared: ", *refusal(one, 200)[:1])
-    if one.identical:
+    if pair.refused is not None:
+        return ("not compared: ", *refusal(pair, 200)[:1])
+    if pair.identical:
         return ("the same rows",)
-    mover = next(iter(terms.ranked(one.movers)), None)
+    mover = next(iter(terms.ranked(pair.movers)), None)
     if mover is None:
-        return terms.unclaimed(one)
-    more, every = len(one.movers) - 1, f"{cited(one).query}.movers.count"
+        return terms.unclaimed(pair)
+    more, every = len(pair.movers) - 1, f"{cited(pair).query}.movers.count"
     also: Line = (", and ", *count(more, "further claim", f"{every} - 1")) if more else ()
     mark = "mechanical: " if mover.mechanical else ""
-    return (mark, *name(say.term(mover.term, 60)), ", ", terms.mover_of(one, mover).change("value"), *also)
+    return (mark, *name(say.term(mover.term, 60)), ", ", terms.mover_of(pair, mover).change("value"), *also)
 
 
 # ---- Every run against every other ---------------------------------------------------------------
@@ -273,7 +271,7 @@ def _surest(matrix: Matrix, of: Cited, run: str, keys: Sequence[str]) -> Line:
         return _keys(keys, every)
     entries = [of.entry("alone", task, "run", "task") for task in alone]
     shown = joined(
-        [line("{} {}/{}", code(one.noun.task, 60), one.whole("passes"), one.whole("repeats")) for one in entries], last=", "
+        [line("{} {}/{}", code(task.noun.task, 60), task.whole("passes"), task.whole("repeats")) for task in entries], last=", "
     )
     left = len(keys) - len(alone)
     return line("{} and {} more", shown, whole(left, f"{every} - {len(alone)}")) if left > 0 else shown

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from typing import NamedTuple
 
 from blade import hostile, number_format
@@ -92,30 +94,8 @@ class Quantity(NamedTuple):
 
 # In the order of print. Names that are not here are printed as they are, as plain numbers.
 QUANTITIES: dict[str, Quantity] = {
-    "pass_at_1": Quantity("pass@1", "rate", "share of repeats that passed, mean over tasks"),
-    "pass_at_1_micro": Quantity("pass@1 over rows", "rate", "share of rows that passed; tasks with more rows weigh more"),
-    "weighting_effect": Quantity("weighting effect", "score points", "mean over rows minus mean over tasks"),
-    "solved": Quantity("solved", "rate", "tasks with at least one pass"),
-    "pass_at_k": Quantity("pass@{k}", "rate", "chance that at least one of k repeats passes (unbiased)"),
-    "pass_hat_k": Quantity("pass^{k}", "rate", "chance that all of k repeats pass"),
-    "majority_at_k": Quantity("majority@{k}", "rate", "chance that the most frequent of k answers is right"),
-    "consistency": Quantity("consistency", "rate", "tasks where every repeat passed"),
-    "retry_value": Quantity("retry value", "points", "pass@k minus pass@1: what a perfect choice among repeats would win"),
-    "self_agreement": Quantity("self-agreement", "rate", "chance that two repeats of a task end alike"),
-    "expected_flip_rate": Quantity("expected flip rate", "rate", "chance that two repeats of a task end differently"),
-    "mean_reward": Quantity("mean reward", "number", "mean over tasks of the mean reward"),
-    "mean_reward_micro": Quantity("mean reward over rows", "number", "mean over rows"),
-    "best_of_k": Quantity("best@{k}", "number", "expected best reward among k repeats (unbiased)"),
-    "worst_of_k": Quantity("worst of {k}", "number", "expected worst reward among k repeats (unbiased)"),
-    "coverage": Quantity("coverage", "rate", "scored of expected rollouts"),
-    "missing_as_fail": Quantity("missing as failed", "score", "the score if every missing rollout had failed"),
-    "bound_low": Quantity("lower bound", "score", "the score if every missing rollout had got the lowest reward"),
-    "bound_high": Quantity("upper bound", "score", "the score if every missing rollout had got the highest reward"),
-    "icc": Quantity("ICC", "number", "share of the variance that lies between tasks, not between repeats"),
-    "between_task_variance": Quantity("variance between tasks", "number", "how much tasks differ in difficulty"),
-    "within_task_variance": Quantity("variance within tasks", "number", "how much repeats of a task differ"),
-    "design_effect": Quantity("design effect", "number", "how many rows tell as much as one independent row"),
-    "effective_n": Quantity("effective n", "number", "independent rows these rows are worth"),
+    name: Quantity(*parts)
+    for name, parts in json.loads(Path(__file__).with_name("quantities.json").read_text(encoding="utf-8")).items()
 }
 
 EFFORTS = {

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from operator import attrgetter
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
@@ -107,7 +108,7 @@ def members(noun: type) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:
 def types(noun: type) -> dict[str, Any]:
     """The names that the wire has of a noun, each with its type."""
     hints = get_type_hints(noun, include_extras=True)
-    names = ORDER[noun].split() if noun in ORDER else noun.__struct_fields__  # type: ignore[attr-defined]
+    names = ORDER.get(noun.__name__) or noun.__struct_fields__  # type: ignore[attr-defined]
     forms = FORMS.get(noun, {})
     return {name: forms[name][0] if name in forms else hints[name] for name in names}
 
@@ -212,13 +213,12 @@ def _addend(term: Term) -> float:
 
 
 def _judgements(report: Report) -> list[JudgedTask]:
+    names = [name for name in JudgedTask.__struct_fields__ if name not in ("run", "evidence")]
     return [
-        JudgedTask(
-            one.id, run, one.task, one.cause, one.mode, one.mechanism, one.by, one.at, one.proposed,
-            one.condition, one.shown(run),
-        )
-        for run, judgements in report.judgements.items() for one in judgements
-    ]  # fmt: skip
+        JudgedTask(run=run, evidence=entry.shown(run), **{name: getattr(entry, name) for name in names})
+        for run, judgements in report.judgements.items()
+        for entry in judgements
+    ]
 
 
 def _of(kind: Any, path: str) -> tuple[Any, Callable[[Any], Any]]:
@@ -267,14 +267,14 @@ FORMS: dict[type, dict[str, tuple[Any, Callable[[Any], Any]]]] = {
         "judged_by": _or_null("judged_by"),  # who gave the cause; null: the engine
     },
     model.Agreement: {
-        "confusion": (tuple[LabelPair, ...], lambda found: [LabelPair(*pair) for pair in found.confusion])
+        "confusion": (tuple[LabelPair, ...], lambda both: [LabelPair(*pair) for pair in both.confusion])
     },
     model.Recommendation: {
         "group": _or_null("group"),  # id of the group it repairs
     },
     model.Comparison: {
         # smallest detectable effect, on new tasks
-        "mde": (float | None, lambda found: found.power.mde if found.power is not None else None),
+        "mde": (float | None, lambda pair: pair.power.mde if pair.power is not None else None),
     },
     Term: {
         "value": (float, _addend),  # points of score; positive: the candidate gains
@@ -307,29 +307,11 @@ FORMS: dict[type, dict[str, tuple[Any, Callable[[Any], Any]]]] = {
 }  # fmt: skip
 
 # Noun -> its names on the wire, where they are others than its fields or in another order.
-ORDER: dict[type, str] = {
-    Report: "schema made_by runs measures buckets tasks health funnel slices trust groups unexplained task_matrix "
-    "attributions losses run_causes comparisons recommendations claims skipped skipped_total gaps accuracy "
-    "reported judgements agreements matrix series gate",
-    model.Run: "name model agent benchmark sources artifacts notes settings n_tasks n_rollouts expected_rollouts scored "
-    "failed masked lost duplicates repeats expected_from superseded unexpected identical_duplicates "
-    "unnumbered_copies outcomes reward_kind pass_threshold score_name score oracle",
-    model.Measure: "run name k slice value n unit low high method",
-    model.Health: "run flag level task text value n evidence",
-    Evidence: "run task repeat step field quote redacted",
-    model.Attribution: "id run task group cause confidence mode text repeat step steps grounds against lost judged_by "
-    "proposed proposed_confidence evidence",
-    model.Comparison: "baseline candidate delta verdict verdict_new_tasks margin mde tests bridge views flips config_diff "
-    "refused score_name score_baseline score_candidate delta_common common_baseline common_candidate alignment "
-    "power bridge_note movers churn sure transitions shifts derived separable missing_run identical notes "
-    "p_adjusted p_adjusted_new",
-    Term: "term value low high side p n expected p_excess",
-    model.Alignment: "matched_by changed_fields common added removed modified missing_baseline missing_candidate "
-    "common_candidate modified_candidate changed_everywhere",
-    model.Series: "runs n_tasks slope low high p checkpoints first_different learned forgotten null_learned "
-    "null_forgotten notes",
-    model.Gate: "policy baseline question verdict checks notes",
-    model.Checked: "candidate metric tier verdict text waived baseline value change low high bound allowed n",
+ORDER: dict[str, list[str]] = {
+    noun: names.split()
+    for noun, _, names in (
+        line.partition(":") for line in Path(__file__).with_name("wire_order.txt").read_text(encoding="utf-8").splitlines()
+    )
 }
 
 

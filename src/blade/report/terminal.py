@@ -103,7 +103,7 @@ def aligned(rows: Sequence[Sequence[str]], align: str, width: int, elastic: int,
     for row in rows:
         first, *more = wrapped(row[elastic], widths[elastic])
         cells = [first if place == elastic else cell for place, cell in enumerate(row)]
-        lines.append("  ".join(padded(cell, widths[at], right=align[at] == "r") for at, cell in enumerate(cells)))
+        lines.append("  ".join(padded(cell, widths[place], right=align[place] == "r") for place, cell in enumerate(cells)))
         lines += [" " * before + line for line in more]
     return lines
 
