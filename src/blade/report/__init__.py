@@ -71,8 +71,7 @@ def write(report: Report, folder: Path, figures: bool = True, force: bool = Fals
     """Write the files of a report into `folder`, all or none; over what is not ours only with `force`."""
     from blade.report import report_json
 
-    metrics = {"metrics.json": report_json.metrics_text(report)}
-    texts = _texts(report, False, figures) | metrics
+    texts = _texts(report, False, figures) | {"metrics.json": report_json.metrics_text(report)}
     return put(folder, texts, _stale(folder, texts), force)
 
 
@@ -125,11 +124,8 @@ def refuse_changed(folder: Path, names: Iterable[str], force: bool) -> None:
         if path.is_dir():
             raise UsageError(f"{path} is a folder", "name another folder with -o", "output-not-empty")
         if path.exists() and name not in ours and not force:
-            raise UsageError(
-                f"{path} was not written by blade, or was changed since",
-                "name another folder, or add --force to write over it",
-                "output-not-empty",
-            )
+            hint = "name another folder, or add --force to write over it"
+            raise UsageError(f"{path} was not written by blade, or was changed since", hint, "output-not-empty")
 
 
 def _stale(folder: Path, texts: Container[str], prefix: str = "") -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from blade import hostile, number_format
-from blade.model import Comparison, Placed, Report, TaskResult
+from blade.model import Comparison, Placed, Report
 from blade.report import comparison_words as say
 from blade.report import printed_names
 from blade.report.blocks import Figure, Line
@@ -162,7 +162,8 @@ def buckets_chart(runs: tuple[Facts, ...]) -> Chart | None:
 
 def tasks_chart(run: Facts) -> Chart | None:
     """Each task's pass rate, shrunk rate and posterior interval, sorted."""
-    rated = sorted((task for task in run.tasks if task.rate is not None), key=_rank)
+    rated = [task for task in run.tasks if task.rate is not None]
+    rated.sort(key=lambda task: (task.rate if task.shrunk is None else task.shrunk, task.rate))
     if not rated or not run.run.has_pass_rate:
         return None
     places = _sampled(len(rated), MAX_TASKS)
@@ -176,11 +177,6 @@ def tasks_chart(run: Facts) -> Chart | None:
     fields = {"ticks": min(10, len(rated)), "end": len(rated) + 1, "thick": thick, "tick": tick, "dot": dot, **colours}
     caption = f"Pass rate of each task{part}: dot, raw; tick, shrunk; line, 95% posterior interval."
     return Chart((caption,), {"values": values, "about": _about(run, shown), **fields})
-
-
-def _rank(task: TaskResult) -> tuple[float, float]:
-    rate = task.rate or 0.0
-    return (rate if task.shrunk is None else task.shrunk, rate)
 
 
 def funnel_chart(run: Facts) -> Chart | None:
@@ -338,10 +334,15 @@ def scatter(report: Report, comparison: Comparison) -> Scatter | None:
     pairs = Counter((*before[a], *after[b]) for a, b in keys if a in before and b in after)
     if not pairs:
         return None
-    repeats = _usual(pairs)
+    seen: Counter[tuple[int, int]] = Counter()
+    for (_, n_a, _, n_b), n in pairs.items():
+        seen[n_a, n_b] += n
+    repeats = max(seen, key=lambda pair: (seen[pair], min(pair), max(pair)))  # of equally frequent ones the largest
     if is_rate and repeats == (1, 1):  # four corners, which the buckets before and after tell as well
         return None
-    half = _half_width(comparison, repeats)
+    power, half = comparison.power, None  # how far two task means of one model differ in 95 of 100 cases
+    if power is not None and power.sigma2_a is not None and power.sigma2_b is not None:
+        half = Z * math.sqrt(max(0.0, power.sigma2_a / repeats[0] + power.sigma2_b / repeats[1]))
     spots: Spots = Counter()
     for (sum_a, n_a, sum_b, n_b), n in pairs.items():
         x, y = sum_a / n_a, sum_b / n_b
@@ -365,22 +366,6 @@ def _totals(report: Report, run: str, is_rate: bool) -> dict[str, tuple[float, i
         return {task.task: (float(task.passed), task.n) for task in tasks if task.passed is not None}
     means = ((task, _finite(task.mean_reward)) for task in tasks)
     return {task.task: (mean * task.n, task.n) for task, mean in means if mean is not None}
-
-
-def _usual(pairs: Counter[tuple[float, int, float, int]]) -> tuple[int, int]:
-    """The most frequent numbers of repeats; of equally frequent ones the largest."""
-    seen: Counter[tuple[int, int]] = Counter()
-    for (_, n_a, _, n_b), n in pairs.items():
-        seen[n_a, n_b] += n
-    return max(seen, key=lambda repeats: (seen[repeats], min(repeats), max(repeats)))
-
-
-def _half_width(comparison: Comparison, repeats: tuple[int, int]) -> float | None:
-    """How far the difference of two task means of one model strays in 95 of 100 cases."""
-    power = comparison.power
-    if power is None or power.sigma2_a is None or power.sigma2_b is None:
-        return None
-    return Z * math.sqrt(max(0.0, power.sigma2_a / repeats[0] + power.sigma2_b / repeats[1]))
 
 
 def is_noise(c_a: int, n_a: int, c_b: int, n_b: int) -> bool:
@@ -411,10 +396,8 @@ def binary_band(n_a: int, n_b: int) -> Band:
 
 
 def _wide_band(half: float | None, low: float, high: float) -> Band:
-    if half is None or low == high:
-        return ()
     steps = [low + step * (high - low) / 40 for step in range(41)]
-    return tuple((x, x - half, x + half) for x in steps)
+    return () if half is None or low == high else tuple((x, x - half, x + half) for x in steps)
 
 
 def _gathered(spots: Spots) -> Spots:
@@ -437,7 +420,7 @@ def scatter_chart(report: Report, comparison: Comparison) -> Chart | None:
     low, high = (0.0, 1.0) if is_rate else _range(points.spots)
     pad, most = 0.05 * ((high - low) or 1.0), max(points.spots.values())
     low, high = low - pad, high + pad
-    values = [{"x": x, "y": y, "n": n, "side": side} for (x, y, side), n in sorted(points.spots.items(), key=_place)]
+    values = [{"x": x, "y": y, "n": n, "side": side} for (x, y, side), n in sorted(points.spots.items())]
     fields = {
         "values": values, "axis": {"format": "%", "tickCount": 5} if is_rate else {"tickCount": 5}, "domain": [low, high],
         "band": [dict(zip(("x", "low", "high"), edge, strict=True)) for edge in _padded(points, is_rate, low, high)],
@@ -445,11 +428,6 @@ def scatter_chart(report: Report, comparison: Comparison) -> Chart | None:
         "most": most, "area": 900 if most > 1 else 40, "about": f"{_pair(comparison)} · {number_format.count(points.n_tasks, 'task')}",
     }  # fmt: skip
     return Chart((_scatter_caption(points, is_rate),), {**fields, **_coloured(_used(MOVED, values))})
-
-
-def _place(spot: tuple[tuple[float, float, str], int]) -> tuple[float, float, str]:
-    (x, y, side), _ = spot
-    return (x, y, side.removeprefix("within "))
 
 
 def _padded(points: Scatter, is_rate: bool, low: float, high: float) -> Band:

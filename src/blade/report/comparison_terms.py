@@ -250,7 +250,7 @@ def tasks_that_moved(comparison: Comparison, report: Report, figures: tuple[Figu
         return [para("The runs have no task in common, so none can have moved.")]
     return [
         *([Para(_churn(comparison, comparison.churn))] if comparison.churn is not None else []),
-        *([Para(_surely(comparison))] if comparison.sure is not None else []),
+        *_surely(comparison),
         *named(figures, "scatter", key(comparison)),
         *_transitions(comparison, figures),
         *_flips(comparison, report, file),
@@ -282,15 +282,17 @@ def _churn(comparison: Comparison, churn: Churn) -> Line:
     )  # fmt: skip
 
 
-def _surely(comparison: Comparison) -> Line:
+def _surely(comparison: Comparison) -> list[Block]:
     """Tasks that are surely better or worse, beside what noise alone would show as such."""
-    of = cited(comparison).of("sure")
-    verb = "is" if of.noun.up == 1 else "are"
-    posterior = f"With a posterior probability of at least {LEVEL:g}, {{}} {verb} better and {{}} worse. "
-    sure = line(posterior, of.count("up", "task"), of.whole("down"))
-    if of.noun.null_up is None or of.noun.null_down is None:
-        return (*sure, "How many of them noise alone would show is unknown.")
-    return line("{}Noise alone would show {} and {} as such.", sure, of.number("null_up"), of.number("null_down"))
+    of, sure = cited(comparison).of("sure"), comparison.sure
+    if sure is None:
+        return []
+    verb = "is" if sure.up == 1 else "are"
+    noise: Line = (" How many of them noise alone would show is unknown.",)
+    if sure.null_up is not None and sure.null_down is not None:
+        noise = line(" Noise alone would show {} and {} as such.", of.number("null_up"), of.number("null_down"))
+    posterior = f"With a posterior probability of at least {LEVEL:g}, {{}} {verb} better and {{}} worse.{{}}"
+    return [paragraph(posterior, of.count("up", "task"), of.whole("down"), noise)]
 
 
 def _transitions(comparison: Comparison, figures: tuple[Figure, ...]) -> list[Block]:
@@ -333,7 +335,10 @@ def _transitions(comparison: Comparison, figures: tuple[Figure, ...]) -> list[Bl
 def _flips(comparison: Comparison, report: Report, file: str) -> list[Block]:
     if not comparison.flips:
         return [para("No task has a different rate in the candidate than in the baseline.")]
-    alike = _are_alike(comparison.flips[:MAX_FLIPS])
+    first = comparison.flips[:MAX_FLIPS]
+    sure = {round(abs((0.5 if flip.p_better is None else flip.p_better) - 0.5), 6) for flip in first}
+    # the rows do not tell which of several tasks moved more surely
+    alike = len(first) > 1 and len(sure) == 1 and len({round(abs(flip.change), 9) for flip in first}) == 1
     shown = comparison.flips[: FEW if alike else MAX_FLIPS]
     judged = any(flip.p_better is not None for flip in shown)
     tabled = [run for run in pair(comparison) if say.is_tabled(comparison, report, run)]
@@ -358,12 +363,6 @@ def _flips(comparison: Comparison, report: Report, file: str) -> list[Block]:
         para(lead, *left),
         table(header, "lrrr" + "rrl" * judged, rows),
     ]
-
-
-def _are_alike(flips: tuple[Flip, ...]) -> bool:
-    """Whether the rows tell nothing about which of several tasks moved more surely."""
-    sure = {round(abs((0.5 if flip.p_better is None else flip.p_better) - 0.5), 6) for flip in flips}
-    return len(flips) > 1 and len(sure) == 1 and len({round(abs(flip.change), 9) for flip in flips}) == 1
 
 
 def _flip(comparison: Comparison, flip: Flip, judged: bool, tabled: Sequence[str]) -> tuple[Span | Line, ...]:

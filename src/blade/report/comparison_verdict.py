@@ -288,30 +288,26 @@ def comparability(comparison: Comparison, file: str) -> list[Block]:
         table("Tasks|n|First keys", "lrl", rows),
     ]
     if say.is_partial(comparison) and of.noun.common:
-        blocks.append(Para(_common_only(comparison, of)))
+        alignment = comparison.alignment
+        shared = len(alignment.common) + len(alignment.modified)
+        n_a = shared + len(alignment.removed) + len(alignment.missing_candidate)
+        n_b = shared + len(alignment.added) + len(alignment.missing_baseline)
+        blocks.append(
+            paragraph(
+                "**Common tasks only: **the verdicts are about {} of the baseline's {} and of the candidate's {} tasks. The effect "
+                "of the other tasks on the score is a separate term of the bridge.",
+                of.length("common"), *(
+                    whole(n, queried_numbers.measure("tasks", run, "not masked"))
+                    for n, run in ((n_a, comparison.baseline), (n_b, comparison.candidate))
+                ),
+            )
+        )  # fmt: skip
     if of.noun.changed_fields:
         blocks.append(paragraph("Tasks with the same key that are not the same differ in {}.", listed("changed_fields")))
     if of.noun.changed_everywhere:
         template = "Different in nearly all tasks, so treated as a change of template or format: {}."
         blocks.append(paragraph(template, listed("changed_everywhere")))
     return [*blocks, *_settings(comparison, file)]
-
-
-def _common_only(comparison: Comparison, of: Cited) -> Line:
-    """That the verdicts are about a part of the tasks."""
-    alignment = comparison.alignment
-    shared = len(alignment.common) + len(alignment.modified)
-    n_a = shared + len(alignment.removed) + len(alignment.missing_candidate)
-    n_b = shared + len(alignment.added) + len(alignment.missing_baseline)
-    of_a, of_b = (
-        whole(n, queried_numbers.measure("tasks", run, "not masked"))
-        for n, run in ((n_a, comparison.baseline), (n_b, comparison.candidate))
-    )
-    return line(
-        "**Common tasks only: **the verdicts are about {} of the baseline's {} and of the candidate's {} tasks. The effect of "
-        "the other tasks on the score is a separate term of the bridge.",
-        of.length("common"), of_a, of_b,
-    )  # fmt: skip
 
 
 def _settings(comparison: Comparison, file: str) -> list[Block]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from blade import hostile, number_format
-from blade.model import Cause, Group, Level, Outcome, Recommendation, Report, Slice, Trust
+from blade.model import Cause, Group, Level, Outcome, Recommendation, Report, Slice
 from blade.report import printed_names, queried_numbers, row_addresses, terminal
 from blade.report.blocks import Block, Bullets, Code, Commands, Line, Para, Span, Strong, Table, para
 from blade.report.phrases import code, joined, line, paragraph, short, table
@@ -69,7 +69,10 @@ def headline(facts: Facts) -> Line:
         return (*on, ": no score, because no rollout was scored.")
     value, interval, tries = printed_names.value(score, facts.is_rate, True), _interval(facts), run.coverage.repeats
     each: Line = ("one try each",) if tries == 1 else (whole(tries, facts.counted("repeats")), " tries each")
-    rests: Line = (*count(run.n_tasks, "task", facts.n_tasks), ", ", *each, *_threshold(facts))
+    bar: Line = ()  # what passes, where it is not simply a reward of 1
+    if run.has_pass_rate and run.pass_threshold != 1:
+        bar = line("; a rollout passes at a reward of {}", number(run.pass_threshold, facts.counted("pass_threshold")))
+    rests: Line = (*count(run.n_tasks, "task", facts.n_tasks), ", ", *each, *bar)
     if not facts.is_rate:
         kind = " (partial credit)" if 0 <= score.value <= 1 else ""
         return line("{}: mean reward {}{}{}; {}", on, value, kind, interval, rests)
@@ -94,14 +97,6 @@ def _interval(facts: Facts) -> Line:
     return line(", 95% CI {}{} to {}", "by prompt " if by_prompt else "", low, high)
 
 
-def _threshold(facts: Facts) -> Line:
-    """What passes, where it is not simply a reward of 1."""
-    run = facts.run
-    if not run.has_pass_rate or run.pass_threshold == 1:
-        return ()
-    return line("; a rollout passes at a reward of {}", number(run.pass_threshold, facts.counted("pass_threshold")))
-
-
 def trust(facts: Facts) -> tuple[Line, list[Line]]:
     """The answer in a word, and its reasons, the gravest first."""
     alarms, warnings, notes = (
@@ -110,13 +105,11 @@ def trust(facts: Facts) -> tuple[Line, list[Line]]:
     answer = "No." if alarms else "With care." if warnings else "Yes, with a note:" if notes else SOUND
     if facts.score.value is None and not alarms:
         answer = "There is none."
-    return (Strong(answer),), [_reason(facts, entry) for entry in [*alarms, *warnings, *notes][:MAX_TRUST]]
-
-
-def _reason(facts: Facts, entry: Trust) -> Line:
-    is_labelled = entry.label is not None and entry.level == "alarm"
-    label: Line = (f" [{printed_names.called(entry.label)}]",) if is_labelled and entry.label is not None else ()
-    return (facts.cited("trust", entry).said("text", SENTENCE), *label)
+    reasons: list[Line] = []
+    for entry in [*alarms, *warnings, *notes][:MAX_TRUST]:
+        label = f" [{printed_names.called(entry.label)}]" if entry.label is not None and entry.level == "alarm" else ""
+        reasons.append((facts.cited("trust", entry).said("text", SENTENCE), *((label,) if label else ())))
+    return (Strong(answer),), reasons
 
 
 def points(facts: Facts) -> Table:
@@ -273,10 +266,8 @@ def _what_happened(facts: Facts) -> list[str]:
     above = {entry.text for entry in facts.trust[:MAX_TRUST]}
     texts = []
     for rank, group in enumerate(facts.groups[:3], 1):
-        sentence = hostile.line(group.text, SENTENCE)
-        if group.text in above:
-            sentence = f"{hostile.line(group.name, 120)} (see above)."
-        quote = ""
+        is_above, quote = group.text in above, ""
+        sentence = f"{hostile.line(group.name, 120)} (see above)." if is_above else hostile.line(group.text, SENTENCE)
         if group.quote is not None and group.quote.quote:
             address = hostile.line(f"{group.quote.task}/{group.quote.repeat}", 60)
             quote = f' In {address}: "{hostile.line(group.quote.quote, 160)}"'
@@ -339,16 +330,13 @@ def _matrix(report: Report, width: int) -> list[str]:
 
 def _shared(runs: tuple[Facts, ...], width: int) -> list[str]:
     """The groups of all runs by name, with the points they cost in each."""
-    cost: dict[str, dict[str, float]] = {}
-    label: dict[str, str] = {}
-    for run in runs:
-        for group in run.groups:
-            cost.setdefault(group.name, {})[run.run.name] = group.points
-            label[group.name] = printed_names.called(group.label)
+    groups: dict[str, dict[str, Group]] = {}
+    for one_run, group in ((each, group) for each in runs for group in each.groups):
+        groups.setdefault(group.name, {})[one_run.run.name] = group
     texts = []
-    for name in sorted(cost, key=lambda name: -sum(cost[name].values()))[:SHARED]:
-        parts = ", ".join(f"{hostile.line(run, 30)} {100 * points:.1f}" for run, points in cost[name].items())
-        texts.append(f"{hostile.line(name, 90)} [{label[name]}]: {parts}")
+    for name, of_runs in sorted(groups.items(), key=lambda item: -sum(group.points for group in item[1].values()))[:SHARED]:
+        parts = ", ".join(f"{hostile.line(run, 30)} {100 * group.points:.1f}" for run, group in of_runs.items())
+        texts.append(f"{hostile.line(name, 90)} [{printed_names.called([*of_runs.values()][-1].label)}]: {parts}")
     return labelled(POINTS, texts, width)
 
 
