@@ -90,15 +90,6 @@ def test_only_the_gravest_reasons_are_shown(explained: Report) -> None:
     assert "Note 2." not in page
 
 
-def test_the_points_are_a_table_with_the_unexplained_last(explained: Report) -> None:
-    lines = first_page.render(explained).split("\n")
-    start = next(at for at, line in enumerate(lines) if line.startswith("Where the points went"))
-    assert lines[start].split()[4] == "16.2"
-    assert f"{SKIPS}     BI  13 failures    1 pass" in lines[start]
-    assert lines[start + 5].split() == ["8.8", "unexplained", "7", "failures"]
-    assert abs(sum(float(line[terminal.LABEL :].split()[0]) for line in lines[start : start + 6]) - 50.0) < 0.3
-
-
 def test_a_group_that_trust_named_is_not_repeated_and_examples_can_be_typed(explained: Report) -> None:
     page = words(replace(explained, trust=(replace(explained.trust[0], text=explained.groups[0].text),)))
     assert page.count("13 failures show it") == 1
@@ -266,9 +257,6 @@ def test_health_tells_trust_before_the_flags_and_the_gravest_first(trusted: Repo
         "Doing nothing would score 40%. [1 row] note", "3/0, expected_answer: '42 red'",
     ):  # fmt: skip
         assert part in flat(page)
-
-
-def test_health_without_reasons_says_so_and_a_grave_flag_alone_asks_for_care(trusted: Report) -> None:
     page = first_page.health(replace(trusted, trust=(), health=()))
     assert "Can the score be trusted? Yes" in page
     assert "Flags of the columns\nNone." in page

@@ -148,6 +148,8 @@ def test_the_wire_carries_every_noun(explained: Report, cases: Cases) -> None:
     points = sum(one["points"] for one in (*document["groups"], *document["unexplained"]))
     assert lost == pytest.approx(1 - document["runs"][0]["score"]) == pytest.approx(points)
     assert [document[name] for name in ("task_matrix", "comparisons", "matrix", "series", "gate")] == [None, [], None, None, None]
+    refused = parsed(changed.many_report())["comparisons"][-1]
+    assert [refused[name] for name in ("delta", "verdict", "bridge", "mde")] == [None, None, [], None]
     matrix = parsed(cases["explained runs"]())["task_matrix"]
     assert matrix["runs"] == ["desk", "desk-b"]
     assert matrix["passes"][8] == [0.5, None]  # the second run has eight tasks
@@ -184,12 +186,6 @@ def test_long_lists_of_tasks_are_cut_and_counted() -> None:
     assert (found["common"]["n"], len(found["common"]["tasks"])) == (2500, 1000)
     assert (found["added"]["n"], len(found["added"]["tasks"])) == (1001, 1000)
     assert found["removed"] == {"n": 0, "tasks": []}
-
-
-def test_a_refused_pair_has_no_numbers_and_its_reason() -> None:
-    refused = parsed(changed.many_report())["comparisons"][-1]
-    assert refused["refused"] == "the runs have no task in common"
-    assert [refused[name] for name in ("delta", "verdict", "bridge", "mde")] == [None, None, [], None]
 
 
 def test_a_term_without_a_value_is_refused() -> None:
