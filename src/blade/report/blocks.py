@@ -10,40 +10,43 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
-from typing import ClassVar
 
 import msgspec
 
 from blade.query.comments import escape_comment, unescape_comment
 
 
-class Code(msgspec.Struct, frozen=True):
+class Part(msgspec.Struct, frozen=True):
+    """A span or a block: what the templates ask its kind."""
+
+    @property
+    def kind(self) -> str:
+        return type(self).__name__.lower()
+
+
+class Code(Part, frozen=True):
     text: str
-    kind: ClassVar[str] = "code"
 
 
-class Strong(msgspec.Struct, frozen=True):
+class Strong(Part, frozen=True):
     text: str
-    kind: ClassVar[str] = "strong"
 
 
-class Badge(msgspec.Struct, frozen=True):
+class Badge(Part, frozen=True):
     text: str
     tone: str  # good, warning, bad, quiet
-    kind: ClassVar[str] = "badge"
 
 
-class Num(msgspec.Struct, frozen=True):
+class Num(Part, frozen=True):
     """A number as printed with its unit, its unrounded value, and the query that gives the value again."""
 
     text: str
     value: float
     query: str
     is_strong: bool = False
-    kind: ClassVar[str] = "num"
 
 
-class Said(msgspec.Struct, frozen=True):
+class Said(Part, frozen=True):
     """A sentence that a stage wrote, as printed, and the query that gives it again.
 
     `written` is the sentence as the stage wrote it, where printing cut or reworded it.
@@ -52,7 +55,6 @@ class Said(msgspec.Struct, frozen=True):
     text: str
     query: str
     written: str | None = None
-    kind: ClassVar[str] = "said"
 
     @property
     def value(self) -> str:
@@ -67,54 +69,47 @@ Span = str | Code | Strong | Badge | Num | Said
 Line = tuple[Span, ...]
 
 
-class Heading(msgspec.Struct, frozen=True):
+class Heading(Part, frozen=True):
     line: Line
-    kind: ClassVar[str] = "heading"
 
 
-class Para(msgspec.Struct, frozen=True):
+class Para(Part, frozen=True):
     line: Line
-    kind: ClassVar[str] = "para"
 
 
-class Bullets(msgspec.Struct, frozen=True):
+class Bullets(Part, frozen=True):
     items: tuple[Line, ...]
-    kind: ClassVar[str] = "bullets"
 
 
-class Table(msgspec.Struct, frozen=True):
+class Table(Part, frozen=True):
     header: tuple[str, ...]
     rows: tuple[tuple[Line, ...], ...]
     align: str  # one letter per column: l or r
-    kind: ClassVar[str] = "table"
 
     def __post_init__(self) -> None:
         if any(len(row) != len(self.header) for row in self.rows) or len(self.align) != len(self.header):
             raise ValueError(f"a row or the alignment does not fit the header {self.header}")
 
 
-class Quote(msgspec.Struct, frozen=True):
+class Quote(Part, frozen=True):
     """Foreign text, quoted, and where it stands."""
 
     label: Line
     text: str
-    kind: ClassVar[str] = "quote"
 
 
-class Commands(msgspec.Struct, frozen=True):
+class Commands(Part, frozen=True):
     """Lines to type, each with what it shows."""
 
     lines: tuple[tuple[str, str], ...]
-    kind: ClassVar[str] = "commands"
 
 
-class Figure(msgspec.Struct, frozen=True):
+class Figure(Part, frozen=True):
     name: str  # buckets, tasks, funnel, tokens
     run: str | None  # None: all runs
     file: str  # in the folder `figures`
     caption: Line
     svg: str
-    kind: ClassVar[str] = "figure"
 
 
 Block = Heading | Para | Bullets | Table | Quote | Commands | Figure

@@ -139,7 +139,7 @@ def _candidate(pair: Comparison, name: str, report: Report) -> tuple[Span | Line
     test = say.test_of(pair, NEW)
     of = say.tested(pair, test) if test is not None else None
     return (
-        code(name), say.score_of(pair, report, "candidate"), say.estimate(of) if of else none,
+        code(name), say.score_of(pair, report, "candidate"), of.estimate("estimate") if of else none,
         (of.p_number("p") if of else none, ", ", cited(pair).p_number("p_adjusted_new")),
         say.verdict_badge(pair, THESE), say.verdict_badge(pair, NEW), say.n_common(pair)[0],
     )  # fmt: skip

@@ -80,7 +80,7 @@ def _verdicts(comparison: Comparison) -> list[Row]:
     for question, label in LABELS.items():
         word = say.verdict_on(comparison, question) or "no verdict"
         test = say.test_of(comparison, question)
-        moved = _with_level(short(say.estimate(say.tested(comparison, test)))) if test else NONE
+        moved = _with_level(short(say.tested(comparison, test).estimate("estimate"))) if test else NONE
         rests = short(verdicts.rests_on(comparison, question))
         if word == "inconclusive" and (effect := verdicts.smallest(comparison, question)) is not None:
             rests += f"; smallest detectable effect {size(abs(effect), say.is_rate(comparison.score_name))}"
@@ -237,7 +237,7 @@ def _candidate(comparison: Comparison) -> list[str]:
     if comparison.refused is not None:
         return [NONE, NONE, "not compared", NONE, NONE, "0"]
     test, p = say.test_of(comparison, NEW), comparison.p_adjusted_new
-    moved = short(say.estimate(say.tested(comparison, test))) if test else NONE
+    moved = short(say.tested(comparison, test).estimate("estimate")) if test else NONE
     verdict = [
         (say.verdict_on(comparison, question) or NONE) + "*" * say.is_small(comparison, question) for question in LABELS
     ]

@@ -201,20 +201,15 @@ def _rest_query(query: str, terms: Sequence[Term], shown: Sequence[Term]) -> str
 def sum_line(comparison: Comparison, terms: Sequence[Term], query: str) -> Line:
     """That the terms add up, to six decimals; a sum that does not is said aloud."""
     of, total, delta = cited(comparison), math.fsum(term.value for term in terms), comparison.delta
-    six = num(_six(total), total, f"{query}.value")
+    six = num(number_format.exact(total), total, f"{query}.value")
     lead = line("**Sum of the terms: **{}, that is {}", six, of.changed(total, f"{query}.value"))
     change = f"the change of {say.score_label(comparison.score_name)}"
     if delta is None:
         return (*lead, "; there is no change to compare it with.")
     if abs(total - delta) <= SAME:
         return (*lead, f": {change}, exactly.")
-    stated = num(_six(delta), delta, f"{of.query}.delta")
+    stated = num(number_format.exact(delta), delta, f"{of.query}.delta")
     return line("{}, which is not {}, {}: do not use these terms.", lead, change, stated)
-
-
-def _six(value: float) -> str:
-    sign = number_format.MINUS if value < -5e-7 else "+" if value >= 5e-7 else ""
-    return f"{sign}{abs(value):.6f}"
 
 
 def further_views(comparison: Comparison, file: str) -> list[Block]:
@@ -455,9 +450,7 @@ def _shift(comparison: Comparison, shift: Shift) -> tuple[Span | Line, ...]:
     change = of.estimate("change")
     if not of.is_rate and shift.baseline > 0:
         part = shift.change / shift.baseline
-        sign = "+" if part > 0 else number_format.MINUS if part < 0 else ""
-        relative = f"{sign}{number_format.percent(abs(part))}"
-        change += (", ", num(relative, part, f"{of.query}.change / {of.query}.baseline"))
+        change += (", ", num(number_format.relative(part), part, f"{of.query}.change / {of.query}.baseline"))
     known = printed_names.EFFORTS.get(shift.name) if shift.kind == "effort" else None
     status = hostile.line(shift.status, 20)
     return (

@@ -133,7 +133,7 @@ def answer(comparison: Comparison, question: str) -> Line:
     start = f"{ON[question][:1].upper()}{ON[question][1:]}, {WORTH[question]}, "
     if test is None or word is None:
         return line(f"{start}nothing could be tested (n = {{}}).", n_common(comparison))
-    change = say.estimate(tested(comparison, test))
+    change = tested(comparison, test).estimate("estimate")
     margin, rests = say.margin(comparison), rests_on(comparison, question)
     if word in ("improved", "regressed"):
         better = "better" if word == "improved" else "worse"
@@ -230,7 +230,7 @@ def _tests(comparison: Comparison) -> list[Block]:
         of = tested(comparison, test)
         if test.question not in (THESE, NEW):
             of.is_rate = units.get(test.question) == "rate"
-        rows.append((name(hostile.line(test.question, 60)), of.said("name", 100), say.estimate(of), of.p_number("p")))
+        rows.append((name(hostile.line(test.question, 60)), of.said("name", 100), of.estimate("estimate"), of.p_number("p")))
     return [
         table("Question|Test|Estimate, 95% interval (of equivalence 90%)|p", "llrr", rows),
         paragraph(
@@ -250,7 +250,7 @@ def in_short(comparison: Comparison) -> str:
     if comparison.identical:
         return f"{who}: the same rows (n = {n})"
     test = say.test_of(comparison, NEW)
-    change = short(say.estimate(tested(comparison, test))) if test else "nothing to test"
+    change = short(tested(comparison, test).estimate("estimate")) if test else "nothing to test"
     these, new = (say.small_too(comparison, question, "no verdict") for question in (THESE, NEW))
     return f"{who}: {these} on these tasks, {new} for new ones; {change}, n = {n}"
 

@@ -165,11 +165,6 @@ def tested(comparison: Comparison, test: Tested) -> Cited:
     return cited(comparison).entry("tests", test, "question")
 
 
-def estimate(of: Cited) -> Line:
-    """`+8.4 points [+3.1 points, +14.2 points]`."""
-    return of.estimate("estimate")
-
-
 # ---- Names of runs that fit a column and can still be told apart ---------------------------------
 
 LONGEST = 400  # characters of a name that are looked at

@@ -118,8 +118,7 @@ def points(facts: Facts) -> Table:
     lost = sum(group.points for group in facts.groups) + (rest.points if rest is not None else 0.0)
 
     def size(value: float, query: str) -> Span:
-        shown = "0.0" if abs(value) < 5e-5 else "<0.1" if abs(value) < 5e-4 else f"{100 * value:.1f}"
-        return num(f"{shown} points", value, f"{query}.points") if lost else number_format.NONE
+        return num(f"{number_format.lost(value)} points", value, f"{query}.points") if lost else number_format.NONE
 
     rows: list[tuple[Span | Line, ...]] = []
     for of in facts.listed("groups"):
