@@ -16,9 +16,7 @@ QUIET = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-back
 # written with it.
 ANCHOR = re.compile(r"<!--c[1-9]\d*-->")
 LISTED = re.compile(r"<!--blade claims\n(?:c[1-9]\d* [^\n]+\n)+-->\n?|<!-- written by blade: [^<>\n]+ -->\n?")
-FOREIGN = set(
-    "html_block html_inline link_open s_open em_open hr code_block softbreak ordered_list_open".split()
-)
+FOREIGN = set("html_block html_inline link_open s_open em_open hr code_block softbreak ordered_list_open".split())
 
 
 def assert_inert_markdown(said: str, image: str = r"(?!)") -> list[Token]:
@@ -46,16 +44,11 @@ def uncited(page: str) -> str:
 
 def headings(tokens: list[Token], tag: str) -> list[str]:
     """What stands in the headings of one depth."""
-    return [
-        tokens[at + 1].content
-        for at, token in enumerate(tokens)
-        if token.type == "heading_open" and token.tag == tag
-    ]
+    opened = [place for place, token in enumerate(tokens) if token.type == "heading_open" and token.tag == tag]
+    return [tokens[place + 1].content for place in opened]
 
 
 def dumped(page: Path, profile: Path) -> str:
     """The page as a real browser holds it, once its scripts, if any, have run."""
-    command = [
-        str(BROWSER), "--headless", *QUIET, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()
-    ]  # fmt: skip
+    command = [str(BROWSER), "--headless", *QUIET, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout

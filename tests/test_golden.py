@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -46,14 +47,10 @@ def matches_golden(name: str, text: str) -> None:
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
     """The demo run, diagnosed once from inside its folder; the folder and what the terminal showed."""
-    folder, here = tmp_path_factory.mktemp("demo"), Path.cwd()
-    os.chdir(folder)
-    try:
+    folder = tmp_path_factory.mktemp("demo")
+    with chdir(folder):
         planted.write_demo(Path("run"))
-        shown = blade("diagnose", "run", "-o", "report")
-        yield folder, shown
-    finally:
-        os.chdir(here)
+        yield folder, blade("diagnose", "run", "-o", "report")
 
 
 def blade(*arguments: str) -> str:
@@ -93,13 +90,10 @@ def test_readme_excerpt(demo: tuple[Path, str]) -> None:
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Two runs, the second without one way to fail, compared once; the folder and what the terminal showed."""
-    folder, here = tmp_path_factory.mktemp("pair"), Path.cwd()
-    os.chdir(folder)
-    try:
+    folder = tmp_path_factory.mktemp("pair")
+    with chdir(folder):
         write_pair(Path("runs"), "one failure mode fixed", seed=5, n_tasks=26, repeats=4, effect=1.0)
         return folder, blade("compare", "runs/baseline.jsonl", "runs/candidate.jsonl", "-o", "compare")
-    finally:
-        os.chdir(here)
 
 
 def test_comparison_page(pair: tuple[Path, str]) -> None:

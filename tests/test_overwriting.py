@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,8 +65,7 @@ def test_h5_a_report_overwrites_nothing_that_is_read_or_written(blade: Blade, re
         return  # nothing else is written there
     said = blade("sanitize", "in/a.md", *more, "--key", "key", "--report", report, "--force")
     assert (said.code, "output-not-empty" in said.err) == (errors.EXIT_USAGE, True)
-    assert Path("in/a.md").read_text() == f"ask {MAIL}\n"
-    assert Path("key").read_text() == "k" * 40
+    assert [Path(name).read_text() for name in ("in/a.md", "key", "far.txt")] == [f"ask {MAIL}\n", "k" * 40, "far away\n"]
 
 
 def test_h5_a_report_overwrites_a_foreign_file_only_when_told(blade: Blade) -> None:
@@ -126,7 +126,7 @@ def test_m6_a_disk_that_fills_leaves_the_pages_of_one_run(monkeypatch: pytest.Mo
     out = Path("out")
     pages.put(out, TEXTS, (), force=False)
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    real, calls = Path.open, 0
+    opens, replaces, calls = Path.open, os.replace, iter(range(9))
 
     class Full:
         def __enter__(self) -> Full:
@@ -137,17 +137,14 @@ def test_m6_a_disk_that_fills_leaves_the_pages_of_one_run(monkeypatch: pytest.Mo
         def write(self, data: bytes) -> int:
             raise OSError(28, "No space left on device")
 
-    def opened(path: Path, mode: str = "r", *rest: object, **named: object) -> object:
-        return Full() if mode == "xb" and "json" in path.name else real(path, mode, *rest, **named)  # type: ignore[call-overload]
+    def opened(path: Path, mode: str = "r", *rest: Any, **named: Any) -> object:
+        return Full() if mode == "xb" and "json" in path.name else opens(path, mode, *rest, **named)
 
-    def replaced(*_: object) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 2:
+    def replaced(*paths: Any) -> None:
+        if next(calls) == 1:
             raise OSError(28, "No space left on device")
-        raw(*_)  # type: ignore[arg-type]
+        replaces(*paths)
 
-    raw = os.replace
     with monkeypatch.context() as patch:
         patch.setattr(*((Path, "open", opened) if fails == "write" else (os, "replace", replaced)))
         with pytest.raises(OSError, match="No space"):

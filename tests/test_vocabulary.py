@@ -51,49 +51,32 @@ def first_repeats(path: Path, name: str) -> Path:
     return path.with_name(f"{name}.jsonl")
 
 
-def desk(folder: Path) -> PlantedPair:
-    """A pair of runs with expected calls that fails in visible ways."""
-    return next(
-        pair
-        for seed in range(20)
-        if (pair := write_pair(folder / str(seed), "nothing", seed=seed, n_tasks=40, repeats=4)).world == "desk"
-    )
+def nothing_changed(folder: Path, world: str) -> PlantedPair:
+    """A pair of runs that are alike and fail in visible ways: a desk has expected calls, a quiz has answers."""
+    pairs = (write_pair(folder / str(seed), "nothing", seed=seed, n_tasks=40, repeats=4) for seed in range(20))
+    return next(pair for pair in pairs if pair.world == world)
 
 
-def quiz(folder: Path) -> PlantedPair:
-    return next(
-        pair
-        for seed in range(20)
-        if (pair := write_pair(folder / str(seed), "nothing", seed=seed, n_tasks=40, repeats=4)).world == "quiz"
-    )
-
-
-def test_the_same_row_is_booked_alike_however_many_repeats_its_run_has(tmp_path: Path) -> None:
-    pair = desk(tmp_path)
+def test_the_same_row_is_booked_alike_and_what_rollouts_did_wrong_decides_their_group(tmp_path: Path) -> None:
+    pair = nothing_changed(tmp_path, "desk")
     every, first = booked(pair.baseline, first_repeats(pair.baseline, "first"))
     assert len(first) >= 10
     assert {key: every[key] for key in first} == first
     assert len({mode for mode in first.values() if mode[0] == "model"}) >= 2
-
-
-def test_what_rollouts_did_wrong_decides_their_group(tmp_path: Path) -> None:
-    pair = desk(tmp_path)
-    modes, _ = booked(pair.baseline, pair.candidate)
     ways = {(str(task), repeat): way for (task, repeat), way in pair.how[0].items()}
-    by_way = {
-        way: Counter(mode for key, mode in modes.items() if ways[key] == way)
-        for way in ("wrong_arg_field", "extra_side_effect")
-    }
-    for groups in by_way.values():
+    usual = []
+    for way in ("wrong_arg_field", "extra_side_effect"):
+        groups = Counter(mode for key, mode in every.items() if ways[key] == way)
         mode, n = groups.most_common(1)[0]
         assert n >= 0.8 * groups.total()
-        assert mode[0] == "model"
-    assert len({groups.most_common(1)[0][0] for groups in by_way.values()}) == 2
+        usual.append(mode)
+    assert usual[0] != usual[1]
+    assert {side for side, _ in usual} == {"model"}
 
 
 def test_wrong_answers_are_one_group_whatever_the_repeats(tmp_path: Path) -> None:
     """With four repeats wrong answers are alike or not; with one they are neither: that is no change."""
-    pair = quiz(tmp_path)
+    pair = nothing_changed(tmp_path, "quiz")
     first = first_repeats(pair.baseline, "first")
     every, single = booked(pair.baseline, first)
     assert WRONG_ANSWER in single.values()
@@ -110,15 +93,9 @@ def test_an_outage_of_one_run_stays_with_that_run(tmp_path: Path) -> None:
 
 
 def acting(task: int, repeat: int, looks: bool, reward: float) -> Row:
-    calls = ["find", "write"] if looks else ["write"]
-    output = [
-        item
-        for number, tool in enumerate(calls)
-        for item in (make_call(f"c{number}", tool), make_result(f"c{number}", '{"ok": true}'))
-    ]
-    return make_row(
-        task, repeat, reward, question=f"Task {task}?", response=make_response([*output, make_message("Done.")])
-    )
+    calls = [(f"c{number}", tool) for number, tool in enumerate(["find", "write"] if looks else ["write"])]
+    output = [item for name, tool in calls for item in (make_call(name, tool), make_result(name, '{"ok": true}'))]
+    return make_row(task, repeat, reward, question=f"Task {task}?", response=make_response([*output, make_message("Done.")]))
 
 
 def looking(path: Path, looks: tuple[bool, ...]) -> Path:
@@ -134,9 +111,9 @@ def test_a_fact_that_one_run_proves_names_rows_of_a_run_that_proves_nothing(tmp_
     assert set(alone.values()) == {UNEXPLAINED}
     modes = booked(mixed, failing)
     assert {mode for of_run in modes for mode in of_run.values()} == {("model", "never calls `find`")}
-    found = compared(mixed, failing)
-    assert [(mover.term, mover.value) for mover in found.movers] == [("never calls `find`", pytest.approx(-2 / 3))]
-    (fact,) = [shift for shift in found.shifts if shift.kind == "behaviour"]
+    comparison = compared(mixed, failing)
+    assert [(mover.term, mover.value) for mover in comparison.movers] == [("never calls `find`", pytest.approx(-2 / 3))]
+    (fact,) = [shift for shift in comparison.shifts if shift.kind == "behaviour"]
     assert (fact.name, fact.baseline, fact.candidate) == ("never calls `find`", pytest.approx(1 / 3), 1.0)
 
 

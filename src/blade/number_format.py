@@ -77,6 +77,21 @@ def size(value: float | None, is_rate: bool = True) -> str:
     return change(value, is_rate).removeprefix("+")
 
 
+def lost(value: float) -> str:
+    """Points of score that are lost, without a sign: `11.5`; 0.0 only where nothing is."""
+    return "0.0" if abs(value) < 5e-5 else "<0.1" if abs(value) < 5e-4 else f"{100 * value:.1f}"
+
+
+def exact(value: float) -> str:
+    """A sum of changes to six decimals, for whoever adds them up again."""
+    return f"{MINUS if value < -5e-7 else '+' if value >= 5e-7 else ''}{abs(value):.6f}"
+
+
+def relative(value: float) -> str:
+    """A part by which something grew or shrank: `+12.0%`."""
+    return ("+" if value > 0 else MINUS if value < 0 else "") + percent(abs(value))
+
+
 def probability(value: float | None) -> str:
     """A probability; 0 and 1 only when exact."""
     if value is None or not math.isfinite(value):

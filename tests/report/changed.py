@@ -8,30 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from blade.model import (
-    Alignment,
-    Alone,
-    Checked,
-    Checkpoint,
-    Churn,
-    Comparison,
-    Derived,
-    Flip,
-    Gate,
-    Matrix,
-    Mover,
-    Placed,
-    Power,
-    Report,
-    Series,
-    Setting,
-    Shift,
-    SureFlips,
-    Term,
-    Tested,
-    Transition,
-    View,
-)
+from blade import model
+from blade.model import Alignment, Checked, Comparison, Derived, Flip, Report, Setting, Shift, Term, Tested
 
 from .conftest import make_report
 
@@ -42,11 +20,8 @@ Word = Callable[[str], str]
 
 
 def rewards(signs: str, first: int = 0) -> dict[str, list[float | None]]:
-    """One task for each word, one repeat for each sign; a dot is missing."""
-    return {
-        str(at): [None if sign == "." else float(sign) for sign in word]
-        for at, word in enumerate(signs.split(), first)
-    }
+    """One task for each word, one repeat for each sign."""
+    return {str(task): [float(sign) for sign in word] for task, word in enumerate(signs.split(), first)}
 
 
 def bucket(values: list[float]) -> str:
@@ -64,34 +39,32 @@ def compared(
     """A comparison of two runs of 0s and 1s; `word` makes every foreign text."""
     common = tuple(task for task in before if task in after)
     added, removed = tuple(t for t in after if t not in before), tuple(t for t in before if t not in after)
-    mean = {
-        run: {t: sum(v) / len(v) for t, v in tasks.items()} for run, tasks in (("a", before), ("b", after))
-    }
+    mean = {run: {t: sum(v) / len(v) for t, v in tasks.items()} for run, tasks in (("a", before), ("b", after))}
     d = {task: mean["b"][task] - mean["a"][task] for task in common}
     score_a, score_b = (sum(mean[run].values()) / len(mean[run]) for run in "ab")
     n, delta, on_common = len(common), score_b - score_a, sum(d.values()) / len(common)
     half = 2 * sqrt(sum((x - on_common) ** 2 for x in d.values()) / max(1, n - 1) / n)
     between = (on_common - half, on_common + half)
     bridge = _bridge(delta, on_common, half, n, len(added) + len(removed), word)
-    told = Comparison(
+    comparison = Comparison(
         baseline=names[0], candidate=names[1], score_name="pass_at_1", score_baseline=score_a, score_candidate=score_b,
         delta=delta, delta_common=on_common, common_baseline=sum(mean["a"][t] for t in common) / n,
         common_candidate=sum(mean["b"][t] for t in common) / n,
         alignment=Alignment(word("task key, and the contents agree"), tuple(map(word, common)), tuple(map(word, added)),
                             tuple(map(word, removed))),
         verdict=verdicts[0], verdict_new_tasks=verdicts[1], margin=0.03,
-        power=Power(half / 2, 1.4 * half, 0.7 * half, 0.2388, 0.14, 0.12, 0.01, abs(on_common), 16, 140),
+        power=model.Power(half / 2, 1.4 * half, 0.7 * half, 0.2388, 0.14, 0.12, 0.01, abs(on_common), 16, 140),
         tests=_tests(on_common, half, word),
         bridge=bridge, bridge_note=word("This is accounting, not causation."),
-        views=(View(word("slices: domain"), _slices(delta, half, n, word), word("Terms of other fields do not add up.")),),
+        views=(model.View(word("slices: domain"), _slices(delta, half, n, word), word("Terms of other fields do not add up.")),),
         movers=_movers(bridge, delta, between, word),
-        flips=_flips(before, after, d, word), churn=_churn(d), sure=SureFlips(1, 0, 0.2, 0.1),
+        flips=_flips(before, after, d, word), churn=_churn(d), sure=model.SureFlips(1, 0, 0.2, 0.1),
         transitions=_transitions(before, after, common),
         shifts=_shifts(n, word), derived=_derived(n, word), config_diff=_settings(word),
         separable=False, missing_run=word("the candidate's model with max_output_tokens = 4096"),
         notes=(word("the change is below 3 points"),),
     )  # fmt: skip
-    return replace(told, **changes)
+    return replace(comparison, **changes)
 
 
 def _tests(change: float, half: float, word: Word) -> tuple[Tested, ...]:
@@ -113,18 +86,17 @@ def small() -> tuple[Tested, ...]:
 
 def _bridge(delta: float, common: float, half: float, n: int, others: int, word: Word) -> tuple[Term, ...]:
     """Composition takes what the common tasks leave; four modes share the rest."""
-    parts = [("request timed out", "infrastructure", 0.4), ("calls with a wrong argument", "model", 0.5), ("never calls `get_order`", "model", 0.3),
-             ("no mode found", "model", -0.2)]  # fmt: skip
-    terms = (
-        [Term(word("added tasks"), delta - common, None, None, None, "composition", others)] if others else []
-    )
+    parts = [
+        ("request timed out", "infrastructure", 0.4), ("calls with a wrong argument", "model", 0.5),
+        ("never calls `get_order`", "model", 0.3), ("no mode found", "model", -0.2),
+    ]  # fmt: skip
+    terms = [Term(word("added tasks"), delta - common, None, None, None, "composition", others)] if others else []
     left = common
-    for at, (name, side, share) in enumerate(parts):
-        value = left if at == len(parts) - 1 else share * common
+    for place, (name, side, share) in enumerate(parts):
+        value = left if place == len(parts) - 1 else share * common
         left -= value
-        terms.append(
-            Term(word(name), value, value - half / 3, value + half / 3, 0.004 * (at + 1), word(side), n - at)
-        )
+        p, n_tasks = 0.004 * (place + 1), n - place
+        terms.append(Term(word(name), value, value - half / 3, value + half / 3, p, word(side), n_tasks))
     return tuple(terms)
 
 
@@ -135,56 +107,38 @@ def _slices(delta: float, half: float, n: int, word: Word) -> tuple[Term, ...]:
     )  # fmt: skip
 
 
-def _movers(
-    bridge: tuple[Term, ...], delta: float, between: tuple[float, float], word: Word
-) -> tuple[Mover, ...]:
-    found = []
+def _movers(bridge: tuple[Term, ...], delta: float, between: tuple[float, float], word: Word) -> tuple[model.Mover, ...]:
+    movers = []
     for term, mechanical in ((bridge[-3], False), (bridge[-4], True)):
-        said = word(f"`{term.term}` gave {100 * term.value:.1f} points: {term.n} tasks are concerned")
+        text = word(f"`{term.term}` gave {100 * term.value:.1f} points: {term.n} tasks are concerned")
         share = term.value / delta if abs(delta) > 1e-9 else None
-        found.append(
-            Mover(
-                "bridge",
-                term.term,
-                term.side,
-                term.value,
-                *between,
-                0.004,
-                share,
-                mechanical,
-                said,
-                (("cand", "5", 0), ("base", "4", 1), ("cand", "3", 2)) if mechanical else (),
-                (word("of the 7 failing rollouts of base 5 also time out"),) if mechanical else (),
-            )
+        rollouts = (("cand", "5", 0), ("base", "4", 1), ("cand", "3", 2)) if mechanical else ()
+        beside = (word("of the 7 failing rollouts of base 5 also time out"),) if mechanical else ()
+        movers.append(
+            model.Mover("bridge", term.term, term.side, term.value, *between, 0.004, share, mechanical, text, rollouts, beside)
         )
-    return tuple(found)
+    return tuple(movers)
 
 
-def _flips(
-    before: dict[str, Any], after: dict[str, Any], d: dict[str, float], word: Word
-) -> tuple[Flip, ...]:
-    found = [
+def _flips(before: dict[str, Any], after: dict[str, Any], d: dict[str, float], word: Word) -> tuple[Flip, ...]:
+    flips = [
         Flip(word(task), word(f"tau-{task}"), (sum(before[task]), len(before[task])), (sum(after[task]), len(after[task])),
              change, 0.5 + change / 2.1, 0.2 + 0.7 * abs(change), (bucket(before[task]), bucket(after[task])))
         for task, change in d.items() if change
     ]  # fmt: skip
-    return tuple(sorted(found, key=lambda one: -abs(one.change)))
+    return tuple(sorted(flips, key=lambda flip: -abs(flip.change)))
 
 
-def _churn(d: dict[str, float]) -> Churn:
+def _churn(d: dict[str, float]) -> model.Churn:
     n = len(d)
     gains, losses = sum(x for x in d.values() if x > 0) / n, sum(x for x in d.values() if x < 0) / n
     up, down = sum(x > 0 for x in d.values()), sum(x < 0 for x in d.values())
-    return Churn(gains, losses, up, down, 0.15, 0.08, 0.24, 0.4 * n, 0.02)
+    return model.Churn(gains, losses, up, down, 0.15, 0.08, 0.24, 0.4 * n, 0.02)
 
 
-def _transitions(
-    before: dict[str, Any], after: dict[str, Any], common: tuple[str, ...]
-) -> tuple[Transition, ...]:
+def _transitions(before: dict[str, Any], after: dict[str, Any], common: tuple[str, ...]) -> tuple[model.Transition, ...]:
     moves = [(bucket(before[task]), bucket(after[task])) for task in common]
-    return tuple(
-        Transition(a, b, moves.count((a, b)), moves.count((a, b)) // 2) for a in BUCKETS for b in BUCKETS
-    )
+    return tuple(model.Transition(a, b, moves.count((a, b)), moves.count((a, b)) // 2) for a in BUCKETS for b in BUCKETS)
 
 
 def _shifts(n: int, word: Word) -> tuple[Shift, ...]:
@@ -201,9 +155,7 @@ def _derived(n: int, word: Word) -> tuple[Derived, ...]:
     return (
         Derived("pass_at_k", 4, 0.75, 0.875, 0.125, -0.1, 0.35, n, word("task bootstrap")),
         Derived("pass_hat_k", 4, 0.25, 0.625, 0.375, 0.05, 0.7, n, "task bootstrap"),
-        Derived(
-            "output_tokens", None, 1310.25, 902.5, -407.75, -600.0, -215.5, n, "task bootstrap", "tokens"
-        ),
+        Derived("output_tokens", None, 1310.25, 902.5, -407.75, -600.0, -215.5, n, "task bootstrap", "tokens"),
     )
 
 
@@ -220,9 +172,7 @@ def pair_report(before: str = A, after: str = B, word: Word = lambda text: text,
     runs = {"base": rewards(before), "cand": rewards(after)}
     report = make_report(runs, word=word)
     comparison = compared(runs["base"], runs["cand"], word=word, **changes)
-    return replace(
-        report, comparisons=(comparison,), made_by={"blade": "0.1.0", "command": word("blade compare a b")}
-    )
+    return replace(report, comparisons=(comparison,), made_by={"blade": "0.1.0", "command": word("blade compare a b")})
 
 
 def large(n: int = 120) -> tuple[str, str]:
@@ -241,54 +191,49 @@ def many_report(word: Word = lambda text: text, n: int = 3) -> Report:
     names = ["base", *(word(f"step-{at}") for at in range(1, n + 1))]
     runs = {name: rewards(A if at % 2 == 0 else B) for at, name in enumerate(names)}
     report = make_report(runs, word=word)
-    found = [
-        compared(runs["base"], runs[name], ("base", name), word, p_adjusted=0.1, p_adjusted_new=0.4)
-        for name in names[1:]
-    ]
-    found[-1] = replace(
-        found[-1], refused=word("the runs have no task in common"), delta=None, verdict=None, verdict_new_tasks=None, power=None,
+    adjusted = {"p_adjusted": 0.1, "p_adjusted_new": 0.4}
+    pairs = [compared(runs["base"], runs[name], ("base", name), word, **adjusted) for name in names[1:]]
+    pairs[-1] = replace(
+        pairs[-1], refused=word("the runs have no task in common"), delta=None, verdict=None, verdict_new_tasks=None, power=None,
         tests=(), bridge=(), views=(), movers=(), flips=(), churn=None, sure=None, transitions=(), shifts=(), derived=(),
         alignment=Alignment("", (), (word("90"),), (word("1"), word("2"))),
     )  # fmt: skip
     return replace(
-        report, comparisons=tuple(found), matrix=make_matrix(names, word), series=make_series(names, word), gate=make_gate(word)
+        report, comparisons=tuple(pairs), matrix=make_matrix(names, word), series=make_series(names, word), gate=make_gate(word)
     )  # fmt: skip
 
 
-def make_matrix(names: list[str], word: Word) -> Matrix:
+def make_matrix(names: list[str], word: Word) -> model.Matrix:
     size = len(names)
-    verdicts = tuple(
-        tuple("" if a == b else "improved" if a > b else "regressed" for b in range(size))
-        for a in range(size)
-    )
+    verdicts = tuple(tuple("" if a == b else "improved" if a > b else "regressed" for b in range(size)) for a in range(size))
     deltas = tuple(tuple(None if a == b else 0.1 * (a - b) for b in range(size)) for a in range(size))
     ps = tuple(tuple(None if a == b else 0.01 * (a + b) for b in range(size)) for a in range(size))
     placed = tuple(
-        Placed(name, 0.5 + 0.05 * at, None if at == 1 else 0.01 * (size - at), 900.0 + 100 * (at % 2), None if at == 1 else at == size - 1,
+        model.Placed(name, 0.5 + 0.05 * at, None if at == 1 else 0.01 * (size - at), 900.0 + 100 * (at % 2), None if at == 1 else at == size - 1,
                at % 2 == 0)
         for at, name in enumerate(names)
     )  # fmt: skip
     only = {name: tuple(word(str(at)) for at in range(place)) for place, name in enumerate(names)}
-    alone = (Alone(names[1], word("0"), word("tau-0"), 4, 4, 12, 0.001),)
-    return Matrix(tuple(names), 8, verdicts, deltas, ps, placed, only, (word("7"),), (word("0"), word("6")),
+    alone = (model.Alone(names[1], word("0"), word("tau-0"), 4, 4, 12, 0.001),)
+    return model.Matrix(tuple(names), 8, verdicts, deltas, ps, placed, only, (word("7"),), (word("0"), word("6")),
                   ((word("temperature"), word("its effect cannot be told from that of the model")),), alone, {names[1]: 0.7},
                   (word("A front goes by the values as measured."),))  # fmt: skip
 
 
-def make_series(names: list[str], word: Word) -> Series:
+def make_series(names: list[str], word: Word) -> model.Series:
     points = tuple(
-        Checkpoint(name, 0.5 + 0.05 * at, 0.05 * at if at else None, 0.05 * at - 0.04 if at else None,
+        model.Checkpoint(name, 0.5 + 0.05 * at, 0.05 * at if at else None, 0.05 * at - 0.04 if at else None,
                    0.05 * at + 0.04 if at else None, 0.2 / at if at else None)
         for at, name in enumerate(names)
     )  # fmt: skip
-    return Series(tuple(names), 8, 0.05, 0.01, 0.09, 0.02, points, names[-1], ((word("5"), 0.98), (word("4"), 0.96)), (),
+    return model.Series(tuple(names), 8, 0.05, 0.01, 0.09, 0.02, points, names[-1], ((word("5"), 0.98), (word("4"), 0.96)), (),
                   2, 0, notes=(word("Of 2 tasks about 0.1 may be neither."),))  # fmt: skip
 
 
-def make_gate(word: Word) -> Gate:
+def make_gate(word: Word) -> model.Gate:
     checks = (
         Checked("step-1", "score", "critical", "PASS", word("+21.9 points; 2.0 may be lost"), n=8),
         Checked("step-1", word("pass^4"), "supporting", "WARN", word("the drop may be larger than allowed"), word("until 2031-01-01: known flake"), n=8),
         Checked("step-2", "output_tokens", "advisory", "FAIL", word("+12% where +5% is allowed"), n=8),
     )  # fmt: skip
-    return Gate(word("policy.toml"), "FAIL", checks, (word("one waiver has expired"),))
+    return model.Gate(word("policy.toml"), "FAIL", checks, (word("one waiver has expired"),))

@@ -11,29 +11,17 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from blade import model
 from blade.model import (
-    Artifact,
-    Benchmark,
-    Buckets,
     Cause,
-    Compared,
     Coverage,
     Evidence,
-    Funnel,
-    FunnelStage,
-    Gap,
     Health,
     Level,
-    Loss,
     Measure,
     Outcome,
-    Repeat,
     Report,
     RewardKind,
-    Run,
-    Skipped,
-    Slice,
-    Source,
     TaskResult,
 )
 
@@ -43,108 +31,62 @@ SHA = "0123456789abcdef" * 4
 F1 = {"0": "1111", "1": "1110", "2": "1111", "3": "1010", "4": "1000", "5": "0000", "6": "1100", "7": "0000"}
 
 
-def make_tasks(
-    run: str, rewards: dict[str, list[float | None]], judged: bool, prefix: str
-) -> tuple[TaskResult, ...]:
-    found = []
+def make_tasks(run: str, rewards: dict[str, list[float | None]], judged: bool, prefix: str) -> tuple[TaskResult, ...]:
+    tasks = []
     for task, values in rewards.items():
         scored = [value for value in values if value is not None]
         n, c = len(scored), sum(value >= 1 for value in scored)
         rate = c / n if n and judged else None
-        bucket = (
-            ("missing" if not n else "always" if c == n else "sometimes" if c else "never")
-            if judged
-            else None
-        )
+        bucket = "missing" if not n else "always" if c == n else "sometimes" if c else "never"
         repeats = tuple(
-            Repeat(at, Outcome.MISSING if v is None else Outcome.PASSED if v >= 1 else Outcome.FAILED, v)
-            for at, v in enumerate(values)
+            model.Repeat(repeat, Outcome.MISSING if v is None else Outcome.PASSED if v >= 1 else Outcome.FAILED, v)
+            for repeat, v in enumerate(values)
         )
         shrunk = (c + 0.66) / (n + 1.32) if rate is not None else None
         low, high = (max(0.0, shrunk - 0.3), min(1.0, shrunk + 0.3)) if shrunk is not None else (None, None)
         mean = sum(scored) / n if n else None
-        found.append(
-            TaskResult(run, task, f"{prefix}{task}", n, c if judged else None, rate, mean, shrunk, low, high, bucket,
-                       0.62 if rate is not None else None, repeats)
+        tasks.append(
+            TaskResult(run, task, f"{prefix}{task}", n, c if judged else None, rate, mean, shrunk, low, high,
+                       bucket if judged else None, 0.62 if rate is not None else None, repeats)
         )  # fmt: skip
-    return tuple(found)
-
-
-def outcomes_of(tasks: list[TaskResult], coverage: Coverage) -> dict[Outcome, int]:
-    seen = Counter(repeat.outcome for task in tasks for repeat in task.repeats)
-    return {outcome: seen[outcome] for outcome in Outcome} | {
-        Outcome.MISSING: coverage.failed + coverage.lost
-    }
+    return tuple(tasks)
 
 
 def make_measures(run: str, tasks: tuple[TaskResult, ...], expected: int, judged: bool) -> list[Measure]:
     done = [task for task in tasks if task.n]
     n, rows = len(done), sum(task.n for task in done)
-    means = [task.rate if judged else task.mean_reward for task in done]
-    found = []
+    measures: list[Measure] = []
+
+    def add(name: str, value: float | None, n: int, unit: str = "tasks", **more: Any) -> None:
+        measures.append(Measure(run, name, value, n, unit, **more))
+
     if n:
+        means = [task.rate if judged else task.mean_reward for task in done]
         mean = sum(means) / n
         half = 2 * sqrt(sum((m - mean) ** 2 for m in means) / max(1, n - 1) / n)
-        name = "pass_at_1" if judged else "mean_reward"
         low, high = (max(0.0, mean - half), min(1.0, mean + half)) if judged else (mean - half, mean + half)
-        found.append(Measure(run, name, mean, n, low=low, high=high, method="task t"))
-        passed = sum(task.passed or 0 for task in done)
+        add("pass_at_1" if judged else "mean_reward", mean, n, low=low, high=high, method="task t")
         if judged:
-            found.append(
-                Measure(
-                    run, "pass_at_1_micro", passed / rows, rows, "rows", method="rows are not independent"
-                )
-            )
-            found.append(
-                Measure(
-                    run, "solved", sum(t.passed > 0 for t in done) / n, n, low=0.4, high=0.95, method="wilson"
-                )
-            )
-            found.append(
-                Measure(run, "consistency", sum(t.passed == t.n for t in done) / n, n, method="exact")
-            )
-        least = min(task.n for task in done)
-        for k in range(1, least + 1) if judged else ():
-            at = sum(1 - comb(t.n - t.passed, k) / comb(t.n, k) for t in done) / n
-            hat = sum(comb(t.passed, k) / comb(t.n, k) for t in done) / n
-            found.append(
-                Measure(
-                    run, "pass_at_k", at, n, k=k, low=max(0, at - 0.2), high=min(1, at + 0.2), method="task t"
-                )
-            )
-            found.append(
-                Measure(
-                    run,
-                    "pass_hat_k",
-                    hat,
-                    n,
-                    k=k,
-                    low=max(0, hat - 0.2),
-                    high=min(1, hat + 0.2),
-                    method="task t",
-                )
-            )
-        if judged:
-            found.append(Measure(run, "retry_value", found[-2].value - mean, n, method="exact"))
+            add("pass_at_1_micro", sum(task.passed or 0 for task in done) / rows, rows, "rows", method="rows are not independent")
+            add("solved", sum(t.passed > 0 for t in done) / n, n, low=0.4, high=0.95, method="wilson")
+            add("consistency", sum(t.passed == t.n for t in done) / n, n)
+            for k in range(1, min(task.n for task in done) + 1):
+                any_k = sum(1 - comb(t.n - t.passed, k) / comb(t.n, k) for t in done) / n
+                all_k = sum(comb(t.passed, k) / comb(t.n, k) for t in done) / n
+                for name, value in (("pass_at_k", any_k), ("pass_hat_k", all_k)):
+                    add(name, value, n, k=k, low=max(0, value - 0.2), high=min(1, value + 0.2), method="task t")
+            add("retry_value", measures[-2].value - mean, n)
         missing = expected - rows
         total = sum((task.passed if judged else task.mean_reward * task.n) for task in done)
-        found.append(Measure(run, "missing_as_fail", total / expected if missing else mean, expected, "rows"))
-        found.append(Measure(run, "bound_low", total / expected if missing else mean, expected, "rows"))
-        found.append(
-            Measure(run, "bound_high", (total + missing) / expected if missing else mean, expected, "rows")
-        )
-        found.append(Measure(run, "icc", 0.46, rows, "rows", method="exact"))
-    found.append(Measure(run, "coverage", rows / expected if expected else None, expected, "rows"))
+        for name, more in (("missing_as_fail", 0), ("bound_low", 0), ("bound_high", missing)):
+            add(name, (total + more) / expected if missing else mean, expected, "rows")
+        add("icc", 0.46, rows, "rows")
+    add("coverage", rows / expected if expected else None, expected, "rows")
     for outcome, size in (("all", 900.0), ("passed", 612.5), ("failed", 1310.25))[: 3 if judged else 1]:
-        how = "over rows that report it"
-        found.append(Measure(run, "output_tokens", size, rows, "rows", slice=outcome, method=f"mean {how}"))
-        found.append(
-            Measure(
-                run, "output_tokens_median", size * 0.9, rows, "rows", slice=outcome, method=f"median {how}"
-            )
-        )
-    found.append(Measure(run, "something_new", 0.25, 3, "rows", k=2, method="exact"))
-    return found
+        add("output_tokens", size, rows, "rows", slice=outcome, method="mean over rows that report it")
+        add("output_tokens_median", size * 0.9, rows, "rows", slice=outcome, method="median over rows that report it")
+    add("something_new", 0.25, 3, "rows", k=2)
+    return measures
 
 
 def make_report(
@@ -156,9 +98,8 @@ def make_report(
 ) -> Report:
     """A report over `runs` (name -> task -> rewards, None: missing); `word` makes every foreign text."""
     nouns: dict[str, list[Any]] = {
-        name: [] for name in ("runs", "measures", "buckets", "tasks", "health", "funnels")
+        name: [] for name in "runs measures buckets tasks health funnels slices compared losses".split()
     }
-    nouns |= {name: [] for name in ("slices", "compared", "losses")}
     for name, rewards in runs.items():
         keyed = {word(task): values for task, values in rewards.items()}
         tasks = make_tasks(name, keyed, judged, word("tau-"))
@@ -167,84 +108,68 @@ def make_report(
         measures = make_measures(name, tasks, expected, judged)
         score_name = "pass_at_1" if judged else "mean_reward"
         score = next((m.value for m in measures if m.name == score_name), None)
-        by_bucket = {
-            b: tuple(t.task for t in tasks if t.bucket == b)
-            for b in ("always", "sometimes", "never", "missing")
-        }
-        nothing = np.zeros(0, np.int64)
+        by_bucket = {b: tuple(t.task for t in tasks if t.bucket == b) for b in ("always", "sometimes", "never", "missing")}
         repeats = max((len(values) for values in rewards.values()), default=0)
+        none = dict.fromkeys("failed_classes failed_keys lost_keys masked_keys duplicate_keys".split(), ())
+        zero = dict.fromkeys("failed masked superseded unnumbered_copies unexpected".split(), 0)
+        nothing = np.zeros(0, np.int64)
         coverage = Coverage(
-            expected_from="materialized inputs", expected=expected, scored=scored, failed=0, masked=0, lost=expected - scored,
-            duplicates=1, identical_duplicates=1, failed_classes=(), superseded=0, unnumbered_copies=0, unexpected=0, repeats=repeats,
-            expected_per_task=nothing, missing_per_task=nothing, failed_keys=(), lost_keys=(), masked_keys=(), duplicate_keys=(),
+            expected_from="materialized inputs", expected=expected, scored=scored, lost=expected - scored, duplicates=1,
+            identical_duplicates=1, repeats=repeats, expected_per_task=nothing, missing_per_task=nothing, **zero, **none,
         )  # fmt: skip
+        seen = Counter(repeat.outcome for task in tasks for repeat in task.repeats)
+        outcomes = {outcome: seen[outcome] for outcome in Outcome} | {Outcome.MISSING: coverage.lost}
+        path = word("runs/airline.jsonl")
         nouns["runs"].append(
-            Run(name, word("gpt-4o"), word("tool_agent"), word("tau_airline"),
-                (Source(word("runs/airline.jsonl"), SHA, 123_456, scored),),
-                (Artifact(word("rollouts"), word("runs/airline.jsonl"), True), Artifact("failures", word("runs/f.jsonl"), False)),
+            model.Run(name, word("gpt-4o"), word("tool_agent"), word("tau_airline"), (model.Source(path, SHA, 123_456, scored),),
+                (model.Artifact(word("rollouts"), path, True), model.Artifact("failures", word("runs/f.jsonl"), False)),
                 (word("Collected on one node.\nTemperature as in the config."),),
                 {word("temperature"): word("0.7"), "agent": word("tool calling")},
-                len(rewards), scored, coverage, kind, 1.0, judged, score_name, score, 0.75, outcomes_of(tasks, coverage))
+                len(rewards), scored, coverage, kind, 1.0, judged, score_name, score, 0.75, outcomes)
         )  # fmt: skip
         nouns["measures"] += measures
-        nouns["buckets"].append(Buckets(name, **by_bucket))
+        nouns["buckets"].append(model.Buckets(name, **by_bucket))
         nouns["tasks"] += tasks
         if judged and score is not None:
-            nouns["losses"].append(Loss(name, Cause.UNDETERMINED, word("not attributed"), 1 - score))
+            nouns["losses"].append(model.Loss(name, Cause.UNDETERMINED, word("not attributed"), 1 - score))
         first = next(iter(keyed))
         quoted = Evidence(name, first, 0, field=word("verifier.error"), quote=word("KeyError: 'user_id'"))
         nouns["health"] += [
-            Health(
-                name,
-                word("lost_rows"),
-                Level.PROBLEM,
-                word("Rollouts are lost."),
-                0.12,
-                expected,
-                first,
-                (quoted,),
-            ),
+            Health(name, word("lost_rows"), Level.PROBLEM, word("Rollouts are lost."), 0.12, expected, first, (quoted,)),
             Health(name, "few_repeats", Level.WARNING, word("Few repeats per task."), 4.0, len(rewards)),
             Health(name, "constant_field", Level.INFO, word("A field never varies."), None, scored),
         ]
-        nouns["funnels"].append(
-            Funnel(
-                name,
-                "inferred",
-                (
-                    FunnelStage("started", scored, expected),
-                    FunnelStage(word("called a tool"), scored // 2, expected),
-                ),
-            )
-        )
+        stages = (("started", scored), (word("called a tool"), scored // 2))
+        nouns["funnels"].append(model.Funnel(name, "inferred", tuple(model.FunnelStage(*stage, expected) for stage in stages)))
         nouns["slices"] += [
-            Slice(name, word("domain"), word("air"), 5, 0.4, 0.1, 0.8, 0.6, 0.04),
-            Slice(name, "domain", "sea", 3, 0.6, None, None, 0.4, None),
+            model.Slice(name, word("domain"), word("air"), 5, 0.4, 0.1, 0.8, 0.6, 0.04),
+            model.Slice(name, "domain", "sea", 3, 0.6, None, None, 0.4, None),
         ]
-        nouns["compared"].append(
-            Compared(name, word("agg.json"), word("mean/reward"), 0.5, score, word("Same rows, same mean."))
-        )
+        reported = model.Compared(name, word("agg.json"), word("mean/reward"), 0.5, score, word("Same rows, same mean."))
+        nouns["compared"].append(reported)
     report = Report(
         {"blade": "0.1.0", "command": word("blade diagnose runs/airline.jsonl")},
-        **{name: tuple(found) for name, found in nouns.items()},
-        skipped=(Skipped(word("runs/airline.jsonl"), 17, word("not JSON: line 17")),),
+        **{name: tuple(entries) for name, entries in nouns.items()},
+        skipped=(model.Skipped(word("runs/airline.jsonl"), 17, word("not JSON: line 17")),),
         skipped_total=1,
-        gaps=(Gap(word("cost"), word("no row reports cost")),),
-        benchmark={name: Benchmark(inferred=(word("task id from _ng_task_index"),)) for name in runs},
+        gaps=(model.Gap(word("cost"), word("no row reports cost")),),
+        benchmark={name: model.Benchmark(inferred=(word("task id from _ng_task_index"),)) for name in runs},
     )
     return replace(report, **changes)
 
 
 def twenty() -> dict[str, list[float | None]]:
     """Twenty tasks of four repeats: six always pass, nine sometimes, five never."""
-    patterns = (
-        ["1111"] * 6 + ["1000", "0110", "1010", "1110", "0001", "0100", "1101", "1000", "0011"] + ["0000"] * 5
-    )
-    return {str(at): [float(sign) for sign in signs] for at, signs in enumerate(patterns)}
+    sometimes = "1000 0110 1010 1110 0001 0100 1101 1000 0011".split()
+    return rewards_of(dict(enumerate(["1111"] * 6 + sometimes + ["0000"] * 5)))
 
 
 def f1() -> dict[str, list[float | None]]:
-    return {task: [float(sign) for sign in signs] for task, signs in F1.items()}
+    return rewards_of(F1)
+
+
+def rewards_of(signs: dict[Any, str]) -> dict[str, list[float | None]]:
+    return {str(task): [float(sign) for sign in word] for task, word in signs.items()}
 
 
 CASES: dict[str, Callable[[], Report]] = {

@@ -7,33 +7,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from blade.model import (
-    Attribution,
-    Blame,
-    Cause,
-    Confidence,
-    Evidence,
-    Gain,
-    Group,
-    Loss,
-    Outcome,
-    Recommendation,
-    Report,
-    RunCause,
-    Slice,
-    TaskMatrix,
-    TaskResult,
-    Trust,
-    Unexplained,
-)
+from blade import model
+from blade.model import Attribution, Cause, Confidence, Evidence, Gain, Group, Loss, Report, TaskResult, Trust
 
 Word = Callable[[str], str]
 
-SKIPS, STALE, STOPS = (
-    "exchanges without a product look-up",
-    "quotes a stale balance",
-    "stops after the first refund",
-)
+SKIPS, STALE, STOPS = "exchanges without a product look-up", "quotes a stale balance", "stops after the first refund"
 OUTAGE, GOLD = "provider error", "expected result contradicts the policy"
 UNEXPLAINED = "unexplained"
 GAIN = Gain(0.031, 0.084, 0.142)
@@ -48,6 +27,13 @@ GROUPS: tuple[tuple[Cause, Confidence, str, str, Gain | None] | None, ...] = (
     (Cause.BEHAVIOUR, Confidence.LIKELY, "delivered", STOPS, None),
     (Cause.BEHAVIOUR, Confidence.LIKELY, "behaviour", SKIPS, GAIN),
 )
+# An accuracy card as `python -m tools.accuracy` writes it.
+ACCURACY = {
+    "date": "2026-11-01", "key": {"building half": "BUILDING HALF (19 runs)"},
+    "planted": {"rows": 340, "right": 320, "unexplained": 12, "wrong": 8, "runs": 9, "runs_wrong": ["swapped"], "twins_with_an_alarm": []},
+    "confidence": {"likely": {"n": 50, "right": 31}, "proved": {"n": 40, "right": 38}, "unsure": {"n": 9, "right": 4}},
+    "rungs": {"behaviour": {"n": 30, "right": 20}, "cut": {"n": 16, "right": 14}},
+}  # fmt: skip
 FIXES = {
     SKIPS: "Refuse exchange_items unless get_product_details returned the item id in the same rollout.",
     STALE: "Tell the agent to read the balance again after every refund.",
@@ -59,61 +45,45 @@ FIXES = {
 
 def explain(report: Report, word: Word = lambda text: text, **changes: Any) -> Report:
     """The report with trust, groups, causes and advice for its runs; its points add up."""
-    found: dict[str, list[Any]] = {}
+    conclusions: dict[str, list[Any]] = {}
     for run in report.runs:
         if run.score is None or not run.has_pass_rate:
             continue
         mine = [task for task in report.tasks if task.run == run.name]
         tasks = [task for task in mine if task.rate is not None and task.rate < 1]
         for name, nouns in _of_run(run.name, tasks, len([task for task in mine if task.n]), word).items():
-            found.setdefault(name, []).extend(nouns)
-    report = replace(
-        report,
-        **{name: tuple(nouns) for name, nouns in found.items()},
-        task_matrix=matrix(report, word) if len(report.runs) > 1 else None,
-        accuracy=card(),
-    )
-    return replace(report, **changes)
+            conclusions.setdefault(name, []).extend(nouns)
+    several = {"task_matrix": matrix(report, word) if len(report.runs) > 1 else None, "accuracy": ACCURACY}
+    return replace(report, **{name: tuple(nouns) for name, nouns in conclusions.items()} | several | changes)
 
 
 def _of_run(run: str, tasks: list[TaskResult], n: int, word: Word) -> dict[str, list[Any]]:
     """The conclusions of one run over `n` scored tasks, of which `tasks` fail at least once."""
-    of_task = [GROUPS[at % len(GROUPS)] for at in range(len(tasks))]
-    kinds = [kind for kind in dict.fromkeys(of_task) if kind is not None]
-    groups = [
-        group(run, kind, [task for task, mine in zip(tasks, of_task, strict=True) if mine == kind], n, word)
-        for kind in kinds
-    ]
-    groups.sort(key=lambda one: -one.points)
-    groups = [replace(one, id=f"g{at}") for at, one in enumerate(groups, 1)]
-    by_name = {one.name: one for one in groups}
-    named = {kind: by_name[words] for kind, words in zip(kinds, _names(groups, kinds), strict=True)}
-    left = [task for task, kind in zip(tasks, of_task, strict=True) if kind is None]
+    of_task = [GROUPS[place % len(GROUPS)] for place in range(len(tasks))]
+    pairs = list(zip(tasks, of_task, strict=True))
+    by_kind = {
+        kind: group(run, kind, [task for task, mine in pairs if mine == kind], n, word) for kind in of_task if kind is not None
+    }
+    order = sorted(by_kind.items(), key=lambda item: -item[1].points)
+    by_kind = {kind: replace(each, id=f"g{place}") for place, (kind, each) in enumerate(order, 1)}
+    groups = list(by_kind.values())
+    left = [task for task, kind in pairs if kind is None]
     rest = sum(lost(task, n) for task in left)
-    losses = [Loss(run, one.label, one.name, one.points) for one in groups]
+    losses = [Loss(run, each.label, each.name, each.points) for each in groups]
     losses += [Loss(run, Cause.UNDETERMINED, UNEXPLAINED, rest)] if left else []
     return {
         "trust": trust(run, word) if tasks else [],
         "groups": groups,
-        "unexplained": [Unexplained(run, rest, sum(map(failures, left)), rows_of(run, left))] if tasks else [],
+        "unexplained": [model.Unexplained(run, rest, sum(map(failures, left)), rows_of(run, left))] if tasks else [],
         "losses": losses,
-        "attributions": [
-            attribution(run, task, named[kind] if kind is not None else None, n, word)
-            for task, kind in zip(tasks, of_task, strict=True)
-        ],
-        "run_causes": [RunCause(run, Cause.INFRASTRUCTURE, word(OUTAGE), word("7 rollouts end in a provider error"), 7, 0.04, ())],
-        "recommendations": [advice(at, one, tasks, word) for at, one in enumerate(groups, 1)],
+        "attributions": [attribution(run, task, by_kind[kind] if kind is not None else None, n, word) for task, kind in pairs],
+        "run_causes": [model.RunCause(run, Cause.INFRASTRUCTURE, word(OUTAGE), word("7 rollouts end in a provider error"), 7, 0.04, ())],
+        "recommendations": [advice(rank, each, tasks, word) for rank, each in enumerate(groups, 1)],
         "slices": [
-            Slice(run, "domain", word("exchange"), 6, 0.2, 0.05, 0.4, 0.64, 0.012),
-            Slice(run, "domain", word("refund"), 5, 0.6, 0.3, 0.9, 0.5, 0.7),
+            model.Slice(run, "domain", word("exchange"), 6, 0.2, 0.05, 0.4, 0.64, 0.012),
+            model.Slice(run, "domain", word("refund"), 5, 0.6, 0.3, 0.9, 0.5, 0.7),
         ],
     }  # fmt: skip
-
-
-def _names(groups: list[Group], kinds: list[Any]) -> list[str]:
-    """The name that the group of each kind was given: `word` may have changed it."""
-    by_rung = {(one.rung, one.label): one.name for one in groups}
-    return [by_rung[rung, label] for label, _, rung, *_ in kinds]
 
 
 def failures(task: TaskResult) -> int:
@@ -126,7 +96,7 @@ def lost(task: TaskResult, n: int) -> float:
 
 
 def failing(task: TaskResult) -> int:
-    return next(r.repeat for r in task.repeats if r.outcome is Outcome.FAILED)
+    return next(r.repeat for r in task.repeats if r.outcome is model.Outcome.FAILED)
 
 
 def rows_of(run: str, tasks: list[TaskResult]) -> str:
@@ -162,45 +132,31 @@ def trust(run: str, word: Word) -> list[Trust]:
 
 def attribution(run: str, task: TaskResult, of: Group | None, n: int, word: Word) -> Attribution:
     """The cause of one task: that of its group."""
-    told = f"{failures(task)} of its {task.n} rollouts"
+    start, ids = f"{failures(task)} of its {task.n} rollouts", (f"cause:{task.task}", run, task.task)
     quote = Evidence(run, task.task, failing(task), step=7, quote=word('{"new_item_ids": ["1008"]}'))
     if of is None:
-        return Attribution(
-            f"cause:{task.task}", run, task.task, "", Cause.UNDETERMINED, Confidence.UNSURE, UNEXPLAINED,
-            word(f"{told} fail, and the rows do not show why."), failing(task), None, (), (), (), (), lost(task, n),
-        )  # fmt: skip
-    return Attribution(
-        f"cause:{task.task}", run, task.task, of.id, of.label, of.confidence, of.name, word(f"{told} show it"), failing(task),
-        7, (Blame(7, 1.0, of.name),), (of.why_label,), of.against, (quote,), lost(task, n),
-    )  # fmt: skip
+        unknown = (Cause.UNDETERMINED, Confidence.UNSURE, UNEXPLAINED, word(f"{start} fail, and the rows do not show why."))
+        return Attribution(*ids, "", *unknown, failing(task), None, (), (), (), (), lost(task, n))
+    known = (of.label, of.confidence, of.name, word(f"{start} show it"))
+    steps, grounds = (model.Blame(7, 1.0, of.name),), (of.why_label,)
+    return Attribution(*ids, of.id, *known, failing(task), 7, steps, grounds, of.against, (quote,), lost(task, n))
 
 
-def advice(rank: int, of: Group, tasks: list[TaskResult], word: Word) -> Recommendation:
+def advice(rank: int, of: Group, tasks: list[TaskResult], word: Word) -> model.Recommendation:
     is_measurement = of.label in (Cause.INFRASTRUCTURE, Cause.TASK_OR_VERIFIER)
     keys = tuple(task.task for task in tasks[: of.tasks])
     quotes = (of.quote,) if of.quote is not None else ()
-    return Recommendation(
+    return model.Recommendation(
         rank, of.run, of.id, of.fix, of.label, of.name, of.gain, of.most, is_measurement, word("within tasks"), keys, quotes
     )  # fmt: skip
 
 
-def matrix(report: Report, word: Word) -> TaskMatrix:
+def matrix(report: Report, word: Word) -> model.TaskMatrix:
     """The tasks of several runs; what it says of them is made up."""
     names = tuple(dict.fromkeys(task.task for task in report.tasks))
     rates = {(task.task, task.run): task.rate for task in report.tasks}
-    return TaskMatrix(
+    return model.TaskMatrix(
         names, tuple(run.name for run in report.runs),
         tuple(tuple(rates.get((name, run.name)) for run in report.runs) for name in names),
         names[:1], names[1:2], (), (word("3"),), (),
     )  # fmt: skip
-
-
-def card() -> dict[str, Any]:
-    """An accuracy card as `python -m tools.accuracy` writes it."""
-    return {
-        "date": "2026-11-01",
-        "key": {"building half": "BUILDING HALF (19 runs)"},
-        "planted": {"rows": 340, "right": 320, "unexplained": 12, "wrong": 8, "runs": 9, "runs_wrong": ["swapped"], "twins_with_an_alarm": []},
-        "confidence": {"likely": {"n": 50, "right": 31}, "proved": {"n": 40, "right": 38}, "unsure": {"n": 9, "right": 4}},
-        "rungs": {"behaviour": {"n": 30, "right": 20}, "cut": {"n": 16, "right": 14}},
-    }  # fmt: skip

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
 
 from blade import report as room
 from blade.model import Report
 from blade.report import comparison_screen, first_page, html, markdown, report_json
+
+SAYINGS = yaml.safe_load(Path(__file__).with_name("sayings.yaml").read_text(encoding="utf-8"))
+
+
+def sayings(kind: str) -> list[dict[str, Any]]:
+    """What the pages of one kind must say, case by case."""
+    cases: list[dict[str, Any]] = SAYINGS[kind]
+    return cases
+
+
+def assert_says(text: str, saying: dict[str, Any]) -> None:
+    assert [part for part in saying["says"] if part not in text] == []
+    assert [part for part in saying.get("not_says", ()) if part in text] == []
 
 
 class Forms:
@@ -18,7 +35,7 @@ class Forms:
 
     @cached_property
     def shown(self) -> room.Pages:
-        return room._undrawn(self.report, self.is_comparison)
+        return room.pages(self.report, self.is_comparison, None)
 
     @cached_property
     def text(self) -> str:

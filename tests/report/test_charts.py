@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from blade.model import Cause, Loss, Measure, Power, Report, Term
-from blade.report import comparison_charts, run_charts
-from blade.report.blocks import Figure, plain
-from blade.report.comparison_charts import binary_band, bridge_chart, is_noise, scatter, scatter_chart
+from blade.report import charts
+from blade.report.blocks import Figure
+from blade.report.charts import binary_band, bridge_chart, is_noise, scatter, scatter_chart
+from blade.report.phrases import plain
 from blade.report.run_facts import facts
 
 from . import changed
@@ -29,15 +30,14 @@ def files(figures: tuple[Figure, ...]) -> list[str]:
     return [figure.file for figure in figures]
 
 
-def values(chart: Any) -> list[dict[str, Any]]:
+def values(chart: charts.Chart | None) -> list[dict[str, Any]]:
     assert chart is not None
-    listed: list[dict[str, Any]] = chart[0]["data"]["values"]
-    return listed
+    return chart.values
 
 
-def caption(chart: Any) -> str:
+def caption(chart: charts.Chart | None) -> str:
     assert chart is not None
-    return plain(chart[1])
+    return plain(chart.caption)
 
 
 def assert_quiet(figures: tuple[Figure, ...]) -> None:
@@ -51,61 +51,58 @@ def assert_quiet(figures: tuple[Figure, ...]) -> None:
 
 
 def test_every_figure_of_a_report_is_well_formed_and_fetches_nothing(report: Report) -> None:
-    assert_quiet(run_charts.drawn(report))
+    assert_quiet(charts.run_figures(report))
 
 
 def test_every_figure_of_a_comparison_is_well_formed_and_the_same_twice() -> None:
     for report in (changed.pair_report(), changed.pair_report(*changed.large()), changed.many_report()):
-        assert_quiet(comparison_charts.drawn(report))
-    assert comparison_charts.drawn(changed.pair_report()) == comparison_charts.drawn(changed.pair_report())
+        assert_quiet(charts.comparison_figures(report))
+    assert charts.comparison_figures(changed.pair_report()) == charts.comparison_figures(changed.pair_report())
 
 
 # ---- Of runs -------------------------------------------------------------------------------------
 
 
 def test_files_are_numbered_only_where_there_are_several(cases: Cases, one_run: Report) -> None:
-    assert run_charts.drawn(one_run) == run_charts.drawn(one_run)
-    assert files(run_charts.drawn(one_run)) == ["buckets.svg", "tasks.svg", "funnel.svg", "tokens.svg"]
+    assert charts.run_figures(one_run) == charts.run_figures(one_run)
+    assert files(charts.run_figures(one_run)) == ["buckets.svg", "tasks.svg", "funnel.svg", "tokens.svg"]
     several = ["buckets.svg", *(f"{name}-{run}.svg" for run in (1, 2) for name in ("tasks", "funnel", "tokens"))]
-    assert files(run_charts.drawn(cases["two runs"](), draw=False)) == several
-    assert files(comparison_charts.drawn(changed.pair_report(), "compare-", draw=False)) == [
+    assert files(charts.run_figures(cases["two runs"](), draw=False)) == several
+    assert files(charts.comparison_figures(changed.pair_report(), "compare-", draw=False)) == [
         "compare-bridge.svg", "compare-scatter.svg", "compare-transitions.svg",
     ]  # fmt: skip
     pairs = [f"{name}-{pair}.svg" for pair in (1, 2) for name in ("bridge", "scatter", "transitions")]
-    assert files(comparison_charts.drawn(changed.many_report(), draw=False)) == [*pairs, "series.svg", "front.svg"]
+    assert files(charts.comparison_figures(changed.many_report(), draw=False)) == [*pairs, "series.svg", "front.svg"]
 
 
 def test_many_tasks_are_sorted_and_sampled_evenly_and_the_title_says_so(cases: Cases, one_run: Report) -> None:
-    chart = run_charts.tasks_chart(facts(cases["many tasks"]())[0])
+    chart = charts.tasks_chart(facts(cases["many tasks"]())[0])
     ranks = [value["rank"] for value in values(chart)]
     assert len(ranks) == len(set(ranks)) == 200
     assert (ranks[0], ranks[-1]) == (1, 450)
     assert chart is not None
-    assert "200 of 450 tasks, evenly sampled" in chart[0]["title"]["subtitle"]
+    assert "200 of 450 tasks, evenly sampled" in chart.fields["about"]
     assert "an even sample of them" in caption(chart)
-    shrunk = [value["shrunk"] for value in values(run_charts.tasks_chart(facts(one_run)[0]))]
+    assert charts.distinct(["a", "a", "b\x1b[0m", "b"]) == ["a", "a (2)", "b", "b (2)"]
+    shrunk = [value["shrunk"] for value in values(charts.tasks_chart(facts(one_run)[0]))]
     assert shrunk == sorted(shrunk)
 
 
 def test_without_numbers_there_is_no_figure(cases: Cases, one_run: Report) -> None:
-    assert files(run_charts.drawn(cases["unbounded"]())) == ["funnel.svg"]
-    assert run_charts.drawn(cases["no run"]()) == ()
+    assert files(charts.run_figures(cases["unbounded"]())) == ["funnel.svg"]
+    assert charts.run_figures(cases["no run"]()) == ()
     broken = replace(one_run, measures=(Measure("airline", "output_tokens", math.nan, 1, slice="passed"),))
-    assert "tokens.svg" not in files(run_charts.drawn(broken))
-
-
-def test_equal_labels_are_told_apart() -> None:
-    assert run_charts.distinct(["a", "a", "b\x1b[0m", "b"]) == ["a", "a (2)", "b", "b (2)"]
+    assert "tokens.svg" not in files(charts.run_figures(broken))
 
 
 def test_the_losses_are_drawn_largest_first_and_the_small_share_a_bar(explained: Report, one_run: Report) -> None:
-    bars = values(run_charts.losses_chart(facts(explained)[0]))
+    bars = values(charts.losses_chart(facts(explained)[0]))
     assert [bar["label"] for bar in bars][:2] == [f"BI {SKIPS}", "TI expected result contradicts the poli…"]
     assert abs(sum(bar["lost"] for bar in bars) - 50) < 1e-6
     many = tuple(Loss("desk", Cause.BEHAVIOUR, f"mode {at}", 0.5 / 40) for at in range(40))
-    assert values(run_charts.losses_chart(facts(replace(explained, losses=many))[0]))[-1]["label"] == "29 smaller modes"
-    assert "losses.svg" in files(run_charts.drawn(explained, draw=False))
-    assert run_charts.losses_chart(facts(one_run)[0]) is None
+    assert values(charts.losses_chart(facts(replace(explained, losses=many))[0]))[-1]["label"] == "29 smaller modes"
+    assert "losses.svg" in files(charts.run_figures(explained, draw=False))
+    assert charts.losses_chart(facts(one_run)[0]) is None
 
 
 # ---- Of comparisons ------------------------------------------------------------------------------
@@ -124,7 +121,7 @@ def test_a_bridge_of_many_terms_is_bounded_and_still_arrives() -> None:
     terms = tuple(Term(f"mode {at % 7}", 0.001, None, None, None, "model", 1) for at in range(60))
     report = changed.pair_report(bridge=terms, score_baseline=0.5, score_candidate=0.56, delta=0.06)
     bars = values(bridge_chart(report, report.comparisons[0]))
-    assert len({bar["label"] for bar in bars}) == len(bars) == comparison_charts.MAX_TERMS + 2
+    assert len({bar["label"] for bar in bars}) == len(bars) == charts.MAX_TERMS + 2
     assert bars[-2]["label"] == "47 smaller terms"
     assert bars[-2]["to"] == pytest.approx(56.0)
 
@@ -149,9 +146,7 @@ def test_the_band_does_not_care_which_run_comes_first(n_a: int, n_b: int, data: 
 @pytest.mark.parametrize("repeats", [(1, 1), (4, 4), (8, 3), (150, 150)])
 def test_the_band_holds_the_diagonal(repeats: tuple[int, int]) -> None:
     half = 1 / repeats[1]
-    for x, low, high in binary_band(*repeats):
-        assert 0 <= low <= high <= 1
-        assert low - half <= x <= high + half
+    assert all(0 <= low <= high <= 1 and low - half <= x <= high + half for x, low, high in binary_band(*repeats))
 
 
 @pytest.mark.parametrize(("n", "rate"), [(4, 0.5), (8, 0.3), (16, 0.9)])
@@ -164,10 +159,10 @@ def test_every_common_task_and_no_other_is_a_point() -> None:
     report = changed.pair_report(*changed.large())
     points = scatter(report, report.comparisons[0])
     assert points is not None
-    assert sum(spot.n for spot in points.spots) == points.n_tasks == 120
+    assert points.spots.total() == points.n_tasks == 120
     assert points.repeats == (8, 8)
-    assert 0 < sum(spot.n for spot in points.spots if spot.side != "noise") < 120
-    assert all((spot.side == "noise") or (spot.side == "better") == (spot.y > spot.x) for spot in points.spots)
+    assert 0 < sum(n for (_, _, side), n in points.spots.items() if side != "within noise") < 120
+    assert all(side == "within noise" or (side == "better") == (y > x) for x, y, side in points.spots)
     runs = {"base": changed.rewards("1111 0000"), "cand": changed.rewards("1111 0000 0000")}
     report = replace(make_report(runs), comparisons=(changed.compared(runs["base"], runs["cand"]),))
     few = scatter(report, report.comparisons[0])
@@ -184,9 +179,9 @@ def test_many_different_rewards_are_gathered_on_a_grid() -> None:
     report = replace(make_report(runs, judged=False), comparisons=(comparison,))
     points = scatter(report, comparison)
     assert points is not None
-    assert points.gathered
-    assert sum(spot.n for spot in points.spots) == 997
-    assert len(points.spots) <= 3 * (comparison_charts.GRID + 1) ** 2
+    assert points.is_gathered
+    assert points.spots.total() == 997
+    assert len(points.spots) <= 3 * (charts.GRID + 1) ** 2
     assert points.band[0][1] < points.band[0][0] < points.band[0][2]
     assert "gathered on a grid" in caption(scatter_chart(report, comparison))
 
@@ -203,16 +198,16 @@ def test_a_caption_says_where_noise_is_unknown_or_gives_every_point() -> None:
 
 def test_what_has_no_points_has_no_figure() -> None:
     bare = ["bridge.svg", "transitions.svg"]
-    assert files(comparison_charts.drawn(replace(changed.pair_report(), tasks=()), draw=False)) == bare
-    assert files(comparison_charts.drawn(changed.pair_report("1 0 0", "1 1 0"), draw=False)) == bare
-    assert comparison_charts.drawn(changed.pair_report(refused="no task in common")) == ()
-    assert comparison_charts.drawn(changed.pair_report(identical=True)) == ()
+    assert files(charts.comparison_figures(replace(changed.pair_report(), tasks=()), draw=False)) == bare
+    assert files(charts.comparison_figures(changed.pair_report("1 0 0", "1 1 0"), draw=False)) == bare
+    assert charts.comparison_figures(changed.pair_report(refused="no task in common")) == ()
+    assert charts.comparison_figures(changed.pair_report(identical=True)) == ()
 
 
 def test_a_long_series_is_sampled_and_says_so() -> None:
     series = changed.make_series([f"step-{at}" for at in range(200)], str)
-    chart = comparison_charts.series_chart(replace(changed.pair_report(), series=series))
-    assert len(values(chart)) == comparison_charts.MAX_CHECKPOINTS
+    chart = charts.series_chart(replace(changed.pair_report(), series=series))
+    assert len(values(chart)) == charts.MAX_CHECKPOINTS
     assert "An even sample of them is shown" in caption(chart)
 
 
@@ -223,7 +218,7 @@ def test_the_front_needs_two_runs_that_report_it() -> None:
     def front(**nothing: None) -> Any:
         assert report.matrix is not None
         placed = tuple(replace(run, **nothing) for run in report.matrix.placed)
-        return comparison_charts.front_chart(replace(report, matrix=replace(report.matrix, placed=placed)))
+        return charts.front_chart(replace(report, matrix=replace(report.matrix, placed=placed)))
 
     assert front(cost=None, tokens=None) is None
     assert "output tokens" in caption(front(cost=None))

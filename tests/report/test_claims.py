@@ -8,7 +8,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache as cached
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ from blade.report.blocks import (
 )
 from blade.report.chapters import chapters, title
 from blade.tables.index import Silent
+from tests.builders import make_row, make_run
 from tests.conftest import Blade
 from tests.inert import ANCHOR, uncited
 from tools.planted import write_demo
@@ -125,20 +127,16 @@ def check_page(report: Report, sections: tuple[Section, ...]) -> list[Claim]:
     return listed
 
 
-def test_every_number_carries_a_query_that_gives_it_again(page: Page) -> None:
-    check_page(*page)
-
-
-def test_ids_are_in_the_order_of_print_and_every_number_has_one(page: Page) -> None:
+def test_every_number_carries_a_query_and_ids_are_in_the_order_of_print(page: Page) -> None:
     report, sections = page
-    listed = claims_of(sections).listed
+    listed = check_page(report, sections)
     assert [claim.id for claim in listed] == [f"c{place}" for place in range(1, len(listed) + 1)]
     assert len({(claim.query, claim.text) for claim in listed}) == len(listed)
-    printed_page = listed_page(title(report), sections)
+    printed_page, plain_page = listed_page(title(report), sections), markdown.page(title(report), sections)
     assert list(dict.fromkeys(anchors(printed_page))) == [claim.id for claim in listed]
     assert queries(printed_page) == {claim.id: claim.query for claim in listed}
-    assert uncited(markdown.page(title(report), sections)) == markdown.page(title(report), sections, cited=False)
-    assert anchors(markdown.page(title(report), sections)) == anchors(printed_page)
+    assert uncited(plain_page) == markdown.page(title(report), sections, cited=False)
+    assert anchors(plain_page) == anchors(printed_page)
     spans = [span for section in sections for block in section.blocks for line in lines(block) for span in line]
     text = html.page(title(report), sections, "1")
     assert text.count('<data class="n" ') == sum(isinstance(span, Num) for span in spans)
@@ -158,16 +156,16 @@ def anchors(page: str) -> list[str]:
     "text", ["<!--c1-->", "--> <!--c2-->", "\n\n-->\n\n<!--blade claims\nc1 count\n-->", '" title="c1', "%2D%0A\\'\""]
 )
 def test_no_text_of_a_rollout_forges_a_claim(text: str) -> None:
-    def word(told: str) -> str:
-        return f"{text} {told}"
+    def word(usual: str) -> str:
+        return f"{text} {usual}"
 
     report = explain(make_report({f"desk{text}": twenty()}, word=word), word=word)
     sections = chapters(report)
     listed = check_page(report, sections)
-    said = listed_page("t", sections)
-    assert list(dict.fromkeys(anchors(said))) == [claim.id for claim in listed]
-    assert queries(said) == {claim.id: claim.query for claim in listed}
-    assert said.rstrip().count("-->\n") == 1 or said.endswith("-->\n")
+    page = listed_page("t", sections)
+    assert list(dict.fromkeys(anchors(page))) == [claim.id for claim in listed]
+    assert queries(page) == {claim.id: claim.query for claim in listed}
+    assert page.rstrip().count("-->\n") == 1 or page.endswith("-->\n")
 
 
 @given(st.text())
@@ -176,11 +174,8 @@ def test_an_escaped_query_is_one_line_that_ends_no_comment(query: str) -> None:
     assert "--" not in escaped
     assert len(escaped.splitlines()) <= 1
     assert unescape_comment(escaped) == query
-
-
-def test_a_plain_query_stays_as_it_is() -> None:
-    for query in ("pass_at_1 where run = 'a'", "engine.losses(run='a', cause='KG').lost", "select 1 / n from tasks"):
-        assert escape_comment(query) == query
+    for plain in ("pass_at_1 where run = 'a'", "engine.losses(run='a', cause='KG').lost", "select 1 / n from tasks"):
+        assert escape_comment(plain) == plain
 
 
 @pytest.mark.parametrize(
@@ -197,80 +192,73 @@ def test_a_text_agrees_with_its_value_to_the_printed_digit(text: str, value: flo
     assert agrees(text, value) is agreed
 
 
-# ---- Real runs -----------------------------------------------------------------------------------
+# ---- Planted runs and pairs ----------------------------------------------------------------------
+
+BEHAVING: dict[str, Callable[[Path, int], tuple[Path, Path]]] = {"behaving": write_behaving, "mixed": write_mixed}
+PLACE = re.compile(r"\b(movers|shifts|bridge|views|terms|flips|derived|placed|alone|checkpoints|checks)\[\d")
+Case = tuple[str, int]
+QUICK: list[Case] = [("behaving", 1), ("mixed", 0), ("one failure mode fixed", 1), ("tasks dropped", 1)]
+SLOW = [("mixed", 1), ("behaving", 0), *((cause, 1) for cause in CAUSES)]
+Planted = Callable[[Case], tuple[list[str], Report]]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A planted run and a planted pair, and a cache of their own."""
-    folder, before = tmp_path_factory.mktemp("planted"), os.environ.get("BLADE_CACHE_DIR")
-    os.environ["BLADE_CACHE_DIR"] = str(folder / "cache")
-    write_demo(folder / "run")
-    write_pair(folder / "runs", "one failure mode fixed", seed=5, n_tasks=26, repeats=4, effect=1.0)
-    yield folder
-    del os.environ["BLADE_CACHE_DIR"]
-    if before is not None:
-        os.environ["BLADE_CACHE_DIR"] = before
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
+    """The runs of a case, written and compared once, in a cache of their own; `demo` is a run, not a pair."""
+    folder = tmp_path_factory.mktemp("planted")
+
+    @cached
+    def made(case: Case) -> tuple[list[str], Report]:
+        name, seed = case
+        place = folder / f"{name} {seed}"
+        if name == "demo":
+            write_demo(place / "run")
+            return [str(place / "run")], pipeline.diagnose(pipeline.load([str(place / "run")], Silent()), "blade demo")
+        if name in BEHAVING:
+            specs = list(map(str, BEHAVING[name](place, seed)))
+        else:
+            pair = write_pair(place, name, seed=seed, n_tasks=30, repeats=3, effect=1.0)
+            specs = [str(pair.baseline), str(pair.candidate)]
+        return specs, compared(specs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BLADE_CACHE_DIR", str(folder / "cache"))
+        yield made
 
 
-def loaded_of(folder: Path, specs: tuple[str, ...]) -> Any:
-    return pipeline.load([str(folder / spec) for spec in specs], Silent())
+def compared(specs: list[str], **options: Any) -> Report:
+    return comparing.compare(pipeline.load(specs, Silent()), "blade compare", **options)
 
 
-RUNS = {
-    "demo": ("run",),
-    "two runs": ("runs/baseline.jsonl", "runs/candidate.jsonl"),
-    "compared": ("runs/baseline.jsonl", "runs/candidate.jsonl"),
-}
-
-
-def made_of(case: str, loaded: Any) -> Page:
-    if case == "compared":
-        report = comparing.compare(loaded, "blade compare")
-        return report, change.chapters(report)
-    report = pipeline.diagnose(loaded, "blade diagnose")
-    return report, chapters(report)
-
-
-@pytest.mark.parametrize("case", list(RUNS))
-def test_the_pages_of_planted_runs_carry_their_queries(folder: Path, case: str) -> None:
-    loaded = loaded_of(folder, RUNS[case])
-    _, sections = made_of(case, loaded)
-    fresh, _ = made_of(case, loaded_of(folder, RUNS[case]))
-    check_page(fresh, sections)
-
-
-@pytest.mark.parametrize("case", list(RUNS))
-def test_every_query_over_the_tables_gives_its_number_again(folder: Path, case: str) -> None:
-    loaded = loaded_of(folder, RUNS[case])
-    report, sections = made_of(case, loaded)
-    ground = ground_of(loaded, report=report)
-    listed = claims_of(sections).listed
-    assert case == "compared" or sum(not claim.query.startswith("engine.") for claim in listed) > 50
+def assert_answered(listed: list[Claim], ground: Any) -> None:
+    """Each query gives its number again."""
     for claim in listed:
         assert is_same(evaluate(claim.query, ground), claim), claim
 
 
-def test_report_json_holds_the_claims_of_the_pages(folder: Path, tmp_path: Path) -> None:
-    report = pipeline.diagnose(loaded_of(folder, ("run",)), "blade demo")
+def test_the_pages_of_runs_carry_queries_that_give_each_number_again(planted: Planted) -> None:
+    for case in (("demo", 0), ("behaving", 1)):
+        loaded = pipeline.load(planted(case)[0], Silent())
+        report = pipeline.diagnose(loaded, "blade diagnose")
+        listed = check_page(report, chapters(report))
+        assert sum(not claim.query.startswith("engine.") for claim in listed) > 50
+        assert_answered(listed, ground_of(loaded, report=report))
+
+
+def test_report_json_holds_the_claims_of_the_pages_and_a_draft_those_it_keeps(planted: Planted, tmp_path: Path) -> None:
+    _, report = planted(("demo", 0))
     write(report, tmp_path / "report")
-    told = json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))
-    assert json.loads(json_text(report)) == told
-    assert set(told["claims"][0]) == {"id", "value", "text", "query"}
+    wire = json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))
+    assert json.loads(json_text(report)) == wire
+    assert set(wire["claims"][0]) == {"id", "value", "text", "query"}
     path = tmp_path / "report" / "report.md"
     assert queries(path.read_text(encoding="utf-8")) == {}  # they stand once, in report.json
-    assert queries(read_report(str(path))) == {claim["id"]: claim["query"] for claim in told["claims"]}
-    score = next(claim for claim in told["claims"] if claim["query"] == "pass_at_1 where run = 'rollouts'")
+    assert queries(read_report(str(path))) == {claim["id"]: claim["query"] for claim in wire["claims"]}
+    score = next(claim for claim in wire["claims"] if claim["query"] == "pass_at_1 where run = 'rollouts'")
     assert agrees(score["text"], score["value"])
-
-
-def test_a_draft_carries_the_queries_of_what_it_keeps(folder: Path) -> None:
-    report = pipeline.diagnose(loaded_of(folder, ("run",)), "blade demo")
-    said = draft_report.draft(report, ["run"])
-    named = dict.fromkeys(re.findall(r"<!--(c\d+)-->", said))
-    assert list(named) == list(queries(said))
-    whole = {claim.query for claim in claims_of(chapters(report)).listed}
-    assert len(whole & set(queries(said).values())) > 100
+    drafted = draft_report.draft(report, ["run"])
+    assert list(dict.fromkeys(re.findall(r"<!--(c\d+)-->", drafted))) == list(queries(drafted))
+    assert len({claim["query"] for claim in wire["claims"]} & set(queries(drafted).values())) > 100
 
 
 def test_the_same_report_makes_the_same_claims_whatever_the_seed_of_hashes() -> None:
@@ -279,14 +267,14 @@ def test_the_same_report_makes_the_same_claims_whatever_the_seed_of_hashes() -> 
         "import hashlib; print(hashlib.sha256(report_json.render(changed.pair_report()).encode()).hexdigest())"
     )
     root = Path(__file__).resolve().parents[2]
-    said = {
+    digests = {
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root, timeout=300,
             env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join([str(root), str(root / "src")])},
         ).stdout
         for seed in ("1", "2")
     }  # fmt: skip
-    assert len(said) == 1
+    assert len(digests) == 1
 
 
 def test_claims_of_nothing_are_none() -> None:
@@ -294,118 +282,75 @@ def test_claims_of_nothing_are_none() -> None:
     assert markdown.page("t", ()) == "# t\n"
 
 
-# ---- Comparisons of planted pairs ----------------------------------------------------------------
-
-BEHAVING = {"behaving": write_behaving, "mixed": write_mixed}
-PLACE = re.compile(r"\b(movers|shifts|bridge|views|terms|flips|derived|placed|alone|checkpoints|checks)\[\d")
-Case = tuple[str, int]
-CASES: list[Case] = [*((name, seed) for name in BEHAVING for seed in range(2)), *((cause, 1) for cause in CAUSES)]
-
-
-def written(folder: Path, case: Case) -> list[str]:
-    name, seed = case
-    if name in BEHAVING:
-        return list(map(str, BEHAVING[name](folder, seed)))
-    pair = write_pair(folder, name, seed=seed, n_tasks=30, repeats=3, effect=1.0)
-    return [str(pair.baseline), str(pair.candidate)]
-
-
-def compared(specs: list[str], **options: Any) -> Report:
-    return comparing.compare(pipeline.load(specs, Silent()), "blade compare", **options)
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_every_claim_is_said_as_its_query_gives_it(tmp_path: Path, cache: Path, case: Case) -> None:
-    specs = written(tmp_path, case)
-    report = compared(specs)
-    sections = change.chapters(report)
-    check_page(report, sections)
-    listed = claims_of(sections).listed
-    loaded = pipeline.load(specs, Silent())
-    ground = ground_of(loaded)  # as `blade query` asks: no report is given
-    for claim in listed:
-        assert is_same(evaluate(claim.query, ground), claim), claim
-        assert not PLACE.search(claim.query), claim
-    page = listed_page(change.title(report), sections)
+@pytest.mark.parametrize("case", [*QUICK, *(pytest.param(case, marks=pytest.mark.slow) for case in SLOW if case not in QUICK)], ids=str)
+def test_every_claim_of_a_comparison_is_said_as_its_query_gives_it(planted: Planted, case: Case) -> None:
+    specs, report = planted(case)
+    listed = check_page(report, change.chapters(report))
+    assert_answered(listed, ground_of(pipeline.load(specs, Silent())))  # as `blade query` asks: no report is given
+    assert [claim for claim in listed if PLACE.search(claim.query)] == []
+    page = listed_page(change.title(report), change.chapters(report))
     findings = checked(page, world_for(page, specs, Silent()))
-    assert [one for one in findings if one.verdict in (CONTRADICTED, UNVERIFIABLE)] == []
+    assert [finding for finding in findings if finding.verdict in (CONTRADICTED, UNVERIFIABLE)] == []
 
 
-def test_the_pairs_have_claims_that_name_a_failure_group(tmp_path: Path, cache: Path) -> None:
-    """What the test above is worth: the cause that was planted is claimed, and its tool is named in the bridge."""
-    (comparison,) = compared(written(tmp_path, ("behaving", 0))).comparisons
-    (mover,) = comparison.movers
-    assert (mover.term, mover.side) == ("repeats one call or one error", "model")
-    assert any(f"`{TOOL}`" in term.term for term in comparison.bridge)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_failure_groups_are_named_in_words(tmp_path: Path, cache: Path, seed: int) -> None:
-    (comparison,) = compared(written(tmp_path, ("behaving", seed))).comparisons
+@pytest.mark.parametrize("seed", [0, 1])
+def test_failure_groups_are_named_in_words_and_the_planted_one_is_claimed(planted: Planted, seed: int) -> None:
+    (comparison,) = planted(("behaving", seed))[1].comparisons
     names = [*(term.term for term in comparison.bridge), *(mover.text for mover in comparison.movers),
              *(shift.name for shift in comparison.shifts if shift.kind == "behaviour")]  # fmt: skip
     for name in names:
         assert not re.search(r"\w\(|[a-z]_[a-z]", re.sub(r"`[^`]*`", "", name)), name
+    if seed == 0:
+        (mover,) = comparison.movers
+        assert (mover.term, mover.side) == ("repeats one call or one error", "model")
+        assert any(f"`{TOOL}`" in term.term for term in comparison.bridge)
 
 
-@pytest.mark.parametrize("options", [{"margin": 0.05}, {"quick": True}, {"ordered": True}, {"threshold": 0.5}], ids=str)
-def test_the_query_names_what_is_not_usual(tmp_path: Path, cache: Path, options: dict[str, Any]) -> None:
-    specs = written(tmp_path, ("behaving", 1))
-    report = compared(specs, **options)
-    ground = ground_of(pipeline.load(specs, Silent()), options.get("threshold"))
-    for claim in claims_of(change.chapters(report)).listed:
-        if claim.query.startswith("engine.gaps"):
-            continue  # that no trace was read is no gap of a whole comparison
-        assert is_same(evaluate(claim.query, ground), claim), claim
+@pytest.mark.parametrize("options", [{"margin": 0.05, "ordered": True}, {"quick": True}, {"threshold": 0.5}], ids=str)
+def test_the_query_names_what_is_not_usual(planted: Planted, options: dict[str, Any]) -> None:
+    specs, _ = planted(("behaving", 1))
+    listed = claims_of(change.chapters(compared(specs, **options))).listed
+    # that no trace was read is no gap of a whole comparison
+    whole = [claim for claim in listed if not claim.query.startswith("engine.gaps")]
+    assert_answered(whole, ground_of(pipeline.load(specs, Silent()), options.get("threshold")))
 
 
-def test_several_candidates_and_the_other_order(tmp_path: Path, cache: Path) -> None:
-    specs = [*written(tmp_path / "x", ("behaving", 0)), f"third={write_behaving(tmp_path / 'y', 2)[1]}"]
+def test_several_candidates_and_the_other_order(planted: Planted, tmp_path: Path) -> None:
+    specs = [*planted(("behaving", 0))[0], f"third={write_behaving(tmp_path / 'y', 2)[1]}"]
     ground = ground_of(pipeline.load(specs, Silent()))
     for options in ({"ordered": True}, {"baseline": "after"}):
         report = compared(specs, **options)
         assert report.matrix is not None
         first = "sim-a → sim->0 (before → after) −" if "ordered" in options else "sim->0 → sim-a (after → before) +"
         assert first in dict(report.matrix.settings)["model"]
-        listed = claims_of(change.chapters(report)).listed
-        check_page(report, change.chapters(report))
+        listed = check_page(report, change.chapters(report))
         is_series = [claim.query.startswith("engine.series.checkpoints(run='third')") for claim in listed]
         assert any(is_series) == ("ordered" in options)
-        for claim in listed:
-            assert is_same(evaluate(claim.query, ground), claim), claim
+        assert_answered(listed, ground)
 
 
-def test_scores_and_counts_are_cited_by_base_queries(tmp_path: Path, cache: Path) -> None:
-    report = compared(written(tmp_path, ("behaving", 0)))
-    by_query = {claim.query: claim for claim in claims_of(change.chapters(report)).listed}
-    (comparison,) = report.comparisons
-    assert by_query["pass_at_1 where run = 'before'"].value == pytest.approx(comparison.score_baseline)
-    assert by_query["pass_at_1 where run = 'after'"].value == pytest.approx(comparison.score_candidate)
-    flip = comparison.flips[0]
-    assert by_query[f"count where run = 'after' and task = '{flip.task}' and passed"].value == flip.candidate[0]
-    assert by_query[f"count where run = 'after' and task = '{flip.task}' and not masked"].value == 3
-
-
-def test_tasks_of_each_run_are_cited_by_a_base_query(tmp_path: Path, cache: Path) -> None:
-    report = compared(written(tmp_path, ("tasks dropped", 1)))
-    queries = {claim.query: claim.value for claim in claims_of(change.chapters(report)).listed}
-    runs = {run.name: run for run in report.runs}
-    for name in ("baseline", "candidate"):
-        assert queries[f"tasks where run = '{name}' and not masked"] == runs[name].n_tasks
-
-
-def test_a_run_that_its_tables_do_not_judge_is_cited_by_the_comparison(tmp_path: Path, cache: Path) -> None:
-    report = compared(written(tmp_path, ("mixed", 0)))
-    listed = [claim.query for claim in claims_of(change.chapters(report)).listed]
-    assert "pass_at_1 where run = 'before'" in listed
-    assert "pass_at_1 where run = 'after'" not in listed
-    assert any(query.endswith(".score_candidate") for query in listed)
+def test_scores_and_counts_are_cited_by_base_queries_unless_the_tables_judge_otherwise(planted: Planted) -> None:
+    _, report = planted(("behaving", 1))
+    values = {claim.query: claim.value for claim in claims_of(change.chapters(report)).listed}
+    (pair,) = report.comparisons
+    for run, score, (passes, _) in (
+        (pair.baseline, pair.score_baseline, pair.flips[0].baseline), (pair.candidate, pair.score_candidate, pair.flips[0].candidate)
+    ):  # fmt: skip
+        assert values[f"pass_at_1 where run = '{run}'"] == pytest.approx(score)
+        assert values[f"count where run = '{run}' and task = '{pair.flips[0].task}' and passed"] == passes
+        assert values[f"count where run = '{run}' and task = '{pair.flips[0].task}' and not masked"] == 3
+    _, dropped = planted(("tasks dropped", 1))
+    values = {claim.query: claim.value for claim in claims_of(change.chapters(dropped)).listed}
+    for run in dropped.runs:
+        assert values[f"tasks where run = '{run.name}' and not masked"] == run.n_tasks
+    mixed = [claim.query for claim in claims_of(change.chapters(planted(("mixed", 0))[1])).listed]
+    assert "pass_at_1 where run = 'before'" in mixed
+    assert "pass_at_1 where run = 'after'" not in mixed
+    assert any(query.endswith(".score_candidate") for query in mixed)
 
 
 def test_parts_of_one_run_are_told_apart(tmp_path: Path, cache: Path) -> None:
     """Two parts with as many rows: the tables of one must not answer for the other."""
-    from tests.builders import make_row, make_run
-
     rows = [make_row(task, repeat, float(repeat), kind="b" if repeat else "a") for task in range(8) for repeat in range(2)]
     parts = comparing.split_runs(pipeline.load([str(make_run(tmp_path, rows))], Silent()), "kind")
     ground = ground_of(parts)
@@ -415,29 +360,21 @@ def test_parts_of_one_run_are_told_apart(tmp_path: Path, cache: Path) -> None:
 # ---- On the command line -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", list(BEHAVING))
-def test_a_page_holds_its_own_check_and_is_asked_again(tmp_path: Path, blade: Blade, name: str) -> None:
-    specs = written(tmp_path / "runs", (name, 1))
+def test_a_page_holds_its_own_check_and_is_asked_again(planted: Planted, tmp_path: Path, blade: Blade) -> None:
+    specs, _ = planted(("mixed", 0))
     assert blade("compare", *specs, "-o", tmp_path / "out").code == 0
     said = blade("check", tmp_path / "out" / "compare.md", *(word for spec in specs for word in ("--run", spec)))
     assert said.code == 0, said.out
     claims = json.loads((tmp_path / "out" / "compare.json").read_text(encoding="utf-8"))["claims"]
-    asked = [
-        claim for claim in claims
-        if re.search(r"transitions\(before='never', after='never'\)\.n$|\.bridge\.value$|\.movers\(.*\)\.value$|\.delta$|score_", claim["query"])
-    ]  # fmt: skip
-    assert len({claim["query"].rpartition(")")[2] for claim in asked}) >= 4
-    for claim in asked:
-        for order in (specs, specs[::-1]):
-            told = json.loads(blade("query", *order, claim["query"], "--json").out)["value"]
-            assert told == (pytest.approx(claim["value"]) if isinstance(claim["value"], float) else claim["value"])
-
-
-def test_one_run_is_refused_at_once(tmp_path: Path, blade: Blade) -> None:
-    specs = written(tmp_path, ("behaving", 0))
-    said = blade("query", specs[0], "engine.comparisons(baseline='before', candidate='after').delta")
-    assert said.code == 2
-    assert "engine.comparisons takes two runs or more, and only before was given" in said.err
-    said = blade("query", *specs, "engine.comparisons(baseline='before', candidate='nobody').delta")
-    assert said.code == 2
-    assert "nothing matches candidate='nobody'" in said.err
+    kinds = r"transitions\(before='never', after='never'\)\.n$|\.bridge\.value$|\.movers\(.*\)\.value$|\.delta$|score_"
+    chosen = {hit[0].partition("(")[0]: claim for claim in claims if (hit := re.search(kinds, claim["query"]))}
+    assert len(chosen) >= 4
+    for claim, order in zip(chosen.values(), (specs, specs[::-1], specs, specs[::-1]), strict=False):
+        value = json.loads(blade("query", *order, claim["query"], "--json").out)["value"]
+        assert value == (pytest.approx(claim["value"]) if isinstance(claim["value"], float) else claim["value"])
+    for arguments, error in (
+        ((specs[0], "engine.comparisons(baseline='before', candidate='after').delta"), "takes two runs or more, and only before was given"),
+        ((*specs, "engine.comparisons(baseline='before', candidate='nobody').delta"), "nothing matches candidate='nobody'"),
+    ):
+        said = blade("query", *arguments)
+        assert (said.code, error in said.err) == (2, True)

@@ -7,6 +7,7 @@ import re
 import shlex
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -14,7 +15,7 @@ from markdown_it import MarkdownIt
 from msgspec.structs import replace
 
 from blade.model import Report
-from blade.report import comparison_charts, markdown, run_charts
+from blade.report import charts, markdown
 from tests.inert import assert_inert_markdown, headings, uncited
 
 from . import changed
@@ -26,38 +27,7 @@ from .test_html import Page
 from .test_terminal import assert_fits, assert_one_screen
 from .test_wire import VALIDATOR
 
-HOSTILE = {
-    "script": "<script>alert(1)</script>",
-    "closing": "</script></style></pre></code><img src=x onerror=alert(1)>",
-    "attribute": '" onmouseover="alert(1)" x=\'',
-    "comment": "<!-- --><![CDATA[x]]><?php x ?>",
-    "link": "[click](javascript:alert(1))",
-    "half link": "](javascript:alert(1))",
-    "image": "![x](https://evil.example/x.png)",
-    "reference": "[x]: https://evil.example",
-    "autolink": "<https://evil.example> https://evil.example www.evil.example a@evil.example",
-    "entity": "&lt;script&gt; &#60;b&#62;",
-    "ansi": "\x1b[31mred\x1b[0m\x1b]0;owned\x07\x1b]8;;https://evil.example\x1b\\x\x9b2J",
-    "bidi": "abc\u202ecba\u2066\u200f\u061c",
-    "nul": "a\x00b\x07\x08\x7f\x85",
-    "fence": "```\n\n# Owned\n\n````html\n<b>\n```",
-    "tilde": "~~~\n# Owned\n~~~",
-    "template": "{{7*7}}{% raw %}${7*7}#{7*7}",
-    "pipes": "a | b || c \\| d \\",
-    "newlines": "a\n## Owned\r\n- item\n\n    code\u2028b",
-    "heading": "# Owned\n===\n---",
-    "emphasis": "**bold** __x__ *y* ~~z~~ `c`",
-    "html block": "<details open><summary>x</summary>",
-    "surrogate": "a\ud800b\udfff",
-    "tags": "hi\U000e0068\U000e0069\ufeff\u200b",
-    "shell": "$(touch /tmp/owned); `id` | rm -rf /",
-    "option": "--output=/etc/passwd",
-    "wide": "漢字かな交じり文" * 40,
-    "long": "A" * 5_000,
-    "empty": "",
-    "blank": " \t ",
-    "csv": "=cmd|' /C calc'!A0",
-}
+HOSTILE: dict[str, str] = json.loads(Path(__file__).with_name("hostile_texts.json").read_text(encoding="utf-8"))
 DECEIVING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
 )
@@ -160,9 +130,9 @@ def test_commands_are_one_inert_line_each(forms: Forms) -> None:
 @pytest.mark.parametrize("name", ["script", "closing", "ansi", "bidi", "template", "wide", "empty"])  # what figures treat apart
 def test_figures_stay_well_formed(name: str) -> None:
     bad = HOSTILE[name]
-    of_pairs = comparison_charts.drawn(changed.many_report(lambda text: bad + text), "compare-")
+    of_pairs = charts.comparison_figures(changed.many_report(lambda text: bad + text), "compare-")
     names = "buckets|tasks|funnel|tokens|losses|compare-(?:bridge|scatter|transitions|series|front)"
-    for figure in (*run_charts.drawn(hostile_report(bad, "two runs")), *of_pairs):
+    for figure in (*charts.run_figures(hostile_report(bad, "two runs")), *of_pairs):
         assert re.fullmatch(rf"({names})(-\d+)?\.svg", figure.file)
         assert not DECEIVING.search(figure.svg)
         tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(figure.svg).iter()}

@@ -49,9 +49,9 @@ def test_the_schema_is_made_of_the_nouns_and_is_a_schema() -> None:
 def test_every_report_validates_and_has_a_line_for_each_entry(report: Report) -> None:
     text = report_json.render(report)
     document = parsed(report)
-    assert list(document) == report_json.ORDER[Report].split()
+    assert list(document) == report_json.ORDER["Report"]
     for run in document["runs"]:
-        assert list(run) == report_json.ORDER[type(report.runs[0])].split()
+        assert list(run) == report_json.ORDER["Run"]
         assert run["expected_rollouts"] == run["scored"] + run["failed"] + run["masked"] + run["lost"]
     assert text.startswith('{\n"schema": "blade.report/2",\n"made_by": {')
     assert text.endswith("\n}\n")
@@ -99,83 +99,52 @@ def test_only_the_first_thousand_skipped_lines_are_listed(one_run: Report) -> No
     assert (len(document["skipped"]), document["skipped_total"]) == (1000, 2000)
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda d: d.pop("claims"),
-        lambda d: d.update(surprise=1),
-        lambda d: d["runs"][0].update(score="0.5"),
-        lambda d: d["runs"][0].update(reward_kind="fuzzy"),
-        lambda d: d["measures"][0].update(n=-1),
-        lambda d: d["health"][0]["evidence"][0].update(step=3),
-        lambda d: d["health"][0]["evidence"][0].update(quote=None),
-        lambda d: d["trust"][0].update(level="fatal"),
-        lambda d: d["groups"][0].update(label="??"),
-        lambda d: d["groups"][0].update(confidence=0.9),
-        lambda d: d["groups"][0].update(examples=[]),
-        lambda d: d["groups"][0]["quote"].update(field="error"),
-        lambda d: d["groups"][0]["quote"].pop("step"),
-        lambda d: d["groups"][0]["gain"].pop("level"),
-        lambda d: d["attributions"][0].update(mechanism=""),
-        lambda d: d["recommendations"][0].pop("most"),
-        lambda d: d["tasks"][0].update(rate=1.5),
-        lambda d: d["health"][0].update(level="fatal"),
-    ],
-)
-def test_the_schema_refuses_what_is_wrong_in_a_report(explained: Report, spoil: Callable[[Any], Any]) -> None:
-    refuses(explained, spoil)
+# Where a document is spoiled, and what stands there then; nothing where it is taken out.
+SPOILED: dict[str, list[Any]] = {
+    "claims": [], "surprise": [1], "runs.0.score": ["0.5"], "runs.0.reward_kind": ["fuzzy"], "measures.0.n": [-1],
+    "health.0.evidence.0.step": [3], "health.0.evidence.0.quote": [None], "trust.0.level": ["fatal"], "groups.0.label": ["??"],
+    "groups.0.confidence": [0.9], "groups.0.examples": [[]], "groups.0.quote.field": ["error"], "groups.0.quote.step": [],
+    "groups.0.gain.level": [], "attributions.0.mechanism": [""], "recommendations.0.most": [], "tasks.0.rate": [1.5],
+    "health.0.level": ["fatal"], "comparisons.0.verdict": ["unchanged"], "comparisons.0.surprise": [1],
+    "comparisons.0.bridge.0.value": [None], "comparisons.0.bridge.0.n": [], "comparisons.0.tests.0.p": [1.5],
+    "comparisons.0.shifts.0.status": ["changed"], "comparisons.0.alignment.common.n": [-1], "comparisons.0.alignment": [],
+    "gate.verdict": ["MAYBE"], "gate.checks.0.tier": ["vital"], "matrix.verdicts.0.0": ["better"], "series.first_different": [],
+    "matrix": [],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda d: d["comparisons"][0].update(verdict="unchanged"),
-        lambda d: d["comparisons"][0].update(surprise=1),
-        lambda d: d["comparisons"][0]["bridge"][0].update(value=None),
-        lambda d: d["comparisons"][0]["bridge"][0].pop("n"),
-        lambda d: d["comparisons"][0]["tests"][0].update(p=1.5),
-        lambda d: d["comparisons"][0]["shifts"][0].update(status="changed"),
-        lambda d: d["comparisons"][0]["alignment"]["common"].update(n=-1),
-        lambda d: d["comparisons"][0].pop("alignment"),
-        lambda d: d["gate"].update(verdict="MAYBE"),
-        lambda d: d["gate"]["checks"][0].update(tier="vital"),
-        lambda d: d["matrix"]["verdicts"][0].append("better"),
-        lambda d: d["series"].pop("first_different"),
-        lambda d: d.pop("matrix"),
-    ],
-)
-def test_the_schema_refuses_what_is_wrong_in_a_comparison(spoil: Callable[[Any], Any]) -> None:
-    refuses(changed.many_report(), spoil)
-
-
-def refuses(report: Report, spoil: Callable[[Any], Any]) -> None:
-    document = json.loads(json.dumps(report_json.document(report)))
-    VALIDATOR.validate(document)
-    spoil(document)
-    assert not VALIDATOR.is_valid(document)
+def test_the_schema_refuses_what_is_wrong(explained: Report) -> None:
+    texts = [json.dumps(report_json.document(report)) for report in (explained, changed.many_report())]
+    for path, values in SPOILED.items():
+        *parents, last = path.split(".")
+        document = json.loads(texts[path.split(".")[0] in ("comparisons", "gate", "matrix", "series")])
+        VALIDATOR.validate(document) if path == "claims" else None
+        part = document
+        for name in parents:
+            part = part[int(name) if name.isdigit() else name]
+        key: Any = int(last) if last.isdigit() else last
+        if values:
+            part[key] = values[0]
+        else:
+            del part[key]
+        assert not VALIDATOR.is_valid(document), path
 
 
 # ---- What it holds -------------------------------------------------------------------------------
 
 
-def test_the_wire_carries_every_noun(explained: Report, cases: Cases) -> None:
+def test_points_and_losses_add_up_and_what_is_absent_is_null(explained: Report, cases: Cases) -> None:
     document = parsed(explained)
-    group = document["groups"][0]
-    assert (group["id"], group["label"], group["confidence"], group["rows"], group["tasks"]) == ("g1", "BI", "likely", 13, 5)
-    assert group["quote"] == {"task": "6", "repeat": 1, "step": 7, "text": '{"order_id": "#W42"}'}
-    assert group["gain"] == {"low": 0.031, "point": 0.084, "high": 0.142, "level": 0.95}
-    assert [one["gain"] for one in document["groups"][1:]] == [None] * 4
-    assert [(one["level"], one["label"]) for one in document["trust"]] == [("alarm", "IR"), ("warning", None), ("note", None)]
-    assert document["attributions"][0]["steps"] == [{"step": 7, "weight": 1.0, "reason": SKIPS}]
-    assert document["attributions"][5]["group"] is None
-    assert [one["task"] for one in document["attributions"]] == [str(at) for at in range(6, 20)]
     lost = sum(loss["lost"] for loss in document["losses"])
-    points = sum(one["points"] for one in (*document["groups"], *document["unexplained"]))
+    points = sum(part["points"] for part in (*document["groups"], *document["unexplained"]))
     assert lost == pytest.approx(1 - document["runs"][0]["score"]) == pytest.approx(points)
+    assert [group["gain"] for group in document["groups"][1:]] == [None] * 4
+    assert document["attributions"][5]["group"] is None
     assert [document[name] for name in ("task_matrix", "comparisons", "matrix", "series", "gate")] == [None, [], None, None, None]
+    refused = parsed(changed.many_report())["comparisons"][-1]
+    assert [refused[name] for name in ("delta", "verdict", "bridge", "mde")] == [None, None, [], None]
     matrix = parsed(cases["explained runs"]())["task_matrix"]
-    assert matrix["runs"] == ["desk", "desk-b"]
-    assert matrix["passes"][8] == [0.5, None]  # the second run has eight tasks
+    assert (matrix["runs"], matrix["passes"][8]) == (["desk", "desk-b"], [0.5, None])  # the second run has eight tasks
 
 
 def test_the_order_of_the_conclusions_does_not_show(explained: Report) -> None:
@@ -209,12 +178,6 @@ def test_long_lists_of_tasks_are_cut_and_counted() -> None:
     assert (found["common"]["n"], len(found["common"]["tasks"])) == (2500, 1000)
     assert (found["added"]["n"], len(found["added"]["tasks"])) == (1001, 1000)
     assert found["removed"] == {"n": 0, "tasks": []}
-
-
-def test_a_refused_pair_has_no_numbers_and_its_reason() -> None:
-    refused = parsed(changed.many_report())["comparisons"][-1]
-    assert refused["refused"] == "the runs have no task in common"
-    assert [refused[name] for name in ("delta", "verdict", "bridge", "mde")] == [None, None, [], None]
 
 
 def test_a_term_without_a_value_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""The folder of a report or of a comparison: every file whole, ours alone, the same every time."""
+"""The folder of a report or of a comparison: every file whole, ours alone, the same every time; its page in a browser."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from blade import report as room
 from blade.model import Report
+from tests.inert import BROWSER, dumped
 
 from . import changed
 from .conftest import CASES
@@ -117,3 +118,25 @@ def test_importing_the_room_loads_nothing_heavy() -> None:
     program = "import sys, blade.report; print([n for n in ('numpy', 'scipy', 'jinja2', 'vl_convert', 'rich') if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# ---- In a real browser, where one is installed ---------------------------------------------------
+
+HOSTILE = "<script>document.title='owned'</script><img src=x onerror=document.title='owned'>"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
+@pytest.mark.parametrize(("name", "sections"), [("report.html", 11), ("compare.html", 7)])
+def test_the_page_opens_whole_and_runs_nothing(
+    tmp_path: Path, build: Callable[..., Report], name: str, sections: int
+) -> None:
+    if name == "report.html":
+        room.write(build({HOSTILE: {"0": [1.0, 0.0], HOSTILE: [0.0, 0.0]}}), tmp_path / "report")
+    else:
+        room.write_comparison(changed.many_report(lambda text: HOSTILE + text), tmp_path / "report")
+    seen = dumped(tmp_path / "report" / name, tmp_path / "profile")
+    assert seen.count("<section") == sections
+    assert "<title>owned" not in seen
+    assert "<script" not in seen
+    assert "data:image/svg+xml" in seen

@@ -14,9 +14,7 @@ from blade.model.measurements import (
     Compared,
     Evidence,
     Funnel,
-    Gap,
     Health,
-    Loss,
     Measure,
     Run,
     Slice,
@@ -32,6 +30,22 @@ class Gain(msgspec.Struct, frozen=True):
     point: float
     high: float
     level: float = 0.95
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """Points of score lost to a cause; over all causes they add up to 1 - score."""
+
+    run: str
+    cause: Cause
+    mode: str
+    lost: float
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """What the report cannot say, and why."""
+
+    what: str
+    why: str
 
 
 class Trust(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from blade.model.enums import Bucket, Cause, Count, Level, Outcome, RewardKind, Share, Unit
+from blade.model.enums import Bucket, Count, Level, Outcome, RewardKind, Share, Unit
 from blade.model.run_rows import Artifact, Coverage, Source
 
 # What stands for a value that may not be shared: its kind, a keyed code and, of a dropped text, its length.
@@ -140,22 +140,6 @@ class Compared(msgspec.Struct, frozen=True):
     reported: float
     ours: float | None
     explanation: str
-
-
-class Loss(msgspec.Struct, frozen=True):
-    """Points of score lost to a cause; over all causes they add up to 1 - score."""
-
-    run: str
-    cause: Cause
-    mode: str
-    lost: float
-
-
-class Gap(msgspec.Struct, frozen=True):
-    """What the report cannot say, and why."""
-
-    what: str
-    why: str
 
 
 class Run(msgspec.Struct, frozen=True):

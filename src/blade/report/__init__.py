@@ -16,6 +16,7 @@ from blade.targets import put_all, refuse_link
 # The files of a comparison are named so that a report in the same folder keeps its own.
 FILES = {False: ("report.md", "report.html", "report.json"), True: ("compare.md", "compare.html", "compare.json")}
 ALSO = {False: ("metrics.json",), True: ("gate.md",)}
+PREFIX = {False: "", True: "compare-"}  # of the names of figures
 PAGES = ("report.md", "compare.md")  # whose last line names every file that was written with it
 _MARK = re.compile(rb"\n<!-- written by blade: (?P<files>[^<>\n]+) -->\n\Z")
 
@@ -28,15 +29,16 @@ class Pages(NamedTuple):
     figures: tuple[Figure, ...]
 
 
-def pages(report: Report, is_comparison: bool = False, draw: bool = False) -> Pages:
-    """The blocks of a report, or of a comparison; without `draw` figures have captions and no picture."""
-    from blade.report import chapters, comparison_charts, comparison_pages, run_charts
+def pages(report: Report, is_comparison: bool = False, draw: bool | None = False) -> Pages:
+    """The blocks of a report, or of a comparison; without `draw` figures have captions alone, with None there are none."""
+    from blade.report import chapters, charts, comparison_pages
 
-    if is_comparison:
-        figures = comparison_charts.drawn(report, _prefix(True), draw=draw)
-        return Pages(comparison_pages.title(report), comparison_pages.chapters(report, figures), figures)
-    figures = (*run_charts.drawn(report, draw=draw), *comparison_charts.drawn(report, draw=draw))
-    return Pages(chapters.title(report), chapters.chapters(report, figures), figures)
+    room = comparison_pages if is_comparison else chapters
+    figures: tuple[Figure, ...] = ()
+    if draw is not None:
+        figures = () if is_comparison else charts.run_figures(report, draw)
+        figures += charts.comparison_figures(report, PREFIX[is_comparison], draw)
+    return Pages(room.title(report), room.chapters(report, figures), figures)
 
 
 def markdown_text(report: Report, is_comparison: bool = False) -> str:
@@ -69,8 +71,7 @@ def write(report: Report, folder: Path, figures: bool = True, force: bool = Fals
     """Write the files of a report into `folder`, all or none; over what is not ours only with `force`."""
     from blade.report import report_json
 
-    metrics = {"metrics.json": report_json.metrics_text(report)}
-    texts = _texts(report, False, figures) | metrics
+    texts = _texts(report, False, figures) | {"metrics.json": report_json.metrics_text(report)}
     return put(folder, texts, _stale(folder, texts), force)
 
 
@@ -79,13 +80,13 @@ def write_comparison(
 ) -> list[Path]:
     """Write compare.md, compare.html, compare.json, their figures, and `extra` files (name -> text)."""
     texts = {**_texts(report, True, figures), **(extra or {})}
-    return put(folder, texts, _stale(folder, texts, _prefix(True)), force)
+    return put(folder, texts, _stale(folder, texts, PREFIX[True]), force)
 
 
 def _texts(report: Report, is_comparison: bool, draw: bool) -> dict[str, str]:
     from blade.report import html, markdown, report_json
 
-    shown = pages(report, is_comparison, draw=True) if draw else _undrawn(report, is_comparison)
+    shown = pages(report, is_comparison, draw or None)
     page, offline, wire = FILES[is_comparison]
     return {
         **{f"figures/{figure.file}": figure.svg for figure in shown.figures},
@@ -93,19 +94,6 @@ def _texts(report: Report, is_comparison: bool, draw: bool) -> dict[str, str]:
         offline: html.page(shown.title, shown.sections, report.made_by.get("blade", "")),
         wire: report_json.render(report, shown.sections),
     }
-
-
-def _undrawn(report: Report, is_comparison: bool) -> Pages:
-    """A report without figures, captions included."""
-    from blade.report import chapters, comparison_pages
-
-    room = comparison_pages if is_comparison else chapters
-    return Pages(room.title(report), room.chapters(report), ())
-
-
-def _prefix(is_comparison: bool) -> str:
-    """How the names of the figures begin."""
-    return "compare-" if is_comparison else ""
 
 
 def put(folder: Path, texts: Mapping[str, str], stale: Sequence[str], force: bool) -> list[Path]:
@@ -124,7 +112,7 @@ def put(folder: Path, texts: Mapping[str, str], stale: Sequence[str], force: boo
 def refuse_others(folder: Path, is_comparison: bool, force: bool) -> None:
     """Refuse a folder in which a report, or a comparison, would write over or take away what is not ours."""
     names = (*FILES[is_comparison], *ALSO[is_comparison])
-    refuse_changed(folder, [*names, *_stale(folder, (), _prefix(is_comparison))], force)
+    refuse_changed(folder, [*names, *_stale(folder, (), PREFIX[is_comparison])], force)
 
 
 def refuse_changed(folder: Path, names: Iterable[str], force: bool) -> None:
@@ -136,18 +124,15 @@ def refuse_changed(folder: Path, names: Iterable[str], force: bool) -> None:
         if path.is_dir():
             raise UsageError(f"{path} is a folder", "name another folder with -o", "output-not-empty")
         if path.exists() and name not in ours and not force:
-            raise UsageError(
-                f"{path} was not written by blade, or was changed since",
-                "name another folder, or add --force to write over it",
-                "output-not-empty",
-            )
+            hint = "name another folder, or add --force to write over it"
+            raise UsageError(f"{path} was not written by blade, or was changed since", hint, "output-not-empty")
 
 
 def _stale(folder: Path, texts: Container[str], prefix: str = "") -> list[str]:
     """Figures with the names of ours that are not among `texts`: those of an earlier report."""
-    from blade.report import comparison_charts, run_charts
+    from blade.report import charts
 
-    ours = comparison_charts.NAMES if prefix else (*run_charts.NAMES, *comparison_charts.NAMES)
+    ours = charts.COMPARISON_NAMES if prefix else charts.NAMES
     stale = []
     for path in sorted((folder / "figures").glob(f"{prefix}*.svg")):
         name, _, number = path.stem.removeprefix(prefix).partition("-")

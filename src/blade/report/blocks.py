@@ -10,42 +10,43 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
-from string import Formatter
-from typing import ClassVar
 
 import msgspec
 
-from blade import hostile
 from blade.query.comments import escape_comment, unescape_comment
 
 
-class Code(msgspec.Struct, frozen=True):
+class Part(msgspec.Struct, frozen=True):
+    """A span or a block: what the templates ask its kind."""
+
+    @property
+    def kind(self) -> str:
+        return type(self).__name__.lower()
+
+
+class Code(Part, frozen=True):
     text: str
-    kind: ClassVar[str] = "code"
 
 
-class Strong(msgspec.Struct, frozen=True):
+class Strong(Part, frozen=True):
     text: str
-    kind: ClassVar[str] = "strong"
 
 
-class Badge(msgspec.Struct, frozen=True):
+class Badge(Part, frozen=True):
     text: str
     tone: str  # good, warning, bad, quiet
-    kind: ClassVar[str] = "badge"
 
 
-class Num(msgspec.Struct, frozen=True):
+class Num(Part, frozen=True):
     """A number as printed with its unit, its unrounded value, and the query that gives the value again."""
 
     text: str
     value: float
     query: str
     is_strong: bool = False
-    kind: ClassVar[str] = "num"
 
 
-class Said(msgspec.Struct, frozen=True):
+class Said(Part, frozen=True):
     """A sentence that a stage wrote, as printed, and the query that gives it again.
 
     `written` is the sentence as the stage wrote it, where printing cut or reworded it.
@@ -54,7 +55,6 @@ class Said(msgspec.Struct, frozen=True):
     text: str
     query: str
     written: str | None = None
-    kind: ClassVar[str] = "said"
 
     @property
     def value(self) -> str:
@@ -69,54 +69,47 @@ Span = str | Code | Strong | Badge | Num | Said
 Line = tuple[Span, ...]
 
 
-class Heading(msgspec.Struct, frozen=True):
+class Heading(Part, frozen=True):
     line: Line
-    kind: ClassVar[str] = "heading"
 
 
-class Para(msgspec.Struct, frozen=True):
+class Para(Part, frozen=True):
     line: Line
-    kind: ClassVar[str] = "para"
 
 
-class Bullets(msgspec.Struct, frozen=True):
+class Bullets(Part, frozen=True):
     items: tuple[Line, ...]
-    kind: ClassVar[str] = "bullets"
 
 
-class Table(msgspec.Struct, frozen=True):
+class Table(Part, frozen=True):
     header: tuple[str, ...]
     rows: tuple[tuple[Line, ...], ...]
     align: str  # one letter per column: l or r
-    kind: ClassVar[str] = "table"
 
     def __post_init__(self) -> None:
         if any(len(row) != len(self.header) for row in self.rows) or len(self.align) != len(self.header):
             raise ValueError(f"a row or the alignment does not fit the header {self.header}")
 
 
-class Quote(msgspec.Struct, frozen=True):
+class Quote(Part, frozen=True):
     """Foreign text, quoted, and where it stands."""
 
     label: Line
     text: str
-    kind: ClassVar[str] = "quote"
 
 
-class Commands(msgspec.Struct, frozen=True):
+class Commands(Part, frozen=True):
     """Lines to type, each with what it shows."""
 
     lines: tuple[tuple[str, str], ...]
-    kind: ClassVar[str] = "commands"
 
 
-class Figure(msgspec.Struct, frozen=True):
+class Figure(Part, frozen=True):
     name: str  # buckets, tasks, funnel, tokens
     run: str | None  # None: all runs
     file: str  # in the folder `figures`
     caption: Line
     svg: str
-    kind: ClassVar[str] = "figure"
 
 
 Block = Heading | Para | Bullets | Table | Quote | Commands | Figure
@@ -135,34 +128,8 @@ class Section(msgspec.Struct, frozen=True):
 # ---- Building blocks -----------------------------------------------------------------------------
 
 
-def line(template: str, *parts: Span | Line, **named: Span | Line) -> Line:
-    """A sentence with its numbers and names in the places of {}; what stands between ** is strong.
-
-    The template is ours alone: what comes from elsewhere, were it one word, is a part.
-    """
-    spans: list[Span] = []
-    following = iter(parts)
-    for text, name, _, _ in Formatter().parse(template):
-        pieces: list[Span] = [Strong(piece) if place % 2 else piece for place, piece in enumerate(text.split("**"))]
-        spans += [piece for piece in pieces if piece != ""]
-        if name is not None:
-            part = named[name] if name else next(following)
-            spans += part if isinstance(part, tuple) else (part,)
-    return tuple(spans)
-
-
 def para(*spans: Span) -> Para:
     return Para(spans)
-
-
-def paragraph(template: str, *parts: Span | Line, **named: Span | Line) -> Para:
-    """A paragraph of such a sentence."""
-    return Para(line(template, *parts, **named))
-
-
-def code(name: str, limit: int = 80) -> Code:
-    """A name taken from elsewhere, cleaned and cut."""
-    return Code(hostile.line(name, limit))
 
 
 def prose(text: str) -> Line:
@@ -170,48 +137,13 @@ def prose(text: str) -> Line:
     parts = text.split("`")
     if len(parts) % 2 == 0:  # the last one opens a name that was cut off
         parts[-2:] = ["`".join(parts[-2:])]
-    spans = (
-        Code(part) if place % 2 else part for place, part in enumerate(parts) if place % 2 == 0 or part.strip()
-    )
-    return tuple(span for span in spans if span != "")
+    pieces = (Code(part) if place % 2 else part for place, part in enumerate(parts) if place % 2 == 0 or part.strip())
+    return tuple(piece for piece in pieces if piece != "")
 
 
 def cells(*values: Span | Line) -> tuple[Line, ...]:
     """A table row; a lone span stands for a line of one."""
     return tuple(value if isinstance(value, tuple) else (value,) for value in values)
-
-
-def named(figures: tuple[Figure, ...], name: str, run: str | None) -> list[Block]:
-    """The figure of this name and run, if it was drawn."""
-    return [figure for figure in figures if figure.name == name and figure.run == run]
-
-
-# ---- Lines as plain text -------------------------------------------------------------------------
-
-
-def plain(line: Line, tick: str = "") -> str:
-    """A line as a reader sees it without styles; `tick` stands around names taken from elsewhere."""
-    return "".join(_plain(span, tick) for span in line)
-
-
-_INTERVAL = re.compile(r"\[([^\[\],]+) points, ([^\[\],]+ points)\]")
-
-
-def short(line: Line, tick: str = "") -> str:
-    """The same for a terminal: an interval says its unit once."""
-    return _INTERVAL.sub(r"[\1, \2]", plain(line, tick))
-
-
-def _plain(span: Span, tick: str) -> str:
-    match span:
-        case str():
-            return span
-        case Code():
-            return f"{tick}{span.text.replace('`', '') if tick else span.text}{tick}"
-        case Said():
-            return plain(span.line, tick)
-        case _:
-            return span.text
 
 
 # ---- Claims: the numbers and sentences of a page that carry their query --------------------------
@@ -239,36 +171,23 @@ class Claims:
     def __init__(self, blocks: Iterable[Block] = ()) -> None:
         self._ids: dict[tuple[str, str], str] = {}
         self.listed: list[Claim] = []
-        for span in spans(blocks):
-            self._add(span)
+        for span in (span for block in blocks for line in lines(block) for span in line if isinstance(span, Num | Said)):
+            if (key := (span.query, span.text)) not in self._ids:
+                self._ids[key] = f"c{len(self._ids) + 1}"
+                self.listed.append(Claim(self._ids[key], span.value, span.text, span.query))
 
     def id_of(self, span: Num | Said) -> str:
         return self._ids[span.query, span.text]
 
     def comment(self) -> str:
         """The comment at the end of a Markdown file: a line for each claim, its id and its query."""
-        lines = [f"{claim.id} {escape_comment(claim.query)}" for claim in self.listed]
-        return "\n".join([OPENING, *lines, CLOSING])
-
-    def _add(self, span: Num | Said) -> None:
-        key = (span.query, span.text)
-        if key not in self._ids:
-            self._ids[key] = f"c{len(self._ids) + 1}"
-            self.listed.append(Claim(self._ids[key], span.value, span.text, span.query))
+        entries = [f"{claim.id} {escape_comment(claim.query)}" for claim in self.listed]
+        return "\n".join([OPENING, *entries, CLOSING])
 
 
 def claims_of(sections: Iterable[Section]) -> Claims:
     """The claims of a page that is laid out in sections."""
     return Claims(block for section in sections for block in section.blocks)
-
-
-def spans(blocks: Iterable[Block]) -> Iterator[Num | Said]:
-    """What carries a query, in the order of print."""
-    for block in blocks:
-        for line in lines(block):
-            for span in line:
-                if isinstance(span, Num | Said):
-                    yield span
 
 
 def lines(block: Block) -> Iterator[Line]:
@@ -310,9 +229,7 @@ def agrees(text: str, value: float | str) -> bool:
     if hit is None or not math.isfinite(value):
         return False
     scaled = value * next((scale for unit, scale in _SCALES.items() if unit in text), 1.0)
-    number = float(f"{hit['digits'].replace(',', '')}{hit['power'] or ''}") * (
-        -1 if hit["sign"] == "-" else 1
-    )
+    number = float(f"{hit['digits'].replace(',', '')}{hit['power'] or ''}") * (-1 if hit["sign"] == "-" else 1)
     if hit["bound"]:
         scaled, number = abs(scaled), abs(number)
         return 0 <= scaled < number if hit["bound"] == "<" else scaled > number

@@ -2,47 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from blade import hostile, number_format
-from blade.model import (
-    Cause,
-    Compared,
-    Confidence,
-    FunnelStage,
-    Judgement,
-    Level,
-    Measure,
-    Recommendation,
-    Report,
-    RewardKind,
-    Slice,
-    TaskResult,
-)  # fmt: skip
+from blade.model import Cause, Confidence, Judgement, Level, Measure, Report, RewardKind, TaskResult
 from blade.report import first_page, printed_names, queried_numbers
-from blade.report.blocks import (
-    Badge,
-    Block,
-    Bullets,
-    Code,
-    Figure,
-    Heading,
-    Line,
-    Para,
-    Quote,
-    Section,
-    Table,
-    cells,
-    code,
-    line,
-    named,
-    para,
-    paragraph,
-)  # fmt: skip
+from blade.report.blocks import Badge, Block, Bullets, Code, Figure, Line, Para, Quote, Section, Span, para
+from blade.report.charts import MAX_RUNS
+from blade.report.phrases import code, heading, joined, line, name, named, paragraph, table
 from blade.report.printed_names import EFFORTS, QUANTITIES
-from blade.report.queried_numbers import Cited, between, count, joined, number, percent, said, select, whole
+from blade.report.queried_numbers import Cited, between, count, number, percent, said, select, whole
 from blade.report.row_addresses import left_out, place, task_name, to_read
-from blade.report.run_charts import MAX_RUNS
 from blade.report.run_facts import Facts, facts
 
 Runs = tuple[Facts, ...]
@@ -55,10 +25,8 @@ def title(report: Report) -> str:
     benchmarks = {run.benchmark for run in report.runs}
     shared = benchmarks.pop() if len(benchmarks) == 1 else None
     names = [hostile.line(run.name, 60) for run in report.runs]
-    subject = hostile.line(shared or "", 80) or (
-        number_format.listing(names) if 0 < len(names) <= 3 else number_format.count(len(names), "run")
-    )
-    return f"{subject} BLADE Analysis Report"
+    runs = number_format.listing(names) if 0 < len(names) <= 3 else number_format.count(len(names), "run")
+    return f"{hostile.line(shared or '', 80) or runs} BLADE Analysis Report"
 
 
 def chapters(report: Report, figures: Figures = ()) -> tuple[Section, ...]:
@@ -72,8 +40,8 @@ def chapters(report: Report, figures: Figures = ()) -> tuple[Section, ...]:
         "Workflow Funnel": _each(runs, lambda run: workflow_funnel(run, figures)),
         "Task Outcome Buckets": task_outcome_buckets(runs, figures),
         "Dominant Failure Modes": _each(runs, lambda run: dominant_failure_modes(run, figures)),
-        "Sometimes-Pass Deep Dives": _each(runs, sometimes_pass),
-        "Never-Pass Deep Dives": _each(runs, never_pass),
+        "Sometimes-Pass Deep Dives": _each(runs, lambda run: deep_dives(run, "sometimes", "No task passes in some repeats only.")),
+        "Never-Pass Deep Dives": _each(runs, lambda run: deep_dives(run, "never", "Every task passes at least once.")),
         "Cross-Model Comparison": cross_model(report, runs, figures),
         "Recommendations": _each(runs, recommendations),
         "Reproducibility Notes": reproducibility(report, runs, figures),
@@ -85,7 +53,7 @@ def _each(runs: Runs, blocks_of: Callable[[Facts], list[Block]], none: Block = N
     """The blocks of each run, under its name where there are several."""
     blocks: list[Block] = []
     for run in runs:
-        blocks += [Heading((code(run.run.name),))] if len(runs) > 1 else []
+        blocks += [heading(code(run.run.name))] if len(runs) > 1 else []
         blocks += blocks_of(run)
     return blocks or ([] if runs else [none])
 
@@ -121,35 +89,34 @@ def _inventory(report: Report, run: Facts) -> list[Block]:
 def _identity(facts: Facts) -> Block:
     """What was run, as far as an artifact names it."""
     run = facts.run
-    identity = (("Run", run.name), ("model", run.model), ("agent", run.agent), ("benchmark", run.benchmark))
-    stated: list[Line] = [(f"{what} ", code(name, 200)) for what, name in identity if name]
-    unstated = [what for what, name in identity if not name]
-    return paragraph("{}{}.", joined(stated, last=", "), f"; not stated: {', '.join(unstated)}" if unstated else "")
+    identity = {"Run": run.name, "model": run.model, "agent": run.agent, "benchmark": run.benchmark}
+    stated: list[Line] = [(f"{what} ", code(name, 200)) for what, name in identity.items() if name]
+    unstated = ", ".join(what for what, name in identity.items() if not name)
+    return paragraph("{}{}.", joined(stated, last=", "), f"; not stated: {unstated}" if unstated else "")
 
 
-def _sources(facts: Facts) -> Table:
-    run = facts.cited("runs", facts.run)
-    rows = []
-    for at, source in enumerate(facts.run.sources[:MAX_FILES]):
-        of = Cited(source, f"{run.query}.sources[{at}]")
+def _sources(facts: Facts) -> Block:
+    query = facts.entry("runs", facts.run)
+    rows: list[tuple[Span | Line, ...]] = []
+    for position, source in enumerate(facts.run.sources[:MAX_FILES]):
+        of = Cited(source, f"{query}.sources[{position}]")
         digest = Code(source.sha256) if source.sha256 else "not hashed"
-        rows.append(cells(code(source.path, 300), of.whole("rows"), of.whole("bytes"), digest))
-    left = len(facts.run.sources) - MAX_FILES
-    if left > 0:
-        more = count(left, "file", f"{run.query}.sources.count - {MAX_FILES}")
-        rows.append(cells(line("… {} more, all in report.json", more), "", "", ""))
-    return Table(("Rollouts file", "Rows", "Bytes", "SHA-256"), tuple(rows), "lrrl")
+        rows.append((code(source.path, 300), of.whole("rows"), of.whole("bytes"), digest))
+    if (left := len(facts.run.sources) - MAX_FILES) > 0:
+        more = count(left, "file", f"{query}.sources.count - {MAX_FILES}")
+        rows.append((line("… {} more, all in report.json", more), "", "", ""))
+    return table("Rollouts file|Rows|Bytes|SHA-256", "lrrl", rows)
 
 
 def _artifacts(facts: Facts) -> list[Block]:
     """The files beside the rollouts: those that are there with their path, the others by name."""
     artifacts = facts.run.artifacts
-    there: list[Line] = [(code(file.path, 300),) for file in artifacts if file.present and file.kind != "rollouts"]
-    absent = [hostile.line(file.kind, 60) for file in artifacts if not file.present]
     if not artifacts:
         return []
+    there: list[Line] = [(code(file.path, 300),) for file in artifacts if file.present and file.kind != "rollouts"]
+    absent = ", ".join(hostile.line(file.kind, 60) for file in artifacts if not file.present)
     beside = line("Beside it: {}. ", joined(there[:MAX_FILES])) if there else ()
-    return [para(*beside, *((f"Not there: {', '.join(absent)}.",) if absent else ()))]
+    return [para(*beside, *((f"Not there: {absent}.",) if absent else ()))]
 
 
 def _counts(facts: Facts) -> Block:
@@ -176,7 +143,7 @@ def _inferred(report: Report, facts: Facts) -> list[Block]:
         blocks.append(paragraph("Facts about the benchmark came from {}.", code(known.path, 300)))
     if known is not None and known.inferred:
         query = f"{queried_numbers.entry('benchmark')}[{facts.run.name!r}].inferred"
-        items: list[Line] = [(said(text, f"{query}[{at}]", 300),) for at, text in enumerate(known.inferred)]
+        items: list[Line] = [(said(text, f"{query}[{position}]", 300),) for position, text in enumerate(known.inferred)]
         blocks.append(paragraph("Inferred from the rows, since no file says so: {}.", joined(items, "; ", "; ")))
     return blocks
 
@@ -186,12 +153,10 @@ def _inferred(report: Report, facts: Facts) -> list[Block]:
 MAX_ROWS = 30
 MAX_SLICES = 12
 LEVEL = 0.05
-HEADLINES = frozenset(
-    "pass_at_1 pass_at_1_micro mean_reward pass_at_k pass_hat_k best_of_k worst_of_k majority_at_k".split()
-)
+TRIES = ("pass_at_k", "pass_hat_k", "best_of_k", "worst_of_k", "majority_at_k")
+HEADLINES = {"pass_at_1", "pass_at_1_micro", "mean_reward", *TRIES}
 TONES = {Level.PROBLEM: "bad", Level.WARNING: "warning", Level.INFO: "quiet"}
 SAME_AS_PASS_AT_1 = (("pass_at_k", 1), ("pass_hat_k", 1))
-MANY_K = 8  # up to here every k is printed, beyond it powers of two and the largest
 
 
 def aggregate_results(facts: Facts, figures: Figures) -> list[Block]:
@@ -204,130 +169,97 @@ def aggregate_results(facts: Facts, figures: Figures) -> list[Block]:
 
 def _health(facts: Facts) -> list[Block]:
     """Counts about the evaluation itself that a reader of the score should know."""
-    rows = tuple(
-        cells(Badge(flag.level.value, TONES[flag.level]), facts.cited("health", flag).said("text", 900))
-        for flag in [flag for flag in facts.health if flag.level is not Level.INFO][:MAX_ROWS]
-    )
-    return [Heading(("Health",)), Table(("Level", "What was seen"), rows, "ll")] if rows else []
-
-
-def shown_ks(ks: list[int]) -> set[int]:
-    """The k worth a row: all when they are few, else powers of two and the largest."""
-    if not ks or ks[-1] <= MANY_K:
-        return set(ks)
-    return {k for k in ks if k & (k - 1) == 0 or k == ks[-1]}
-
-
-def _printed(facts: Facts) -> list[Measure]:
-    """The measures for the table: known ones in the order of print, then the unknown ones."""
-    order = {name: at for at, name in enumerate(QUANTITIES)}
-    chosen = {name: shown_ks(facts.ks(name)) for name in {m.name for m in facts.measures if m.k is not None}}
-    # rewards of 0 and 1 at a threshold of 1 make the mean reward the pass rate, which stands there already
-    is_same = facts.is_rate and facts.run.reward_kind is RewardKind.BINARY and facts.run.pass_threshold == 1
-    same = ("mean_reward", "mean_reward_micro") if is_same else ()
-    shown = [
-        m
-        for m in facts.measures
-        if m.slice is None
-        and m.name not in same
-        and m.value is not None
-        and (m.k is None or m.k in chosen[m.name])
-        and (m.name, m.k) not in SAME_AS_PASS_AT_1
-        and m.name.removesuffix("_median") not in EFFORTS
-    ]
-    return sorted(shown, key=lambda m: (order.get(m.name, len(order)), m.k or 0))
+    flags = [flag for flag in facts.listed("health") if flag.noun.level is not Level.INFO][:MAX_ROWS]
+    rows = [(Badge(flag.noun.level.value, TONES[flag.noun.level]), flag.said("text", 900)) for flag in flags]
+    return [heading("Health"), table("Level|What was seen", "ll", rows)] if rows else []
 
 
 def _measures(facts: Facts) -> list[Block]:
     rows = [
-        cells(
+        (
             printed_names.label(m) if m.name in QUANTITIES else Code(printed_names.label(m)),
-            printed_names.with_interval(m, facts.is_rate),
-            printed_names.n_of(m),
-            printed_names.meaning(m),
+            printed_names.with_interval(m, facts.is_rate), printed_names.n_of(m), printed_names.meaning(m),
         )
         for m in _headlines(facts)
-    ]
+    ]  # fmt: skip
     if not rows:
         return [para("No measure could be computed: no rollout was scored.")]
     note = "Means and intervals are over tasks unless n counts rows; report.json has all measures and how each interval was made."
-    return [Table(("Measure", "Value, 95% interval", "n", "What it is"), tuple(rows), "lrrl"), para(note)]
+    return [table("Measure|Value, 95% interval|n|What it is", "lrrl", rows), para(note)]
 
 
 def _headlines(facts: Facts) -> list[Measure]:
-    """The measures that a reader asks for first; of those that count tries, one try and the usual number of them."""
-    tried = ("pass_at_k", "pass_hat_k", "best_of_k", "worst_of_k", "majority_at_k")
-    usual = {name: facts.at_most_k(name) for name in tried}
-    micro, score = facts.measure("pass_at_1_micro"), facts.score.value
-    is_same = micro is None or score is None or abs((micro.value or 0.0) - score) < 1e-9
-    wanted = HEADLINES - ({"pass_at_1_micro"} if is_same else set())
-    headlines = [m for m in _printed(facts) if m.name in wanted and (m.k is None or m is usual.get(m.name))]
+    """The measures that a reader asks for first; of those that count tries the usual number of them."""
+    usual = {name: facts.at_most_k(name) for name in TRIES}
+    micro, score, run = facts.measure("pass_at_1_micro"), facts.score.value, facts.run
+    left = {"pass_at_1_micro"} if micro is None or score is None or abs((micro.value or 0.0) - score) < 1e-9 else set()
+    # rewards of 0 and 1 at a threshold of 1 make the mean reward the pass rate, which stands there already
+    is_same = facts.is_rate and run.reward_kind is RewardKind.BINARY and run.pass_threshold == 1
+    left |= {"mean_reward"} if is_same else set()
+    shown = [
+        m
+        for m in facts.measures
+        if m.name in HEADLINES - left and m.slice is None and m.value is not None
+        and (m.name, m.k) not in SAME_AS_PASS_AT_1 and (m.k is None or m is usual.get(m.name))
+    ]  # fmt: skip
+    order = list(QUANTITIES)
+    shown.sort(key=lambda m: (order.index(m.name), m.k or 0))
     # of tasks known by their prompt
     parts = [m for m in facts.measures if m.name in ("pass_at_k", "pass_hat_k") and m.slice is not None]
     most = max((m.k or 0 for m in parts), default=0)
-    return [*headlines, *(m for m in parts if m.k == most > 1)]
+    return [*shown, *(m for m in parts if m.k == most > 1)]
 
 
 def _compared(facts: Facts) -> list[Block]:
-    if not facts.compared:
-        return []
-    rows = tuple(_reported(facts, item) for item in facts.compared[:MAX_ROWS])
+    rows = [
+        (code(of.noun.name), of.number("reported"), of.number("ours"), of.said("explanation", 240), code(of.noun.file, 300))
+        for of in facts.listed("compared", MAX_ROWS)
+    ]
     every = f"{queried_numbers.entry('compared', run=facts.run.name)}.count"
     return [
-        Heading(("Reported by the evaluation itself",)),
-        Table(("Number", "Reported", "Ours", "Why they agree or differ", "File"), rows, "lrrll"),
+        heading("Reported by the evaluation itself"),
+        table("Number|Reported|Ours|Why they agree or differ|File", "lrrll", rows),
         *left_out(len(facts.compared), len(rows), "number", every),
-    ]
-
-
-def _reported(facts: Facts, item: Compared) -> tuple[Line, ...]:
-    of = facts.cited("compared", item)
-    name, file = code(item.name), code(item.file, 300)
-    return cells(name, of.number("reported"), of.number("ours"), of.said("explanation", 240), file)
+    ] if rows else []  # fmt: skip
 
 
 def _slices(facts: Facts) -> list[Block]:
     """Every value of the fields in which some value differs from the rest beyond chance."""
     telling = {piece.field for piece in facts.slices if piece.p_adjusted is not None and piece.p_adjusted <= LEVEL}
-    pieces = [piece for piece in facts.slices if piece.field in telling]
+    pieces = [piece for piece in facts.listed("slices") if piece.noun.field in telling]
     if not pieces:
         return []
-    rows = tuple(_slice(facts, piece) for piece in pieces[:MAX_SLICES])
+    rows = [
+        (
+            code(of.noun.field, 60), code(of.noun.value, 60),
+            (of.percent("pass_rate"), *between(of.percent("low"), of.percent("high"))),
+            of.percent("rest"), of.count("n_tasks", "task"), of.p_number("p_adjusted"),
+        )
+        for of in pieces[:MAX_SLICES]
+    ]  # fmt: skip
     return [
-        Heading(("Pass rate by field",)),
+        heading("Pass rate by field"),
         para(
             "Fields about the task in which some value differs from all other tasks. p is corrected over all fields and "
             "values; a slice says where points are lost, not why."
         ),
-        Table(("Field", "Value", "Pass rate, 95% interval", "Other tasks", "n", "p adjusted"), rows, "llrrrr"),
+        table("Field|Value|Pass rate, 95% interval|Other tasks|n|p adjusted", "llrrrr", rows),
         *left_out(len(pieces), len(rows), "slice"),
     ]
-
-
-def _slice(facts: Facts, piece: Slice) -> tuple[Line, ...]:
-    of = facts.cited("slices", piece)
-    rate: Line = (of.percent("pass_rate"), *between(of.percent("low"), of.percent("high")))
-    tasks = of.count("n_tasks", "task")
-    return cells(code(piece.field, 60), code(piece.value, 60), rate, of.percent("rest"), tasks, of.p_number("p_adjusted"))
 
 
 def _effort(facts: Facts) -> list[Block]:
     """What rollouts cost, passing beside failing."""
     parts: list[Line] = []
-    for name, label in EFFORTS.items():
-        by = {m.slice: m for m in facts.measures if m.name == name and m.value is not None}
-        passed, failed = by.get("passed"), by.get("failed")
-        if passed is not None and failed is not None:
-            parts.append((f"{label} ", printed_names.value(passed), " and ", printed_names.value(failed)))
-    if not parts:
-        return []
-    return [
-        paragraph(
-            "Effort, mean of passing and of failing rollouts: {}. Outcomes mix easy and hard tasks, so a difference is no "
-            "effect of the quantity.",
-            joined(parts, last=", "),
-        )
-    ]
+    for effort, label in EFFORTS.items():
+        by = {m.slice: m for m in facts.measures if m.name == effort and m.value is not None}
+        if "passed" in by and "failed" in by:
+            parts.append((f"{label} ", printed_names.value(by["passed"]), " and ", printed_names.value(by["failed"])))
+    text = (
+        "Effort, mean of passing and of failing rollouts: {}. Outcomes mix easy and hard tasks, so a difference is no "
+        "effect of the quantity."
+    )
+    return [paragraph(text, joined(parts, last=", "))] if parts else []
 
 
 # ---- Workflow Funnel -----------------------------------------------------------------------------
@@ -349,25 +281,23 @@ def workflow_funnel(facts: Facts, figures: Figures) -> list[Block]:
     """How many expected rollouts reached each stage."""
     if facts.funnel is None or not facts.funnel.stages:
         return [para("No funnel: nothing in the rows says how far a rollout came.")]
-    rows = tuple(_stage(facts, facts.cited("funnels", facts.funnel), stage) for stage in facts.funnel.stages)
-    header = (f"Stage ({hostile.line(facts.funnel.source, 60)})", "Reached", "Of rollouts", "Share")
-    return [Table(header, rows, "lrrr"), *named(figures, "funnel", facts.run.name)]
+    funnel = facts.cited("funnels", facts.funnel)
+    rows = [_stage(facts, funnel, position) for position in range(len(facts.funnel.stages))]
+    header = f"Stage ({hostile.line(facts.funnel.source, 60).replace('|', '/')})|Reached|Of rollouts|Share"
+    return [table(header, "lrrr", rows), *named(figures, "funnel", facts.run.name)]
 
 
-def _stage(facts: Facts, funnel: Cited, stage: FunnelStage) -> tuple[Line, ...]:
-    run = facts.run.name
-    of = f"{funnel.query}.stages[{funnel.noun.stages.index(stage)}]"
+def _stage(facts: Facts, funnel: Cited, position: int) -> tuple[Span | Line, ...]:
+    run, of, stage = facts.run.name, f"{funnel.query}.stages[{position}]", funnel.noun.stages[position]
     query, share = f"{of}.reached", f"{of}.reached / {of}.of"
     if funnel.noun.source == "inferred" and stage.name in STAGES:
         holds = STAGES[stage.name].format(run=f"run = {queried_numbers.quoted(run)}")
         query = select("count(distinct (task, repeat))", "rollouts", run, f"({holds})")
         share = select(f"({query}) / expected", "runs", run)
-    return cells(
-        queried_numbers.name(hostile.line(stage.name, 80)),
-        whole(stage.reached, query),
-        whole(stage.of, facts.counted("expected")),
+    return (
+        name(hostile.line(stage.name, 80)), whole(stage.reached, query), whole(stage.of, facts.counted("expected")),
         percent(stage.reached / stage.of if stage.of else None, share),
-    )
+    )  # fmt: skip
 
 
 # ---- Task Outcome Buckets ------------------------------------------------------------------------
@@ -393,21 +323,19 @@ def _is_misindexed(facts: Facts) -> bool:
 
 
 def _buckets(facts: Facts, figures: Figures) -> list[Block]:
-    if not facts.run.has_pass_rate:
-        table: Block = para("There is no pass rate, so tasks cannot be put into buckets.")
-    elif _is_misindexed(facts):
+    run = facts.run
+    shown: Block = para("There is no pass rate, so tasks cannot be put into buckets.")
+    if run.has_pass_rate and _is_misindexed(facts):
         return [para("The task index does not identify tasks (see the first page), so buckets by index are not shown.")]
-    else:
-        rows = tuple(_bucket(facts, name, meaning) for name, meaning in BUCKETS.items())
-        table = Table(("Bucket", "Tasks", "Share of tasks", "What it means"), rows, "lrrl")
-    return [table, *named(figures, "tasks", facts.run.name)]
-
-
-def _bucket(facts: Facts, name: str, meaning: str) -> tuple[Line, ...]:
-    run, n = facts.run, len(getattr(facts.buckets, name))
-    share = select(f"avg(cast(bucket = {queried_numbers.quoted(name)} as int))", "tasks", run.name)
-    part = percent(n / run.n_tasks if run.n_tasks else None, share)
-    return cells(name, whole(n, in_bucket(facts, name)), part, meaning)
+    if run.has_pass_rate:
+        rows = []
+        for name, meaning in BUCKETS.items():
+            n = len(getattr(facts.buckets, name))
+            share = select(f"avg(cast(bucket = {queried_numbers.quoted(name)} as int))", "tasks", run.name)
+            part = percent(n / run.n_tasks if run.n_tasks else None, share)
+            rows.append((name, whole(n, in_bucket(facts, name)), part, meaning))
+        shown = table("Bucket|Tasks|Share of tasks|What it means", "lrrl", rows)
+    return [shown, *named(figures, "tasks", run.name)]
 
 
 def in_bucket(facts: Facts, name: str) -> str:
@@ -417,7 +345,7 @@ def in_bucket(facts: Facts, name: str) -> str:
 
 # ---- Dominant Failure Modes ----------------------------------------------------------------------
 
-MAX_GROUPS = 4  # told at length; the first page names them all
+MAX_GROUPS = 4  # at length; the first page names them all
 MAX_JUDGEMENTS = 40
 
 
@@ -426,55 +354,52 @@ def dominant_failure_modes(facts: Facts, figures: Figures) -> list[Block]:
     blocks: list[Block] = []
     for rank, group in enumerate(facts.groups[:MAX_GROUPS], 1):
         name = facts.cited("groups", group).said("name", 120)
-        blocks.append(Heading((f"{rank}. ", name, f" ({group.label.value})")))
-        blocks += first_page.group_blocks(facts, group)
-    if not facts.groups:
-        blocks.append(para("No failure group was found."))
+        blocks += [heading(f"{rank}. ", name, f" ({group.label.value})"), *first_page.group_blocks(facts, group)]
     every = f"{queried_numbers.entry('groups', run=facts.run.name)}.count"
-    blocks += left_out(len(facts.groups), min(len(facts.groups), MAX_GROUPS), "group", every)
-    return [*blocks, *named(figures, "losses", facts.run.name), *judgements(facts)]
+    return [
+        *(blocks or [para("No failure group was found.")]),
+        *left_out(len(facts.groups), min(len(facts.groups), MAX_GROUPS), "group", every),
+        *named(figures, "losses", facts.run.name), *judgements(facts),
+    ]  # fmt: skip
 
 
 def judgements(facts: Facts) -> list[Block]:
     """The judgements of a run, and the agreement of their authors with the engine and one another."""
     if not facts.judgements:
         return []
-    given, every = facts.judgements, f"engine.judgements[{facts.run.name!r}]"
-    authors: list[Line] = [(Code(name),) for name in sorted({hostile.line(entry.by, 60) for entry in given})]
-    header = ("Task", "Cause", "Engine", "By", "On", "What happened")
+    entries, every = facts.judgements, f"engine.judgements[{facts.run.name!r}]"
+    authors: list[Line] = [(Code(name),) for name in sorted({hostile.line(entry.by, 60) for entry in entries})]
     blocks: list[Block] = [
-        Heading(("Judgements",)),
+        heading("Judgements"),
         paragraph(
             "{} by {} stand in for the engine's proposals. Each quotation was found in its rollout, and each condition "
             "holds of it; where authors differ, the last word stands.",
-            count(len(given), "judgement", f"{every}.count"), joined(authors),
+            count(len(entries), "judgement", f"{every}.count"), joined(authors),
         ),
-        Table(header, tuple(_judgement(facts, entry) for entry in given[:MAX_JUDGEMENTS]), "llllll"),
-        *left_out(len(given), MAX_JUDGEMENTS, "judgement", f"{every}.count"),
+        table("Task|Cause|Engine|By|On|What happened", "llllll", (_judgement(facts, entry) for entry in entries[:MAX_JUDGEMENTS])),
+        *left_out(len(entries), MAX_JUDGEMENTS, "judgement", f"{every}.count"),
     ]  # fmt: skip
     if not facts.agreements:
         return blocks
-    rows = []
-    for pair in facts.agreements:
-        of = facts.cited("agreements", pair)
-        both = line("{} and {}", code(pair.first, 60), code(pair.second, 60))
-        same = line("{} of {}", of.whole("agreed"), of.whole("n"))
-        rows.append(cells(both, of.whole("n"), same, of.number("kappa")))
+    rows = [
+        (
+            line("{} and {}", code(of.noun.first, 60), code(of.noun.second, 60)), of.whole("n"),
+            line("{} of {}", of.whole("agreed"), of.whole("n")), of.number("kappa"),
+        )
+        for of in facts.listed("agreements")
+    ]  # fmt: skip
     note = "Agreement, over tasks that both labelled; kappa is Cohen's, and says nothing where labels hardly vary."
-    return [*blocks, para(note), Table(("Between", "Tasks", "Same label", "Kappa"), tuple(rows), "lrrr")]
+    return [*blocks, para(note), table("Between|Tasks|Same label|Kappa", "lrrr", rows)]
 
 
-def _judgement(facts: Facts, entry: Judgement) -> tuple[Line, ...]:
+def _judgement(facts: Facts, entry: Judgement) -> tuple[Span | Line, ...]:
     cause = facts.attribution.get(entry.task)
     engine = cause.proposed if cause is not None and cause.proposed is not None else entry.proposed
-    return cells(
-        code(place(entry.task, entry.repeat), 60),
-        printed_names.named(entry.cause),
-        engine.value if engine is not None else number_format.NONE,
-        code(entry.by, 60),
-        Code(entry.at[:10]),
+    return (
+        code(place(entry.task, entry.repeat), 60), printed_names.named(entry.cause),
+        engine.value if engine is not None else number_format.NONE, code(entry.by, 60), Code(entry.at[:10]),
         facts.judgement(entry).said("mechanism", 200),
-    )
+    )  # fmt: skip
 
 
 # ---- Deep Dives ----------------------------------------------------------------------------------
@@ -482,40 +407,30 @@ def _judgement(facts: Facts, entry: Judgement) -> tuple[Line, ...]:
 MAX_TASKS = 5  # tasks of a table
 
 
-def sometimes_pass(facts: Facts) -> list[Block]:
-    """Tasks that pass in some repeats only."""
-    return _deep_dives(facts, "sometimes", "No task passes in some repeats only.")
-
-
-def never_pass(facts: Facts) -> list[Block]:
-    """Tasks that never pass."""
-    return _deep_dives(facts, "never", "Every task passes at least once.")
-
-
-def _deep_dives(facts: Facts, bucket: str, nothing: str) -> list[Block]:
+def deep_dives(facts: Facts, bucket: str, none: str) -> list[Block]:
+    """The tasks of a bucket, those first that lose most points."""
     if not facts.run.has_pass_rate:
         return [para("No threshold says what passes, so tasks are in no bucket.")]
     tasks = [task for task in facts.tasks if task.bucket == bucket]
     if not tasks:
-        return [para(nothing)]
-    # the dearest first: those that lose most points
+        return [para(none)]
     tasks.sort(key=lambda task: -(facts.attribution[task.task].lost if task.task in facts.attribution else 0.0))
-    rows = tuple(_task(facts, task) for task in tasks[:MAX_TASKS])
-    table = Table(("Task", "Passed", "Label", "What its rollouts show", "Read"), rows, "lrlll")
-    return [table, *left_out(len(tasks), len(rows), "task", in_bucket(facts, bucket))]
+    rows = [_task(facts, task) for task in tasks[:MAX_TASKS]]
+    shown = table("Task|Passed|Label|What its rollouts show|Read", "lrlll", rows)
+    return [shown, *left_out(len(tasks), len(rows), "task", in_bucket(facts, bucket))]
 
 
-def _task(facts: Facts, task: TaskResult) -> tuple[Line, ...]:
+def _task(facts: Facts, task: TaskResult) -> tuple[Span | Line, ...]:
     where = f"task = {queried_numbers.quoted(task.task)}"
     passed, n = (
         whole(number, select(name, "tasks", facts.run.name, where))
         for number, name in ((task.passed or 0, "passes"), (task.n, "n"))
     )
     cause = facts.attribution.get(task.task)
-    label = printed_names.badge(cause.cause) if cause else number_format.NONE
+    label: Span = printed_names.badge(cause.cause) if cause else number_format.NONE
     shows = facts.cited("attributions", cause).said("mechanism", 280) if cause else ""
     repeats = " ".join(place(task.task, repeat) for repeat in to_read(task)[:2])
-    return cells(task_name(task.task, task.task_name), (passed, " of ", n), label, shows, Code(repeats))
+    return task_name(task.task, task.task_name), (passed, " of ", n), label, shows, Code(repeats)
 
 
 # ---- Cross-Model Comparison ----------------------------------------------------------------------
@@ -525,21 +440,16 @@ def cross_model(report: Report, runs: Runs, figures: Figures = ()) -> list[Block
     """The runs side by side, then each candidate against the baseline."""
     if len(runs) < 2:
         return [para("There is one run, so there is nothing to compare.") if runs else NO_RUN]
-    rows = tuple(
-        cells(
-            code(run.run.name),
-            code(run.run.model) if run.run.model else number_format.NONE,
-            printed_names.label(run.score),
-            printed_names.with_interval(run.score, run.is_rate),
-            printed_names.n_of(run.score),
-            whole(run.run.n_rollouts, run.n_rollouts),
-            whole(run.run.coverage.repeats, run.counted("repeats")),
+    rows = [
+        (
+            code(run.run.name), code(run.run.model) if run.run.model else number_format.NONE, printed_names.label(run.score),
+            printed_names.with_interval(run.score, run.is_rate), printed_names.n_of(run.score),
+            whole(run.run.n_rollouts, run.n_rollouts), whole(run.run.coverage.repeats, run.counted("repeats")),
         )
         for run in runs
-    )
-    header = ("Run", "Model", "Score is", "Score, 95% interval", "n", "Rollouts", "Repeats")
+    ]  # fmt: skip
     blocks: list[Block] = [
-        Table(header, rows, "lllrrrr"),
+        table("Run|Model|Score is|Score, 95% interval|n|Rollouts|Repeats", "lllrrrr", rows),
         para(
             "The intervals are for each run alone: whether they overlap does not say whether a difference is real, because "
             "the runs share tasks."
@@ -551,11 +461,10 @@ def cross_model(report: Report, runs: Runs, figures: Figures = ()) -> list[Block
         from blade.report import comparison_pages
 
         return [*blocks, *comparison_pages.cross_model(report, figures, "report.json")]
-    shared = len(set.intersection(*({task.task for task in run.tasks} for run in runs)))
-    every = len(set.union(*({task.task for task in run.tasks} for run in runs)))
+    tasks = [{task.task for task in run.tasks} for run in runs]
     in_all = f"select task from tasks group by task having count(distinct run) = {len(runs)}"
-    keys = count(shared, "task key", f"select count(*) from ({in_all})")
-    of = whole(every, "select count(distinct task) from tasks")
+    keys = count(len(set.intersection(*tasks)), "task key", f"select count(*) from ({in_all})")
+    of = whole(len(set.union(*tasks)), "select count(distinct task) from tasks")
     blocks.append(paragraph("{} of {} occur in every run.", keys, of))
     return [*blocks, paragraph("This report does not pair them; {} does.", Code("blade compare"))]
 
@@ -567,19 +476,20 @@ MAX_FIXES = 6
 
 def recommendations(facts: Facts) -> list[Block]:
     """What to change, ranked: repairs of the measurement first, then by the points concerned."""
-    rows = tuple(_fix(facts, fix) for fix in facts.recommendations[:MAX_FIXES])
+    rows = [
+        (
+            of.whole("rank"), of.said("action", 400), printed_names.badge(of.noun.cause), first_page.gain(facts, of.noun),
+            of.length("tasks"),
+        )
+        for of in facts.listed("recommendations", MAX_FIXES)
+    ]  # fmt: skip
     if not rows:
         return [para("There is nothing to recommend: no failure group was found.")]
     note = (
         "A gain is estimated within tasks that show both outcomes; without such tasks it is not identified, and the upper "
         "bound assumes that every rollout concerned passes."
     )
-    return [Table(("Rank", "Action", "Label", "Expected gain", "Tasks"), rows, "rlllr"), para(note)]
-
-
-def _fix(facts: Facts, fix: Recommendation) -> tuple[Line, ...]:
-    of, badge = facts.cited("recommendations", fix), printed_names.badge(fix.cause)
-    return cells(of.whole("rank"), of.said("action", 400), badge, first_page.gain(facts, fix), of.length("tasks"))
+    return [table("Rank|Action|Label|Expected gain|Tasks", "rlllr", rows), para(note)]
 
 
 # ---- Reproducibility Notes -----------------------------------------------------------------------
@@ -631,14 +541,13 @@ def skipped(report: Report, file: str = "report.json") -> list[Block]:
         return []
     total = max(report.skipped_total, len(report.skipped))
     rows = []
-    for at, entry in enumerate(report.skipped[:MAX_SKIPPED]):
-        of = Cited(entry, f"engine.skipped[{at}]")
+    for position, entry in enumerate(report.skipped[:MAX_SKIPPED]):
+        of = Cited(entry, f"engine.skipped[{position}]")
         where = of.whole("line") if entry.line is not None else "whole file"
-        rows.append(cells(code(entry.file, 120), where, of.said("reason", 200)))
+        rows.append((code(entry.file, 120), where, of.said("reason", 200)))
     query = "engine.skipped_total" if total == report.skipped_total else "engine.skipped.count"
     more = f" The first are shown; {file} lists more of them." if total > len(rows) else ""
-    table = Table(("File", "Line", "Why"), tuple(rows), "lrl")
-    return [paragraph("Skipped: {}.{}", _unread(total, query), more), table]
+    return [paragraph("Skipped: {}.{}", _unread(total, query), more), table("File|Line|Why", "lrl", rows)]
 
 
 def gaps(report: Report, file: str = "report.json", counted: bool = True) -> list[Block]:
@@ -649,38 +558,30 @@ def gaps(report: Report, file: str = "report.json", counted: bool = True) -> lis
     for gap in report.gaps:
         query = queried_numbers.chosen("engine.gaps", report.gaps, gap, "what", "why")
         by_why.setdefault(gap.why, []).append(Cited(gap, query))
-    items = tuple((*_gap(group, file), ": ", group[0].said("why", 400)) for group in list(by_why.values())[:MAX_ROWS])
+    items: list[Line] = []
+    for group in list(by_why.values())[:MAX_ROWS]:
+        what: list[Line] = [(of.said("what", 300),) for of in group[:MAX_NAMES]]
+        more: Line = (f"; … more in {file}",) if len(group) > MAX_NAMES else ()
+        items.append((*joined(what, "; ", "; "), *more, ": ", group[0].said("why", 400)))
     n = line(" ({})", count(len(report.gaps), "gap", "engine.gaps.count")) if counted else ()
     return [
         paragraph("What this report cannot say{}, by what is missing:", n),
-        Bullets(items),
+        Bullets(tuple(items)),
         *left_out(len(by_why), len(items), "gap", file=file),
     ]
-
-
-def _gap(group: Iterable[Cited], file: str) -> Line:
-    """What one reason leaves unsaid: the first, and that there are more."""
-    items: list[Line] = [(of.said("what", 300),) for of in group]
-    more: Line = (f"; … more in {file}",) if len(items) > MAX_NAMES else ()
-    return (*joined(items[:MAX_NAMES], "; ", "; "), *more)
 
 
 def accuracy(report: Report) -> list[Block]:
     """How many labels of each confidence were right, or that this was never measured."""
     card = (report.accuracy or {}).get("confidence", {})
-    heading = Heading(("How right are these labels",))
-    rows = []
+    rows: list[tuple[Span | Line, ...]] = []
     for word in map(str, Confidence):  # the surest first
         if word in card:
             query = f"engine.accuracy['confidence'][{word!r}]"
             right, n = (whole(card[word][name], f"{query}[{name!r}]") for name in ("right", "n"))
-            rows.append(cells(word, (right, " of ", n)))
-    if not rows:
-        return [heading, para("How often such labels are right was not measured.")]
-    return [
-        heading,
-        Table(("Confidence", "Groups whose label was right"), tuple(rows), "lr"),
-        paragraph(
-            "On real runs with an answer key and on runs with planted faults; {} measures it again.", Code("make accuracy")
-        ),
-    ]
+            rows.append((word, (right, " of ", n)))
+    measured = "On real runs with an answer key and on runs with planted faults; {} measures it again."
+    blocks: list[Block] = [para("How often such labels are right was not measured.")]
+    if rows:
+        blocks = [table("Confidence|Groups whose label was right", "lr", rows), paragraph(measured, Code("make accuracy"))]
+    return [heading("How right are these labels"), *blocks]

@@ -3,73 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from blade import number_format
 from blade.model import Comparison, Matrix, Placed, Report, Series
+from blade.report import comparison_terms as terms
 from blade.report import comparison_words as say
-from blade.report.blocks import (
-    Badge,
-    Block,
-    Bullets,
-    Figure,
-    Heading,
-    Line,
-    Para,
-    Section,
-    Span,
-    Strong,
-    Table,
-    cells,
-    code,
-    line,
-    named,
-    para,
-    paragraph,
-)  # fmt: skip
+from blade.report.blocks import Badge, Block, Bullets, Figure, Line, Para, Section, Span, Strong, para
 from blade.report.chapters import gaps, made_by, settings, skipped
-from blade.report.comparison_terms import (
-    further_views,
-    mover_of,
-    ranked,
-    tasks_that_moved,
-    unclaimed,
-    what_else_changed,
-    what_moved_it,
-)  # fmt: skip
 from blade.report.comparison_verdict import comparability, gate, refusal, verdict
 from blade.report.comparison_words import ALPHA, NEW, THESE, apart, cited, middle, sentence
-from blade.report.queried_numbers import Cited, count, joined, name, num, p_value, whole
+from blade.report.phrases import code, heading, joined, line, name, named, paragraph, table
+from blade.report.queried_numbers import Cited, count, num, p_value, whole
 from blade.report.row_addresses import MAX_IDS, left_out, names
 from blade.report.run_facts import facts
 
 FILE = "compare.json"
 MAX_TOLD = 8  # candidates told in full; all stand in the overview and on the wire
 
-# How the numbers of a comparison are made, in words.
-METHODS: tuple[str, ...] = (
-    "The task is the unit: every number compares a task with itself, never row with row, and tasks with "
-    "more repeats do not weigh more.",
-    "On these tasks: rollouts could have come from either run of the task, so only the luck of repeats is "
-    "noise. A change there says nothing yet about other tasks.",
-    "On new tasks: the spread of the change over tasks is the noise, so the answer holds for tasks drawn "
-    "like these.",
-    "Improved or regressed: the test of the question rejects that nothing changed at 5%, two-sided, after "
-    "Holm's correction over all candidates, and the 95% interval excludes 0. Equivalent: no change is "
-    "claimed and the 90% interval lies inside the margin, which is a setting (--margin) and does not depend "
-    "on the rows. Anything else is inconclusive, never unchanged.",
-    "Intervals of a change: Student's t, from the spread over tasks (new tasks) or between repeats (these "
-    "tasks); where few tasks differ, as beside the exact tests, widened by two added pseudo-tasks, one "
-    "better and one worse.",
-    "Smallest detectable effect: the true change that such a comparison would find in 80 of 100 cases.",
-    "The bridge: every row that loses points has one mode, so that the terms add up to the change exactly. "
-    "First come tasks that only one run has or has scored, then losses by who answers for them.",
-    "A term is claimed to have moved the score only when it is beyond noise and beyond its share "
-    "of the change, after Holm's correction for every term that was looked at.",
-    "The noise of flips: the rollouts of each task are dealt anew to the two runs; churn is held against "
-    "that.",
-    "Posterior probabilities: the rate of a task is drawn towards those of both runs (beta-binomial, one "
-    "prior for both).",
-)
+METHODS = Path(__file__).with_name("comparison_methods.txt")  # how the numbers of a comparison are made, in words
 
 
 def title(report: Report) -> str:
@@ -77,7 +29,7 @@ def title(report: Report) -> str:
     comparisons = report.comparisons
     if not comparisons:
         return "BLADE Comparison Report"
-    baseline, *names = apart([comparisons[0].baseline, *(one.candidate for one in comparisons)], 60)
+    baseline, *names = apart([comparisons[0].baseline, *(pair.candidate for pair in comparisons)], 60)
     candidates = number_format.listing(names) if len(names) <= 3 else number_format.count(len(names), "candidate")
     return f"{baseline} → {candidates} BLADE Comparison Report"
 
@@ -91,9 +43,9 @@ def chapters(report: Report, figures: tuple[Figure, ...] = ()) -> tuple[Section,
     elif len(comparisons) == 1:
         sections = topics(comparisons[0], report, figures, FILE)
     else:
-        sections["Verdict"] = [*overview(report), *_left_out(report, FILE)]
-        for at, one in enumerate(comparisons[:MAX_TOLD], 1):
-            sections[f"Candidate {at}: {middle(one.candidate, 60)}"] = _under_headings(one, report, figures, FILE)
+        sections["Verdict"] = [*overview(report), *left_out(len(comparisons), MAX_TOLD, "candidate", "engine.comparisons.count", FILE)]
+        for place, pair in enumerate(comparisons[:MAX_TOLD], 1):
+            sections[f"Candidate {place}: {middle(pair.candidate, 60)}"] = _under_headings(pair, report, figures, FILE)
     if many := many_runs(report, figures, FILE):
         sections["Many Runs"] = many
     if report.gate is not None:
@@ -109,11 +61,11 @@ def topics(comparison: Comparison, report: Report, figures: tuple[Figure, ...], 
         return {**first, "Comparability": comparability(comparison, file)}
     return {
         **first,
-        "What Moved It": what_moved_it(comparison, report, figures, file),
+        "What Moved It": terms.what_moved_it(comparison, report, figures, file),
         "Comparability": comparability(comparison, file),
-        "Further Views": further_views(comparison, file),
-        "Tasks That Moved": tasks_that_moved(comparison, report, figures, file),
-        "What Else Changed": what_else_changed(comparison, file),
+        "Further Views": terms.further_views(comparison, file),
+        "Tasks That Moved": terms.tasks_that_moved(comparison, report, figures, file),
+        "What Else Changed": terms.what_else_changed(comparison, file),
     }
 
 
@@ -122,24 +74,19 @@ def _under_headings(
 ) -> list[Block]:
     """The same topics under headings, for a section that holds more than one; `named` says of which pair."""
     of = line(" ({})", say.both(comparison)) if named else ()
-    blocks: list[Block] = []
-    for topic, parts in topics(comparison, report, figures, file).items():
-        blocks += [Heading((topic, *of)), *parts]
-    return blocks
+    parts = topics(comparison, report, figures, file)
+    return [block for topic, blocks in parts.items() for block in (heading(topic, *of), *blocks)]
 
 
 def cross_model(report: Report, figures: tuple[Figure, ...], file: str) -> list[Block]:
     """All comparisons of a report as one section: an overview where there are several, then each pair."""
-    is_many = len(report.comparisons) > 1
-    blocks = [*overview(report), *_left_out(report, file)] if is_many else []
-    for comparison in report.comparisons[:MAX_TOLD]:
+    comparisons, is_many = report.comparisons, len(report.comparisons) > 1
+    more = left_out(len(comparisons), MAX_TOLD, "candidate", "engine.comparisons.count", file)
+    blocks = [*overview(report), *more] if is_many else []
+    for comparison in comparisons[:MAX_TOLD]:
         blocks += _under_headings(comparison, report, figures, file, named=is_many)
     blocks += many_runs(report, figures, file)
-    return blocks + ([Heading(("Gate",)), *gate(report.gate)] if report.gate is not None else [])
-
-
-def _left_out(report: Report, file: str) -> list[Block]:
-    return left_out(len(report.comparisons), MAX_TOLD, "candidate", "engine.comparisons.count", file)
+    return blocks + ([heading("Gate"), *gate(report.gate)] if report.gate is not None else [])
 
 
 def _reproducibility(report: Report, figures: tuple[Figure, ...]) -> list[Block]:
@@ -151,11 +98,11 @@ def _reproducibility(report: Report, figures: tuple[Figure, ...]) -> list[Block]
             f"stands in {FILE}.",
             "" if figures else " No figures were drawn.",
         ),
-        Heading(("How the numbers are made",)),
-        Bullets(tuple((text,) for text in METHODS)),
+        heading("How the numbers are made"),
+        Bullets(tuple((text,) for text in METHODS.read_text(encoding="utf-8").splitlines())),
     ]
     for run in facts(report):
-        blocks += [Heading((code(run.run.name),)), *settings(run, FILE)]
+        blocks += [heading(code(run.run.name)), *settings(run, FILE)]
     return [*blocks, *skipped(report, FILE), *gaps(report, FILE, counted=False)]
 
 
@@ -168,57 +115,49 @@ def overview(report: Report) -> list[Block]:
     """One row per candidate: both verdicts and the change on new tasks; then what is claimed of each."""
     # Numbers first and names short: a column that has to be scrolled to is not read.
     comparisons = report.comparisons
-    names, first = apart([one.candidate for one in comparisons], NAME), comparisons[0]
-    rows = tuple(_candidate(one, name, report) for one, name in zip(comparisons, names, strict=True))
+    names, first = apart([pair.candidate for pair in comparisons], NAME), comparisons[0]
+    rows = [_candidate(pair, name, report) for pair, name in zip(comparisons, names, strict=True)]
     return [
         paragraph(
             "{} against {} ({} {}).",
             count(len(comparisons), "candidate", "engine.comparisons.count"), say.run(first.baseline),
             say.score_of(first, report, "baseline"), say.score_label(first.score_name),
         ),
-        Table(("Candidate", "Score", "Change, 95%", "p, adjusted", "These tasks", "New tasks", "Tasks"), rows, "lrrrllr"),
+        table("Candidate|Score|Change, 95%|p, adjusted|These tasks|New tasks|Tasks", "lrrrllr", rows),
         para(
             "Change and p are for new tasks like these. Adjusted p: Holm's correction over all candidates "
             "compared with this baseline. Intervals are for each candidate alone."
         ),
-        Bullets(tuple((say.run(one.candidate), ": ", *first_claim(one), ".") for one in comparisons)),
+        Bullets(tuple((say.run(pair.candidate), ": ", *first_claim(pair), ".") for pair in comparisons)),
     ]  # fmt: skip
 
 
-def _candidate(one: Comparison, name: str, report: Report) -> tuple[Line, ...]:
+def _candidate(pair: Comparison, name: str, report: Report) -> tuple[Span | Line, ...]:
     none = number_format.NONE
-    if one.refused is not None:
-        return cells(code(name), *[none] * 3, "not compared", none, none)
-    change: Line = (none,)
-    p: Span = none
-    if (test := say.test_of(one, NEW)) is not None:
-        of = say.tested(one, test)
-        change, p = say.estimate(of), of.p_number("p")
-    return cells(
-        code(name), say.score_of(one, report, "candidate"), change, (p, ", ", cited(one).p_number("p_adjusted_new")),
-        say.verdict_badge(one, THESE), say.verdict_badge(one, NEW), say.n_common(one)[0],
+    if pair.refused is not None:
+        return (code(name), *[none] * 3, "not compared", none, none)
+    test = say.test_of(pair, NEW)
+    of = say.tested(pair, test) if test is not None else None
+    return (
+        code(name), say.score_of(pair, report, "candidate"), of.estimate("estimate") if of else none,
+        (of.p_number("p") if of else none, ", ", cited(pair).p_number("p_adjusted_new")),
+        say.verdict_badge(pair, THESE), say.verdict_badge(pair, NEW), say.n_common(pair)[0],
     )  # fmt: skip
 
 
-def first_claim(one: Comparison) -> Line:
+def first_claim(pair: Comparison) -> Line:
     """The first mover in a few words, and how many there are."""
-    if one.refused is not None:
-        return ("not compared: ", *refusal(one, 200)[:1])
-    if one.identical:
+    if pair.refused is not None:
+        return ("not compared: ", *refusal(pair, 200)[:1])
+    if pair.identical:
         return ("the same rows",)
-    mover = next(iter(ranked(one.movers)), None)
+    mover = next(iter(terms.ranked(pair.movers)), None)
     if mover is None:
-        return unclaimed(one)
-    more, every = len(one.movers) - 1, f"{cited(one).query}.movers.count"
+        return terms.unclaimed(pair)
+    more, every = len(pair.movers) - 1, f"{cited(pair).query}.movers.count"
     also: Line = (", and ", *count(more, "further claim", f"{every} - 1")) if more else ()
     mark = "mechanical: " if mover.mechanical else ""
-    return (mark, *name(say.term(mover.term, 60)), ", ", mover_of(one, mover).change("value"), *also)
-
-
-def score_name(report: Report) -> str:
-    """Of the comparisons, else of the runs."""
-    names = [one.score_name for one in report.comparisons] + [run.score_name for run in report.runs]
-    return next(iter(names), "pass_at_1")
+    return (mark, *name(say.term(mover.term, 60)), ", ", terms.mover_of(pair, mover).change("value"), *also)
 
 
 # ---- Every run against every other ---------------------------------------------------------------
@@ -231,11 +170,11 @@ LETTERS = "ABCDEFGHIJKL"  # what the runs of a printed matrix are called in its 
 def many_runs(report: Report, figures: tuple[Figure, ...], file: str) -> list[Block]:
     """The pairs, what each run costs, and which tasks only some of them solve; then the checkpoints."""
     blocks: list[Block] = []
-    is_rate = say.is_rate(score_name(report))
+    is_rate = say.is_rate(say.report_score_name(report))
     if report.matrix is not None:
         of = Cited(report.matrix, "engine.matrix", is_rate)
         blocks += [
-            Heading(("Every run against every other",)),
+            heading("Every run against every other"),
             *_pairs(report.matrix, of, file),
             *_placed(report.matrix, of, figures),
             *_solved(report.matrix, of),
@@ -260,16 +199,16 @@ def _pairs(matrix: Matrix, of: Cited, file: str) -> list[Block]:
         p = p_value(matrix.p_adjusted[row][column], f"{of.query}.p_adjusted{place}")
         return (change, " ", say.verdict(matrix.verdicts[row][column] or None), " ", *p)
 
-    rows = tuple(
-        cells(LETTERS[row], say.run(run, 60), *(pair(row, column) for column in range(n)))
-        for row, run in enumerate(matrix.runs)
-    )
+    rows: list[tuple[Span | Line, ...]] = [
+        (LETTERS[row], say.run(run, 60), *(pair(row, column) for column in range(n))) for row, run in enumerate(matrix.runs)
+    ]
+    header = "|".join(("", "Run", *(f"against {letter}" for letter in LETTERS[:n])))
     return [
         para(
             "The run of the row against the run of the column, over the tasks that both have and for new "
             "tasks like these: the change, the verdict, and p adjusted over all pairs."
         ),
-        Table(("", "Run", *(f"against {letter}" for letter in LETTERS[:n])), rows, "rl" + "r" * n),
+        table(header, "rl" + "r" * n, rows),
     ]
 
 
@@ -278,44 +217,44 @@ def _placed(matrix: Matrix, of: Cited, figures: tuple[Figure, ...]) -> list[Bloc
     tokens = any(run.tokens is not None for run in matrix.placed)
     if not matrix.placed or not (costs or tokens):
         return []
-    rows = tuple(_place(of.entry("placed", run, "run"), run, costs, tokens) for run in matrix.placed[:MAX_LISTED])
-    header = ("Run", "Score", *(("Cost (USD)", "Front") * costs), *(("Output tokens", "Front") * tokens))
+    rows = [_place(of.entry("placed", run, "run"), run, costs, tokens) for run in matrix.placed[:MAX_LISTED]]
+    header = "Run|Score" + "|Cost (USD)|Front" * costs + "|Output tokens|Front" * tokens
     return [
-        Heading(("Score against what it costs",)),
+        heading("Score against what it costs"),
         paragraph(
             "Means of a rollout; scores over the {} that all runs have. On the front: no other run scores as much for less, "
             "or more for as much.",
             of.count("n_tasks", "task"),
         ),
-        Table(header, rows, "lr" + "rl" * costs + "rl" * tokens),
+        table(header, "lr" + "rl" * costs + "rl" * tokens, rows),
         *named(figures, "front", None),
     ]
 
 
-def _place(of: Cited, run: Placed, costs: bool, tokens: bool) -> tuple[Line, ...]:
+def _place(of: Cited, run: Placed, costs: bool, tokens: bool) -> tuple[Span | Line, ...]:
     def front(on: bool | None) -> Span:
         return Badge("on the front", "good") if on else "dominated" if on is not None else "not reported"
 
     spans: list[Span] = [of.number("cost"), front(run.on_front_cost)] if costs else []
     spans += [of.number("tokens"), front(run.on_front_tokens)] if tokens else []
-    return cells(say.run(run.run), of.level("score"), *spans)
+    return say.run(run.run), of.level("score"), *spans
 
 
 def _solved(matrix: Matrix, of: Cited) -> list[Block]:
     """Tasks that tell the runs apart, and those that tell nothing."""
-    rows = []
+    rows: list[tuple[Span | Line, ...]] = []
     for run, keys in sorted(matrix.only_one.items(), key=lambda pair: (-len(pair[1]), pair[0])):
         if keys:
             every, chance = f"{of.query}.only_one[{run!r}].count", matrix.expected_alone.get(run)
             by_chance = num(number_format.number(chance), chance, f"{of.query}.expected_alone[{run!r}]")
-            rows.append(cells(("only ", say.run(run, 60)), whole(len(keys), every), by_chance, _surest(matrix, of, run, keys)))
+            rows.append((("only ", say.run(run, 60)), whole(len(keys), every), by_chance, _surest(matrix, of, run, keys)))
     rows = rows[:MAX_LISTED]
     for who, member in (("no run", "none_solves"), ("every run", "all_solve")):
         keys = getattr(matrix, member)
-        rows.append(cells(who, of.length(member), number_format.NONE, _keys(keys, f"{of.query}.{member}.count")))
+        rows.append((who, of.length(member), number_format.NONE, _keys(keys, f"{of.query}.{member}.count")))
     return [
-        Heading(("Who solves what",)),
-        Table(("Solved at least once by", "Tasks", "By chance", "First tasks (passes of repeats)"), tuple(rows), "lrrl"),
+        heading("Who solves what"),
+        table("Solved at least once by|Tasks|By chance|First tasks (passes of repeats)", "lrrl", rows),
         paragraph(
             "Of {}. By chance: tasks that only this run would solve if the passes of each task fell to the runs at random.",
             of.count("n_tasks", "task"),
@@ -332,7 +271,7 @@ def _surest(matrix: Matrix, of: Cited, run: str, keys: Sequence[str]) -> Line:
         return _keys(keys, every)
     entries = [of.entry("alone", task, "run", "task") for task in alone]
     shown = joined(
-        [line("{} {}/{}", code(one.noun.task, 60), one.whole("passes"), one.whole("repeats")) for one in entries], last=", "
+        [line("{} {}/{}", code(task.noun.task, 60), task.whole("passes"), task.whole("repeats")) for task in entries], last=", "
     )
     left = len(keys) - len(alone)
     return line("{} and {} more", shown, whole(left, f"{every} - {len(alone)}")) if left > 0 else shown
@@ -350,7 +289,7 @@ def _effects(matrix: Matrix) -> list[Block]:
         line("{}: {}", code(key), sentence(text, f"{every}.settings[{key!r}]", names=matrix.runs))
         for key, text in matrix.settings[:MAX_LISTED]
     )
-    return [Heading(("What the runs together say of the settings",)), Bullets(items)]
+    return [heading("What the runs together say of the settings"), Bullets(items)]
 
 
 # ---- Checkpoints in order ------------------------------------------------------------------------
@@ -363,17 +302,14 @@ def series(
 ) -> list[Block]:
     """The trend in a sentence, every checkpoint in a table, then the tasks that moved for good."""
     of = Cited(series, "engine.series", is_rate)
-    rows = []
-    for checkpoint in series.checkpoints[:MAX_CHECKPOINTS]:
-        point = of.entry("checkpoints", checkpoint, "run")
-        change: Line = (point.change("change"), *point.interval())
-        rows.append(cells(say.run(checkpoint.run), point.level("score"), change, point.p_number("p_adjusted")))
+    points = [of.entry("checkpoints", checkpoint, "run") for checkpoint in series.checkpoints[:MAX_CHECKPOINTS]]
+    rows = [(say.run(point.noun.run), point.level("score"), point.estimate("change"), point.p_number("p_adjusted")) for point in points]
     unknown = single_rollouts(series, report)
     return [
-        Heading(("Checkpoints in order",)),
+        heading("Checkpoints in order"),
         Para(trend(series, is_rate)),
         *named(figures, "series", None),
-        Table(("Checkpoint", "Score", "Change from the first, 95% interval", "Adjusted p"), tuple(rows), "lrrr"),
+        table("Checkpoint|Score|Change from the first, 95% interval|Adjusted p", "lrrr", rows),
         *left_out(len(series.checkpoints), len(rows), "checkpoint", f"{of.query}.checkpoints.count", file),
         *([para(Strong("Learned and forgotten: "), *unknown)] if unknown else [
             Para(_moved("learned", "better", series.learned, series.n_learned)),

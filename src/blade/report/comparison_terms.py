@@ -6,35 +6,24 @@ import math
 from collections.abc import Sequence
 
 from blade import hostile, number_format
-from blade.model import Churn, Comparison, Derived, Flip, Measure, Mover, Report, Shift, Term, View
+from blade.model import Churn, Comparison, Derived, Flip, Measure, Mover, Report, Shift, Term
 from blade.report import comparison_words as say
 from blade.report import printed_names, queried_numbers
-from blade.report.blocks import (
-    Badge,
-    Block,
-    Bullets,
-    Commands,
-    Figure,
-    Heading,
-    Line,
-    Para,
-    Span,
-    Table,
-    cells,
-    line,
-    named,
-    para,
-    paragraph,
-)  # fmt: skip
+from blade.report.blocks import Badge, Block, Bullets, Commands, Figure, Line, Para, Span, para
 from blade.report.comparison_verdict import BRIDGE
 from blade.report.comparison_words import ALPHA, cited, note, pair, sentence
-from blade.report.queried_numbers import Cited, between, count, name, num, whole
+from blade.report.phrases import heading, line, name, named, paragraph, table
+from blade.report.queried_numbers import Cited, between, count, num, whole
 from blade.report.row_addresses import left_out, read_next, show, task_name
 
 MAX_TERMS = 25  # terms of a table; the smaller ones share its last row
 SAME = 1e-9  # terms add up to this
 CLAIM_ROLLOUTS = 2  # rollouts of a claim whose commands are written out
 ACCOUNTING = "This is accounting, not causation: a failure group that disappears may make room for another."
+MECHANICAL = (
+    "A mechanical cause can move the score with the model unchanged: a limit, a timeout, a verifier, infrastructure, or which "
+    "tasks were run. Rule it out before the model is credited."
+)
 COMPOSITION = ("composition", "missing")  # sides of terms that say which tasks each run has
 
 
@@ -48,18 +37,14 @@ def what_moved_it(comparison: Comparison, report: Report, figures: tuple[Figure,
     if comparison.refused is not None:
         return [para("Without a comparison there is nothing to explain.")]
     of, claims = cited(comparison), _claims(comparison, report)
-    note = sentence(comparison.bridge_note, f"{of.query}.bridge_note", names=pair(comparison))
+    names = pair(comparison) if comparison.bridge else ()
+    note = sentence(comparison.bridge_note, f"{of.query}.bridge_note", names=names)
     if not comparison.bridge:
-        note = sentence(comparison.bridge_note, f"{of.query}.bridge_note")
-        none = note or ("the scores have no parts that would add up.",)
-        return [*claims, para("No bridge could be built: ", *none)]
+        return [*claims, para("No bridge could be built: ", *(note or ("the scores have no parts that would add up.",)))]
     return [
-        *claims,
-        Heading(("From the score of the baseline to that of the candidate",)),
-        *_terms_blocks(comparison, of, "bridge", file),
-        *named(figures, "bridge", key(comparison)),
-        Para(note or (ACCOUNTING,)),
-    ]
+        *claims, heading("From the score of the baseline to that of the candidate"),
+        *_terms_blocks(comparison, of, "bridge", file), *named(figures, "bridge", key(comparison)), Para(note or (ACCOUNTING,)),
+    ]  # fmt: skip
 
 
 # ---- Claims --------------------------------------------------------------------------------------
@@ -73,15 +58,13 @@ def ranked(movers: Sequence[Mover]) -> list[Mover]:
 def _claims(comparison: Comparison, report: Report) -> list[Block]:
     movers = ranked(comparison.movers)
     if not movers:
-        return [paragraph("**No cause is claimed: **{}", _no_claim(comparison))]
+        adjusted = ". The terms below still add up to the change; they are corrected for the number of terms tried."
+        same: Line = ("the rows are the same, so no term differs from 0.",)
+        no_claim = same if comparison.identical else (*unclaimed(comparison), adjusted)
+        return [paragraph("**No cause is claimed: **{}", no_claim)]
     blocks: list[Block] = []
     if any(mover.mechanical for mover in movers):
-        blocks.append(
-            para(
-                "A mechanical cause can move the score with the model unchanged: a limit, a timeout, a "
-                "verifier, infrastructure, or which tasks were run. Rule it out before the model is credited."
-            )
-        )
+        blocks.append(para(MECHANICAL))
     items: list[Line] = []
     for mover in movers:
         mark: Line = (Badge("mechanical", "warning"), " ") if mover.mechanical else ()
@@ -93,13 +76,6 @@ def _claims(comparison: Comparison, report: Report) -> list[Block]:
     if rest := undetermined(comparison):
         items.append((*rest, "."))
     return [*blocks, Bullets(tuple(items))] if items else blocks
-
-
-def _no_claim(comparison: Comparison) -> Line:
-    if comparison.identical:
-        return ("the rows are the same, so no term differs from 0.",)
-    adjusted = "The terms below still add up to the change; they are corrected for the number of terms tried."
-    return (*unclaimed(comparison), f". {adjusted}")
 
 
 def unclaimed(comparison: Comparison) -> Line:
@@ -131,20 +107,14 @@ def claim(comparison: Comparison, mover: Mover) -> Line:
         "{}{} accounts for {}{}, adjusted {}",
         name(say.term(mover.term)), side, of.change("value", strong=True), of.interval() or " (no interval)", of.p_value("p_adjusted"),
     )  # fmt: skip
-    if mover.share is not None:
-        text += (", ", *_share(of))
+    if mover.share is not None and mover.share < -SAME:
+        text += (", against the change",)
+    elif mover.share is not None:
+        # a part of the change may be larger than the whole
+        text += (", more than the whole change",) if mover.share > 1 + SAME else (", ", of.percent("share"), " of the change")
     if mover.view != BRIDGE:
         text += (f", view {hostile.line(mover.view, 60)}",)
     return (*text, *_proportion(comparison, mover), ".")
-
-
-def _share(of: Cited) -> Line:
-    """A part of the change; it may be larger than the whole, or against it."""
-    if of.noun.share < -SAME:
-        return ("against the change",)
-    if of.noun.share > 1 + SAME:
-        return ("more than the whole change",)
-    return (of.percent("share"), " of the change")
 
 
 def _proportion(comparison: Comparison, mover: Mover) -> Line:
@@ -201,30 +171,22 @@ def _terms_blocks(comparison: Comparison, of: Cited, members: str, file: str) ->
     terms, query = getattr(of.noun, members), f"{of.query}.{members}"
     shown, left = folded(terms, MAX_TERMS)
     beyond = any(term.expected is not None or term.p_excess is not None for term in terms)
-    header = ("Term", "Side", "Change, 95% interval", "p", "Tasks", *(("Expected", "p beyond share") if beyond else ()))
-    rows = []
-    for term in shown:
-        row = of.entry(members, term, "term", "side")
+    rows: list[tuple[Span | Line, ...]] = []
+    for row in (of.entry(members, term, "term", "side") for term in shown):
         more = (row.change("expected"), row.p_number("p_excess")) if beyond else ()
-        change = (row.change("value"), *row.interval())
-        rows.append(
-            cells(name(say.term(term.term)), name(say.side(term.side)), change, row.p_number("p"), row.whole("n"), *more)
-        )
+        names = (name(say.term(row.noun.term)), name(say.side(row.noun.side)))
+        rows.append((*names, row.estimate("value"), row.p_number("p"), row.whole("n"), *more))
     if left:
         total = of.changed(math.fsum(term.value for term in left), _rest_query(query, terms, shown))
         several = count(len(left), "smaller term", f"{query}.count - {len(shown)}")
-        rows.append(cells((*several, f", each in {file}"), "several", total, *[number_format.NONE] * (2 + 2 * beyond)))
-    blocks: list[Block] = [Table(header, tuple(rows), "llrrr" + "rr" * beyond), Para(sum_line(comparison, terms, query))]
-    if not beyond:
-        return blocks
-    return [
-        *blocks,
-        para(
-            "Expected: what the term would be if it took just its share of the change. p beyond share: how "
-            "often chance alone would take a term at least as far from its share; small where it moved by more "
-            "than its share."
-        ),
-    ]
+        rows.append(((*several, f", each in {file}"), "several", total, *[number_format.NONE] * (2 + 2 * beyond)))
+    header = "Term|Side|Change, 95% interval|p|Tasks" + "|Expected|p beyond share" * beyond
+    expected = (
+        "Expected: what the term would be if it took just its share of the change. p beyond share: how often chance alone "
+        "would take a term at least as far from its share; small where it moved by more than its share."
+    )
+    shown_terms = table(header, "llrrr" + "rr" * beyond, rows)
+    return [shown_terms, Para(sum_line(comparison, terms, query)), *([para(expected)] if beyond else [])]
 
 
 def _rest_query(query: str, terms: Sequence[Term], shown: Sequence[Term]) -> str:
@@ -239,43 +201,32 @@ def _rest_query(query: str, terms: Sequence[Term], shown: Sequence[Term]) -> str
 def sum_line(comparison: Comparison, terms: Sequence[Term], query: str) -> Line:
     """That the terms add up, to six decimals; a sum that does not is said aloud."""
     of, total, delta = cited(comparison), math.fsum(term.value for term in terms), comparison.delta
-    six = num(_six(total), total, f"{query}.value")
+    six = num(number_format.exact(total), total, f"{query}.value")
     lead = line("**Sum of the terms: **{}, that is {}", six, of.changed(total, f"{query}.value"))
     change = f"the change of {say.score_label(comparison.score_name)}"
     if delta is None:
         return (*lead, "; there is no change to compare it with.")
     if abs(total - delta) <= SAME:
         return (*lead, f": {change}, exactly.")
-    stated = num(_six(delta), delta, f"{of.query}.delta")
+    stated = num(number_format.exact(delta), delta, f"{of.query}.delta")
     return line("{}, which is not {}, {}: do not use these terms.", lead, change, stated)
-
-
-def _six(value: float) -> str:
-    sign = number_format.MINUS if value < -5e-7 else "+" if value >= 5e-7 else ""
-    return f"{sign}{abs(value):.6f}"
 
 
 def further_views(comparison: Comparison, file: str) -> list[Block]:
     """The other ways to add up to the change, each with its sum."""
     if not comparison.views:
         return [para("There is no further way to split the change: no slice or setting varies.")]
-    blocks: list[Block] = [
-        para(
-            "Each view splits the whole change once more. Terms of different views must not be added: they "
-            "split the same points in another way."
-        )
-    ]
-    return blocks + [block for view in comparison.views for block in _view(view, comparison, file)]
-
-
-def _view(view: View, comparison: Comparison, file: str) -> list[Block]:
-    of, title = cited(comparison).entry("views", view, "name"), say.term(view.name, 80)
-    blocks: list[Block] = [Heading(name(f"{title[:1].upper()}{title[1:]}"))]
-    if view.note:
-        blocks.append(Para(sentence(view.note, f"{of.query}.note")))
-    if not view.terms:
-        return [*blocks, para("It has no terms.")]
-    return [*blocks, *_terms_blocks(comparison, of, "terms", file)]
+    once_more = (
+        "Each view splits the whole change once more. Terms of different views must not be added: they split the same points "
+        "in another way."
+    )
+    blocks: list[Block] = [para(once_more)]
+    for view in comparison.views:
+        of, title = cited(comparison).entry("views", view, "name"), say.term(view.name, 80)
+        note = [Para(sentence(view.note, f"{of.query}.note"))] if view.note else []
+        terms = _terms_blocks(comparison, of, "terms", file) if view.terms else [para("It has no terms.")]
+        blocks += [heading(*name(f"{title[:1].upper()}{title[1:]}")), *note, *terms]
+    return blocks
 
 
 # ---- Tasks that moved ----------------------------------------------------------------------------
@@ -294,7 +245,7 @@ def tasks_that_moved(comparison: Comparison, report: Report, figures: tuple[Figu
         return [para("The runs have no task in common, so none can have moved.")]
     return [
         *([Para(_churn(comparison, comparison.churn))] if comparison.churn is not None else []),
-        *([Para(_surely(comparison))] if comparison.sure is not None else []),
+        *_surely(comparison),
         *named(figures, "scatter", key(comparison)),
         *_transitions(comparison, figures),
         *_flips(comparison, report, file),
@@ -326,15 +277,17 @@ def _churn(comparison: Comparison, churn: Churn) -> Line:
     )  # fmt: skip
 
 
-def _surely(comparison: Comparison) -> Line:
+def _surely(comparison: Comparison) -> list[Block]:
     """Tasks that are surely better or worse, beside what noise alone would show as such."""
-    of = cited(comparison).of("sure")
-    verb = "is" if of.noun.up == 1 else "are"
-    posterior = f"With a posterior probability of at least {LEVEL:g}, {{}} {verb} better and {{}} worse. "
-    sure = line(posterior, of.count("up", "task"), of.whole("down"))
-    if of.noun.null_up is None or of.noun.null_down is None:
-        return (*sure, "How many of them noise alone would show is unknown.")
-    return line("{}Noise alone would show {} and {} as such.", sure, of.number("null_up"), of.number("null_down"))
+    of, sure = cited(comparison).of("sure"), comparison.sure
+    if sure is None:
+        return []
+    verb = "is" if sure.up == 1 else "are"
+    noise: Line = (" How many of them noise alone would show is unknown.",)
+    if sure.null_up is not None and sure.null_down is not None:
+        noise = line(" Noise alone would show {} and {} as such.", of.number("null_up"), of.number("null_down"))
+    posterior = f"With a posterior probability of at least {LEVEL:g}, {{}} {verb} better and {{}} worse.{{}}"
+    return [paragraph(posterior, of.count("up", "task"), of.whole("down"), noise)]
 
 
 def _transitions(comparison: Comparison, figures: tuple[Figure, ...]) -> list[Block]:
@@ -342,34 +295,33 @@ def _transitions(comparison: Comparison, figures: tuple[Figure, ...]) -> list[Bl
         return []
     query, moves = f"{cited(comparison).query}.transitions", comparison.transitions
 
-    def total(member: str, picked: Sequence[object], of: str) -> Span:
-        return whole(sum(getattr(move, member) for move in picked), of)
+    def total(member: str, before: str = "", after: str = "") -> Span:
+        """Tasks that moved from one bucket to another, or to any."""
+        picked = [move for move in moves if before in ("", move.before) and after in ("", move.after)]
+        stated = ", ".join(f"{role}={bucket!r}" for role, bucket in (("before", before), ("after", after)) if bucket)
+        return whole(sum(getattr(move, member) for move in picked), f"{query}({stated}).{member}")
 
-    def cell(before: str, after: str) -> Line:
-        """`5 (2)`: tasks that moved so, and those of which it is sure."""
-        picked = [move for move in moves if (move.before, move.after) == (before, after)]
-        of = f"{query}(before={before!r}, after={after!r})"
-        return line("{} ({})", total("n", picked, f"{of}.n"), total("sure", picked, f"{of}.sure"))
+    def changed(member: str) -> Span:
+        stayed = [f"{query}(before={bucket!r}, after={bucket!r}).{member}" for bucket in BUCKET_ORDER]
+        n = sum(getattr(move, member) for move in moves if move.before != move.after)
+        return whole(n, " - ".join([f"{query}.{member}", *stayed]))
 
-    rows = []
-    for before in BUCKET_ORDER:
-        every = total("n", [move for move in moves if move.before == before], f"{query}(before={before!r}).n")
-        rows.append(cells(f"{before} in the baseline", *(cell(before, after) for after in BUCKET_ORDER), every))
-    n, sure = (
-        total(
-            member,
-            [move for move in moves if move.before != move.after],
-            " - ".join([f"{query}.{member}", *(f"{query}(before={b!r}, after={b!r}).{member}" for b in BUCKET_ORDER)]),
+    rows = [
+        (
+            f"{before} in the baseline",
+            *(line("{} ({})", total("n", before, after), total("sure", before, after)) for after in BUCKET_ORDER),
+            total("n", before),
         )
-        for member in ("n", "sure")
-    )
+        for before in BUCKET_ORDER
+    ]
+    header = "|".join(("Tasks", *(f"{after} in the candidate" for after in BUCKET_ORDER), "All"))
     return [
-        Heading(("Buckets before and after",)),
-        Table(("Tasks", *(f"{after} in the candidate" for after in BUCKET_ORDER), "All"), tuple(rows), "lrrrr"),
+        heading("Buckets before and after"),
+        table(header, "lrrrr", rows),
         paragraph(
             f"Tasks that changed bucket by counts: {{}}; of these {{}} did so with a posterior probability of at least {SURE:g}. "
             "In brackets: tasks of the cell of which that is sure, on the diagonal those that surely stayed.",
-            n, sure,
+            changed("n"), changed("sure"),
         ),
         *named(figures, "transitions", key(comparison)),
     ]  # fmt: skip
@@ -378,57 +330,47 @@ def _transitions(comparison: Comparison, figures: tuple[Figure, ...]) -> list[Bl
 def _flips(comparison: Comparison, report: Report, file: str) -> list[Block]:
     if not comparison.flips:
         return [para("No task has a different rate in the candidate than in the baseline.")]
-    alike = _are_alike(comparison.flips[:MAX_FLIPS])
+    first = comparison.flips[:MAX_FLIPS]
+    sure = {round(abs((0.5 if flip.p_better is None else flip.p_better) - 0.5), 6) for flip in first}
+    # the rows do not tell which of several tasks moved more surely
+    alike = len(first) > 1 and len(sure) == 1 and len({round(abs(flip.change), 9) for flip in first}) == 1
     shown = comparison.flips[: FEW if alike else MAX_FLIPS]
     judged = any(flip.p_better is not None for flip in shown)
     tabled = [run for run in pair(comparison) if say.is_tabled(comparison, report, run)]
-    rows = tuple(_flip(comparison, flip, judged, tabled) for flip in shown)
-    header = ("Task", "Baseline", "Candidate", "Change", *(("P(candidate better)", "P(bucket changed)", "Buckets") * judged))
-    lead = "Ranked by the size of the change: without a pass rate no posterior can be given."
-    if judged:
-        lead = (
-            "Ranked by posterior probability, drawn towards the rates of both runs: a large swing on few "
-            "repeats may rank below a smaller one on many."
-        )
-    if alike and judged:
+    rows = [_flip(comparison, flip, judged, tabled) for flip in shown]
+    header = "Task|Baseline|Candidate|Change" + "|P(candidate better)|P(bucket changed)|Buckets" * judged
+    lead = (
+        "Ranked by posterior probability, drawn towards the rates of both runs: a large swing on few repeats may rank below a "
+        "smaller one on many."
+    )
+    if not judged:
+        lead = "Ranked by the size of the change: without a pass rate no posterior can be given."
+    elif alike:
         lead = "With these repeats all flips are equally sure, so their order means nothing."
-    return [
-        Heading(("The surest flips",)),
-        para(lead, *_more_flips(comparison, len(shown), file)),
-        Table(header, rows, "lrrr" + "rrl" * judged),
-    ]
-
-
-def _more_flips(comparison: Comparison, shown: int, file: str) -> Line:
     churn, query = comparison.churn, cited(comparison).query
     total, every = len(comparison.flips), f"{query}.flips.count"
     if churn is not None:
         total, every = churn.n_up + churn.n_down, f"{query}.churn.n_up + {query}.churn.n_down"
-    if total <= shown:
-        return ()
-    return line(f" {{}} moved; the surest are in {file}.", count(total - shown, "more task", f"{every} - {shown}"))
+    more = count(total - len(shown), "more task", f"{every} - {len(shown)}")
+    left = line(f" {{}} moved; the surest are in {file}.", more) if total > len(shown) else ()
+    return [
+        heading("The surest flips"),
+        para(lead, *left),
+        table(header, "lrrr" + "rrl" * judged, rows),
+    ]
 
 
-def _are_alike(flips: tuple[Flip, ...]) -> bool:
-    """Whether the rows tell nothing about which of several tasks moved more surely."""
-    sure = {round(abs((0.5 if flip.p_better is None else flip.p_better) - 0.5), 6) for flip in flips}
-    return len(flips) > 1 and len(sure) == 1 and len({round(abs(flip.change), 9) for flip in flips}) == 1
-
-
-def _flip(comparison: Comparison, flip: Flip, judged: bool, tabled: Sequence[str]) -> tuple[Line, ...]:
+def _flip(comparison: Comparison, flip: Flip, judged: bool, tabled: Sequence[str]) -> tuple[Span | Line, ...]:
     of = cited(comparison).entry("flips", flip, "task")
     other = say.candidate_keys(comparison).get(flip.task, flip.task)
-    before, after = (
-        _rate(of, role, (run, task) if run in tabled else None)
-        for role, run, task in (
-            ("baseline", comparison.baseline, flip.task), ("candidate", comparison.candidate, other)
-        )
-    )  # fmt: skip
+    base, cand = pair(comparison)
+    before = _rate(of, "baseline", (base, flip.task) if base in tabled else None)
+    after = _rate(of, "candidate", (cand, other) if cand in tabled else None)
     more: tuple[Span, ...] = ()
     if judged:
         classes = " → ".join(hostile.line(bucket, 20) for bucket in flip.classes)
         more = (of.probability("p_better"), of.probability("p_class_change"), classes)
-    return cells(task_name(flip.task, flip.task_name), before, after, of.change("change"), *more)
+    return task_name(flip.task, flip.task_name), before, after, of.change("change"), *more
 
 
 def _rate(flip: Cited, role: str, place: tuple[str, str] | None) -> Line:
@@ -455,11 +397,9 @@ def flips_to_read(comparison: Comparison, report: Report) -> list[tuple[str, str
     runs, other = {run.name: run for run in report.runs}, say.candidate_keys(comparison)
     commands: list[tuple[str, str]] = []
     for flip in comparison.flips[:FLIPS_TO_READ]:
-        for run, role, task in (
-            (comparison.baseline, "baseline", flip.task),
-            (comparison.candidate, "candidate", other.get(flip.task, flip.task)),
-        ):
-            commands += show(runs[run], task, None, role) if run in runs else []
+        for role, task in (("baseline", flip.task), ("candidate", other.get(flip.task, flip.task))):
+            run = runs.get(getattr(comparison, role))
+            commands += show(run, task, None, role) if run is not None else []
     return commands
 
 
@@ -480,9 +420,14 @@ def what_else_changed(comparison: Comparison, file: str) -> list[Block]:
     if comparison.refused is not None:
         return [para("Without common tasks nothing else is compared.")]
     blocks: list[Block] = []
-    for kind in dict.fromkeys([*SHIFT_KINDS, *(shift.kind for shift in comparison.shifts)]):
+    for kind, (title, column) in SHIFT_KINDS.items():
         shifts = sorted((shift for shift in comparison.shifts if shift.kind == kind), key=_rank)
-        blocks += _kind(comparison, kind, shifts, file) if shifts else []
+        if shifts:
+            header = f"{column}|Baseline|Candidate|Change, 95% interval|Adjusted p|Tasks|Reading"
+            rows = [_shift(comparison, shift) for shift in shifts[:MAX_SHIFTS]]
+            every = f"{cited(comparison).query}.shifts(kind={kind!r}).count"
+            more = left_out(len(shifts), len(rows), "row", every, file)
+            blocks += [heading(title), table(header, "lrrrrrl", rows), *more]
     blocks += _derived(comparison)
     if not blocks:
         return [para("Nothing else was compared: no rollout reports effort, behaviour or errors.")]
@@ -499,54 +444,34 @@ def _rank(shift: Shift) -> tuple[bool, float, str]:
     return (shift.status == "unclear", 2.0 if shift.p_adjusted is None else shift.p_adjusted, shift.name)
 
 
-def _kind(comparison: Comparison, kind: str, shifts: list[Shift], file: str) -> list[Block]:
-    title, column = SHIFT_KINDS.get(kind, (hostile.line(kind, 40).capitalize(), "What"))
-    rows = tuple(_shift(comparison, shift) for shift in shifts[:MAX_SHIFTS])
-    header = (column, "Baseline", "Candidate", "Change, 95% interval", "Adjusted p", "Tasks", "Reading")
-    every = f"{cited(comparison).query}.shifts(kind={kind!r}).count"
-    more = left_out(len(shifts), len(rows), "row", every, file)
-    return [Heading((title,)), Table(header, rows, "lrrrrrl"), *more]
-
-
-def _shift(comparison: Comparison, shift: Shift) -> tuple[Line, ...]:
+def _shift(comparison: Comparison, shift: Shift) -> tuple[Span | Line, ...]:
     of = cited(comparison).entry("shifts", shift, "kind", "name")
     of.is_rate = shift.kind != "effort"
-    change: Line = (of.change("change"), *of.interval())
+    change = of.estimate("change")
     if not of.is_rate and shift.baseline > 0:
         part = shift.change / shift.baseline
-        sign = "+" if part > 0 else number_format.MINUS if part < 0 else ""
-        relative = f"{sign}{number_format.percent(abs(part))}"
-        change += (", ", num(relative, part, f"{of.query}.change / {of.query}.baseline"))
+        change += (", ", num(number_format.relative(part), part, f"{of.query}.change / {of.query}.baseline"))
     known = printed_names.EFFORTS.get(shift.name) if shift.kind == "effort" else None
     status = hostile.line(shift.status, 20)
-    return cells(
+    return (
         name(known or say.term(shift.name, 160)), of.level("baseline"), of.level("candidate"), change,
-        of.p_number("p_adjusted"), of.whole("n"),
-        Badge(status, "warning" if status in ("appeared", "disappeared") else "quiet"),
+        of.p_number("p_adjusted"), of.whole("n"), Badge(status, "warning" if status in ("appeared", "disappeared") else "quiet"),
     )  # fmt: skip
 
 
 def _derived(comparison: Comparison) -> list[Block]:
     """The measures that no table above has; a ratio of what they have is left out."""
     shifts = {shift.name for shift in comparison.shifts if shift.kind == "effort"}
-    rows = []
+    rows: list[tuple[Span | Line, ...]] = []
     for derived in comparison.derived:
         if derived.name in shifts or derived.unit == say.LOG_RATIO:
             continue
-        of = cited(comparison).entry("derived", derived, "name", "k")
+        of, label = cited(comparison).entry("derived", derived, "name", "k"), derived_name(derived)
         of.is_rate = derived.unit == "rate"
-        label = derived_name(derived)
-        change: Line = (of.change("change"), *of.interval())
-        rows.append(
-            cells(
-                label if of.is_rate else name(label), of.level("baseline"), of.level("candidate"), change, of.whole("n"),
-                of.said("method", 80),
-            )
-        )  # fmt: skip
-    if not rows:
-        return []
-    header = ("Measure", "Baseline", "Candidate", "Change, 95% interval", "Tasks", "Interval by")
-    return [Heading(("Further measures, over the common tasks",)), Table(header, tuple(rows), "lrrrrl")]
+        levels = (of.level("baseline"), of.level("candidate"), of.estimate("change"))
+        rows.append((label if of.is_rate else name(label), *levels, of.whole("n"), of.said("method", 80)))
+    title = heading("Further measures, over the common tasks")
+    return [title, table("Measure|Baseline|Candidate|Change, 95% interval|Tasks|Interval by", "lrrrrl", rows)] if rows else []
 
 
 def derived_name(derived: Derived) -> str:

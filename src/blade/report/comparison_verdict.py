@@ -5,24 +5,10 @@ from __future__ import annotations
 import math
 
 from blade import hostile, number_format
-from blade.model import Checked, Comparison, Gate, Power, Report, Setting, Tested
+from blade.model import Checked, Comparison, Gate, Power, Report, Setting
 from blade.report import comparison_words as say
 from blade.report import queried_numbers
-from blade.report.blocks import (
-    Badge,
-    Block,
-    Line,
-    Para,
-    Span,
-    Strong,
-    Table,
-    cells,
-    code,
-    line,
-    paragraph,
-    plain,
-    short,
-)  # fmt: skip
+from blade.report.blocks import Badge, Block, Line, Para, Span, Strong
 from blade.report.comparison_words import (
     ALPHA,
     NEW,
@@ -35,7 +21,8 @@ from blade.report.comparison_words import (
     sentence,
     tested,
 )
-from blade.report.queried_numbers import Cited, count, joined, name, whole
+from blade.report.phrases import code, joined, line, name, paragraph, plain, short, table
+from blade.report.queried_numbers import Cited, count, whole
 from blade.report.row_addresses import left_out, names
 
 BRIDGE = "bridge"  # the view that claims of the bridge are made in
@@ -50,10 +37,10 @@ def verdict(comparison: Comparison, report: Report) -> list[Block]:
     """The answer in one paragraph, what would sharpen it, then every test."""
     if comparison.refused is not None:
         return [Para((Strong("Not compared: "), *refusal(comparison)))]
-    blocks: list[Block] = [Para(opening(comparison, report))]
+    lines = [opening(comparison, report)]
     if not comparison.identical:
-        lines = (mechanical(comparison), resolve(comparison, report), _differs(comparison))
-        blocks += [Para(line) for line in lines if line]
+        lines += [mechanical(comparison), resolve(comparison, report), _differs(comparison)]
+    blocks = [Para(line) for line in lines if line]
     return [*blocks, *say.notes(cited(comparison), pair(comparison)), *_tests(comparison)]
 
 
@@ -146,7 +133,7 @@ def answer(comparison: Comparison, question: str) -> Line:
     start = f"{ON[question][:1].upper()}{ON[question][1:]}, {WORTH[question]}, "
     if test is None or word is None:
         return line(f"{start}nothing could be tested (n = {{}}).", n_common(comparison))
-    change = say.estimate(tested(comparison, test))
+    change = tested(comparison, test).estimate("estimate")
     margin, rests = say.margin(comparison), rests_on(comparison, question)
     if word in ("improved", "regressed"):
         better = "better" if word == "improved" else "worse"
@@ -171,13 +158,9 @@ def rests_on(comparison: Comparison, question: str) -> Line:
         parts[1] = ("equivalence ", *of[1].p_value("p"))
     adjusted = "p_adjusted" if question == THESE else "p_adjusted_new"
     p: float | None = getattr(comparison, adjusted)
-    if p is not None and tests and word != "equivalent" and is_other(p, tests[0].p):
+    if p is not None and tests and word != "equivalent" and tests[0].p is not None and abs(p - tests[0].p) > 1e-12:
         parts[0] = (*parts[0], ", ", cited(comparison).p_number(adjusted), " adjusted for all candidates")
     return joined([*parts, ("n = ", *n_common(comparison))], "; ", "; ")
-
-
-def is_other(adjusted: float, p: float | None) -> bool:
-    return p is not None and abs(adjusted - p) > 1e-12
 
 
 def smallest(comparison: Comparison, question: str) -> float | None:
@@ -201,26 +184,18 @@ def resolve(comparison: Comparison, report: Report) -> Line:
     is_margin = power.target <= comparison.margin * (1 + 1e-9)
     seen: Line = (of.size("target"), " (the margin)" if is_margin else " (the size seen)")
     if power.tasks_needed == 0:
-        return line(
-            "{}these tasks are already enough to see a true change of {} in 80 of 100 cases; a smaller one, or equivalence, "
-            "takes more tasks or repeats.",
-            lead, seen,
-        )  # fmt: skip
+        enough = "{}these tasks are already enough to see a true change of {} in 80 of 100 cases; a smaller one, or equivalence, "
+        return line(f"{enough}takes more tasks or repeats.", lead, seen)
     ways: list[Line] = []
     if power.repeats_needed is not None:
-        now = _repeats_now(comparison, report)
-        ways.append((*of.count("repeats_needed", "repeat"), " per task in each run", *now))
+        now = {run.coverage.repeats: run.name for run in report.runs if run.name in pair(comparison)}
+        repeats: list[Line] = [(whole(n, queried_numbers.select("repeats", "runs", now[n])),) for n in sorted(now)]
+        stated = line(" (now {})", joined(repeats)) if repeats else ()
+        ways.append((*of.count("repeats_needed", "repeat"), " per task in each run", *stated))
     if power.tasks_needed is not None:
         ways.append((*of.count("tasks_needed", "more task"), " like these (with as many repeats)"))
     would = "{}{} would detect a true change of {} in 80 of 100 cases.{}"
     return line(would, lead, joined(ways, ", or ", ", or "), seen, _whether_repeats(power))
-
-
-def _repeats_now(comparison: Comparison, report: Report) -> Line:
-    """` (now 4)`: the repeats that the two runs have."""
-    now = {run.coverage.repeats: run.name for run in report.runs if run.name in pair(comparison)}
-    parts: list[Line] = [(whole(n, queried_numbers.select("repeats", "runs", now[n])),) for n in sorted(now)]
-    return line(" (now {})", joined(parts)) if parts else ()
 
 
 def _whether_repeats(power: Power) -> str:
@@ -251,24 +226,19 @@ def _tests(comparison: Comparison) -> list[Block]:
         return []
     units = {derived.name: derived.unit for derived in comparison.derived}
     rows = []
-    for test in sorted(comparison.tests, key=_order):
+    for test in sorted(comparison.tests, key=lambda test: {THESE: 0, NEW: 1}.get(test.question, 2)):
         of = tested(comparison, test)
         if test.question not in (THESE, NEW):
             of.is_rate = units.get(test.question) == "rate"
-        question = name(hostile.line(test.question, 60))
-        rows.append(cells(question, of.said("name", 100), say.estimate(of), of.p_number("p")))
+        rows.append((name(hostile.line(test.question, 60)), of.said("name", 100), of.estimate("estimate"), of.p_number("p")))
     return [
-        Table(("Question", "Test", "Estimate, 95% interval (of equivalence 90%)", "p"), tuple(rows), "llrr"),
+        table("Question|Test|Estimate, 95% interval (of equivalence 90%)|p", "llrr", rows),
         paragraph(
             "Every test is over the {} that both runs have, each task against itself. The margin of equivalence, {}, is a "
             "setting (--margin) and does not depend on the rows.",
             n_common(comparison), say.margin(comparison),
         ),
     ]  # fmt: skip
-
-
-def _order(test: Tested) -> int:
-    return (THESE, NEW).index(test.question) if test.question in (THESE, NEW) else 2
 
 
 def in_short(comparison: Comparison) -> str:
@@ -280,7 +250,7 @@ def in_short(comparison: Comparison) -> str:
     if comparison.identical:
         return f"{who}: the same rows (n = {n})"
     test = say.test_of(comparison, NEW)
-    change = short(say.estimate(tested(comparison, test))) if test else "nothing to test"
+    change = short(tested(comparison, test).estimate("estimate")) if test else "nothing to test"
     these, new = (say.small_too(comparison, question, "no verdict") for question in (THESE, NEW))
     return f"{who}: {these} on these tasks, {new} for new ones; {change}, n = {n}"
 
@@ -288,82 +258,72 @@ def in_short(comparison: Comparison) -> str:
 # ---- Comparability: which tasks both runs share, which settings differ ---------------------------
 
 MAX_SETTINGS = 40
-KINDS = (
-    ("common", "in both runs, compared"),
-    ("added", "only in the candidate"),
-    ("removed", "only in the baseline"),
-    ("modified", "same key, other content: not compared"),
-    ("missing_baseline", "expected of the baseline, without a scored row there"),
-    ("missing_candidate", "expected of the candidate, without a scored row there"),
-)
+KINDS = {
+    "common": "in both runs, compared",
+    "added": "only in the candidate",
+    "removed": "only in the baseline",
+    "modified": "same key, other content: not compared",
+    "missing_baseline": "expected of the baseline, without a scored row there",
+    "missing_candidate": "expected of the candidate, without a scored row there",
+}
 
 
 def comparability(comparison: Comparison, file: str) -> list[Block]:
     """The tasks that can be compared, then the settings that changed with the model."""
-    refused = [Para((Strong("Refused: "), *refusal(comparison)))] if comparison.refused is not None else []
-    return [*refused, *_tasks(comparison), *_settings(comparison, file)]
-
-
-def _tasks(comparison: Comparison) -> list[Block]:
+    blocks: list[Block] = []
+    if comparison.refused is not None:
+        blocks = [Para((Strong("Refused: "), *refusal(comparison)))]
     of = cited(comparison).of("alignment")
 
     def listed(member: str) -> Line:
         return names(getattr(of.noun, member), f"{of.query}.{member}.count")
 
-    rows = tuple(
-        cells(means, of.length(member), listed(member) if getattr(of.noun, member) else number_format.NONE)
-        for member, means in KINDS
-    )
+    rows = [
+        (means, of.length(member), listed(member) if getattr(of.noun, member) else number_format.NONE)
+        for member, means in KINDS.items()
+    ]
     matched = of.said("matched_by", 200)
-    blocks: list[Block] = [
+    blocks += [
         paragraph("Tasks were matched by {}.", matched if matched.text else "nothing: no task was matched"),
-        Table(("Tasks", "n", "First keys"), rows, "lrl"),
+        table("Tasks|n|First keys", "lrl", rows),
     ]
     if say.is_partial(comparison) and of.noun.common:
-        blocks.append(Para(_common_only(comparison, of)))
+        alignment = comparison.alignment
+        shared = len(alignment.common) + len(alignment.modified)
+        n_a = shared + len(alignment.removed) + len(alignment.missing_candidate)
+        n_b = shared + len(alignment.added) + len(alignment.missing_baseline)
+        blocks.append(
+            paragraph(
+                "**Common tasks only: **the verdicts are about {} of the baseline's {} and of the candidate's {} tasks. The effect "
+                "of the other tasks on the score is a separate term of the bridge.",
+                of.length("common"), *(
+                    whole(n, queried_numbers.measure("tasks", run, "not masked"))
+                    for n, run in ((n_a, comparison.baseline), (n_b, comparison.candidate))
+                ),
+            )
+        )  # fmt: skip
     if of.noun.changed_fields:
-        same_key = "Tasks with the same key that are not the same differ in {}."
-        blocks.append(paragraph(same_key, listed("changed_fields")))
+        blocks.append(paragraph("Tasks with the same key that are not the same differ in {}.", listed("changed_fields")))
     if of.noun.changed_everywhere:
         template = "Different in nearly all tasks, so treated as a change of template or format: {}."
         blocks.append(paragraph(template, listed("changed_everywhere")))
-    return blocks
-
-
-def _common_only(comparison: Comparison, of: Cited) -> Line:
-    """That the verdicts are about a part of the tasks."""
-    alignment = comparison.alignment
-    shared = len(alignment.common) + len(alignment.modified)
-    n_a = shared + len(alignment.removed) + len(alignment.missing_candidate)
-    n_b = shared + len(alignment.added) + len(alignment.missing_baseline)
-    of_a, of_b = (
-        whole(n, queried_numbers.measure("tasks", run, "not masked"))
-        for n, run in ((n_a, comparison.baseline), (n_b, comparison.candidate))
-    )
-    return line(
-        "**Common tasks only: **the verdicts are about {} of the baseline's {} and of the candidate's {} tasks. The effect of "
-        "the other tasks on the score is a separate term of the bridge.",
-        of.length("common"), of_a, of_b,
-    )  # fmt: skip
+    return [*blocks, *_settings(comparison, file)]
 
 
 def _settings(comparison: Comparison, file: str) -> list[Block]:
     diff, separable = comparison.config_diff, Para(separability(comparison))
     if not diff:
         return [separable]
-    header = ("Setting that differs", "Baseline", "Candidate", "Kind", "Can move the score by itself")
-    table = Table(header, tuple(_setting(setting) for setting in diff[:MAX_SETTINGS]), "lllll")
+    rows = [_setting(setting) for setting in diff[:MAX_SETTINGS]]
     every = f"{cited(comparison).query}.config_diff.count"
-    return [table, *left_out(len(diff), len(table.rows), "setting", every, file), separable]
+    shown = table("Setting that differs|Baseline|Candidate|Kind|Can move the score by itself", "lllll", rows)
+    return [shown, *left_out(len(diff), len(rows), "setting", every, file), separable]
 
 
-def _setting(setting: Setting) -> tuple[Line, ...]:
-    def value(stated: str | None) -> Span:
-        return code(stated, 120) if stated is not None else "not stated"
-
-    mark: Span = Badge("mechanical", "warning") if setting.mechanical and setting.counts else number_format.NONE
-    kind = name(hostile.line(setting.kind, 40))
-    return cells(code(setting.key), value(setting.baseline), value(setting.candidate), kind, mark)
+def _setting(setting: Setting) -> tuple[Span | Line, ...]:
+    values = [code(value, 120) if value is not None else "not stated" for value in (setting.baseline, setting.candidate)]
+    mark = Badge("mechanical", "warning") if setting.mechanical and setting.counts else number_format.NONE
+    return code(setting.key), *values, name(hostile.line(setting.kind, 40)), mark
 
 
 def separability(comparison: Comparison) -> Line:
@@ -409,28 +369,22 @@ def gate(policy: Gate) -> list[Block]:
     """The verdict of the policy, every line of it, failures first."""
     of = Cited(policy, "engine.gate")
     runs = {policy.baseline, *(check.candidate for check in policy.checks)}
-    rows = tuple(_check(of, check, runs) for check in sorted(policy.checks, key=lambda check: gate_rank(check.verdict)))
+    rows = [_check(of, check, runs) for check in sorted(policy.checks, key=lambda check: gate_rank(check.verdict))]
+    question = hostile.line(policy.question, 20)
     return [
-        paragraph(
-            "The policy {} says {}, on {}.",
-            code(policy.policy, 200), _gate_badge(policy.verdict), hostile.line(policy.question, 20),
-        ),
-        Table(("Verdict", "Tier", "Metric", "Candidate", "Why", "Tasks", "Waived"), rows, "lllllrl"),
+        paragraph("The policy {} says {}, on {}.", code(policy.policy, 200), _gate_badge(policy.verdict), question),
+        table("Verdict|Tier|Metric|Candidate|Why|Tasks|Waived", "lllllrl", rows),
         *say.notes(of, runs),
-    ]  # fmt: skip
+    ]
 
 
-def _check(gate: Cited, check: Checked, runs: set[str]) -> tuple[Line, ...]:
+def _check(gate: Cited, check: Checked, runs: set[str]) -> tuple[Span | Line, ...]:
     of = gate.entry("checks", check, "candidate", "metric")
-    return cells(
-        _gate_badge(check.verdict),
-        hostile.line(check.tier, 20),
-        code(check.metric, 60),
-        say.run(check.candidate, 60),
-        sentence(check.text, f"{of.query}.text", 400, runs),
-        of.whole("n") if check.n is not None else number_format.NONE,
+    return (
+        _gate_badge(check.verdict), hostile.line(check.tier, 20), code(check.metric, 60), say.run(check.candidate, 60),
+        sentence(check.text, f"{of.query}.text", 400, runs), of.whole("n") if check.n is not None else number_format.NONE,
         of.said("waived", 200) if check.waived else number_format.NONE,
-    )
+    )  # fmt: skip
 
 
 def gate_rank(word: str) -> int:

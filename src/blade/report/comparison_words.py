@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from blade import hostile, number_format
@@ -32,6 +32,12 @@ def cited(comparison: Comparison) -> Cited:
 def is_rate(score_name: str) -> bool:
     """Whether a score is printed in percent and points, not as a plain number."""
     return score_name.startswith("pass")
+
+
+def report_score_name(report: Report) -> str:
+    """The score of the comparisons, else of the runs."""
+    names = [pair.score_name for pair in report.comparisons] + [run.score_name for run in report.runs]
+    return next(iter(names), "pass_at_1")
 
 
 def score_label(score_name: str) -> str:
@@ -127,12 +133,10 @@ def verdict_on(comparison: Comparison, question: str) -> str | None:
 
 def is_small(comparison: Comparison, question: str) -> bool:
     """Whether a change is claimed that is surely smaller than the margin."""
-    test = test_of(comparison, question)
+    test, margin = test_of(comparison, question), comparison.margin
     if verdict_on(comparison, question) not in ("improved", "regressed") or test is None:
         return False
-    if test.low90 is None or test.high90 is None:
-        return False
-    return -comparison.margin < test.low90 and test.high90 < comparison.margin
+    return test.low90 is not None and test.high90 is not None and -margin < test.low90 and test.high90 < margin
 
 
 def small_too(comparison: Comparison, question: str, none: str) -> str:
@@ -161,11 +165,6 @@ def tested(comparison: Comparison, test: Tested) -> Cited:
     return cited(comparison).entry("tests", test, "question")
 
 
-def estimate(of: Cited) -> Line:
-    """`+8.4 points [+3.1 points, +14.2 points]`."""
-    return (of.change("estimate"), *of.interval())
-
-
 # ---- Names of runs that fit a column and can still be told apart ---------------------------------
 
 LONGEST = 400  # characters of a name that are looked at
@@ -185,15 +184,15 @@ def middle(name: str, columns: int) -> str:
 
 
 def apart(names: Sequence[str], columns: int) -> list[str]:
-    """The names, each in at most so many cells; different names stay different."""
+    """The names, each in at most so many cells; different names stay different.
+
+    If need be, without what all begin with; then without what all end with, too.
+    """
     cleaned = [hostile.line(name, LONGEST) for name in names]
-    shapes: tuple[Callable[[], list[str]], ...] = (
-        lambda: cleaned,
-        lambda: _without_start(cleaned),
-        lambda: _turned(_without_start(_turned(_without_start(cleaned)))),
-    )
-    for shape in shapes:
-        short = [middle(name, columns) for name in shape()]
+    starts = _without_start(cleaned)
+    ends = [name[::-1] for name in _without_start([name[::-1] for name in starts])]
+    for shape in (cleaned, starts, ends):
+        short = [middle(name, columns) for name in shape]
         if len(set(short)) == len(set(names)):
             return short
     places = {name: f" #{place}" for place, name in enumerate(dict.fromkeys(names), 1)}
@@ -208,10 +207,6 @@ def _without_start(names: list[str]) -> list[str]:
     return [f"…{name[start:]}" for name in names] if start > 1 else names
 
 
-def _turned(names: list[str]) -> list[str]:
-    return [name[::-1] for name in names]
-
-
 # ---- What a stage says, as sentences of a page ---------------------------------------------------
 
 # What is taken from elsewhere keeps its letters: code spans and quotations.
@@ -220,9 +215,16 @@ _SIGNS = r"(?P<minus>(?<![^\s(\[{])-(?=\d))"
 _ENDS = (".", "!", "?", "…", ".)", ".”")
 
 
-def sentence(text: str, query: str, limit: int = 600, names: Collection[str] = ()) -> Line:
+def sentence(text: str, query: str, limit: int = 600, names: Collection[str] = (), written: str | None = None) -> Line:
     """What a stage says, with its full stop; `names` stand in it as they are, whatever they hold."""
-    return _ended(text, text, query, limit, names)
+    cleaned = hostile.line(text, limit)
+    if not cleaned:
+        return ()
+    # With − for the hyphen before a number, outside of names and quotations.
+    untouched = "|".join([_FOREIGN, *(rf"(?<!\w){re.escape(name)}(?!\w)" for name in _cleaned(names))])
+    signed = re.sub(f"{untouched}|{_SIGNS}", lambda hit: number_format.MINUS if hit["minus"] else hit[0], cleaned)
+    span = Said(signed, query, text if written is None else written)
+    return (span,) if signed.endswith(_ENDS) else (span, ".")
 
 
 def note(text: str, query: str, names: Collection[str] = ()) -> Line:
@@ -230,7 +232,7 @@ def note(text: str, query: str, names: Collection[str] = ()) -> Line:
     start = hostile.line(text, 600)
     if not any(start.startswith(name) and not start[len(name) :][:1].isalnum() for name in _cleaned(names)):
         start = start[:1].upper() + start[1:]
-    return _ended(start, text, query, 600, names)
+    return sentence(start, query, 600, names, text)
 
 
 def notes(of: Cited, names: Collection[str]) -> list[Bullets]:
@@ -239,21 +241,7 @@ def notes(of: Cited, names: Collection[str]) -> list[Bullets]:
     return [Bullets(items)] if items else []
 
 
-def _ended(text: str, written: str, query: str, limit: int, names: Collection[str]) -> Line:
-    cleaned = hostile.line(text, limit)
-    if not cleaned:
-        return ()
-    said = Said(_signed(cleaned, names), query, written)
-    return (said,) if said.text.endswith(_ENDS) else (said, ".")
-
-
 def _cleaned(names: Collection[str]) -> list[str]:
     """Longest first, so that a name is not taken for one that it begins with."""
     cleaned = {hostile.line(name, 600) for name in names} - {""}
     return sorted(cleaned, key=lambda name: (-len(name), name))
-
-
-def _signed(text: str, names: Collection[str]) -> str:
-    """With − for the hyphen before a number, outside of names and quotations."""
-    untouched = "|".join([_FOREIGN, *(rf"(?<!\w){re.escape(name)}(?!\w)" for name in _cleaned(names))])
-    return re.sub(f"{untouched}|{_SIGNS}", lambda hit: number_format.MINUS if hit["minus"] else hit[0], text)

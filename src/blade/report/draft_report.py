@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from blade import hostile
 from blade.model import Report
 from blade.report import first_page, row_addresses
-from blade.report.blocks import (
-    Block,
-    Bullets,
-    Claims,
-    Code,
-    Commands,
-    Heading,
-    Line,
-    Para,
-    Quote,
-    Section,
-    Table,
-    paragraph,
-    plain,
-)
+from blade.report.blocks import Block, Bullets, Claims, Code, Commands, Heading, Line, Para, Quote, Table
 from blade.report.chapters import chapters, in_bucket, title
 from blade.report.markdown import laid_out
+from blade.report.phrases import code, paragraph, plain
 from blade.report.run_facts import Facts, facts
 
 MAX_IDS = 60
@@ -55,12 +42,8 @@ _CUT = paragraph("Tables are cut to their first rows; {} writes them all.", Code
 
 
 def _all(block: Block) -> bool:
-    return not isinstance(block, Commands)
-
-
-def _summary(block: Block) -> bool:
     """Keep all but the commands and their heading: the marks name commands where they are needed."""
-    return _all(block) and not (isinstance(block, Para) and plain(block.line) == first_page.LOOK)
+    return not isinstance(block, Commands) and not (isinstance(block, Para) and plain(block.line) == first_page.LOOK)
 
 
 def _tables(block: Block) -> bool:
@@ -69,9 +52,7 @@ def _tables(block: Block) -> bool:
 
 def _strong(block: Block) -> bool:
     """Keep tables, and paragraphs that begin with their subject: explanations of tables are in report.md."""
-    return isinstance(block, Table) or (
-        isinstance(block, Para) and bool(block.line) and not isinstance(block.line[0], str)
-    )
+    return _tables(block) or (isinstance(block, Para) and bool(block.line) and not isinstance(block.line[0], str))
 
 
 def _prose(block: Block) -> bool:
@@ -82,24 +63,18 @@ def _no(block: Block) -> bool:
     return False
 
 
-# Section -> how its headings begin, and what stays under each; "" is what has no other heading.
+# Section -> how its headings begin, and what stays under each; "" is what has no other heading; none named: all.
 SECTIONS: dict[str, dict[str, Rule]] = {
-    "Executive Summary": {"": _summary},
-    "Artifact Inventory": {"": _all},
-    "Aggregate Results": {"": _tables},
-    "Workflow Funnel": {"": _all},
-    "Task Outcome Buckets": {"": _tables},
-    "Dominant Failure Modes": {"": _all},
-    "Sometimes-Pass Deep Dives": {"": _all},
-    "Never-Pass Deep Dives": {"": _all},
+    "Executive Summary": {}, "Artifact Inventory": {}, "Aggregate Results": {"": _tables}, "Workflow Funnel": {},
+    "Task Outcome Buckets": {"": _tables}, "Dominant Failure Modes": {}, "Sometimes-Pass Deep Dives": {},
+    "Never-Pass Deep Dives": {},
     "Cross-Model Comparison": {
         "Verdict": _prose, "What Moved": _all, "From the score": _strong, "Comparability": _strong,
         "Tasks That Moved": _prose, "The surest": _no, "Further": _no, "Slices": _no, "Tasks": _no,
         "Settings": _no, "Outcomes": _no, "Buckets": _no, "What Else": _no, "How rollouts": _no,
-        "What rollouts": _no, "Behaviours": _no, "Error texts": _no, "": _all,
+        "What rollouts": _no, "Behaviours": _no, "Error texts": _no,
     },
-    "Recommendations": {"": _tables},
-    "Reproducibility Notes": {"": _all},
+    "Recommendations": {"": _tables}, "Reproducibility Notes": {},
 }  # fmt: skip
 
 
@@ -107,10 +82,11 @@ def draft(report: Report, specs: Sequence[str]) -> str:
     """Write the draft; `specs` are the runs as they were typed, for the commands in its marks."""
     runs = facts(report)
     typed = " ".join(word for word in map(hostile.argument, specs) if word) or "RUN"
-    parts = [f"# {hostile.markdown_inline(title(report))}", _mark(f"{_START}; then: {_check(typed)}")]
-    kept = {section.title: _kept(section, runs) for section in chapters(report)}
-    claims = Claims(block for blocks in kept.values() for block in blocks)
-    for name, blocks in kept.items():
+    check = f"blade check FILE {typed}" if typed.count(" ") else f"blade check FILE --run {typed}"
+    parts = [f"# {hostile.markdown_inline(title(report))}", _mark(f"{_START}; then: {check}")]
+    kept_blocks = {section.title: _kept(section.title, section.blocks, runs) for section in chapters(report)}
+    claims = Claims(block for blocks in kept_blocks.values() for block in blocks)
+    for name, blocks in kept_blocks.items():
         parts.append(f"## {hostile.markdown_inline(name)}")
         parts += [laid_out(block, claims) for block in blocks]
         parts += [_mark(text) for text in _wanted(name, runs, typed)]
@@ -118,49 +94,34 @@ def draft(report: Report, specs: Sequence[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _kept(section: Section, runs: tuple[Facts, ...]) -> list[Block]:
+def _kept(title: str, section: Sequence[Block], runs: tuple[Facts, ...]) -> list[Block]:
     """Keep the blocks of a section that the rules let stay, tables cut; a heading with nothing under it goes."""
-    rules = SECTIONS[section.title]
-    found: list[Block] = []
-    for heading, blocks in _groups(section.blocks):
-        name = _plain(heading)
-        key = next((start for start in rules if start and name.startswith(start)), "")
-        stay = [_cut(block, len(runs)) for block in blocks if rules[key](block)]
+    rules = SECTIONS[title]
+    kept_blocks: list[Block] = []
+    groups: list[tuple[Heading | None, list[Block]]] = [(None, [])]
+    for block in section:
+        if isinstance(block, Heading):
+            groups.append((block, []))
+        else:
+            groups[-1][1].append(block)
+    for heading, blocks in groups:
+        first = heading.line[0] if heading is not None else ""
+        name = first if isinstance(first, str) else ""  # the words of a heading up to the first name in it
+        rule = next((rule for start, rule in rules.items() if start and name.startswith(start)), rules.get("", _all))
+        stay = [_cut(block, len(runs)) for block in blocks if rule(block)]
         stay = [block for block in stay if not (isinstance(block, Table) and not block.rows)]
-        if section.title.endswith("Deep Dives") and _is_cut(blocks, stay):
+        if title.endswith("Deep Dives") and _is_cut(blocks, stay):
             stay = [*filter(_tables, stay), _MORE_TASKS]
-        is_run = heading is not None and not name
-        found += [heading] if heading is not None and (stay or is_run) else []
-        found += stay
-        found += _quoted(runs, stay) if name == JUDGED else []
-    found += _ids(runs) if section.title == "Task Outcome Buckets" else []
-    return [*found, _CUT] if section.title == "Reproducibility Notes" else found
+        kept_blocks += [heading] if heading is not None and (stay or not name) else []
+        kept_blocks += [*stay, *(_quoted(runs, stay) if name == JUDGED else [])]
+    kept_blocks += _ids(runs) if title == "Task Outcome Buckets" else []
+    return [*kept_blocks, _CUT] if title == "Reproducibility Notes" else kept_blocks
 
 
 def _is_cut(blocks: list[Block], stay: list[Block]) -> bool:
     """Decide whether a table of tasks leaves some out: by our own cut, or as the line below it says."""
-    n_rows, n_left = (
-        sum(len(block.rows) for block in some if isinstance(block, Table)) for some in (blocks, stay)
-    )
+    n_rows, n_left = (sum(len(block.rows) for block in part if isinstance(block, Table)) for part in (blocks, stay))
     return n_left < n_rows or (n_rows > 0 and any(isinstance(block, Para) for block in blocks))
-
-
-def _groups(blocks: Iterable[Block]) -> list[tuple[Heading | None, list[Block]]]:
-    """Group the blocks under their headings, first those under none."""
-    found: list[tuple[Heading | None, list[Block]]] = [(None, [])]
-    for block in blocks:
-        if isinstance(block, Heading):
-            found.append((block, []))
-        else:
-            found[-1][1].append(block)
-    return found
-
-
-def _plain(heading: Heading | None) -> str:
-    """Take the words of a heading up to the first name in it."""
-    if heading is None or not isinstance(heading.line[0], str):
-        return ""
-    return heading.line[0]
 
 
 def _cut(block: Block, n_runs: int) -> Block:
@@ -171,12 +132,12 @@ def _cut(block: Block, n_runs: int) -> Block:
         return block
     columns, most = TABLES.get(block.header[0], ((), MANY))
     most = max(LEAST, most // n_runs) if block.header[0] in SHARED else most
-    places_ = [at for at, name in enumerate(block.header) if not columns or name in columns]
+    places = [place for place, name in enumerate(block.header) if not columns or name in columns]
     rows = [row for row in block.rows if _is_worth(block, row)][:most]
     return Table(
-        tuple(block.header[at] for at in places_),
-        tuple(tuple(row[at] for at in places_) for row in rows),
-        "".join(block.align[at] for at in places_),
+        tuple(block.header[place] for place in places),
+        tuple(tuple(row[place] for place in places) for row in rows),
+        "".join(block.align[place] for place in places),
     )
 
 
@@ -190,13 +151,11 @@ def _is_worth(table: Table, row: Sequence[Line]) -> bool:
 
 def _headlines(names: list[str]) -> list[str]:
     """Choose the measures that a reader asks for first; of those that count tries, one try and the most."""
-    kept = [name for name in names if name.lower().startswith(MEASURES)]
+    chosen = [name for name in names if name.lower().startswith(MEASURES)]
     for kind in ("pass@", "pass^", "best@"):
-        tries = [
-            name for name in kept if name.startswith(kind) and name.removeprefix(kind).strip().isdecimal()
-        ]
-        kept = [name for name in kept if name not in tries or name in (tries[-1], "pass@1")]
-    return kept
+        tries = [name for name in chosen if name.startswith(kind) and name.removeprefix(kind).strip().isdecimal()]
+        chosen = [name for name in chosen if name not in tries or name in (tries[-1], "pass@1")]
+    return chosen
 
 
 def _ids(runs: tuple[Facts, ...]) -> list[Block]:
@@ -204,30 +163,31 @@ def _ids(runs: tuple[Facts, ...]) -> list[Block]:
     items = []
     for run in runs:
         for name in ("always", "missing"):
-            keys: tuple[str, ...] = getattr(run.buckets, name)
-            whose = (" in ", Code(hostile.line(run.run.name, 80))) if len(runs) > 1 else ()
-            listed = row_addresses.names(keys, in_bucket(run, name), MAX_IDS)
-            items += [(name, *whose, ": ", *listed)] if keys else []
+            if keys := getattr(run.buckets, name):
+                whose = (" in ", code(run.run.name)) if len(runs) > 1 else ()
+                items.append((name, *whose, ": ", *row_addresses.names(keys, in_bucket(run, name), MAX_IDS)))
     return [Bullets(tuple(items))] if items else []
 
 
 def _quoted(runs: tuple[Facts, ...], stay: list[Block]) -> list[Block]:
     """Print the quotations that judgements rest on, in the order of their table."""
-    shown = {str(row[0][0].text) for table in stay if isinstance(table, Table) for row in table.rows
-             if isinstance(row[0][0], Code)}  # fmt: skip
-    found: list[Block] = []
+    firsts = [row[0][0] for table in stay if isinstance(table, Table) for row in table.rows]
+    shown = {first.text for first in firsts if isinstance(first, Code)}
+    quotations: list[Block] = []
     for run in runs:
-        for one in run.judgements:
-            if hostile.line(row_addresses.place(one.task, one.repeat), 60) in shown and len(found) < MAX_JUDGED:
-                evidence = one.shown(run.run.name)
-                found += [row_addresses.quotation(quoted, row_addresses.side(run, quoted)) for quoted in evidence]
-    return [block for block in found if isinstance(block, Quote)]
+        for judgement in run.judgements:
+            place = hostile.line(row_addresses.place(judgement.task, judgement.repeat), 60)
+            if place in shown and len(quotations) < MAX_JUDGED:
+                evidence = judgement.shown(run.run.name)
+                quotations += [row_addresses.quotation(quote, row_addresses.side(run, quote)) for quote in evidence]
+    return [block for block in quotations if isinstance(block, Quote)]
 
 
 def _wanted(section: str, runs: tuple[Facts, ...], typed: str) -> list[str]:
     """Say what a person or an agent should write in a section, and the commands that show more."""
-    first = runs[0] if runs else None
-    who = (row_addresses.run_argument(first.run) if first else None) or "RUN"
+    if not runs:
+        return []
+    who = row_addresses.run_argument(runs[0].run) or "RUN"
     wanted = {
         "Executive Summary": "what happened and what to do first, in two sentences",
         "Dominant Failure Modes": f"what the groups have in common, and which are one fault. blade queue {who}",
@@ -239,11 +199,7 @@ def _wanted(section: str, runs: tuple[Facts, ...], typed: str) -> list[str]:
     }
     if len(runs) > 1:
         wanted["Cross-Model Comparison"] = f"what the change comes from, if it is real. blade compare {typed}"
-    return [wanted[section]] if section in wanted and first is not None else []
-
-
-def _check(typed: str) -> str:
-    return f"blade check FILE {typed}" if typed.count(" ") else f"blade check FILE --run {typed}"
+    return [wanted[section]] if section in wanted else []
 
 
 def _mark(text: str) -> str:

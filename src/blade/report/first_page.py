@@ -7,31 +7,16 @@ prints its first row at length (`health`).
 from __future__ import annotations
 
 from textwrap import wrap
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from blade import hostile, number_format
-from blade.model import Cause, Evidence, Group, Health, Level, Outcome, Recommendation, Report, Slice, Trust
+from blade.model import Cause, Group, Level, Outcome, Recommendation, Report, Slice
 from blade.report import printed_names, queried_numbers, row_addresses, terminal
-from blade.report.blocks import (
-    Block,
-    Bullets,
-    Code,
-    Commands,
-    Line,
-    Para,
-    Span,
-    Strong,
-    Table,
-    cells,
-    code,
-    line,
-    para,
-    paragraph,
-    short,
-)  # fmt: skip
-from blade.report.queried_numbers import count, joined, num, number, said, whole
+from blade.report.blocks import Block, Bullets, Code, Commands, Line, Para, Span, Strong, Table, para
+from blade.report.phrases import code, joined, line, paragraph, short, table
+from blade.report.queried_numbers import count, num, number, said, whole
 from blade.report.run_facts import Facts, facts
 from blade.report.terminal import labelled, text, wrapped
 
@@ -61,8 +46,7 @@ def rows(facts: Facts) -> list[Row]:
     answer, reasons = trust(facts)
     page = [Row(TRUSTED, Bullets(tuple(reasons)), answer)]
     if facts.groups or facts.unexplained is not None:
-        header = ("Lost", "Failure group", "Label", "Failures", "Passes with it")
-        page.append(Row(POINTS, Table(header, tuple(points(facts)), "rllrr"), legend=legend(facts)))
+        page.append(Row(POINTS, points(facts), legend=legend(facts)))
     if where := slices(facts):
         page.append(Row(WHERE, Bullets(tuple(where))))
     if facts.groups:
@@ -85,7 +69,10 @@ def headline(facts: Facts) -> Line:
         return (*on, ": no score, because no rollout was scored.")
     value, interval, tries = printed_names.value(score, facts.is_rate, True), _interval(facts), run.coverage.repeats
     each: Line = ("one try each",) if tries == 1 else (whole(tries, facts.counted("repeats")), " tries each")
-    rests: Line = (*count(run.n_tasks, "task", facts.n_tasks), ", ", *each, *_threshold(facts))
+    bar: Line = ()  # what passes, where it is not simply a reward of 1
+    if run.has_pass_rate and run.pass_threshold != 1:
+        bar = line("; a rollout passes at a reward of {}", number(run.pass_threshold, facts.counted("pass_threshold")))
+    rests: Line = (*count(run.n_tasks, "task", facts.n_tasks), ", ", *each, *bar)
     if not facts.is_rate:
         kind = " (partial credit)" if 0 <= score.value <= 1 else ""
         return line("{}: mean reward {}{}{}; {}", on, value, kind, interval, rests)
@@ -106,16 +93,8 @@ def _interval(facts: Facts) -> Line:
     score = by_prompt or facts.score
     if score.low is None or score.high is None:
         return ()
-    low, high = (printed_names.part(score, name, facts.is_rate) for name in ("low", "high"))
+    low, high = (printed_names.value(score, facts.is_rate, part=end) for end in ("low", "high"))
     return line(", 95% CI {}{} to {}", "by prompt " if by_prompt else "", low, high)
-
-
-def _threshold(facts: Facts) -> Line:
-    """What passes, where it is not simply a reward of 1."""
-    run = facts.run
-    if not run.has_pass_rate or run.pass_threshold == 1:
-        return ()
-    return line("; a rollout passes at a reward of {}", number(run.pass_threshold, facts.counted("pass_threshold")))
 
 
 def trust(facts: Facts) -> tuple[Line, list[Line]]:
@@ -126,33 +105,29 @@ def trust(facts: Facts) -> tuple[Line, list[Line]]:
     answer = "No." if alarms else "With care." if warnings else "Yes, with a note:" if notes else SOUND
     if facts.score.value is None and not alarms:
         answer = "There is none."
-    return (Strong(answer),), [_reason(facts, entry) for entry in [*alarms, *warnings, *notes][:MAX_TRUST]]
+    reasons: list[Line] = []
+    for entry in [*alarms, *warnings, *notes][:MAX_TRUST]:
+        label = f" [{printed_names.called(entry.label)}]" if entry.label is not None and entry.level == "alarm" else ""
+        reasons.append((facts.cited("trust", entry).said("text", SENTENCE), *((label,) if label else ())))
+    return (Strong(answer),), reasons
 
 
-def _reason(facts: Facts, entry: Trust) -> Line:
-    is_labelled = entry.label is not None and entry.level == "alarm"
-    label: Line = (f" [{printed_names.called(entry.label)}]",) if is_labelled and entry.label is not None else ()
-    return (facts.cited("trust", entry).said("text", SENTENCE), *label)
-
-
-def points(facts: Facts) -> list[tuple[Line, ...]]:
-    """Each group: points, what it is, label, failures, passes that show the same; the unexplained last."""
+def points(facts: Facts) -> Table:
+    """The failure groups with the points they cost and how many passes show the same; the unexplained last."""
     rest = facts.unexplained
     lost = sum(group.points for group in facts.groups) + (rest.points if rest is not None else 0.0)
 
     def size(value: float, query: str) -> Span:
-        shown = "0.0" if abs(value) < 5e-5 else "<0.1" if abs(value) < 5e-4 else f"{100 * value:.1f}"
-        return num(f"{shown} points", value, f"{query}.points") if lost else number_format.NONE
+        return num(f"{number_format.lost(value)} points", value, f"{query}.points") if lost else number_format.NONE
 
-    table = []
-    for group in facts.groups:
-        of = facts.cited("groups", group)
-        failures, passes = of.count("rows", "failure"), of.count("passed_rows", "pass", "passes")
-        table.append(cells(size(group.points, of.query), of.said("name", 120), group.label.value, failures, passes))
+    rows: list[tuple[Span | Line, ...]] = []
+    for of in facts.listed("groups"):
+        failures, passes = of.count("rows", "failure"), count(of.noun.passed_rows, "pass", f"{of.query}.passed_rows", "passes")
+        rows.append((size(of.noun.points, of.query), of.said("name", 120), of.noun.label.value, failures, passes))
     if rest is not None:
         of = facts.cited("unexplained", rest)
-        table.append(cells(size(rest.points, of.query), "unexplained", "", of.count("rows", "failure"), ""))
-    return table
+        rows.append((size(rest.points, of.query), "unexplained", "", of.count("rows", "failure"), ""))
+    return table("Lost|Failure group|Label|Failures|Passes with it", "rllrr", rows)
 
 
 def legend(facts: Facts) -> str:
@@ -162,35 +137,31 @@ def legend(facts: Facts) -> str:
 
 
 def slices(facts: Facts) -> list[Line]:
-    """Kinds of task that pass far less often than the others."""
+    """Kinds of task that pass far less often than the others: the values of a field, each with its rate."""
     fields: dict[str, list[Slice]] = {}
     for piece in facts.slices:
         if piece.p_adjusted is not None and piece.p_adjusted <= LEVEL and piece.is_worse:
             fields.setdefault(piece.field, []).append(piece)
-    return [_slice(facts, field, pieces) for field, pieces in list(fields.items())[:MAX_SLICES]]
-
-
-def _slice(facts: Facts, field: str, pieces: list[Slice]) -> Line:
-    """The values of a field on which tasks pass less often, each with its rate; beside a single one that of the others."""
-    parts: list[Line] = []
-    for piece in sorted(pieces[:MAX_VALUES], key=lambda piece: piece.pass_rate or 0.0):
-        of = facts.cited("slices", piece)
-        # a class of expected answers is a description, any other value is as the rows have it
-        is_class = piece.value.startswith(("a ", "several ")) and " " in field
-        value = piece.value if is_class else code(piece.value, 60)
-        parts.append(line("{}: {} pass ({})", value, of.percent("pass_rate"), of.count("n_tasks", "task")))
-    name: Line = (f"{field} ",) if " " in field else (code(field, 60), " = ")
-    others: Line = ()
-    if len(pieces) == 1:
-        others = (", the others ", facts.cited("slices", pieces[0]).percent("rest"))
-    return (*name, *joined(parts, ", ", ", "), *others)
+    lines: list[Line] = []
+    for field, pieces in list(fields.items())[:MAX_SLICES]:
+        parts: list[Line] = []
+        for piece in sorted(pieces[:MAX_VALUES], key=lambda piece: piece.pass_rate or 0.0):
+            of = facts.cited("slices", piece)
+            # a class of expected answers is a description, any other value is as the rows have it
+            is_class = piece.value.startswith(("a ", "several ")) and " " in field
+            value = piece.value if is_class else code(piece.value, 60)
+            parts.append(line("{}: {} pass ({})", value, of.percent("pass_rate"), of.count("n_tasks", "task")))
+        name: Line = (f"{field} ",) if " " in field else (code(field, 60), " = ")
+        rest: Line = (", the others ", facts.cited("slices", pieces[0]).percent("rest")) if len(pieces) == 1 else ()
+        lines.append((*name, *joined(parts, ", ", ", "), *rest))
+    return lines
 
 
 def fixes(facts: Facts) -> list[Line]:
     """What to change, each with what it could win."""
     return [
-        (*printed_names.ended((facts.cited("recommendations", fix).said("action", 400),)), " ", *gain(facts, fix))
-        for fix in facts.recommendations[:MAX_FIXES]
+        (*printed_names.ended((of.said("action", 400),)), " ", *gain(facts, of.noun))
+        for of in facts.listed("recommendations", MAX_FIXES)
     ] or [("Nothing: no failure is explained by something that can be changed.",)]
 
 
@@ -262,12 +233,9 @@ def render(report: Report) -> str:
     """The first page of the runs as plain text for a terminal."""
     runs, width = facts(report), terminal.columns()
     if not runs:
-        lines = ["No run was read."]
-    elif len(runs) == 1:
-        lines = [*_one(runs[0], width), *_ending(report, width)]
-    else:
-        lines = [*_several(report, runs, width), *_ending(report, width)]
-    return terminal.page(lines)
+        return terminal.page(["No run was read."])
+    lines = _one(runs[0], width) if len(runs) == 1 else _several(report, runs, width)
+    return terminal.page([*lines, *_ending(report, width)])
 
 
 def painted(page: str) -> str:
@@ -278,17 +246,17 @@ def painted(page: str) -> str:
 def _one(facts: Facts, width: int) -> list[str]:
     lines = [*wrapped(text(headline(facts)), width), ""]
     for row in rows(facts):
-        table, notes = row.block, [row.legend] if row.legend else []
+        block, notes = row.block, [row.legend] if row.legend else []
         if row.label == FIX:
             lines += labelled(HAPPENED, _what_happened(facts), width)
-        if isinstance(table, Table):
+        if isinstance(block, Table):
             if not facts.groups and not (facts.unexplained is not None and facts.unexplained.rows):
                 continue
-            cut = tuple(((text(cell[0]).removesuffix(" points"),), *cell[1:]) for cell in table.rows)
-            table = Table(table.header, cut, table.align)
+            cut = tuple(((text(cell[0]).removesuffix(" points"),), *cell[1:]) for cell in block.rows)
+            block = Table(block.header, cut, block.align)
             if any(group.passed_rows for group in facts.groups):
                 notes.append("passes: passing rollouts that show the same")
-        lines += terminal.laid_out(row.label, table, width, row.lead, "; ".join(notes))
+        lines += terminal.laid_out(row.label, block, width, row.lead, "; ".join(notes))
     return lines
 
 
@@ -297,10 +265,8 @@ def _what_happened(facts: Facts) -> list[str]:
     above = {entry.text for entry in facts.trust[:MAX_TRUST]}
     texts = []
     for rank, group in enumerate(facts.groups[:3], 1):
-        sentence = hostile.line(group.text, SENTENCE)
-        if group.text in above:
-            sentence = f"{hostile.line(group.name, 120)} (see above)."
-        quote = ""
+        is_above, quote = group.text in above, ""
+        sentence = f"{hostile.line(group.name, 120)} (see above)." if is_above else hostile.line(group.text, SENTENCE)
         if group.quote is not None and group.quote.quote:
             address = hostile.line(f"{group.quote.task}/{group.quote.repeat}", 60)
             quote = f' In {address}: "{hostile.line(group.quote.quote, 160)}"'
@@ -312,21 +278,9 @@ def _several(report: Report, runs: tuple[Facts, ...], width: int) -> list[str]:
     """One line for each run, then the groups that they share, then the verdicts of their comparison."""
     from blade.report import comparison_verdict
 
-    table = [["Run", "Score", "95% interval", "Tasks", "Rows", "Trust", "Largest group"]]
-    for run in runs:
-        largest = next(iter(run.groups), None)
-        table.append(
-            [
-                terminal.fitted(hostile.line(run.run.name, 60), NAME),
-                printed_names.formatted(run.score, run.score.value, run.is_rate),
-                short(printed_names.interval(run.score, run.is_rate)).strip() or number_format.NONE,
-                f"{run.score.n:,}",
-                f"{run.run.n_rollouts:,}",
-                text(trust(run)[0]).partition(":")[0].partition(",")[0].rstrip("."),
-                f"{largest.label.value} {hostile.line(largest.name, 60)}" if largest else number_format.NONE,
-            ]
-        )
-    lines = [number_format.count(len(runs), "run"), "", *terminal.aligned(table, "lrrrrll", width, 6), ""]
+    header = ["Run", "Score", "95% interval", "Tasks", "Rows", "Trust", "Largest group"]
+    lines = [number_format.count(len(runs), "run"), ""]
+    lines += [*terminal.aligned([header, *map(_line, runs)], "lrrrrll", width, 6), ""]
     lines += [*_matrix(report, width), *_shared(runs, width)]
     alarms = [
         f"{hostile.line(run.run.name, 40)}: {entry.label.value if entry.label else ''} {hostile.line(entry.text, SENTENCE)}"
@@ -341,20 +295,32 @@ def _several(report: Report, runs: tuple[Facts, ...], width: int) -> list[str]:
     return lines
 
 
+def _line(run: Facts) -> list[str]:
+    """One run in the table of several."""
+    largest = next(iter(run.groups), None)
+    return [
+        terminal.fitted(hostile.line(run.run.name, 60), NAME),
+        printed_names.formatted(run.score, run.score.value, run.is_rate),
+        short(printed_names.interval(run.score, run.is_rate)).strip() or number_format.NONE,
+        f"{run.score.n:,}", f"{run.run.n_rollouts:,}",
+        text(trust(run)[0]).partition(":")[0].partition(",")[0].rstrip("."),
+        f"{largest.label.value} {hostile.line(largest.name, 60)}" if largest else number_format.NONE,
+    ]  # fmt: skip
+
+
 def _matrix(report: Report, width: int) -> list[str]:
     """What the runs together say of their tasks."""
     matrix = report.task_matrix
     if matrix is None:
         return []
-    texts = [
-        f"{len(matrix.tasks):,} tasks in common: {len(matrix.never_passed):,} passed by no run, "
-        f"{len(matrix.passed_by_one):,} by one run only."
-    ]
-    for names, what in (
-        (matrix.gold_to_review, "different models agree against the expected answer (review these golds)"),
-        (matrix.gold_differs, "the runs expect different answers"),
-        (matrix.misfit_runs, "runs that do not belong to these tasks"),
-    ):
+    passed = f"{len(matrix.never_passed):,} passed by no run, {len(matrix.passed_by_one):,} by one run only."
+    texts = [f"{len(matrix.tasks):,} tasks in common: {passed}"]
+    kinds = {
+        "different models agree against the expected answer (review these golds)": matrix.gold_to_review,
+        "the runs expect different answers": matrix.gold_differs,
+        "runs that do not belong to these tasks": matrix.misfit_runs,
+    }
+    for what, names in kinds.items():
         if names:
             shown = ", ".join(hostile.line(name, 40) for name in names[:8])
             texts.append(f"{len(names):,}: {what}: {shown}{' …' if len(names) > 8 else ''}")
@@ -363,16 +329,13 @@ def _matrix(report: Report, width: int) -> list[str]:
 
 def _shared(runs: tuple[Facts, ...], width: int) -> list[str]:
     """The groups of all runs by name, with the points they cost in each."""
-    cost: dict[str, dict[str, float]] = {}
-    label: dict[str, str] = {}
-    for run in runs:
-        for group in run.groups:
-            cost.setdefault(group.name, {})[run.run.name] = group.points
-            label[group.name] = printed_names.called(group.label)
+    groups: dict[str, dict[str, Group]] = {}
+    for one_run, group in ((each, group) for each in runs for group in each.groups):
+        groups.setdefault(group.name, {})[one_run.run.name] = group
     texts = []
-    for name in sorted(cost, key=lambda name: -sum(cost[name].values()))[:SHARED]:
-        parts = ", ".join(f"{hostile.line(run, 30)} {100 * points:.1f}" for run, points in cost[name].items())
-        texts.append(f"{hostile.line(name, 90)} [{label[name]}]: {parts}")
+    for name, of_runs in sorted(groups.items(), key=lambda item: -sum(group.points for group in item[1].values()))[:SHARED]:
+        parts = ", ".join(f"{hostile.line(run, 30)} {100 * group.points:.1f}" for run, group in of_runs.items())
+        texts.append(f"{hostile.line(name, 90)} [{printed_names.called([*of_runs.values()][-1].label)}]: {parts}")
     return labelled(POINTS, texts, width)
 
 
@@ -404,8 +367,8 @@ def health(report: Report) -> str:
 
 
 def _health(run: Facts, width: int) -> list[str]:
-    def entry(level: str, said: str) -> list[str]:
-        return terminal.hung(level, wrap(said, width - LEVEL_LABEL, break_on_hyphens=False) or [""], LEVEL_LABEL)
+    def entry(level: str, text: str) -> list[str]:
+        return terminal.hung(level, wrap(text, width - LEVEL_LABEL, break_on_hyphens=False) or [""], LEVEL_LABEL)
 
     lines = [*wrap(short(headline(run), "`"), width), f"{TRUSTED} {_answer(run)}"]
     for reason in run.trust:
@@ -415,7 +378,11 @@ def _health(run: Facts, width: int) -> list[str]:
         lines += entry("", f"Fix: {hostile.line(reason.fix, ENTRY)}") if reason.fix else []
     lines += ["", "Flags of the columns"]
     for flag in run.health:
-        lines += [*entry(LEVELS[flag.level], hostile.line(flag.text, ENTRY)), *_quotation(flag.evidence)]
+        lines += entry(LEVELS[flag.level], hostile.line(flag.text, ENTRY))
+        for quoted in [quoted for quoted in flag.evidence if quoted.quote][:1]:
+            where = f"step {quoted.step}" if quoted.step is not None else hostile.line(quoted.field or "", 40)
+            address = f"{hostile.line(row_addresses.place(quoted.task, quoted.repeat), 40)}, {where}"
+            lines.append(f"{'':<{LEVEL_LABEL}}{address}: {hostile.line(quoted.quote or '', 210)!r}")
     return lines if run.health else [*lines, "None."]
 
 
@@ -427,22 +394,9 @@ def _answer(run: Facts) -> str:
     return short(trust(run)[0])
 
 
-def _quotation(evidence: tuple[Evidence, ...]) -> list[str]:
-    quoted = next((entry for entry in evidence if entry.quote), None)
-    if quoted is None:
-        return []
-    where = f"step {quoted.step}" if quoted.step is not None else hostile.line(quoted.field or "", 40)
-    address = f"{hostile.line(row_addresses.place(quoted.task, quoted.repeat), 40)}, {where}"
-    return [f"{'':<{LEVEL_LABEL}}{address}: {hostile.line(quoted.quote or '', 210)!r}"]
-
-
 def health_json(report: Report) -> str:
     """The same for a program: for each run its score, the trust in it, and the flags of its columns."""
     from blade.report.report_json import indented, number, values
-
-    def flag(health: Health) -> dict[str, Any]:
-        fields: dict[str, Any] = msgspec.to_builtins(health)
-        return {**fields, "value": number(health.value), "n": int(health.n)}
 
     runs = [
         {
@@ -452,7 +406,9 @@ def health_json(report: Report) -> str:
             "n_tasks": run.run.n_tasks,
             "n_rollouts": run.run.n_rollouts,
             "trust": values(run.trust),
-            "flags": [flag(health) for health in run.health],
+            "flags": [
+                {**msgspec.to_builtins(flag), "value": number(flag.value), "n": int(flag.n)} for flag in run.health
+            ],
         }
         for run in facts(report)
     ]

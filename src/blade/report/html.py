@@ -9,7 +9,8 @@ from typing import Any
 
 from blade import hostile
 from blade.query.comments import escape_comment
-from blade.report.blocks import Section, plain
+from blade.report.blocks import Section
+from blade.report.phrases import plain
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 

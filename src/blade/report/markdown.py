@@ -4,26 +4,8 @@ from __future__ import annotations
 
 from blade import hostile
 from blade.model import Report
-from blade.report.blocks import (
-    Badge,
-    Block,
-    Bullets,
-    Claims,
-    Code,
-    Commands,
-    Figure,
-    Heading,
-    Line,
-    Num,
-    Para,
-    Quote,
-    Said,
-    Section,
-    Span,
-    Strong,
-    Table,
-    claims_of,
-)  # fmt: skip
+from blade.report import blocks
+from blade.report.blocks import Block, Claims, Line, Num, Said, Section, Span, Table, claims_of
 
 ONE_LINE = 300  # characters of a quotation that needs no block of its own
 
@@ -51,26 +33,26 @@ def page(title: str, sections: tuple[Section, ...], cited: bool = True) -> str:
 def laid_out(block: Block, numbered: Claims | None = None) -> str:
     """One block; `numbered` holds the claims of the page it stands on."""
     match block:
-        case Heading():
+        case blocks.Heading():
             return f"### {inline(block.line, numbered=numbered)}"
-        case Para():
+        case blocks.Para():
             return hostile.markdown_start(inline(block.line, numbered=numbered))
-        case Bullets():
+        case blocks.Bullets():
             lines = (hostile.markdown_start(inline(item, numbered=numbered)) for item in block.items)
             return "\n".join(f"- {line}" for line in lines)
-        case Table():
+        case blocks.Table():
             return _table(block, numbered)
-        case Quote():
+        case blocks.Quote():
             label = hostile.markdown_start(inline(block.label, numbered=numbered))
             if "\n" not in block.text and len(block.text) <= ONE_LINE:
                 return f"{label}:\n\n> {hostile.markdown_inline(block.text)}"
             return f"{label}:\n\n{hostile.markdown_fence(block.text)}"
-        case Commands():
+        case blocks.Commands():
             wide = max(len(command) for command, _ in block.lines)
             return hostile.markdown_fence(
                 "\n".join(f"{command:<{wide}}  # {shows}" for command, shows in block.lines), "sh"
             )
-        case Figure():
+        case blocks.Figure():
             # The caption stands below: a picture's own text cannot hold comments.
             caption = hostile.markdown_start(inline(block.caption, numbered=numbered))
             return f"![{hostile.markdown_inline(block.name)}](figures/{block.file}) {caption}"
@@ -97,16 +79,16 @@ def _links(rest: Line) -> bool:
 
 def _span(span: Span, in_table: bool, numbered: Claims | None) -> str:
     match span:
-        case Code():
+        case blocks.Code():
             return hostile.markdown_code(span.text, in_table)
-        case Strong():
+        case blocks.Strong():
             return _around(span.text, "**")
-        case Badge():
+        case blocks.Badge():
             return _around(span.text, "" if in_table else "**")
-        case Num():
+        case blocks.Num():
             mark = "**" if span.is_strong else ""
             return f"{mark}{hostile.markdown_inline(span.text)}{_anchor(span, numbered)}{mark}"
-        case Said():
+        case blocks.Said():
             return inline(span.line, in_table) + _anchor(span, numbered)
         case str():
             return _around(span, "")

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from typing import NamedTuple
 
 from blade import hostile, number_format
 from blade.model import Cause, Loss, Measure
 from blade.report import queried_numbers
-from blade.report.blocks import Badge, Line, Span, plain
+from blade.report.blocks import Badge, Line, Span
+from blade.report.phrases import plain
 from blade.report.queried_numbers import between, count, measure, num, quoted, select, where
 from blade.report.run_facts import Facts
 
 # ---- Causes --------------------------------------------------------------------------------------
 
-NAMES = {
-    Cause.KNOWLEDGE_GAP: "knowledge gap",
-    Cause.UNRELIABLE_KNOWLEDGE: "unreliable knowledge",
-    Cause.BEHAVIOUR: "behaviour",
-    Cause.TASK_OR_VERIFIER: "task, verifier or harness",
-    Cause.INFRASTRUCTURE: "infrastructure",
-    Cause.DATA_ARTIFACT: "data",
-    Cause.UNDETERMINED: "undetermined",
+# What a cause is called, and who answers for it: the model's losses stand apart from those of the measurement.
+CAUSES = {
+    Cause.KNOWLEDGE_GAP: ("knowledge gap", "model"),
+    Cause.UNRELIABLE_KNOWLEDGE: ("unreliable knowledge", "model"),
+    Cause.BEHAVIOUR: ("behaviour", "model"),
+    Cause.INFRASTRUCTURE: ("infrastructure", "infrastructure"),
+    Cause.TASK_OR_VERIFIER: ("task, verifier or harness", "task or verifier"),
+    Cause.DATA_ARTIFACT: ("data", "data"),
+    Cause.UNDETERMINED: ("undetermined", "undetermined"),
 }
-# Who answers for a cause: the model's losses stand apart from those of the measurement.
-SIDES = {
-    Cause.KNOWLEDGE_GAP: "model",
-    Cause.UNRELIABLE_KNOWLEDGE: "model",
-    Cause.BEHAVIOUR: "model",
-    Cause.INFRASTRUCTURE: "infrastructure",
-    Cause.TASK_OR_VERIFIER: "task or verifier",
-    Cause.DATA_ARTIFACT: "data",
-    Cause.UNDETERMINED: "undetermined",
-}
+NAMES = {cause: name for cause, (name, _) in CAUSES.items()}
+SIDES = {cause: side for cause, (_, side) in CAUSES.items()}
 SIDE_NAMES = tuple(dict.fromkeys(SIDES.values()))  # in the order of print
 SAME = 1e-9  # losses add up to this
 
@@ -98,43 +94,15 @@ class Quantity(NamedTuple):
 
 # In the order of print. Names that are not here are printed as they are, as plain numbers.
 QUANTITIES: dict[str, Quantity] = {
-    "pass_at_1": Quantity("pass@1", "rate", "share of repeats that passed, mean over tasks"),
-    "pass_at_1_micro": Quantity("pass@1 over rows", "rate", "share of rows that passed; tasks with more rows weigh more"),
-    "weighting_effect": Quantity("weighting effect", "score points", "mean over rows minus mean over tasks"),
-    "solved": Quantity("solved", "rate", "tasks with at least one pass"),
-    "pass_at_k": Quantity("pass@{k}", "rate", "chance that at least one of k repeats passes (unbiased)"),
-    "pass_hat_k": Quantity("pass^{k}", "rate", "chance that all of k repeats pass"),
-    "majority_at_k": Quantity("majority@{k}", "rate", "chance that the most frequent of k answers is right"),
-    "consistency": Quantity("consistency", "rate", "tasks where every repeat passed"),
-    "retry_value": Quantity("retry value", "points", "pass@k minus pass@1: what a perfect choice among repeats would win"),
-    "self_agreement": Quantity("self-agreement", "rate", "chance that two repeats of a task end alike"),
-    "expected_flip_rate": Quantity("expected flip rate", "rate", "chance that two repeats of a task end differently"),
-    "mean_reward": Quantity("mean reward", "number", "mean over tasks of the mean reward"),
-    "mean_reward_micro": Quantity("mean reward over rows", "number", "mean over rows"),
-    "best_of_k": Quantity("best@{k}", "number", "expected best reward among k repeats (unbiased)"),
-    "worst_of_k": Quantity("worst of {k}", "number", "expected worst reward among k repeats (unbiased)"),
-    "coverage": Quantity("coverage", "rate", "scored of expected rollouts"),
-    "missing_as_fail": Quantity("missing as failed", "score", "the score if every missing rollout had failed"),
-    "bound_low": Quantity("lower bound", "score", "the score if every missing rollout had got the lowest reward"),
-    "bound_high": Quantity("upper bound", "score", "the score if every missing rollout had got the highest reward"),
-    "icc": Quantity("ICC", "number", "share of the variance that lies between tasks, not between repeats"),
-    "between_task_variance": Quantity("variance between tasks", "number", "how much tasks differ in difficulty"),
-    "within_task_variance": Quantity("variance within tasks", "number", "how much repeats of a task differ"),
-    "design_effect": Quantity("design effect", "number", "how many rows tell as much as one independent row"),
-    "effective_n": Quantity("effective n", "number", "independent rows these rows are worth"),
+    name: Quantity(*parts)
+    for name, parts in json.loads(Path(__file__).with_name("quantities.json").read_text(encoding="utf-8")).items()
 }
 
 EFFORTS = {
-    "input_tokens": "input tokens",
-    "output_tokens": "output tokens",
-    "reasoning_tokens": "reasoning tokens",
-    "total_tokens": "total tokens",
-    "turns": "turns",
-    "tool_calls": "tool calls",
-    "items": "output items",
-    "wall_s": "seconds",
+    "input_tokens": "input tokens", "output_tokens": "output tokens", "reasoning_tokens": "reasoning tokens",
+    "total_tokens": "total tokens", "turns": "turns", "tool_calls": "tool calls", "items": "output items", "wall_s": "seconds",
     "cost_usd": "cost (USD)",
-}
+}  # fmt: skip
 
 # The column of `rollouts` that holds an effort, where it is called otherwise.
 COLUMNS = {"tool_calls": "calls", "items": "steps", "wall_s": "seconds"}
@@ -166,19 +134,15 @@ def formatted(measure: Measure, value: float | None, is_rate: bool) -> str:
     return number_format.number(value)
 
 
-def value(measure: Measure, is_rate: bool = True, strong: bool = False) -> Span:
-    return part(measure, "value", is_rate, strong)
-
-
-def part(measure: Measure, name: str, is_rate: bool = True, strong: bool = False) -> Span:
+def value(measure: Measure, is_rate: bool = True, strong: bool = False, part: str = "value") -> Span:
     """The value, or one end of the interval."""
-    number = getattr(measure, name)
-    return num(formatted(measure, number, is_rate), number, query(measure, name), strong)
+    number = getattr(measure, part)
+    return num(formatted(measure, number, is_rate), number, query(measure, part), strong)
 
 
 def interval(measure: Measure, is_rate: bool = True) -> Line:
     """` [32.7%, 51.8%]`, or nothing when there is no interval."""
-    return between(part(measure, "low", is_rate), part(measure, "high", is_rate))
+    return between(value(measure, is_rate, part="low"), value(measure, is_rate, part="high"))
 
 
 def with_interval(measure: Measure, is_rate: bool = True) -> Line:

@@ -3,53 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
 from blade import hostile, number_format
 from blade.model import Judgement, Report
-from blade.report.blocks import Code, Line, Num, Said, Span, prose
+from blade.report.blocks import Line, Num, Said, Span
 
 # ---- Queries: measures and SQL over the tables, entries of the engine's lists --------------------
 
-# Columns of `rollouts` that a field of the same name may not take: such a field is called field.NAME there.
-RESERVED = frozenset(
-    "run task repeat row task_name reward passed score masked outcome answer gold equals_gold last_tool "
-    "last_kind turns calls steps input_tokens output_tokens reasoning_tokens total_tokens seconds cost_usd "
-    "stop_reason truncated errored timed_out model agent file line".split()
-)
 LONGEST = 300  # characters of the keys by which an entry is named; beyond, its place is
 
 # List of a report -> the attributes that tell its entries apart.
-KEYS: dict[str, tuple[str, ...]] = {
-    "runs": ("name",),
-    "measures": ("run", "name", "k", "slice"),
-    "tasks": ("run", "task"),
-    "health": ("run", "flag", "task"),
-    "funnels": ("run",),
-    "slices": ("run", "field", "value"),
-    "compared": ("run", "file", "name"),
-    "losses": ("run", "cause", "mode"),
-    "trust": ("run", "level", "text"),
-    "groups": ("run", "id"),
-    "unexplained": ("run",),
-    "attributions": ("run", "task"),
-    "run_causes": ("run", "cause", "mode"),
-    "recommendations": ("run", "rank"),
-    "agreements": ("run", "first", "second"),
-}
+KEYS: dict[str, list[str]] = {
+    name: keys.split()
+    for name, keys in {
+        "runs": "name", "measures": "run name k slice", "tasks": "run task", "health": "run flag task", "funnels": "run",
+        "slices": "run field value", "compared": "run file name", "losses": "run cause mode", "trust": "run level text",
+        "groups": "run id", "unexplained": "run", "attributions": "run task", "run_causes": "run cause mode",
+        "recommendations": "run rank", "agreements": "run first second",
+    }.items()
+}  # fmt: skip
 
 
 def quoted(text: str) -> str:
     """A text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"
-
-
-def column(path: str) -> str:
-    """A field of the rows as a column of `rollouts`."""
-    name = f"field.{path}" if path.lower() in RESERVED else path
-    return '"' + name.replace('"', '""') + '"'
 
 
 def where(run: str, *also: str) -> str:
@@ -171,11 +151,32 @@ def count(value: int, noun: str, query: str, plural: str | None = None) -> Line:
     return (whole(value, query), " " + (noun if value == 1 else plural or noun + "s"))
 
 
+def p_value(value: float | None, query: str) -> Line:
+    """`p = 0.25`, `p <0.001`, `p not testable`."""
+    text = number_format.p_number(value)
+    if text == number_format.NONE:
+        return ("p not testable",)
+    return ("p " if text[0] in "<>" else "p = ", num(text, value, query))
+
+
 def between(low: Span, high: Span) -> Line:
     """` [32.7%, 51.8%]`, or nothing where an end is no number."""
-    if not isinstance(low, Num) or not isinstance(high, Num):
-        return ()
-    return (" [", low, ", ", high, "]")
+    return (" [", low, ", ", high, "]") if isinstance(low, Num) and isinstance(high, Num) else ()
+
+
+def said(text: str, query: str, limit: int = 600, written: str | None = None) -> Said:
+    """A sentence of a stage, cleaned and cut; `written` is the stage's own where `text` is a part of it."""
+    return Said(hostile.line(text, limit), query, text if written is None else written)
+
+
+def _member(form: Callable[[Any], str]) -> Callable[[Cited, str], Span]:
+    """A method that prints a member in a form."""
+
+    def printed(self: Cited, member: str) -> Span:
+        value, query = self[member]
+        return num(form(value), value, query)
+
+    return printed
 
 
 class Cited:
@@ -199,34 +200,22 @@ class Cited:
         """The value of a member, and its query."""
         return getattr(self.noun, member), f"{self.query}.{member}"
 
-    def whole(self, member: str) -> Span:
-        return whole(*self[member])
+    whole = _member(number_format.whole)
+    number = _member(number_format.number)
+    percent = _member(number_format.percent)
+    probability = _member(number_format.probability)
+    p_number = _member(number_format.p_number)
+
+    def p_value(self, member: str) -> Line:
+        return p_value(*self[member])
 
     def length(self, member: str) -> Span:
         """How many a list has."""
         return whole(len(getattr(self.noun, member)), f"{self.query}.{member}.count")
 
-    def count(self, member: str, noun: str, plural: str | None = None) -> Line:
+    def count(self, member: str, noun: str) -> Line:
         value, query = self[member]
-        return count(value, noun, query, plural)
-
-    def number(self, member: str) -> Span:
-        return number(*self[member])
-
-    def percent(self, member: str) -> Span:
-        return percent(*self[member])
-
-    def probability(self, member: str) -> Span:
-        value, query = self[member]
-        return num(number_format.probability(value), value, query)
-
-    def p_number(self, member: str) -> Span:
-        value, query = self[member]
-        return num(number_format.p_number(value), value, query)
-
-    def p_value(self, member: str) -> Line:
-        """`p = 0.25`, `p <0.001`, `p not testable`."""
-        return p_value(*self[member])
+        return count(value, noun, query)
 
     def level(self, member: str) -> Span:
         value, query = self[member]
@@ -248,39 +237,14 @@ class Cited:
     def sized(self, value: float, query: str) -> Span:
         return num(number_format.size(value, self.is_rate), value, query)
 
-    def interval(self, low: str = "low", high: str = "high") -> Line:
+    def interval(self) -> Line:
         """` [+3.1 points, +14.2 points]`, or nothing where an end is no number."""
-        return between(self.change(low), self.change(high))
+        return between(self.change("low"), self.change("high"))
+
+    def estimate(self, member: str) -> Line:
+        """`+8.4 points [+3.1 points, +14.2 points]`."""
+        return (self.change(member), *self.interval())
 
     def said(self, member: str, limit: int = 600) -> Said:
         """A sentence of a stage, cleaned and cut."""
         return said(*self[member], limit)
-
-
-def p_value(value: float | None, query: str) -> Line:
-    text = number_format.p_number(value)
-    if text == number_format.NONE:
-        return ("p not testable",)
-    return ("p " if text[0] in "<>" else "p = ", num(text, value, query))
-
-
-def said(text: str, query: str, limit: int = 600, written: str | None = None) -> Said:
-    """A sentence of a stage, cleaned and cut; `written` is the stage's own where `text` is a part of it."""
-    return Said(hostile.line(text, limit), query, text if written is None else written)
-
-
-def name(text: str) -> Line:
-    """A name with its parts between backticks as code; all of it, where digits might be taken for a number."""
-    line = prose(text)
-    if any(letter.isdigit() for span in line if isinstance(span, str) for letter in span):
-        return (Code(text.replace("`", "")),)
-    return line
-
-
-def joined(parts: Sequence[Line], between: str = ", ", last: str = " and ") -> Line:
-    """`a, b and c` of lines."""
-    spans: list[Span] = []
-    for place, part in enumerate(parts):
-        spans += [last if place == len(parts) - 1 else between] if place else []
-        spans += part
-    return tuple(spans)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from operator import attrgetter
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
@@ -50,14 +51,12 @@ def document(report: Report, claims: Sequence[Claim] = ()) -> dict[str, Any]:
 
 def laid_out(document: dict[str, Any]) -> str:
     """JSON with a line for each key and each entry of a list: quick to read through, and to compare."""
-    lines = []
-    for key, value in document.items():
-        if isinstance(value, list) and value:
-            entries = ",\n".join(_compact(entry) for entry in value)
-            lines.append(f"{_compact(key)}: [\n{entries}\n]")
-        else:
-            lines.append(f"{_compact(key)}: {_compact(value)}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+    def entries(value: Any) -> str:
+        is_long = isinstance(value, list) and value
+        return "[\n" + ",\n".join(map(_compact, value)) + "\n]" if is_long else _compact(value)
+
+    return "{\n" + ",\n".join(f"{_compact(key)}: {entries(value)}" for key, value in document.items()) + "\n}\n"
 
 
 def _compact(value: Any) -> str:
@@ -81,10 +80,8 @@ def values(value: Any, is_float: bool = False) -> Any:
         return value.value
     if value is None or isinstance(value, bool | str):
         return value
-    if isinstance(value, float) or (is_float and isinstance(value, int)):
-        return number(value)
-    if isinstance(value, int):
-        return int(value)
+    if isinstance(value, int | float):
+        return number(value) if is_float or isinstance(value, float) else int(value)
     if isinstance(value, Mapping):
         return {str(values(key)): values(part, is_float) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -111,7 +108,7 @@ def members(noun: type) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:
 def types(noun: type) -> dict[str, Any]:
     """The names that the wire has of a noun, each with its type."""
     hints = get_type_hints(noun, include_extras=True)
-    names = ORDER[noun].split() if noun in ORDER else noun.__struct_fields__  # type: ignore[attr-defined]
+    names = ORDER.get(noun.__name__) or noun.__struct_fields__  # type: ignore[attr-defined]
     forms = FORMS.get(noun, {})
     return {name: forms[name][0] if name in forms else hints[name] for name in names}
 
@@ -216,13 +213,12 @@ def _addend(term: Term) -> float:
 
 
 def _judgements(report: Report) -> list[JudgedTask]:
+    names = [name for name in JudgedTask.__struct_fields__ if name not in ("run", "evidence")]
     return [
-        JudgedTask(
-            one.id, run, one.task, one.cause, one.mode, one.mechanism, one.by, one.at, one.proposed,
-            one.condition, one.shown(run),
-        )
-        for run, judgements in report.judgements.items() for one in judgements
-    ]  # fmt: skip
+        JudgedTask(run=run, evidence=entry.shown(run), **{name: getattr(entry, name) for name in names})
+        for run, judgements in report.judgements.items()
+        for entry in judgements
+    ]
 
 
 def _of(kind: Any, path: str) -> tuple[Any, Callable[[Any], Any]]:
@@ -271,14 +267,14 @@ FORMS: dict[type, dict[str, tuple[Any, Callable[[Any], Any]]]] = {
         "judged_by": _or_null("judged_by"),  # who gave the cause; null: the engine
     },
     model.Agreement: {
-        "confusion": (tuple[LabelPair, ...], lambda found: [LabelPair(*pair) for pair in found.confusion])
+        "confusion": (tuple[LabelPair, ...], lambda both: [LabelPair(*pair) for pair in both.confusion])
     },
     model.Recommendation: {
         "group": _or_null("group"),  # id of the group it repairs
     },
     model.Comparison: {
         # smallest detectable effect, on new tasks
-        "mde": (float | None, lambda found: found.power.mde if found.power is not None else None),
+        "mde": (float | None, lambda pair: pair.power.mde if pair.power is not None else None),
     },
     Term: {
         "value": (float, _addend),  # points of score; positive: the candidate gains
@@ -311,29 +307,11 @@ FORMS: dict[type, dict[str, tuple[Any, Callable[[Any], Any]]]] = {
 }  # fmt: skip
 
 # Noun -> its names on the wire, where they are others than its fields or in another order.
-ORDER: dict[type, str] = {
-    Report: "schema made_by runs measures buckets tasks health funnel slices trust groups unexplained task_matrix "
-    "attributions losses run_causes comparisons recommendations claims skipped skipped_total gaps accuracy "
-    "reported judgements agreements matrix series gate",
-    model.Run: "name model agent benchmark sources artifacts notes settings n_tasks n_rollouts expected_rollouts scored "
-    "failed masked lost duplicates repeats expected_from superseded unexpected identical_duplicates "
-    "unnumbered_copies outcomes reward_kind pass_threshold score_name score oracle",
-    model.Measure: "run name k slice value n unit low high method",
-    model.Health: "run flag level task text value n evidence",
-    Evidence: "run task repeat step field quote redacted",
-    model.Attribution: "id run task group cause confidence mode text repeat step steps grounds against lost judged_by "
-    "proposed proposed_confidence evidence",
-    model.Comparison: "baseline candidate delta verdict verdict_new_tasks margin mde tests bridge views flips config_diff "
-    "refused score_name score_baseline score_candidate delta_common common_baseline common_candidate alignment "
-    "power bridge_note movers churn sure transitions shifts derived separable missing_run identical notes "
-    "p_adjusted p_adjusted_new",
-    Term: "term value low high side p n expected p_excess",
-    model.Alignment: "matched_by changed_fields common added removed modified missing_baseline missing_candidate "
-    "common_candidate modified_candidate changed_everywhere",
-    model.Series: "runs n_tasks slope low high p checkpoints first_different learned forgotten null_learned "
-    "null_forgotten notes",
-    model.Gate: "policy baseline question verdict checks notes",
-    model.Checked: "candidate metric tier verdict text waived baseline value change low high bound allowed n",
+ORDER: dict[str, list[str]] = {
+    noun: names.split()
+    for noun, _, names in (
+        line.partition(":") for line in Path(__file__).with_name("wire_order.txt").read_text(encoding="utf-8").splitlines()
+    )
 }
 
 
@@ -348,12 +326,12 @@ def metrics_text(report: Report) -> str:
 
 def metrics(facts: Facts) -> dict[str, Any]:
     """The keys that tools around BLADE reports read."""
-    run, buckets, score = facts.run, facts.buckets, facts.score
+    run, buckets, score, losses = facts.run, facts.buckets, facts.score, facts.losses
     judged = run.has_pass_rate
-    outcomes = facts.run.outcomes
-    passed = outcomes[Outcome.PASSED] if judged else None
-    scored = sum(n for outcome, n in outcomes.items() if outcome not in (Outcome.MASKED, Outcome.MISSING))
-    at_k = facts.at_most_k("pass_at_k")
+    passed = run.outcomes[Outcome.PASSED] if judged else None
+    scored = sum(n for outcome, n in run.outcomes.items() if outcome not in (Outcome.MASKED, Outcome.MISSING))
+    at_k, (mode, lost) = facts.at_most_k("pass_at_k"), largest(facts) or (None, 0.0)
+    by_cause = {cause.value: number(math.fsum(loss.lost for loss in losses if loss.cause is cause)) for cause in Cause}
     return {
         "model": run.model,
         "model_name": run.model,
@@ -382,31 +360,12 @@ def metrics(facts: Facts) -> dict[str, Any]:
         "missing_tasks": len(buckets.missing),
         "repeats": run.coverage.repeats,
         "unexplained": number(facts.unexplained.points) if facts.unexplained is not None else None,
-        "losses": {side: number(lost) for side, lost in lost_by_side(facts.losses).items()}
-        if facts.losses
-        else None,
-        "losses_by_cause": _by_cause(facts),
-        **_dominant(facts),
-    }
-
-
-def _by_cause(facts: Facts) -> dict[str, float | None] | None:
-    """Points of score by cause; they add up to 1 - score."""
-    if not facts.losses:
-        return None
-    return {
-        cause.value: number(math.fsum(loss.lost for loss in facts.losses if loss.cause is cause))
-        for cause in Cause
-    }
-
-
-def _dominant(facts: Facts) -> dict[str, Any]:
-    """The mode that costs most: its name, the failed tasks it labels, its share of the loss."""
-    mode, lost = largest(facts) or (None, 0.0)
-    return {
+        "losses": {side: number(points) for side, points in lost_by_side(losses).items()} if losses else None,
+        "losses_by_cause": by_cause if losses else None,  # they add up to 1 - score
+        # the mode that costs most: its name, the failed tasks it labels, its share of the loss
         "dominant_failure_type": mode,
         "dominant_failure_count": sum(cause.mode == mode for cause in facts.attributions) if mode is not None else None,
-        "dominant_failure_fraction": number(lost / total(facts.losses)) if mode is not None else None,
+        "dominant_failure_fraction": number(lost / total(losses)) if mode is not None else None,
     }
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from blade import hostile
 from blade.model import Evidence, Outcome, Run, TaskResult
 from blade.model.run_rows import MAPPED
-from blade.report.blocks import Block, Code, Commands, Line, Para, Quote, Span, code, line, para, paragraph
-from blade.report.queried_numbers import count, joined, less, whole
+from blade.report.blocks import Block, Code, Commands, Line, Para, Quote, Span, para
+from blade.report.phrases import code, joined, line, paragraph
+from blade.report.queried_numbers import count, less, whole
 from blade.report.run_facts import Facts
 
 QUOTE = 700  # characters of a quotation; blade show has all of it

@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
-from blade.model import (
-    Agreement,
-    Attribution,
-    Buckets,
-    Compared,
-    Funnel,
-    Group,
-    Health,
-    Judgement,
-    Level,
-    Loss,
-    Measure,
-    Recommendation,
-    Report,
-    Run,
-    RunCause,
-    Slice,
-    TaskResult,
-    Trust,
-    Unexplained,
-)  # fmt: skip
+from blade import model
+from blade.model import Level, Measure, Report, Run, TaskResult
 from blade.report import queried_numbers
 from blade.report.queried_numbers import Cited
 
@@ -41,30 +22,27 @@ LISTS = (
 class Facts:
     """One run of a report."""
 
-    measures: list[Measure]
-    tasks: list[TaskResult]
-    slices: list[Slice]
-    compared: list[Compared]
-    losses: list[Loss]
-    trust: list[Trust]
-    groups: list[Group]
-    attributions: list[Attribution]
-    run_causes: list[RunCause]
-    recommendations: list[Recommendation]
-    agreements: list[Agreement]
-
     def __init__(self, run: Run, report: Report, parts: Mapping[str, Any], entries: queried_numbers.Entries) -> None:
-        name = run.name
         self.run = run
         self._entries = entries
-        mine: dict[str, list[Any]] = {part: nouns.get(name, []) for part, nouns in parts.items()}
-        self.__dict__ |= {part: mine[part] for part in LISTS if part not in ("buckets", "health", "funnels", "unexplained")}
-        self.buckets: Buckets = next(iter(mine["buckets"]), Buckets(name, (), (), (), ()))
-        self.health: list[Health] = sorted(mine["health"], key=lambda flag: LEVELS.index(flag.level))
-        self.funnel: Funnel | None = next(iter(mine["funnels"]), None)
-        self.unexplained: Unexplained | None = next(iter(mine["unexplained"]), None)
-        self.judgements: tuple[Judgement, ...] = report.judgements.get(name, ())
-        self.attribution: dict[str, Attribution] = {cause.task: cause for cause in self.attributions}
+        mine = {part: nouns.get(run.name, []) for part, nouns in parts.items()}
+        self.measures: list[Measure] = mine["measures"]
+        self.tasks: list[TaskResult] = mine["tasks"]
+        self.slices: list[model.Slice] = mine["slices"]
+        self.compared: list[model.Compared] = mine["compared"]
+        self.losses: list[model.Loss] = mine["losses"]
+        self.trust: list[model.Trust] = mine["trust"]
+        self.groups: list[model.Group] = mine["groups"]
+        self.attributions: list[model.Attribution] = mine["attributions"]
+        self.run_causes: list[model.RunCause] = mine["run_causes"]
+        self.recommendations: list[model.Recommendation] = mine["recommendations"]
+        self.agreements: list[model.Agreement] = mine["agreements"]
+        self.buckets: model.Buckets = next(iter(mine["buckets"]), model.Buckets(run.name, (), (), (), ()))
+        self.health: list[model.Health] = sorted(mine["health"], key=lambda flag: LEVELS.index(flag.level))
+        self.funnel: model.Funnel | None = next(iter(mine["funnels"]), None)
+        self.unexplained: model.Unexplained | None = next(iter(mine["unexplained"]), None)
+        self.judgements: tuple[model.Judgement, ...] = report.judgements.get(run.name, ())
+        self.attribution: dict[str, model.Attribution] = {cause.task: cause for cause in self.attributions}
         self._tasks = {task.task: task for task in self.tasks}
         self._by_key = {(m.name, m.k, m.slice): m for m in reversed(self.measures)}
 
@@ -76,7 +54,11 @@ class Facts:
         """An entry of a list of the report, with the queries of its members."""
         return Cited(noun, self.entry(name, noun), self.is_rate)
 
-    def judgement(self, noun: Judgement) -> Cited:
+    def listed(self, name: str, most: int | None = None) -> list[Cited]:
+        """The first entries of such a list."""
+        return [self.cited(name, noun) for noun in getattr(self, name)[:most]]
+
+    def judgement(self, noun: model.Judgement) -> Cited:
         """A judgement, with the queries of its members."""
         return Cited(noun, self._entries.judgement(self.run.name, noun))
 
@@ -102,7 +84,7 @@ class Facts:
     def task(self, key: str) -> TaskResult | None:
         return self._tasks.get(key)
 
-    def group(self, key: str) -> Group | None:
+    def group(self, key: str) -> model.Group | None:
         """The group of this id."""
         return next((group for group in self.groups if group.id == key), None)
 
@@ -119,10 +101,8 @@ class Facts:
     @property
     def score(self) -> Measure:
         """The headline; without an interval if none was computed."""
-        run = self.run
-        return self.measure(run.score_name) or Measure(
-            run.name, run.score_name, run.score, run.n_tasks, method="no interval"
-        )
+        run, name = self.run, self.run.score_name
+        return self.measure(name) or Measure(run.name, name, run.score, run.n_tasks, method="no interval")
 
     @property
     def is_rate(self) -> bool:
@@ -142,25 +122,23 @@ def facts(report: Report) -> tuple[Facts, ...]:
 
 def ordered(report: Report) -> Report:
     """The report with its conclusions in the order of print, however they came; trust and groups keep their rank within a run."""
-    runs = {run.name: place for place, run in enumerate(report.runs)}
+    places = {run.name: place for place, run in enumerate(report.runs)}
 
     def of(run: str) -> int:
-        return runs.get(run, len(runs))
+        return places.get(run, len(places))
 
-    return replace(
-        report,
-        trust=tuple(sorted(report.trust, key=lambda entry: of(entry.run))),
-        groups=tuple(sorted(report.groups, key=lambda group: of(group.run))),
-        unexplained=tuple(sorted(report.unexplained, key=lambda rest: of(rest.run))),
-        attributions=tuple(sorted(report.attributions, key=lambda a: (of(a.run), *task_key(a.task), a.id))),
-        losses=tuple(sorted(report.losses, key=lambda x: (of(x.run), -x.lost, x.cause.value, x.mode))),
-        run_causes=tuple(sorted(report.run_causes, key=lambda c: of(c.run))),
-        judgements={
-            run: tuple(sorted(judgements, key=lambda j: (*task_key(j.task), j.at, j.by)))
-            for run, judgements in sorted(report.judgements.items(), key=lambda item: of(item[0]))
-        },
-        recommendations=tuple(sorted(report.recommendations, key=lambda r: (of(r.run), r.rank, r.action))),
-    )
+    orders: dict[str, Callable[[Any], tuple[Any, ...]]] = {
+        **dict.fromkeys(("trust", "groups", "unexplained", "run_causes"), lambda noun: (of(noun.run),)),
+        "attributions": lambda cause: (of(cause.run), *task_key(cause.task), cause.id),
+        "losses": lambda loss: (of(loss.run), -loss.lost, loss.cause.value, loss.mode),
+        "recommendations": lambda fix: (of(fix.run), fix.rank, fix.action),
+    }
+    lists = {name: tuple(sorted(getattr(report, name), key=order)) for name, order in orders.items()}
+    judgements = {
+        run: tuple(sorted(judgements, key=lambda j: (*task_key(j.task), j.at, j.by)))
+        for run, judgements in sorted(report.judgements.items(), key=lambda item: of(item[0]))
+    }
+    return replace(report, **lists, judgements=judgements)
 
 
 def task_key(task: str) -> tuple[bool, int, str]:

@@ -7,9 +7,12 @@ import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
+from typing import NamedTuple
 
 from blade import hostile
-from blade.report.blocks import Block, Bullets, Commands, Line, Table, short
+from blade.number_format import count
+from blade.report.blocks import Block, Bullets, Commands, Line, Table
+from blade.report.phrases import short
 
 WIDEST, NARROWEST = 110, 60  # columns
 PIPED = 100  # columns where nothing says how wide the reader's window is
@@ -100,9 +103,60 @@ def aligned(rows: Sequence[Sequence[str]], align: str, width: int, elastic: int,
     for row in rows:
         first, *more = wrapped(row[elastic], widths[elastic])
         cells = [first if place == elastic else cell for place, cell in enumerate(row)]
-        lines.append("  ".join(padded(cell, widths[at], right=align[at] == "r") for at, cell in enumerate(cells)))
+        lines.append("  ".join(padded(cell, widths[place], right=align[place] == "r") for place, cell in enumerate(cells)))
         lines += [" " * before + line for line in more]
     return lines
+
+
+# ---- A page of so many lines ---------------------------------------------------------------------
+
+
+COUNTED = 99
+
+
+class Row(NamedTuple):
+    """A text under its label; without a text an empty line, if it has no label either."""
+
+    label: str = ""
+    text: str | Line | None = None
+    most: int = 4  # lines
+    rank: int = 0  # rows of the highest rank are left out first; 0: it stays; COUNTED: it is never shown
+    noun: str = ""  # rows that are left out are counted as these
+    indent: int | None = None
+
+    def lines(self, width: int, indent: int) -> list[str]:
+        if self.text is None:
+            return [""]
+        text = short(self.text) if isinstance(self.text, tuple) else self.text
+        if not text:
+            return []
+        indent = indent if self.indent is None else self.indent
+        hang, room = " " * (len(text) - len(text.lstrip())), width - indent
+        lines = [hang + line for line in wrapped(text.lstrip(), room - len(hang))]
+        if len(lines) > self.most:
+            rest = " ".join([lines[self.most - 1], *(line.strip() for line in lines[self.most :])])
+            lines = [*lines[: self.most - 1], fitted(rest, room)]
+        return hung(self.label, lines, indent)
+
+
+def screen(rows: Sequence[Row], width: int, indent: int, most: int) -> list[str]:
+    """The rows that there is room for, each in full; of the others it says how many there are."""
+    texts = [row.lines(width, indent) for row in rows]
+    order = sorted((place for place, row in enumerate(rows) if 0 < row.rank < COUNTED), key=lambda place: (-rows[place].rank, -place))
+    left = {place for place, row in enumerate(rows) if row.rank == COUNTED}
+    while True:
+        lines: list[str] = []
+        for place, row in enumerate(rows):
+            alike = [other for other in left if rows[other].noun == row.noun]
+            if place not in left:
+                lines += texts[place]
+            elif row.noun and place == min(alike):
+                is_none_shown = bool(row.label)
+                more = count(len(alike), row.noun if is_none_shown else f"more {row.noun}")
+                lines += Row(row.label, f"{more} in the report", 1, indent=row.indent).lines(width, indent)
+        if len(lines) <= most or not order:
+            return lines
+        left.add(order.pop(0))
 
 
 _ANSWERS = {"No.": "31", "With care.": "33", "Yes,": "32"}  # red, yellow, green
