@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from blade.compare.other_measures import derived
+from blade.compare.shifts import derived
 from blade.compare.task_pairs import Paired, paired
 from blade.model import Derived
 from tests.compare.builders import Outcomes, side

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade import stats
-from blade.compare.exchange import deals, upright, ways
-from blade.compare.flips import churn, flips, sure_flips, transitions
-from blade.compare.task_pairs import Paired, paired
+from blade.compare.flips import churn, deals, flips, sure_flips, transitions, ways
+from blade.compare.task_pairs import Paired, paired, upright
 from blade.model import SureFlips
 from tests.compare.builders import Outcomes, side
 from tests.compare.versus import aligned

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from blade.compare.bridge import bridge
-from blade.compare.change_views import views
-from blade.compare.movers import movers
+from blade.compare.change_views import movers, views
 from blade.model import OTHER, Mover, Setting, Side
 from blade.stats import seeded_rng
 from tests.compare.builders import side

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade import stats
-from blade.compare.checkpoints import series
+from blade.compare.several_runs import series
 from blade.model import Side
 from tests.compare.builders import side
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blade.compare.behaviour_shifts import LISTED, TESTED, shifts
+from blade.compare.shifts import LISTED, TESTED, shifts
 from blade.compare.task_pairs import Paired, paired
 from blade.model import Shift
 from tests.compare.builders import Place, side

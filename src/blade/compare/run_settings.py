@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
@@ -14,9 +15,7 @@ import numpy as np
 from blade.compare.alignment import group_of
 from blade.model import Alignment, Setting, Side
 
-_NOTHING = frozenset(
-    {"", "none", "null", "nan"}
-)  # a setting that was left open: nobody knows what it came to
+_NOTHING = frozenset({"", "none", "null", "nan"})  # a setting that was left open: nobody knows what it came to
 _NO_SKILLS = "none"
 _SKILLS_HASH = "skills_ref.hash"
 # Settings that tell the content itself, so that where it lies does not matter.
@@ -50,18 +49,15 @@ def config_diff(a: Side, b: Side, alignment: Alignment | None = None) -> tuple[S
 
 
 def _differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[Setting]:
-    settings = []
-    for key, other in _couples(there, here):
-        setting = _setting(key, other, there.get(key), here.get(other))
-        if setting is not None:
-            settings.append(setting)
-    meanings = {_meaning(key) for key in there} & {_meaning(key) for key in here}
+    couples = [_setting(key, other, there.get(key), here.get(other)) for key, other in _couples(there, here)]
+    meanings = {_about(key).same_as for key in there} & {_about(key).same_as for key in here}
     by_content = {kind for key, kind in _CONTENTS.items() if key in there and key in here}
     settings = [
         setting
-        for setting in settings
-        if (setting.known or _meaning(setting.key) not in meanings)
-        and not (_is_place(setting.key) and setting.kind in by_content)
+        for setting in couples
+        if setting is not None
+        and (setting.known or _about(setting.key).same_as not in meanings)
+        and not (_about(setting.key).is_place and setting.kind in by_content)
     ]
     return _once(sorted(settings, key=_rank))
 
@@ -89,7 +85,7 @@ def _stated(side: Side) -> dict[str, str]:
         value = side.settings[key].strip()
         if value.lower() not in _NOTHING and named(without_file(key)) is not None:
             stated.setdefault(without_file(key), value)
-    if not any(_meaning(key) == "skills" for key in stated):
+    if not any(_about(key).same_as == "skills" for key in stated):
         stated[_SKILLS_HASH] = _NO_SKILLS
     return stated
 
@@ -106,9 +102,11 @@ def _repeats(side: Side) -> str | None:
 def _couples(there: Mapping[str, str], here: Mapping[str, str]) -> list[tuple[str, str]]:
     """The settings of both runs side by side; one that stands elsewhere in the other is found by its name."""
     couples = [(key, key) for key in there.keys() & here.keys()]
-    left, right = (_by_tail(mine.keys() - other.keys()) for mine, other in ((there, here), (here, there)))
-    for tail in left.keys() | right.keys():
-        keys_a, keys_b = left.get(tail, []), right.get(tail, [])
+    by_tail: defaultdict[str, tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
+    for run, mine, other in ((0, there, here), (1, here, there)):
+        for key in mine.keys() - other.keys():
+            by_tail[tail_of(key).lower()][run].append(key)
+    for keys_a, keys_b in by_tail.values():
         if len(keys_a) == len(keys_b) == 1:
             couples.append((keys_a[0], keys_b[0]))
         else:
@@ -116,19 +114,10 @@ def _couples(there: Mapping[str, str], here: Mapping[str, str]) -> list[tuple[st
     return couples
 
 
-def _by_tail(keys: set[str]) -> dict[str, list[str]]:
-    by_tail: dict[str, list[str]] = {}
-    for key in keys:
-        by_tail.setdefault(tail_of(key).lower(), []).append(key)
-    return by_tail
-
-
 def _setting(key: str, other: str, baseline: str | None, candidate: str | None) -> Setting | None:
     """The setting as a difference; None if there is none."""
     shown = min(key, other, key=lambda name: (len(name), name))  # whichever run comes first
-    about = named(shown)
-    if about is None:
-        return None
+    about = _about(shown)
     known = baseline is not None and candidate is not None
     if known and _plain(baseline, about) == _plain(candidate, about):
         return None
@@ -150,29 +139,14 @@ def _number(value: float) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
 
 
-def _is_place(key: str) -> bool:
-    about = named(key)
-    return about is not None and about.is_place
-
-
-def _meaning(key: str) -> str:
-    about = named(key)
-    return about.same_as if about is not None else ""
-
-
 def _once(settings: list[Setting]) -> list[Setting]:
     """Without settings that say again what one before them said: the same thing, or the same two values."""
-    seen: set[tuple[str, ...]] = set()
-    distinct = []
+    distinct: dict[tuple[str, ...], Setting] = {}
     for setting in settings:
-        about = named(setting.key)
-        if about is None:
-            continue
+        about = _about(setting.key)
         values = (_plain(setting.baseline, about), _plain(setting.candidate, about)) if ":" in about.same_as else ()
-        if (about.same_as, *values) not in seen:
-            distinct.append(setting)
-        seen.add((about.same_as, *values))
-    return distinct
+        distinct.setdefault((about.same_as, *values), setting)
+    return list(distinct.values())
 
 
 def changed(diff: Sequence[Setting]) -> list[Setting]:
@@ -293,8 +267,11 @@ _BY_WORD = {
         "model": "model models checkpoint ckpt weights policy engine quantization dtype precision",
     }.items()
 }
-_ONE_MODEL = frozenset("policy model name id path checkpoint ckpt weights".split())
-_ONE_AGENT = frozenset("agent name".split())
+# Words that name the one model or agent of a run, whatever the key that holds it.
+_ONE = {
+    "model": frozenset("policy model name id path checkpoint ckpt weights".split()),
+    "harness": frozenset("agent name".split()),
+}
 
 # Where something lies: of a prompt or a data set that may be all that tells of a change, of a server nothing.
 _PLACE = frozenset("path paths dir directory folder file files filename root".split())
@@ -347,6 +324,13 @@ def named(key: str) -> Named | None:
     return Named(kind, counts, is_place, _same_as(key, kind, tail))
 
 
+def _about(key: str) -> Named:
+    """What a setting is that means something."""
+    about = named(key)
+    assert about is not None
+    return about
+
+
 def _words(text: str) -> frozenset[str]:
     return frozenset(word.lower() for word in _WORDS.findall(text))
 
@@ -376,10 +360,6 @@ def _is_how_many(tail: frozenset[str]) -> bool:
 
 
 def _same_as(key: str, kind: str, tail: frozenset[str]) -> str:
-    if kind in ("repeats", "skills"):
-        return kind
-    if kind == "model" and tail <= _ONE_MODEL:
-        return kind
-    if kind == "harness" and tail <= _ONE_AGENT:
+    if kind in ("repeats", "skills") or (kind in _ONE and tail <= _ONE[kind]):
         return kind
     return f"{kind}: {tail_of(key).lower()}"

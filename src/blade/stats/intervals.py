@@ -25,10 +25,10 @@ def special() -> Any:
     return importlib.import_module("scipy.special")
 
 
-def log_choose(n: int, k: ArrayLike) -> Any:
-    """The logarithm of how many ways there are to choose k of n."""
+def log_choose(n: Any, k: Any) -> Any:
+    """The logarithm of how many ways there are to choose k of n; numbers or arrays."""
     log = special().gammaln
-    return log(n + 1) - log(np.asarray(k) + 1) - log(n - np.asarray(k) + 1)
+    return log(n + 1) - log(k + 1) - log(n - k + 1)
 
 
 def t_quantile(p: float, df: float) -> float:

@@ -150,6 +150,10 @@ class Rows(NamedTuple):
     squares_b: Floats
     is_binary: bool
 
+    def of(self, tasks: Bools) -> Rows:
+        """The rows of some of the tasks."""
+        return Rows._make([*(column[tasks] for column in self[:6]), self.is_binary])
+
 
 def within_change(rows: Rows, step: float = 1.0, level: float = 0.95) -> Change | None:
     """The mean change on exactly these tasks, where only the repeats are chance.
