@@ -67,14 +67,13 @@ def _compared(a: Side, b: Side, margin: float) -> tuple[Comparison, Paired | Non
     identical = _are_identical(a, b)
     separable, missing = separation(diff, a, b)
     return replace(
-        empty,
-        delta=None if score_a is None or score_b is None else score_b - score_a,
-        delta_common=float(pair.d.mean()), common_baseline=float(pair.mean_a.mean()), common_candidate=float(pair.mean_b.mean()),
-        verdict=EQUIVALENT if identical else judged.verdict,
-        verdict_new_tasks=EQUIVALENT if identical else judged.verdict_new_tasks,
-        power=judged.power, tests=judged.tests, separable=separable, missing_run=missing, identical=identical,
+        empty, delta=None if score_a is None or score_b is None else score_b - score_a,
+        delta_common=float(pair.d.mean()), common_baseline=float(pair.mean_a.mean()),
+        common_candidate=float(pair.mean_b.mean()), verdict=EQUIVALENT if identical else judged.verdict,
+        verdict_new_tasks=EQUIVALENT if identical else judged.verdict_new_tasks, power=judged.power,
+        tests=judged.tests, separable=separable, missing_run=missing, identical=identical,
         notes=_notes(alignment, pair, identical),
-    ), pair  # fmt: skip
+    ), pair
 
 
 def _score(side: Side) -> float | None:

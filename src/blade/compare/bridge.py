@@ -335,8 +335,7 @@ def with_clean(pair: Paired) -> Paired:
         return pair
     spoils_a, spoils_b = _spoilers(pair.a, pair.code_a, bad_a), _spoilers(pair.b, pair.code_b, bad_b)
     return replace(
-        pair,
-        a=_booked(pair.a, pair.code_a, pair.b, np.where(spoils_a < 0, spoils_b, -1)),
+        pair, a=_booked(pair.a, pair.code_a, pair.b, np.where(spoils_a < 0, spoils_b, -1)),
         b=_booked(pair.b, pair.code_b, pair.a, np.where(spoils_b < 0, spoils_a, -1)),
     )
 

@@ -110,10 +110,9 @@ def power(pair: Paired, these: stats.Change | None, new: stats.Change | None, ma
     return Power(
         se=new.se if new is not None else None,
         mde=stats.detectable(new.se) if new is not None and can_tell else None,
-        mde_these=stats.detectable(these.se) if these is not None else None,
-        omega2=omega2, sigma2_a=sigma2_a, sigma2_b=sigma2_b, p_heterogeneity=p,
-        target=target, repeats_needed=repeats, tasks_needed=tasks,
-    )  # fmt: skip
+        mde_these=stats.detectable(these.se) if these is not None else None, omega2=omega2, sigma2_a=sigma2_a,
+        sigma2_b=sigma2_b, p_heterogeneity=p, target=target, repeats_needed=repeats, tasks_needed=tasks,
+    )
 
 
 def _within(side: Side) -> Floats:

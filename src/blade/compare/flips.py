@@ -87,11 +87,9 @@ def flips(pair: Paired, most: int = 50) -> tuple[Flip, ...]:
     points = [np.rint(mean * n) if pair.is_binary else mean * n for mean, n in ((pair.mean_a, pair.n_a), (pair.mean_b, pair.n_b))]
     return tuple(
         Flip(
-            task=pair.alignment.common[i],
-            task_name=first.a.task_names[int(first.code_a[i])],
+            task=pair.alignment.common[i], task_name=first.a.task_names[int(first.code_a[i])],
             baseline=(float(points[0][i]), int(pair.n_a[i])),
-            candidate=(float(points[1][i]), int(pair.n_b[i])),
-            change=float(d[i]),
+            candidate=(float(points[1][i]), int(pair.n_b[i])), change=float(d[i]),
             p_better=None if p is None else float(p[i]),
             p_class_change=None if buckets is None else float(buckets.p_change[i]),
             classes=("", "") if buckets is None else (BUCKETS[buckets.before[i]], BUCKETS[buckets.after[i]]),

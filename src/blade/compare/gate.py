@@ -42,12 +42,8 @@ _RULED_OUT = NormalDist().inv_cdf(0.95) + NormalDist().inv_cdf(0.8)  # 5% one-si
 
 
 def judge(
-    policy: Policy,
-    comparisons: Sequence[Comparison],
-    coverages: Mapping[str, tuple[int, int]],
-    today: date,
-    sides: Mapping[str, Side] | None = None,
-    by_task: Callable[[str, str], Mapping[str, float]] | None = None,
+    policy: Policy, comparisons: Sequence[Comparison], coverages: Mapping[str, tuple[int, int]], today: date,
+    sides: Mapping[str, Side] | None = None, by_task: Callable[[str, str], Mapping[str, float]] | None = None,
     remarks: Mapping[str, str] | None = None,
 ) -> Gate:
     """What the policy says of candidates held against a baseline; `Evidence` explains the arguments."""

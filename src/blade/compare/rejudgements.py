@@ -79,13 +79,9 @@ def _results(pair: Paired, grain: str) -> _Results:
     both_fail = (fail_a > 0) & (pass_a == 0) & (fail_b > 0) & (pass_b == 0)
     n_other = int((only_a_fails | only_b_fails).sum())
     return _Results(
-        rows_a,
-        rows_b,
-        only_a_fails[of_a],
-        only_b_fails[of_b],
+        rows_a, rows_b, only_a_fails[of_a], only_b_fails[of_b],
         max(_unsure(pass_a, fail_a), _unsure(pass_b, fail_b)) <= UNSURE,
-        int((both_pass | both_fail).sum()) + n_other,
-        n_other,
+        int((both_pass | both_fail).sum()) + n_other, n_other,
     )
 
 

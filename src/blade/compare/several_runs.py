@@ -336,16 +336,11 @@ def series(sides: Sequence[Side], comparisons: Pairs | None = None) -> Series:
     checkpoints = _checkpoints(runs)
     moved = _moved(runs)
     return Series(
-        runs=tuple(side.run for side in sides),
-        n_tasks=len(runs.keys),
-        slope=trend.estimate if trend else None,
-        low=trend.low if trend else None,
-        high=trend.high if trend else None,
-        p=trend.p if trend else None,
-        checkpoints=checkpoints,
+        runs=tuple(side.run for side in sides), n_tasks=len(runs.keys),
+        slope=trend.estimate if trend else None, low=trend.low if trend else None,
+        high=trend.high if trend else None, p=trend.p if trend else None, checkpoints=checkpoints,
         first_different=next((point.run for point in checkpoints if _is_different(point)), None),
-        notes=tuple(_series_notes(runs, moved)),
-        **moved,
+        notes=tuple(_series_notes(runs, moved)), **moved,
     )
 
 

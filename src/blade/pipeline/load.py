@@ -102,20 +102,14 @@ def assembled(
     is_alone = len(runs) == 1
     return [
         Loaded(
-            name=run.rollouts.run,
-            run=run,
-            benchmark=files.benchmark,
-            artifacts=tuple(artifacts),
+            name=run.rollouts.run, run=run, benchmark=files.benchmark, artifacts=tuple(artifacts),
             sources=tuple(Source(str(i.path), None, i.manifest.size, i.n_rows) for i in files.main),
-            notes=sidecars.notes(artifacts, notes),
-            settings={**run.settings, **settings},
+            notes=sidecars.notes(artifacts, notes), settings={**run.settings, **settings},
             reported=tuple(number for number in reported if is_alone or number.agent in ("", run.agent)),
             skipped=tuple([entry for index in read for entry in index.skipped()][:MAX_SKIPPED]),
-            n_skipped=sum(index.n_skipped for index in read),
-            judged_in=judged_in,
+            n_skipped=sum(index.n_skipped for index in read), judged_in=judged_in,
             judgements=tuple(judgement for judgement in judged if is_alone or judgement.agent == run.agent),
-            stamps=files.stamps,
-            given=files.given if mapping else "",
+            stamps=files.stamps, given=files.given if mapping else "",
         )
         for run in runs
     ]

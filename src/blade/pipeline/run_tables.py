@@ -26,9 +26,7 @@ _TOGETHER = 400  # rows below which a second process costs more than it brings
 
 
 def ground_of(
-    loaded: Sequence[Loaded],
-    threshold: float | None = None,
-    watcher: Watcher | None = None,
+    loaded: Sequence[Loaded], threshold: float | None = None, watcher: Watcher | None = None,
     report: Report | None = None,
 ) -> Ground:
     """Ground for queries over runs; `report` answers what is asked of the engine."""
@@ -48,12 +46,13 @@ def _engine(
 
     Comparisons are those of `blade compare`, with the baseline, margin and depth that the query names.
     """
-    from blade.pipeline import comparing, stages
     from blade.query import engine
 
     reports: dict[Wish | None, Report] = {}
 
     def concluded(wish: Wish | None) -> Report:
+        from blade.pipeline import comparing, stages
+
         if wish is not None and wish.baseline == loaded[0].name:
             wish = replace(wish, baseline=None)
         if wish is None and len(loaded) > 1 and comparing.shared_threshold(loaded, threshold) == threshold:

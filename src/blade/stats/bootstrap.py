@@ -16,11 +16,8 @@ _MANY = 4096  # distinct tasks from which a normal weight stands for a multinomi
 
 
 def task_bootstrap(
-    columns: ArrayLike,
-    statistic: Callable[[NDArray[Any]], NDArray[Any]],
-    draws: int = 2000,
-    seed: tuple[str, ...] = (),
-    level: float = 0.95,
+    columns: ArrayLike, statistic: Callable[[NDArray[Any]], NDArray[Any]], draws: int = 2000,
+    seed: tuple[str, ...] = (), level: float = 0.95,
 ) -> tuple[float, float] | None:
     """Percentile interval of `statistic` over tasks drawn anew; None below two tasks, or
     where no draw gives a number.
