@@ -30,9 +30,7 @@ def test_the_reward_cannot_split_a_run(blade: Blade, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["compare", "diagnose"])
-def test_a_folder_that_cannot_be_written_is_told_before_a_run_is_read(
-    blade: Blade, tmp_path: Path, command: str
-) -> None:
+def test_a_folder_that_cannot_be_written_is_told_before_a_run_is_read(blade: Blade, tmp_path: Path, command: str) -> None:
     gone = tmp_path / "gone.jsonl"
     (tmp_path / "file").write_text("x", encoding="utf-8")
     for output in ("/proc/zz", tmp_path / "file" / "x"):

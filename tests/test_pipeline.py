@@ -18,9 +18,7 @@ from tools import planted
 
 
 @pytest.mark.parametrize("has_file", [True, False])
-def test_what_is_inferred_is_said_unless_a_file_says_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_file: bool
-) -> None:
+def test_what_is_inferred_is_said_unless_a_file_says_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_file: bool) -> None:
     monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path / "cache"))
     planted.write_run(tmp_path / "run", n_tasks=4, repeats=2)
     if has_file:

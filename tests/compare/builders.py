@@ -16,22 +16,12 @@ Mode = tuple[str, str]  # side of the loss, mode
 
 
 def side(
-    run: str,
-    outcomes: Outcomes,
-    *,
-    settings: Mapping[str, str] | None = None,
-    fingerprints: Mapping[str, Mapping[str, Any]] | None = None,
-    slices: Mapping[str, Mapping[str, str]] | None = None,
-    modes: Mapping[Place, Mode] | None = None,
-    table: Sequence[Mode] | None = None,
-    expected: Mapping[str, int] | None = None,
-    flags: Mapping[str, Iterable[Place]] | None = None,
-    effort: Mapping[str, Mapping[Place, float]] | None = None,
-    behaviours: Mapping[str, Iterable[Place]] | None = None,
-    signatures: Mapping[str, Iterable[Place]] | None = None,
-    model: str | None = None,
-    agent: str | None = None,
-    threshold: float | None = None,
+    run: str, outcomes: Outcomes, *, settings: Mapping[str, str] | None = None,
+    fingerprints: Mapping[str, Mapping[str, Any]] | None = None, slices: Mapping[str, Mapping[str, str]] | None = None,
+    modes: Mapping[Place, Mode] | None = None, table: Sequence[Mode] | None = None, expected: Mapping[str, int] | None = None,
+    flags: Mapping[str, Iterable[Place]] | None = None, effort: Mapping[str, Mapping[Place, float]] | None = None,
+    behaviours: Mapping[str, Iterable[Place]] | None = None, signatures: Mapping[str, Iterable[Place]] | None = None,
+    model: str | None = None, agent: str | None = None, threshold: float | None = None,
 ) -> Side:
     """A run of small tasks: "1101" are four repeats that pass or not, "1.1" lacks repeat 1, [.5, 1] are scores.
 
@@ -104,15 +94,8 @@ def _judged(
 ) -> Judged:
     n = len(rows)
     return Judged(
-        run,
-        keys,
-        np.arange(n, dtype=np.int64),
-        task,
-        np.array([row[1] for row in rows], np.int64),
-        score >= threshold if threshold is not None else np.zeros(n, bool),
-        score,
-        threshold is not None,
-        np.zeros(n, bool),
+        run, keys, np.arange(n, dtype=np.int64), task, np.array([row[1] for row in rows], np.int64),
+        score >= threshold if threshold is not None else np.zeros(n, bool), score, threshold is not None, np.zeros(n, bool),
     )
 
 

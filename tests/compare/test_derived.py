@@ -27,9 +27,7 @@ def named(rows: Sequence[str | Sequence[float]]) -> Outcomes:
 
 
 def pair_of(
-    a: Sequence[str | Sequence[float]],
-    b: Sequence[str | Sequence[float]],
-    effort_a: Mapping[str, Any] | None = None,
+    a: Sequence[str | Sequence[float]], b: Sequence[str | Sequence[float]], effort_a: Mapping[str, Any] | None = None,
     effort_b: Mapping[str, Any] | None = None,
 ) -> Paired:
     first, second = side("old", named(a), effort=effort_a), side("new", named(b), effort=effort_b)
@@ -47,23 +45,17 @@ def test_reference_values() -> None:
         ("pass_at_k", 2): (pytest.approx(0.6458333333), pytest.approx(0.7916666667)),
         ("pass_at_k", 4): (pytest.approx(0.75), pytest.approx(0.875)),
         ("pass_hat_k", 2): (pytest.approx(0.3541666667), pytest.approx(0.6458333333)),
-        ("pass_hat_k", 4): (pytest.approx(0.25), pytest.approx(0.625)),
-        ("solved", None): (0.75, 0.875),
+        ("pass_hat_k", 4): (pytest.approx(0.25), pytest.approx(0.625)), ("solved", None): (0.75, 0.875),
         ("consistency", None): (0.25, 0.625),
     }
     for one in found.values():
         assert one.change == one.candidate - one.baseline
-        assert one.low is not None
-        assert one.high is not None
         assert one.low <= one.change <= one.high
         assert (one.n, one.method, one.unit) == (8, "task bootstrap", "rate")
 
 
 def test_the_bootstrap_draws_tasks() -> None:
-    first, second = (
-        replace(side(name, named(rows)), score_name="mean_reward")
-        for name, rows in (("old", F1_A), ("new", F1_B))
-    )
+    first, second = (replace(side(name, named(rows)), score_name="mean_reward") for name, rows in (("old", F1_A), ("new", F1_B)))
     found = told(paired(first, second, aligned(first, second)))["pass_at_1", None]
     assert (found.baseline, found.candidate, found.change) == (0.5, 0.71875, 0.21875)
     assert found.low == pytest.approx(-0.15625, abs=1 / 32)  # means of eight tasks go in such steps
@@ -120,8 +112,6 @@ def test_effort_is_a_mean_of_tasks_and_output_tokens_have_a_ratio() -> None:
     assert (tokens.unit, ratio.unit) == ("tokens", "log ratio")
     assert tokens.baseline == pytest.approx(np.mean(before))
     assert math.exp(ratio.change) == pytest.approx(np.mean(after) / np.mean(before))
-    assert ratio.low is not None
-    assert ratio.high is not None
     assert math.log(1.4) < ratio.low < ratio.change < ratio.high < math.log(1.6)
     assert ("turns", None) not in found  # the candidate does not report them
 
@@ -133,9 +123,7 @@ def test_tokens_that_are_no_amount_have_no_ratio(odd: list[float]) -> None:
     found = told(pair_of(a, b, {"output_tokens": effort([3.0, 4.0, 5.0])}, {"output_tokens": effort(odd)}))
     assert ("log_output_tokens", None) not in found
     assert found["output_tokens", None].candidate == pytest.approx(np.mean(odd))
-    some = told(
-        pair_of(a, b, {"output_tokens": effort([3.0, 4.0, 5.0])}, {"output_tokens": effort([0.0, 8.0, 4.0])})
-    )
+    some = told(pair_of(a, b, {"output_tokens": effort([3.0, 4.0, 5.0])}, {"output_tokens": effort([0.0, 8.0, 4.0])}))
     assert some["log_output_tokens", None].change == pytest.approx(0.0)
 
 
@@ -143,12 +131,7 @@ def test_many_tasks_take_an_interval_without_draws_that_is_the_same() -> None:
     rng = np.random.default_rng(2)
     n = 400
     before, after = rng.gamma(2, 500, n), rng.gamma(2, 600, n)
-    whole = pair_of(
-        ["10"] * n,
-        ["10"] * n,
-        {"output_tokens": effort(before.tolist())},
-        {"output_tokens": effort(after.tolist())},
-    )
+    whole = pair_of(["10"] * n, ["10"] * n, {"output_tokens": effort(before.tolist())}, {"output_tokens": effort(after.tolist())})
     # Each second of two hundred values for two tasks: few enough to draw, and spread alike.
     coarse_a, coarse_b = np.repeat(np.sort(before)[::4], 4), np.repeat(after[::4], 4)
     few = pair_of(
@@ -162,8 +145,6 @@ def test_many_tasks_take_an_interval_without_draws_that_is_the_same() -> None:
         assert (exact.method, drawn.method) == ("paired t", "task bootstrap")
         widths = []
         for one in (exact, drawn):
-            assert one.low is not None
-            assert one.high is not None
             widths.append(one.high - one.low)
         assert widths[0] == pytest.approx(widths[1], rel=0.25)
 
@@ -173,8 +154,7 @@ passing = st.lists(st.tuples(*[st.text("01", min_size=1, max_size=5)] * 2), min_
 
 @settings(max_examples=30, deadline=None)
 @given(
-    passing,
-    st.lists(st.sampled_from([1.0, 2.5, 9.1]), min_size=16, max_size=16),
+    passing, st.lists(st.sampled_from([1.0, 2.5, 9.1]), min_size=16, max_size=16),
     st.sampled_from([("a", "b"), ("b", "a"), ("a", "a")]),
 )
 def test_exchanging_the_runs_turns_every_sign_and_moves_no_digit(
@@ -182,11 +162,7 @@ def test_exchanging_the_runs_turns_every_sign_and_moves_no_digit(
 ) -> None:
     n = len(tasks)
     sides = [
-        side(
-            name,
-            named(rows),
-            effort={"output_tokens": {(str(i), 0): value for i, value in enumerate(told_of[:n])}},
-        )
+        side(name, named(rows), effort={"output_tokens": {(str(i), 0): value for i, value in enumerate(told_of[:n])}})
         for name, rows, told_of in zip(names, zip(*tasks, strict=True), (values[:8], values[8:]), strict=True)
     ]
     there = derived(paired(*sides, aligned(*sides)))

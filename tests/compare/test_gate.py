@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from msgspec.structs import replace
 
 from blade import model, stats
-from blade.compare import compare
 from blade.compare import gate_policy as room
 from blade.compare.gate import EXIT, judge, markdown, overall
 from blade.compare.gate_policy import Policy, policy, read_policy
@@ -85,55 +84,6 @@ def test_a_fall_from_always_to_one_in_five_fails(question: str) -> None:
     assert (gate.verdict, verdict(gate)) == ("FAIL", "FAIL")
     assert EXIT[gate.verdict] == 1
     assert "100% → 20.0%: −80.0 points" in text(gate)
-
-
-@pytest.mark.parametrize("metric", ["pass@2", "pass@5", "pass^5", "consistency"])
-def test_the_same_fall_fails_by_measures_beside_the_score(metric: str) -> None:
-    a, b = side("a", {str(i): "11111" for i in range(100)}), side("b", {str(i): "00100" for i in range(100)})
-    by = asks({"name": metric, "max_drop": 0.02})
-    gate = judge(by, [compare(a, b)], full(a, b), TODAY, {"a": a, "b": b})
-    expected = "PASS" if metric == "pass@5" else "FAIL"  # one of five still passes on every task
-    assert verdict(gate, metric) == expected
-    assert gate.verdict == expected
-
-
-def unchanged(repeats: int, max_drop: float, times: int) -> dict[str, int]:
-    """How often a model drawn again gets each verdict: 500 tasks of very different difficulty."""
-    rates = stats.seeded_rng("gate", "difficulty").beta(0.6, 0.6, 500)
-    by = asks({"name": "score", "max_drop": max_drop})
-    found = dict.fromkeys(EXIT, 0)
-    for i in range(times):
-        rng = stats.seeded_rng("gate", "again", str(repeats), str(i))
-        means = [rng.binomial(repeats, rates) / repeats for _ in range(2)]
-        told = stats.mean_change(means[1] - means[0], 1 / repeats)
-        assert told is not None
-        low90, high90 = told.interval(0.9)
-        tested = model.Tested("new tasks", told.method, told.p, told.estimate, told.low, told.high, low90, high90)
-        found[of(replace(change(told.estimate, 1), tests=(tested,)), by).verdict] += 1
-    return found
-
-
-def test_an_unchanged_model_with_repeats_passes() -> None:
-    found = unchanged(repeats=5, max_drop=0.05, times=200)
-    assert found["PASS"] >= 196
-    assert found["FAIL"] == 0
-
-
-def test_an_unchanged_model_without_repeats_passes_as_often_as_its_power_says() -> None:
-    found = unchanged(repeats=1, max_drop=0.05, times=400)
-    rates = stats.seeded_rng("gate", "difficulty").beta(0.6, 0.6, 500)
-    se = float(np.sqrt((2 * rates * (1 - rates)).sum()) / 500)
-    power = NormalDist().cdf(0.05 / se - NormalDist().inv_cdf(0.95))
-    assert 0.4 < power < 0.95
-    assert abs(found["PASS"] / 400 - power) < 3 * (power * (1 - power) / 400) ** 0.5
-    assert found["FAIL"] <= 0.05 * 400
-
-
-def test_a_real_fall_fails_and_its_near_miss_does_not() -> None:
-    rates = np.linspace(0.1, 0.95, 300)
-    a = drawn("before", rates, 8)
-    assert judged(a, drawn("far below", rates * 0.85, 8), asks(SCORE)).verdict == "FAIL"
-    assert judged(a, drawn("just as good", rates, 8), asks({"name": "score", "max_drop": 0.05})).verdict == "PASS"
 
 
 # ---- The four verdicts of a metric ----------------------------------------------------------------
@@ -211,15 +161,6 @@ def test_inconclusive_says_what_was_visible_and_what_would_resolve_it() -> None:
     assert different.endswith("it takes about 3,900 tasks")  # tasks change differently: repeats cannot help
     these = replace(told, tests=(replace(told.tests[0], question="these tasks"),), power=spread(0.1, 0.12))
     assert "38 repeats" in text(of(these, asks(SCORE, question="these tasks")))
-
-
-def test_what_it_says_would_resolve_it_does() -> None:
-    found = text(of(change(0, 0.098), asks(SCORE)))
-    needed = int(found.partition("it takes about ")[2].split(" tasks")[0].replace(",", ""))
-    rng = stats.seeded_rng("gate", "resolved")
-    told = [stats.mean_change(rng.normal(0, 0.05 * 10, needed)) for _ in range(300)]
-    passed = sum(one is not None and one.interval(0.9)[0] > -0.02 for one in told)
-    assert abs(passed / 300 - 0.8) < 3 * (0.8 * 0.2 / 300) ** 0.5
 
 
 def test_with_nothing_allowed_only_a_better_candidate_passes() -> None:
@@ -341,11 +282,6 @@ def test_tasks_that_vanished_fail_the_gate() -> None:
     assert judge(asks(SCORE), [modified], {"whole": (4, 4), "b": (4, 4)}, TODAY).verdict == "FAIL"
 
 
-def test_tasks_the_candidate_has_beside_do_no_harm() -> None:
-    a, b = side("a", {str(i): "11" for i in range(40)}), side("b", {str(i): "11" for i in range(80)})
-    assert judged(a, b, asks({"name": "score", "max_drop": 0.1})).verdict == "PASS"
-
-
 def test_too_few_tasks_decide_nothing() -> None:
     a, b = side("a", {str(i): "1" * 8 for i in range(10)}), side("b", {str(i): "1" * 8 for i in range(10)})
     gate = judged(a, b, asks({"name": "score", "max_drop": 0.4}))
@@ -465,54 +401,18 @@ def test_a_policy_needs_little(tmp_path: Path) -> None:
     assert (found.on_inconclusive, found.waivers, found.metrics[0].tier) == ("pass", (), "critical")
 
 
+FAULTS = yaml.safe_load((Path(__file__).parent / "policy_faults.yaml").read_text(encoding="utf-8"))
 BASE = '[[metric]]\nname = "score"\nmax_drop = 0.02\n'
 
 
-@pytest.mark.parametrize(
-    ("source", "message", "hint"),
-    [
-        ("a = [", "not valid TOML", "dates without"),
-        ("", "names no metric", "[[metric]]"),
-        ("min_task = 3\n" + BASE, "no key 'min_task'", "did you mean min_tasks?"),
-        (BASE + "max_dorp = 0.1\n", "no key 'max_dorp'", "did you mean max_drop?"),
-        ('metric = "score"\n', "metric must be a list of tables", "[[metric]]"),
-        ('[metric]\nname = "score"\n', "metric must be a list of tables", "[[metric]]"),
-        ("[[metric]]\nmax_drop = 0.1\n", "metric 1 needs a name", ""),
-        ("[[metric]]\nname = 3\nmax_drop = 0.1\n", "name must be a text", ""),
-        ('[[metric]]\nname = "scroe"\nmax_drop = 0.1\n', "no metric 'scroe'", "did you mean score?"),
-        ('[[metric]]\nname = "pass_at_k"\nmax_drop = 0.1\n', "needs its k", "pass@4"),
-        ('[[metric]]\nname = "score"\n', "sets no limit", "max_drop"),
-        ('[[metric]]\nname = "score"\nmax_drop = "0.1"\n', "must be a number, and is '0.1'", ""),
-        ('[[metric]]\nname = "score"\nmax_drop = true\n', "must be a number", ""),
-        ('[[metric]]\nname = "score"\nmax_drop = nan\n', "must be a number", ""),
-        ('[[metric]]\nname = "score"\nmax_drop = -0.1\n', "must not be negative", "0.02"),
-        ('[[metric]]\nname = "score"\nmax_relative_drop = 5\n', "share of the baseline", "0.05"),
-        ('[[metric]]\nname = "pass@4"\nmax_drop = 2\n', "in points of a rate", "0.02"),
-        ('[[metric]]\nname = "output_tokens"\nmax_drop = 10\n', "less is better", "max_rise"),
-        ('[[metric]]\nname = "score"\nmax_relative_rise = 0.1\n', "more is better", "max_relative_drop"),
-        ('[[metric]]\nname = "score"\nmax_drop = 0.1\ntier = "vital"\n', "tier must be one of critical", ""),
-        ('[[metric]]\nname = "score"\nmax_drop = 0.1\nslice = "hard"\n', "name a field and its value", "category=hard"),
-        ('[[metric]]\nname = "solved"\nmax_drop = 0.1\nslice = "a=b"\n', "only the score is judged by slice", ""),
-        (BASE + BASE, "is given twice", ""),
-        ('question = "old tasks"\n' + BASE, "question must be one of new tasks, these tasks", ""),
-        ('on_inconclusive = "warn"\n' + BASE, "on_inconclusive must be one of pass, fail", ""),
-        ("required_coverage = 95\n" + BASE, "from 0 to 1", "0.95"),
-        ("min_tasks = 2.5\n" + BASE, "whole number", ""),
-        (BASE + '[[waiver]]\nmetric = "score"\nexpires = 2026-12-31\n', "waiver 1 needs a reason", ""),
-        (BASE + '[[waiver]]\nmetric = "score"\nreason = " "\nexpires = 2026-12-31\n', "reason must be a text with words", ""),
-        (BASE + '[[waiver]]\nmetric = "score"\nreason = "x"\n', "expires", "without quotes"),
-        (BASE + '[[waiver]]\nmetric = "score"\nreason = "x"\nexpires = "2026-12-31"\n', "expires", "without quotes"),
-        (BASE + '[[waiver]]\nmetric = "score"\nreason = "x"\nexpires = 2026-12-31T10:00:00\n', "expires", "without quotes"),
-        (BASE + '[[waiver]]\nmetric = "scores"\nreason = "x"\nexpires = 2026-12-31\n', "does not check", "did you mean score?"),
-    ],
-)
-def test_a_fault_in_a_policy_says_what_to_write(tmp_path: Path, source: str, message: str, hint: str) -> None:
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault["message"])
+def test_a_fault_in_a_policy_says_what_to_write(tmp_path: Path, fault: dict[str, str]) -> None:
     with pytest.raises(BladeError) as caught:
-        read_policy(written(tmp_path, source))
+        read_policy(written(tmp_path, fault["source"].replace("BASE", BASE)))
     assert (caught.value.slug, caught.value.exit_code) == ("bad-policy", 4)
-    assert message in caught.value.message
+    assert fault["message"] in caught.value.message
     assert "policy.toml" in caught.value.message
-    assert hint in caught.value.hint
+    assert fault["hint"] in caught.value.hint
     assert caught.value.hint
 
 

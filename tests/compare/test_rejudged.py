@@ -26,10 +26,7 @@ def ended(run, outcomes, model="m", prompt="p", **grains):
     made = side(run, outcomes, model=model, settings={"system prompt": prompt})
     keys = [made.judged.task_keys[code] for code in made.judged.task.tolist()]
     content = {
-        grain: np.array(
-            [_number(told[key][r]) for key, r in zip(keys, made.judged.repeat.tolist(), strict=True)],
-            np.uint64,
-        )
+        grain: np.array([_number(told[key][r]) for key, r in zip(keys, made.judged.repeat.tolist(), strict=True)], np.uint64)
         for grain, told in grains.items()
     }
     return replace(made, content=content)
@@ -105,27 +102,12 @@ def test_the_form_changed_where_results_equal_to_the_word_are_judged_alike():
     assert booked(a, ended("b", new[0], words=new[1], result=meant)) == ([], [])
     # its twin: the old run wrote the new form as well, and passed it
     b = ended("b", new[0], words=new[1], result=meant)
-    assert booked(ended("a", old[0], words=new[1], result=meant), b) == (
-        [],
-        [(key, 0) for key in sorted(keys[::2])],
-    )
+    assert booked(ended("a", old[0], words=new[1], result=meant), b) == ([], [(key, 0) for key in sorted(keys[::2])])
 
 
 def test_another_result_or_none_is_no_matter_of_the_verifier():
-    a = ended(
-        "a",
-        {"x": "1", "y": "1"},
-        words={"x": "p", "y": "."},
-        read={"x": ".", "y": "."},
-        result={"x": "p", "y": "."},
-    )
-    b = ended(
-        "b",
-        {"x": "0", "y": "0"},
-        words={"x": "q", "y": "."},
-        read={"x": ".", "y": "."},
-        result={"x": "q", "y": "."},
-    )
+    a = ended("a", {"x": "1", "y": "1"}, words={"x": "p", "y": "."}, read={"x": ".", "y": "."}, result={"x": "p", "y": "."})
+    b = ended("b", {"x": "0", "y": "0"}, words={"x": "q", "y": "."}, read={"x": ".", "y": "."}, result={"x": "q", "y": "."})
     assert booked(a, b) == ([], [])
     assert booked(replace(a, content={}), b) == ([], [])  # nobody looked
     assert booked(a, replace(b, judged=replace(b.judged, judged=False))) == ([], [])
@@ -177,9 +159,7 @@ def test_a_judge_that_turned_strict_is_claimed_first(k):
 
 
 TOLD = st.lists(
-    st.tuples(st.booleans(), st.sampled_from("..pq"), st.sampled_from("..pq"), st.sampled_from(".rs")),
-    min_size=1,
-    max_size=4,
+    st.tuples(st.booleans(), st.sampled_from("..pq"), st.sampled_from("..pq"), st.sampled_from(".rs")), min_size=1, max_size=4
 )
 
 

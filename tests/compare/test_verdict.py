@@ -81,22 +81,6 @@ def test_more_data_is_advised_in_repeats_and_in_tasks():
     assert once.tasks_needed > 0
 
 
-def test_runs_without_a_common_task_are_refused_with_the_reason():
-    found = compare(side("a", {"x": "1"}), side("b", {"y": "1"}))
-    assert "no task in common" in found.refused
-    assert found.verdict is None
-    assert found.delta is None
-
-
-def test_partial_overlap_is_cut_to_the_common_tasks_and_said():
-    a = side("a", {"x": "1", "y": "1", "z": "0"})
-    b = side("b", {"y": "1", "z": "1", "w": "0"})
-    found = compare(a, b)
-    assert found.alignment.common == ("y", "z")
-    assert found.delta_common == pytest.approx(0.5)
-    assert any("2 tasks both runs have" in note for note in found.notes)
-
-
 def test_rollouts_without_a_score_bound_the_change():
     """One of four is lost in the candidate: it may have failed or passed; near-miss: none is lost."""
     a, b = side("a", {"x": "1100", "y": "1111"}), side("b", {"x": "110", "y": "1111"}, expected={"x": 4})
