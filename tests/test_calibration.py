@@ -141,14 +141,6 @@ def test_a_limit_holds_up_to_its_slack_and_no_further() -> None:
     assert line(0.5, None, None).holds
 
 
-def test_a_broken_limit_is_told() -> None:
-    told = simulated_verdicts.told([line(0.05, 0.035, 0.06), line(0.2, 0.035, 0.06)], 100, 1)
-    assert "| new tasks | type I | 2 | 0.035 to 0.060 | 0.050," in told
-    assert told.count("BROKEN") == 1
-    assert "type I 0.2000, limits 0.035 to 0.060 ± 0.0100" in told
-    assert "BROKEN" not in simulated_verdicts.told([line(0.05, 0.035, 0.06)], 100, 1)
-
-
 # ---- Causes --------------------------------------------------------------------------------------
 
 

@@ -163,18 +163,6 @@ def test_runs_without_a_common_task_are_refused_with_a_reason(blade: Blade, comp
     assert "Not compared" in (out / "compare.md").read_text(encoding="utf-8")
 
 
-def test_partial_overlap_is_cut_to_the_common_tasks_and_said(blade: Blade, compared: Compared, tmp_path: Path) -> None:
-    runs = two_runs(tmp_path, drawn(1, 20, 2), [row for row in drawn(2, 30, 2) if row["_ng_task_index"] >= 8])
-    said = " ".join(blade("compare", *runs).out.split())
-    assert "12 common, 10 added, 8 removed" in said
-    assert "Verdicts rest on the 12 tasks both runs have" in said
-    one = only(compared(*runs))
-    means = [[row["reward"] for row in rows if 8 <= row["_ng_task_index"] < 20] for rows in (drawn(1, 20, 2), drawn(2, 30, 2))]
-    assert one["delta_common"] == pytest.approx(sum(means[1]) / 24 - sum(means[0]) / 24)
-    assert [test["estimate"] for test in one["tests"][:1]] == pytest.approx([one["delta_common"]])
-    assert_adds_up(one)
-
-
 # -- the same rows in another form ----------------------------------------------------------------
 
 
@@ -194,11 +182,6 @@ def test_order_shards_and_compression_change_nothing(blade: Blade, pairs: Pairs,
         forms["packed"].append(f"{name}={make_run(tmp_path / 'packed' / name, mixed, compress='zst')}")
     for form, runs in forms.items():
         assert of_rows(compared(*runs)) == plain, form
-
-
-def test_a_second_look_from_the_cache_says_the_same(compared: Compared, pairs: Pairs) -> None:
-    pair = pairs("one failure mode fixed")
-    assert compared(pair.baseline, pair.candidate) == compared(pair.baseline, pair.candidate)
 
 
 # -- what is claimed ------------------------------------------------------------------------------

@@ -28,7 +28,6 @@ from tools.planted.paired_runs import (
     Drawn,
     Plan,
     change,
-    passing,
     play,
 )
 from tools.planted.planted_runs import PlantedPair, planned, write_pair
@@ -121,21 +120,6 @@ def test_the_cause_is_as_large_as_was_asked_for(written: Any, cause: str, seed: 
         assert abs(pair.delta) >= 2 * pair.mde
 
 
-@every_pair
-def test_a_task_is_the_same_in_both_runs(written: Any, cause: str, seed: int) -> None:
-    _, a, b = written(cause, seed)
-
-    def asked(rows: Rows) -> dict[int, Any]:
-        fields = ("category", "difficulty", "task_id", "question_id", "expected_answer", "expected_actions")
-        return {
-            task: (row["responses_create_params"]["input"], *(row.get(name) for name in fields))
-            for (task, _), row in rows.items()
-        }
-
-    one, other = asked(a), asked(b)
-    assert [task for task in one.keys() & other.keys() if one[task] != other[task]] == []
-
-
 def test_seeds_differ_in_design_and_one_seed_writes_the_same_bytes(tmp_path: Path) -> None:
     pairs = [write_pair(tmp_path / str(seed), "infra outage", seed=seed) for seed in range(8)]
     again = write_pair(tmp_path / "again", "infra outage", seed=3)
@@ -180,18 +164,6 @@ def test_the_standard_error_has_the_spread_of_changes_and_the_noise_of_both_runs
     assert told.delta_common == pytest.approx(-0.15)
     assert told.se == pytest.approx(sqrt((spread + noise) / 4))
     assert told.mde == pytest.approx(2.8 * told.se)
-
-
-def test_pass_rates_follow_from_what_a_run_is_played_under() -> None:
-    design = design_of([0.8, 0.6])
-    a = usual(design)
-    assert passing(design, a) == pytest.approx((0.8, 0.6))
-    assert passing(design, replace(a, outage=(0.5, 0.0))) == pytest.approx((0.4, 0.6))
-    assert passing(design, replace(a, strict=True)) == pytest.approx((0.6, 0.45))
-    # the first task's own way to fail is a refusal: .6 + .4 / 2 of its failures, and .4 / 2 of the second's
-    assert passing(design, replace(a, fixed="refusal")) == pytest.approx((0.8 + 0.2 * 0.8, 0.6 + 0.4 * 0.2))
-    long = replace(design, typical=8192.0)  # half of the rollouts are longer than the limit
-    assert passing(long, a) == pytest.approx((0.4, 0.3))
 
 
 # ---- Each cause: what differs, and what does not ---------------------------------------------------

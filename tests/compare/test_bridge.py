@@ -14,8 +14,7 @@ from blade.compare import compare
 from blade.compare.bridge import bridge
 from blade.compare.task_pairs import Paired, paired
 from blade.model import OTHER, Alignment, Side, Term
-from tests.compare.builders import side
-from tests.compare.versus import aligned
+from tests.compare.builders import aligned, side
 
 TABLE = (
     ("infrastructure", "infra_error"),
@@ -86,15 +85,6 @@ def test_composition_is_the_worked_one() -> None:
     assert found["removed tasks"] == pytest.approx(0.2, abs=1e-9)
     assert found[OTHER] == pytest.approx(-0.0333333333, abs=1e-9)
     assert total(terms) == pytest.approx(0.24, abs=1e-12)
-
-
-def test_a_fraction_of_the_reward_is_lost_to_its_mode() -> None:
-    table = (("model", "timeout"), ("model", "wrong_arg"))
-    modes = {("1", 0): table[0], ("2", 0): table[1]}
-    a = side("a", {"1": [0.5], "2": [0.25], "3": [1.0]}, modes=modes, table=table)
-    b = side("b", {"1": [1.0], "2": [0.0], "3": [1.0]}, modes=modes, table=table)
-    found = values(bridge(pair_of(a, b))[0])
-    assert found == pytest.approx({"timeout": 0.5 / 3, "wrong_arg": -0.25 / 3})
 
 
 # ---- What is told -----------------------------------------------------------------------------------

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from blade.compare.flips import churn, deals, flips, sure_flips, transitions
 from blade.compare.task_pairs import Paired, paired, upright
 from blade.model import SureFlips
-from tests.compare.builders import Outcomes, side
-from tests.compare.versus import aligned
+from tests.compare.builders import Outcomes, aligned, side
 
 F1_A = ["1111", "1110", "1111", "1010", "1000", "0000", "1100", "0000"]
 F1_B = ["1111", "1111", "1000", "1111", "1111", "1111", "1100", "0000"]

@@ -17,8 +17,7 @@ from blade.compare.gate import EXIT, judge, markdown
 from blade.compare.gate_policy import Policy, policy, read_policy
 from blade.errors import BladeError
 from blade.model import Comparison, Derived, Gate, Power, Setting, Side
-from tests.compare.builders import side
-from tests.compare.versus import aligned, versus
+from tests.compare.builders import aligned, side, versus
 
 TODAY = date(2026, 7, 1)
 
