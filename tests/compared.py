@@ -7,7 +7,7 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,11 @@ from tools.planted.planted_runs import PlantedPair, write_pair
 Said = dict[str, Any]
 Pairs = Callable[..., PlantedPair]
 Compared = Callable[..., Said]
+
+
+def some_slow(causes: Iterable[str], *quick: str) -> list[Any]:
+    """All causes; those that are not named repeat the claim on more data."""
+    return [cause if cause in quick else pytest.param(cause, marks=pytest.mark.slow) for cause in causes]
 
 
 def written(folders: pytest.TempPathFactory) -> Pairs:

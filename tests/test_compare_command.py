@@ -21,13 +21,13 @@ from tests.compared import (
     drawn,
     only,
     screen,
+    some_slow,
     two_runs,
     without_claims,
     written,
 )
 from tests.conftest import Blade
 from tests.report.test_wire import VALIDATOR
-from tools.planted import write_run
 from tools.planted.paired_runs import CAUSES
 
 CHANGED = ("improved", "regressed")
@@ -46,7 +46,7 @@ def compared(blade: Blade) -> Compared:
 # -- files, screen, exit codes --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.parametrize("cause", some_slow(CAUSES, "infra outage", "one slice worse", "tasks dropped"))
 def test_a_pair_on_screen_and_as_json(blade: Blade, compared: Compared, pairs: Pairs, cause: str) -> None:
     pair = pairs(cause)
     said = blade("compare", pair.baseline, pair.candidate)
@@ -125,6 +125,7 @@ USAGE = {
     "no such field": (["A", "--by", "flavour"], "no-such-field"),
     "a field of one value": (["A", "--by", "agent"], "cannot-split"),
     "a field of many values": (["A", "--by", "question"], "cannot-split"),
+    "the reward": (["A", "--by", "reward"], "cannot-split"),
     "no such baseline": (["A", "B", "--baseline", "gpt"], "no-such-run"),
     "unknown option": (["A", "B", "--by-the-way"], "usage"),
 }
@@ -152,24 +153,10 @@ def test_nothing_to_read(blade: Blade, tmp_path: Path) -> None:
     assert blade("compare", there, there, "--gate", tmp_path / "no.toml").code == 3
 
 
-BAD_POLICIES = {
-    "no TOML": "[[metric",
-    "an unknown key": 'required = 1\n[[metric]]\nname = "score"\nmax_drop = 0.1\n',
-    "no metric": "min_tasks = 3\n",
-    "an unknown tier": '[[metric]]\nname = "score"\ntier = "vital"\nmax_drop = 0.1\n',
-    "a metric without a limit": '[[metric]]\nname = "score"\n',
-    "a waiver without an end": '[[metric]]\nname = "score"\nmax_drop = 0.1\n[[waiver]]\nmetric = "score"\nreason = "x"\n',
-}
-
-
-@pytest.mark.parametrize("case", BAD_POLICIES)
-def test_a_bad_policy_is_refused_before_anything_is_written(blade: Blade, tmp_path: Path, case: str) -> None:
+def test_a_bad_policy_is_refused_before_anything_is_written(blade: Blade, tmp_path: Path) -> None:
     runs = two_runs(tmp_path, drawn(1, 30, 2), drawn(2, 30, 2))
-    policy = tmp_path / "policy.toml"
-    policy.write_text(BAD_POLICIES[case])
-    said = blade("compare", "--json", *runs, "--gate", policy, "-o", tmp_path / "out")
-    assert (said.code, said.out) == (4, "")
-    assert said.error["slug"] == "bad-policy"
+    said = blade("compare", "--json", *runs, "--gate", policy_of(tmp_path, "min_tasks = 3\n"), "-o", tmp_path / "out")
+    assert (said.code, said.out, said.error["slug"]) == (4, "", "bad-policy")
     assert not (tmp_path / "out").exists()
 
 
@@ -248,19 +235,6 @@ def test_by_the_skills_of_a_row(compared: Compared, tmp_path: Path) -> None:
     assert one["separable"] is True
 
 
-def test_agents_of_one_file_are_runs_of_their_own(compared: Compared, tmp_path: Path) -> None:
-    planted = write_run(tmp_path, faults=["two_agents"])
-    (other,) = planted.others
-    document = compared(planted.path)
-    one = only(document)
-    scores = {run: one[f"score_{role}"] for role in ("baseline", "candidate") for run in [one[role]]}
-    assert len(scores) == 2
-    for truth in (planted, other):
-        (name,) = [run["name"] for run in document["runs"] if run["agent"] == truth.agent]
-        assert scores[name] == pytest.approx(truth.pass_rate)
-    assert one["alignment"]["common"]["n"] == planted.n_tasks
-
-
 def test_runs_whose_indices_mix_questions_are_compared(compared: Compared, tmp_path: Path) -> None:
     """The diagnosis groups such rows by question; all runs together are grouped as each of them was."""
 
@@ -334,7 +308,7 @@ def test_checkpoints_in_order_have_a_trend(compared: Compared, blade: Blade, che
 # -- quick, and the same by `diagnose` ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cause", ["infra outage", "truncation limit lowered", "one slice worse", "nothing"])
+@pytest.mark.parametrize("cause", ["infra outage", "truncation limit lowered"])
 def test_quick_reads_no_trace_and_agrees_on_what_it_says(
     compared: Compared, blade: Blade, pairs: Pairs, cause: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,7 +333,7 @@ def test_quick_reads_no_trace_and_agrees_on_what_it_says(
     screen(blade("compare", "--quick", pair.baseline, pair.candidate).out)
 
 
-@pytest.mark.parametrize("cause", ["verifier changed", "tasks dropped", "one failure mode fixed"])
+@pytest.mark.parametrize("cause", ["verifier changed", "tasks dropped"])
 def test_diagnose_carries_the_same_comparison(compared: Compared, diagnosed: Blade, pairs: Pairs, cause: str) -> None:
     pair = pairs(cause)
     told = diagnosed(pair.baseline, pair.candidate).report
@@ -370,14 +344,6 @@ def test_diagnose_carries_the_comparison_with_the_baseline_that_is_named(compare
     pair = pairs("tasks dropped")
     turned_round = json.loads(blade("diagnose", "--json", pair.baseline, pair.candidate, "--baseline", "candidate").out)
     assert turned_round["comparisons"] == compared(pair.candidate, pair.baseline)["comparisons"]
-
-
-@pytest.mark.parametrize("n_values", [2, 30])
-def test_by_a_field_of_the_tasks_is_refused(blade: Blade, tmp_path: Path, n_values: int) -> None:
-    rows = [make_row(task, repeat, 1.0, topic=f"t{task % n_values}") for task in range(30) for repeat in (0, 1)]
-    said = blade("compare", "--json", f"x={make_run(tmp_path, rows)}", "--by", "topic")
-    assert (said.code, said.out, said.error["slug"]) == (2, "", "cannot-split")
-    assert said.error["error"].endswith("the parts would have no task in common")
 
 
 def test_by_a_field_whose_parts_hold_the_same_questions_under_other_keys(blade: Blade, tmp_path: Path) -> None:
@@ -400,14 +366,6 @@ def test_runs_without_a_common_task_are_warned_of_and_exit_0(blade: Blade, tmp_p
         (warning,) = [line for line in said.err.splitlines() if line.startswith("warning:")]
         assert "new was not compared with old" in warning
     assert "warning:" not in blade("compare", f"old={one}", f"new={one}").err
-
-
-def test_the_reward_cannot_split_a_run(blade: Blade, tmp_path: Path) -> None:
-    run = make_run(tmp_path, [make_row(n, 0, float(n % 2)) for n in range(6)])
-    said = blade("compare", run, "--by", "reward")
-    assert said.code == 2
-    assert "the reward cannot split a run" in said.err
-    assert "cannot-split" in said.err
 
 
 @pytest.mark.parametrize("command", ["compare", "diagnose"])

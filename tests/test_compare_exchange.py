@@ -17,6 +17,7 @@ from tests.compared import (
     drawn,
     only,
     screen,
+    some_slow,
     turned,
     two_runs,
     without_claims,
@@ -42,7 +43,7 @@ def compared(blade: Blade) -> Compared:
 # -- exchanged ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.parametrize("cause", some_slow(CAUSES, "one failure mode fixed", "tasks dropped", "verifier changed"))
 def test_exchanging_the_runs_turns_every_sign_and_no_meaning(compared: Compared, pairs: Pairs, cause: str) -> None:
     pair = pairs(cause)
     runs = f"one={pair.baseline}", f"two={pair.candidate}"
@@ -138,14 +139,6 @@ def test_a_run_held_against_itself_is_recognised(
     assert "equivalent: both runs hold the same rows" in said
 
 
-def test_one_other_row_makes_another_run(compared: Compared, tmp_path: Path) -> None:
-    rows = drawn(1, 12, 2)
-    other = [*rows[:-1], {**rows[-1], "note": "another"}]
-    one = only(compared(*two_runs(tmp_path, rows, other)))
-    assert one["identical"] is False
-    assert one["delta"] == 0
-
-
 def test_runs_without_a_common_task_are_refused_with_a_reason(blade: Blade, compared: Compared, tmp_path: Path) -> None:
     other = [make_row(task, repeat, 1.0) for task in range(100, 112) for repeat in (0, 1)]
     runs = two_runs(tmp_path, drawn(1, 12, 2), other)
@@ -166,7 +159,7 @@ def test_runs_without_a_common_task_are_refused_with_a_reason(blade: Blade, comp
 # -- the same rows in another form ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cause", ["infra outage", "one failure mode fixed", "tasks dropped"])
+@pytest.mark.parametrize("cause", some_slow(["infra outage", "one failure mode fixed", "tasks dropped"], "infra outage"))
 def test_order_shards_and_compression_change_nothing(blade: Blade, pairs: Pairs, tmp_path: Path, cause: str) -> None:
     pair, compared = pairs(cause), by_json(blade)
     plain = of_rows(compared(f"a={pair.baseline}", f"b={pair.candidate}"))
@@ -197,7 +190,7 @@ def test_a_fall_of_everything_is_no_pass_and_an_unchanged_model_is_no_failure(co
         )
     )
     assert (fall["verdict"], fall["verdict_new_tasks"]) == ("regressed", "regressed")
-    same = only(compared(*two_runs(tmp_path / "same", drawn(1, 400, 8), drawn(2, 400, 8))))
+    same = only(compared(*two_runs(tmp_path / "same", drawn(1, 300, 8), drawn(2, 300, 8))))
     assert (same["verdict"], same["verdict_new_tasks"]) == ("equivalent", "equivalent")
     assert same["movers"] == []
 

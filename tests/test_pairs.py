@@ -23,11 +23,7 @@ from tools.planted.paired_runs import (
     LOOSE,
     SOLVED,
     WORLDS,
-    Conditions,
-    Design,
-    Drawn,
     Plan,
-    change,
     play,
 )
 from tools.planted.planted_runs import PlantedPair, planned, write_pair
@@ -131,39 +127,6 @@ def test_seeds_differ_in_design_and_one_seed_writes_the_same_bytes(tmp_path: Pat
     assert {pair.swapped for pair in pairs} == {True, False}
     assert {pair.delta > 0 for pair in pairs} == {True, False}
     assert all((pair.delta > 0) == pair.swapped for pair in pairs)
-
-
-# ---- The arithmetic --------------------------------------------------------------------------------
-
-
-def design_of(rates: list[float], rows: tuple[int, int] = (2, 4)) -> Design:
-    """Tasks whose rollouts are never long; every other one is of category x."""
-    tasks = tuple(
-        Drawn(at, "xy"[at % 2], "easy", rate, turn=(at + 0.5) / len(rates), length=0.0, habit=0.5)
-        for at, rate in enumerate(rates)
-    )
-    each = tuple((n,) * len(rates) for n in rows)
-    return Design(
-        seed="t", world="quiz", tasks=tasks, mix={"refusal": 0.5, "wrong content": 0.5}, rows=(each[0], each[1]),
-        repeats=rows, limit=8192, typical=1.0, broken=0.0, loose=0.25, loose_by_task=False, form="unit", extracts=False,
-    )  # fmt: skip
-
-
-def usual(design: Design) -> Conditions:
-    return Conditions(design.limit, (0.0,) * len(design.tasks))
-
-
-def test_the_standard_error_has_the_spread_of_changes_and_the_noise_of_both_runs() -> None:
-    design = design_of([0.8, 0.6, 0.4, 0.6])
-    a = usual(design)
-    told = change(design, a, replace(a, worse={"x": 0.5}))
-    # tasks 0 and 2 lose half: d = -.4, 0, -.2, 0
-    noise = fmean([0.16, 0.24, 0.24, 0.24]) / 2 + fmean([0.24, 0.24, 0.16, 0.24]) / 4
-    spread = sum((d + 0.15) ** 2 for d in (-0.4, 0.0, -0.2, 0.0)) / 3
-    assert told.delta == pytest.approx(-0.15)
-    assert told.delta_common == pytest.approx(-0.15)
-    assert told.se == pytest.approx(sqrt((spread + noise) / 4))
-    assert told.mde == pytest.approx(2.8 * told.se)
 
 
 # ---- Each cause: what differs, and what does not ---------------------------------------------------
@@ -317,24 +280,6 @@ def test_only_the_planted_slice_and_the_planted_mode_are_right(written: Any) -> 
     assert planted_causes.claim(mover("model", way, *played(pair, way, other, other)), pair) == "another mode"
     assert planted_causes.claim(mover("composition", "removed tasks"), pair) == "tasks dropped"
     assert planted_causes.claim(mover("missing", "tasks the candidate lost"), pair) == "something else"
-
-
-def test_shares_have_their_interval_and_the_limits_say_what_breaks_them() -> None:
-    lines = [
-        {"cause": cause, "claimed": claimed, "right": cause == claimed, "seed": 1, "world": "desk", "delta": 0.1,
-         "n_tasks": (30, 31), "repeats": (1, 2), "mde": 0.05, "terms": ("slice",), "movers": ["x [slice]"]}
-        for cause, claimed in [("nothing", "nothing")] * 19 + [("nothing", "another slice")]
-    ]  # fmt: skip
-    result = planted_causes.result(lines, 1)
-    assert result["matrix"]["nothing"] == {"nothing": 19, "another slice": 1}
-    one = result["limits"]["nothing is claimed"]
-    assert (one["value"], one["n"]) == (0.95, 20)
-    assert one["low"] < 0.95 < one["high"]
-    assert result["holds"]
-    text = planted_causes.told(result)
-    assert "95.0%" in text
-    assert "tasks 30/31, repeats 1/2" in text
-    assert not planted_causes.result([*lines, *[{**lines[-1]} for _ in range(4)]], 1)["holds"]
 
 
 # ---- As the pipeline reads them --------------------------------------------------------------------

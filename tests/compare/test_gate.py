@@ -223,13 +223,6 @@ def test_a_refused_comparison_fails_and_no_waiver_helps() -> None:
     assert judge(asks(SCORE), [], {}, TODAY).verdict == "FAIL"
 
 
-def test_the_worst_candidate_decides() -> None:
-    good, bad = change(0.05, 0.01), replace(change(-0.1, 0.01, p=0.0001), candidate="c")
-    gate = judge(asks(SCORE), [good, bad], {"a": (1, 1), "b": (1, 1), "c": (1, 1)}, TODAY)
-    assert gate.verdict == "FAIL"
-    assert [(check.candidate, check.verdict) for check in gate.checks if check.metric == "score"] == [("b", "PASS"), ("c", "FAIL")]
-
-
 def test_what_can_move_the_score_by_itself_is_told() -> None:
     limit = Setting("max_output_tokens", "4096", "2048", "limit", mechanical=True)
     gate = of(replace(change(0, 0.01), config_diff=(limit, replace(limit, key="seed", mechanical=False))), asks(SCORE))
@@ -259,12 +252,6 @@ def test_every_key_of_a_policy_is_explained_in_the_docs() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "gate.md").read_text(encoding="utf-8")
     names = {*room._KEYS, *room._METRIC_KEYS, *room._WAIVER_KEYS, *room.GAINS, *room.COSTS} - set(room.NEEDS_K)
     assert not [name for name in sorted(names) if f"`{name}`" not in page and f"`[[{name}]]`" not in page]
-
-
-def test_a_policy_needs_little(tmp_path: Path) -> None:
-    found = read_policy(written(tmp_path, '[[metric]]\nname = "score"\nmax_drop = 0.02\n'))
-    assert (found.question, found.required_coverage, found.required_common, found.min_tasks) == ("new tasks", 0.95, 0.95, 20)
-    assert (found.on_inconclusive, found.waivers, found.metrics[0].tier) == ("pass", (), "critical")
 
 
 FAULTS = yaml.safe_load((Path(__file__).parent / "policy_faults.yaml").read_text(encoding="utf-8"))
@@ -314,14 +301,6 @@ def test_the_summary_holds_verdict_checks_waivers_notes_and_the_command() -> Non
     assert "| score | critical | **FAIL** | 50.0% → 40.0%: −10.0 points [−11.0, −9.0 points] over 100 tasks;" in found
     assert "INCONCLUSIVE waived until 2026-12-31: known change of the data set" in found
     assert found.rstrip().endswith("```sh\nblade compare a b --gate policy.toml\n```")
-
-
-def test_several_candidates_have_a_column() -> None:
-    pair = [change(0, 0.01), replace(change(0, 0.01), candidate="c|d")]
-    found = markdown(judge(asks(SCORE), pair, {"a": (1, 1), "b": (1, 1), "c|d": (1, 1)}, TODAY))
-    assert "| Candidate | Metric |" in found
-    assert "| `c\\|d` | score |" in found
-    assert "blade compare BASELINE CANDIDATE --gate policy.toml" in found
 
 
 def test_hostile_names_and_reasons_stay_text() -> None:

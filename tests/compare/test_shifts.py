@@ -75,15 +75,6 @@ def test_effort_is_compared_where_both_runs_report_it() -> None:
     assert tokens.change == pytest.approx(112.0)
 
 
-def test_an_effort_that_wobbles_is_unclear_whatever_its_unit() -> None:
-    before = {(task, repeat): 1e-4 * (10 + int(task) % 7) for task, repeat in rows(range(8))}
-    after = {(task, repeat): 1e-4 * (10 + (int(task) + 3) % 7) for task, repeat in rows(range(8))}
-    found = told({"effort": {"cost": before}}, {"effort": {"cost": after}})["cost"]
-    assert found.status == "unclear"
-    # The interval is of the size of the differences, not of a whole dollar.
-    assert -1e-3 < found.low < found.change < found.high < 1e-3
-
-
 def test_what_nobody_shows_or_all_tasks_show_alike_is_not_told() -> None:
     same = {
         "behaviours": {"loop": rows(range(9), [0]), "none": []},

@@ -74,13 +74,6 @@ def test_labels_are_joined_by_their_text() -> None:
     assert found["share of kind=alpha"].value > 0
 
 
-def test_a_field_with_one_label_or_of_one_run_is_no_view() -> None:
-    same = {"kind": {"1": "x", "2": "x"}}
-    a = side("a", {"1": "1", "2": "0"}, slices=same | {"mine": {"1": "p", "2": "q"}})
-    b = side("b", {"1": "1", "2": "0"}, slices=same)
-    assert not [name for name in seen(a, b) if name.startswith("slices")]
-
-
 def test_many_labels_and_fields_are_cut_and_still_add_up() -> None:
     tasks = [str(i) for i in range(80)]
     labels = {f"field {n}": {key: str(int(key) % (n + 2)) for key in tasks} for n in range(9)}

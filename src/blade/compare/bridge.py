@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from blade import stats
-from blade.compare.task_pairs import Paired, TaskSets, counts, mean, reach, summed, task_sets
+from blade.compare.task_pairs import Paired, TaskSets, counts, mean, reach, row_places, summed, task_sets
 from blade.model import OTHER, SIDES, Side, Term
 from blade.stats.intervals import special
 
@@ -95,9 +95,7 @@ def _kinds(side: Side, codes: Ints, modified: Sequence[str], missing: Sequence[s
     return np.array([known.get(side.judged.task_keys[code], _OTHERS) for code in codes.tolist()], np.int64)
 
 
-def _outside(
-    name: str, side: str, groups: Sequence[tuple[int, Floats, Floats]], n_common: int, widest: float
-) -> Term:
+def _outside(name: str, side: str, groups: Sequence[tuple[int, Floats, Floats]], n_common: int, widest: float) -> Term:
     """One term of some tasks of one run or of both: sign, all tasks of the run, those of the term.
 
     Sure as the difference between the tasks of the term and the common ones is, were both drawn anew.
@@ -200,16 +198,13 @@ def _slots(sizes: dict[tuple[str, str], tuple[float, float]]) -> tuple[list[tupl
     """The terms in their order, and for each mode of the table the term that it belongs to."""
     sides = {side: place for place, side in enumerate(SIDES)}
     seen = [mode for mode, (a, b) in sizes.items() if a or b]
-    seen.sort(
-        key=lambda mode: (
-            sides.get(mode[0], len(sides)),
-            mode == UNEXPLAINED,
-            -round(abs(sizes[mode][0] - sizes[mode][1]), 12),  # below, the order of additions would sort
-            mode[1],
-        )
-    )
-    named = [mode for mode in seen if mode[0] == MODEL]
-    rest = named[MAX_MODES:]
+
+    def rank(mode: tuple[str, str]) -> tuple[int, bool, float, str]:
+        moved = -round(abs(sizes[mode][0] - sizes[mode][1]), 12)  # below, the order of additions would sort
+        return sides.get(mode[0], len(sides)), mode == UNEXPLAINED, moved, mode[1]
+
+    seen.sort(key=rank)
+    rest = [mode for mode in seen if mode[0] == MODEL][MAX_MODES:]
     together = (MODEL, f"{REST}{len(rest)})")
     slots = list(dict.fromkeys(together if mode in rest else mode for mode in seen))
     places = {mode: slots.index(together if mode in rest else mode) for mode in seen}
@@ -245,9 +240,7 @@ def _added(by_mode: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
     return np.sum([a for a, _ in by_mode], axis=0), np.sum([b for _, b in by_mode], axis=0)
 
 
-def _excess(
-    of_mode: tuple[Floats, Floats], of_all: tuple[Floats, Floats], step: float
-) -> tuple[float, float]:
+def _excess(of_mode: tuple[Floats, Floats], of_all: tuple[Floats, Floats], step: float) -> tuple[float, float]:
     """What a mode would be as its share of all the change, and the p that it is no other.
 
     The share of a mode is that of the losses of both runs together; it is estimated from the same tasks, and
@@ -298,12 +291,9 @@ def _lost(side: Side, common: Ints) -> Lost:
     So a clean row loses its share of the clean rows, and the spoiled ones of a task together the rest of
     what the task loses.
     """
-    place = np.full(len(side.judged.task_keys), -1)
-    place[common] = np.arange(common.size)
-    rows = np.flatnonzero(side.judged.score < 1)
-    task = place[side.judged.task[rows]]
-    if common.size < place.size:
-        rows, task = rows[task >= 0], task[task >= 0]
+    place = row_places(side, common)
+    rows = np.flatnonzero((side.judged.score < 1) & (place >= 0))
+    task = place[rows]
     points = 1.0 - side.judged.score[rows]
     n = counts(side)[common]
     is_bad = spoiled(side)[rows]

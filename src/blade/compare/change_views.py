@@ -178,7 +178,8 @@ def slice_view(pair: Paired, sets: TaskSets, field: str) -> View:
             # a task of two minds is neither inside nor outside
             is_a, is_b = labels.cell_a[: sets.n_common] == i, labels.cell_b[: sets.n_common] == i
             inside, outside = d[is_a & is_b], d[~is_a & ~is_b]
-            change = stats.mean_change(inside, step) if are_paired else _rate_change(around, i)
+            alone = np.eye(n_a.size)[i]  # the weight of this label alone
+            change = stats.mean_change(inside, step) if are_paired else around.of_sum(-alone / n_a[i], alone / n_b[i])
             term = _interval_term(float(rates[i]), change, w * widest, w)
             expected, excess = w * float(rates.sum()), _p_excess(inside, outside, change)
             rate_terms.append(Term(f"{field}={label}", *term, "slice", n, expected, excess))
@@ -192,13 +193,6 @@ def slice_view(pair: Paired, sets: TaskSets, field: str) -> View:
 
 def _largest(term: Term) -> tuple[float, str]:
     return -round(abs(term.value), 12), term.term
-
-
-def _rate_change(around: Spread, label: int) -> stats.Change | None:
-    """What the tasks of a label changed by, where the runs do not have the same."""
-    weights = np.zeros(around.sizes[0].size)
-    weights[label] = 1.0
-    return around.of_sum(-weights / around.sizes[0][label], weights / around.sizes[1][label])
 
 
 def _mix_change(around: Spread, label: int, shares: tuple[Floats, Floats]) -> stats.Change | None:
@@ -288,6 +282,13 @@ def task_intervals(pair: Paired) -> tuple[Floats, Floats]:
     return np.maximum(low, np.minimum(d, -widest)), np.minimum(high, np.maximum(d, widest))
 
 
+def _variance(side: Side, codes: Ints, n: Ints) -> Floats:
+    """Of the mean of each task's rows."""
+    squares = means(side, (side.judged.score - means(side, side.judged.score)[side.judged.task]) ** 2)[codes]
+    variance: Floats = squares / np.maximum(n - 1, 1)
+    return np.where(variance > 1e-24, variance, 0.0)
+
+
 def _wilson(n: Ints, means_: Floats) -> tuple[Floats, Floats]:
     def limits(rows: Ints, passes: Ints) -> Floats:
         bounds = [stats.wilson(c, k) for k, c in zip(rows.tolist(), passes.tolist(), strict=True)]
@@ -295,14 +296,6 @@ def _wilson(n: Ints, means_: Floats) -> tuple[Floats, Floats]:
 
     low, high = per_pair(n, np.rint(means_ * n).astype(np.int64), 1, limits)
     return low, high
-
-
-def _variance(side: Side, codes: Ints, n: Ints) -> Floats:
-    """Of the mean of each task's rows."""
-    centre = means(side, side.judged.score)
-    squares = means(side, (side.judged.score - centre[side.judged.task]) ** 2)[codes]
-    variance: Floats = squares / np.maximum(n - 1, 1)
-    return np.where(variance > 1e-24, variance, 0.0)
 
 
 # ---- Claims ----------------------------------------------------------------------------------------

@@ -344,7 +344,9 @@ class Ways(NamedTuple):
 def ways(pair: Paired) -> Ways:
     """Once for each distinct (rows, rows, passes), so that many tasks cost what their kinds cost."""
     c_a, c_b = _points(pair)
-    n_a, n_b, total, tasks = _kinds(pair.n_a, pair.n_b, c_a + c_b)
+    of_b, of_total = int(pair.n_b.max(initial=0)) + 1, int((c_a + c_b).max(initial=0)) + 1
+    kinds, tasks = np.unique((pair.n_a * of_b + pair.n_b) * of_total + c_a + c_b, return_counts=True)
+    n_a, n_b, total = kinds // of_total // of_b, kinds // of_total % of_b, kinds % of_total
     lowest = np.maximum(0, total - n_a)
     size = np.minimum(n_b, total) - lowest + 1
     kind = np.repeat(np.arange(size.size), size)
@@ -354,14 +356,6 @@ def ways(pair: Paired) -> Ways:
     chance = np.exp(logs - log_choose(n_a + n_b, total)[kind])
     chance /= np.bincount(kind, chance)[kind]
     return Ways(kind, tasks[kind], n_a[kind], to_a, n_b[kind], to_b, chance)
-
-
-def _kinds(n_a: Ints, n_b: Ints, total: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Distinct (rows, rows, passes), and how many tasks have each."""
-    of_b, of_total = int(n_b.max(initial=0)) + 1, int(total.max(initial=0)) + 1
-    kinds, tasks = np.unique((n_a * of_b + n_b) * of_total + total, return_counts=True)
-    rows = kinds // of_total
-    return rows // of_b, rows % of_b, kinds % of_total, tasks
 
 
 # ---- Other scores: some deals, drawn ----------------------------------------------------------------
@@ -384,14 +378,14 @@ def deals(pair: Paired) -> Deals:
     is_joint = n_tasks <= FEW
     rng = stats.seeded_rng("exchange", pair.a.run, pair.b.run)
     dealt = _afresh if is_joint else _alike
-    parts = (part for tasks, rows in groups for part in dealt(tasks, rows, _split(pair, tasks), n, rng))
-    return Deals(n, n_tasks, is_joint, parts)
 
+    def parts() -> Iterator[tuple[Ints, Floats]]:
+        for tasks, rows in groups:
+            n_a, n_b = int(pair.n_a[tasks[0]]), int(pair.n_b[tasks[0]])
+            # what each row of a task adds to its difference
+            yield from dealt(tasks, rows, np.repeat([-1.0 / n_a, 1.0 / n_b], [n_a, n_b]), n, rng)
 
-def _split(pair: Paired, tasks: Ints) -> Floats:
-    """What each row of a task adds to its difference."""
-    n_a, n_b = int(pair.n_a[tasks[0]]), int(pair.n_b[tasks[0]])
-    return np.repeat([-1.0 / n_a, 1.0 / n_b], [n_a, n_b])
+    return Deals(n, n_tasks, is_joint, parts())
 
 
 def _afresh(tasks: Ints, rows: Floats, split: Floats, n: int, rng: np.random.Generator) -> Iterator[tuple[Ints, Floats]]:

@@ -15,6 +15,7 @@ from blade.compare.gate_metrics import RATE, Evidence, Measured, measured
 from blade.compare.gate_policy import COMMON, COVERAGE, Limit, Policy, Waiver, bad_policy
 from blade.errors import EXIT_FAILED_GATE, EXIT_OK
 from blade.model import Checked, Comparison, Gate, Side
+from blade.number_format import MINUS, count, percent
 
 PASS, WARN, INCONCLUSIVE, FAIL = "PASS", "WARN", "INCONCLUSIVE", "FAIL"
 EXIT = {PASS: EXIT_OK, WARN: EXIT_OK, INCONCLUSIVE: EXIT_OK, FAIL: EXIT_FAILED_GATE}
@@ -34,7 +35,6 @@ MEANING = {
     FAIL: "A critical check failed.",
 }
 COMPARISON = "comparison"
-MINUS = "−"
 _SLACK = 1e-9  # sums of floats miss a limit that is met exactly by less
 _Z95 = NormalDist().inv_cdf(0.975)
 _SEEN = _Z95 + NormalDist().inv_cdf(0.8)  # 5% two-sided, 80% power
@@ -186,8 +186,7 @@ def _measured(measure: Measured) -> str:
     if measure.low is not None and measure.high is not None:
         low, high = (difference(end, measure.unit) for end in (measure.low, measure.high))
         interval = f" [{low.removesuffix(' points')}, {high}]"
-    tasks = f"{measure.n:,} task{'s' if measure.n != 1 else ''}"
-    return f"{before} → {after}: {difference(measure.change, measure.unit)}{interval} over {tasks}"
+    return f"{before} → {after}: {difference(measure.change, measure.unit)}{interval} over {count(measure.n, 'task')}"
 
 
 def _reason(
@@ -294,17 +293,6 @@ def _table(gate: Gate, has_many: bool) -> str:
 
 
 # ---- Numbers --------------------------------------------------------------------------------------
-
-
-def percent(share: float) -> str:
-    """A share as percent; 0% and 100% only when exact."""
-    if share in (0, 1):
-        return f"{share:.0%}"
-    if 0 < share < 0.0005:
-        return "<0.1%"
-    if 0.9995 <= share < 1:
-        return ">99.9%"
-    return f"{100 * share:.1f}%".replace("-", MINUS)
 
 
 def _about(number: float) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 
 from blade.compare.alignment import group_of
 from blade.model import Alignment, Setting, Side
+from blade.number_format import listing
 
 _NOTHING = frozenset({"", "none", "null", "nan"})  # a setting that was left open: nobody knows what it came to
 _NO_SKILLS = "none"
@@ -42,9 +43,9 @@ def config_diff(a: Side, b: Side, alignment: Alignment | None = None) -> tuple[S
         kind = "prompt" if group_of(field) == "text" else "data"
         counts = group_of(field) != "id"  # no model is asked for the name of a task
         if not any(setting.kind == kind and setting.known and (setting.counts or not counts) for setting in settings):
-            values = (_digest(a, field), _digest(b, field))
-            mechanical = counts and kind in MECHANICAL
-            settings.append(Setting(field, *values, kind, mechanical, counts=counts))
+            # all values of the field as one short word
+            there, here = (hashlib.sha256(np.sort(side.fingerprints[field]).tobytes()).hexdigest()[:12] for side in (a, b))
+            settings.append(Setting(field, there, here, kind, counts and kind in MECHANICAL, counts=counts))
     return tuple(sorted(settings, key=_rank))
 
 
@@ -68,17 +69,12 @@ def _rank(setting: Setting) -> tuple[bool, bool, int, int, str]:
     return not (setting.known and setting.counts), not setting.known, KINDS.index(setting.kind), depth, setting.key
 
 
-def _digest(side: Side, field: str) -> str:
-    """All values of a task field as one short word."""
-    return hashlib.sha256(np.sort(side.fingerprints[field]).tobytes()).hexdigest()[:12]
-
-
 def _stated(side: Side) -> dict[str, str]:
     """What a run states: the rows before a file beside them, everything else by spelling."""
-    stated: dict[str, str] = {}
-    for key, value in (("model", side.model), ("agent", side.agent), ("repeats", _repeats(side))):
-        if value is not None:
-            stated[key] = value
+    stated = {key: value for key, value in (("model", side.model), ("agent", side.agent)) if value is not None}
+    if (side.expected > 0).any():  # the commonest number of rollouts expected of a task; the larger one of a tie
+        shares = np.bincount(side.expected[side.expected > 0])
+        stated["repeats"] = str(len(shares) - 1 - int(np.argmax(shares[::-1])))
     if side.threshold is not None:
         stated["pass threshold"] = _number(side.threshold)
     for key in sorted(side.settings, key=lambda key: (without_file(key) != key, key)):
@@ -88,15 +84,6 @@ def _stated(side: Side) -> dict[str, str]:
     if not any(_about(key).same_as == "skills" for key in stated):
         stated[_SKILLS_HASH] = _NO_SKILLS
     return stated
-
-
-def _repeats(side: Side) -> str | None:
-    """The commonest number of rollouts expected of a task; the larger one of a tie."""
-    expected = side.expected[side.expected > 0]
-    if not expected.size:
-        return None
-    shares = np.bincount(expected)
-    return str(len(shares) - 1 - int(np.argmax(shares[::-1])))
 
 
 def _couples(there: Mapping[str, str], here: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -115,7 +102,6 @@ def _couples(there: Mapping[str, str], here: Mapping[str, str]) -> list[tuple[st
 
 
 def _setting(key: str, other: str, baseline: str | None, candidate: str | None) -> Setting | None:
-    """The setting as a difference; None if there is none."""
     shown = min(key, other, key=lambda name: (len(name), name))  # whichever run comes first
     about = _about(shown)
     known = baseline is not None and candidate is not None
@@ -173,14 +159,10 @@ def separation(diff: Sequence[Setting], a: Side, b: Side) -> tuple[bool | None, 
 
 def _run_with(first: Setting, others: Sequence[Setting], baseline: str = "the baseline") -> str:
     """A run in which one setting is the candidate's and the others are the baseline's."""
-    others_as_before = _listed([f"{setting.key} = {setting.baseline}" for setting in others])
+    others_as_before = listing([f"{setting.key} = {setting.baseline}" for setting in others])
     if first.key == "model":
         return f"a run of {first.candidate} with {others_as_before} (everything else as in {baseline})"
     return f"a run with {first.key} = {first.candidate} and {others_as_before} (everything else as in {baseline})"
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 # -- several runs ---------------------------------------------------------------------------------
@@ -224,7 +206,7 @@ def _effect(steps: list[_Step]) -> str:
     always = set.intersection(*({setting.key for setting in step.others} for step in steps))
     names = [setting.key for setting in nearest.others if setting.key in always or not always]
     run = _run_with(nearest.setting, nearest.others, nearest.a)
-    return f"not separable from {_listed(names)}; {run} would separate it"
+    return f"not separable from {listing(names)}; {run} would separate it"
 
 
 def signed(number: float, form: str) -> str:
@@ -233,8 +215,7 @@ def signed(number: float, form: str) -> str:
 
 
 def _effect_text(step: _Step) -> str:
-    setting = step.setting
-    words = f"{setting.baseline} → {setting.candidate} ({step.a} → {step.b})"
+    words = f"{step.setting.baseline} → {step.setting.candidate} ({step.a} → {step.b})"
     delta, low, high = step.delta or (None, None, None)
     if delta is not None:
         words += f" {signed(delta, '.3f')}"
@@ -325,7 +306,6 @@ def named(key: str) -> Named | None:
 
 
 def _about(key: str) -> Named:
-    """What a setting is that means something."""
     about = named(key)
     assert about is not None
     return about

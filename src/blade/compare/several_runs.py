@@ -17,6 +17,7 @@ from blade.compare.change_verdict import ALPHA, EQUIVALENT, IMPROVED, INCONCLUSI
 from blade.compare.flips import LEVEL, p_better, sure_flips
 from blade.compare.task_pairs import counts, means, paired, summed
 from blade.model import Alignment, Alone, Checkpoint, Comparison, Matrix, Placed, Series, Side, Tested
+from blade.number_format import count
 from blade.stats.intervals import special
 
 if TYPE_CHECKING:
@@ -278,7 +279,7 @@ def notes(runs: Shared) -> list[str]:
     if single and len(runs.sides) > 1:
         expected = math.fsum(expected_alone(runs).values())
         remarks.append(
-            f"{_tasks(single)} solved by one run alone; {expected:.1f} would be so if passes fell to "
+            f"{count(single, 'task is', 'tasks are')} solved by one run alone; {expected:.1f} would be so if passes fell to "
             "the runs at random. A single pass always falls to one run and proves nothing; the tasks that "
             "chance explains least are listed first."
         )
@@ -286,7 +287,7 @@ def notes(runs: Shared) -> list[str]:
         least = int(runs.n.sum(0)[none].min())
         repeats = f"{least:,} repeats" if least > 1 else "one repeat"
         remarks.append(
-            f"{_tasks(int(none.sum()))} solved by no run; the one with the fewest has {repeats} of all runs "
+            f"{count(int(none.sum()), 'task is', 'tasks are')} solved by no run; the one with the fewest has {repeats} of all runs "
             f"together, where a pass rate of up to {1 - 0.05 ** (1 / least):.0%} can stay unseen (95% bound)."
         )
     return remarks
@@ -315,10 +316,6 @@ def _chances(runs: Shared) -> Floats:
 
 def _keys(runs: Shared, chosen: Bools) -> tuple[str, ...]:
     return tuple(runs.keys[i] for i in np.flatnonzero(chosen).tolist())
-
-
-def _tasks(n: int) -> str:
-    return f"{n:,} task is" if n == 1 else f"{n:,} tasks are"
 
 
 # ---- Checkpoints in order -------------------------------------------------------------------------
@@ -415,7 +412,7 @@ def _series_notes(runs: Shared, moved: Mapping[str, Any]) -> Iterator[str]:
 
 def _beside(n: int, null: float, way: str) -> str:
     """A count beside what chance alone would count."""
-    tasks = f"{n:,} task{'' if n == 1 else 's'} {way}"
+    tasks = f"{count(n, 'task')} {way}"
     if not n:
         return tasks
     if n <= null + 2 * math.sqrt(null):

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from blade import stats
-from blade.compare.task_pairs import Paired, means, passes, upright
+from blade.compare.task_pairs import Paired, means, passes, row_places, upright
 from blade.model import Derived, Shift
 
 if TYPE_CHECKING:
@@ -104,12 +104,8 @@ def efforts(pair: Paired) -> Iterator[tuple[str, Floats, Floats]]:
 
 def _places(pair: Paired) -> list[Ints]:
     """Where the rows of each run are among the common tasks; one past the last: their task is not common."""
-    places = []
-    for side, codes, _ in pair.runs:
-        place = np.full(len(side.judged.task_keys), codes.size)
-        place[codes] = np.arange(codes.size)
-        places.append(place[side.judged.task])
-    return places
+    places = [row_places(side, codes) for side, codes, _ in pair.runs]
+    return [np.where(place < 0, pair.d.size, place) for place in places]
 
 
 def _known_mean(values: Floats, place: Ints, n: Ints) -> Floats:

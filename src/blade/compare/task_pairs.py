@@ -131,6 +131,13 @@ def rows_of(pair: Paired, *values: Floats) -> stats.Rows:
     return stats.Rows(n[0], n[1], sums[0], sums[1], squares[0], squares[1], is_binary)
 
 
+def row_places(side: Side, codes: Ints) -> Ints:
+    """The place of each row's task among these tasks; -1 where it is none of them."""
+    place = np.full(len(side.judged.task_keys), -1, np.int64)
+    place[codes] = np.arange(codes.size)
+    return place[side.judged.task]
+
+
 def summed(place: Ints, values: Floats, size: int) -> Floats:
     """The sum of the values at each place."""
     return np.asarray(np.bincount(place, weights=values, minlength=size), np.float64)

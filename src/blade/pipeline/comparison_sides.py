@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
@@ -124,12 +124,15 @@ def booked(readings: Sequence[Reading]) -> list[Booked]:
     judged stays as they judged it.
     """
     together = climb(_together(readings))
-    starts = accumulate((reading.diagnosis.people.n for reading in readings), initial=0)
     outages = _outages([together, *(reading.diagnosis for reading in readings)])
-    return [
-        Booked(_modes(reading, together, start, outages), _facts(together, start, end))
-        for reading, (start, end) in zip(readings, pairwise(starts), strict=True)
-    ]
+    facts = [(group.name, group.matched) for group in together.groups if group.matched is not None]
+    by_run, start = [], 0
+    for reading in readings:
+        rows = slice(start, start + reading.diagnosis.people.n)
+        shown = {name: matched[rows].nonzero()[0] for name, matched in facts}
+        by_run.append(Booked(_modes(reading, together, rows, outages), shown))
+        start = rows.stop
+    return by_run
 
 
 def errors(read: Read) -> dict[str, Ints]:
@@ -195,9 +198,9 @@ def _outages(diagnoses: Sequence[Diagnosis]) -> set[Mode]:
     return reasons if len(reasons) > 1 else set()
 
 
-def _modes(reading: Reading, together: Diagnosis, start: int, outages: set[Mode]) -> dict[int, Mode]:
+def _modes(reading: Reading, together: Diagnosis, rows: slice, outages: set[Mode]) -> dict[int, Mode]:
     people, concluded = reading.diagnosis.people, reading.concluded
-    groups = _group_of_rows(together, start, start + people.n)
+    groups = _group_of_rows(together, rows)
     place = {row.position: number for number, row in enumerate(people.rows)}
     # the tasks that a person or an agent judged
     tasks = {attribution.task for attribution in concluded.attributions if attribution.judged_by}
@@ -212,17 +215,17 @@ def _modes(reading: Reading, together: Diagnosis, start: int, outages: set[Mode]
     return modes
 
 
-def _group_of_rows(together: Diagnosis, start: int, end: int) -> dict[int, Group]:
+def _group_of_rows(together: Diagnosis, rows: slice) -> dict[int, Group]:
     """The group that claims each failing row of a run, else the first whose fact it shows.
 
     A contrast claims rows only in tasks that pass without its fact, and which do depends on the number of repeats.
     """
     groups: dict[int, Group] = {}
     for group in together.groups:
-        groups.update(dict.fromkeys(group.rows[start:end].nonzero()[0].tolist(), group))
+        groups.update(dict.fromkeys(group.rows[rows].nonzero()[0].tolist(), group))
     for group in together.groups:
         if group.matched is not None:
-            shown = group.matched[start:end] & together.people.failed[start:end]
+            shown = group.matched[rows] & together.people.failed[rows]
             groups = {**dict.fromkeys(shown.nonzero()[0].tolist(), group), **groups}
     return groups
 
@@ -233,15 +236,6 @@ def _mode_of(group: Group | None) -> Mode:
     if group.rung == "knowledge" and group.label in _BY_REPEATS:
         return WRONG_ANSWER
     return SIDE_OF.get(Cause(group.label or "undetermined"), "model"), group.name
-
-
-def _facts(together: Diagnosis, start: int, end: int) -> dict[str, Ints]:
-    """The rows of one run that show each fact."""
-    return {
-        group.name: group.matched[start:end].nonzero()[0]
-        for group in together.groups
-        if group.matched is not None
-    }
 
 
 # ---- Columns -------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import blake2b
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -187,14 +188,9 @@ class Checker:
     def __init__(self, session: Session, run: str, members: Mapping[str, tuple[str, ...]]) -> None:
         self.run = session.run(run)
         self.members = members  # of a question: the tasks it may quote
-        self._bench = trace_reading.Bench(self.run, session.threshold)
-        self._losing = self._bench.losing()
-        self._seen: dict[str, Seen] = {}
+        bench = trace_reading.Bench(self.run, session.threshold)
+        self._losing, self._opened = bench.losing(), lru_cache(_HELD)(bench.seen)
         self._alone = Lock()
-
-    def losing(self, task: str) -> frozenset[int]:
-        """The repeats of a task that lose points."""
-        return self._losing.get(task, frozenset())
 
     def __call__(self, question: reader.Question, answer: reader.Answer) -> reader.Answer | list[str]:
         """The answer with the exact words of each place; or every reason against it."""
@@ -235,20 +231,13 @@ class Checker:
             return ["only one task is quoted: what is common to several is shown by two at least"]
         if question.kind != reader.EXPLAIN:
             return []
-        losing = self.losing(tasks[0])
+        losing = self._losing.get(tasks[0], frozenset())
         passing = {trace.rollout.repeat for trace in self._opened(tasks[0]).traces} - losing
         return [
             f"no repeat that {how} is quoted; those that {do}: {', '.join(map(str, sorted(repeats)[:20])) or 'none'}"
             for how, do, repeats in (("fails", "fail", losing), ("passes", "pass", passing))
             if (repeats or how == "fails") and not any(quotation.repeat in repeats for quotation in quotations)
         ]
-
-    def _opened(self, task: str) -> Seen:
-        if task not in self._seen:
-            while len(self._seen) >= _HELD:
-                del self._seen[next(iter(self._seen))]
-            self._seen[task] = self._bench.seen(task)
-        return self._seen[task]
 
 
 def _exact(proposal: Mapping[str, Any], quote: str, seen: Seen) -> str | list[str]:

@@ -10,7 +10,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -74,9 +74,8 @@ class Walker:
         episodes = tuple(self._episode(place) for place in range(*span))
         first = episodes[0].trace
         task_input = single_rows.given(self._run, self._inputs.get(first.rollout.task))
-        return TaskTraces(
-            first.rollout.run, first.rollout.task, first.rollout.task_name, episodes, _gold(episodes, task_input), task_input
-        )
+        run, task, name = first.rollout.run, first.rollout.task, first.rollout.task_name
+        return TaskTraces(run, task, name, episodes, _gold(episodes, task_input), task_input)
 
     def spans(self) -> list[Span]:
         """The rows of each task."""
@@ -207,7 +206,6 @@ def standing(entry: Loaded, bench: Bench) -> tuple[dict[str, tuple[Judgement, ..
 # ---- From traces to conclusions --------------------------------------------------------------------
 
 
-
 class Clock:
     """Seconds by stage; what workers spend is added up over all of them."""
 
@@ -222,7 +220,7 @@ class Clock:
             self.seconds[stage] += time.perf_counter() - start
 
 
-class TaskEvidence(msgspec.Struct):
+class TaskEvidence(NamedTuple):
     """What the traces of one task hold, on its way from a worker."""
 
     rows: list[diagnose.RowEvidence]
@@ -283,26 +281,21 @@ def traces(entry: Loaded, scoring: measure.Scoring, watcher: Watcher, clock: Clo
 
 def _seen(task: TaskTraces) -> TaskEvidence:
     """One task; what cannot be read is named, and the rest goes on."""
-    failed: dict[str, str] = {}
-    seconds: dict[str, float] = {}
+    clock = Clock()
+    faults = [episode.fault for episode in task.episodes if episode.fault]
+    failed = {"reading rows": faults[0]} if faults else {}
 
-    def tried(stage: str, work: Callable[[], list[Made]]) -> list[Made]:
-        start = time.perf_counter()
+    def tried(stage: str, work: Callable[[TaskTraces], list[Made]]) -> list[Made]:
         try:
-            return work()
+            return clock.timed(stage, lambda: work(task))
         except Exception as error:  # rows are hostile: a fault must not cost the report
             failed[stage] = f"{type(error).__name__}: {error}"[:200]
             return []
-        finally:
-            seconds[stage] = time.perf_counter() - start
 
-    faults = [episode.fault for episode in task.episodes if episode.fault]
-    if faults:
-        failed["reading rows"] = faults[0]
-    rows = tried("evidence", lambda: diagnose.observe(task))
+    rows = tried("evidence", diagnose.observe)
     if len(rows) < len(task.episodes):
         rows = [diagnose.nothing_of(episode.position) for episode in task.episodes]
-    return TaskEvidence(rows, tried("outputs", lambda: equal_results.observe(task)), failed, seconds)
+    return TaskEvidence(rows, tried("outputs", equal_results.observe), failed, dict(clock.seconds))
 
 
 def judged_of(entry: Loaded, scoring: measure.Scoring) -> Judged:
@@ -326,10 +319,8 @@ def population(read: Read) -> diagnose.Population:
     _, place, size = np.unique(judged.task, return_inverse=True, return_counts=True)
     weight = 1 / size[place] / max(size.size, 1)
     lost = (1.0 - judged.score) * weight if bounded else np.zeros(judged.rows.size)
-    return diagnose.Population(
-        judged.run, read.rows, passed, np.maximum(lost, 0.0), judged.task.copy(), judged.repeat,
-        list(judged.task_keys),
-    )
+    lost = np.maximum(lost, 0.0)
+    return diagnose.Population(judged.run, read.rows, passed, lost, judged.task.copy(), judged.repeat, list(judged.task_keys))
 
 
 def climbed(read: Read, clock: Clock) -> diagnose.Diagnosis:
@@ -351,9 +342,7 @@ def doubted(read: Read, diagnosis: diagnose.Diagnosis) -> diagnose.Diagnosis:
 def concluded(read: Read, diagnosis: diagnose.Diagnosis) -> Reading:
     """Labels, quotations and recommendations, what people judged among them."""
     entry = read.loaded
-    conclusion = conclusions.conclude(
-        diagnosis, read.judged.task.tolist(), read.walker.opener, read.judgements
-    )
+    conclusion = conclusions.conclude(diagnosis, read.judged.task.tolist(), read.walker.opener, read.judgements)
     path = entry.sources[0].path
     if len(entry.sources) == 1 and path in entry.stamps:  # for `blade show`, which diagnoses nothing itself
         cache.keep_rows(path, entry.stamps[path], dict(conclusion.blamed))

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from blade.stats.bootstrap import seeded_rng, task_bootstrap
-from blade.stats.intervals import Interval, mean_interval, score_interval, t_interval, t_quantile, wilson
+from blade.stats.intervals import (
+    Interval,
+    mean_interval,
+    score_interval,
+    seeded_rng,
+    t_interval,
+    t_quantile,
+    task_bootstrap,
+    wilson,
+)
 from blade.stats.paired_changes import (
     Change,
     Rows,
