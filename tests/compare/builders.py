@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
+from blade import stats
 from blade.compare.change_verdict import judgement
-from blade.compare.task_pairs import means, paired
+from blade.compare.task_pairs import Paired, means, paired
 from blade.model import OTHER, Alignment, Comparison, Judged, Side
 
 Outcomes = Mapping[str, str | Sequence[float]]
@@ -120,6 +121,29 @@ def _flag(place: Mapping[Place, int], places: Iterable[Place]) -> Any:
     found = np.zeros(len(place), bool)
     found[[place[one] for one in places]] = True
     return found
+
+
+F1_A = ["1111", "1110", "1111", "1010", "1000", "0000", "1100", "0000"]  # the worked runs: 8 tasks x 4 repeats
+F1_B = ["1111", "1111", "1000", "1111", "1111", "1111", "1100", "0000"]
+
+
+def named(rows: Sequence[str | Sequence[float]]) -> Outcomes:
+    return {str(i): row for i, row in enumerate(rows)}
+
+
+def drawn(run: str, rates: Iterable[float], repeats: int = 4, **more: Any) -> Side:
+    """Tasks that pass at these rates, drawn by the name of the run."""
+    rng = stats.seeded_rng("series", run)
+    return side(run, {str(i): "".join(str(int(x)) for x in rng.random(repeats) < rate) for i, rate in enumerate(rates)}, **more)
+
+
+def pair_of(a: Side, b: Side, alignment: Alignment | None = None, modified: tuple[str, ...] = ()) -> Paired:
+    return paired(a, b, alignment or aligned(a, b, modified))
+
+
+def listed(a: Sequence[Any], b: Sequence[Any], names: tuple[str, str] = ("old", "new")) -> Paired:
+    """Two runs of tasks with these rows."""
+    return pair_of(side(names[0], named(a)), side(names[1], named(b)))
 
 
 def aligned(a: Side, b: Side, modified: tuple[str, ...] = ()) -> Alignment:

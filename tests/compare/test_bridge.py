@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +13,7 @@ from blade.compare import compare
 from blade.compare.bridge import bridge
 from blade.compare.task_pairs import Paired, paired
 from blade.model import OTHER, Alignment, Side, Term
-from tests.compare.builders import aligned, side
+from tests.compare.builders import pair_of, side
 
 TABLE = (
     ("infrastructure", "infra_error"),
@@ -32,11 +31,6 @@ MIRRORED = {
     "tasks the candidate lost": "tasks the baseline lost",
     "tasks the baseline lost": "tasks the candidate lost",
 }
-
-
-def pair_of(a: Side, b: Side, **told: Any) -> Paired:
-    alignment = told.pop("alignment", None) or aligned(a, b, told.pop("modified", ()))
-    return paired(a, b, alignment)
 
 
 def score(run: Side) -> float:

@@ -13,28 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.compare.flips import churn, flips, sure_flips, transitions
-from blade.compare.task_pairs import Paired, paired
 from blade.model import SureFlips
-from tests.compare.builders import Outcomes, aligned, side
-
-F1_A = ["1111", "1110", "1111", "1010", "1000", "0000", "1100", "0000"]
-F1_B = ["1111", "1111", "1000", "1111", "1111", "1111", "1100", "0000"]
+from tests.compare.builders import F1_A, F1_B, listed, pair_of, side
 
 
-def named(rows: Sequence[str | Sequence[float]]) -> Outcomes:
-    return {str(i): row for i, row in enumerate(rows)}
-
-
-def pair_of(a: Outcomes, b: Outcomes, names: tuple[str, str] = ("old", "new")) -> Paired:
-    first, second = side(names[0], a), side(names[1], b)
-    return paired(first, second, aligned(first, second))
-
-
-def listed(a: Sequence[str | Sequence[float]], b: Sequence[str | Sequence[float]]) -> Paired:
-    return pair_of(named(a), named(b))
-
-
-def drawn(rates: Sequence[float], k: int, rng: np.random.Generator) -> list[str]:
+def rows_drawn(rates: Sequence[float], k: int, rng: np.random.Generator) -> list[str]:
     return ["".join("1" if x < rate else "0" for x in rng.random(k)) for rate in rates]
 
 
@@ -89,7 +72,7 @@ def test_the_null_is_that_of_all_deals(a: list[str], b: list[str]) -> None:
 def test_many_tasks_take_the_normal_law_of_the_same_deals() -> None:
     rng = np.random.default_rng(6)
     rates = rng.beta(0.7, 0.9, 150).tolist()
-    a, b = drawn(rates, 4, rng), drawn(rates, 4, rng)
+    a, b = rows_drawn(rates, 4, rng), rows_drawn(rates, 4, rng)
     few, many = churn(listed(a, b)), churn(listed(a * 3, b * 3))
     assert many.null_churn == pytest.approx(few.null_churn, abs=1e-12)
     assert many.null_changed == pytest.approx(3 * few.null_changed)
@@ -100,7 +83,7 @@ def test_a_change_beyond_the_null_is_told_and_its_twin_of_noise_is_not() -> None
     rng = np.random.default_rng(7)
     rates = [0.3, 0.7] * 40
     turned = [1 - rate for rate in rates]  # the same score, other tasks
-    noise, real = (churn(listed(drawn(rates, 8, rng), drawn(other, 8, rng))) for other in (rates, turned))
+    noise, real = (churn(listed(rows_drawn(rates, 8, rng), rows_drawn(other, 8, rng))) for other in (rates, turned))
     assert noise.p > 0.05
     assert noise.null_low <= noise.gains - noise.losses <= noise.null_high
     assert real.p < 1e-6
@@ -115,7 +98,7 @@ def test_one_rollout_in_each_run_cannot_tell_noise() -> None:
 
 
 def test_without_a_common_task_there_is_no_churn() -> None:
-    pair = pair_of({"1": "11"}, {"2": "11"})
+    pair = pair_of(side("old", {"1": "11"}), side("new", {"2": "11"}))
     assert churn(pair) is None
     assert transitions(pair) == ()
     assert flips(pair) == ()
@@ -219,7 +202,7 @@ def test_sure_flips_of_noise_are_as_many_as_noise_gives() -> None:
     seen = expected = 0.0
     for _ in range(40):
         rates = rng.beta(0.7, 0.9, 80)
-        found = sure_flips(listed(drawn(rates, 4, rng), drawn(rates, 3, rng)))
+        found = sure_flips(listed(rows_drawn(rates, 4, rng), rows_drawn(rates, 3, rng)))
         seen += found.up + found.down
         expected += found.null_up + found.null_down
     assert expected > 40
@@ -250,8 +233,8 @@ scored = st.lists(
 def test_exchanging_the_runs_turns_every_sign_and_moves_no_digit(
     tasks: list[tuple[Sequence[float], Sequence[float]]], names: tuple[str, str]
 ) -> None:
-    a, b = named([one for one, _ in tasks]), named([other for _, other in tasks])
-    there, back = pair_of(a, b, names), pair_of(b, a, names[::-1])
+    a, b = zip(*tasks, strict=True)
+    there, back = listed(a, b, names), listed(b, a, names[::-1])
     one, other = churn(there), churn(back)
     assert (one.gains, one.losses, one.n_up, one.n_down) == (-other.losses, -other.gains, other.n_down, other.n_up)
     assert one.null_churn == other.null_churn

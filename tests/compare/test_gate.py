@@ -17,7 +17,7 @@ from blade.compare.gate import EXIT, judge, markdown
 from blade.compare.gate_policy import Policy, policy, read_policy
 from blade.errors import BladeError
 from blade.model import Comparison, Derived, Gate, Power, Setting, Side
-from tests.compare.builders import aligned, side, versus
+from tests.compare.builders import aligned, drawn, side, versus
 
 TODAY = date(2026, 7, 1)
 
@@ -33,11 +33,6 @@ def asks(*metrics: dict[str, Any], **more: Any) -> Policy:
 
 
 SCORE = {"name": "score", "max_drop": 0.02}
-
-
-def drawn(run: str, rates: Any, repeats: int = 1, **more: Any) -> Side:
-    rng = stats.seeded_rng("gate", run)
-    return side(run, {str(i): "".join(str(int(x)) for x in rng.random(repeats) < rate) for i, rate in enumerate(rates)}, **more)
 
 
 def full(*sides: Side) -> dict[str, tuple[int, int]]:

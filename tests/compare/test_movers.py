@@ -11,8 +11,8 @@ from blade.compare.bridge import bridge
 from blade.compare.change_views import movers, views
 from blade.model import OTHER, Mover, Setting, Side
 from blade.stats import seeded_rng
-from tests.compare.builders import side
-from tests.compare.test_bridge import MIRRORED, pair_of
+from tests.compare.builders import pair_of, side
+from tests.compare.test_bridge import MIRRORED
 
 TABLE = (
     ("infrastructure", "infra_error"),

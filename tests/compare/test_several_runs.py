@@ -9,15 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blade import model, stats
+from blade import model
 from blade.compare.several_runs import adjusted, front, matrix, series, shared
 from blade.model import Comparison, Matrix, Side
-from tests.compare.builders import side, versus
-
-
-def random_side(run: str, rates: list[float], repeats: int = 4) -> Side:
-    rng = stats.seeded_rng("many", run)
-    return side(run, {str(i): "".join(str(int(x)) for x in rng.random(repeats) < rate) for i, rate in enumerate(rates)})
+from tests.compare.builders import drawn, side, versus
 
 
 def all_pairs(sides: list[Side]) -> dict[tuple[str, str], Comparison]:
@@ -64,7 +59,7 @@ def test_refused_comparisons_are_not_counted_and_baselines_not_mixed() -> None:
 
 def three() -> list[Side]:
     rates = [0.05 + 0.9 * i / 119 for i in range(120)]
-    return [random_side("low", [rate * 0.5 for rate in rates]), random_side("middle", rates), random_side("twin", rates)]
+    return [drawn("low", [rate * 0.5 for rate in rates]), drawn("middle", rates), drawn("twin", rates)]
 
 
 def test_the_matrix_reads_row_against_column() -> None:
@@ -174,11 +169,6 @@ def test_cost_and_tokens_are_means_of_a_rollout_over_the_tasks_that_report_them(
     assert [placed.on_front_tokens for placed in found.placed] == [True, True, None]
     assert [placed.on_front_cost for placed in found.placed] == [True, None, None]
     assert any("cost_usd: over the 1 of 2 tasks" in note for note in found.notes)
-
-
-def drawn(run: str, rates: list[float], repeats: int) -> Side:
-    rng = stats.seeded_rng("series", run)
-    return side(run, {str(i): "".join(str(int(x)) for x in rng.random(repeats) < rate) for i, rate in enumerate(rates)})
 
 
 def climbing(steps: list[float], repeats: int = 4, tasks: int = 100, name: str = "step") -> list[Side]:

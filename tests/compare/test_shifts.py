@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from blade.compare.shifts import LISTED, TESTED, derived, shifts
 from blade.compare.task_pairs import Paired, paired
 from blade.model import Derived, Shift
-from tests.compare.builders import Outcomes, Place, aligned, side
+from tests.compare.builders import F1_A, F1_B, Place, aligned, named, side
 
 N, K = 30, 4
 PASSED = {str(task): "1" * K for task in range(N)}
@@ -161,14 +161,6 @@ def test_exchanging_the_runs_turns_every_sign(one: dict[str, Any], other: dict[s
         assert (x.baseline, x.candidate, x.change) == (y.candidate, y.baseline, -y.change)
         assert (x.low, x.high) == (None if y.high is None else -y.high, None if y.low is None else -y.low)
         assert x.status == TURNED[y.status]
-
-
-F1_A = ["1111", "1110", "1111", "1010", "1000", "0000", "1100", "0000"]
-F1_B = ["1111", "1111", "1000", "1111", "1111", "1111", "1100", "0000"]
-
-
-def named(rows: Sequence[str | Sequence[float]]) -> Outcomes:
-    return {str(i): row for i, row in enumerate(rows)}
 
 
 def of_rows(

@@ -13,8 +13,8 @@ from blade.compare.bridge import bridge
 from blade.compare.change_views import views
 from blade.compare.task_pairs import Paired, paired
 from blade.model import Setting, Side, Term, View
-from tests.compare.builders import side
-from tests.compare.test_bridge import MIRRORED, pair_of, pair_with, runs, score
+from tests.compare.builders import pair_of, side
+from tests.compare.test_bridge import MIRRORED, pair_with, runs, score
 
 LIMIT = Setting("max_output_tokens", "4096", "512", "limit", True)
 SAMPLING = Setting("temperature", "0.0", "1.0", "sampling", False)
