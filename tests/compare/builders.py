@@ -131,9 +131,9 @@ def named(rows: Sequence[str | Sequence[float]]) -> Outcomes:
     return {str(i): row for i, row in enumerate(rows)}
 
 
-def drawn(run: str, rates: Iterable[float], repeats: int = 4, **more: Any) -> Side:
+def drawn(run: str, rates: Iterable[float], repeats: int = 4, seed: str = "series", **more: Any) -> Side:
     """Tasks that pass at these rates, drawn by the name of the run."""
-    rng = stats.seeded_rng("series", run)
+    rng = stats.seeded_rng(seed, run)
     return side(run, {str(i): "".join(str(int(x)) for x in rng.random(repeats) < rate) for i, rate in enumerate(rates)}, **more)
 
 

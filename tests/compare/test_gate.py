@@ -152,7 +152,7 @@ def test_a_slice_is_judged_on_its_own_tasks() -> None:
     kinds = {str(i): "hard" if i < 60 else "easy" for i in range(200)}
     rates = np.linspace(0.4, 0.9, 200)
     worse = np.where(np.arange(200) < 60, rates - 0.3, rates)
-    a, b = (drawn(name, each, 6, slices={"category": kinds}) for name, each in (("slice a", rates), ("slice b", worse)))
+    a, b = (drawn(name, each, 6, "gate", slices={"category": kinds}) for name, each in (("slice a", rates), ("slice b", worse)))
     gate = judged(a, b, asks({"name": "score", "slice": "category=hard", "max_drop": 0.05}, {"name": "score", "slice": "category=easy", "max_drop": 0.05}))
     assert verdict(gate, "score where category=hard") == "FAIL"
     assert verdict(gate, "score where category=easy") == "PASS"
