@@ -71,7 +71,9 @@ def align(a: Side, b: Side) -> Alignment:
     seen_by_a, scored_by_a = (_across(column, in_a, in_b, len(keys_b)) for column in (wanted_a, scored_a))
     return Alignment(
         matched_by=pairs.words(),
-        common=keys_a if len(pairs.codes_a) == len(keys_a) and not changed.any() else _named(keys_a, pairs.codes_a[~changed]),
+        common=keys_a if len(pairs.codes_a) == len(keys_a) and not changed.any() else _named(
+            keys_a, pairs.codes_a[~changed]
+        ),
         added=_named(keys_b, np.flatnonzero(scored_b & ~seen_by_a)),
         removed=_named(keys_a, np.flatnonzero(scored_a & ~seen_by_b)),
         modified=_named(keys_a, pairs.codes_a[changed]),

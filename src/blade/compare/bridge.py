@@ -44,7 +44,9 @@ def bridge(pair: Paired) -> tuple[tuple[Term, ...], str]:
         return (), "A run without a counted row has no score."
     if not sets.n_common:
         change = stats.two_means(sets.mean_a, sets.mean_b)
-        return (_term("other tasks", sets.delta, change, 2 * reach(pair), "composition", sets.n_all),), "The runs share no task."
+        return (
+            _term("other tasks", sets.delta, change, 2 * reach(pair), "composition", sets.n_all),
+        ), "The runs share no task."
     modes = _modes(pair) if pair.is_bounded else ()
     if not modes:
         change = stats.mean_change(pair.d, pair.step)
@@ -95,7 +97,9 @@ def _kinds(side: Side, codes: Ints, modified: Sequence[str], missing: Sequence[s
     return np.array([known.get(side.judged.task_keys[code], _OTHERS) for code in codes.tolist()], np.int64)
 
 
-def _outside(name: str, side: str, groups: Sequence[tuple[int, Floats, Floats]], n_common: int, widest: float) -> Term:
+def _outside(
+    name: str, side: str, groups: Sequence[tuple[int, Floats, Floats]], n_common: int, widest: float
+) -> Term:
     """One term of some tasks of one run or of both: sign, all tasks of the run, those of the term.
 
     Sure as the difference between the tasks of the term and the common ones is, were both drawn anew.

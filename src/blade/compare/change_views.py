@@ -123,7 +123,9 @@ class Labelled(NamedTuple):
 def fields(pair: Paired, sets: TaskSets) -> list[str]:
     """The fields that both runs label tasks with; coarse ones first, which rest on more tasks a label."""
     distinct = {field: len(_texts(pair, sets, field)) for field in set(pair.a.slices) & set(pair.b.slices)}
-    return sorted((field for field in distinct if distinct[field] > 1), key=lambda field: (distinct[field], field))[:MAX_FIELDS]
+    return sorted(
+        (field for field in distinct if distinct[field] > 1), key=lambda field: (distinct[field], field)
+    )[:MAX_FIELDS]
 
 
 def _texts(pair: Paired, sets: TaskSets, field: str) -> list[str]:

@@ -52,7 +52,9 @@ def transitions(pair: Paired) -> tuple[Transition, ...]:
     p_shown = np.where(buckets.before == buckets.after, 1.0 - buckets.p_change, buckets.p_change)
     n = np.bincount(cell, minlength=9)
     sure = np.bincount(cell[p_shown >= SURE - ROUNDING], minlength=9)
-    return tuple(Transition(BUCKETS[code // 3], BUCKETS[code % 3], int(n[code]), int(sure[code])) for code in range(9))
+    return tuple(
+        Transition(BUCKETS[code // 3], BUCKETS[code % 3], int(n[code]), int(sure[code])) for code in range(9)
+    )
 
 
 def _buckets(pair: Paired) -> _Buckets | None:
@@ -300,7 +302,9 @@ def _marks_of(pair: Paired) -> _Marks | None:
     n_a, n_b = pair.n_a.astype(np.float64), pair.n_b.astype(np.float64)
     # How much of a task's own mean counts, the rest being the mean of all; all of it where no tasks are seen to differ.
     own_a, own_b = (
-        parts.between / (parts.between + parts.within / n) if parts.between > 0 else np.ones(n.shape) for n in (n_a, n_b)
+        parts.between / (
+            parts.between + parts.within / n
+        ) if parts.between > 0 else np.ones(n.shape) for n in (n_a, n_b)
     )
     spread = np.sqrt(parts.within * (own_a / n_a + own_b / n_b))
     level = (n_a * pair.mean_a + n_b * pair.mean_b) / (n_a + n_b) - float((pair.mean_a + pair.mean_b).mean()) / 2
@@ -388,13 +392,17 @@ def deals(pair: Paired) -> Deals:
     return Deals(n, n_tasks, is_joint, parts())
 
 
-def _afresh(tasks: Ints, rows: Floats, split: Floats, n: int, rng: np.random.Generator) -> Iterator[tuple[Ints, Floats]]:
+def _afresh(
+    tasks: Ints, rows: Floats, split: Floats, n: int, rng: np.random.Generator
+) -> Iterator[tuple[Ints, Floats]]:
     for place in range(tasks.size):
         shuffled = rng.permuted(np.tile(rows[place], (n, 1)), axis=1)
         yield tasks[place : place + 1], (shuffled @ split)[None, :]
 
 
-def _alike(tasks: Ints, rows: Floats, split: Floats, n: int, rng: np.random.Generator) -> Iterator[tuple[Ints, Floats]]:
+def _alike(
+    tasks: Ints, rows: Floats, split: Floats, n: int, rng: np.random.Generator
+) -> Iterator[tuple[Ints, Floats]]:
     """Every task shuffled by itself and then split as the others are: no two tasks err together."""
     splits = rng.permuted(np.tile(split, (n, 1)), axis=1).T
     step = max(1, _CELLS // n)

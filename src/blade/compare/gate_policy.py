@@ -89,7 +89,9 @@ def read_policy(path: str | Path) -> Policy:
     try:
         return policy(tomllib.loads(Path(path).read_text(encoding="utf-8")), str(path))
     except FileNotFoundError as error:
-        raise NothingToRead(f"there is no policy at {path}", "check the path given with --gate", "no-such-path") from error
+        raise NothingToRead(
+            f"there is no policy at {path}", "check the path given with --gate", "no-such-path"
+        ) from error
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         hint = "give a readable TOML file with --gate"
@@ -119,7 +121,9 @@ def policy(data: Mapping[str, Any], path: str) -> Policy:
     min_tasks = data.get("min_tasks", 20)
     if type(min_tasks) is not int or min_tasks < 2:
         raise _Fault(f"min_tasks must be a whole number from 2, and is {min_tasks!r}")
-    question, on_inconclusive = _choice(data, "question", QUESTIONS), _choice(data, "on_inconclusive", ON_INCONCLUSIVE)
+    question, on_inconclusive = _choice(data, "question", QUESTIONS), _choice(
+        data, "on_inconclusive", ON_INCONCLUSIVE
+    )
     coverage, common = _share(data, "required_coverage"), _share(data, "required_common")
     return Policy(path, tuple(metrics), question, coverage, common, min_tasks, on_inconclusive, tuple(waivers))
 

@@ -39,7 +39,9 @@ def rejudged(pair: Paired) -> tuple[Side, Side]:
     grains = [grain for grain in (*SURE, COARSE) if grain in a.content and grain in b.content]
     seen = {grain: _results(pair, grain) for grain in grains}
     deciding = [
-        results for grain, results in seen.items() if results.decides and (grain in SURE or _form_is_alike(pair, seen))
+        results for grain, results in seen.items() if results.decides and (
+            grain in SURE or _form_is_alike(pair, seen)
+        )
     ]
     for results in deciding:
         a, b = _booked(a, results.rows_a[results.fails_a]), _booked(b, results.rows_b[results.fails_b])

@@ -98,7 +98,9 @@ def matrix(sides: Sequence[Side], comparisons: Pairs) -> Matrix:
     adjusted_p: list[list[float | None]] = [[None] * size for _ in runs]
     ps = stats.holm([_p(comparison, NEW) for _, _, comparison in pairs])
     for (row, column, comparison), p in zip(pairs, ps, strict=True):
-        verdict = REFUSED if comparison.refused else _surviving(comparison, NEW, comparison.verdict_new_tasks, p) or ""
+        verdict = REFUSED if comparison.refused else _surviving(
+            comparison, NEW, comparison.verdict_new_tasks, p
+        ) or ""
         delta = None if comparison.refused else comparison.delta_common
         verdicts[row][column], verdicts[column][row] = verdict, MIRRORED.get(verdict, verdict)
         deltas[row][column], deltas[column][row] = delta, None if delta is None else 0.0 - delta
@@ -159,7 +161,9 @@ def shared(sides: Sequence[Side], comparisons: Pairs | None = None) -> Shared:
     own = {key: code for code, key in enumerate(first.judged.task_keys)}
     n_first = counts(first)
     keys = tuple(key for key, code in own.items() if n_first[code] and all(key in place for place in places))
-    codes = np.array([[place[key] for key in keys] for place in (own, *places)], np.int64).reshape(len(sides), len(keys))
+    codes = np.array(
+        [[place[key] for key in keys] for place in (own, *places)], np.int64
+    ).reshape(len(sides), len(keys))
 
     def table(column: Any) -> Any:
         return np.stack([column(side)[code] for side, code in zip(sides, codes, strict=True)])
@@ -364,7 +368,9 @@ def _checkpoints(runs: Shared) -> tuple[Checkpoint, ...]:
     first, *scores = runs.scores
     points = [Checkpoint(runs.sides[0].run, first, None, None, None, None)]
     for side, score, change, p in zip(runs.sides[1:], scores, changes, ps, strict=True):
-        of_change = (score - first, None, None, None) if change is None else (change.estimate, change.low, change.high, p)
+        of_change = (score - first, None, None, None) if change is None else (
+            change.estimate, change.low, change.high, p
+        )
         points.append(Checkpoint(side.run, score, *of_change))
     return tuple(points)
 
@@ -403,7 +409,9 @@ def _series_notes(runs: Shared, moved: Mapping[str, Any]) -> Iterator[str]:
     elif not moved["n_learned"] and not moved["n_forgotten"]:
         yield f"No single task is surely learned or forgotten from the first to the last ({LEVEL:.0%} each)."
     else:
-        learned, forgotten = (_beside(moved[f"n_{way}"], moved[f"null_{way}"], way) for way in ("learned", "forgotten"))
+        learned, forgotten = (
+            _beside(moved[f"n_{way}"], moved[f"null_{way}"], way) for way in ("learned", "forgotten")
+        )
         yield (
             f"From the first to the last, with {LEVEL:.0%} each: {learned}; {forgotten}. Chance is what dealing "
             "the rollouts of each task anew to the two would show."

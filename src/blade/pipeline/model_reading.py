@@ -310,7 +310,9 @@ def plan(
             checked = check(question, checked) if isinstance(checked, reader.Answer) else checked
             if isinstance(checked, reader.Answer):
                 known[question.key] = checked
-    return Plan(entry.name, wish.kind, model, host, tuple(questions), members, called, tuple(notes), known, wish.asked)
+    return Plan(
+        entry.name, wish.kind, model, host, tuple(questions), members, called, tuple(notes), known, wish.asked
+    )
 
 
 def prompt(
@@ -338,14 +340,20 @@ class _Maker:
         if self.clean is None:
             text = reviewing.dossier(self.session, task, self.run, self.wish.budget).text
         else:  # cleaned before it is cut to length: half a secret is not recognised as one
-            text = self.clean.text(write_dossier(self.facts, task, self._cleaned(traces, self.clean), self.wish.budget).text)
+            text = self.clean.text(
+                write_dossier(self.facts, task, self._cleaned(traces, self.clean), self.wish.budget).text
+            )
         # commands are for whoever sits at this machine, and name its folders
-        return self._question(task, "\n".join(line for line in text.split("\n") if not line.startswith(PROMPT)), traces)
+        return self._question(
+            task, "\n".join(line for line in text.split("\n") if not line.startswith(PROMPT)), traces
+        )
 
     def of_cluster(self, cluster: Cluster) -> Question:
         run = self.session.run(self.run)
         traces = [trace for task in cluster.tasks for trace in self.session.traces(run, task)]
-        return self._question(cluster.id, cluster.data if self.clean is None else self.clean.text(cluster.data), traces)
+        return self._question(
+            cluster.id, cluster.data if self.clean is None else self.clean.text(cluster.data), traces
+        )
 
     def _cleaned(self, traces: Sequence[Trace], clean: Clean) -> list[Trace]:
         names = {task.task: task.task_name for task in self.facts.tasks}
@@ -415,7 +423,9 @@ def _clusters(
         notes.append(f"{left} of {len(laid_out)} clusters are not asked about; --most asks about more")
         laid_out = laid_out[: wish.most]
     questions = [maker.of_cluster(cluster) for cluster in laid_out]
-    return questions, {cluster.id: cluster.tasks for cluster in laid_out}, {cluster.id: cluster.called for cluster in laid_out}
+    return questions, {cluster.id: cluster.tasks for cluster in laid_out}, {
+        cluster.id: cluster.called for cluster in laid_out
+    }
 
 
 # ---- The asking -----------------------------------------------------------------------------------

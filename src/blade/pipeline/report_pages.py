@@ -113,7 +113,9 @@ def drafts(loaded: Sequence[Loaded]) -> list[measure.slices.Draft]:
 
 def scoring_of(entry: Loaded, threshold: float | None) -> measure.Scoring:
     """How the rows of a run count; what the user asked for goes before `blade.toml`."""
-    return measure.scoring.scoring(entry.run.rollouts, entry.benchmark.pass_threshold if threshold is None else threshold)
+    return measure.scoring.scoring(
+        entry.run.rollouts, entry.benchmark.pass_threshold if threshold is None else threshold
+    )
 
 
 # The parts of a report that are one list over all runs.
@@ -205,7 +207,9 @@ def _page(entry: Loaded, scoring: measure.Scoring) -> Report:
         measures=tuple(measure.outcome_rates.measures(entry.name, rollouts, coverage, scoring)),
         buckets=(measure.scoring.buckets(rollouts, scoring),),
         funnels=(measure.funnel.funnel(rollouts, coverage, scoring, benchmark),),
-        losses=(Loss(entry.name, Cause.UNDETERMINED, "not attributed", 1.0 - (scoring.score or 0.0)),) if has_losses else (),
+        losses=(
+            Loss(entry.name, Cause.UNDETERMINED, "not attributed", 1.0 - (scoring.score or 0.0)),
+        ) if has_losses else (),
         gaps=_gaps(entry, scoring),
     )
 

@@ -92,7 +92,9 @@ def lay_out_tables(work: Work) -> None:
 def measure(work: Work) -> None:
     """Columns -> a page of each run: scores with intervals, tasks, slices."""
     pairs = list(zip(work.loaded, work.scored, strict=True))
-    work.pages = work.times.timed("measure", lambda: [report_pages.measured(entry, scoring) for entry, scoring in pairs])
+    work.pages = work.times.timed(
+        "measure", lambda: [report_pages.measured(entry, scoring) for entry, scoring in pairs]
+    )
 
 
 def read_traces(work: Work) -> None:

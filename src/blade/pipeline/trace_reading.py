@@ -320,7 +320,9 @@ def population(read: Read) -> diagnose.Population:
     weight = 1 / size[place] / max(size.size, 1)
     lost = (1.0 - judged.score) * weight if bounded else np.zeros(judged.rows.size)
     lost = np.maximum(lost, 0.0)
-    return diagnose.Population(judged.run, read.rows, passed, lost, judged.task.copy(), judged.repeat, list(judged.task_keys))
+    return diagnose.Population(
+        judged.run, read.rows, passed, lost, judged.task.copy(), judged.repeat, list(judged.task_keys)
+    )
 
 
 def climbed(read: Read, clock: Clock) -> diagnose.Diagnosis:
