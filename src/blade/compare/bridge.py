@@ -14,7 +14,6 @@ import numpy as np
 from blade import stats
 from blade.compare.task_pairs import Paired, TaskSets, counts, mean, reach, row_places, summed, task_sets
 from blade.model import OTHER, SIDES, Side, Term
-from blade.stats.intervals import special
 
 if TYPE_CHECKING:
     from blade.model import Bools, Floats, Ints
@@ -45,16 +44,16 @@ def bridge(pair: Paired) -> tuple[tuple[Term, ...], str]:
     if not sets.n_common:
         change = stats.two_means(sets.mean_a, sets.mean_b)
         return (
-            _term("other tasks", sets.delta, change, 2 * reach(pair), "composition", sets.n_all),
+            term_of("other tasks", sets.delta, change, 2 * reach(pair), "composition", sets.n_all),
         ), "The runs share no task."
     modes = _modes(pair) if pair.is_bounded else ()
     if not modes:
         change = stats.mean_change(pair.d, pair.step)
-        modes = (_term("change on the common tasks", mean(pair.d), change, reach(pair), "task", pair.d.size),)
+        modes = (term_of("change on the common tasks", mean(pair.d), change, reach(pair), "task", pair.d.size),)
     return (*composition(pair, sets), *modes), _NOTE if pair.is_bounded else _UNBOUNDED
 
 
-def _term(name: str, value: float, change: stats.Change | None, widest: float, side: str, n: int) -> Term:
+def term_of(name: str, value: float, change: stats.Change | None, widest: float, side: str, n: int) -> Term:
     """Where the tasks do not say how sure a term is, it may be anything that is possible."""
     if change is None:
         return Term(name, value, min(-widest, value), max(widest, value), None, side, n)
@@ -119,7 +118,7 @@ def _outside(
             known = [p_value for p_value in (p, change.p) if p_value is not None]
             change = change._replace(se=share * change.se, p=max(known, default=None))
         parts.append(change)
-    term = _term(name, value, _added_up(value, parts), most, side, n)
+    term = term_of(name, value, _added_up(value, parts), most, side, n)
     return msgspec.structs.replace(term, p=p) if term.p is None and len(groups) == 1 else term
 
 
@@ -130,10 +129,8 @@ def _added_up(value: float, parts: Sequence[stats.Change | None]) -> stats.Chang
         return None
     variance = math.fsum(part.se**2 for part in known)
     df = variance**2 / math.fsum(part.se**4 / part.df for part in known)
-    se = math.sqrt(variance)
-    half = stats.t_quantile(0.975, df) * se
-    p = known[0].p if len(known) == 1 else float(2 * special().stdtr(df, -abs(value) / se))
-    return stats.Change(value, se, df, value - half, value + half, p, "Welch t")
+    change = stats.student(value, value, math.sqrt(variance), df, 0.95, "Welch t")
+    return change._replace(p=known[0].p) if len(known) == 1 else change
 
 
 # ---- The common tasks ------------------------------------------------------------------------------
@@ -174,7 +171,7 @@ def _modes(pair: Paired) -> tuple[Term, ...]:
     for (side, name), (a, b) in zip(slots, by_slot, strict=True):
         concerned = int(np.count_nonzero((a != 0) | (b != 0)))
         change = _agreed(pair, a, b, stats.mean_change(a - b, pair.step))
-        terms.append(_term(name, mean(a - b), change, 1.0, side, concerned))
+        terms.append(term_of(name, mean(a - b), change, 1.0, side, concerned))
     models = [place for place, term in enumerate(terms) if term.side in (MODEL, UNDETERMINED)]
     with_excess = _with_excess([terms[place] for place in models], [by_slot[place] for place in models], pair.step)
     for place, term in zip(models, with_excess, strict=True):

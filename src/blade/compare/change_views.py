@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from blade import stats
-from blade.compare.bridge import COMPOSITION, MODEL, is_named, lost, model_modes
+from blade.compare.bridge import COMPOSITION, MODEL, is_named, lost, model_modes, term_of
 from blade.compare.run_settings import changed, signed
 from blade.compare.task_pairs import Paired, Spread, TaskSets, mean, means, reach, rows_of, spread, task_sets
 from blade.model import Mover, Setting, Side, Term, View
@@ -58,15 +59,6 @@ def views(
     return tuple(parts)
 
 
-def _interval_term(
-    value: float, change: stats.Change | None, widest: float, scale: float = 1.0
-) -> tuple[float, float, float, float | None]:
-    """Value, interval and p; where nothing says how sure it is, all that is possible."""
-    if change is None:
-        return value, min(value, -widest), max(value, widest), None
-    return value, scale * change.low, scale * change.high, change.p
-
-
 def _setting(pair: Paired, config_diff: Sequence[Setting], separable: bool | None) -> tuple[Term, str]:
     """The change of the common tasks, on the one setting that differs if there is one."""
     keys = changed(config_diff)
@@ -81,22 +73,19 @@ def _setting(pair: Paired, config_diff: Sequence[Setting], separable: bool | Non
     else:
         name = "not separable: " + ", ".join(sorted(setting.key for setting in keys))
         note = "Several settings changed at once: two runs cannot say which of them moved the score."
-    change = _interval_term(mean(pair.d), stats.mean_change(pair.d, pair.step), reach(pair))
-    return Term(name, *change, "setting", pair.d.size), note
+    change = stats.mean_change(pair.d, pair.step)
+    return term_of(name, mean(pair.d), change, reach(pair), "setting", pair.d.size), note
 
 
 def _outcomes(pair: Paired) -> Iterator[Term]:
     """What the common tasks lose to rows that ended in one way or another."""
     names = (*OUTCOMES, OTHER_FAILURES)
-    by_end = [
-        losses.by_task(_ended(side), len(names)) for losses, side in zip(lost(pair), (pair.a, pair.b), strict=True)
-    ]
+    lost_a, lost_b = lost(pair)
+    by_end = lost_a.by_task(_ended(pair.a), len(names)), lost_b.by_task(_ended(pair.b), len(names))
     for name, a, b in zip(names, *by_end, strict=True):
         concerned = int(np.count_nonzero((a > 0) | (b > 0)))
         if concerned or name == OTHER_FAILURES:
-            change = stats.mean_change(a - b, pair.step)
-            limits = (-1.0, 1.0, None) if change is None else (change.low, change.high, change.p)
-            yield Term(name, mean(a - b), *limits, "outcome", concerned)
+            yield term_of(name, mean(a - b), stats.mean_change(a - b, pair.step), 1.0, "outcome", concerned)
 
 
 def _ended(side: Side) -> Ints:
@@ -182,13 +171,14 @@ def slice_view(pair: Paired, sets: TaskSets, field: str) -> View:
             inside, outside = d[is_a & is_b], d[~is_a & ~is_b]
             alone = np.eye(n_a.size)[i]  # the weight of this label alone
             change = stats.mean_change(inside, step) if are_paired else around.of_sum(-alone / n_a[i], alone / n_b[i])
-            term = _interval_term(float(rates[i]), change, w * widest, w)
-            expected, excess = w * float(rates.sum()), _p_excess(inside, outside, change)
-            rate_terms.append(Term(f"{field}={label}", *term, "slice", n, expected, excess))
+            excess = _p_excess(inside, outside, change)
+            scaled = change and change._replace(low=w * change.low, high=w * change.high)
+            term = term_of(f"{field}={label}", float(rates[i]), scaled, w * widest, "slice", n)
+            rate_terms.append(replace(term, expected=w * float(rates.sum()), p_excess=excess))
         if int(n_a[i]) * int(n_b.sum()) != int(n_b[i]) * int(n_a.sum()):
             grown = abs(float(shares[1][i] - shares[0][i]))
-            term = _interval_term(float(mixes[i]), _mix_change(around, i, shares), grown * widest)
-            mix_terms.append(Term(f"share of {field}={label}", *term, "mix", n))
+            change = _mix_change(around, i, shares)
+            mix_terms.append(term_of(f"share of {field}={label}", float(mixes[i]), change, grown * widest, "mix", n))
     ordered = (*sorted(rate_terms, key=_largest), *sorted(mix_terms, key=_largest))
     return View(NAME + field, ordered, _NOTES["mix" if mix_terms else "slices"])
 

@@ -89,9 +89,8 @@ def read_policy(path: str | Path) -> Policy:
     try:
         return policy(tomllib.loads(Path(path).read_text(encoding="utf-8")), str(path))
     except FileNotFoundError as error:
-        raise NothingToRead(
-            f"there is no policy at {path}", "check the path given with --gate", "no-such-path"
-        ) from error
+        hint = "check the path given with --gate"
+        raise NothingToRead(f"there is no policy at {path}", hint, "no-such-path") from error
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         hint = "give a readable TOML file with --gate"

@@ -10,7 +10,6 @@ import numpy as np
 
 from blade import stats
 from blade.model import Alignment, Side
-from blade.stats.intervals import special
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -222,9 +221,7 @@ class Spread(NamedTuple):
             step = self.step * n * float(np.abs(np.concatenate([weight_a, weight_b])).max())
             total = n * n * variance + 2 * step * step + 2 * n / (n + 2) * value * value
             se, df, centre = math.sqrt(total / (n + 1) / (n + 2)), n + 1.0, value * n / (n + 2)
-        half = stats.t_quantile(0.975, df) * se
-        p = float(2 * special().stdtr(df, -abs(value) / se))
-        return stats.Change(value, se, df, centre - half, centre + half, p, "task t")
+        return stats.student(value, centre, se, df, 0.95, "task t")
 
 
 def spread(sets: TaskSets, cells: tuple[Ints, Ints], n_cells: int, step: float) -> Spread:

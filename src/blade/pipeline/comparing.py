@@ -97,11 +97,8 @@ def split_runs(loaded: Sequence[Loaded], field: str) -> list[Loaded]:
     """One run as several, by the value of a field of its rows."""
     if len(loaded) != 1:
         names = ", ".join(entry.name for entry in loaded[:4])
-        raise UsageError(
-            f"--by splits one run, and {len(loaded)} were given: {names}",
-            "give a single rollouts file, or compare the runs without --by",
-            "compare-by",
-        )
+        hint = "give a single rollouts file, or compare the runs without --by"
+        raise UsageError(f"--by splits one run, and {len(loaded)} were given: {names}", hint, "compare-by")
     entry = loaded[0]
     shared = {key: value for key, value in entry.settings.items() if key not in entry.run.settings}
     unplaced = entry.run.coverage.failed + entry.run.coverage.lost
@@ -111,11 +108,8 @@ def split_runs(loaded: Sequence[Loaded], field: str) -> list[Loaded]:
         gaps = (*gaps, Gap(f"coverage of the parts of {entry.name}", why))
     parts = run_splits.split(entry.run, field)
     if not _share_tasks(parts):
-        raise UsageError(
-            f"{field} does not vary within the tasks of {entry.name}: the parts would have no task in common",
-            "--by needs a field that varies within tasks, such as skills_ref.hash",
-            "cannot-split",
-        )
+        why = f"{field} does not vary within the tasks of {entry.name}: the parts would have no task in common"
+        raise UsageError(why, "--by needs a field that varies within tasks, such as skills_ref.hash", "cannot-split")
     return [
         replace(entry, name=part.rollouts.run, run=part, settings={**shared, **part.settings}, gaps=gaps, reported=())
         for part in parts

@@ -397,11 +397,8 @@ def _tasks(session: Session, wish: Wish, notes: list[str]) -> list[str]:
         named = list(dict.fromkeys(session.key(entry, task) for task in wish.tasks))
         whole = [task for task in named if task not in failed]
         if whole:
-            raise UsageError(
-                f"task {whole[0]} of {entry.name} loses no points",
-                f"only failed tasks are read; `blade queue` lists them ({len(failed)} of this run)",
-                "nothing-to-ask",
-            )
+            hint = f"only failed tasks are read; `blade queue` lists them ({len(failed)} of this run)"
+            raise UsageError(f"task {whole[0]} of {entry.name} loses no points", hint, "nothing-to-ask")
         return named
     waiting = reviewing.queue(session, entry.name, wish.most, wish.budget, judged=wish.kind == reader.ASK)
     left = len(failed) - len(waiting.waiting)

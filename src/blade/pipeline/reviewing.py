@@ -50,10 +50,8 @@ def proposals_where(
     """
     rows = meeting(ground, condition)
     if not rows:
-        raise UsageError(
-            "no failing rollout meets the condition",
-            f'count them with blade query RUN "count where not passed and ({condition})"', "nothing-to-judge",
-        )
+        hint = f'count them with blade query RUN "count where not passed and ({condition})"'
+        raise UsageError("no failing rollout meets the condition", hint, "nothing-to-judge")
     tree = select.parsed(f"select 1 from rollouts where ({condition})", ground.connection(False))
     bench = trace_reading.Bench(entry, threshold)
     first: dict[str, tuple[int, int]] = {}
@@ -283,11 +281,9 @@ def label(
     accepted, refused = checked(session, proposals, by, run)
     if refused:
         more = [f"and {len(refused) - _MOST_REFUSED} more"] if len(refused) > _MOST_REFUSED else []
-        raise UsageError(
-            "\n".join([f"{len(refused)} of {len(proposals)} refused, nothing kept", *refused[:_MOST_REFUSED], *more]),
-            f"look again: blade show {hostile.line(entry.sources[0].path)} TASK/REPEAT --steps A:B",
-            "judgement-refused",
-        )
+        lines = [f"{len(refused)} of {len(proposals)} refused, nothing kept", *refused[:_MOST_REFUSED], *more]
+        hint = f"look again: blade show {hostile.line(entry.sources[0].path)} TASK/REPEAT --steps A:B"
+        raise UsageError("\n".join(lines), hint, "judgement-refused")
     judgements.append(path, accepted)
     return tuple(accepted)
 

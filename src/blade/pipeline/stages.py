@@ -79,9 +79,7 @@ def lay_out_tables(work: Work) -> None:
     for files in work.files:
         work.loaded += assembled(files, work.mapping, work.notice, work.notes)
     if not work.loaded:
-        raise NothingToRead(
-            "nothing to read", "give a rollouts file, a folder, or a glob of shards", "nothing-to-read"
-        )
+        raise NothingToRead("nothing to read", "give a rollouts file, a folder, or a glob of shards", "nothing-to-read")
     gaps = tuple(Gap("read in part", text) for text in dict.fromkeys(work.noticed))
     work.loaded[0] = replace(work.loaded[0], gaps=gaps)
 
