@@ -11,6 +11,7 @@ import pytest
 
 from blade import stats
 from blade.compare.change_verdict import EQUIVALENT, IMPROVED, INCONCLUSIVE
+from tests.compared import some_slow
 from tools.calibration import __main__ as command
 from tools.calibration import planted_causes, simulated_verdicts
 from tools.calibration.simulated_verdicts import (
@@ -97,11 +98,11 @@ def test_pairs_are_drawn_from_the_seed_alone() -> None:
     one, again, other = (simulate(cell, "both", 30, seed) for seed in (1, 1, 2))
     assert one == again
     assert one.true_these != other.true_these
-    found = [measure((each, 20, SEED)) for each in CELLS[:2]]
-    assert simulated_verdicts.run(20, SEED, 2, CELLS[:2]) == [line for part in found for line in part]
+    found = [measure((each, 10, SEED)) for each in CELLS[:2]]
+    assert simulated_verdicts.run(10, SEED, 2, CELLS[:2]) == [line for part in found for line in part]
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", some_slow(LAWS, "spread", "ceiling"))
 def test_what_is_called_true_is_what_is_drawn(law: str) -> None:
     rng = stats.seeded_rng("test", law)
     for world, (shift, churn) in WORLDS.items():

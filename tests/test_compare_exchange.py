@@ -190,7 +190,7 @@ def test_a_fall_of_everything_is_no_pass_and_an_unchanged_model_is_no_failure(co
         )
     )
     assert (fall["verdict"], fall["verdict_new_tasks"]) == ("regressed", "regressed")
-    same = only(compared(*two_runs(tmp_path / "same", drawn(1, 300, 8), drawn(2, 300, 8))))
+    same = only(compared(*two_runs(tmp_path / "same", drawn(1, 400, 8), drawn(2, 400, 8))))
     assert (same["verdict"], same["verdict_new_tasks"]) == ("equivalent", "equivalent")
     assert same["movers"] == []
 

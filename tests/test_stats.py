@@ -425,6 +425,12 @@ def test_a_p_value_is_one_and_an_interval_holds_its_estimate(drawn):
         assert found.low <= found.estimate <= found.high
 
 
+def test_tasks_that_were_not_seen_differ_by_somewhat_more_than_those_that_do():
+    found = stats.mean_change(np.r_[[0.5] * 6, [-0.5] * 2, np.zeros(42)], 0.25)
+    far, n = 1.25 * 0.5, 52
+    assert found.se == close(math.sqrt((2 + 2 * far**2 - 2**2 / n) / (n - 1) / n))
+
+
 def test_unchanged_tasks_are_no_proof_that_none_would_change():
     """Twenty tasks that happen not to differ leave room; near-miss: two thousand leave little."""
     few, many = (stats.mean_change(np.zeros(n), 1.0) for n in (20, 2000))

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blade.compare.flips import churn, flips, sure_flips, transitions
+from blade.compare.flips import churn, deals, flips, sure_flips, transitions
+from blade.compare.task_pairs import upright
 from blade.model import SureFlips
 from tests.compare.builders import F1_A, F1_B, listed, pair_of, side
 
@@ -120,6 +121,18 @@ def test_draws_find_what_the_exact_law_finds() -> None:
     drawn_ = churn(listed([*loose[0], still], [*loose[1], still]))
     assert drawn_.null_churn * 9 == pytest.approx(exact.null_churn * 8, abs=0.05)
     assert drawn_.p == pytest.approx(exact.p, abs=0.03)
+
+
+def test_many_tasks_of_other_scores_share_their_deals_and_not_their_errors() -> None:
+    rng = np.random.default_rng(9)
+    rates = rng.random(300)
+    a, b = scores(rates, 3, rng), scores(rates, 3, rng)
+    found = churn(listed(a, b))
+    assert not deals(upright(listed(a, b))[0]).is_joint
+    pools = [np.array([*one, *other]) for one, other in zip(a, b, strict=True)]
+    draws = [list(rows) for rows in itertools.combinations(range(6), 3)]
+    means = [np.mean([abs(2 * pool[rows].sum() - pool.sum()) / 3 for rows in draws]) for pool in pools]
+    assert found.null_churn == pytest.approx(np.mean(means), abs=0.1 * (found.null_high - found.null_low))
 
 
 def test_equal_scores_in_another_order_have_not_moved() -> None:

@@ -143,6 +143,13 @@ def test_truncation_is_mechanical_if_a_limit_changed_and_the_models_doing_if_non
     assert (mover.term, mover.mechanical) == ("truncated", False)
 
 
+def test_mechanical_causes_come_first_however_sure_others_are(baseline: Side) -> None:
+    found = claimed(baseline, generated("b", {"flaky": 0.08}, {"hard": 0.9}))
+    assert names(found) == ["flaky", "grade=2"]
+    assert found[0].mechanical
+    assert abs(found[0].value) < abs(found[1].value)
+
+
 def test_hard_tasks_that_were_dropped_are_claimed_and_as_many_others_are_not(baseline: Side) -> None:
     means = [baseline.judged.score[baseline.judged.task == i].mean() for i in range(N)]
     order = [baseline.judged.task_keys[i] for i in np.argsort(means, kind="stable").tolist()]

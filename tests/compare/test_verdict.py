@@ -34,13 +34,13 @@ def test_a_fall_on_every_task_is_a_regression_whatever_flips_say():
 def test_an_unchanged_model_is_equivalent_once_the_data_can_say_so():
     """500 tasks of the same rates, with repeats: equivalent; near-miss: one repeat cannot tell, and says so."""
     rates = np.random.default_rng(5).beta(0.6, 0.4, 500)
-    said = [judged(drawn("a", rates, 16, 2 * s), drawn("b", rates, 16, 2 * s + 1)) for s in range(20)]
-    assert sum(one.verdict == "equivalent" for one in said) >= 18
-    assert sum(one.verdict_new_tasks == "equivalent" for one in said) >= 18
-    once = [judged(drawn("a", rates, 1, 2 * s), drawn("b", rates, 1, 2 * s + 1), 0.05) for s in range(40)]
+    said = [judged(drawn("a", rates, 16, 2 * s), drawn("b", rates, 16, 2 * s + 1)) for s in range(10)]
+    assert sum(one.verdict == "equivalent" for one in said) >= 9
+    assert sum(one.verdict_new_tasks == "equivalent" for one in said) >= 9
+    once = [judged(drawn("a", rates, 1, 2 * s), drawn("b", rates, 1, 2 * s + 1), 0.05) for s in range(20)]
     words = {one.verdict_new_tasks for one in once}
     assert "equivalent" in words
-    assert sum(one.verdict_new_tasks in ("improved", "regressed") for one in once) <= 6
+    assert sum(one.verdict_new_tasks in ("improved", "regressed") for one in once) <= 3
     unsure = [one for one in once if one.verdict_new_tasks == "inconclusive"]
     assert all(one.power.mde is not None and one.power.tasks_needed for one in unsure)
 
