@@ -7,7 +7,7 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,11 @@ from tools.planted.planted_runs import PlantedPair, write_pair
 Said = dict[str, Any]
 Pairs = Callable[..., PlantedPair]
 Compared = Callable[..., Said]
+
+
+def some_slow(causes: Iterable[str], *quick: str) -> list[Any]:
+    """All causes; those that are not named repeat the claim on more data."""
+    return [cause if cause in quick else pytest.param(cause, marks=pytest.mark.slow) for cause in causes]
 
 
 def written(folders: pytest.TempPathFactory) -> Pairs:
@@ -172,19 +177,13 @@ def settled(one: Said) -> Said:
     """A comparison without the order of its terms, and with sentences as the words they are made of."""
     out = dict(one)
     for name in ("bridge", "transitions"):
-        out[name] = sorted(
-            one[name], key=lambda part: json.dumps([part.get("term"), part.get("before"), part.get("after")])
-        )
-    out["views"] = [
-        {**view, "terms": sorted(view["terms"], key=lambda term: term["term"])} for view in one["views"]
-    ]
+        out[name] = sorted(one[name], key=lambda part: json.dumps([part.get("term"), part.get("before"), part.get("after")]))
+    out["views"] = [{**view, "terms": sorted(view["terms"], key=lambda term: term["term"])} for view in one["views"]]
     out["notes"] = [words(note) for note in one["notes"]]
     out["movers"] = [{**mover, "text": words(mover["text"])} for mover in one["movers"]]
     out["refused"] = words(one["refused"] or "")
     out["missing_run"] = bool(one["missing_run"])
-    out["config_diff"] = json.loads(
-        re.sub(r", [\d,]+ the same", "", json.dumps(one["config_diff"]))
-    )  # told of the candidate
+    out["config_diff"] = json.loads(re.sub(r", [\d,]+ the same", "", json.dumps(one["config_diff"])))  # told of the candidate
     return out
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from blade import stats
 from blade.compare.change_verdict import EQUIVALENT, IMPROVED, INCONCLUSIVE
+from tests.compared import some_slow
 from tools.calibration import __main__ as command
 from tools.calibration import planted_causes, simulated_verdicts
 from tools.calibration.simulated_verdicts import (
@@ -23,7 +23,6 @@ from tools.calibration.simulated_verdicts import (
     Drawn,
     Line,
     draw,
-    lines,
     measure,
     simulate,
 )
@@ -31,13 +30,8 @@ from tools.planted.paired_runs import CAUSES
 
 SEED, PAIRS = 11, 300
 CELLS = [
-    Cell(10, 1, "spread"),
-    Cell(20, 8, "ceiling"),
-    Cell(50, 4, "spread"),
-    Cell(50, 16, "floor"),
-    Cell(50, 1, "half solved", "unbalanced"),
-    Cell(100, 4, "middle"),
-    Cell(300, 4, "half solved", "missing"),
+    Cell(10, 1, "spread"), Cell(20, 8, "ceiling"), Cell(50, 4, "spread"), Cell(50, 16, "floor"),
+    Cell(50, 1, "half solved", "unbalanced"), Cell(100, 4, "middle"), Cell(300, 4, "half solved", "missing"),
     Cell(300, 16, "half solved"),
 ]
 LARGE = Cell(300, 16, "half solved")  # every limit is asked of it
@@ -63,26 +57,6 @@ def test_the_limits_of_a_cell_hold(cell: Cell) -> None:
         assert 0 <= line.value <= 1
 
 
-def test_every_limit_is_asked_of_a_large_cell_and_the_upper_ones_of_no_small_one() -> None:
-    small, large = (
-        lines(cell, {w: simulate(cell, w, 40, SEED) for w in (*WORLDS, AT_MARGIN)})
-        for cell in (CELLS[0], LARGE)
-    )
-    assert {line.what for line in large} == {"type I", "coverage", "false equivalence", "power", "equivalent"}
-    asked = {(line.what, line.least is not None, line.most is not None) for line in large}
-    assert asked >= {
-        ("type I", True, True),
-        ("coverage", True, True),
-        ("power", True, True),
-        ("equivalent", True, False),
-    }
-    for line in small:
-        assert line.what in ("type I", "coverage", "false equivalence")
-        assert line.least is None or line.what == "coverage"
-        assert line.most is None or line.what != "coverage"
-    assert {line.question for line in large} == set(QUESTIONS)
-
-
 def changed(by: Callable[[stats.Change], stats.Change]) -> Callable[[Drawn], dict[str, stats.Change]]:
     """The verdicts of a comparison that is wrong in one way."""
     honest = simulated_verdicts.judged
@@ -105,35 +79,10 @@ def test_intervals_that_are_too_narrow_break_type_1_and_coverage(monkeypatch: py
         assert ("coverage", "unchanged", question) in found
 
 
-def test_intervals_that_are_too_wide_break_coverage_type_1_and_power(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulated_verdicts, "judged", changed(lambda change: scaled(change, 2.2)))
-    found = broken(measure((Cell(100, 4, "middle"), 400, SEED)))
-    for question in QUESTIONS:
-        assert ("type I", "unchanged", question) in found
-        assert ("coverage", "unchanged", question) in found
-        assert ("power", "shift", question) in found
-
-
-def test_an_estimate_that_leans_one_way_breaks_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
-    def leaning(change: stats.Change) -> stats.Change:
-        by = 1.0 * change.se
-        return change._replace(estimate=change.estimate + by, low=change.low + by, high=change.high + by)
-
-    monkeypatch.setattr(simulated_verdicts, "judged", changed(leaning))
-    found = broken(measure((Cell(50, 4, "spread"), 200, SEED)))
-    assert {("coverage", "unchanged", question) for question in QUESTIONS} <= found
-
-
 SAYS: dict[str, tuple[str, set[tuple[str, str]]]] = {
     IMPROVED: ("always a change", {("type I", "unchanged"), ("equivalent", "unchanged")}),
-    INCONCLUSIVE: (
-        "never an answer",
-        {("type I", "unchanged"), ("power", "shift"), ("equivalent", "unchanged")},
-    ),
-    EQUIVALENT: (
-        "always the same",
-        {("type I", "unchanged"), ("power", "shift"), ("false equivalence", AT_MARGIN)},
-    ),
+    INCONCLUSIVE: ("never an answer", {("type I", "unchanged"), ("power", "shift"), ("equivalent", "unchanged")}),
+    EQUIVALENT: ("always the same", {("type I", "unchanged"), ("power", "shift"), ("false equivalence", AT_MARGIN)}),
 }
 
 
@@ -149,11 +98,11 @@ def test_pairs_are_drawn_from_the_seed_alone() -> None:
     one, again, other = (simulate(cell, "both", 30, seed) for seed in (1, 1, 2))
     assert one == again
     assert one.true_these != other.true_these
-    found = [measure((each, 20, SEED)) for each in CELLS[:2]]
-    assert simulated_verdicts.run(20, SEED, 2, CELLS[:2]) == [line for part in found for line in part]
+    found = [measure((each, 10, SEED)) for each in CELLS[:2]]
+    assert simulated_verdicts.run(10, SEED, 2, CELLS[:2]) == [line for part in found for line in part]
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", some_slow(LAWS, "spread", "ceiling"))
 def test_what_is_called_true_is_what_is_drawn(law: str) -> None:
     rng = stats.seeded_rng("test", law)
     for world, (shift, churn) in WORLDS.items():
@@ -170,22 +119,6 @@ def test_what_is_called_true_is_what_is_drawn(law: str) -> None:
     assert float((at_margin.p_b - at_margin.p_a).mean()) == pytest.approx(0.03, abs=5e-4)
 
 
-def test_the_designs_are_as_named() -> None:
-    rng = stats.seeded_rng("designs")
-    unbalanced, missing = (draw(Cell(400, 4, "spread", rows), rng) for rows in ("unbalanced", "missing"))
-    assert (unbalanced.n_a == 4).all()
-    assert (unbalanced.n_b == 8).all()
-    kept = np.r_[missing.n_a, missing.n_b]
-    assert kept.min() >= 1
-    assert 0.87 < kept.mean() / 4 < 0.93
-    grid = list(simulated_verdicts.cells())
-    assert len({cell.name for cell in grid}) == len(grid)
-    assert {cell.n for cell in grid} >= {10, 50, 300, 2000}
-    assert {cell.k for cell in grid} == {1, 2, 4, 8, 16, 64}
-    assert {cell.law for cell in grid} == set(LAWS)
-    assert {cell.rows for cell in grid} == {"balanced", "unbalanced", "missing", "lopsided"}
-
-
 def line(value: float, least: float | None, most: float | None, slack: float = 0.01) -> Line:
     return Line("n=9 k=9 spread, balanced", "unchanged", "new tasks", "type I", value, least, most, slack)
 
@@ -197,14 +130,6 @@ def test_a_limit_holds_up_to_its_slack_and_no_further() -> None:
     assert not line(0.9199, 0.93, None).holds
     assert not line(0.99, 0.93, 0.975).holds
     assert line(0.5, None, None).holds
-
-
-def test_a_broken_limit_is_told() -> None:
-    told = simulated_verdicts.told([line(0.05, 0.035, 0.06), line(0.2, 0.035, 0.06)], 100, 1)
-    assert "| new tasks | type I | 2 | 0.035 to 0.060 | 0.050," in told
-    assert told.count("BROKEN") == 1
-    assert "type I 0.2000, limits 0.035 to 0.060 ± 0.0100" in told
-    assert "BROKEN" not in simulated_verdicts.told([line(0.05, 0.035, 0.06)], 100, 1)
 
 
 # ---- Causes --------------------------------------------------------------------------------------
@@ -240,11 +165,7 @@ def test_wrong_claims_break_the_limits() -> None:
         *(claimed("nothing", "infra outage") for _ in range(30)),
     ]
     assert not planted_causes.result(eager, 1)["holds"]
-    near = [
-        claimed(cause, "another mode" if cause == "one failure mode fixed" else cause)
-        for cause in CAUSES
-        for _ in range(30)
-    ]
+    near = [claimed(cause, "another mode" if cause == "one failure mode fixed" else cause) for cause in CAUSES for _ in range(30)]
     found = planted_causes.result(near, 1)
     assert not found["holds"]
     assert found["matrix"]["one failure mode fixed"] == {"another mode": 30}

@@ -1,4 +1,4 @@
-"""`blade compare`: from files to the screen, the pages and the exit code."""
+"""`blade compare`: from files to the screen, the pages and the exit code; what it cannot do is said before it is tried."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.compared import (
     drawn,
     only,
     screen,
+    some_slow,
     two_runs,
     without_claims,
     written,
 )
 from tests.conftest import Blade
 from tests.report.test_wire import VALIDATOR
-from tools.planted import write_run
 from tools.planted.paired_runs import CAUSES
 
 CHANGED = ("improved", "regressed")
@@ -46,7 +46,7 @@ def compared(blade: Blade) -> Compared:
 # -- files, screen, exit codes --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.parametrize("cause", some_slow(CAUSES, "infra outage", "one slice worse", "tasks dropped"))
 def test_a_pair_on_screen_and_as_json(blade: Blade, compared: Compared, pairs: Pairs, cause: str) -> None:
     pair = pairs(cause)
     said = blade("compare", pair.baseline, pair.candidate)
@@ -91,9 +91,7 @@ def test_the_files_of_a_comparison(blade: Blade, pairs: Pairs, tmp_path: Path) -
     VALIDATOR.validate(json.loads(again.out))
 
 
-def test_a_comparison_leaves_a_report_in_the_same_folder_alone(
-    blade: Blade, pairs: Pairs, tmp_path: Path
-) -> None:
+def test_a_comparison_leaves_a_report_in_the_same_folder_alone(blade: Blade, pairs: Pairs, tmp_path: Path) -> None:
     pair = pairs("nothing")
     out = tmp_path / "out"
     assert blade("diagnose", pair.baseline, "-o", out).code == 0
@@ -110,13 +108,7 @@ def test_the_command_of_the_report_says_what_was_asked(compared: Compared, pairs
     pair = pairs("nothing")
     document = compared("--margin", "0.05", "--quick", pair.baseline, pair.candidate)
     assert shlex.split(document["made_by"]["command"]) == [
-        "blade",
-        "compare",
-        str(pair.baseline),
-        str(pair.candidate),
-        "--margin",
-        "0.05",
-        "--quick",
+        "blade", "compare", str(pair.baseline), str(pair.candidate), "--margin", "0.05", "--quick"
     ]
     assert only(document)["margin"] == 0.05
 
@@ -133,6 +125,7 @@ USAGE = {
     "no such field": (["A", "--by", "flavour"], "no-such-field"),
     "a field of one value": (["A", "--by", "agent"], "cannot-split"),
     "a field of many values": (["A", "--by", "question"], "cannot-split"),
+    "the reward": (["A", "--by", "reward"], "cannot-split"),
     "no such baseline": (["A", "B", "--baseline", "gpt"], "no-such-run"),
     "unknown option": (["A", "B", "--by-the-way"], "usage"),
 }
@@ -160,24 +153,10 @@ def test_nothing_to_read(blade: Blade, tmp_path: Path) -> None:
     assert blade("compare", there, there, "--gate", tmp_path / "no.toml").code == 3
 
 
-BAD_POLICIES = {
-    "no TOML": "[[metric",
-    "an unknown key": 'required = 1\n[[metric]]\nname = "score"\nmax_drop = 0.1\n',
-    "no metric": "min_tasks = 3\n",
-    "an unknown tier": '[[metric]]\nname = "score"\ntier = "vital"\nmax_drop = 0.1\n',
-    "a metric without a limit": '[[metric]]\nname = "score"\n',
-    "a waiver without an end": '[[metric]]\nname = "score"\nmax_drop = 0.1\n[[waiver]]\nmetric = "score"\nreason = "x"\n',
-}
-
-
-@pytest.mark.parametrize("case", BAD_POLICIES)
-def test_a_bad_policy_is_refused_before_anything_is_written(blade: Blade, tmp_path: Path, case: str) -> None:
+def test_a_bad_policy_is_refused_before_anything_is_written(blade: Blade, tmp_path: Path) -> None:
     runs = two_runs(tmp_path, drawn(1, 30, 2), drawn(2, 30, 2))
-    policy = tmp_path / "policy.toml"
-    policy.write_text(BAD_POLICIES[case])
-    said = blade("compare", "--json", *runs, "--gate", policy, "-o", tmp_path / "out")
-    assert (said.code, said.out) == (4, "")
-    assert said.error["slug"] == "bad-policy"
+    said = blade("compare", "--json", *runs, "--gate", policy_of(tmp_path, "min_tasks = 3\n"), "-o", tmp_path / "out")
+    assert (said.code, said.out, said.error["slug"]) == (4, "", "bad-policy")
     assert not (tmp_path / "out").exists()
 
 
@@ -194,16 +173,12 @@ SCORE = '[[metric]]\nname = "score"\nmax_drop = 0.02\n'
 
 
 @pytest.mark.parametrize(("rate", "verdict", "code"), [(0.1, "FAIL", 1), (1.0, "PASS", 0)])
-def test_the_gate_judges_a_fall_and_a_rise(
-    blade: Blade, tmp_path: Path, rate: float, verdict: str, code: int
-) -> None:
+def test_the_gate_judges_a_fall_and_a_rise(blade: Blade, tmp_path: Path, rate: float, verdict: str, code: int) -> None:
     runs = two_runs(tmp_path, drawn(1, 60, 4, 0.7), drawn(2, 60, 4, rate))
     policy, out = policy_of(tmp_path, SCORE), tmp_path / "out"
     said = blade("compare", *runs, "--gate", policy, "-o", out)
     assert said.code == code, said.err
-    assert any(
-        line.startswith(f"Gate         {verdict}: ") for line in screen(said.out.partition("Wrote ")[0])
-    )
+    assert any(line.startswith(f"Gate         {verdict}: ") for line in screen(said.out.partition("Wrote ")[0]))
     assert f"## Gate: {verdict}" in (out / "gate.md").read_text(encoding="utf-8")
     told = json.loads((out / "compare.json").read_text(encoding="utf-8"))
     VALIDATOR.validate(told)
@@ -217,9 +192,7 @@ def test_an_unchanged_model_passes_and_a_waived_fall_does_not_fail(blade: Blade,
     said = blade("compare", "--json", *same, "--gate", policy)
     assert (said.code, json.loads(said.out)["gate"]["verdict"]) == (0, "PASS")
     until = date.today() + timedelta(days=20)
-    waived = policy_of(
-        tmp_path, f'{SCORE}[[waiver]]\nmetric = "score"\nreason = "known"\nexpires = {until}\n'
-    )
+    waived = policy_of(tmp_path, f'{SCORE}[[waiver]]\nmetric = "score"\nreason = "known"\nexpires = {until}\n')
     worse = two_runs(tmp_path / "worse", drawn(1, 60, 4, 0.9), drawn(2, 60, 4, 0.3))
     said = blade("compare", "--json", *worse, "--gate", waived)
     assert said.code == 0
@@ -228,30 +201,11 @@ def test_an_unchanged_model_passes_and_a_waived_fall_does_not_fail(blade: Blade,
     assert blade("compare", *worse, "--gate", expired).code == 1
 
 
-def test_a_fall_without_a_gate_exits_0(blade: Blade, tmp_path: Path) -> None:
-    said = blade("compare", *two_runs(tmp_path, drawn(1, 60, 4, 1.0), drawn(2, 60, 4, 0.2)))
-    assert said.code == 0
-    assert "REGRESSED" in said.out
-
-
-def test_runs_without_a_common_task_do_not_pass_a_gate(blade: Blade, tmp_path: Path) -> None:
-    other = [make_row(task, 0, 1.0) for task in range(100, 130)]
-    runs = two_runs(tmp_path, drawn(1, 30, 1), other)
-    said = blade("compare", "--json", *runs, "--gate", policy_of(tmp_path, SCORE))
-    document = json.loads(said.out)
-    assert only(document)["refused"]
-    assert document["gate"]["verdict"] == "FAIL"
-    assert said.code == 1
-
-
 # -- which runs -----------------------------------------------------------------------------------
 
 
 def test_by_a_field_of_the_rows(compared: Compared, blade: Blade, tmp_path: Path) -> None:
-    rows = [
-        {**row, "prompt_style": "terse" if row["_ng_rollout_index"] < 2 else "wordy"}
-        for row in drawn(1, 30, 4)
-    ]
+    rows = [{**row, "prompt_style": "terse" if row["_ng_rollout_index"] < 2 else "wordy"} for row in drawn(1, 30, 4)]
     for row in rows:
         row["reward"] = 1.0 if row["prompt_style"] == "wordy" else row["reward"]
     path = make_run(tmp_path, rows, name="run")
@@ -263,23 +217,14 @@ def test_by_a_field_of_the_rows(compared: Compared, blade: Blade, tmp_path: Path
     assert one["alignment"]["common"]["n"] == 30
     for name in ("wordy", "run[prompt_style=wordy]"):
         other = only(compared(path, "--by", "prompt_style", "--baseline", name))
-        assert (other["baseline"], other["candidate"]) == (
-            "run[prompt_style=wordy]",
-            "run[prompt_style=terse]",
-        )
+        assert (other["baseline"], other["candidate"]) == ("run[prompt_style=wordy]", "run[prompt_style=terse]")
         assert other["delta"] == pytest.approx(-one["delta"])
-    assert (
-        "run[prompt_style=terse] → run[prompt_style=wordy]"
-        in blade("compare", path, "--by", "prompt_style").out
-    )
+    assert ("run[prompt_style=terse] → run[prompt_style=wordy]" in blade("compare", path, "--by", "prompt_style").out)
 
 
 def test_by_the_skills_of_a_row(compared: Compared, tmp_path: Path) -> None:
     rows = [
-        {
-            **row,
-            "skills_ref": {"path": "s", "hash": ("aa11", "bb22")[row["_ng_rollout_index"] % 2], "skills": []},
-        }
+        {**row, "skills_ref": {"path": "s", "hash": ("aa11", "bb22")[row["_ng_rollout_index"] % 2], "skills": []}}
         for row in drawn(1, 24, 4)
     ]
     one = only(compared(make_run(tmp_path, rows, name="run"), "--by", "skills_ref.hash"))
@@ -288,37 +233,6 @@ def test_by_the_skills_of_a_row(compared: Compared, tmp_path: Path) -> None:
         (diff["key"], diff["kind"], diff["baseline"], diff["candidate"]) for diff in one["config_diff"]
     ] == [("skills_ref.hash", "skills", "aa11", "bb22")]
     assert one["separable"] is True
-
-
-def test_by_repeat_gives_as_many_runs_as_repeats(compared: Compared, tmp_path: Path) -> None:
-    path = make_run(tmp_path, drawn(1, 24, 3), name="run")
-    document = compared(path, "--by", "repeat")
-    assert [run["name"] for run in document["runs"]] == [f"run[repeat={at}]" for at in range(3)]
-    assert document["matrix"]["runs"] == [f"run[repeat={at}]" for at in range(3)]
-    for one in document["comparisons"]:
-        assert one["verdict"] not in CHANGED
-        assert one["verdict_new_tasks"] not in CHANGED
-
-
-def test_agents_of_one_file_are_runs_of_their_own(compared: Compared, tmp_path: Path) -> None:
-    planted = write_run(tmp_path, faults=["two_agents"])
-    (other,) = planted.others
-    document = compared(planted.path)
-    one = only(document)
-    scores = {run: one[f"score_{role}"] for role in ("baseline", "candidate") for run in [one[role]]}
-    assert len(scores) == 2
-    for truth in (planted, other):
-        (name,) = [run["name"] for run in document["runs"] if run["agent"] == truth.agent]
-        assert scores[name] == pytest.approx(truth.pass_rate)
-    assert one["alignment"]["common"]["n"] == planted.n_tasks
-
-
-def test_the_baseline_may_be_named(compared: Compared, pairs: Pairs) -> None:
-    pair = pairs("one slice worse")
-    first = only(compared(pair.candidate, pair.baseline))
-    named = only(compared(pair.baseline, pair.candidate, "--baseline", "candidate"))
-    assert (named["baseline"], named["candidate"]) == ("candidate", "baseline")
-    assert named == first
 
 
 def test_runs_whose_indices_mix_questions_are_compared(compared: Compared, tmp_path: Path) -> None:
@@ -357,9 +271,7 @@ def test_three_runs_give_a_matrix(compared: Compared, blade: Blade, checkpoints:
     matrix = document["matrix"]
     assert matrix["runs"] == ["step-0", "step-1", "step-2"]
     assert (matrix["n_tasks"], document["series"]) == (40, None)
-    assert matrix["verdicts"] == [
-        ["", "regressed", "regressed"], ["improved", "", "regressed"], ["improved", "improved", ""],
-    ]
+    assert matrix["verdicts"] == [["", "regressed", "regressed"], ["improved", "", "regressed"], ["improved", "improved", ""]]
     scores = {run["name"]: run["score"] for run in document["runs"]}
     for at, one in enumerate(matrix["runs"]):
         for other_at, other in enumerate(matrix["runs"]):
@@ -382,9 +294,7 @@ def test_checkpoints_in_order_have_a_trend(compared: Compared, blade: Blade, che
     VALIDATOR.validate(document)
     series = document["series"]
     assert series["runs"] == ["step-0", "step-1", "step-2"]
-    assert series["slope"] == pytest.approx(
-        (series["checkpoints"][2]["score"] - series["checkpoints"][0]["score"]) / 2
-    )
+    assert series["slope"] == pytest.approx((series["checkpoints"][2]["score"] - series["checkpoints"][0]["score"]) / 2)
     assert series["low"] < series["slope"] < series["high"]
     assert series["first_different"] == "step-1"
     assert series["learned"]["n"] > series["forgotten"]["n"]
@@ -395,16 +305,10 @@ def test_checkpoints_in_order_have_a_trend(compared: Compared, blade: Blade, che
     assert (back["low"], back["high"]) == pytest.approx((-series["high"], -series["low"]))
 
 
-def test_two_checkpoints_are_a_series_too(compared: Compared, checkpoints: list[str]) -> None:
-    series = compared(*checkpoints[:2], "--series")["series"]
-    assert len(series["checkpoints"]) == 2
-    assert any("three checkpoints" in note for note in series["notes"])
-
-
 # -- quick, and the same by `diagnose` ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cause", ["infra outage", "truncation limit lowered", "one slice worse", "nothing"])
+@pytest.mark.parametrize("cause", ["infra outage", "truncation limit lowered"])
 def test_quick_reads_no_trace_and_agrees_on_what_it_says(
     compared: Compared, blade: Blade, pairs: Pairs, cause: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -429,67 +333,20 @@ def test_quick_reads_no_trace_and_agrees_on_what_it_says(
     screen(blade("compare", "--quick", pair.baseline, pair.candidate).out)
 
 
-@pytest.mark.parametrize("cause", ["infra outage", "truncation limit lowered"])
-def test_quick_claims_outages_and_limits_as_the_full_reading_does(
-    compared: Compared, pairs: Pairs, cause: str
-) -> None:
-    pair = pairs(cause)
-    full, quick = (
-        only(compared(*options, pair.baseline, pair.candidate))["movers"][0] for options in ((), ("--quick",))
-    )
-    assert quick["mechanical"] is True
-    assert (quick["side"], quick["mechanical"]) == (full["side"], full["mechanical"])
-
-
-@pytest.mark.parametrize("cause", ["verifier changed", "tasks dropped", "one failure mode fixed"])
-def test_diagnose_carries_the_same_comparison(
-    compared: Compared, diagnosed: Blade, pairs: Pairs, cause: str
-) -> None:
+@pytest.mark.parametrize("cause", ["verifier changed", "tasks dropped"])
+def test_diagnose_carries_the_same_comparison(compared: Compared, diagnosed: Blade, pairs: Pairs, cause: str) -> None:
     pair = pairs(cause)
     told = diagnosed(pair.baseline, pair.candidate).report
     assert told["comparisons"] == compared(pair.baseline, pair.candidate)["comparisons"]
 
 
-def test_diagnose_carries_the_comparison_with_the_baseline_that_is_named(
-    compared: Compared, blade: Blade, pairs: Pairs
-) -> None:
+def test_diagnose_carries_the_comparison_with_the_baseline_that_is_named(compared: Compared, blade: Blade, pairs: Pairs) -> None:
     pair = pairs("tasks dropped")
-    turned_round = json.loads(
-        blade("diagnose", "--json", pair.baseline, pair.candidate, "--baseline", "candidate").out
-    )
+    turned_round = json.loads(blade("diagnose", "--json", pair.baseline, pair.candidate, "--baseline", "candidate").out)
     assert turned_round["comparisons"] == compared(pair.candidate, pair.baseline)["comparisons"]
 
 
-def test_diagnose_carries_the_same_matrix(
-    compared: Compared, diagnosed: Blade, checkpoints: list[str]
-) -> None:
-    told, found = diagnosed(*checkpoints).report, compared(*checkpoints)
-    assert told["comparisons"] == found["comparisons"]
-    assert told["matrix"] == found["matrix"]
-
-
-@pytest.mark.parametrize("n_values", [2, 30])
-def test_by_a_field_of_the_tasks_is_refused(blade: Blade, tmp_path: Path, n_values: int) -> None:
-    rows = [
-        make_row(task, repeat, 1.0, topic=f"t{task % n_values}") for task in range(30) for repeat in (0, 1)
-    ]
-    said = blade("compare", "--json", f"x={make_run(tmp_path, rows)}", "--by", "topic")
-    assert (said.code, said.out, said.error["slug"]) == (2, "", "cannot-split")
-    assert said.error["error"].endswith("the parts would have no task in common")
-
-
-def test_by_a_field_that_varies_within_one_task_is_compared(blade: Blade, tmp_path: Path) -> None:
-    rows = [
-        make_row(task, repeat, float(repeat), topic=f"t{(task + repeat * (task == 0)) % 2}")
-        for task in range(30)
-        for repeat in (0, 1)
-    ]
-    assert blade("compare", "--json", "--quick", f"x={make_run(tmp_path, rows)}", "--by", "topic").code == 0
-
-
-def test_by_a_field_whose_parts_hold_the_same_questions_under_other_keys(
-    blade: Blade, tmp_path: Path
-) -> None:
+def test_by_a_field_whose_parts_hold_the_same_questions_under_other_keys(blade: Blade, tmp_path: Path) -> None:
     rows = [
         make_row(12 * arm + task, repeat, float(repeat), question=f"q{task}", arm="ab"[arm])
         for arm in (0, 1)
@@ -498,3 +355,25 @@ def test_by_a_field_whose_parts_hold_the_same_questions_under_other_keys(
     ]
     said = blade("compare", "--json", "--quick", f"x={make_run(tmp_path, rows)}", "--by", "arm")
     assert len(said.report["comparisons"][0]["alignment"]["common"]["tasks"]) == 12
+
+
+def test_runs_without_a_common_task_are_warned_of_and_exit_0(blade: Blade, tmp_path: Path) -> None:
+    one = make_run(tmp_path / "one", [make_row(n, 0, 1.0, task_id=f"a{n}") for n in range(4)])
+    other = make_run(tmp_path / "two", [make_row(n + 50, 0, 0.0, task_id=f"b{n}") for n in range(4)])
+    for more in ([], ["--json"]):
+        said = blade("compare", *more, f"old={one}", f"new={other}")
+        assert said.code == 0, said.err
+        (warning,) = [line for line in said.err.splitlines() if line.startswith("warning:")]
+        assert "new was not compared with old" in warning
+    assert "warning:" not in blade("compare", f"old={one}", f"new={one}").err
+
+
+@pytest.mark.parametrize("command", ["compare", "diagnose"])
+def test_a_folder_that_cannot_be_written_is_told_before_a_run_is_read(blade: Blade, tmp_path: Path, command: str) -> None:
+    gone = tmp_path / "gone.jsonl"
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    for output in ("/proc/zz", tmp_path / "file" / "x"):
+        said = blade(command, gone, gone, "-o", output)
+        assert "cannot-write" in said.err
+    assert "no-such-path" in blade(command, gone, gone, "-o", tmp_path / "new" / "deep").err
+    assert not (tmp_path / "new").exists()

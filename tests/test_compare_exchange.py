@@ -7,14 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import (
-    Row,
-    make_input,
-    make_response,
-    make_row,
-    make_rows,
-    make_run,
-)
+from tests.builders import make_input, make_response, make_row, make_rows, make_run
 from tests.compared import (
     Compared,
     Pairs,
@@ -24,6 +17,7 @@ from tests.compared import (
     drawn,
     only,
     screen,
+    some_slow,
     turned,
     two_runs,
     without_claims,
@@ -49,10 +43,8 @@ def compared(blade: Blade) -> Compared:
 # -- exchanged ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cause", CAUSES)
-def test_exchanging_the_runs_turns_every_sign_and_no_meaning(
-    compared: Compared, pairs: Pairs, cause: str
-) -> None:
+@pytest.mark.parametrize("cause", some_slow(CAUSES, "one failure mode fixed", "tasks dropped", "verifier changed"))
+def test_exchanging_the_runs_turns_every_sign_and_no_meaning(compared: Compared, pairs: Pairs, cause: str) -> None:
     pair = pairs(cause)
     runs = f"one={pair.baseline}", f"two={pair.candidate}"
     one, other = only(compared(*runs)), only(compared(*runs[::-1]))
@@ -82,19 +74,14 @@ def rough(folder: Path, unbounded: bool) -> tuple[str, str]:
                 rows.append(row)
         kept = [row for row in rows if row["_ng_task_index"] not in lost and rng.random() < 0.95]
         for row in rng.sample(kept, 6):
-            row |= {
-                "reward": -1.0 if unbounded else 0.0,
-                "error": "429 Too Many Requests: rate limit exceeded",
-            }
+            row |= {"reward": -1.0 if unbounded else 0.0, "error": "429 Too Many Requests: rate limit exceeded"}
         specs.append(f"{name}={make_run(folder / name, kept, inputs=map(make_input, rows))}")
     return specs[0], specs[1]
 
 
 @pytest.mark.parametrize("unbounded", [False, True])
 @pytest.mark.parametrize("quick", [False, True])
-def test_exchanging_rough_runs_turns_every_sign(
-    compared: Compared, tmp_path: Path, unbounded: bool, quick: bool
-) -> None:
+def test_exchanging_rough_runs_turns_every_sign(compared: Compared, tmp_path: Path, unbounded: bool, quick: bool) -> None:
     runs = rough(tmp_path, unbounded)
     options = ["--quick"] if quick else []
     one, other = only(compared(*runs, *options)), only(compared(*runs[::-1], *options))
@@ -102,14 +89,7 @@ def test_exchanging_rough_runs_turns_every_sign(
         kind: one["alignment"][kind]["n"]
         for kind in ("common", "added", "removed", "modified", "missing_baseline", "missing_candidate")
     }
-    assert sizes == {
-        "common": 34,
-        "added": 3,
-        "removed": 4,
-        "modified": 3,
-        "missing_baseline": 2,
-        "missing_candidate": 1,
-    }
+    assert sizes == {"common": 34, "added": 3, "removed": 4, "modified": 3, "missing_baseline": 2, "missing_candidate": 1}
     assert {term["term"] for term in one["bridge"]} >= {
         "added tasks", "removed tasks", "modified tasks", "tasks the candidate lost", "tasks the baseline lost",
     }  # fmt: skip
@@ -159,23 +139,7 @@ def test_a_run_held_against_itself_is_recognised(
     assert "equivalent: both runs hold the same rows" in said
 
 
-def test_rows_without_numbers_are_recognised_too(compared: Compared, tmp_path: Path) -> None:
-    rows = [{**row, "_ng_task_index": f"t{row['_ng_task_index']}"} for row in drawn(1, 12, 2)]
-    one = only(compared(*two_runs(tmp_path, rows, rows[::-1])))
-    assert (one["identical"], one["verdict"], one["verdict_new_tasks"]) == (True, "equivalent", "equivalent")
-
-
-def test_one_other_row_makes_another_run(compared: Compared, tmp_path: Path) -> None:
-    rows = drawn(1, 12, 2)
-    other = [*rows[:-1], {**rows[-1], "note": "another"}]
-    one = only(compared(*two_runs(tmp_path, rows, other)))
-    assert one["identical"] is False
-    assert one["delta"] == 0
-
-
-def test_runs_without_a_common_task_are_refused_with_a_reason(
-    blade: Blade, compared: Compared, tmp_path: Path
-) -> None:
+def test_runs_without_a_common_task_are_refused_with_a_reason(blade: Blade, compared: Compared, tmp_path: Path) -> None:
     other = [make_row(task, repeat, 1.0) for task in range(100, 112) for repeat in (0, 1)]
     runs = two_runs(tmp_path, drawn(1, 12, 2), other)
     out = tmp_path / "out"
@@ -192,61 +156,20 @@ def test_runs_without_a_common_task_are_refused_with_a_reason(
     assert "Not compared" in (out / "compare.md").read_text(encoding="utf-8")
 
 
-def test_the_same_numbers_on_other_tasks_are_not_the_same_tasks(compared: Compared, tmp_path: Path) -> None:
-    def asked(rows: list[Row], about: str) -> list[Row]:
-        return [
-            {**row, "question": f"{about} {row['_ng_task_index']}", "expected_answer": f"{about[::-1]} {row['_ng_task_index']}",
-             "responses_create_params": {"input": [{"role": "user", "content": f"{about} {row['_ng_task_index']}?"}]}}
-            for row in rows
-        ]  # fmt: skip
-
-    one = only(
-        compared(*two_runs(tmp_path, asked(drawn(1, 12, 2), "a river"), asked(drawn(2, 12, 2), "some bird")))
-    )
-    assert one["refused"]
-    assert one["alignment"]["common"]["n"] == 0
-
-
-def test_partial_overlap_is_cut_to_the_common_tasks_and_said(
-    blade: Blade, compared: Compared, tmp_path: Path
-) -> None:
-    runs = two_runs(tmp_path, drawn(1, 20, 2), [row for row in drawn(2, 30, 2) if row["_ng_task_index"] >= 8])
-    said = " ".join(blade("compare", *runs).out.split())
-    assert "12 common, 10 added, 8 removed" in said
-    assert "Verdicts rest on the 12 tasks both runs have" in said
-    one = only(compared(*runs))
-    means = [
-        [row["reward"] for row in rows if 8 <= row["_ng_task_index"] < 20]
-        for rows in (drawn(1, 20, 2), drawn(2, 30, 2))
-    ]
-    assert one["delta_common"] == pytest.approx(sum(means[1]) / 24 - sum(means[0]) / 24)
-    assert [test["estimate"] for test in one["tests"][:1]] == pytest.approx([one["delta_common"]])
-    assert_adds_up(one)
-
-
 # -- the same rows in another form ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cause", ["infra outage", "one failure mode fixed", "tasks dropped"])
-def test_order_shards_and_compression_change_nothing(
-    blade: Blade, pairs: Pairs, tmp_path: Path, cause: str
-) -> None:
+@pytest.mark.parametrize("cause", some_slow(["infra outage", "one failure mode fixed", "tasks dropped"], "infra outage"))
+def test_order_shards_and_compression_change_nothing(blade: Blade, pairs: Pairs, tmp_path: Path, cause: str) -> None:
     pair, compared = pairs(cause), by_json(blade)
     plain = of_rows(compared(f"a={pair.baseline}", f"b={pair.candidate}"))
     rng = random.Random(4)
-    lines = {
-        name: path.read_bytes().splitlines() for name, path in (("a", pair.baseline), ("b", pair.candidate))
-    }
+    lines = {name: path.read_bytes().splitlines() for name, path in (("a", pair.baseline), ("b", pair.candidate))}
     forms: dict[str, list[str]] = {"shards": [], "packed": []}
     for name, held in lines.items():
         mixed = rng.sample(held, len(held))
         for at in range(3):
-            make_run(
-                tmp_path / "shards" / name,
-                mixed[at::3],
-                name=f"part-{at}",
-                compress="gz" if at == 1 else None,
-            )
+            make_run(tmp_path / "shards" / name, mixed[at::3], name=f"part-{at}", compress="gz" if at == 1 else None)
         forms["shards"].append(f"{name}={tmp_path / 'shards' / name}/part-*.jsonl*")
         mixed = rng.sample(held, len(held))
         forms["packed"].append(f"{name}={make_run(tmp_path / 'packed' / name, mixed, compress='zst')}")
@@ -254,22 +177,14 @@ def test_order_shards_and_compression_change_nothing(
         assert of_rows(compared(*runs)) == plain, form
 
 
-def test_a_second_look_from_the_cache_says_the_same(compared: Compared, pairs: Pairs) -> None:
-    pair = pairs("one failure mode fixed")
-    assert compared(pair.baseline, pair.candidate) == compared(pair.baseline, pair.candidate)
-
-
 # -- what is claimed ------------------------------------------------------------------------------
 
 
-def test_a_fall_of_everything_is_no_pass_and_an_unchanged_model_is_no_failure(
-    compared: Compared, tmp_path: Path
-) -> None:
+def test_a_fall_of_everything_is_no_pass_and_an_unchanged_model_is_no_failure(compared: Compared, tmp_path: Path) -> None:
     fall = only(
         compared(
             *two_runs(
-                tmp_path / "fall",
-                make_rows({t: [1.0] * 5 for t in range(10)}),
+                tmp_path / "fall", make_rows({t: [1.0] * 5 for t in range(10)}),
                 make_rows({t: [1.0] + [0.0] * 4 for t in range(10)}),
             )
         )
@@ -280,9 +195,7 @@ def test_a_fall_of_everything_is_no_pass_and_an_unchanged_model_is_no_failure(
     assert same["movers"] == []
 
 
-def test_runs_judged_by_different_thresholds_are_refused_until_one_is_given(
-    compared: Compared, tmp_path: Path
-) -> None:
+def test_runs_judged_by_different_thresholds_are_refused_until_one_is_given(compared: Compared, tmp_path: Path) -> None:
     half = [{**row, "reward": row["reward"] / 2} for row in drawn(2, 20, 2)]
     runs = two_runs(tmp_path, drawn(1, 20, 2), half)
     (tmp_path / "two" / "blade.toml").write_text('name = "x"\npass_threshold = 0.5\n')
@@ -291,28 +204,6 @@ def test_runs_judged_by_different_thresholds_are_refused_until_one_is_given(
     second = only(compared(*runs, "--pass-threshold", "0.5"))
     assert second["refused"] is None
     assert second["delta"] is not None
-
-
-def test_what_both_runs_show_on_the_same_tasks_has_not_disappeared(
-    compared: Compared, tmp_path: Path
-) -> None:
-    """In the first run the warning and the kind of task go with failing, in the second they do not."""
-    rng = random.Random(5)
-    runs = []
-    for rate in (0.05, 0.8):
-        rows = drawn(1, 30, 3, 0.8)
-        for row in rows:
-            if row["_ng_task_index"] < 12:
-                row |= {"reward": float(rng.random() < rate), "stderr": "warning: cache is cold on shard 7"}
-            row["category"] = "returns" if row["_ng_task_index"] < 12 else "billing"
-        runs.append(rows)
-    one = only(compared(*two_runs(tmp_path, *runs)))
-    told = [
-        shift["name"]
-        for shift in one["shifts"]
-        if shift["kind"] == "signature" and shift["status"] != "unclear"
-    ]
-    assert [name for name in told if "cold" in name or "returns" in name] == []
 
 
 def test_a_text_is_known_again_whichever_form_is_the_commoner(compared: Compared, tmp_path: Path) -> None:
@@ -337,14 +228,7 @@ def test_an_error_is_counted_on_every_row_that_shows_it(compared: Compared, tmp_
     runs = []
     for n_broken in (45, 0):
         rows = make_rows({task: [float(task >= n_broken)] * 20 for task in range(60)})
-        runs.append(
-            [
-                {**row, "stderr": "fatal: no space left on device"} if row["reward"] == 0 else row
-                for row in rows
-            ]
-        )
+        runs.append([{**row, "stderr": "fatal: no space left on device"} if row["reward"] == 0 else row for row in rows])
     one = only(compared(*two_runs(tmp_path, *runs)))
-    (shift,) = [
-        shift for shift in one["shifts"] if shift["kind"] == "signature" and "no space" in shift["name"]
-    ]
+    (shift,) = [shift for shift in one["shifts"] if shift["kind"] == "signature" and "no space" in shift["name"]]
     assert (shift["baseline"], shift["candidate"], shift["status"]) == (pytest.approx(0.75), 0, "disappeared")

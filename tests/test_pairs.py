@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter, defaultdict
 from dataclasses import replace
 from functools import cache
@@ -24,19 +23,14 @@ from tools.planted.paired_runs import (
     LOOSE,
     SOLVED,
     WORLDS,
-    Conditions,
-    Design,
-    Drawn,
     Plan,
-    change,
-    passing,
     play,
 )
-from tools.planted.planted_runs import PlantedPair, differing, planned, write_pair
+from tools.planted.planted_runs import PlantedPair, planned, write_pair
 
 Row = dict[str, Any]
 Rows = dict[tuple[int, int], Row]
-SEEDS = (1, 2, 3)
+SEEDS = (1, 2)
 MOVING = [cause for cause in CAUSES if cause != "nothing"]
 every_pair = pytest.mark.parametrize(("cause", "seed"), [(cause, seed) for cause in CAUSES for seed in SEEDS])
 
@@ -86,11 +80,6 @@ def twins(cause: str, seed: int) -> tuple[Plan, Rows, Rows, dict[Any, str], dict
     return plan, held[0], held[1], dict(played[0].how), dict(played[1].how)
 
 
-def undated(row: Row) -> Row:
-    """A row without when it was made."""
-    return {**row, "response": {**row["response"], "created_at": 0.0}}
-
-
 def output(row: Row) -> list[Row]:
     return list(row["response"]["output"])
 
@@ -99,13 +88,9 @@ def output(row: Row) -> list[Row]:
 
 
 @every_pair
-def test_the_files_hold_the_rows_and_the_score_that_the_truth_says(
-    written: Any, cause: str, seed: int
-) -> None:
+def test_the_files_hold_the_rows_and_the_score_that_the_truth_says(written: Any, cause: str, seed: int) -> None:
     pair, *both = written(cause, seed)
-    for rows, rates, how, n_tasks, repeats in zip(
-        both, pair.rates, pair.how, pair.n_tasks, pair.repeats, strict=True
-    ):
+    for rows, rates, how, n_tasks, repeats in zip(both, pair.rates, pair.how, pair.n_tasks, pair.repeats, strict=True):
         n = Counter(str(task) for task, _ in rows)
         assert set(rows) == set(how)
         assert set(n) == set(rates)
@@ -131,28 +116,6 @@ def test_the_cause_is_as_large_as_was_asked_for(written: Any, cause: str, seed: 
         assert abs(pair.delta) >= 2 * pair.mde
 
 
-@every_pair
-def test_a_task_is_the_same_in_both_runs(written: Any, cause: str, seed: int) -> None:
-    _, a, b = written(cause, seed)
-
-    def asked(rows: Rows) -> dict[int, Any]:
-        fields = ("category", "difficulty", "task_id", "question_id", "expected_answer", "expected_actions")
-        return {
-            task: (row["responses_create_params"]["input"], *(row.get(name) for name in fields))
-            for (task, _), row in rows.items()
-        }
-
-    one, other = asked(a), asked(b)
-    assert [task for task in one.keys() & other.keys() if one[task] != other[task]] == []
-
-
-@every_pair
-def test_rollouts_of_the_two_runs_are_drawn_apart(written: Any, cause: str, seed: int) -> None:
-    _, a, b = written(cause, seed)
-    ids = [{item["id"] for row in rows.values() for item in output(row) if item["id"]} for rows in (a, b)]
-    assert not ids[0] & ids[1]
-
-
 def test_seeds_differ_in_design_and_one_seed_writes_the_same_bytes(tmp_path: Path) -> None:
     pairs = [write_pair(tmp_path / str(seed), "infra outage", seed=seed) for seed in range(8)]
     again = write_pair(tmp_path / "again", "infra outage", seed=3)
@@ -166,82 +129,7 @@ def test_seeds_differ_in_design_and_one_seed_writes_the_same_bytes(tmp_path: Pat
     assert all((pair.delta > 0) == pair.swapped for pair in pairs)
 
 
-def test_what_a_design_cannot_show_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="30 tasks and 1 repeats shows 'one slice worse' at 9"):
-        write_pair(tmp_path, "one slice worse", seed=1, n_tasks=30, repeats=1, effect=9.0)
-
-
-# ---- The arithmetic --------------------------------------------------------------------------------
-
-
-def design_of(rates: list[float], rows: tuple[int, int] = (2, 4)) -> Design:
-    """Tasks whose rollouts are never long; every other one is of category x."""
-    tasks = tuple(
-        Drawn(at, "xy"[at % 2], "easy", rate, turn=(at + 0.5) / len(rates), length=0.0, habit=0.5)
-        for at, rate in enumerate(rates)
-    )
-    each = tuple((n,) * len(rates) for n in rows)
-    return Design(
-        seed="t", world="quiz", tasks=tasks, mix={"refusal": 0.5, "wrong content": 0.5}, rows=(each[0], each[1]),
-        repeats=rows, limit=8192, typical=1.0, broken=0.0, loose=0.25, loose_by_task=False, form="unit", extracts=False,
-    )  # fmt: skip
-
-
-def usual(design: Design) -> Conditions:
-    return Conditions(design.limit, (0.0,) * len(design.tasks))
-
-
-def test_the_standard_error_has_the_spread_of_changes_and_the_noise_of_both_runs() -> None:
-    design = design_of([0.8, 0.6, 0.4, 0.6])
-    a = usual(design)
-    told = change(design, a, replace(a, worse={"x": 0.5}))
-    # tasks 0 and 2 lose half: d = -.4, 0, -.2, 0
-    noise = fmean([0.16, 0.24, 0.24, 0.24]) / 2 + fmean([0.24, 0.24, 0.16, 0.24]) / 4
-    spread = sum((d + 0.15) ** 2 for d in (-0.4, 0.0, -0.2, 0.0)) / 3
-    assert told.delta == pytest.approx(-0.15)
-    assert told.delta_common == pytest.approx(-0.15)
-    assert told.se == pytest.approx(sqrt((spread + noise) / 4))
-    assert told.mde == pytest.approx(2.8 * told.se)
-
-
-def test_dropped_tasks_move_the_headline_and_nothing_else() -> None:
-    design = design_of([0.9, 0.9, 0.9, 0.1])
-    a = usual(design)
-    told = change(design, a, replace(a, dropped=frozenset({3})))
-    assert told.delta == pytest.approx(0.2)
-    assert told.delta_common == 0.0
-    assert told.n_common == 3
-    assert told.se == pytest.approx(sqrt((0.09 / 2 + 0.09 / 4) / 3))
-
-
-def test_pass_rates_follow_from_what_a_run_is_played_under() -> None:
-    design = design_of([0.8, 0.6])
-    a = usual(design)
-    assert passing(design, a) == pytest.approx((0.8, 0.6))
-    assert passing(design, replace(a, outage=(0.5, 0.0))) == pytest.approx((0.4, 0.6))
-    assert passing(design, replace(a, strict=True)) == pytest.approx((0.6, 0.45))
-    # the first task's own way to fail is a refusal: .6 + .4 / 2 of its failures, and .4 / 2 of the second's
-    assert passing(design, replace(a, fixed="refusal")) == pytest.approx((0.8 + 0.2 * 0.8, 0.6 + 0.4 * 0.2))
-    long = replace(design, typical=8192.0)  # half of the rollouts are longer than the limit
-    assert passing(long, a) == pytest.approx((0.4, 0.3))
-
-
 # ---- Each cause: what differs, and what does not ---------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_nothing_is_two_draws_from_the_same_rates(written: Any, seed: int) -> None:
-    pair, a, b = written("nothing", seed)
-    assert pair.rates[0] == pair.rates[1]
-    assert (pair.sides, pair.terms) == ((), ())
-    limits = {row["responses_create_params"]["max_output_tokens"] for row in (*a.values(), *b.values())}
-    assert len(limits) == 1
-
-
-def test_nothing_may_come_with_a_setting_that_does_nothing() -> None:
-    found = {name for seed in range(20) for name in differing(plan_of("nothing", seed))}
-    assert {"model", "temperature", "verifier_version"} <= found
-    assert "max_output_tokens" not in found
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -275,16 +163,6 @@ def test_an_outage_leaves_errors_and_no_output(written: Any, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_an_outage_takes_rollouts_away_and_changes_no_other(seed: int) -> None:
-    _, whole, struck, before, after = twins("infra outage", seed)
-    gone = {key for key, way in after.items() if way == BROKEN}
-    assert all(way == BROKEN for key, way in before.items() if key not in gone and way != after[key])
-    same = [key for key in whole if key not in gone and before[key] != BROKEN]
-    assert len(same) > 0.1 * len(whole)
-    assert all(undated(whole[key]) == undated(struck[key]) for key in same)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
 def test_a_lowered_limit_cuts_what_is_longer(written: Any, seed: int) -> None:
     pair, a, b = written("truncation limit lowered", seed)
     assert "max_output_tokens" in pair.settings
@@ -304,19 +182,7 @@ def test_a_lowered_limit_cuts_what_is_longer(written: Any, seed: int) -> None:
     assert low * 4 <= high
     assert shares[0] > shares[1] + 0.1
     _, more = touched_first(pair, a, b)
-    assert any(
-        row["reward"] == 1.0 and row["response"]["usage"]["output_tokens"] > low for row in more.values()
-    )
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_lowered_limit_leaves_short_rollouts_as_they_are(seed: int) -> None:
-    _, long, short, before, after = twins("truncation limit lowered", seed)
-    cut = {key for key, way in after.items() if way == CUT}
-    assert cut > {key for key, way in before.items() if way == CUT}
-    assert all(
-        before[key] == after[key] and output(long[key]) == output(short[key]) for key in set(long) - cut
-    )
+    assert any(row["reward"] == 1.0 and row["response"]["usage"]["output_tokens"] > low for row in more.values())
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -324,43 +190,13 @@ def test_one_category_is_worse_and_no_other(written: Any, seed: int) -> None:
     pair, a, _ = written("one slice worse", seed)
     (term,) = pair.terms
     category = {str(task): row["category"] for (task, _), row in a.items()}
-    ratios = {
-        task: rate / pair.rates[pair.swapped][task]
-        for task, rate in pair.rates[not pair.swapped].items()
-        if rate
-    }
+    ratios = {task: rate / pair.rates[pair.swapped][task] for task, rate in pair.rates[not pair.swapped].items() if rate}
     inside = {round(ratio, 9) for task, ratio in ratios.items() if f"category={category[task]}" == term}
     outside = {ratio for task, ratio in ratios.items() if f"category={category[task]}" != term}
     assert outside == {1.0}
     assert len(inside) == 1
     assert inside.pop() <= 0.8
     assert pair.sides == ("slice",)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_the_twin_of_a_worse_slice_is_the_same_run_outside_it(seed: int) -> None:
-    plan, before, after, how_before, how_after = twins("one slice worse", seed)
-    (name,) = plan.b.worse
-    moved = [key for key in before if how_before[key] != how_after[key]]
-    assert {before[key]["category"] for key in moved} == {name}
-    assert all(how_before[key] in (SOLVED, LOOSE) for key in moved)
-    assert len({how_after[key] for key in moved}) >= 3  # what fails fails in several ways
-    others = [key for key in before if before[key]["category"] != name]
-    assert others
-    for key in others:
-        assert output(before[key]) == output(after[key])
-        assert before[key]["reward"] == after[key]["reward"]
-
-
-def test_the_worse_category_does_not_go_with_a_difficulty() -> None:
-    inside: Counter[str] = Counter()
-    outside: Counter[str] = Counter()
-    for seed in range(12):
-        plan = plan_of("one slice worse", seed)
-        for task in plan.design.tasks:
-            (inside if task.category in plan.b.worse else outside)[task.difficulty] += 1
-    for level in ("easy", "medium", "hard"):
-        assert abs(inside[level] / inside.total() - outside[level] / outside.total()) < 0.12
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -390,30 +226,6 @@ def test_a_changed_verifier_judges_the_same_outputs_otherwise(seed: int) -> None
         assert not changed or (row["reward"], strict[key]["reward"]) == (1.0, 0.0)
     assert LOOSE in how_before.values()
     assert SOLVED in how_before.values()
-
-
-def ending(row: Row) -> str:
-    """What a rollout ended with: the writes that took effect, and its last words or the answer in them."""
-    items = output(row)
-    worked = {item["call_id"] for item in items if str(item.get("output", "")).startswith('{"ok":true')}
-    made = [item for item in items if item.get("name") in ("update_order", "send_message")]
-    writes = [json.loads(item["arguments"]) for item in made if item["call_id"] in worked]
-    texts = [item["content"][0].get("text", "") for item in items if item["type"] == "message"]
-    said = re.findall(r"\\boxed\{.*?\}|\*\*.*?\*\*", texts[-1]) if texts else []
-    return f"{[{**write, 'text': ''} for write in writes]} {said or texts[-1:]}"
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_the_same_ending_passes_in_one_run_and_fails_in_the_other(written: Any, seed: int) -> None:
-    pair, a, b = written("verifier changed", seed)
-    strict, lenient = touched_first(pair, a, b)
-    passed = {(key[0], ending(row)) for key, row in lenient.items() if row["reward"]}
-    failed = {(key[0], ending(row)) for key, row in strict.items() if not row["reward"] and output(row)}
-    assert len(passed & failed) >= 8
-    backwards = {(key[0], ending(row)) for key, row in strict.items() if row["reward"]} & {
-        (key[0], ending(row)) for key, row in lenient.items() if not row["reward"] and output(row)
-    }
-    assert not backwards
 
 
 # ---- As the calibration judges claims ----------------------------------------------------------------
@@ -463,31 +275,11 @@ def test_only_the_planted_slice_and_the_planted_mode_are_right(written: Any) -> 
     assert planted_causes.claim(mover("slice", "difficulty=hard"), pair) == "another slice"
     pair, *_ = written("one failure mode fixed", 1)
     (way,) = pair.terms
-    other = next(
-        taken for how in pair.how for taken in how.values() if taken not in (way, SOLVED, LOOSE, CUT, BROKEN)
-    )
+    other = next(taken for how in pair.how for taken in how.values() if taken not in (way, SOLVED, LOOSE, CUT, BROKEN))
     assert planted_causes.claim(mover("model", "any name", *played(pair, way, way, other)), pair) == "one failure mode fixed"
     assert planted_causes.claim(mover("model", way, *played(pair, way, other, other)), pair) == "another mode"
     assert planted_causes.claim(mover("composition", "removed tasks"), pair) == "tasks dropped"
     assert planted_causes.claim(mover("missing", "tasks the candidate lost"), pair) == "something else"
-
-
-def test_shares_have_their_interval_and_the_limits_say_what_breaks_them() -> None:
-    lines = [
-        {"cause": cause, "claimed": claimed, "right": cause == claimed, "seed": 1, "world": "desk", "delta": 0.1,
-         "n_tasks": (30, 31), "repeats": (1, 2), "mde": 0.05, "terms": ("slice",), "movers": ["x [slice]"]}
-        for cause, claimed in [("nothing", "nothing")] * 19 + [("nothing", "another slice")]
-    ]  # fmt: skip
-    result = planted_causes.result(lines, 1)
-    assert result["matrix"]["nothing"] == {"nothing": 19, "another slice": 1}
-    one = result["limits"]["nothing is claimed"]
-    assert (one["value"], one["n"]) == (0.95, 20)
-    assert one["low"] < 0.95 < one["high"]
-    assert result["holds"]
-    text = planted_causes.told(result)
-    assert "95.0%" in text
-    assert "tasks 30/31, repeats 1/2" in text
-    assert not planted_causes.result([*lines, *[{**lines[-1]} for _ in range(4)]], 1)["holds"]
 
 
 # ---- As the pipeline reads them --------------------------------------------------------------------

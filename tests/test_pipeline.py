@@ -18,9 +18,7 @@ from tools import planted
 
 
 @pytest.mark.parametrize("has_file", [True, False])
-def test_what_is_inferred_is_said_unless_a_file_says_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_file: bool
-) -> None:
+def test_what_is_inferred_is_said_unless_a_file_says_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_file: bool) -> None:
     monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path / "cache"))
     planted.write_run(tmp_path / "run", n_tasks=4, repeats=2)
     if has_file:
@@ -103,11 +101,11 @@ def test_the_list_of_stages_is_the_whole_flow(cache: Path, tmp_path: Path) -> No
     ]  # fmt: skip
 
 
-def test_a_diagnosis_imports_no_sanitiser(blade_process: object, tmp_path: Path) -> None:
+def test_the_diagnosis_of_one_run_imports_no_sanitiser_and_nothing_that_compares(blade_process: object, tmp_path: Path) -> None:
     import subprocess
 
     run = str(planted.write_run(tmp_path, n_tasks=4, repeats=2).path)
     program = f"import sys; from blade.cli.main import main; sys.argv[0] = 'blade'\ntry: main(['diagnose', {run!r}])\nexcept SystemExit: pass\n"
-    program += "print([name for name in sys.modules if name.startswith(('blade.sanitize', 'blade_eval', 'blade.check'))])"
+    program += "print([name for name in sys.modules if name.startswith(('blade.sanitize', 'blade_eval', 'blade.check', 'blade.compare'))])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

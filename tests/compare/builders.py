@@ -1,4 +1,4 @@
-"""Small sides of a comparison, built from outcomes by task."""
+"""Small sides of a comparison, built from outcomes by task, and their comparison with its verdicts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
-from blade.model import OTHER, Judged, Side
+from blade import stats
+from blade.compare.change_verdict import judgement
+from blade.compare.task_pairs import Paired, means, paired
+from blade.model import OTHER, Alignment, Comparison, Judged, Side
 
 Outcomes = Mapping[str, str | Sequence[float]]
 Place = tuple[str, int]  # task, repeat
@@ -16,22 +20,12 @@ Mode = tuple[str, str]  # side of the loss, mode
 
 
 def side(
-    run: str,
-    outcomes: Outcomes,
-    *,
-    settings: Mapping[str, str] | None = None,
-    fingerprints: Mapping[str, Mapping[str, Any]] | None = None,
-    slices: Mapping[str, Mapping[str, str]] | None = None,
-    modes: Mapping[Place, Mode] | None = None,
-    table: Sequence[Mode] | None = None,
-    expected: Mapping[str, int] | None = None,
-    flags: Mapping[str, Iterable[Place]] | None = None,
-    effort: Mapping[str, Mapping[Place, float]] | None = None,
-    behaviours: Mapping[str, Iterable[Place]] | None = None,
-    signatures: Mapping[str, Iterable[Place]] | None = None,
-    model: str | None = None,
-    agent: str | None = None,
-    threshold: float | None = None,
+    run: str, outcomes: Outcomes, *, settings: Mapping[str, str] | None = None,
+    fingerprints: Mapping[str, Mapping[str, Any]] | None = None, slices: Mapping[str, Mapping[str, str]] | None = None,
+    modes: Mapping[Place, Mode] | None = None, table: Sequence[Mode] | None = None, expected: Mapping[str, int] | None = None,
+    flags: Mapping[str, Iterable[Place]] | None = None, effort: Mapping[str, Mapping[Place, float]] | None = None,
+    behaviours: Mapping[str, Iterable[Place]] | None = None, signatures: Mapping[str, Iterable[Place]] | None = None,
+    model: str | None = None, agent: str | None = None, threshold: float | None = None,
 ) -> Side:
     """A run of small tasks: "1101" are four repeats that pass or not, "1.1" lacks repeat 1, [.5, 1] are scores.
 
@@ -104,15 +98,8 @@ def _judged(
 ) -> Judged:
     n = len(rows)
     return Judged(
-        run,
-        keys,
-        np.arange(n, dtype=np.int64),
-        task,
-        np.array([row[1] for row in rows], np.int64),
-        score >= threshold if threshold is not None else np.zeros(n, bool),
-        score,
-        threshold is not None,
-        np.zeros(n, bool),
+        run, keys, np.arange(n, dtype=np.int64), task, np.array([row[1] for row in rows], np.int64),
+        score >= threshold if threshold is not None else np.zeros(n, bool), score, threshold is not None, np.zeros(n, bool),
     )
 
 
@@ -134,3 +121,56 @@ def _flag(place: Mapping[Place, int], places: Iterable[Place]) -> Any:
     found = np.zeros(len(place), bool)
     found[[place[one] for one in places]] = True
     return found
+
+
+F1_A = ["1111", "1110", "1111", "1010", "1000", "0000", "1100", "0000"]  # the worked runs: 8 tasks x 4 repeats
+F1_B = ["1111", "1111", "1000", "1111", "1111", "1111", "1100", "0000"]
+
+
+def named(rows: Sequence[str | Sequence[float]]) -> Outcomes:
+    return {str(i): row for i, row in enumerate(rows)}
+
+
+def drawn(run: str, rates: Iterable[float], repeats: int = 4, seed: str = "series", **more: Any) -> Side:
+    """Tasks that pass at these rates, drawn by the name of the run."""
+    rng = stats.seeded_rng(seed, run)
+    return side(run, {str(i): "".join(str(int(x)) for x in rng.random(repeats) < rate) for i, rate in enumerate(rates)}, **more)
+
+
+def pair_of(a: Side, b: Side, alignment: Alignment | None = None, modified: tuple[str, ...] = ()) -> Paired:
+    return paired(a, b, alignment or aligned(a, b, modified))
+
+
+def listed(a: Sequence[Any], b: Sequence[Any], names: tuple[str, str] = ("old", "new")) -> Paired:
+    """Two runs of tasks with these rows."""
+    return pair_of(side(names[0], named(a)), side(names[1], named(b)))
+
+
+def aligned(a: Side, b: Side, modified: tuple[str, ...] = ()) -> Alignment:
+    """Tasks by key."""
+    has_a, has_b = ({side.judged.task_keys[code] for code in np.unique(side.judged.task).tolist()} for side in (a, b))
+    common = tuple(key for key in a.judged.task_keys if key in has_a & has_b and key not in modified)
+    return Alignment("key", common, tuple(sorted(has_b - has_a)), tuple(sorted(has_a - has_b)), modified)
+
+
+def versus(a: Side, b: Side, alignment: Alignment | None = None, margin: float = 0.03, **more: Any) -> Comparison:
+    """`a` as the baseline against `b`."""
+    alignment = alignment or aligned(a, b)
+    score_a, score_b = (float(np.nanmean(means(side, side.judged.score))) for side in (a, b))
+    empty = Comparison(
+        a.run, b.run, a.score_name, score_a, score_b, score_b - score_a, None, None, None, alignment, None, None, margin, None
+    )  # fmt: skip
+    if not alignment.common:
+        return replace(empty, refused="the runs have no task in common", **more)
+    pair = paired(a, b, alignment)
+    judged = judgement(pair, margin)
+    told = {
+        "delta_common": float(pair.d.mean()),
+        "common_baseline": float(pair.mean_a.mean()),
+        "common_candidate": float(pair.mean_b.mean()),
+        "verdict": judged.verdict,
+        "verdict_new_tasks": judged.verdict_new_tasks,
+        "power": judged.power,
+        "tests": judged.tests,
+    }
+    return replace(empty, **(told | more))

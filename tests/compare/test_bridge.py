@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,8 +13,7 @@ from blade.compare import compare
 from blade.compare.bridge import bridge
 from blade.compare.task_pairs import Paired, paired
 from blade.model import OTHER, Alignment, Side, Term
-from tests.compare.builders import side
-from tests.compare.versus import aligned
+from tests.compare.builders import pair_of, side
 
 TABLE = (
     ("infrastructure", "infra_error"),
@@ -33,11 +31,6 @@ MIRRORED = {
     "tasks the candidate lost": "tasks the baseline lost",
     "tasks the baseline lost": "tasks the candidate lost",
 }
-
-
-def pair_of(a: Side, b: Side, **told: Any) -> Paired:
-    alignment = told.pop("alignment", None) or aligned(a, b, told.pop("modified", ()))
-    return paired(a, b, alignment)
 
 
 def score(run: Side) -> float:
@@ -59,9 +52,7 @@ def counted(run: str, fails: dict[str, int], n: int = 100) -> Side:
     """One row for each of `n` tasks, of which the first fail by one mode, the next by another, and so on."""
     modes = [mode for mode, times in fails.items() for _ in range(times)]
     outcomes = {str(i): "0" if i < len(modes) else "1" for i in range(n)}
-    return side(
-        run, outcomes, modes={(str(i), 0): ("model", mode) for i, mode in enumerate(modes)}, table=TABLE
-    )
+    return side(run, outcomes, modes={(str(i), 0): ("model", mode) for i, mode in enumerate(modes)}, table=TABLE)
 
 
 # ---- Worked references ------------------------------------------------------------------------------
@@ -90,15 +81,6 @@ def test_composition_is_the_worked_one() -> None:
     assert total(terms) == pytest.approx(0.24, abs=1e-12)
 
 
-def test_a_fraction_of_the_reward_is_lost_to_its_mode() -> None:
-    table = (("model", "timeout"), ("model", "wrong_arg"))
-    modes = {("1", 0): table[0], ("2", 0): table[1]}
-    a = side("a", {"1": [0.5], "2": [0.25], "3": [1.0]}, modes=modes, table=table)
-    b = side("b", {"1": [1.0], "2": [0.0], "3": [1.0]}, modes=modes, table=table)
-    found = values(bridge(pair_of(a, b))[0])
-    assert found == pytest.approx({"timeout": 0.5 / 3, "wrong_arg": -0.25 / 3})
-
-
 # ---- What is told -----------------------------------------------------------------------------------
 
 
@@ -122,46 +104,19 @@ def test_tasks_outside_the_common_ones_are_told_by_what_became_of_them() -> None
     assert total(terms) == pytest.approx(score(b) - score(a), abs=1e-12)
 
 
-def test_tasks_matched_by_content_are_modified_under_either_key() -> None:
-    a, b = side("a", {"1": "1", "2": "0", "3": "1"}), side("b", {"x": "1", "y": "1", "z": "0"})
-    told = Alignment(
-        "content", ("1", "3"), modified=("2",), common_candidate=("x", "z"), modified_candidate=("y",)
-    )
-    assert [term.term for term in bridge(pair_of(a, b, alignment=told))[0]] == ["modified tasks", OTHER]
-
-
 def test_sides_are_told_in_their_order_and_unnamed_losses_last() -> None:
     fails = [("undetermined", OTHER), ("data", "bad_gold"), TABLE[0], TABLE[1], TABLE[4], TABLE[3]]
     a = side("a", {str(i): "1" for i in range(12)}, table=TABLE)
     modes = {(str(i), 0): mode for i, mode in enumerate([*fails, ("undetermined", OTHER), ("undetermined", OTHER)])}
     b = side("b", {str(i): "0" if i < 8 else "1" for i in range(12)}, modes=modes, table=TABLE)
-    assert [term.term for term in bridge(pair_of(a, b))[0]] == [
-        "infra_error", "flaky", "bad_gold", "timeout", "wrong_arg", OTHER
-    ]  # fmt: skip
-
-
-def test_modes_that_never_occur_are_left_out_and_those_that_stay_are_not() -> None:
-    a, b = counted("a", {"timeout": 3}), counted("b", {"timeout": 3})
-    (term,) = bridge(pair_of(a, b))[0]
-    assert (term.term, term.value, term.p, term.n) == ("timeout", 0.0, 1.0, 3)
-
-
-def test_two_perfect_runs_still_add_up() -> None:
-    a, b = side("a", {"1": "11", "2": "11"}), side("b", {"1": "11", "2": "11"})
-    (term,) = bridge(pair_of(a, b))[0]
-    assert (term.value, term.n) == (0.0, 2)
+    assert [term.term for term in bridge(pair_of(a, b))[0]] == ["infra_error", "flaky", "bad_gold", "timeout", "wrong_arg", OTHER]
 
 
 def test_many_small_modes_are_one_term() -> None:
     table = tuple(("model", f"mode {i:02}") for i in range(20))
     n = sum(range(1, 21))
     fails = [mode for i, mode in enumerate(table) for _ in range(i + 1)]
-    a = side(
-        "a",
-        dict.fromkeys(map(str, range(n)), "0"),
-        modes=dict(zip(_rows(n), fails, strict=True)),
-        table=table,
-    )
+    a = side("a", dict.fromkeys(map(str, range(n)), "0"), modes=dict(zip(_rows(n), fails, strict=True)), table=table)
     b = side("b", dict.fromkeys(map(str, range(n)), "1"), table=table)
     terms, _ = bridge(pair_of(a, b))
     assert [term.term for term in terms] == [*(f"mode {i:02}" for i in range(19, 7, -1)), "other groups (8)"]
@@ -181,12 +136,6 @@ def test_scores_without_bounds_have_no_failure_modes() -> None:
     assert "no failure groups" in note
 
 
-def test_runs_without_a_common_task_differ_by_their_tasks() -> None:
-    a, b = side("a", {"1": "11", "2": "10"}), side("b", {"3": "00", "4": "01"})
-    (term,) = bridge(pair_of(a, b))[0]
-    assert (term.side, term.value) == ("composition", -0.5)
-
-
 # ---- How sure ---------------------------------------------------------------------------------------
 
 
@@ -195,10 +144,8 @@ def test_a_mode_that_changes_as_the_others_do_has_no_excess_and_one_that_goes_aw
     many = counted("a", dict.fromkeys(names, 60), 300)
     halved = counted("b", dict.fromkeys(names, 30), 300)
     for term in bridge(pair_of(many, halved))[0]:
-        assert term.p is not None
         assert term.p < 0.01
         assert term.expected == pytest.approx(term.value)
-        assert term.p_excess is not None
         assert term.p_excess > 0.9
     cured = counted("b", {"wrong_arg": 60, "no_answer": 60}, 300)
     terms = {term.term: term for term in bridge(pair_of(many, cured))[0]}
@@ -227,34 +174,18 @@ def test_removed_tasks_that_differ_are_told_from_removed_tasks_that_do_not() -> 
     assert (found[0].low or 0) > 0
 
 
-def test_a_single_removed_task_has_all_the_range_that_is_possible() -> None:
-    kept = {str(i): "10" for i in range(4)}
-    term = bridge(pair_of(side("a", kept | {"x": "00"}), side("b", kept)))[0][0]
-    assert (term.term, term.p) == ("removed tasks", None)
-    assert (term.low, term.high) == (-0.2, 0.2)
-    assert term.value == pytest.approx(0.1)
-
-
 # ---- Algebra ----------------------------------------------------------------------------------------
 
 LETTERS = {"1": None, "i": TABLE[0], "t": TABLE[3], "w": TABLE[4], "o": TABLE[7]}  # a pass, or a mode
 runs = st.dictionaries(
-    st.sampled_from([f"{letter}{digit}" for letter, digit in product("pqr", "1234")]),
-    st.text("1itwo", min_size=1, max_size=4),
+    st.sampled_from([f"{letter}{digit}" for letter, digit in product("pqr", "1234")]), st.text("1itwo", min_size=1, max_size=4),
     min_size=1,
 )
 
 
 def told(run: str, outcomes: dict[str, str], expected: tuple[str, ...] = ()) -> Side:
-    modes = {
-        (key, i): LETTERS[letter]
-        for key, rows in outcomes.items()
-        for i, letter in enumerate(rows)
-        if letter != "1"
-    }
-    scores = {
-        key: "".join("1" if letter == "1" else "0" for letter in rows) for key, rows in outcomes.items()
-    }
+    modes = {(key, i): LETTERS[letter] for key, rows in outcomes.items() for i, letter in enumerate(rows) if letter != "1"}
+    scores = {key: "".join("1" if letter == "1" else "0" for letter in rows) for key, rows in outcomes.items()}
     return side(run, scores, modes=modes, table=TABLE, expected=dict.fromkeys(expected, 2))
 
 
@@ -266,13 +197,9 @@ def pair_with(first: dict[str, str], second: dict[str, str], swapped: bool = Fal
     both = sorted(has_a & has_b)
     only_a, only_b = sorted(has_a - has_b), sorted(has_b - has_a)
     alignment = Alignment(
-        "key",
-        tuple(key for key in both if key[0] != "q"),
-        tuple(key for key in only_b if key[0] != "r"),
-        tuple(key for key in only_a if key[0] != "r"),
-        tuple(key for key in both if key[0] == "q"),
-        tuple(key for key in only_b if key[0] == "r"),
-        tuple(key for key in only_a if key[0] == "r"),
+        "key", tuple(key for key in both if key[0] != "q"), tuple(key for key in only_b if key[0] != "r"),
+        tuple(key for key in only_a if key[0] != "r"), tuple(key for key in both if key[0] == "q"),
+        tuple(key for key in only_b if key[0] == "r"), tuple(key for key in only_a if key[0] == "r"),
     )
     return paired(a, b, alignment)
 
@@ -284,8 +211,6 @@ def test_terms_add_up_whatever_the_runs_share(first: dict[str, str], second: dic
     terms, _ = bridge(pair)
     assert abs(total(terms) - (score(pair.b) - score(pair.a))) < 1e-9
     for term in terms:
-        assert term.low is not None
-        assert term.high is not None
         assert term.low - 1e-9 <= term.value <= term.high + 1e-9
 
 
@@ -301,15 +226,6 @@ def test_swapping_the_runs_flips_every_sign(first: dict[str, str], second: dict[
         assert (other.low, other.high) == pytest.approx((-(term.high or 0), -(term.low or 0)), abs=1e-9)
         assert other.p == pytest.approx(term.p, abs=1e-9)
         assert other.p_excess == pytest.approx(term.p_excess, abs=1e-9)
-
-
-@settings(max_examples=50, deadline=None)
-@given(runs)
-def test_a_run_against_itself_has_zero_in_every_term(first: dict[str, str]) -> None:
-    run = told("a", first)
-    terms, _ = bridge(pair_of(run, run))
-    assert terms
-    assert all(term.value == 0 and term.p in (1.0, None) for term in terms)
 
 
 # ---- Rows that were spoiled from outside --------------------------------------------------------------

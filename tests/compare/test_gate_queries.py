@@ -21,13 +21,9 @@ def gated(blade: Blade, folder: Path, *tables: str, write: object = write_behavi
     ("query", "why"),
     [
         ("rate where nosuch = 1", 'Referenced column "nosuch" not found'),
-        ("mean(nosuch)", 'Referenced column "nosuch" not found'),
         ("count where level = ", "syntax error"),
         ("count where says('(')", "missing )"),
-        ("count where nofunction(level)", "nofunction"),
-        ("count where level > 3", "level"),
         ("count by level", "a gate cannot be asked"),
-        ("select 1", "a gate cannot be asked"),
         ("count where calls('look') > 0; drop table rollouts", ""),
     ],
 )
@@ -60,7 +56,7 @@ def test_a_condition_that_no_rollout_meets_is_told(blade: Blade, tmp_path: Path)
     told = " ".join(gated(blade, tmp_path / "a", 'query = "rate where turns > 999"\nmax_drop = 0.05').out.split())
     assert f"INCONCLUSIVE rate where turns > 999: not measured: {unmet}" in told
     assert unmet in gated(blade, tmp_path / "b", 'query = "count where timed_out"\nmax_rise = 0.3').out.replace("\n             ", " ")
-    for query in ("count where level = 'hard'", "count", "rate", "count where calls('look') = 0"):
+    for query in ("count where level = 'hard'", "count where calls('look') = 0"):
         said = gated(blade, tmp_path / query.replace(" ", "_"), f'query = "{query}"\nmax_rise = 0.3')
         assert (unmet in " ".join(said.out.split())) == (query == "count where calls('look') = 0")
 

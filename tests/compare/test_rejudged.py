@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -26,10 +29,7 @@ def ended(run, outcomes, model="m", prompt="p", **grains):
     made = side(run, outcomes, model=model, settings={"system prompt": prompt})
     keys = [made.judged.task_keys[code] for code in made.judged.task.tolist()]
     content = {
-        grain: np.array(
-            [_number(told[key][r]) for key, r in zip(keys, made.judged.repeat.tolist(), strict=True)],
-            np.uint64,
-        )
+        grain: np.array([_number(told[key][r]) for key, r in zip(keys, made.judged.repeat.tolist(), strict=True)], np.uint64)
         for grain, told in grains.items()
     }
     return replace(made, content=content)
@@ -52,47 +52,23 @@ def term_of(found):
     return next((term for term in found.bridge if term.term == MODE[1]), None)
 
 
-@pytest.mark.parametrize("grain", GRAINS)
-def test_the_same_result_with_another_verdict_is_booked_on_the_verifier(grain):
-    a = ended("a", {"x": "11", "y": "10"}, **{grain: {"x": "pp", "y": "qr"}})
-    b = ended("b", {"x": "00", "y": "10"}, **{grain: {"x": "ps", "y": "qr"}})
-    assert booked(a, b) == ([], [("x", 0)])  # the other failure of x is another result
-    assert booked(b, a) == ([("x", 0)], [])
+CASES = yaml.safe_load((Path(__file__).parent / "rejudgements.yaml").read_text(encoding="utf-8"))
+EACH = [(case, grain) for case in CASES for grain in (GRAINS if "GRAIN" in case["a"] else ("",))]
 
 
-@pytest.mark.parametrize("grain", GRAINS)
-def test_results_that_one_run_judges_both_ways_decide_nothing(grain):
-    a, b = (ended(run, {"x": told}, **{grain: {"x": "pp"}}) for run, told in (("a", "10"), ("b", "00")))
-    assert booked(a, b) == ([], [])
-    once = ended("a", {"x": "1"}, **{grain: {"x": "p"}})
-    assert booked(once, b) == ([], [("x", 0), ("x", 1)])
+def told_of(run, told, grain):
+    told = {grain if key == "GRAIN" else key: value for key, value in told.items()}
+    grains = {name: told[name] for name in GRAINS if name in told}
+    made = ended(run, told["rows"], told.get("model", "m"), told.get("prompt", "p"), **grains)
+    return replace(made, settings={**made.settings, "verifier_version": told["verifier"]}) if "verifier" in told else made
 
 
-def test_what_a_run_judges_both_ways_counts_by_its_words():
-    """The strict run passes one closing of the same changes and fails the other, which the lenient one passes."""
-    told = {"words": {"x": "du", "y": "du"}, "result": {"x": "cc", "y": "cc"}}
-    lenient, strict = ended("a", {"x": "11", "y": "11"}, **told), ended("b", {"x": "10", "y": "10"}, **told)
-    assert booked(lenient, strict) == ([], [("x", 1), ("y", 1)])
-    flaky = ended("b", {"x": "10", "y": "10"}, words={"x": "uu", "y": "uu"}, result=told["result"])
-    assert booked(lenient, flaky) == ([], [])  # nor do words decide
-
-
-@pytest.mark.parametrize("changed", [{"model": "other"}, {"model": None}, {"prompt": "other"}])
-def test_another_model_or_prompt_may_have_changed_the_form(changed):
-    a = ended("a", {"x": "1"}, words={"x": "d"}, read={"x": "."}, result={"x": "c"})
-    b = ended("b", {"x": "0"}, words={"x": "u"}, read={"x": "."}, result={"x": "c"})
-    assert booked(a, b) == ([], [("x", 0)])
-    other = ended("b", {"x": "0"}, words={"x": "u"}, read={"x": "."}, result={"x": "c"}, **changed)
-    assert booked(a, other) == ([], [])
-    for grain in ("words", "read"):  # what is equal to the word has one form
-        there, here = (ended(run, {"x": v}, **{grain: {"x": "d"}}) for run, v in (("a", "1"), ("b", "0")))
-        assert booked(there, replace(here, model=other.model, settings=other.settings)) == ([], [("x", 0)])
-
-
-def test_a_verifier_that_is_stated_to_differ_leaves_the_form_alone():
-    a, b = (ended(run, {"x": v}, result={"x": "c"}) for run, v in (("a", "1"), ("b", "0")))
-    named = [replace(one, settings={**one.settings, "verifier_version": one.run}) for one in (a, b)]
-    assert booked(*named) == ([], [("x", 0)])
+@pytest.mark.parametrize(("case", "grain"), EACH, ids=[f"{case['about']} {grain}" for case, grain in EACH])
+def test_which_rows_are_booked_on_the_verifier(case, grain):
+    a, b = (told_of(run, case[run], grain) for run in "ab")
+    of_a, of_b = ([tuple(row) for row in case.get("booked", {}).get(run, [])] for run in "ab")
+    assert booked(a, b) == (of_a, of_b)
+    assert booked(b, a) == (of_b, of_a)
 
 
 def test_the_form_changed_where_results_equal_to_the_word_are_judged_alike():
@@ -105,30 +81,7 @@ def test_the_form_changed_where_results_equal_to_the_word_are_judged_alike():
     assert booked(a, ended("b", new[0], words=new[1], result=meant)) == ([], [])
     # its twin: the old run wrote the new form as well, and passed it
     b = ended("b", new[0], words=new[1], result=meant)
-    assert booked(ended("a", old[0], words=new[1], result=meant), b) == (
-        [],
-        [(key, 0) for key in sorted(keys[::2])],
-    )
-
-
-def test_another_result_or_none_is_no_matter_of_the_verifier():
-    a = ended(
-        "a",
-        {"x": "1", "y": "1"},
-        words={"x": "p", "y": "."},
-        read={"x": ".", "y": "."},
-        result={"x": "p", "y": "."},
-    )
-    b = ended(
-        "b",
-        {"x": "0", "y": "0"},
-        words={"x": "q", "y": "."},
-        read={"x": ".", "y": "."},
-        result={"x": "q", "y": "."},
-    )
-    assert booked(a, b) == ([], [])
-    assert booked(replace(a, content={}), b) == ([], [])  # nobody looked
-    assert booked(a, replace(b, judged=replace(b.judged, judged=False))) == ([], [])
+    assert booked(ended("a", old[0], words=new[1], result=meant), b) == ([], [(key, 0) for key in sorted(keys[::2])])
 
 
 def test_a_loss_that_is_not_the_models_stays_where_it_is():
@@ -159,7 +112,7 @@ def flaky_pair(seed, k, flake, strict=0.0, n=60):
     return runs
 
 
-@pytest.mark.parametrize(("k", "flake"), [(1, 0.02), (1, 0.1), (4, 0.02), (4, 0.15)])
+@pytest.mark.parametrize(("k", "flake"), [(1, 0.1), (4, 0.15)])
 def test_a_judge_that_errs_both_ways_moves_nothing(k, flake):
     found = [compare(*flaky_pair(seed, k, flake)) for seed in range(20)]
     values = [term.value if (term := term_of(one)) else 0.0 for one in found]
@@ -168,18 +121,8 @@ def test_a_judge_that_errs_both_ways_moves_nothing(k, flake):
     assert len(claims) <= 1  # 5% of comparisons in which nothing changed
 
 
-@pytest.mark.parametrize("k", [1, 4])
-def test_a_judge_that_turned_strict_is_claimed_first(k):
-    found = [compare(*flaky_pair(seed, k, 0.01, strict=0.4)) for seed in range(10)]
-    firsts = [one.movers[0].term if one.movers else "" for one in found]
-    assert firsts.count(MODE[1]) >= 9
-    assert all(term_of(one).value < 0 for one in found)
-
-
 TOLD = st.lists(
-    st.tuples(st.booleans(), st.sampled_from("..pq"), st.sampled_from("..pq"), st.sampled_from(".rs")),
-    min_size=1,
-    max_size=4,
+    st.tuples(st.booleans(), st.sampled_from("..pq"), st.sampled_from("..pq"), st.sampled_from(".rs")), min_size=1, max_size=4
 )
 
 
@@ -202,7 +145,7 @@ def test_roles_do_not_matter(tasks):
         assert not any(passed[one.judged.task_keys.index(key), repeat] for key, repeat in rows)
 
 
-@pytest.mark.parametrize(("seed", "form"), [(11010, "closing"), (11024, "spelling")])
+@pytest.mark.parametrize(("seed", "form"), [(11010, "closing"), pytest.param(11024, "spelling", marks=pytest.mark.slow)])
 def test_a_changed_verifier_is_claimed_from_the_rows_alone(seed, form, tmp_path):
     """It reads the last words, or the spelling of a value that goes out with a message in other words each time."""
     made = write_pair(tmp_path, "verifier changed", seed=seed)

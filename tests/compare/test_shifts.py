@@ -1,19 +1,21 @@
-"""What changed beside the score: planted behaviours, errors and effort, and twins that only wobble."""
+"""What changed beside the score: planted behaviours, errors and effort, pass@k, and twins that only wobble."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from blade.compare.behaviour_shifts import LISTED, TESTED, shifts
+from blade.compare.shifts import LISTED, TESTED, derived, shifts
 from blade.compare.task_pairs import Paired, paired
-from blade.model import Shift
-from tests.compare.builders import Place, side
-from tests.compare.versus import aligned
+from blade.model import Derived, Shift
+from tests.compare.builders import F1_A, F1_B, Place, aligned, named, side
 
 N, K = 30, 4
 PASSED = {str(task): "1" * K for task in range(N)}
@@ -24,9 +26,7 @@ def rows(tasks: Iterable[int], repeats: Iterable[int] = range(K)) -> list[Place]
     return [(str(task), repeat) for task in tasks for repeat in told]
 
 
-def pair_of(
-    before: Mapping[str, Any], after: Mapping[str, Any], outcomes: Mapping[str, str] = PASSED
-) -> Paired:
+def pair_of(before: Mapping[str, Any], after: Mapping[str, Any], outcomes: Mapping[str, str] = PASSED) -> Paired:
     a, b = side("old", outcomes, **before), side("new", outcomes, **after)
     return paired(a, b, aligned(a, b))
 
@@ -36,17 +36,13 @@ def told(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Shift
     return {one.name: one for one in found}
 
 
-@pytest.mark.parametrize(
-    ("field", "kind"), [("behaviours", "behaviour"), ("signatures", "signature"), ("flags", "outcome")]
-)
+@pytest.mark.parametrize(("field", "kind"), [("behaviours", "behaviour"), ("signatures", "signature"), ("flags", "outcome")])
 def test_what_one_run_never_shows_appears_or_disappears(field: str, kind: str) -> None:
     shown, hidden = {field: {"loop": rows(range(12), [0, 1])}}, {field: {"loop": []}}
     found = told(hidden, shown)["loop"]
     assert (found.kind, found.status, found.n) == (kind, "appeared", N)
     assert (found.baseline, found.candidate) == (0.0, pytest.approx(12 * 0.5 / N))
     assert found.change == pytest.approx(0.2)
-    assert found.low is not None
-    assert found.high is not None
     assert 0 < found.low < found.change < found.high
     assert told(shown, hidden)["loop"].status == "disappeared"
 
@@ -59,31 +55,12 @@ def test_a_few_tasks_are_not_enough_to_say_that_something_appeared() -> None:
 
 
 def test_more_and_less_and_a_twin_that_goes_both_ways() -> None:
-    before = {
-        "behaviours": {"loop": rows(range(20), [0]), "guess": rows(range(20)), "drift": rows(range(10), [0])}
-    }
-    after = {
-        "behaviours": {
-            "loop": rows(range(20), [0, 1, 2]),
-            "guess": rows(range(20), [3]),
-            "drift": rows(range(10, 20), [0]),
-        }
-    }
+    before = {"behaviours": {"loop": rows(range(20), [0]), "guess": rows(range(20)), "drift": rows(range(10), [0])}}
+    after = {"behaviours": {"loop": rows(range(20), [0, 1, 2]), "guess": rows(range(20), [3]), "drift": rows(range(10, 20), [0])}}
     found = told(before, after)
-    assert {name: one.status for name, one in found.items()} == {
-        "loop": "more",
-        "guess": "less",
-        "drift": "unclear",
-    }
+    assert {name: one.status for name, one in found.items()} == {"loop": "more", "guess": "less", "drift": "unclear"}
     assert found["drift"].change == 0.0
     assert found["drift"].p == 1.0
-
-
-def test_a_task_counts_once_however_often_it_is_repeated() -> None:
-    outcomes = {str(task): "1" if task < 20 else "1" * 8 for task in range(N)}
-    shown = {"flags": {"errored": rows(range(20), [0])}}
-    found, _ = shifts(pair_of({"flags": {"errored": []}}, shown, outcomes))
-    assert found[0].candidate == pytest.approx(20 / N)
 
 
 def test_effort_is_compared_where_both_runs_report_it() -> None:
@@ -96,17 +73,6 @@ def test_effort_is_compared_where_both_runs_report_it() -> None:
     assert (tokens.kind, tokens.status, tokens.n) == ("effort", "more", 25)
     assert tokens.baseline == pytest.approx(112.0)
     assert tokens.change == pytest.approx(112.0)
-
-
-def test_an_effort_that_wobbles_is_unclear_whatever_its_unit() -> None:
-    before = {(task, repeat): 1e-4 * (10 + int(task) % 7) for task, repeat in rows(range(8))}
-    after = {(task, repeat): 1e-4 * (10 + (int(task) + 3) % 7) for task, repeat in rows(range(8))}
-    found = told({"effort": {"cost": before}}, {"effort": {"cost": after}})["cost"]
-    assert found.status == "unclear"
-    assert found.low is not None
-    assert found.high is not None
-    # The interval is of the size of the differences, not of a whole dollar.
-    assert -1e-3 < found.low < found.change < found.high < 1e-3
 
 
 def test_what_nobody_shows_or_all_tasks_show_alike_is_not_told() -> None:
@@ -126,9 +92,7 @@ def test_rows_of_tasks_that_only_one_run_has_do_not_count() -> None:
     more = {**PASSED, **{str(task): "1111" for task in range(N, 2 * N)}}
     outside = rows(range(N, 2 * N))
     b = side(
-        "new",
-        more,
-        behaviours={"loop": outside},
+        "new", more, behaviours={"loop": outside},
         effort={"turns": {**dict.fromkeys(rows(range(N)), 1.0), **dict.fromkeys(outside, 9.0)}},
     )
     found, _ = shifts(paired(a, b, aligned(a, b)))
@@ -136,11 +100,7 @@ def test_rows_of_tasks_that_only_one_run_has_do_not_count() -> None:
 
 
 def test_kinds_come_in_order_and_the_surest_first() -> None:
-    before = {
-        "flags": {"errored": rows(range(8)), "truncated": []},
-        "behaviours": {"a": [], "b": []},
-        "signatures": {"s": []},
-    }
+    before = {"flags": {"errored": rows(range(8)), "truncated": []}, "behaviours": {"a": [], "b": []}, "signatures": {"s": []}}
     after = {
         "flags": {"errored": [], "truncated": rows(range(3))},
         "behaviours": {"a": rows(range(7)), "b": rows(range(20))},
@@ -156,16 +116,12 @@ def test_kinds_come_in_order_and_the_surest_first() -> None:
 
 
 def test_many_tests_are_adjusted_within_their_kind() -> None:
-    noise = {f"noise {i}": rows([i], [0]) for i in range(10)} | {
-        f"more {i}": rows(range(i, i + 7), [0]) for i in range(20)
-    }
+    noise = {f"noise {i}": rows([i], [0]) for i in range(10)} | {f"more {i}": rows(range(i, i + 7), [0]) for i in range(20)}
     crossed = {name: rows([(int(task) + 9) % N for task, _ in places], [0]) for name, places in noise.items()}
     alone = told({"signatures": {}}, {"signatures": {"s": rows(range(7))}})["s"]
     among = told({"signatures": noise}, {"signatures": {**crossed, "s": rows(range(7))}})["s"]
     assert alone.p == among.p
     assert alone.p_adjusted == alone.p
-    assert among.p_adjusted is not None
-    assert alone.p is not None
     assert among.p_adjusted > alone.p
     assert (alone.status, among.status) == ("appeared", "unclear")
 
@@ -173,9 +129,7 @@ def test_many_tests_are_adjusted_within_their_kind() -> None:
 def test_long_lists_are_cut_and_the_rest_is_counted() -> None:
     n = TESTED + 5
     before = {"signatures": {f"e{i:03}": rows([i % N], [0]) for i in range(n)}}
-    after = {
-        "signatures": {f"e{i:03}": rows([(i + 1) % N], [0]) for i in range(n)} | {"real": rows(range(N))}
-    }
+    after = {"signatures": {f"e{i:03}": rows([(i + 1) % N], [0]) for i in range(n)} | {"real": rows(range(N))}}
     found, left_out = shifts(pair_of(before, after))
     assert len(found) == LISTED
     assert found[0].name == "real"
@@ -191,13 +145,7 @@ told_of_run = st.fixed_dictionaries(
         "effort": st.fixed_dictionaries({"turns": st.dictionaries(st.tuples(st.integers(0, 9).map(str), st.integers(0, 2)), st.sampled_from([0.1, 1.0, 7.3]), max_size=20)}),
     }
 )  # fmt: skip
-TURNED = {
-    "appeared": "disappeared",
-    "disappeared": "appeared",
-    "more": "less",
-    "less": "more",
-    "unclear": "unclear",
-}
+TURNED = {"appeared": "disappeared", "disappeared": "appeared", "more": "less", "less": "more", "unclear": "unclear"}
 
 
 @settings(max_examples=60, deadline=None)
@@ -213,3 +161,146 @@ def test_exchanging_the_runs_turns_every_sign(one: dict[str, Any], other: dict[s
         assert (x.baseline, x.candidate, x.change) == (y.candidate, y.baseline, -y.change)
         assert (x.low, x.high) == (None if y.high is None else -y.high, None if y.low is None else -y.low)
         assert x.status == TURNED[y.status]
+
+
+def of_rows(
+    a: Sequence[str | Sequence[float]], b: Sequence[str | Sequence[float]], effort_a: Mapping[str, Any] | None = None,
+    effort_b: Mapping[str, Any] | None = None,
+) -> Paired:
+    first, second = side("old", named(a), effort=effort_a), side("new", named(b), effort=effort_b)
+    return paired(first, second, aligned(first, second))
+
+
+def measures(pair: Paired) -> dict[tuple[str, int | None], Derived]:
+    return {(one.name, one.k): one for one in derived(pair)}
+
+
+def test_reference_values() -> None:
+    found = measures(of_rows(F1_A, F1_B))
+    values = {name: (one.baseline, one.candidate) for name, one in found.items()}
+    assert values == {
+        ("pass_at_k", 2): (pytest.approx(0.6458333333), pytest.approx(0.7916666667)),
+        ("pass_at_k", 4): (pytest.approx(0.75), pytest.approx(0.875)),
+        ("pass_hat_k", 2): (pytest.approx(0.3541666667), pytest.approx(0.6458333333)),
+        ("pass_hat_k", 4): (pytest.approx(0.25), pytest.approx(0.625)), ("solved", None): (0.75, 0.875),
+        ("consistency", None): (0.25, 0.625),
+    }
+    for one in found.values():
+        assert one.change == one.candidate - one.baseline
+        assert one.low <= one.change <= one.high
+        assert (one.n, one.method, one.unit) == (8, "task bootstrap", "rate")
+
+
+def test_the_bootstrap_draws_tasks() -> None:
+    first, second = (replace(side(name, named(rows)), score_name="mean_reward") for name, rows in (("old", F1_A), ("new", F1_B)))
+    found = measures(paired(first, second, aligned(first, second)))["pass_at_1", None]
+    assert (found.baseline, found.candidate, found.change) == (0.5, 0.71875, 0.21875)
+    assert found.low == pytest.approx(-0.15625, abs=1 / 32)  # means of eight tasks go in such steps
+    assert found.high == pytest.approx(0.5625, abs=1 / 32)
+
+
+def test_k_goes_as_far_as_half_of_the_tasks_have_rows_in_both_runs() -> None:
+    found = measures(of_rows(["1010", "1100", "11", "1"], ["1011", "0000", "1010", "1111"]))
+    assert {k for name, k in found if name == "pass_at_k"} == {2, 4}
+    assert found["pass_at_k", 4].n == 2
+    assert found["pass_at_k", 2].n == 3
+    lone = measures(of_rows(["1", "0", "1111"], ["0", "0", "1111"]))
+    assert {name for name, _ in lone} == {"solved", "consistency"}
+
+
+def test_more_repeats_alone_solve_no_more_tasks() -> None:
+    """Twice the rows of the same rate: counted raw, more tasks would be solved, and fewer always."""
+    found = measures(of_rows(["10", "10", "00", "11"], ["1010", "1100", "0000", "1111"]))
+    assert found["solved", None].baseline == 0.75
+    assert found["solved", None].candidate == pytest.approx((5 / 6 + 5 / 6 + 0 + 1) / 4)
+    assert found["consistency", None].candidate == pytest.approx((1 / 6 + 1 / 6 + 0 + 1) / 4)
+    assert "fewer" in found["solved", None].method
+
+
+def test_without_a_pass_rate_there_is_no_pass_at_k() -> None:
+    assert derived(of_rows([[0.2, 0.4], [0.3, 0.5]], [[0.1, 0.2], [0.7, 0.5]])) == ()
+    assert derived(of_rows([], [])) == ()
+
+
+def effort(values: Sequence[float], k: int = 2) -> dict[tuple[str, int], float]:
+    return {(str(task), repeat): value for task, value in enumerate(values) for repeat in range(k)}
+
+
+def test_effort_is_a_mean_of_tasks_and_output_tokens_have_a_ratio() -> None:
+    rng = np.random.default_rng(1)
+    before = rng.uniform(500, 1500, 40).tolist()
+    after = [value * factor for value, factor in zip(before, rng.uniform(1.3, 1.7, 40).tolist(), strict=True)]
+    found = measures(
+        of_rows(
+            ["10"] * 40,
+            ["10"] * 40,
+            {"output_tokens": effort(before), "turns": effort(before)},
+            {"output_tokens": effort(after)},
+        )
+    )
+    tokens, ratio = found["output_tokens", None], found["log_output_tokens", None]
+    assert (tokens.unit, ratio.unit) == ("tokens", "log ratio")
+    assert tokens.baseline == pytest.approx(np.mean(before))
+    assert math.exp(ratio.change) == pytest.approx(np.mean(after) / np.mean(before))
+    assert math.log(1.4) < ratio.low < ratio.change < ratio.high < math.log(1.6)
+    assert ("turns", None) not in found  # the candidate does not report them
+
+
+@pytest.mark.parametrize("odd", [[-50.0, 20.0, 10.0], [0.0, 0.0, 0.0], [-5.0, 5.0, 0.0]])
+def test_tokens_that_are_no_amount_have_no_ratio(odd: list[float]) -> None:
+    """Rows may report fewer tokens than none; near-miss: a task without any is an amount."""
+    a, b = (["10"] * 3,) * 2
+    found = measures(of_rows(a, b, {"output_tokens": effort([3.0, 4.0, 5.0])}, {"output_tokens": effort(odd)}))
+    assert ("log_output_tokens", None) not in found
+    assert found["output_tokens", None].candidate == pytest.approx(np.mean(odd))
+    some = measures(of_rows(a, b, {"output_tokens": effort([3.0, 4.0, 5.0])}, {"output_tokens": effort([0.0, 8.0, 4.0])}))
+    assert some["log_output_tokens", None].change == pytest.approx(0.0)
+
+
+def test_many_tasks_take_an_interval_without_draws_that_is_the_same() -> None:
+    rng = np.random.default_rng(2)
+    n = 400
+    before, after = rng.gamma(2, 500, n), rng.gamma(2, 600, n)
+    whole = of_rows(["10"] * n, ["10"] * n, {"output_tokens": effort(before.tolist())}, {"output_tokens": effort(after.tolist())})
+    # Each second of two hundred values for two tasks: few enough to draw, and spread alike.
+    coarse_a, coarse_b = np.repeat(np.sort(before)[::4], 4), np.repeat(after[::4], 4)
+    few = of_rows(
+        ["10"] * n,
+        ["10"] * n,
+        {"output_tokens": effort(coarse_a.tolist())},
+        {"output_tokens": effort(coarse_b.tolist())},
+    )
+    for name in ("output_tokens", "log_output_tokens"):
+        exact, drawn = measures(whole)[name, None], measures(few)[name, None]
+        assert (exact.method, drawn.method) == ("paired t", "task bootstrap")
+        widths = []
+        for one in (exact, drawn):
+            widths.append(one.high - one.low)
+        assert widths[0] == pytest.approx(widths[1], rel=0.25)
+
+
+passing = st.lists(st.tuples(*[st.text("01", min_size=1, max_size=5)] * 2), min_size=1, max_size=8)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    passing, st.lists(st.sampled_from([1.0, 2.5, 9.1]), min_size=16, max_size=16),
+    st.sampled_from([("a", "b"), ("b", "a"), ("a", "a")]),
+)
+def test_exchanging_the_runs_turns_every_measure_and_moves_no_digit(
+    tasks: list[tuple[str, str]], values: list[float], names: tuple[str, str]
+) -> None:
+    n = len(tasks)
+    sides = [
+        side(name, named(rows), effort={"output_tokens": {(str(i), 0): value for i, value in enumerate(told_of[:n])}})
+        for name, rows, told_of in zip(names, zip(*tasks, strict=True), (values[:8], values[8:]), strict=True)
+    ]
+    there = derived(paired(*sides, aligned(*sides)))
+    back = derived(paired(*sides[::-1], aligned(*sides[::-1])))
+    if names[0] == names[1]:
+        # Runs of one name and the same scores are measures apart by nothing; their effort may still differ.
+        there, back = (tuple(one for one in found if one.unit == "rate") for found in (there, back))
+    for x, y in zip(there, back, strict=True):
+        assert (x.name, x.k, x.n, x.method) == (y.name, y.k, y.n, y.method)
+        assert (x.baseline, x.candidate, x.change) == (y.candidate, y.baseline, -y.change)
+        assert (x.low, x.high) == (None if y.high is None else -y.high, None if y.low is None else -y.low)

@@ -34,13 +34,13 @@ def test_a_fall_on_every_task_is_a_regression_whatever_flips_say():
 def test_an_unchanged_model_is_equivalent_once_the_data_can_say_so():
     """500 tasks of the same rates, with repeats: equivalent; near-miss: one repeat cannot tell, and says so."""
     rates = np.random.default_rng(5).beta(0.6, 0.4, 500)
-    said = [judged(drawn("a", rates, 16, 2 * s), drawn("b", rates, 16, 2 * s + 1)) for s in range(20)]
-    assert sum(one.verdict == "equivalent" for one in said) >= 18
-    assert sum(one.verdict_new_tasks == "equivalent" for one in said) >= 18
-    once = [judged(drawn("a", rates, 1, 2 * s), drawn("b", rates, 1, 2 * s + 1), 0.05) for s in range(40)]
+    said = [judged(drawn("a", rates, 16, 2 * s), drawn("b", rates, 16, 2 * s + 1)) for s in range(10)]
+    assert sum(one.verdict == "equivalent" for one in said) >= 9
+    assert sum(one.verdict_new_tasks == "equivalent" for one in said) >= 9
+    once = [judged(drawn("a", rates, 1, 2 * s), drawn("b", rates, 1, 2 * s + 1), 0.05) for s in range(20)]
     words = {one.verdict_new_tasks for one in once}
     assert "equivalent" in words
-    assert sum(one.verdict_new_tasks in ("improved", "regressed") for one in once) <= 6
+    assert sum(one.verdict_new_tasks in ("improved", "regressed") for one in once) <= 3
     unsure = [one for one in once if one.verdict_new_tasks == "inconclusive"]
     assert all(one.power.mde is not None and one.power.tasks_needed for one in unsure)
 
@@ -79,22 +79,6 @@ def test_more_data_is_advised_in_repeats_and_in_tasks():
     once = judged(drawn("a", rates, 1, 1), drawn("b", rates, 1, 2)).power
     assert once.repeats_needed is None  # one row a task does not tell chance from churn
     assert once.tasks_needed > 0
-
-
-def test_runs_without_a_common_task_are_refused_with_the_reason():
-    found = compare(side("a", {"x": "1"}), side("b", {"y": "1"}))
-    assert "no task in common" in found.refused
-    assert found.verdict is None
-    assert found.delta is None
-
-
-def test_partial_overlap_is_cut_to_the_common_tasks_and_said():
-    a = side("a", {"x": "1", "y": "1", "z": "0"})
-    b = side("b", {"y": "1", "z": "1", "w": "0"})
-    found = compare(a, b)
-    assert found.alignment.common == ("y", "z")
-    assert found.delta_common == pytest.approx(0.5)
-    assert any("2 tasks both runs have" in note for note in found.notes)
 
 
 def test_rollouts_without_a_score_bound_the_change():

@@ -13,17 +13,14 @@ from blade.compare.bridge import bridge
 from blade.compare.change_views import views
 from blade.compare.task_pairs import Paired, paired
 from blade.model import Setting, Side, Term, View
-from tests.compare.builders import side
-from tests.compare.test_bridge import MIRRORED, pair_of, pair_with, runs, score
-from tests.compare.versus import aligned
+from tests.compare.builders import pair_of, side
+from tests.compare.test_bridge import MIRRORED, pair_with, runs, score
 
 LIMIT = Setting("max_output_tokens", "4096", "512", "limit", True)
 SAMPLING = Setting("temperature", "0.0", "1.0", "sampling", False)
 
 
-def seen(
-    a: Side, b: Side, diff: tuple[Setting, ...] = (), separable: bool | None = None, **told: Any
-) -> dict[str, View]:
+def seen(a: Side, b: Side, diff: tuple[Setting, ...] = (), separable: bool | None = None, **told: Any) -> dict[str, View]:
     pair = pair_of(a, b, **told)
     return of_pair(pair, diff, separable)
 
@@ -59,29 +56,11 @@ def test_slices_are_the_worked_ones() -> None:
     view = seen(a, b)["slices: level"]
     found = {name: term.value for name, term in terms_of(view).items()}
     assert found == pytest.approx(
-        {
-            "level=easy": 0.012,
-            "level=hard": -0.008,
-            "share of level=easy": 0.0416,
-            "share of level=hard": 0.0624,
-        },
+        {"level=easy": 0.012, "level=hard": -0.008, "share of level=easy": 0.0416, "share of level=hard": 0.0624},
         abs=1e-12,
     )
     assert total(view) == pytest.approx(0.108, abs=1e-12)
     assert "share" in view.note
-
-
-def test_the_same_tasks_have_no_mix() -> None:
-    levels = {"level": {"1": "easy", "2": "easy", "3": "hard"}}
-    a, b = (
-        side(run, rows, slices=levels)
-        for run, rows in (("a", {"1": "10", "2": "11", "3": "00"}), ("b", {"1": "11", "2": "11", "3": "01"}))
-    )
-    view = seen(a, b)["slices: level"]
-    assert [(term.term, term.value, term.side, term.n) for term in view.terms] == [
-        ("level=easy", pytest.approx(1 / 6), "slice", 2),
-        ("level=hard", pytest.approx(1 / 6), "slice", 1),
-    ]
 
 
 def test_labels_are_joined_by_their_text() -> None:
@@ -95,21 +74,6 @@ def test_labels_are_joined_by_their_text() -> None:
     assert found["share of kind=alpha"].value > 0
 
 
-def test_tasks_without_a_label_are_a_slice_of_their_own() -> None:
-    a, b = (
-        side(run, {"1": rows, "2": "11"}, slices={"kind": {"2": "x"}})
-        for run, rows in (("a", "00"), ("b", "11"))
-    )
-    assert terms_of(seen(a, b)["slices: kind"])["kind=(none)"].value == 0.5
-
-
-def test_a_field_with_one_label_or_of_one_run_is_no_view() -> None:
-    same = {"kind": {"1": "x", "2": "x"}}
-    a = side("a", {"1": "1", "2": "0"}, slices=same | {"mine": {"1": "p", "2": "q"}})
-    b = side("b", {"1": "1", "2": "0"}, slices=same)
-    assert not [name for name in seen(a, b) if name.startswith("slices")]
-
-
 def test_many_labels_and_fields_are_cut_and_still_add_up() -> None:
     tasks = [str(i) for i in range(80)]
     labels = {f"field {n}": {key: str(int(key) % (n + 2)) for key in tasks} for n in range(9)}
@@ -119,10 +83,7 @@ def test_many_labels_and_fields_are_cut_and_still_add_up() -> None:
     found = seen(a, b)
     assert [name for name in found if name.startswith("slices")] == [f"slices: field {n}" for n in range(8)]
     only = seen(
-        *(
-            side(run.run, dict.fromkeys(tasks, "1" if run is b else "0"), slices={"id": labels["field 9"]})
-            for run in (a, b)
-        )
+        *(side(run.run, dict.fromkeys(tasks, "1" if run is b else "0"), slices={"id": labels["field 9"]}) for run in (a, b))
     )
     view = only["slices: id"]
     assert len(view.terms) == 30
@@ -134,21 +95,15 @@ def test_a_slice_that_changes_alone_exceeds_its_share_and_one_that_changes_along
     labels = {"level": {str(i): "hard" if i < 20 else "easy" for i in range(80)}}
     a = side("a", {str(i): "1101" if i % 2 else "1011" for i in range(80)}, slices=labels)
     alone = side(
-        "b",
-        {
-            str(i): ("0001" if i % 3 else "0000") if i < 20 else ("1101" if i % 3 else "0111")
-            for i in range(80)
-        },
+        "b", {str(i): ("0001" if i % 3 else "0000") if i < 20 else ("1101" if i % 3 else "0111") for i in range(80)},
         slices=labels,
     )
     along = side("b", {str(i): "0001" if i % 3 else "0101" for i in range(80)}, slices=labels)
     hard = terms_of(seen(a, alone)["slices: level"])["level=hard"]
     assert (hard.p or 1) < 1e-5
-    assert hard.p_excess is not None
     assert hard.p_excess < 1e-6
     assert hard.expected == pytest.approx(0.25 * (score(alone) - score(a)))
     hard = terms_of(seen(a, along)["slices: level"])["level=hard"]
-    assert hard.p is not None
     assert hard.p < 1e-3
     assert (hard.p_excess or 0) > 0.05
 
@@ -156,13 +111,10 @@ def test_a_slice_that_changes_alone_exceeds_its_share_and_one_that_changes_along
 def test_tasks_that_were_dropped_do_not_make_a_slice_stand_out() -> None:
     """Only the hard half of a slice is gone: its rate rises, but no task that is still there changed."""
     labels = {"level": {str(i): "mixed" if i < 40 else "easy" for i in range(80)}}
-    rows = {
-        str(i): ("0001" if i < 20 else "1110") if i % 2 else ("0000" if i < 20 else "1111") for i in range(80)
-    }
+    rows = {str(i): ("0001" if i < 20 else "1110") if i % 2 else ("0000" if i < 20 else "1111") for i in range(80)}
     a = side("a", rows, slices=labels)
     b = side("b", {key: told for key, told in rows.items() if int(key) >= 20}, slices=labels)
     mixed = terms_of(seen(a, b)["slices: level"])["level=mixed"]
-    assert mixed.p is not None
     assert mixed.p < 0.01
     assert mixed.p_excess == 1.0
 
@@ -175,10 +127,7 @@ def test_the_largest_gains_and_losses_are_told_and_the_others_together() -> None
     a = side("a", {key: "0000" if int(key) < 40 else "1111" for key in tasks})
     b = side(
         "b",
-        {
-            key: "1110" if int(key) < 2 else "1000" if int(key) < 40 else "1100" if int(key) < 60 else "1111"
-            for key in tasks
-        },
+        {key: "1110" if int(key) < 2 else "1000" if int(key) < 40 else "1100" if int(key) < 60 else "1111" for key in tasks},
     )
     view = seen(a, b)["tasks"]
     names = [term.term for term in view.terms]
@@ -197,20 +146,6 @@ def test_the_interval_of_a_task_is_newcombes() -> None:
     a, b = side("a", {"1": "1" * 48 + "0" * 32}), side("b", {"1": "1" * 56 + "0" * 14})
     (term,) = seen(a, b)["tasks"].terms
     assert (term.low, term.high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
-
-
-def test_a_task_that_cannot_tell_has_all_the_range_that_is_possible() -> None:
-    a, b = side("a", {"1": [0.5], "2": [0.2, 0.4]}), side("b", {"1": [0.75], "2": [0.8, 0.6]})
-    found = terms_of(seen(a, b)["tasks"])
-    assert (found["1"].low, found["1"].high) == (-0.5, 0.5)
-    assert 0 > (found["2"].low or 0) > -0.5
-    assert found["2"].high == 0.5
-
-
-def test_tasks_that_did_not_change_are_told_once() -> None:
-    a, b = side("a", {"1": "10", "2": "01"}), side("b", {"1": "01", "2": "10"})
-    (term,) = seen(a, b)["tasks"].terms
-    assert (term.term, term.value, term.n) == ("no task changed", 0.0, 2)
 
 
 # ---- Settings and outcomes --------------------------------------------------------------------------
@@ -287,10 +222,7 @@ def labelled(pair: Paired, flags: list[str]) -> Paired:
             for code, key in enumerate(run.judged.task_keys)
         }
         outcomes = {key: rows for key, rows in outcomes.items() if rows}
-        slices = {
-            field: {key: label for key, label in labels.items() if key in outcomes}
-            for field, labels in FIELDS.items()
-        }
+        slices = {field: {key: label for key, label in labels.items() if key in outcomes} for field, labels in FIELDS.items()}
         marks = {name: [(key, 0) for key in outcomes if place < 2] for place, name in enumerate(flags)}
         told.append(side(run.run, outcomes, slices=slices, flags=marks))
     return paired(told[0], told[1], pair.alignment)
@@ -309,8 +241,6 @@ def test_every_view_adds_up_and_swapping_flips_every_sign(
         assert abs(total(view) - delta) < 1e-9
         mirrored = terms_of(other[name])
         for term in view.terms:
-            assert term.low is not None
-            assert term.high is not None
             assert term.low - 1e-9 <= term.value <= term.high + 1e-9
             twin = mirrored.get(MIRRORED.get(term.term, term.term))
             if twin is None:  # sums of the tasks that are not listed
@@ -320,13 +250,3 @@ def test_every_view_adds_up_and_swapping_flips_every_sign(
             assert (twin.low, twin.high) == pytest.approx((-term.high, -term.low), abs=1e-9)
             assert twin.p == pytest.approx(term.p, abs=1e-9)
             assert twin.p_excess == pytest.approx(term.p_excess, abs=1e-9)
-
-
-@settings(max_examples=40, deadline=None)
-@given(runs, flagged)
-def test_a_run_against_itself_has_zero_in_every_term_of_every_view(
-    first: dict[str, str], flags: list[str]
-) -> None:
-    pair = labelled(pair_with(first, first), flags)
-    same = paired(pair.a, pair.a, aligned(pair.a, pair.a))
-    assert all(term.value == 0 for view in of_pair(same).values() for term in view.terms)

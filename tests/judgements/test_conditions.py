@@ -129,10 +129,9 @@ def test_without_a_hash_of_its_rollout_a_condition_holds_nothing(path: Path) -> 
     given = {"task": "2", "cause": "BI", "repeat": 1, "mechanism": "It gives up.", "condition": "turns > 1"}
     (kept,), _ = reviewing.checked(session, [given], "ann")
     one = session.run()
-    from blade.pipeline import report_pages, trace_reading
+    from blade.pipeline import trace_reading
 
-    scoring = report_pages.scoring_of(one, None)
-    seen = trace_reading.seen_of(one, trace_reading.judged_of(one, scoring), "2", None, scoring.is_bounded)
+    seen = trace_reading.Bench(one, None).seen("2")
     assert judgements.again(kept, seen) == []
     assert judgements.again(msgspec.structs.replace(kept, rollout=""), seen) == ["the rollout is another one now"]
 

@@ -85,7 +85,7 @@ def test_rollouts_that_attack_never_change_the_frame(attacked: Session, session:
     assert len(tasks) >= 10
     for task in tasks:
         for kind in (one for one in KINDS if one != "name"):
-            asked = {"asked": "Why?"} if kind == "ask" else {}
+            asked = {"question": "Why?"} if kind == "ask" else {}
             found = model_reading.prompt(attacked, task, kind, **asked)
             assert all(line.startswith(MARK) for line in inside(found))
             before = found.user[: found.user.index(BEGIN)]

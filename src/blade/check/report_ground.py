@@ -130,7 +130,7 @@ def world_for(
     if baseline is None and options.get("--baseline") in [entry.name for entry in loaded]:
         baseline = options["--baseline"]
     loaded = comparing.split_runs(loaded, options["--by"]) if "--by" in options else loaded
-    loaded = comparing.baseline_first(loaded, baseline)
+    loaded = stages.baseline_first(loaded, baseline)
     loaded = _then(text, loaded, watcher) if command else loaded
 
     @cache

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
-from blade.compare import change_verdict as verdicts
 from blade.compare.alignment import align
-from blade.compare.behaviour_shifts import shifts
-from blade.compare.bridge import bridge
-from blade.compare.change_verdict import EQUIVALENT, judgement
-from blade.compare.change_views import views
-from blade.compare.checkpoints import series
+from blade.compare.bridge import bridge, with_clean
+from blade.compare.change_verdict import EQUIVALENT, SMALL, judgement
+from blade.compare.change_views import movers, views
 from blade.compare.flips import churn, flips, sure_flips, transitions
-from blade.compare.losses import with_clean
-from blade.compare.movers import movers
-from blade.compare.other_measures import derived
 from blade.compare.rejudgements import rejudged
 from blade.compare.run_settings import config_diff, effects, separation, signed
-from blade.compare.several_runs import adjusted, matrix
+from blade.compare.several_runs import adjusted, matrix, series
+from blade.compare.shifts import derived, shifts
 from blade.compare.task_pairs import Paired, means, paired
 from blade.model import MARGIN, Alignment, Comparison, Setting, Side
-
-if TYPE_CHECKING:
-    from blade.model import Floats, Ints
 
 __all__ = ["MARGIN", "adjusted", "brief", "compare", "effects", "matrix", "series"]
 
@@ -35,48 +26,33 @@ LARGEST = 1e12  # of a reward, beyond which sums of squares lose the differences
 
 def compare(a: Side, b: Side, margin: float = MARGIN) -> Comparison:
     """Say everything about the change from baseline `a` to candidate `b`."""
-    alignment = align(a, b)
-    partial = _compared(a, b, alignment, margin)
-    if partial.comparison.refused is not None or partial.pair is None:
-        return partial.comparison
-    pair = partial.pair
+    comparison, pair = _compared(a, b, margin)
+    if pair is None:
+        return comparison
     a, b = rejudged(pair)
     pair = with_clean(dataclasses.replace(pair, a=a, b=b))
     terms, note = bridge(pair)
-    diff, separable = partial.comparison.config_diff, partial.comparison.separable
-    further = views(pair, terms, diff, separable)
+    further = views(pair, terms, comparison.config_diff, comparison.separable)
     moved, left_out = shifts(pair)
-    swing = churn(pair)
-    notes = [*partial.comparison.notes]
+    notes = [*comparison.notes]
     if left_out:
         notes.append(f"{left_out:,} further behaviours and errors that did not clearly change are not listed")
     return replace(
-        partial.comparison,
-        bridge=terms,
-        bridge_note=note,
-        views=further,
-        movers=movers(pair, terms, further, diff),
-        flips=flips(pair),
-        churn=swing,
-        sure=sure_flips(pair),
-        transitions=transitions(pair),
-        shifts=moved,
-        derived=derived(pair),
-        notes=tuple(dict.fromkeys(note for note in notes if note)),
-    )
+        comparison, bridge=terms, bridge_note=note, views=further,
+        movers=movers(pair, terms, further, comparison.config_diff), flips=flips(pair), churn=churn(pair),
+        sure=sure_flips(pair), transitions=transitions(pair), shifts=moved, derived=derived(pair),
+        notes=tuple(dict.fromkeys(notes)),
+    )  # fmt: skip
 
 
 def brief(a: Side, b: Side, margin: float = MARGIN) -> Comparison:
     """The verdicts alone."""
-    return _compared(a, b, align(a, b), margin).comparison
+    return _compared(a, b, margin)[0]
 
 
-class _Partial(NamedTuple):
-    comparison: Comparison
-    pair: Paired | None
-
-
-def _compared(a: Side, b: Side, alignment: Alignment, margin: float) -> _Partial:
+def _compared(a: Side, b: Side, margin: float) -> tuple[Comparison, Paired | None]:
+    """Two runs with their verdicts, and their tasks in pairs; or why they cannot be compared."""
+    alignment = align(a, b)
     score_a, score_b = _score(a), _score(b)
     diff = (*config_diff(a, b, alignment), *_data(alignment, a, b))
     empty = Comparison(
@@ -85,27 +61,19 @@ def _compared(a: Side, b: Side, alignment: Alignment, margin: float) -> _Partial
     )  # fmt: skip
     why = _refusal(a, b, alignment)
     if why is not None:
-        return _Partial(replace(empty, refused=why), None)
+        return replace(empty, refused=why), None
     pair = paired(a, b, alignment)
     judged = judgement(pair, margin)
     identical = _are_identical(a, b)
     separable, missing = separation(diff, a, b)
-    comparison = replace(
-        empty,
-        delta=None if score_a is None or score_b is None else score_b - score_a,
-        delta_common=float(pair.d.mean()),
-        common_baseline=float(pair.mean_a.mean()),
-        common_candidate=float(pair.mean_b.mean()),
-        verdict=EQUIVALENT if identical else judged.verdict,
-        verdict_new_tasks=EQUIVALENT if identical else judged.verdict_new_tasks,
-        power=judged.power,
-        tests=judged.tests,
-        separable=separable,
-        missing_run=missing,
-        identical=identical,
-        notes=_notes(a, b, alignment, pair, identical),
-    )
-    return _Partial(comparison, pair)
+    return replace(
+        empty, delta=None if score_a is None or score_b is None else score_b - score_a,
+        delta_common=float(pair.d.mean()), common_baseline=float(pair.mean_a.mean()),
+        common_candidate=float(pair.mean_b.mean()), verdict=EQUIVALENT if identical else judged.verdict,
+        verdict_new_tasks=EQUIVALENT if identical else judged.verdict_new_tasks, power=judged.power,
+        tests=judged.tests, separable=separable, missing_run=missing, identical=identical,
+        notes=_notes(alignment, pair, identical),
+    ), pair
 
 
 def _score(side: Side) -> float | None:
@@ -164,27 +132,25 @@ def _are_identical(a: Side, b: Side) -> bool:
     return bool((np.sort(a.row_hash) == np.sort(b.row_hash)).all())
 
 
-def _notes(a: Side, b: Side, alignment: Alignment, pair: Paired, identical: bool) -> tuple[str, ...]:
+def _notes(alignment: Alignment, pair: Paired, identical: bool) -> tuple[str, ...]:
     notes = []
     if identical:
         notes.append("both runs hold the same rows: there is nothing to compare")
-    outside = (alignment.added, alignment.removed, alignment.modified)
-    lost = (alignment.missing_baseline, alignment.missing_candidate)
-    if any(outside) or any(lost):
+    lost = alignment.missing_baseline or alignment.missing_candidate
+    if alignment.added or alignment.removed or alignment.modified or lost:
         notes.append(
             f"verdicts rest on the {len(alignment.common):,} tasks both runs have; "
             "the effect of the others on the score is in the bridge"
         )
     if pair.n_a.mean() != pair.n_b.mean():
         notes.append(
-            f"repeats differ: {pair.n_a.mean():.3g} a task in {a.run}, {pair.n_b.mean():.3g} in {b.run}; "
+            f"repeats differ: {pair.n_a.mean():.3g} a task in {pair.a.run}, {pair.n_b.mean():.3g} in {pair.b.run}; "
             "every task counts the same"
         )
     notes += _missing(pair)
-    shown = abs(float(pair.d.mean()))
-    if not identical and 0 < shown < verdicts.SMALL:
+    if not identical and 0 < abs(float(pair.d.mean())) < SMALL:
         notes.append(
-            f"the change is below {100 * verdicts.SMALL:g} points: resources, timeouts, images or sampling "
+            f"the change is below {100 * SMALL:g} points: resources, timeouts, images or sampling "
             "can move a score by as much, so it needs settings that match"
         )
     return tuple(notes)
@@ -192,22 +158,18 @@ def _notes(a: Side, b: Side, alignment: Alignment, pair: Paired, identical: bool
 
 def _missing(pair: Paired) -> list[str]:
     """What rollouts without a score could do to the change, if common tasks lack some."""
-    lost_a = np.maximum(pair.a.expected[pair.code_a] - pair.n_a, 0)
-    lost_b = np.maximum(pair.b.expected[pair.code_b] - pair.n_b, 0)
+    lost_a, lost_b = (np.maximum(side.expected[codes] - n, 0) for side, codes, n in pair.runs)
     n_lost = int(lost_a.sum() + lost_b.sum())
-    if not n_lost or not (pair.a.is_bounded and pair.b.is_bounded):
+    if not n_lost or not pair.is_bounded:
         return []
-    worst_a, best_a = _bounds(pair.mean_a, pair.n_a, lost_a)
-    worst_b, best_b = _bounds(pair.mean_b, pair.n_b, lost_b)
+    (worst_a, best_a), (worst_b, best_b) = (
+        # if all that is missing had failed, and if all had passed
+        (float((mean * n / (n + lost)).mean()), float(((mean * n + lost) / (n + lost)).mean()))
+        for mean, n, lost in ((pair.mean_a, pair.n_a, lost_a), (pair.mean_b, pair.n_b, lost_b))
+    )
     low, high = 100 * (worst_b - best_a), 100 * (best_b - worst_a)
     return [
         f"{n_lost:,} expected rollouts of the common tasks have no score ({int(lost_a.sum()):,} in "
         f"{pair.a.run}, {int(lost_b.sum()):,} in {pair.b.run}) and are not counted: whatever they would "
         f"have scored, the change lies between {signed(low, '.1f')} and {signed(high, '.1f')} points"
     ]
-
-
-def _bounds(mean: Floats, n: Ints, lost: Ints) -> tuple[float, float]:
-    """The score if all that is missing had failed, and if all had passed."""
-    whole = n + lost
-    return float((mean * n / whole).mean()), float(((mean * n + lost) / whole).mean())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,180 +19,6 @@ if TYPE_CHECKING:
 _MOVED = 0.8  # share of the smaller run whose contents stand under another key: then keys are no guide
 _UNIQUE = 0.95  # share of the tasks that a field must tell from all others of their run
 _SHOWN = 3  # fields named in words
-
-
-def align(a: Side, b: Side) -> Alignment:
-    """Match tasks by key, or by content where that shows the keys of the runs to be unrelated.
-
-    A key is `modified` only where a field that belongs to the task clearly differs: one that differs in
-    nearly all tasks tells of a template or a format and of no single task.
-    """
-    scored_a, scored_b = counts(a) > 0, counts(b) > 0
-    place = _places(a, b)
-    shared = np.flatnonzero(place >= 0)
-    both = shared[scored_a[shared] & scored_b[place[shared]]]
-    pairs = Pairs(both, place[both])
-    fields = related(a, b, pairs)
-    if not supporters(fields, ("text", "gold")):
-        moved = _by_content(a, b, scored_a, scored_b, ids=not supporters(fields))
-        if moved is not None:
-            return _aligned_by_content(a, b, scored_a, scored_b, *moved)
-    changed, changed_fields = changed_tasks(a, b, pairs, fields)
-    keys = a.judged.task_keys
-    wanted_a, wanted_b = scored_a | (a.expected > 0), scored_b | (b.expected > 0)
-    seen_by_b, scored_by_b = _other(place, wanted_b), _other(place, scored_b)
-    seen_by_a, scored_by_a = _reversed(place, wanted_a, wanted_b), _reversed(place, scored_a, scored_b)
-    return Alignment(
-        matched_by=_words(fields),
-        common=keys if len(both) == len(keys) and not changed.any() else _named(keys, both[~changed]),
-        added=_named(b.judged.task_keys, np.flatnonzero(scored_b & ~seen_by_a)),
-        removed=_named(keys, np.flatnonzero(scored_a & ~seen_by_b)),
-        modified=_named(keys, both[changed]),
-        missing_baseline=_named(b.judged.task_keys, np.flatnonzero(scored_b & seen_by_a & ~scored_by_a)),
-        missing_candidate=_named(keys, np.flatnonzero(scored_a & seen_by_b & ~scored_by_b)),
-        changed_fields=changed_fields,
-        changed_everywhere=changed_everywhere(a, b, pairs, fields) if not changed.all() else (),
-    )
-
-
-def _places(a: Side, b: Side) -> Ints:
-    """The code that `b` gives each task of `a`; -1 where it has no such key."""
-    keys = a.judged.task_keys
-    if keys == b.judged.task_keys:
-        return np.arange(len(keys))
-    place = {key: code for code, key in enumerate(b.judged.task_keys)}
-    return np.fromiter((place.get(key, -1) for key in keys), np.int64, len(keys))
-
-
-def _other(place: Ints, column: Bools) -> Bools:
-    """A column of the tasks of `b` for the tasks of `a`; False where `b` has no such key."""
-    values = np.zeros(len(place), bool)
-    values[place >= 0] = column[place[place >= 0]]
-    return values
-
-
-def _reversed(place: Ints, column: Bools, like: Bools) -> Bools:
-    """A column of the tasks of `a` for the tasks of `b`."""
-    values = np.zeros(len(like), bool)
-    values[place[place >= 0]] = column[place >= 0]
-    return values
-
-
-def _named(keys: tuple[str, ...], codes: Ints) -> tuple[str, ...]:
-    return tuple(keys[code] for code in codes.tolist())
-
-
-def _words(fields: dict[str, Related]) -> str:
-    checked = supporters(fields)
-    if not checked:
-        return "task key; no field of the tasks confirms it"
-    more = f" and {len(checked) - _SHOWN} more" if len(checked) > _SHOWN else ""
-    return f"task key, confirmed by {', '.join(checked[:_SHOWN])}{more}"
-
-
-# -- by content -----------------------------------------------------------------------------------
-
-
-def _by_content(a: Side, b: Side, scored_a: Bools, scored_b: Bools, ids: bool) -> tuple[str, Pairs] | None:
-    """The surest field by which most tasks of the smaller run are found in the other under another key."""
-    smaller = min(int(scored_a.sum()), int(scored_b.sum()))
-    rank_a, rank_b = _ranks(a, b)
-    for name in _naming_fields(a, b):
-        if group_of(name) == "id" and not ids:
-            continue  # one of them says that the keys are right
-        pairs = _same_values(a, b, name, scored_a, scored_b)
-        n_moved = int((rank_a[pairs.a] != rank_b[pairs.b]).sum())
-        if n_moved >= max(_MOVED * smaller, 1) and not _is_denied(a, b, name, pairs):
-            return name, pairs
-    return None
-
-
-def _naming_fields(a: Side, b: Side) -> list[str]:
-    """Fields whose values may name tasks, the surest first."""
-    order = {name: place for place, name in enumerate(ID_FIELDS)}
-    return sorted(
-        (name for name in a.fingerprints if name in b.fingerprints and group_of(name)),
-        key=lambda name: (
-            name in WEAK_IDS,
-            name == PROMPT,
-            group_of(name) == "gold",
-            order.get(name, len(order)),
-            name,
-        ),
-    )
-
-
-def _same_values(a: Side, b: Side, name: str, scored_a: Bools, scored_b: Bools) -> Pairs:
-    """Tasks with the same value of a field; none where values stand for several tasks of a run."""
-    codes, values = [], []
-    for side, scored in ((a, scored_a), (b, scored_b)):
-        known = np.flatnonzero(scored & (side.fingerprints[name] != 0))
-        single, first, n = np.unique(side.fingerprints[name][known], return_index=True, return_counts=True)
-        if int((n == 1).sum()) < _UNIQUE * len(known):
-            return Pairs(known[:0], known[:0])
-        codes.append(known[first[n == 1]])
-        values.append(single[n == 1])
-    _, at_a, at_b = np.intersect1d(values[0], values[1], assume_unique=True, return_indices=True)
-    return Pairs(codes[0][at_a], codes[1][at_b])  # in the order of the values, whichever run comes first
-
-
-def _is_denied(a: Side, b: Side, name: str, pairs: Pairs) -> bool:
-    """Do other fields show that tasks with the same value of this one are others all the same.
-
-    Two sets of tasks may both be counted from 0 in a field of their own. A text says itself what the task is.
-    """
-    fields = sure(a, b, pairs, related(a, b, pairs))
-    against = unrelated_groups({other: field for other, field in fields.items() if other != name})
-    if group_of(name) == "id":
-        return bool(against) if name in WEAK_IDS else {"text", "gold"} <= against
-    return group_of(name) == "gold" and "text" in against
-
-
-def _aligned_by_content(
-    a: Side, b: Side, scored_a: Bools, scored_b: Bools, name: str, pairs: Pairs
-) -> Alignment:
-    """Tasks matched by a field. A task without a row has no content, so that none is known to be missing."""
-    fields = related(a, b, pairs)
-    changed, changed_fields = changed_tasks(a, b, pairs, fields)
-    rank_a, rank_b = (rank[codes] for rank, codes in zip(_ranks(a, b), (pairs.a, pairs.b), strict=True))
-    n_moved = int((rank_a != rank_b).sum())
-    # by the smaller of the two keys, so that the order does not tell which run is the baseline
-    order = np.lexsort((np.maximum(rank_a, rank_b), np.minimum(rank_a, rank_b)))
-    same, other = order[~changed[order]], order[changed[order]]
-    keys_a, keys_b = a.judged.task_keys, b.judged.task_keys
-    only_a, only_b = scored_a.copy(), scored_b.copy()
-    only_a[pairs.a] = False
-    only_b[pairs.b] = False
-    return Alignment(
-        matched_by=f"{name}: {n_moved} of {len(order)} tasks have another key in the other run",
-        common=_named(keys_a, pairs.a[same]),
-        common_candidate=_named(keys_b, pairs.b[same]),
-        added=_named(keys_b, np.flatnonzero(only_b)),
-        removed=_named(keys_a, np.flatnonzero(only_a)),
-        modified=_named(keys_a, pairs.a[other]),
-        modified_candidate=_named(keys_b, pairs.b[other]),
-        changed_fields=changed_fields,
-        changed_everywhere=changed_everywhere(a, b, pairs, fields) if not changed.all() else (),
-    )
-
-
-def _ranks(a: Side, b: Side) -> tuple[Ints, Ints]:
-    """The place of each task of either run among the keys of both."""
-    keys = sorted({*a.judged.task_keys, *b.judged.task_keys}, key=_key_order)
-    place = {key: rank for rank, key in enumerate(keys)}
-    rank_a, rank_b = (
-        np.fromiter((place[key] for key in side.judged.task_keys), np.int64, len(side.judged.task_keys))
-        for side in (a, b)
-    )
-    return rank_a, rank_b
-
-
-def _key_order(key: str) -> tuple[int, int, str]:
-    """Numbers by value, then texts by spelling."""
-    digits = key.removeprefix("-")
-    return (0, int(key), key) if digits.isascii() and digits.isdigit() else (1, 0, key)
-
-
 _KNOWN = 0.5  # share of the paired tasks whose value both runs must tell
 _NEARLY_ALL = 0.9  # of the tasks differ: then the field tells of all and of none
 _AGREES = 0.5  # agreement beyond chance from which a field says that the keys are right
@@ -211,16 +38,156 @@ _GOLD = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Tasks taken to be the same, as codes of each run."""
+def group_of(field: str) -> str:
+    """What a field is to a task by its name: id, text or gold; empty for what may be the model's."""
+    last = field.rpartition(".")[2].lower()
+    if field in ID_FIELDS:
+        return "id"
+    if field == PROMPT or _TEXT.fullmatch(last):
+        return "text"
+    return "gold" if _GOLD.fullmatch(last) else ""
 
-    a: Ints
-    b: Ints
+
+def align(a: Side, b: Side) -> Alignment:
+    """Match tasks by key, or by content where that shows the keys of the runs to be unrelated.
+
+    A key is `modified` only where a field that belongs to the task clearly differs: one that differs in
+    nearly all tasks tells of a template or a format and of no single task.
+    """
+    scored_a, scored_b = counts(a) > 0, counts(b) > 0
+    place = _places(a, b)
+    in_a = np.flatnonzero(place >= 0)
+    in_b = place[in_a]
+    both = scored_a[in_a] & scored_b[in_b]
+    pairs = Pairs(a, b, in_a[both], in_b[both])
+    if not pairs.supporters("text", "gold"):
+        name, moved = _by_content(a, b, scored_a, scored_b, ids=not pairs.supporters())
+        if moved is not None:
+            return _aligned_by_content(name, moved, scored_a, scored_b)
+    changed, changed_fields = pairs.changed_tasks()
+    keys_a, keys_b = a.judged.task_keys, b.judged.task_keys
+    wanted_a, wanted_b = scored_a | (a.expected > 0), scored_b | (b.expected > 0)
+    seen_by_b, scored_by_b = (_across(column, in_b, in_a, len(keys_a)) for column in (wanted_b, scored_b))
+    seen_by_a, scored_by_a = (_across(column, in_a, in_b, len(keys_b)) for column in (wanted_a, scored_a))
+    return Alignment(
+        matched_by=pairs.words(),
+        common=keys_a if len(pairs.codes_a) == len(keys_a) and not changed.any() else _named(
+            keys_a, pairs.codes_a[~changed]
+        ),
+        added=_named(keys_b, np.flatnonzero(scored_b & ~seen_by_a)),
+        removed=_named(keys_a, np.flatnonzero(scored_a & ~seen_by_b)),
+        modified=_named(keys_a, pairs.codes_a[changed]),
+        missing_baseline=_named(keys_b, np.flatnonzero(scored_b & seen_by_a & ~scored_by_a)),
+        missing_candidate=_named(keys_a, np.flatnonzero(scored_a & seen_by_b & ~scored_by_b)),
+        changed_fields=changed_fields,
+        changed_everywhere=pairs.changed_everywhere() if not changed.all() else (),
+    )
 
 
-@dataclass(frozen=True)
-class Related:
+def _places(a: Side, b: Side) -> Ints:
+    """The code that `b` gives each task of `a`; -1 where it has no such key."""
+    keys = a.judged.task_keys
+    if keys == b.judged.task_keys:
+        return np.arange(len(keys))
+    place = {key: code for code, key in enumerate(b.judged.task_keys)}
+    return np.fromiter((place.get(key, -1) for key in keys), np.int64, len(keys))
+
+
+def _across(column: Bools, own: Ints, other: Ints, size: int) -> Bools:
+    """A column of one run's tasks for the tasks of the other; False where the runs share no such key."""
+    values = np.zeros(size, bool)
+    values[other] = column[own]
+    return values
+
+
+def _named(keys: tuple[str, ...], codes: Ints) -> tuple[str, ...]:
+    return tuple(keys[code] for code in codes.tolist())
+
+
+# -- by content -----------------------------------------------------------------------------------
+
+
+def _by_content(a: Side, b: Side, scored_a: Bools, scored_b: Bools, ids: bool) -> tuple[str, Pairs | None]:
+    """The surest field by which most tasks of the smaller run are found in the other under another key."""
+    smaller = min(int(scored_a.sum()), int(scored_b.sum()))
+    rank_a, rank_b = _ranks(a, b)
+    for name in _naming_fields(a, b):
+        if group_of(name) == "id" and not ids:
+            continue  # one of them says that the keys are right
+        pairs = _same_values(a, b, name, scored_a, scored_b)
+        n_moved = int((rank_a[pairs.codes_a] != rank_b[pairs.codes_b]).sum())
+        if n_moved >= max(_MOVED * smaller, 1) and not pairs.is_denied(name):
+            return name, pairs
+    return "", None
+
+
+def _naming_fields(a: Side, b: Side) -> list[str]:
+    """Fields whose values may name tasks, the surest first."""
+
+    def rank(name: str) -> tuple[bool, bool, bool, int, str]:
+        order = ID_FIELDS.index(name) if name in ID_FIELDS else len(ID_FIELDS)
+        return name in WEAK_IDS, name == PROMPT, group_of(name) == "gold", order, name
+
+    return sorted((name for name in a.fingerprints if name in b.fingerprints and group_of(name)), key=rank)
+
+
+def _same_values(a: Side, b: Side, name: str, scored_a: Bools, scored_b: Bools) -> Pairs:
+    """Tasks with the same value of a field; none where values stand for several tasks of a run."""
+    codes, values = [], []
+    for side, scored in ((a, scored_a), (b, scored_b)):
+        known = np.flatnonzero(scored & (side.fingerprints[name] != 0))
+        single, first, n = np.unique(side.fingerprints[name][known], return_index=True, return_counts=True)
+        if int((n == 1).sum()) < _UNIQUE * len(known):
+            return Pairs(a, b, known[:0], known[:0])
+        codes.append(known[first[n == 1]])
+        values.append(single[n == 1])
+    _, of_a, of_b = np.intersect1d(values[0], values[1], assume_unique=True, return_indices=True)
+    return Pairs(a, b, codes[0][of_a], codes[1][of_b])  # in the order of the values, whichever run comes first
+
+
+def _aligned_by_content(name: str, pairs: Pairs, scored_a: Bools, scored_b: Bools) -> Alignment:
+    """Tasks matched by a field. A task without a row has no content, so that none is known to be missing."""
+    changed, changed_fields = pairs.changed_tasks()
+    rank_a, rank_b = _ranks(pairs.a, pairs.b)
+    rank_a, rank_b = rank_a[pairs.codes_a], rank_b[pairs.codes_b]
+    # by the smaller of the two keys, so that the order does not tell which run is the baseline
+    order = np.lexsort((np.maximum(rank_a, rank_b), np.minimum(rank_a, rank_b)))
+    same, other = order[~changed[order]], order[changed[order]]
+    keys_a, keys_b = pairs.a.judged.task_keys, pairs.b.judged.task_keys
+    only_a, only_b = scored_a.copy(), scored_b.copy()
+    only_a[pairs.codes_a] = False
+    only_b[pairs.codes_b] = False
+    return Alignment(
+        matched_by=f"{name}: {int((rank_a != rank_b).sum())} of {len(order)} tasks have another key in the other run",
+        common=_named(keys_a, pairs.codes_a[same]),
+        common_candidate=_named(keys_b, pairs.codes_b[same]),
+        added=_named(keys_b, np.flatnonzero(only_b)),
+        removed=_named(keys_a, np.flatnonzero(only_a)),
+        modified=_named(keys_a, pairs.codes_a[other]),
+        modified_candidate=_named(keys_b, pairs.codes_b[other]),
+        changed_fields=changed_fields,
+        changed_everywhere=pairs.changed_everywhere() if not changed.all() else (),
+    )
+
+
+def _ranks(a: Side, b: Side) -> tuple[Ints, Ints]:
+    """The place of each task of either run among the keys of both."""
+    keys = sorted({*a.judged.task_keys, *b.judged.task_keys}, key=_key_order)
+    place = {key: rank for rank, key in enumerate(keys)}
+    rank_a, rank_b = (np.array([place[key] for key in side.judged.task_keys], np.int64) for side in (a, b))
+    return rank_a, rank_b
+
+
+def _key_order(key: str) -> tuple[int, int, str]:
+    """Numbers by value, then texts by spelling."""
+    digits = key.removeprefix("-")
+    return (0, int(key), key) if digits.isascii() and digits.isdigit() else (1, 0, key)
+
+
+# -- what the fields say of a pairing -------------------------------------------------------------
+
+
+class Related(NamedTuple):
     """How a field of the tasks agrees between the runs."""
 
     differs: Bools  # by pair; False where either run does not tell
@@ -232,27 +199,125 @@ class Related:
         return int(self.differs.sum()) >= _NEARLY_ALL * self.n_known
 
 
-def group_of(field: str) -> str:
-    """What a field is to a task by its name: id, text or gold; empty for what may be the model's."""
-    last = field.rpartition(".")[2].lower()
-    if field in ID_FIELDS:
-        return "id"
-    if field == PROMPT or _TEXT.fullmatch(last):
-        return "text"
-    return "gold" if _GOLD.fullmatch(last) else ""
+@dataclass(frozen=True)
+class Pairs:
+    """Tasks of two runs taken to be the same, and what the fields of their rows say to that."""
 
+    a: Side
+    b: Side
+    codes_a: Ints
+    codes_b: Ints
 
-def related(a: Side, b: Side, pairs: Pairs) -> dict[str, Related]:
-    """The fields that both runs tell for most of the paired tasks, by name."""
-    agreements = {}
-    for name in sorted(a.fingerprints.keys() & b.fingerprints.keys()):
-        left, right = a.fingerprints[name][pairs.a], b.fingerprints[name][pairs.b]
-        known = (left != 0) & (right != 0)
-        n_known = int(known.sum())
-        if n_known and n_known >= _KNOWN * len(known):
-            differs = known & (left != right)
-            agreements[name] = Related(differs, n_known, _beyond_chance(left[known], right[known]))
-    return agreements
+    @cached_property
+    def fields(self) -> dict[str, Related]:
+        """The fields that both runs tell for most of the paired tasks, by name."""
+        agreements = {}
+        for name in sorted(self.a.fingerprints.keys() & self.b.fingerprints.keys()):
+            left, right = self.a.fingerprints[name][self.codes_a], self.b.fingerprints[name][self.codes_b]
+            known = (left != 0) & (right != 0)
+            n_known = int(known.sum())
+            if n_known and n_known >= _KNOWN * len(known):
+                agreement = _beyond_chance(left[known], right[known])
+                agreements[name] = Related(known & (left != right), n_known, agreement)
+        return agreements
+
+    @cached_property
+    def certain(self) -> dict[str, Related]:
+        """The fields that can only be the task's own and by which single tasks are told apart.
+
+        `id` and its like may name a rollout. The prompt counts if repeats show that it holds still: with a
+        simulated user it does not.
+        """
+        return {
+            name: field
+            for name, field in self.fields.items()
+            if group_of(name) and name not in WEAK_IDS and (name != PROMPT or self._prompt_holds_still())
+        }
+
+    def _prompt_holds_still(self) -> bool:
+        """Has either run enough tasks whose repeats all show one prompt."""
+        for side, codes in ((self.a, self.codes_a), (self.b, self.codes_b)):
+            still = int(((counts(side)[codes] > 1) & (side.fingerprints[PROMPT][codes] != 0)).sum())
+            if still and still >= min(_REPEATED, len(codes)):
+                return True
+        return False
+
+    def supporters(self, *groups: str) -> list[str]:
+        """The fields of the tasks, of all groups or of these, that agree with the pairing, ids first."""
+        wanted = groups or ("id", "text", "gold")
+        names = [name for name, field in self.fields.items() if group_of(name) in wanted and field.agreement >= _AGREES]
+        return sorted(names, key=lambda name: (group_of(name) != "id", name == PROMPT, name))
+
+    def words(self) -> str:
+        names = self.supporters()
+        if not names:
+            return "task key; no field of the tasks confirms it"
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        return f"task key, confirmed by {', '.join(names[:_SHOWN])}{more}"
+
+    def is_denied(self, name: str) -> bool:
+        """Do other fields show that tasks with the same value of this one are others all the same.
+
+        Two sets of tasks may both be counted from 0 in a field of their own. A text says itself what the task is.
+        """
+        against = _unrelated({other: field for other, field in self.certain.items() if other != name})
+        if group_of(name) == "id":
+            return bool(against) if name in WEAK_IDS else {"text", "gold"} <= against
+        return group_of(name) == "gold" and "text" in against
+
+    def changed_tasks(self) -> tuple[Bools, tuple[str, ...]]:
+        """The pairs that are clearly not one and the same task, and the fields that say so."""
+        names = self._unlike_altogether() or [
+            name
+            for name, field in self.fields.items()
+            if field.differs.any() and not field.is_everywhere and (name in self.certain or self._has_company(name))
+        ]
+        changed = np.zeros(len(self.codes_a), bool)
+        for name in names:
+            changed |= self.fields[name].differs
+        return changed, tuple(names)
+
+    def changed_everywhere(self) -> tuple[str, ...]:
+        """The fields of the tasks that differ in nearly all of them: a template or a format that changed."""
+        return tuple(name for name, field in self.certain.items() if field.differs.any() and field.is_everywhere)
+
+    def _unlike_altogether(self) -> list[str]:
+        """The fields that say that these are other tasks throughout; empty where they may be the same.
+
+        One kind of field alone may have a new spelling: another template, other names, another way to write the
+        answer. Question and answer together are the task, whatever its number; so are other names in rows of
+        another form.
+        """
+        groups = _unrelated(self.certain) | ({"form"} if self._share_no_field() else set())
+        if self.supporters("text", "gold") or len(groups) < 2:
+            return []
+        if self.supporters("id"):
+            groups.discard("id")
+        return [name for name in self.certain if group_of(name) in groups] if len(groups) > 1 else []
+
+    def _share_no_field(self) -> bool:
+        """Do both runs tell their tasks by questions or answers, and none of these by the same name."""
+        mine, theirs = (
+            {name for name in side.fingerprints if group_of(name) in ("text", "gold") and name != PROMPT}
+            for side in (self.a, self.b)
+        )
+        return bool(mine and theirs) and not mine & theirs
+
+    def _has_company(self, name: str) -> bool:
+        """Does a second field, which is no part of this one, differ in the same tasks.
+
+        Two fields that may both be the model's own, such as its answer and a label of it, speak only where
+        nothing confirms the tasks: they differ wherever the model does.
+        """
+        mine, is_confirmed = self.fields[name].differs, bool(self.supporters())
+        for other, field in self.fields.items():
+            is_models = is_confirmed and not group_of(name) and not group_of(other)
+            is_part = other.partition(".")[0] == name.partition(".")[0]
+            if is_models or is_part or field.is_everywhere:
+                continue
+            if int((mine & field.differs).sum()) >= _ALIKE * int((mine | field.differs).sum()):
+                return True
+        return False
 
 
 def _beyond_chance(left: Hashes, right: Hashes) -> float:
@@ -267,105 +332,6 @@ def _beyond_chance(left: Hashes, right: Hashes) -> float:
     return (agree - chance) / (1 - chance) if chance < 1 else 0.0
 
 
-def supporters(fields: Mapping[str, Related], groups: Collection[str] = ("id", "text", "gold")) -> list[str]:
-    """The fields of the tasks that agree with how the tasks are paired, ids first."""
-    names = [name for name, field in fields.items() if group_of(name) in groups and field.agreement >= _AGREES]
-    return sorted(names, key=lambda name: (group_of(name) != "id", name == PROMPT, name))
-
-
-def sure(a: Side, b: Side, pairs: Pairs, fields: Mapping[str, Related]) -> dict[str, Related]:
-    """The fields that can only be the task's own and by which single tasks are told apart.
-
-    `id` and its like may name a rollout. The prompt counts if repeats show that it holds still: with a
-    simulated user it does not.
-    """
-    return {
-        name: field
-        for name, field in fields.items()
-        if group_of(name) and name not in WEAK_IDS and (name != PROMPT or _holds_still(a, b, pairs))
-    }
-
-
-def _holds_still(a: Side, b: Side, pairs: Pairs) -> bool:
-    """Has either run enough tasks whose repeats all show one prompt."""
-    for side, codes in ((a, pairs.a), (b, pairs.b)):
-        still = (counts(side)[codes] > 1) & (side.fingerprints[PROMPT][codes] != 0)
-        if still.any() and int(still.sum()) >= min(_REPEATED, len(codes)):
-            return True
-    return False
-
-
-def unrelated_groups(fields: Mapping[str, Related]) -> set[str]:
+def _unrelated(fields: Mapping[str, Related]) -> set[str]:
     """The kinds of fields that agree no more than those of any two tasks would."""
-    return {
-        group_of(name) for name, field in fields.items() if field.differs.any() and field.agreement < _UNRELATED
-    }
-
-
-def changed_tasks(
-    a: Side, b: Side, pairs: Pairs, fields: Mapping[str, Related]
-) -> tuple[Bools, tuple[str, ...]]:
-    """The pairs that are clearly not one and the same task, and the fields that say so."""
-    changed = np.zeros(len(pairs.a), bool)
-    certain = sure(a, b, pairs, fields)
-    names = _unlike_altogether(fields, certain, _share_no_field(a, b)) or [
-        name
-        for name, field in fields.items()
-        if field.differs.any()
-        and not field.is_everywhere
-        and (name in certain or _has_company(fields, name))
-    ]
-    for name in names:
-        changed |= fields[name].differs
-    return changed, tuple(names)
-
-
-def _share_no_field(a: Side, b: Side) -> bool:
-    """Do both runs tell their tasks by questions or answers, and none of these by the same name."""
-    mine, theirs = (
-        {name for name in side.fingerprints if group_of(name) in ("text", "gold") and name != PROMPT}
-        for side in (a, b)
-    )
-    return bool(mine) and bool(theirs) and not mine & theirs
-
-
-def _unlike_altogether(
-    fields: Mapping[str, Related], certain: Mapping[str, Related], is_other_form: bool
-) -> list[str]:
-    """The fields that say that these are other tasks throughout; empty where they may be the same.
-
-    One kind of field alone may have a new spelling: another template, other names, another way to write the
-    answer. Question and answer together are the task, whatever its number; so are other names in rows of
-    another form.
-    """
-    groups = unrelated_groups(certain) | ({"form"} if is_other_form else set())
-    if supporters(fields, ("text", "gold")) or len(groups) < 2:
-        return []
-    if "id" in groups and supporters(fields, ("id",)):
-        groups.discard("id")
-    return [name for name in certain if group_of(name) in groups] if len(groups) > 1 else []
-
-
-def _has_company(fields: Mapping[str, Related], name: str) -> bool:
-    """Does a second field, which is no part of this one, differ in the same tasks.
-
-    Two fields that may both be the model's own, such as its answer and a label of it, speak only where
-    nothing confirms the tasks: they differ wherever the model does.
-    """
-    mine = fields[name].differs
-    confirmed = bool(supporters(fields))
-    for other, field in fields.items():
-        if confirmed and not group_of(name) and not group_of(other):
-            continue
-        if other.partition(".")[0] == name.partition(".")[0] or field.is_everywhere:
-            continue
-        either = int((mine | field.differs).sum())
-        if int((mine & field.differs).sum()) >= _ALIKE * either:
-            return True
-    return False
-
-
-def changed_everywhere(a: Side, b: Side, pairs: Pairs, fields: Mapping[str, Related]) -> tuple[str, ...]:
-    """The fields of the tasks that differ in nearly all of them: a template or a format that changed."""
-    certain = sure(a, b, pairs, fields)
-    return tuple(name for name, field in certain.items() if field.differs.any() and field.is_everywhere)
+    return {group_of(name) for name, field in fields.items() if field.differs.any() and field.agreement < _UNRELATED}

@@ -1,25 +1,26 @@
-"""Split the change of a score into terms: other tasks, lost tasks, then failure groups."""
+"""Split the change of a score into terms: other tasks, lost tasks, then failure groups with what each takes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from blade import stats
-from blade.compare.losses import Lost, lost
-from blade.compare.task_pairs import Paired, TaskSets, mean, reach, task_sets, whole
-from blade.model import OTHER, SIDES, Term
-from blade.stats.intervals import special
+from blade.compare.task_pairs import Paired, TaskSets, counts, mean, reach, row_places, summed, task_sets
+from blade.model import OTHER, SIDES, Side, Term
 
 if TYPE_CHECKING:
-    from blade.model import Floats, Ints, Side
+    from blade.model import Bools, Floats, Ints
 
 MODEL, UNDETERMINED = "model", "undetermined"
 UNEXPLAINED = (UNDETERMINED, OTHER)
+UNSCORED = ("data", "no usable reward")
 REST = "other groups ("  # how many, and a bracket
 MAX_MODES = 12  # of the model's; the others are one term
 COMPOSITION = ("composition", "missing")  # sides of the terms that are not about the common tasks
@@ -38,29 +39,21 @@ _UNBOUNDED = (
 def bridge(pair: Paired) -> tuple[tuple[Term, ...], str]:
     """Terms that add up to the change of the headline score, and what to know before reading them."""
     sets = task_sets(pair)
-    if not sets.n_common:
-        return _nothing_shared(pair, sets)
-    terms = composition(pair, sets)
-    if pair.a.is_bounded and pair.b.is_bounded:
-        modes = _modes(pair)
-        return (*terms, *(modes or (_common(pair),))), _NOTE
-    return (*terms, _common(pair)), _UNBOUNDED
-
-
-def _nothing_shared(pair: Paired, sets: TaskSets) -> tuple[tuple[Term, ...], str]:
-    if not (sets.codes_a.size and sets.codes_b.size):
+    if not (sets.n_common or (sets.codes_a.size and sets.codes_b.size)):
         return (), "A run without a counted row has no score."
-    change = whole(sets, pair.step)
-    term = _term("other tasks", sets.delta, change, 2 * reach(pair), "composition", sets.n_all)
-    return (term,), "The runs share no task."
+    if not sets.n_common:
+        change = stats.two_means(sets.mean_a, sets.mean_b)
+        return (
+            term_of("other tasks", sets.delta, change, 2 * reach(pair), "composition", sets.n_all),
+        ), "The runs share no task."
+    modes = _modes(pair) if pair.is_bounded else ()
+    if not modes:
+        change = stats.mean_change(pair.d, pair.step)
+        modes = (term_of("change on the common tasks", mean(pair.d), change, reach(pair), "task", pair.d.size),)
+    return (*composition(pair, sets), *modes), _NOTE if pair.is_bounded else _UNBOUNDED
 
 
-def _common(pair: Paired) -> Term:
-    change = stats.mean_change(pair.d, pair.step)
-    return _term("change on the common tasks", mean(pair.d), change, reach(pair), "task", pair.d.size)
-
-
-def _term(name: str, value: float, change: stats.Change | None, widest: float, side: str, n: int) -> Term:
+def term_of(name: str, value: float, change: stats.Change | None, widest: float, side: str, n: int) -> Term:
     """Where the tasks do not say how sure a term is, it may be anything that is possible."""
     if change is None:
         return Term(name, value, min(-widest, value), max(widest, value), None, side, n)
@@ -72,24 +65,23 @@ def _term(name: str, value: float, change: stats.Change | None, widest: float, s
 
 def composition(pair: Paired, sets: TaskSets) -> tuple[Term, ...]:
     """What tasks outside the common ones add: each moves its run's mean away from that of the common."""
-    alignment = pair.alignment
-    kinds_a = _kinds(pair.a, sets.codes_a[sets.n_common :], alignment.modified, alignment.missing_candidate)
-    modified_b = alignment.modified_candidate or alignment.modified
-    kinds_b = _kinds(pair.b, sets.codes_b[sets.n_common :], modified_b, alignment.missing_baseline)
+    alignment, n = pair.alignment, sets.n_common
+    kinds_a = _kinds(pair.a, sets.codes_a[n:], alignment.modified, alignment.missing_candidate)
+    kinds_b = _kinds(
+        pair.b, sets.codes_b[n:], alignment.modified_candidate or alignment.modified, alignment.missing_baseline
+    )
     a, b = (-1, sets.mean_a, kinds_a), (1, sets.mean_b, kinds_b)
-    named = (
+    terms = []
+    for name, side, kind, runs in (
         ("added tasks", "composition", _OTHERS, (b,)),
         ("removed tasks", "composition", _OTHERS, (a,)),
         ("modified tasks", "composition", _MODIFIED, (a, b)),
         ("tasks the candidate lost", "missing", _MISSING, (a,)),
         ("tasks the baseline lost", "missing", _MISSING, (b,)),
-    )
-    terms = []
-    for name, side, kind, runs in named:
-        groups = [(sign, x, x[sets.n_common :][kinds == kind]) for sign, x, kinds in runs]
-        groups = [group for group in groups if group[2].size]
+    ):
+        groups = [(sign, x, x[n:][kinds == kind]) for sign, x, kinds in runs if (kinds == kind).any()]
         if groups:
-            terms.append(_outside(name, side, groups, sets.n_common, reach(pair)))
+            terms.append(_outside(name, side, groups, n, reach(pair)))
     return tuple(terms)
 
 
@@ -101,8 +93,7 @@ def _kinds(side: Side, codes: Ints, modified: Sequence[str], missing: Sequence[s
     known = dict.fromkeys(missing, _MISSING) | dict.fromkeys(modified, _MODIFIED)
     if not known:
         return np.full(codes.size, _OTHERS)
-    keys = side.judged.task_keys
-    return np.array([known.get(keys[code], _OTHERS) for code in codes.tolist()], np.int64)
+    return np.array([known.get(side.judged.task_keys[code], _OTHERS) for code in codes.tolist()], np.int64)
 
 
 def _outside(
@@ -127,7 +118,7 @@ def _outside(
             known = [p_value for p_value in (p, change.p) if p_value is not None]
             change = change._replace(se=share * change.se, p=max(known, default=None))
         parts.append(change)
-    term = _term(name, value, _added_up(value, parts), most, side, n)
+    term = term_of(name, value, _added_up(value, parts), most, side, n)
     return msgspec.structs.replace(term, p=p) if term.p is None and len(groups) == 1 else term
 
 
@@ -138,10 +129,8 @@ def _added_up(value: float, parts: Sequence[stats.Change | None]) -> stats.Chang
         return None
     variance = math.fsum(part.se**2 for part in known)
     df = variance**2 / math.fsum(part.se**4 / part.df for part in known)
-    se = math.sqrt(variance)
-    half = stats.t_quantile(0.975, df) * se
-    p = known[0].p if len(known) == 1 else float(2 * special().stdtr(df, -abs(value) / se))
-    return stats.Change(value, se, df, value - half, value + half, p, "Welch t")
+    change = stats.student(value, value, math.sqrt(variance), df, 0.95, "Welch t")
+    return change._replace(p=known[0].p) if len(known) == 1 else change
 
 
 # ---- The common tasks ------------------------------------------------------------------------------
@@ -155,20 +144,9 @@ def is_named(term: Term) -> bool:
 def model_modes(pair: Paired, least: int) -> int:
     """Named modes of the model that take points in so many rows of common tasks, told apart or not."""
     table, lost_by = _table(pair), lost(pair)
-    rows = [
-        np.bincount(_mode_codes(side, table)[losses.rows], minlength=len(table))
-        for side, losses in zip((pair.a, pair.b), lost_by, strict=True)
-    ]
-    enough = ((rows[0] + rows[1]) >= least).tolist()
-    return sum(1 for (side, _), is_it in zip(table, enough, strict=True) if is_it and side == MODEL)
-
-
-def _sizes(pair: Paired, lost_a: Lost, lost_b: Lost) -> dict[tuple[str, str], tuple[float, float]]:
-    """What the common tasks of each run lose to each mode."""
-    table = _table(pair)
-    a = lost_a.totals(_mode_codes(pair.a, table), len(table))
-    b = lost_b.totals(_mode_codes(pair.b, table), len(table))
-    return dict(zip(table, zip(a.tolist(), b.tolist(), strict=True), strict=True))
+    codes = [_mode_codes(side, table)[losses.rows] for (side, _, _), losses in zip(pair.runs, lost_by, strict=True)]
+    rows = np.bincount(np.concatenate(codes), minlength=len(table)).tolist()
+    return sum(n >= least and side == MODEL for (side, _), n in zip(table, rows, strict=True))
 
 
 def _table(pair: Paired) -> tuple[tuple[str, str], ...]:
@@ -183,20 +161,17 @@ def _mode_codes(side: Side, table: tuple[tuple[str, str], ...]) -> Ints:
 
 def _modes(pair: Paired) -> tuple[Term, ...]:
     """One term for each mode, by side; small ones of the model's together."""
-    table, (lost_a, lost_b) = _table(pair), lost(pair)
-    slots, slot_of = _slots(_sizes(pair, lost_a, lost_b))
-    by_slot = list(
-        zip(
-            lost_a.by_task(slot_of[_mode_codes(pair.a, table)], len(slots)),
-            lost_b.by_task(slot_of[_mode_codes(pair.b, table)], len(slots)),
-            strict=True,
-        )
-    )
+    table, lost_by = _table(pair), lost(pair)
+    codes = [_mode_codes(side, table) for side, _, _ in pair.runs]
+    totals = [losses.totals(code, len(table)).tolist() for losses, code in zip(lost_by, codes, strict=True)]
+    slots, slot_of = _slots(dict(zip(table, zip(*totals, strict=True), strict=True)))
+    by_run = [losses.by_task(slot_of[code], len(slots)) for losses, code in zip(lost_by, codes, strict=True)]
+    by_slot = list(zip(*by_run, strict=True))
     terms = []
     for (side, name), (a, b) in zip(slots, by_slot, strict=True):
         concerned = int(np.count_nonzero((a != 0) | (b != 0)))
         change = _agreed(pair, a, b, stats.mean_change(a - b, pair.step))
-        terms.append(_term(name, mean(a - b), change, 1.0, side, concerned))
+        terms.append(term_of(name, mean(a - b), change, 1.0, side, concerned))
     models = [place for place, term in enumerate(terms) if term.side in (MODEL, UNDETERMINED)]
     with_excess = _with_excess([terms[place] for place in models], [by_slot[place] for place in models], pair.step)
     for place, term in zip(models, with_excess, strict=True):
@@ -213,8 +188,7 @@ def _agreed(pair: Paired, a: Floats, b: Floats, change: stats.Change | None) -> 
         return change
     lost_a: Floats = np.abs(a) * pair.n_a
     lost_b: Floats = np.abs(b) * pair.n_b
-    is_binary = pair.a.is_binary and pair.b.is_binary
-    rows = stats.Rows(pair.n_a, pair.n_b, lost_a, lost_b, lost_a, lost_b, is_binary)
+    rows = stats.Rows(pair.n_a, pair.n_b, lost_a, lost_b, lost_a, lost_b, pair.is_binary)
     if not stats.is_lopsided(rows):
         return change
     these = stats.within_change(rows, pair.step)
@@ -225,16 +199,13 @@ def _slots(sizes: dict[tuple[str, str], tuple[float, float]]) -> tuple[list[tupl
     """The terms in their order, and for each mode of the table the term that it belongs to."""
     sides = {side: place for place, side in enumerate(SIDES)}
     seen = [mode for mode, (a, b) in sizes.items() if a or b]
-    seen.sort(
-        key=lambda mode: (
-            sides.get(mode[0], len(sides)),
-            mode == UNEXPLAINED,
-            -round(abs(sizes[mode][0] - sizes[mode][1]), 12),  # below, the order of additions would sort
-            mode[1],
-        )
-    )
-    named = [mode for mode in seen if mode[0] == MODEL]
-    rest = named[MAX_MODES:]
+
+    def rank(mode: tuple[str, str]) -> tuple[int, bool, float, str]:
+        moved = -round(abs(sizes[mode][0] - sizes[mode][1]), 12)  # below, the order of additions would sort
+        return sides.get(mode[0], len(sides)), mode == UNEXPLAINED, moved, mode[1]
+
+    seen.sort(key=rank)
+    rest = [mode for mode in seen if mode[0] == MODEL][MAX_MODES:]
     together = (MODEL, f"{REST}{len(rest)})")
     slots = list(dict.fromkeys(together if mode in rest else mode for mode in seen))
     places = {mode: slots.index(together if mode in rest else mode) for mode in seen}
@@ -270,9 +241,7 @@ def _added(by_mode: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
     return np.sum([a for a, _ in by_mode], axis=0), np.sum([b for _, b in by_mode], axis=0)
 
 
-def _excess(
-    of_mode: tuple[Floats, Floats], of_all: tuple[Floats, Floats], step: float
-) -> tuple[float, float]:
+def _excess(of_mode: tuple[Floats, Floats], of_all: tuple[Floats, Floats], step: float) -> tuple[float, float]:
     """What a mode would be as its share of all the change, and the p that it is no other.
 
     The share of a mode is that of the losses of both runs together; it is estimated from the same tasks, and
@@ -285,3 +254,103 @@ def _excess(
     excess = moved - share * moved_all - change / whole_size * (size - share * size_all)
     change_of_excess = stats.mean_change(excess, step)
     return share * change, 1.0 if change_of_excess is None or change_of_excess.p is None else change_of_excess.p
+
+
+# ---- Losses, booked on failure groups ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The rows of one run that lose points on common tasks."""
+
+    rows: Ints  # of the run's counted rows
+    task: Ints  # place among the common tasks
+    points: Floats  # what the row takes from the mean of its task
+    n_tasks: int
+
+    def totals(self, group: Ints, n_groups: int) -> Floats:
+        """What all tasks together lose to each group; `group` by counted row."""
+        return summed(group[self.rows], self.points, n_groups)
+
+    def by_task(self, group: Ints, n_groups: int) -> list[Floats]:
+        """What each task loses to each group."""
+        own = group[self.rows].astype(np.int16)  # few groups, and small numbers sort quickly
+        order = np.argsort(own, kind="stable")
+        ends = np.searchsorted(own[order], np.arange(n_groups + 1))
+        parts = [order[start:end] for start, end in pairwise(ends.tolist())]
+        return [summed(self.task[part], self.points[part], self.n_tasks) for part in parts]
+
+
+def lost(pair: Paired) -> tuple[Lost, Lost]:
+    """The losses of the baseline and of the candidate on common tasks."""
+    return _lost(pair.a, pair.code_a), _lost(pair.b, pair.code_b)
+
+
+def _lost(side: Side, common: Ints) -> Lost:
+    """A row that was spoiled says nothing of its task: it loses what its task would gain without it.
+
+    So a clean row loses its share of the clean rows, and the spoiled ones of a task together the rest of
+    what the task loses.
+    """
+    place = row_places(side, common)
+    rows = np.flatnonzero((side.judged.score < 1) & (place >= 0))
+    task = place[rows]
+    points = 1.0 - side.judged.score[rows]
+    n = counts(side)[common]
+    is_bad = spoiled(side)[rows]
+    if not is_bad.any():
+        return Lost(rows, task, points / n[task], common.size)
+    n_clean = n - np.bincount(task[is_bad], minlength=common.size)
+    clean = summed(task[~is_bad], points[~is_bad], common.size) / np.maximum(n_clean, 1)
+    bad = summed(task[is_bad], points[is_bad], common.size)
+    whole = summed(task, points, common.size) / n
+    shared = np.where(bad > 0, (whole - clean) / np.where(bad > 0, bad, 1.0), 0.0)
+    own = np.where(is_bad, points * shared[task], points / np.maximum(n_clean, 1)[task])
+    return Lost(rows, task, own, common.size)
+
+
+def spoiled(side: Side) -> Bools:
+    """Rows that something outside the model spoiled, so that they measure nothing; by counted row."""
+    bad = [mode[0] == "infrastructure" or mode == UNSCORED for mode in side.modes]
+    is_spoiled: Bools = np.array([*bad, False], bool)[side.mode]  # -1 is the last
+    return is_spoiled
+
+
+def with_clean(pair: Paired) -> Paired:
+    """The pair with tasks that one run has no clean row of booked on what spoiled them, in both runs.
+
+    Such a task compares nothing: what the other run loses on it is not what changed.
+    """
+    bad_a, bad_b = spoiled(pair.a), spoiled(pair.b)
+    if not (bad_a.any() or bad_b.any()):
+        return pair
+    spoils_a, spoils_b = _spoilers(pair.a, pair.code_a, bad_a), _spoilers(pair.b, pair.code_b, bad_b)
+    return replace(
+        pair, a=_booked(pair.a, pair.code_a, pair.b, np.where(spoils_a < 0, spoils_b, -1)),
+        b=_booked(pair.b, pair.code_b, pair.a, np.where(spoils_b < 0, spoils_a, -1)),
+    )
+
+
+def _spoilers(side: Side, codes: Ints, bad: Bools) -> Ints:
+    """The mode that spoiled all rows of each common task; -1 where a row is clean."""
+    n = counts(side)
+    left = n - np.bincount(side.judged.task[bad], minlength=n.size)
+    first = np.minimum(np.searchsorted(side.judged.task, codes), side.mode.size - 1)
+    modes: Ints = np.where(left[codes] == 0, side.mode[first], -1)
+    return modes
+
+
+def _booked(side: Side, codes: Ints, other: Side, spoilers: Ints) -> Side:
+    """A run with its losses on some tasks booked under modes of the other run."""
+    if not (spoilers >= 0).any():
+        return side
+    table, mode = list(side.modes), side.mode.copy()
+    of_row = np.full(len(side.judged.task_keys), -1)
+    of_row[codes] = spoilers
+    wanted = of_row[side.judged.task]
+    for code in np.unique(spoilers[spoilers >= 0]).tolist():
+        name = other.modes[code]
+        if name not in table:
+            table.append(name)
+        mode[(wanted == code) & (mode >= 0)] = table.index(name)
+    return msgspec.structs.replace(side, mode=mode, modes=tuple(table))

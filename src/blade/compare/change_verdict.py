@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from blade import stats
-from blade.compare.task_pairs import Paired, counts, means
+from blade.compare.task_pairs import Paired, counts, means, rows_of
 from blade.model import Power, Side, Tested
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ class Judgement(NamedTuple):
 def judgement(pair: Paired, margin: float) -> Judgement:
     """Is the change real: for exactly these tasks, and for tasks like them."""
     these, new = answers(rows_of(pair), pair.d)
-    by_question = [_tested(THESE, these, margin), _tested(NEW, new, margin)]
-    tests = [test for pairs in by_question for test in pairs]
-    if pair.a.is_binary and pair.b.is_binary and (pair.n_a == 1).all() and (pair.n_b == 1).all():
-        tests.append(_mcnemar(pair))
-    verdicts = [verdict(these, margin), verdict(new, margin)]
-    return Judgement(tuple(tests), verdicts[0], verdicts[1], power(pair, these, new, margin))
+    tests = [*_tested(THESE, these, margin), *_tested(NEW, new, margin)]
+    if pair.is_binary and (pair.n_a == 1).all() and (pair.n_b == 1).all():
+        up, down = int((pair.d > 0).sum()), int((pair.d < 0).sum())
+        name = f"McNemar exact, {up} up and {down} down"
+        tests.append(Tested(THESE, name, stats.mcnemar(up, down)[0], None, None, None))
+    return Judgement(tuple(tests), verdict(these, margin), verdict(new, margin), power(pair, these, new, margin))
 
 
 def answers(rows: stats.Rows, d: Floats) -> tuple[stats.Change | None, stats.Change | None]:
@@ -56,26 +56,19 @@ def answers(rows: stats.Rows, d: Floats) -> tuple[stats.Change | None, stats.Cha
     return these, new._replace(se=se, low=centre - half, high=centre + half, p=max(new.p, these.p))
 
 
+def is_claimed(p: float | None, low: float | None, high: float | None) -> bool:
+    """A change is claimed only where the test and the interval agree on it."""
+    return p is not None and low is not None and high is not None and p <= ALPHA and not low <= 0 <= high
+
+
 def verdict(change: stats.Change | None, margin: float) -> str:
-    """One word; a change is claimed only where the test and the interval agree on it."""
+    """One word for a change and how sure it is."""
     if change is None or change.p is None:
         return INCONCLUSIVE
-    if change.p <= ALPHA and not change.low <= 0 <= change.high:
+    if is_claimed(change.p, change.low, change.high):
         return IMPROVED if change.estimate > 0 else REGRESSED
     low, high = change.interval(1 - 2 * ALPHA)
     return EQUIVALENT if -margin < low and high < margin else INCONCLUSIVE
-
-
-def rows_of(pair: Paired) -> stats.Rows:
-    """The rows of the common tasks, summed by task."""
-    squares = [
-        means(side, side.judged.score**2)[codes] * n
-        for side, codes, n in ((pair.a, pair.code_a, pair.n_a), (pair.b, pair.code_b, pair.n_b))
-    ]
-    binary = pair.a.is_binary and pair.b.is_binary
-    return stats.Rows(
-        pair.n_a, pair.n_b, pair.mean_a * pair.n_a, pair.mean_b * pair.n_b, squares[0], squares[1], binary
-    )
 
 
 def _tested(question: str, change: stats.Change | None, margin: float) -> list[Tested]:
@@ -91,13 +84,6 @@ def _tested(question: str, change: stats.Change | None, margin: float) -> list[T
     ]
 
 
-def _mcnemar(pair: Paired) -> Tested:
-    up, down = int((pair.d > 0).sum()), int((pair.d < 0).sum())
-    return Tested(
-        THESE, f"McNemar exact, {up} up and {down} down", stats.mcnemar(up, down)[0], None, None, None
-    )
-
-
 # ---- What could have been seen ---------------------------------------------------------------------
 
 
@@ -106,32 +92,26 @@ def power(pair: Paired, these: stats.Change | None, new: stats.Change | None, ma
     n = pair.d.size
     noise_a, noise_b = _within(pair.a)[pair.code_a], _within(pair.b)[pair.code_b]
     both = ~np.isnan(noise_a) & ~np.isnan(noise_b)
-    design = p = None
+    design = p = repeats = tasks = None
     if n >= 2 and both.sum() >= max(2, n / 2):
         design, p = _design(pair, noise_a, noise_b, both)
     target = max(margin, abs(new.estimate)) if new is not None else None
-    repeats = tasks = None
     if design is not None and target:
         k = stats.repeats_needed(design, n, target)
         now = max(float(pair.n_a.mean()), float(pair.n_b.mean()))
         repeats = math.ceil(k) if k is not None and now < k <= MAX_REPEATS else None
     if new is not None and target and new.se > 0:
-        spread = new.se**2 * n
-        wanted = math.ceil(stats.tasks_needed(stats.Design(spread, 0.0, 0.0), 1, 1, target)) - n
+        spread = stats.Design(new.se**2 * n, 0.0, 0.0)
+        wanted = math.ceil(stats.tasks_needed(spread, 1, 1, target)) - n
         tasks = wanted if wanted > 0 else None
     # five tasks that differ cannot reject anything, however much they do
     can_tell = new is not None and int(np.count_nonzero(pair.d)) >= stats.paired_changes.LEAST
+    omega2, sigma2_a, sigma2_b = (None, None, None) if design is None else design
     return Power(
         se=new.se if new is not None else None,
         mde=stats.detectable(new.se) if new is not None and can_tell else None,
-        mde_these=stats.detectable(these.se) if these is not None else None,
-        omega2=design.omega2 if design is not None else None,
-        sigma2_a=design.sigma2_a if design is not None else None,
-        sigma2_b=design.sigma2_b if design is not None else None,
-        p_heterogeneity=p,
-        target=target,
-        repeats_needed=repeats,
-        tasks_needed=tasks,
+        mde_these=stats.detectable(these.se) if these is not None else None, omega2=omega2, sigma2_a=sigma2_a,
+        sigma2_b=sigma2_b, p_heterogeneity=p, target=target, repeats_needed=repeats, tasks_needed=tasks,
     )
 
 
@@ -145,16 +125,12 @@ def _within(side: Side) -> Floats:
     return variance
 
 
-def _design(
-    pair: Paired, noise_a: Floats, noise_b: Floats, both: Bools
-) -> tuple[stats.Design, float | None]:
+def _design(pair: Paired, noise_a: Floats, noise_b: Floats, both: Bools) -> tuple[stats.Design, float | None]:
     """Where the spread of the differences comes from, and p that none of it is between tasks."""
     d, n_a, n_b = pair.d[both], pair.n_a[both], pair.n_b[both]
     apart = (d - d.mean()) ** 2 * d.size / max(d.size - 1, 1) - (noise_a[both] / n_a + noise_b[both] / n_b)
-    omega2 = float(apart.mean())
+    omega2, p = float(apart.mean()), None
     change = stats.mean_change(apart) if d.size >= stats.paired_changes.ENOUGH else None
-    p = None
     if change is not None and change.p is not None:
         p = change.p / 2 if omega2 > 0 else 1 - change.p / 2
-    design = stats.Design(max(0.0, omega2), float(noise_a[both].mean()), float(noise_b[both].mean()))
-    return design, p
+    return stats.Design(max(0.0, omega2), float(noise_a[both].mean()), float(noise_b[both].mean())), p

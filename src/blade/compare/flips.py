@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from blade import stats
-from blade.compare import exchange
-from blade.compare.task_pairs import Paired, over_common
+from blade.compare.task_pairs import ZERO, Paired, counts, passes, upright
 from blade.model import Churn, Flip, SureFlips, Transition
-from blade.stats.intervals import Z95, special
+from blade.stats.intervals import Z95, log_choose, special
 from blade.stats.paired_changes import cell_size, law_of_sum
 
 if TYPE_CHECKING:
     from blade.model import Bools, Floats, Ints
 
-__all__ = ["churn", "flips", "sure_flips", "transitions"]
-
 BUCKETS = ("always", "sometimes", "never")
 SURE = 0.8  # of a bucket
-_DIGITS = 9  # beyond, a difference is rounding and decides no order
+LEVEL = 0.95  # at which a task is said to be better or worse
 ROUNDING = 1e-9
+FEW = 200  # tasks that can tell; with more, a sum over them is normal
+FEWEST, MOST = 100, 2000  # deals drawn
+_REACH = NormalDist().inv_cdf(LEVEL)
+_UNLIKELY = 1e-9
+_DIGITS = 9  # beyond, a difference is rounding and decides no order
+_ROWS = 16_000_000  # dealt in all; with more tasks each deal says more, so fewer do
+_CELLS = 1_000_000  # held at once
 
 
 # ---- Buckets --------------------------------------------------------------------------------------
@@ -44,31 +49,25 @@ def transitions(pair: Paired) -> tuple[Transition, ...]:
     if buckets is None:
         return ()
     cell = buckets.before * 3 + buckets.after
-    p_said = np.where(buckets.before == buckets.after, 1.0 - buckets.p_change, buckets.p_change)
+    p_shown = np.where(buckets.before == buckets.after, 1.0 - buckets.p_change, buckets.p_change)
     n = np.bincount(cell, minlength=9)
-    sure = np.bincount(cell[p_said >= SURE - ROUNDING], minlength=9)
+    sure = np.bincount(cell[p_shown >= SURE - ROUNDING], minlength=9)
     return tuple(
         Transition(BUCKETS[code // 3], BUCKETS[code % 3], int(n[code]), int(sure[code])) for code in range(9)
     )
 
 
 def _buckets(pair: Paired) -> _Buckets | None:
-    if not pair.n_a.size or not (pair.a.judged.judged and pair.b.judged.judged):
+    passing = passes(pair)
+    if passing is None:
         return None
-    rate_a, rate_b = over_common(pair, pair.a.judged.passed, pair.b.judged.passed)
-    c_a, c_b = np.rint(rate_a * pair.n_a).astype(np.int64), np.rint(rate_b * pair.n_b).astype(np.int64)
-    prior_a, prior_b = stats.fit_beta_binomial(pair.n_a, c_a), stats.fit_beta_binomial(pair.n_b, c_b)
+    (n_a, c_a), (n_b, c_b) = (pair.n_a, passing[0]), (pair.n_b, passing[1])
+    prior_a, prior_b = stats.fit_beta_binomial(n_a, c_a), stats.fit_beta_binomial(n_b, c_b)
     if prior_a is None or prior_b is None:
         return None
-    class_a = stats.class_probabilities(pair.n_a, c_a, prior_a)
-    class_b = stats.class_probabilities(pair.n_b, c_b, prior_b)
-    p_change = np.clip(1.0 - (class_a * class_b).sum(0), 0.0, 1.0)
-    return _Buckets(_bucket(pair.n_a, c_a), _bucket(pair.n_b, c_b), p_change)
-
-
-def _bucket(n: Ints, c: Ints) -> Ints:
-    codes: Ints = np.where(c == n, 0, np.where(c == 0, 2, 1))
-    return codes
+    alike = stats.class_probabilities(n_a, c_a, prior_a) * stats.class_probabilities(n_b, c_b, prior_b)
+    before, after = (np.where(c == n, 0, np.where(c == 0, 2, 1)) for n, c in ((n_a, c_a), (n_b, c_b)))
+    return _Buckets(before, after, np.clip(1.0 - alike.sum(0), 0.0, 1.0))
 
 
 # ---- Flips ----------------------------------------------------------------------------------------
@@ -83,37 +82,22 @@ def flips(pair: Paired, most: int = 50) -> tuple[Flip, ...]:
     d = pair.d
     size = np.round(np.abs(d), _DIGITS)
     certainty = np.zeros(d.size) if p is None else np.round(np.where(d > 0, p, 1.0 - p), _DIGITS)
-    places = np.flatnonzero(exchange.moved(pair))
-    first, _ = exchange.upright(pair)
-    listed = places[np.lexsort((first.code_a[places], -size[places], -certainty[places]))[:most]]
-    buckets = _buckets(pair) if listed.size else None
-    return tuple(_flip(pair, i, None if p is None else float(p[i]), buckets) for i in listed.tolist())
-
-
-def _flip(pair: Paired, i: int, p: float | None, buckets: _Buckets | None) -> Flip:
-    n_a, n_b = int(pair.n_a[i]), int(pair.n_b[i])
-    points_a, points_b = float(pair.mean_a[i]) * n_a, float(pair.mean_b[i]) * n_b
-    if exchange.is_binary(pair):
-        points_a, points_b = float(round(points_a)), float(round(points_b))
-    classes = ("", "")
-    if buckets is not None:
-        classes = (BUCKETS[buckets.before[i]], BUCKETS[buckets.after[i]])
-    return Flip(
-        task=pair.alignment.common[i],
-        task_name=_name(pair, i),
-        baseline=(points_a, n_a),
-        candidate=(points_b, n_b),
-        change=float(pair.d[i]),
-        p_better=p,
-        p_class_change=None if buckets is None else float(buckets.p_change[i]),
-        classes=classes,
+    places = np.flatnonzero(pair.moved)
+    first, _ = upright(pair)  # where the runs call a task differently, it has the name of the run first by name
+    listed = places[np.lexsort((first.code_a[places], -size[places], -certainty[places]))[:most]].tolist()
+    buckets = _buckets(pair) if listed else None
+    points = [np.rint(mean * n) if pair.is_binary else mean * n for mean, n in ((pair.mean_a, pair.n_a), (pair.mean_b, pair.n_b))]
+    return tuple(
+        Flip(
+            task=pair.alignment.common[i], task_name=first.a.task_names[int(first.code_a[i])],
+            baseline=(float(points[0][i]), int(pair.n_a[i])),
+            candidate=(float(points[1][i]), int(pair.n_b[i])), change=float(d[i]),
+            p_better=None if p is None else float(p[i]),
+            p_class_change=None if buckets is None else float(buckets.p_change[i]),
+            classes=("", "") if buckets is None else (BUCKETS[buckets.before[i]], BUCKETS[buckets.after[i]]),
+        )
+        for i in listed
     )
-
-
-def _name(pair: Paired, i: int) -> str:
-    """The readable id of a task; where the runs call it differently, that of the run first by name."""
-    first, _ = exchange.upright(pair)
-    return first.a.task_names[int(first.code_a[i])]
 
 
 class _Null(NamedTuple):
@@ -137,57 +121,50 @@ def churn(pair: Paired) -> Churn | None:
     n = pair.n_a.size
     if not n:
         return None
-    d, has_moved = pair.d, exchange.moved(pair)
-    up, down = np.where(has_moved, np.maximum(d, 0.0), 0.0), np.where(has_moved, np.maximum(-d, 0.0), 0.0)
-    upright, _ = exchange.upright(pair)
-    seen = np.where(has_moved, np.abs(d), 0.0)
-    null = _churn_of_counts(upright, seen) if exchange.is_binary(pair) else _churn_of_scores(upright, seen)
+    d = np.where(pair.moved, pair.d, 0.0)
+    up, down, seen = np.maximum(d, 0.0), np.maximum(-d, 0.0), np.abs(d)
+    first, _ = upright(pair)
+    null = _churn_of_counts(first, seen) if pair.is_binary else _churn_of_scores(first, seen)
     return Churn(
-        gains=float(up.sum()) / n,
-        losses=0.0 - float(down.sum()) / n,
-        n_up=int(np.count_nonzero(up)),
-        n_down=int(np.count_nonzero(down)),
-        null_churn=null.mean / n,
-        null_low=null.low / n,
-        null_high=null.high / n,
-        null_changed=null.changed,
-        p=null.p,
-    )
+        gains=float(up.sum()) / n, losses=0.0 - float(down.sum()) / n,
+        n_up=int(np.count_nonzero(up)), n_down=int(np.count_nonzero(down)),
+        null_churn=null.mean / n, null_low=null.low / n, null_high=null.high / n, null_changed=null.changed, p=null.p,
+    )  # fmt: skip
 
 
 def _churn_of_counts(pair: Paired, seen: Floats) -> _Null:
-    ways = exchange.ways(pair)
-    size = np.abs(ways.d)
-    changed = ways.over_tasks((size > exchange.ZERO).astype(np.float64))
-    mean = ways.by_kind(size)
-    beside = size - mean[ways.kind]
+    deals = ways(pair)
+    size = np.abs(deals.d)
+    changed = deals.over_tasks((size > ZERO).astype(np.float64))
+    mean = deals.by_kind(size)
+    beside = size - mean[deals.kind]
     # A kind that moves alike in every deal has a variance of exactly nothing.
-    spread = ways.by_kind(np.where(np.abs(beside) > ROUNDING, beside, 0.0) ** 2)
+    spread = deals.by_kind(np.where(np.abs(beside) > ROUNDING, beside, 0.0) ** 2)
     telling = spread > 0
     tasks = np.zeros(mean.size)
-    tasks[ways.kind] = ways.tasks
+    tasks[deals.kind] = deals.tasks
     if not telling.any():
         return _unknown(seen, changed)
-    if tasks[telling].sum() > exchange.FEW:
+    if tasks[telling].sum() > FEW:
         return _normal_null(float(tasks @ mean), float(tasks @ spread), seen, changed)
-    return _exact(ways, telling, seen, changed)._replace(mean=float(tasks @ mean))
+    return _exact(deals, telling, seen, changed)._replace(mean=float(tasks @ mean))
 
 
-def _exact(ways: exchange.Ways, telling: Bools, seen: Floats, changed: float) -> _Null:
+def _exact(deals: Ways, telling: Bools, seen: Floats, changed: float) -> _Null:
     """The law of the sum over tasks, on a grid that holds all differences or is fine beside them."""
-    size = np.abs(ways.d)
-    tells = telling[ways.kind]
-    n_telling = int((ways.tasks * ways.chance)[tells].sum() + 0.5)
-    rows = np.unique(np.concatenate([ways.n_a[size > 0], ways.n_b[size > 0]]))
+    size = np.abs(deals.d)
+    tells = telling[deals.kind]
+    n_telling = int((deals.tasks * deals.chance)[tells].sum() + 0.5)
+    rows = np.unique(np.concatenate([deals.n_a[size > 0], deals.n_b[size > 0]]))
     cell, _ = cell_size(np.ones(n_telling), rows.tolist())
     cells = np.rint(size / cell).astype(np.int64)
     terms: list[tuple[Ints, Floats]] = []
     for kind in np.flatnonzero(telling).tolist():
-        of_kind = np.flatnonzero(ways.kind == kind)
-        terms += [(cells[of_kind], ways.chance[of_kind])] * int(ways.tasks[of_kind[0]])
+        of_kind = np.flatnonzero(deals.kind == kind)
+        terms += [(cells[of_kind], deals.chance[of_kind])] * int(deals.tasks[of_kind[0]])
     law = law_of_sum(terms, 0)
     # What the other kinds add is the same in every deal.
-    others = cells * ways.tasks * ways.chance
+    others = cells * deals.tasks * deals.chance
     lowest = law.lowest + round(float(others[~tells].sum()))
     below = np.cumsum(law.probability)
     low = lowest + int(np.searchsorted(below, 0.025 + ROUNDING, "right"))
@@ -199,25 +176,24 @@ def _exact(ways: exchange.Ways, telling: Bools, seen: Floats, changed: float) ->
 
 
 def _churn_of_scores(pair: Paired, seen: Floats) -> _Null:
-    deals = exchange.deals(pair)
-    totals = np.zeros(deals.n)
+    dealt = deals(pair)
+    totals = np.zeros(dealt.n)
     spread = changed = 0.0
-    rounding = exchange.ZERO * np.maximum(1.0, np.abs(pair.mean_a) + np.abs(pair.mean_b))
-    for tasks, d in deals.parts:
+    rounding = ZERO * np.maximum(1.0, np.abs(pair.mean_a) + np.abs(pair.mean_b))
+    for tasks, d in dealt.parts:
         size = np.abs(d)
         totals += size.sum(0)
-        changed += int(np.count_nonzero(size > rounding[tasks, None])) / deals.n
+        changed += int(np.count_nonzero(size > rounding[tasks, None])) / dealt.n
         mean = size.mean(1)
-        variance = np.einsum("ij,ij->i", size, size) / deals.n - mean * mean
+        variance = np.einsum("ij,ij->i", size, size) / dealt.n - mean * mean
         spread += float(variance[variance > ROUNDING * mean * mean].sum())
     if not spread:
         return _unknown(seen, changed)
-    if not deals.is_joint:
+    if not dealt.is_joint:
         return _normal_null(float(totals.mean()), spread, seen, changed)
     low, high = np.quantile(totals, [0.025, 0.975])
     beyond = int(np.count_nonzero(totals >= float(seen.sum()) * (1 - ROUNDING)))
-    p = (1 + beyond) / (1 + deals.n)
-    return _Null(float(totals.mean()), float(low), float(high), changed, p)
+    return _Null(float(totals.mean()), float(low), float(high), changed, (1 + beyond) / (1 + dealt.n))
 
 
 def _normal_null(mean: float, variance: float, seen: Floats, changed: float) -> _Null:
@@ -231,21 +207,7 @@ def _unknown(seen: Floats, changed: float) -> _Null:
     return _Null(total, total, total, changed, None)
 
 
-LEVEL = 0.95  # at which a task is said to be better or worse
-_REACH = NormalDist().inv_cdf(LEVEL)
-_UNLIKELY = 1e-9
-
-
-class Normal(NamedTuple):
-    """Where the means of tasks lie, and how rows vary around them."""
-
-    mean: float
-    between: float  # variance of the tasks; 0: none is seen, and tasks are not drawn together
-    within: float  # variance of the rows of a task
-
-    def trust(self, n: Floats) -> Floats:
-        """How much of a task's own mean is kept, the rest being the mean of all."""
-        return self.between / (self.between + self.within / n) if self.between > 0 else np.ones(n.shape)
+# ---- Surely better, or worse ----------------------------------------------------------------------
 
 
 def p_better(pair: Paired) -> Floats | None:
@@ -254,11 +216,11 @@ def p_better(pair: Paired) -> Floats | None:
     The rates of both runs are drawn together by one prior, fitted to both: a Beta for scores of 0 and 1, else
     a normal one. So a task is called better by its own rows, and not because its run is better elsewhere.
     """
-    upright, is_turned = exchange.upright(pair)
-    prior = _prior(upright)
+    first, is_turned = upright(pair)
+    prior = _prior(first)
     if prior is None:
         return None
-    p = _judged(upright, prior)
+    p = _posterior(first, prior)
     return 1.0 - p if is_turned else p
 
 
@@ -268,26 +230,34 @@ def sure_flips(pair: Paired) -> SureFlips | None:
     The latter deals the rollouts of each task anew between the runs and judges them by the same prior. None
     where no posterior can be given.
     """
-    upright, is_turned = exchange.upright(pair)
-    prior = _prior(upright)
+    first, is_turned = upright(pair)
+    prior = _prior(first)
     if prior is None:
         return None
-    up, down = _sure(upright.d, _judged(upright, prior), exchange.moved(upright))
-    null = _sure_of_scores(upright, prior) if isinstance(prior, _Marks) else _sure_of_counts(upright, prior)
-    counts = SureFlips(int(up.sum()), int(down.sum()), *null)
-    return SureFlips(counts.down, counts.up, counts.null_down, counts.null_up) if is_turned else counts
+    up, down = _sure(first.d, _posterior(first, prior), first.moved)
+    null_up, null_down = _sure_of_scores(first, prior) if isinstance(prior, _Marks) else _sure_of_counts(first, prior)
+    n_up, n_down = int(up.sum()), int(down.sum())
+    return SureFlips(n_down, n_up, null_down, null_up) if is_turned else SureFlips(n_up, n_down, null_up, null_down)
+
+
+def _points(pair: Paired) -> tuple[Ints, Ints]:
+    """Points of each task where every row scores 0 or 1."""
+    c_a, c_b = np.rint(pair.mean_a * pair.n_a), np.rint(pair.mean_b * pair.n_b)
+    return c_a.astype(np.int64), c_b.astype(np.int64)
 
 
 def _prior(pair: Paired) -> stats.BetaPrior | _Marks | None:
-    return _beta(pair) if exchange.is_binary(pair) else _marks_of(pair)
+    if pair.is_binary:
+        return stats.fit_beta_binomial(np.concatenate([pair.n_a, pair.n_b]), np.concatenate(_points(pair)))
+    return _marks_of(pair)
 
 
-def _judged(pair: Paired, prior: stats.BetaPrior | _Marks) -> Floats:
+def _posterior(pair: Paired, prior: stats.BetaPrior | _Marks) -> Floats:
     """P(the candidate is better) for every task."""
     if isinstance(prior, _Marks):
         p: Floats = special().ndtr((prior.ahead + prior.slope * pair.d) / prior.spread)
         return p
-    c_a, c_b = exchange.passes(pair)
+    c_a, c_b = _points(pair)
     return stats.p_better(pair.n_a, c_a, prior, pair.n_b, c_b, prior)
 
 
@@ -296,23 +266,11 @@ def _sure(d: Floats, p: Floats, moved: Bools) -> tuple[Bools, Bools]:
     return moved & (d > 0) & (p >= least), moved & (d < 0) & (1 - p >= least)
 
 
-# ---- Scores of 0 and 1 ----------------------------------------------------------------------------
-
-
-def _beta(pair: Paired) -> stats.BetaPrior | None:
-    return stats.fit_beta_binomial(
-        np.concatenate([pair.n_a, pair.n_b]), np.concatenate(exchange.passes(pair))
-    )
-
-
 def _sure_of_counts(pair: Paired, prior: stats.BetaPrior) -> tuple[float, float]:
-    ways = exchange.ways(pair).likely(_UNLIKELY)
-    p = stats.p_better(ways.n_a, ways.c_a, prior, ways.n_b, ways.c_b, prior)
-    up, down = _sure(ways.d, p, np.abs(ways.d) > exchange.ZERO)
-    return ways.over_tasks(up.astype(np.float64)), ways.over_tasks(down.astype(np.float64))
-
-
-# ---- Other scores ---------------------------------------------------------------------------------
+    likely = ways(pair).likely(_UNLIKELY)
+    p = stats.p_better(likely.n_a, likely.c_a, prior, likely.n_b, likely.c_b, prior)
+    up, down = _sure(likely.d, p, np.abs(likely.d) > ZERO)
+    return likely.over_tasks(up.astype(np.float64)), likely.over_tasks(down.astype(np.float64))
 
 
 class _Marks(NamedTuple):
@@ -324,32 +282,154 @@ class _Marks(NamedTuple):
 
 
 def _sure_of_scores(pair: Paired, marks: _Marks) -> tuple[float, float]:
-    top = np.maximum((_REACH * marks.spread - marks.ahead) / marks.slope - ROUNDING, exchange.ZERO)
-    bottom = np.minimum((-_REACH * marks.spread - marks.ahead) / marks.slope + ROUNDING, -exchange.ZERO)
+    top = np.maximum((_REACH * marks.spread - marks.ahead) / marks.slope - ROUNDING, ZERO)
+    bottom = np.minimum((-_REACH * marks.spread - marks.ahead) / marks.slope + ROUNDING, -ZERO)
     up = down = 0
-    deals = exchange.deals(pair)
-    for tasks, d in deals.parts:
+    dealt = deals(pair)
+    for tasks, d in dealt.parts:
         up += int(np.count_nonzero(d >= top[tasks, None]))
         down += int(np.count_nonzero(d <= bottom[tasks, None]))
-    return up / deals.n, down / deals.n
+    return up / dealt.n, down / dealt.n
 
 
 def _marks_of(pair: Paired) -> _Marks | None:
-    prior = _normal_prior(pair)
-    if prior is None:
+    """A normal prior of both runs together, and the posterior that it gives each task."""
+    n, starts = np.concatenate([pair.n_a, pair.n_b]), np.concatenate(_first_rows(pair))
+    starts[pair.n_a.size :] += pair.a.judged.score.size
+    parts = stats.variance_components(np.concatenate([pair.a.judged.score, pair.b.judged.score]), starts, n)
+    if parts is None or parts.within <= 0:
         return None
     n_a, n_b = pair.n_a.astype(np.float64), pair.n_b.astype(np.float64)
-    kept_a, kept_b = prior.trust(n_a), prior.trust(n_b)
-    spread = np.sqrt(prior.within * (kept_a / n_a + kept_b / n_b))
-    level = (n_a * pair.mean_a + n_b * pair.mean_b) / (n_a + n_b) - prior.mean
-    slope = (kept_b * n_a + kept_a * n_b) / (n_a + n_b)
-    return _Marks((kept_b - kept_a) * level, slope, spread)
+    # How much of a task's own mean counts, the rest being the mean of all; all of it where no tasks are seen to differ.
+    own_a, own_b = (
+        parts.between / (
+            parts.between + parts.within / n
+        ) if parts.between > 0 else np.ones(n.shape) for n in (n_a, n_b)
+    )
+    spread = np.sqrt(parts.within * (own_a / n_a + own_b / n_b))
+    level = (n_a * pair.mean_a + n_b * pair.mean_b) / (n_a + n_b) - float((pair.mean_a + pair.mean_b).mean()) / 2
+    slope = (own_b * n_a + own_a * n_b) / (n_a + n_b)
+    return _Marks((own_b - own_a) * level, slope, spread)
 
 
-def _normal_prior(pair: Paired) -> Normal | None:
-    n, starts = np.concatenate([pair.n_a, pair.n_b]), np.concatenate(exchange.first_rows(pair))
-    starts[pair.n_a.size :] += pair.a.judged.score.size
-    components = stats.variance_components(np.concatenate([pair.a.judged.score, pair.b.judged.score]), starts, n)
-    if components is None or components.within <= 0:
-        return None
-    return Normal(float((pair.mean_a + pair.mean_b).mean()) / 2, components.between, components.within)
+# ---- Rollouts dealt anew: scores of 0 and 1, every way ----------------------------------------------
+
+
+class Ways(NamedTuple):
+    """The ways in which the passes of a task can fall to its rows in two runs, one entry a way."""
+
+    kind: Ints  # tasks with the same rows and passes are of one kind
+    tasks: Ints  # of that kind
+    n_a: Ints
+    c_a: Ints
+    n_b: Ints
+    c_b: Ints
+    chance: Floats  # hypergeometric; sums to 1 over a kind
+
+    @property
+    def d(self) -> Floats:
+        change: Floats = self.c_b / self.n_b - self.c_a / self.n_a
+        return change
+
+    def by_kind(self, values: Floats) -> Floats:
+        """The mean of `values` over the ways of each kind."""
+        means: Floats = np.bincount(self.kind, self.chance * values).astype(np.float64)
+        return means
+
+    def likely(self, least: float) -> Ways:
+        """Only the ways with a chance of at least that."""
+        return Ways._make(column[self.chance >= least] for column in self)
+
+    def over_tasks(self, values: Floats) -> float:
+        """The sum over all tasks of their mean `values`."""
+        return float((self.tasks * self.chance * values).sum())
+
+
+def ways(pair: Paired) -> Ways:
+    """Once for each distinct (rows, rows, passes), so that many tasks cost what their kinds cost."""
+    c_a, c_b = _points(pair)
+    of_b, of_total = int(pair.n_b.max(initial=0)) + 1, int((c_a + c_b).max(initial=0)) + 1
+    kinds, tasks = np.unique((pair.n_a * of_b + pair.n_b) * of_total + c_a + c_b, return_counts=True)
+    n_a, n_b, total = kinds // of_total // of_b, kinds // of_total % of_b, kinds % of_total
+    lowest = np.maximum(0, total - n_a)
+    size = np.minimum(n_b, total) - lowest + 1
+    kind = np.repeat(np.arange(size.size), size)
+    to_b = np.arange(kind.size) - (np.cumsum(size) - size)[kind] + lowest[kind]
+    to_a = total[kind] - to_b
+    logs = log_choose(n_a[kind], to_a) + log_choose(n_b[kind], to_b)
+    chance = np.exp(logs - log_choose(n_a + n_b, total)[kind])
+    chance /= np.bincount(kind, chance)[kind]
+    return Ways(kind, tasks[kind], n_a[kind], to_a, n_b[kind], to_b, chance)
+
+
+# ---- Other scores: some deals, drawn ----------------------------------------------------------------
+
+
+class Deals(NamedTuple):
+    """Rollouts dealt anew, so many times: some tasks and, in columns, their differences in every deal."""
+
+    n: int
+    n_tasks: int  # that are in it: a task whose rows all score alike cannot move
+    is_joint: bool  # a column is a deal of all tasks, independent of the others; else only tasks are
+    parts: Iterator[tuple[Ints, Floats]]
+
+
+def deals(pair: Paired) -> Deals:
+    """Few tasks are dealt afresh each time; of many only their means and variances over deals are asked."""
+    groups = list(_by_size(pair))
+    n_tasks, n_rows = sum(tasks.size for tasks, _ in groups), sum(rows.size for _, rows in groups)
+    n = int(np.clip(_ROWS // max(1, n_rows), FEWEST, MOST))
+    is_joint = n_tasks <= FEW
+    rng = stats.seeded_rng("exchange", pair.a.run, pair.b.run)
+    dealt = _afresh if is_joint else _alike
+
+    def parts() -> Iterator[tuple[Ints, Floats]]:
+        for tasks, rows in groups:
+            n_a, n_b = int(pair.n_a[tasks[0]]), int(pair.n_b[tasks[0]])
+            # what each row of a task adds to its difference
+            yield from dealt(tasks, rows, np.repeat([-1.0 / n_a, 1.0 / n_b], [n_a, n_b]), n, rng)
+
+    return Deals(n, n_tasks, is_joint, parts())
+
+
+def _afresh(
+    tasks: Ints, rows: Floats, split: Floats, n: int, rng: np.random.Generator
+) -> Iterator[tuple[Ints, Floats]]:
+    for place in range(tasks.size):
+        shuffled = rng.permuted(np.tile(rows[place], (n, 1)), axis=1)
+        yield tasks[place : place + 1], (shuffled @ split)[None, :]
+
+
+def _alike(
+    tasks: Ints, rows: Floats, split: Floats, n: int, rng: np.random.Generator
+) -> Iterator[tuple[Ints, Floats]]:
+    """Every task shuffled by itself and then split as the others are: no two tasks err together."""
+    splits = rng.permuted(np.tile(split, (n, 1)), axis=1).T
+    step = max(1, _CELLS // n)
+    for start in range(0, tasks.size, step):
+        shuffled = rng.permuted(rows[start : start + step], axis=1)
+        yield tasks[start : start + step], shuffled @ splits
+
+
+def _by_size(pair: Paired) -> Iterator[tuple[Ints, Floats]]:
+    """Tasks with the same rows in both runs, and their scores, a task a line."""
+    wide = int(pair.n_b.max(initial=0)) + 1
+    sizes, place = np.unique(pair.n_a * wide + pair.n_b, return_inverse=True)
+    order = np.lexsort((pair.code_a, place))
+    ends = np.cumsum(np.bincount(place, minlength=sizes.size)).tolist()
+    first_a, first_b = _first_rows(pair)
+    for code, start, end in zip(sizes.tolist(), [0, *ends[:-1]], ends, strict=True):
+        tasks = order[start:end]
+        of_a = first_a[tasks, None] + np.arange(code // wide)
+        of_b = first_b[tasks, None] + np.arange(code % wide)
+        rows = np.hstack([pair.a.judged.score[of_a], pair.b.judged.score[of_b]])
+        lowest = rows.min(1)
+        telling = rows.max(1) > lowest
+        if telling.any():
+            # Differences do not change with the level, and near 0 they round least.
+            yield tasks[telling], rows[telling] - lowest[telling, None]
+
+
+def _first_rows(pair: Paired) -> list[Ints]:
+    """Where the rows of each common task begin in its runs: rows are in the order of tasks."""
+    return [(np.cumsum(counts(side)) - counts(side))[codes] for side, codes, _ in pair.runs]

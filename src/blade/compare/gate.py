@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from statistics import NormalDist
 
-import msgspec
+from msgspec.structs import replace
 
 from blade import hostile
 from blade.compare.change_verdict import ALPHA, MAX_REPEATS, NEW
-from blade.compare.gate_metrics import RATE, ByTask, Measured, measured
+from blade.compare.gate_metrics import RATE, Evidence, Measured, measured
 from blade.compare.gate_policy import COMMON, COVERAGE, Limit, Policy, Waiver, bad_policy
 from blade.errors import EXIT_FAILED_GATE, EXIT_OK
 from blade.model import Checked, Comparison, Gate, Side
+from blade.number_format import MINUS, count, percent
 
 PASS, WARN, INCONCLUSIVE, FAIL = "PASS", "WARN", "INCONCLUSIVE", "FAIL"
 EXIT = {PASS: EXIT_OK, WARN: EXIT_OK, INCONCLUSIVE: EXIT_OK, FAIL: EXIT_FAILED_GATE}
@@ -26,88 +27,79 @@ WEIGHT = {
     "supporting": {WARN: WARN, FAIL: WARN},
     "advisory": {},
 }
+# What each verdict means, for those who meet it in a pull request.
+MEANING = {
+    PASS: "No critical metric is worse than the policy allows, and the data suffice to say so.",
+    WARN: "Nothing blocks, but something below is worse or is let pass by a waiver.",
+    INCONCLUSIVE: "The data do not suffice to say whether a critical metric is worse than allowed.",
+    FAIL: "A critical check failed.",
+}
 COMPARISON = "comparison"
 _SLACK = 1e-9  # sums of floats miss a limit that is met exactly by less
+_Z95 = NormalDist().inv_cdf(0.975)
+_SEEN = _Z95 + NormalDist().inv_cdf(0.8)  # 5% two-sided, 80% power
+_RULED_OUT = NormalDist().inv_cdf(0.95) + NormalDist().inv_cdf(0.8)  # 5% one-sided, 80% power
 
 
 def judge(
-    policy: Policy,
-    comparisons: Sequence[Comparison],
-    coverages: Mapping[str, tuple[int, int]],
-    today: date,
-    sides: Mapping[str, Side] | None = None,
-    by_task: ByTask | None = None,
+    policy: Policy, comparisons: Sequence[Comparison], coverages: Mapping[str, tuple[int, int]], today: date,
+    sides: Mapping[str, Side] | None = None, by_task: Callable[[str, str], Mapping[str, float]] | None = None,
     remarks: Mapping[str, str] | None = None,
 ) -> Gate:
-    """What the policy says of candidates held against a baseline.
-
-    `coverages` gives rows scored and expected by run; `sides` the runs themselves, from which metrics are
-    computed that a comparison does not hold: of a slice, an outcome, a side of the losses, another k.
-    `by_task` answers the queries of a policy, and `remarks` says which names in them no row has.
-    """
-    checks = [
-        check
-        for comparison in comparisons
-        for check in _checks(policy, comparison, coverages, sides or {}, by_task, remarks)
-    ]
+    """What the policy says of candidates held against a baseline; `Evidence` explains the arguments."""
+    evidence = Evidence(coverages, sides or {}, by_task, remarks or {})
     in_force = {waiver.label: waiver for waiver in policy.waivers if today <= waiver.expires}
-    waived = [_waived(check, in_force.get(check.metric)) for check in checks]
+    checks = [
+        _waived(check, in_force.get(check.metric))
+        for comparison in comparisons
+        for check in _checks(policy, comparison, evidence)
+    ]
     notes = [note for comparison in comparisons for note in cautions(comparison)]
-    notes += waiver_notes(policy.waivers, waived, today)
-    verdict = overall(waived) if waived else FAIL
-    if not waived:
+    notes += waiver_notes(policy.waivers, checks, today)
+    verdict = overall(checks) if checks else FAIL
+    if not checks:
         notes.append("Nothing was compared, so nothing can pass.")
     if verdict == INCONCLUSIVE and policy.on_inconclusive == "fail":
         verdict = FAIL
         notes.append('The policy counts an inconclusive comparison as failed (on_inconclusive = "fail").')
     baseline = comparisons[0].baseline if comparisons else ""
-    return Gate(policy.path, verdict, tuple(waived), tuple(notes), baseline, policy.question)
+    return Gate(policy.path, verdict, tuple(checks), tuple(notes), baseline, policy.question)
 
 
 def overall(checks: Sequence[Checked]) -> str:
     """The gravest of what the checks can do, each by its tier."""
-    return max(
-        (WEIGHT[check.tier].get(check.verdict, PASS) for check in checks), key=ORDER.index, default=PASS
-    )
+    return max((WEIGHT[check.tier].get(check.verdict, PASS) for check in checks), key=ORDER.index, default=PASS)
 
 
 # ---- One candidate --------------------------------------------------------------------------------
 
 
-def _checks(
-    policy: Policy,
-    comparison: Comparison,
-    coverages: Mapping[str, tuple[int, int]],
-    sides: Mapping[str, Side],
-    by_task: ByTask | None,
-    remarks: Mapping[str, str] | None,
-) -> list[Checked]:
+def _checks(policy: Policy, comparison: Comparison, evidence: Evidence) -> Iterator[Checked]:
     if comparison.refused:
         text = f"the runs cannot be compared: {comparison.refused}"
-        return [Checked(comparison.candidate, COMPARISON, "critical", FAIL, text)]
-    return [
-        _coverage(policy, comparison, coverages),
-        _common(policy, comparison),
-        *(_metric(policy, limit, comparison, sides, by_task, remarks) for limit in policy.metrics),
-    ]
+        yield Checked(comparison.candidate, COMPARISON, "critical", FAIL, text)
+        return
+    yield _coverage(policy, comparison, evidence.coverages)
+    yield _common(policy, comparison)
+    for limit in policy.metrics:
+        measure = measured(limit, comparison, evidence, policy.question)
+        if isinstance(measure, str):
+            text = f"not measured: {measure}"
+            yield Checked(comparison.candidate, limit.label, limit.tier, INCONCLUSIVE, text)
+        else:
+            yield _metric(policy, limit, comparison, measure)
 
 
 def _coverage(policy: Policy, comparison: Comparison, coverages: Mapping[str, tuple[int, int]]) -> Checked:
     """Rows that vanished must not make a score: of the baseline as little as of the candidate."""
-    shares = {}
+    shares, roles = [], []
     for role, run in (("candidate", comparison.candidate), ("baseline", comparison.baseline)):
         scored, expected = coverages[run]
-        shares[role] = (scored, expected, scored / expected if expected else 0.0)
-    short = [share for _, _, share in shares.values() if share < policy.required_coverage - _SLACK]
-    text = coverage_text(shares, policy.required_coverage)
-    return Checked(
-        comparison.candidate,
-        COVERAGE,
-        "critical",
-        FAIL if short else PASS,
-        text,
-        value=shares["candidate"][2],
-    )
+        shares.append(scored / expected if expected else 0.0)
+        roles.append(f"{role} {percent(shares[-1])} ({scored:,} of {expected:,} rows)")
+    verdict = FAIL if min(shares) < policy.required_coverage - _SLACK else PASS
+    text = f"{', '.join(roles)}; required {percent(policy.required_coverage)}"
+    return Checked(comparison.candidate, COVERAGE, "critical", verdict, text, value=shares[0])
 
 
 def _common(policy: Policy, comparison: Comparison) -> Checked:
@@ -116,53 +108,39 @@ def _common(policy: Policy, comparison: Comparison) -> Checked:
     common = len(alignment.common)
     total = common + len(alignment.removed) + len(alignment.modified) + len(alignment.missing_candidate)
     share = common / total if total else 0.0
+    verdict = INCONCLUSIVE if common < policy.min_tasks else PASS
     if share < policy.required_common - _SLACK:
         verdict = FAIL
-    else:
-        verdict = INCONCLUSIVE if common < policy.min_tasks else PASS
-    text = common_text(common, total, share, policy.required_common, policy.min_tasks)
+    text = (
+        f"{common:,} of the baseline's {total:,} tasks ({percent(share)}) are compared; "
+        f"required {percent(policy.required_common)}, at least {policy.min_tasks:,} tasks"
+    )
     return Checked(comparison.candidate, COMMON, "critical", verdict, text, value=share, n=common)
 
 
-def _metric(
-    policy: Policy,
-    limit: Limit,
-    comparison: Comparison,
-    sides: Mapping[str, Side],
-    by_task: ByTask | None,
-    remarks: Mapping[str, str] | None,
-) -> Checked:
-    measure = measured(limit, comparison, sides, policy.question, by_task, remarks)
-    if isinstance(measure, str):
-        text = f"not measured: {measure}"
-        return Checked(comparison.candidate, limit.label, limit.tier, INCONCLUSIVE, text)
+def _metric(policy: Policy, limit: Limit, comparison: Comparison, measure: Measured) -> Checked:
+    """What was measured, what is allowed, and why that gives the verdict."""
     if measure.unit == RATE and limit.absolute is not None and limit.absolute > 1:
-        raise bad_policy(
-            policy.path, f"the limit of {limit.label} is {limit.absolute:g}", "write 0.02 for two points"
-        )
+        raise bad_policy(policy.path, f"the limit of {limit.label} is {limit.absolute:g}", "write 0.02 for two points")
     allowed = _allowed(limit, measure.baseline)
-    of_change = of_floor = None
+    verdicts, parts = [], [_measured(measure)]
     if limit.absolute is not None or limit.relative is not None:
-        of_change = _of_change(limit, measure, allowed, comparison.identical)
+        verdicts.append(_of_change(limit, measure, allowed, comparison.identical))
+        parts.append(_reason(limit, measure, allowed, verdicts[0], comparison, policy.question))
+    if measure.remark:
+        parts.append(measure.remark)
     if limit.floor is not None:
         short = measure.own - limit.floor if limit.is_cost else limit.floor - measure.own
-        of_floor = FAIL if short > _SLACK else PASS
+        verdicts.append(FAIL if short > _SLACK else PASS)
+        bound = f"at {'most' if limit.is_cost else 'least'} {value(limit.floor, measure.unit)}"
+        met = "met" if verdicts[-1] == PASS else "not met"
+        parts.append(f"its own value {value(measure.own, measure.unit)}, {bound}: {met}")
     return Checked(
-        candidate=comparison.candidate,
-        metric=limit.label,
-        tier=limit.tier,
-        verdict=max((verdict for verdict in (of_change, of_floor) if verdict is not None), key=ORDER.index),
-        text=metric_text(limit, measure, allowed, (of_change, of_floor), comparison, policy.question),
-        baseline=measure.baseline,
-        value=measure.candidate,
-        change=measure.change,
-        low=measure.low,
-        high=measure.high,
-        bound=measure.bound,
-        allowed=allowed,
-        n=measure.n,
-        remark=measure.remark,
-    )
+        candidate=comparison.candidate, metric=limit.label, tier=limit.tier,
+        verdict=max(verdicts, key=ORDER.index), text="; ".join(parts),
+        baseline=measure.baseline, value=measure.candidate, change=measure.change, low=measure.low, high=measure.high,
+        bound=measure.bound, allowed=allowed, n=measure.n, remark=measure.remark,
+    )  # fmt: skip
 
 
 def _allowed(limit: Limit, baseline: float) -> float | None:
@@ -196,45 +174,10 @@ def _waived(check: Checked, waiver: Waiver | None) -> Checked:
     if waiver is None or not is_grave or check.tier == "advisory" or check.metric == COMPARISON:
         return check
     text = f"{check.verdict} waived until {waiver.expires.isoformat()}: {waiver.reason}"
-    return msgspec.structs.replace(check, verdict=WARN, waived=text)
+    return replace(check, verdict=WARN, waived=text)
 
 
-MINUS = "−"
-_Z95 = NormalDist().inv_cdf(0.975)
-_SEEN = _Z95 + NormalDist().inv_cdf(0.8)  # 5% two-sided, 80% power
-_RULED_OUT = NormalDist().inv_cdf(0.95) + NormalDist().inv_cdf(0.8)  # 5% one-sided, 80% power
-
-# What each verdict means, for those who meet it in a pull request.
-MEANING = {
-    "PASS": "No critical metric is worse than the policy allows, and the data suffice to say so.",
-    "WARN": "Nothing blocks, but something below is worse or is let pass by a waiver.",
-    "INCONCLUSIVE": "The data do not suffice to say whether a critical metric is worse than allowed.",
-    "FAIL": "A critical check failed.",
-}
-
-
-# ---- One check ------------------------------------------------------------------------------------
-
-
-def metric_text(
-    limit: Limit,
-    measure: Measured,
-    allowed: float | None,
-    verdicts: tuple[str | None, str | None],
-    comparison: Comparison,
-    question: str,
-) -> str:
-    """What was measured, what is allowed, and why that gives the verdict."""
-    of_change, of_floor = verdicts
-    parts = [_measured(measure)]
-    if of_change is not None:
-        parts.append(_reason(limit, measure, allowed, of_change, comparison, question))
-    parts += [measure.remark] if measure.remark else []
-    if of_floor is not None and limit.floor is not None:
-        bound = f"at {'most' if limit.is_cost else 'least'} {value(limit.floor, measure.unit)}"
-        met = "met" if of_floor == "PASS" else "not met"
-        parts.append(f"its own value {value(measure.own, measure.unit)}, {bound}: {met}")
-    return "; ".join(parts)
+# ---- In words -------------------------------------------------------------------------------------
 
 
 def _measured(measure: Measured) -> str:
@@ -243,17 +186,11 @@ def _measured(measure: Measured) -> str:
     if measure.low is not None and measure.high is not None:
         low, high = (difference(end, measure.unit) for end in (measure.low, measure.high))
         interval = f" [{low.removesuffix(' points')}, {high}]"
-    tasks = f"{measure.n:,} task{'s' if measure.n != 1 else ''}"
-    return f"{before} → {after}: {difference(measure.change, measure.unit)}{interval} over {tasks}"
+    return f"{before} → {after}: {difference(measure.change, measure.unit)}{interval} over {count(measure.n, 'task')}"
 
 
 def _reason(
-    limit: Limit,
-    measure: Measured,
-    allowed: float | None,
-    verdict: str,
-    comparison: Comparison,
-    question: str,
+    limit: Limit, measure: Measured, allowed: float | None, verdict: str, comparison: Comparison, question: str
 ) -> str:
     way = "rise" if limit.is_cost else "drop"
     if comparison.identical:
@@ -263,12 +200,12 @@ def _reason(
     most = size(allowed, measure.unit)
     if measure.bound is None:
         return f"at most {most} of {way} allowed; there is no interval to judge it by"
-    if verdict == "PASS":
+    if verdict == PASS:
         bound = "one-sided 95% bound" if measure.is_exact_bound else "end of the 95% interval"
         return f"a {way} of more than {most} is ruled out ({bound} {difference(measure.bound, measure.unit)})"
-    if verdict == "FAIL":
+    if verdict == FAIL:
         return f"the {way} is more than chance and exceeds the {most} allowed"
-    if verdict == "WARN":
+    if verdict == WARN:
         return f"worse than chance explains, by no more than the {most} allowed, but more is not ruled out"
     resolve = _resolve(limit, measure, allowed, comparison, question)
     return f"a {way} of more than {most} is neither shown nor ruled out; {resolve}"
@@ -303,22 +240,6 @@ def _repeats(n: int, allowed: float, comparison: Comparison, question: str) -> i
     return _about(repeats) if 0 < repeats <= MAX_REPEATS else None
 
 
-def coverage_text(shares: Mapping[str, tuple[int, int, float]], required: float) -> str:
-    roles = [
-        f"{role} {percent(share)} ({scored:,} of {expected:,} rows)"
-        for role, (scored, expected, share) in shares.items()
-    ]
-    return f"{', '.join(roles)}; required {percent(required)}"
-
-
-def common_text(n: int, total: int, share: float, required: float, least: int) -> str:
-    text = f"{n:,} of the baseline's {total:,} tasks ({percent(share)}) are compared"
-    return f"{text}; required {percent(required)}, at least {least:,} tasks"
-
-
-# ---- Notes ----------------------------------------------------------------------------------------
-
-
 def cautions(comparison: Comparison) -> Iterator[str]:
     """What a reader must know beside the verdict."""
     name = hostile.line(comparison.candidate, 80)
@@ -340,11 +261,8 @@ def waiver_notes(waivers: Sequence[Waiver], checks: Sequence[Checked], today: da
             yield f"The waiver of {waiver.label} (until {day}) was not needed."
 
 
-# ---- Markdown -------------------------------------------------------------------------------------
-
-
 def markdown(gate: Gate, command: str = "") -> str:
-    """A compact summary; whatever comes from runs or policy is escaped."""
+    """A compact summary for a pull request; whatever comes from runs or policy is escaped."""
     say, code = hostile.markdown_inline, hostile.markdown_code
     candidates = list(dict.fromkeys(check.candidate for check in gate.checks))
     judged = ", ".join(code(name) for name in candidates) or "nothing"
@@ -357,41 +275,24 @@ def markdown(gate: Gate, command: str = "") -> str:
     listed = [f"- {hostile.markdown_start(say(text))}" for text in (*waived, *gate.notes)]
     if listed:
         parts.append("\n".join(listed))
-    parts.append("To repeat it:\n\n" + hostile.markdown_fence(hostile.line(command or _command(gate)), "sh"))
+    again = command or f"blade compare BASELINE CANDIDATE --gate {hostile.argument(gate.policy) or 'POLICY.toml'}"
+    parts.append("To repeat it:\n\n" + hostile.markdown_fence(hostile.line(again), "sh"))
     return "\n\n".join(parts) + "\n"
 
 
 def _table(gate: Gate, has_many: bool) -> str:
     say = hostile.markdown_inline
-    head = ["Metric", "Tier", "Verdict", "Why"]
-    rows = [[say(check.metric), check.tier, _verdict(check), say(check.text)] for check in gate.checks]
+    rows = [["Metric", "Tier", "Verdict", "Why"], ["---"] * 4]
+    for check in gate.checks:
+        verdict = check.verdict if check.verdict == PASS else f"**{check.verdict}**"
+        rows.append([say(check.metric), check.tier, verdict, say(check.text)])
     if has_many:
-        head = ["Candidate", *head]
-        names = [hostile.markdown_code(check.candidate, in_table=True) for check in gate.checks]
+        names = ["Candidate", "---", *(hostile.markdown_code(check.candidate, in_table=True) for check in gate.checks)]
         rows = [[name, *row] for name, row in zip(names, rows, strict=True)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows))
-
-
-def _verdict(check: Checked) -> str:
-    return check.verdict if check.verdict == "PASS" else f"**{check.verdict}**"
-
-
-def _command(gate: Gate) -> str:
-    return f"blade compare BASELINE CANDIDATE --gate {hostile.argument(gate.policy) or 'POLICY.toml'}"
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
 
 
 # ---- Numbers --------------------------------------------------------------------------------------
-
-
-def percent(share: float) -> str:
-    """A share as percent; 0% and 100% only when exact."""
-    if share in (0, 1):
-        return f"{share:.0%}"
-    if 0 < share < 0.0005:
-        return "<0.1%"
-    if 0.9995 <= share < 1:
-        return ">99.9%"
-    return f"{100 * share:.1f}%".replace("-", MINUS)
 
 
 def _about(number: float) -> int:
@@ -420,6 +321,5 @@ def difference(number: float, unit: str) -> str:
 
 
 def _number(number: float) -> str:
-    if abs(number) >= 1000:
-        return f"{number:,.0f}".replace("-", MINUS)
-    return f"{number:.4g}".replace("-", MINUS)
+    form = ",.0f" if abs(number) >= 1000 else ".4g"
+    return f"{number:{form}}".replace("-", MINUS)

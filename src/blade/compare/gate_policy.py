@@ -14,7 +14,7 @@ from typing import Any
 
 from blade.compare.change_verdict import NEW, THESE
 from blade.compare.change_views import OUTCOMES as FLAGS
-from blade.compare.other_measures import UNITS
+from blade.compare.shifts import UNITS
 from blade.errors import NothingToRead, Unreadable
 from blade.model import SIDES
 
@@ -25,10 +25,7 @@ TIERS = ("critical", "supporting", "advisory")
 # What a metric may be called. More is better of the first, less of the others.
 GAINS = ("score", "pass_at_1", "mean_reward", "pass_at_k", "pass_hat_k", "solved", "consistency")
 # What nothing explains counts for the model, so that the four add up to 1 - score.
-LOSSES = {
-    **{f"{side.replace(' ', '_')}_losses": (side,) for side in SIDES[:-2]},
-    "model_losses": SIDES[-2:],
-}
+LOSSES = {**{f"{side.replace(' ', '_')}_losses": (side,) for side in SIDES[:-2]}, "model_losses": SIDES[-2:]}
 OUTCOMES = {name.replace(" ", "_"): name for name in FLAGS}
 COSTS = (*UNITS, *OUTCOMES, *LOSSES)
 QUERY = "query"  # a metric that is asked of the tables
@@ -36,9 +33,7 @@ NEEDS_K = ("pass_at_k", "pass_hat_k")
 # Checks that every policy makes; a waiver may name them too.
 COVERAGE, COMMON = "coverage", "common tasks"
 
-_KEYS = (
-    "question", "required_coverage", "required_common", "min_tasks", "on_inconclusive", "metric", "waiver",
-)  # fmt: skip
+_KEYS = ("question", "required_coverage", "required_common", "min_tasks", "on_inconclusive", "metric", "waiver")
 _DROPS = ("max_drop", "max_relative_drop", "min_value")
 _RISES = ("max_rise", "max_relative_rise", "max_value")
 _METRIC_KEYS = ("name", "query", "slice", "tier", *_DROPS, *_RISES)
@@ -92,35 +87,23 @@ class _Fault(Exception):
 def read_policy(path: str | Path) -> Policy:
     """The policy in a TOML file; every fault in it is an error that says what to write instead."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return policy(tomllib.loads(Path(path).read_text(encoding="utf-8")), str(path))
     except FileNotFoundError as error:
-        raise NothingToRead(
-            f"there is no policy at {path}", "check the path given with --gate", "no-such-path"
-        ) from error
+        hint = "check the path given with --gate"
+        raise NothingToRead(f"there is no policy at {path}", hint, "no-such-path") from error
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise Unreadable(
-            f"cannot read the policy {path}: {reason}",
-            "give a readable TOML file with --gate",
-            "unreadable-file",
-        ) from error
-    try:
-        return policy(tomllib.loads(text), str(path))
+        hint = "give a readable TOML file with --gate"
+        raise Unreadable(f"cannot read the policy {path}: {reason}", hint, "unreadable-file") from error
     except tomllib.TOMLDecodeError as error:
-        raise bad_policy(
-            path, f"it is not valid TOML: {error}", "put texts in quotes, dates without"
-        ) from error
+        raise bad_policy(path, f"it is not valid TOML: {error}", "put texts in quotes, dates without") from error
     except _Fault as fault:
         raise bad_policy(path, fault.message, fault.hint) from fault
 
 
 def bad_policy(path: str | Path, message: str, hint: str) -> Unreadable:
     """The error for a policy that is there and says what it cannot mean."""
-    return Unreadable(
-        f"the policy {path} cannot be used: {message}",
-        hint or "docs/gate.md explains every key",
-        "bad-policy",
-    )
+    return Unreadable(f"the policy {path} cannot be used: {message}", hint or "docs/gate.md explains every key", "bad-policy")
 
 
 def policy(data: Mapping[str, Any], path: str) -> Policy:
@@ -128,27 +111,20 @@ def policy(data: Mapping[str, Any], path: str) -> Policy:
     _known(data, _KEYS, "the policy")
     metrics = [_limit(entry, f"metric {i}") for i, entry in enumerate(_tables(data, "metric"), 1)]
     if not metrics:
-        raise _Fault(
-            "it names no metric", 'add a [[metric]] table with a name, such as "score", and max_drop'
-        )
+        raise _Fault("it names no metric", 'add a [[metric]] table with a name, such as "score", and max_drop')
     labels = [limit.label for limit in metrics]
     for label in labels:
         if labels.count(label) > 1:
             raise _Fault(f"the metric {label} is given twice", "keep one table for each metric and slice")
     waivers = [_waiver(entry, f"waiver {i}", labels) for i, entry in enumerate(_tables(data, "waiver"), 1)]
     min_tasks = data.get("min_tasks", 20)
-    if not isinstance(min_tasks, int) or isinstance(min_tasks, bool) or min_tasks < 2:
+    if type(min_tasks) is not int or min_tasks < 2:
         raise _Fault(f"min_tasks must be a whole number from 2, and is {min_tasks!r}")
-    return Policy(
-        path=path,
-        metrics=tuple(metrics),
-        question=_choice(data, "question", QUESTIONS),
-        required_coverage=_share(data, "required_coverage"),
-        required_common=_share(data, "required_common"),
-        min_tasks=min_tasks,
-        on_inconclusive=_choice(data, "on_inconclusive", ON_INCONCLUSIVE),
-        waivers=tuple(waivers),
+    question, on_inconclusive = _choice(data, "question", QUESTIONS), _choice(
+        data, "on_inconclusive", ON_INCONCLUSIVE
     )
+    coverage, common = _share(data, "required_coverage"), _share(data, "required_common")
+    return Policy(path, tuple(metrics), question, coverage, common, min_tasks, on_inconclusive, tuple(waivers))
 
 
 # ---- Metrics --------------------------------------------------------------------------------------
@@ -176,26 +152,14 @@ def _limit(entry: Mapping[str, Any], where: str) -> Limit:
             raise _Fault(f"{where}: {key} must not be negative", "write 0.02 for two points")
     if relative is not None and relative > 1 and not is_cost:
         raise _Fault(f"{where}: {right[1]} is a share of the baseline", "write 0.05 for five percent")
-    is_rate = (
-        name in OUTCOMES or name in LOSSES or (not is_cost and name not in ("score", "mean_reward", QUERY))
-    )
+    is_rate = name in (*OUTCOMES, *LOSSES) or not (is_cost or name in ("score", "mean_reward", QUERY))
     if is_rate and absolute is not None and absolute > 1:
         raise _Fault(f"{where}: {right[0]} is in points of a rate", "write 0.02 for two points")
     part = _slice(entry, where)
     if part is not None and name != "score":
         raise _Fault(f"{where}: only the score is judged by slice", 'write name = "score"')
-    return Limit(
-        label=_label(label, part),
-        name=name,
-        k=k,
-        slice=part,
-        tier=_choice(entry, "tier", TIERS),
-        absolute=absolute,
-        relative=relative,
-        floor=floor,
-        is_cost=is_cost,
-        query=query,
-    )
+    tier = _choice(entry, "tier", TIERS)
+    return Limit(_label(label, part), name, k, part, tier, absolute, relative, floor, is_cost, query)
 
 
 def _metric(label: str) -> tuple[str, int | None]:
@@ -238,9 +202,7 @@ def _waiver(entry: Mapping[str, Any], where: str, labels: list[str]) -> Waiver:
     reason = _text(entry, "reason", where)
     expires = entry.get("expires")
     if type(expires) is not date:  # a time of day is a date to Python too
-        raise _Fault(
-            f"{where} needs the day on which it expires", "write expires = 2026-12-31, without quotes"
-        )
+        raise _Fault(f"{where} needs the day on which it expires", "write expires = 2026-12-31, without quotes")
     return Waiver(label, reason, expires)
 
 
@@ -267,10 +229,10 @@ def _tables(data: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 
 def _text(data: Mapping[str, Any], key: str, where: str) -> str:
     value = data.get(key)
+    if value is None:
+        raise _Fault(f"{where} needs a {key}")
     if not isinstance(value, str) or not value.strip():
-        raise _Fault(
-            f"{where} needs a {key}" if value is None else f"{where}: {key} must be a text with words in it"
-        )
+        raise _Fault(f"{where}: {key} must be a text with words in it")
     return value
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
 from blade.compare.bridge import MODEL, UNDETERMINED
 from blade.compare.run_settings import config_diff
-from blade.compare.task_pairs import Paired
+from blade.compare.task_pairs import Paired, row_places
 from blade.model import Side
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from blade.model import Bools, Hashes, Ints
+    from blade.model import Bools, Ints
 
 MODE = ("task or verifier", "same result, other verdict")
 UNSURE = 0.1  # of results seen twice in one run and judged both ways, from which a result does not decide
@@ -40,15 +39,16 @@ def rejudged(pair: Paired) -> tuple[Side, Side]:
     grains = [grain for grain in (*SURE, COARSE) if grain in a.content and grain in b.content]
     seen = {grain: _results(pair, grain) for grain in grains}
     deciding = [
-        results for grain, results in seen.items() if results.decides and (grain in SURE or _form_is_alike(pair, seen))
+        results for grain, results in seen.items() if results.decides and (
+            grain in SURE or _form_is_alike(pair, seen)
+        )
     ]
     for results in deciding:
         a, b = _booked(a, results.rows_a[results.fails_a]), _booked(b, results.rows_b[results.fails_b])
     return a, b
 
 
-@dataclass(frozen=True)
-class _Results:
+class _Results(NamedTuple):
     """The results of common tasks in one grain: the rows that have one, and how each result was judged."""
 
     rows_a: Ints
@@ -61,52 +61,28 @@ class _Results:
 
 
 def _results(pair: Paired, grain: str) -> _Results:
-    rows_a, task_a = _rows(pair.a, pair.code_a, grain)
-    rows_b, task_b = _rows(pair.b, pair.code_b, grain)
-    content = np.concatenate([pair.a.content[grain][rows_a], pair.b.content[grain][rows_b]])
-    group = _groups(np.concatenate([task_a, task_b]), content)
-    passed_a, passed_b = pair.a.judged.passed[rows_a], pair.b.judged.passed[rows_b]
-    of_a, of_b = group[: rows_a.size], group[rows_a.size :]
-    n = int(group.max(initial=-1)) + 1
-    pass_a, fail_a, pass_b, fail_b = (
-        np.bincount(which[verdict], minlength=n)
-        for which, passed in ((of_a, passed_a), (of_b, passed_b))
-        for verdict in (passed, ~passed)
+    rows, tasks, content, passed = [], [], [], []
+    for side, codes, _ in pair.runs:
+        place = row_places(side, codes)
+        rows.append(np.flatnonzero((place >= 0) & (side.content[grain] != 0)))  # that ended with something
+        tasks.append(place[rows[-1]])
+        content.append(side.content[grain][rows[-1]])
+        passed.append(side.judged.passed[rows[-1]])
+    # one number for each task and result, over the rows of both runs
+    _, code = np.unique(np.concatenate(content), return_inverse=True)
+    numbers, group = np.unique(np.concatenate(tasks) * (code.max(initial=0) + 1) + code, return_inverse=True)
+    groups = group[: rows[0].size], group[rows[0].size :]
+    n_pass, n_fail = (
+        [np.bincount(of_run[verdict == is_pass], minlength=numbers.size) for of_run, verdict in zip(groups, passed, strict=True)]
+        for is_pass in (True, False)
     )
-    only_b_fails = (pass_a > 0) & (fail_a == 0) & (fail_b > 0) & (pass_b == 0)
-    only_a_fails = (pass_b > 0) & (fail_b == 0) & (fail_a > 0) & (pass_a == 0)
-    both_pass = (pass_a > 0) & (fail_a == 0) & (pass_b > 0) & (fail_b == 0)
-    both_fail = (fail_a > 0) & (pass_a == 0) & (fail_b > 0) & (pass_b == 0)
-    n_other = int((only_a_fails | only_b_fails).sum())
-    return _Results(
-        rows_a,
-        rows_b,
-        only_a_fails[of_a],
-        only_b_fails[of_b],
-        max(_unsure(pass_a, fail_a), _unsure(pass_b, fail_b)) <= UNSURE,
-        int((both_pass | both_fail).sum()) + n_other,
-        n_other,
-    )
-
-
-def _rows(side: Side, codes: Ints, grain: str) -> tuple[Ints, Ints]:
-    """The rows of common tasks that ended with something, and the place of their task among these."""
-    place = np.full(len(side.judged.task_keys), -1, np.int64)
-    place[codes] = np.arange(codes.size)
-    of_row = place[side.judged.task]
-    rows = np.flatnonzero((of_row >= 0) & (side.content[grain] != 0))
-    return rows, of_row[rows]
-
-
-def _groups(task: Ints, content: Hashes) -> Ints:
-    """One number for each task and result, over the rows of both runs."""
-    order = np.lexsort((content, task))
-    task, content = task[order], content[order]
-    new = np.ones(task.size, bool)
-    new[1:] = (task[1:] != task[:-1]) | (content[1:] != content[:-1])
-    group = np.empty(task.size, np.int64)
-    group[order] = np.cumsum(new) - 1
-    return group
+    always = [(passes > 0) & (fails == 0) for passes, fails in zip(n_pass, n_fail, strict=True)]
+    never = [(passes == 0) & (fails > 0) for passes, fails in zip(n_pass, n_fail, strict=True)]
+    fails_b, fails_a = always[0] & never[1], always[1] & never[0]
+    n_other = int((fails_a | fails_b).sum())
+    n_alike = int(((always[0] & always[1]) | (never[0] & never[1])).sum())
+    decides = max(map(_unsure, n_pass, n_fail)) <= UNSURE
+    return _Results(rows[0], rows[1], fails_a[groups[0]], fails_b[groups[1]], decides, n_alike + n_other, n_other)
 
 
 def _unsure(passes: Ints, fails: Ints) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
@@ -13,10 +14,9 @@ import numpy as np
 
 from blade.compare.alignment import group_of
 from blade.model import Alignment, Setting, Side
+from blade.number_format import listing
 
-_NOTHING = frozenset(
-    {"", "none", "null", "nan"}
-)  # a setting that was left open: nobody knows what it came to
+_NOTHING = frozenset({"", "none", "null", "nan"})  # a setting that was left open: nobody knows what it came to
 _NO_SKILLS = "none"
 _SKILLS_HASH = "skills_ref.hash"
 # Settings that tell the content itself, so that where it lies does not matter.
@@ -43,25 +43,22 @@ def config_diff(a: Side, b: Side, alignment: Alignment | None = None) -> tuple[S
         kind = "prompt" if group_of(field) == "text" else "data"
         counts = group_of(field) != "id"  # no model is asked for the name of a task
         if not any(setting.kind == kind and setting.known and (setting.counts or not counts) for setting in settings):
-            values = (_digest(a, field), _digest(b, field))
-            mechanical = counts and kind in MECHANICAL
-            settings.append(Setting(field, *values, kind, mechanical, counts=counts))
+            # all values of the field as one short word
+            there, here = (hashlib.sha256(np.sort(side.fingerprints[field]).tobytes()).hexdigest()[:12] for side in (a, b))
+            settings.append(Setting(field, there, here, kind, counts and kind in MECHANICAL, counts=counts))
     return tuple(sorted(settings, key=_rank))
 
 
 def _differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[Setting]:
-    settings = []
-    for key, other in _couples(there, here):
-        setting = _setting(key, other, there.get(key), here.get(other))
-        if setting is not None:
-            settings.append(setting)
-    meanings = {_meaning(key) for key in there} & {_meaning(key) for key in here}
+    couples = [_setting(key, other, there.get(key), here.get(other)) for key, other in _couples(there, here)]
+    meanings = {_about(key).same_as for key in there} & {_about(key).same_as for key in here}
     by_content = {kind for key, kind in _CONTENTS.items() if key in there and key in here}
     settings = [
         setting
-        for setting in settings
-        if (setting.known or _meaning(setting.key) not in meanings)
-        and not (_is_place(setting.key) and setting.kind in by_content)
+        for setting in couples
+        if setting is not None
+        and (setting.known or _about(setting.key).same_as not in meanings)
+        and not (_about(setting.key).is_place and setting.kind in by_content)
     ]
     return _once(sorted(settings, key=_rank))
 
@@ -72,43 +69,31 @@ def _rank(setting: Setting) -> tuple[bool, bool, int, int, str]:
     return not (setting.known and setting.counts), not setting.known, KINDS.index(setting.kind), depth, setting.key
 
 
-def _digest(side: Side, field: str) -> str:
-    """All values of a task field as one short word."""
-    return hashlib.sha256(np.sort(side.fingerprints[field]).tobytes()).hexdigest()[:12]
-
-
 def _stated(side: Side) -> dict[str, str]:
     """What a run states: the rows before a file beside them, everything else by spelling."""
-    stated: dict[str, str] = {}
-    for key, value in (("model", side.model), ("agent", side.agent), ("repeats", _repeats(side))):
-        if value is not None:
-            stated[key] = value
+    stated = {key: value for key, value in (("model", side.model), ("agent", side.agent)) if value is not None}
+    if (side.expected > 0).any():  # the commonest number of rollouts expected of a task; the larger one of a tie
+        shares = np.bincount(side.expected[side.expected > 0])
+        stated["repeats"] = str(len(shares) - 1 - int(np.argmax(shares[::-1])))
     if side.threshold is not None:
         stated["pass threshold"] = _number(side.threshold)
     for key in sorted(side.settings, key=lambda key: (without_file(key) != key, key)):
         value = side.settings[key].strip()
         if value.lower() not in _NOTHING and named(without_file(key)) is not None:
             stated.setdefault(without_file(key), value)
-    if not any(_meaning(key) == "skills" for key in stated):
+    if not any(_about(key).same_as == "skills" for key in stated):
         stated[_SKILLS_HASH] = _NO_SKILLS
     return stated
-
-
-def _repeats(side: Side) -> str | None:
-    """The commonest number of rollouts expected of a task; the larger one of a tie."""
-    expected = side.expected[side.expected > 0]
-    if not expected.size:
-        return None
-    shares = np.bincount(expected)
-    return str(len(shares) - 1 - int(np.argmax(shares[::-1])))
 
 
 def _couples(there: Mapping[str, str], here: Mapping[str, str]) -> list[tuple[str, str]]:
     """The settings of both runs side by side; one that stands elsewhere in the other is found by its name."""
     couples = [(key, key) for key in there.keys() & here.keys()]
-    left, right = (_by_tail(mine.keys() - other.keys()) for mine, other in ((there, here), (here, there)))
-    for tail in left.keys() | right.keys():
-        keys_a, keys_b = left.get(tail, []), right.get(tail, [])
+    by_tail: defaultdict[str, tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
+    for run, mine, other in ((0, there, here), (1, here, there)):
+        for key in mine.keys() - other.keys():
+            by_tail[tail_of(key).lower()][run].append(key)
+    for keys_a, keys_b in by_tail.values():
         if len(keys_a) == len(keys_b) == 1:
             couples.append((keys_a[0], keys_b[0]))
         else:
@@ -116,19 +101,9 @@ def _couples(there: Mapping[str, str], here: Mapping[str, str]) -> list[tuple[st
     return couples
 
 
-def _by_tail(keys: set[str]) -> dict[str, list[str]]:
-    by_tail: dict[str, list[str]] = {}
-    for key in keys:
-        by_tail.setdefault(tail_of(key).lower(), []).append(key)
-    return by_tail
-
-
 def _setting(key: str, other: str, baseline: str | None, candidate: str | None) -> Setting | None:
-    """The setting as a difference; None if there is none."""
     shown = min(key, other, key=lambda name: (len(name), name))  # whichever run comes first
-    about = named(shown)
-    if about is None:
-        return None
+    about = _about(shown)
     known = baseline is not None and candidate is not None
     if known and _plain(baseline, about) == _plain(candidate, about):
         return None
@@ -150,29 +125,14 @@ def _number(value: float) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
 
 
-def _is_place(key: str) -> bool:
-    about = named(key)
-    return about is not None and about.is_place
-
-
-def _meaning(key: str) -> str:
-    about = named(key)
-    return about.same_as if about is not None else ""
-
-
 def _once(settings: list[Setting]) -> list[Setting]:
     """Without settings that say again what one before them said: the same thing, or the same two values."""
-    seen: set[tuple[str, ...]] = set()
-    distinct = []
+    distinct: dict[tuple[str, ...], Setting] = {}
     for setting in settings:
-        about = named(setting.key)
-        if about is None:
-            continue
+        about = _about(setting.key)
         values = (_plain(setting.baseline, about), _plain(setting.candidate, about)) if ":" in about.same_as else ()
-        if (about.same_as, *values) not in seen:
-            distinct.append(setting)
-        seen.add((about.same_as, *values))
-    return distinct
+        distinct.setdefault((about.same_as, *values), setting)
+    return list(distinct.values())
 
 
 def changed(diff: Sequence[Setting]) -> list[Setting]:
@@ -199,14 +159,10 @@ def separation(diff: Sequence[Setting], a: Side, b: Side) -> tuple[bool | None, 
 
 def _run_with(first: Setting, others: Sequence[Setting], baseline: str = "the baseline") -> str:
     """A run in which one setting is the candidate's and the others are the baseline's."""
-    others_as_before = _listed([f"{setting.key} = {setting.baseline}" for setting in others])
+    others_as_before = listing([f"{setting.key} = {setting.baseline}" for setting in others])
     if first.key == "model":
         return f"a run of {first.candidate} with {others_as_before} (everything else as in {baseline})"
     return f"a run with {first.key} = {first.candidate} and {others_as_before} (everything else as in {baseline})"
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 # -- several runs ---------------------------------------------------------------------------------
@@ -250,7 +206,7 @@ def _effect(steps: list[_Step]) -> str:
     always = set.intersection(*({setting.key for setting in step.others} for step in steps))
     names = [setting.key for setting in nearest.others if setting.key in always or not always]
     run = _run_with(nearest.setting, nearest.others, nearest.a)
-    return f"not separable from {_listed(names)}; {run} would separate it"
+    return f"not separable from {listing(names)}; {run} would separate it"
 
 
 def signed(number: float, form: str) -> str:
@@ -259,8 +215,7 @@ def signed(number: float, form: str) -> str:
 
 
 def _effect_text(step: _Step) -> str:
-    setting = step.setting
-    words = f"{setting.baseline} → {setting.candidate} ({step.a} → {step.b})"
+    words = f"{step.setting.baseline} → {step.setting.candidate} ({step.a} → {step.b})"
     delta, low, high = step.delta or (None, None, None)
     if delta is not None:
         words += f" {signed(delta, '.3f')}"
@@ -293,8 +248,11 @@ _BY_WORD = {
         "model": "model models checkpoint ckpt weights policy engine quantization dtype precision",
     }.items()
 }
-_ONE_MODEL = frozenset("policy model name id path checkpoint ckpt weights".split())
-_ONE_AGENT = frozenset("agent name".split())
+# Words that name the one model or agent of a run, whatever the key that holds it.
+_ONE = {
+    "model": frozenset("policy model name id path checkpoint ckpt weights".split()),
+    "harness": frozenset("agent name".split()),
+}
 
 # Where something lies: of a prompt or a data set that may be all that tells of a change, of a server nothing.
 _PLACE = frozenset("path paths dir directory folder file files filename root".split())
@@ -347,6 +305,12 @@ def named(key: str) -> Named | None:
     return Named(kind, counts, is_place, _same_as(key, kind, tail))
 
 
+def _about(key: str) -> Named:
+    about = named(key)
+    assert about is not None
+    return about
+
+
 def _words(text: str) -> frozenset[str]:
     return frozenset(word.lower() for word in _WORDS.findall(text))
 
@@ -376,10 +340,6 @@ def _is_how_many(tail: frozenset[str]) -> bool:
 
 
 def _same_as(key: str, kind: str, tail: frozenset[str]) -> str:
-    if kind in ("repeats", "skills"):
-        return kind
-    if kind == "model" and tail <= _ONE_MODEL:
-        return kind
-    if kind == "harness" and tail <= _ONE_AGENT:
+    if kind in ("repeats", "skills") or (kind in _ONE and tail <= _ONE[kind]):
         return kind
     return f"{kind}: {tail_of(key).lower()}"

@@ -1,20 +1,23 @@
-"""Compare several runs at once: verdicts that hold together, one matrix, solvers, Pareto fronts."""
+"""Compare several runs at once: verdicts that hold together, one matrix, solvers, Pareto fronts, trends of checkpoints."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from blade import stats
+from blade.compare import change_verdict
 from blade.compare.alignment import align
 from blade.compare.change_verdict import ALPHA, EQUIVALENT, IMPROVED, INCONCLUSIVE, NEW, REGRESSED, THESE
-from blade.compare.task_pairs import counts, means
-from blade.model import Alone, Comparison, Matrix, Placed, Side, Tested
+from blade.compare.flips import LEVEL, p_better, sure_flips
+from blade.compare.task_pairs import counts, means, paired, summed
+from blade.model import Alignment, Alone, Checkpoint, Comparison, Matrix, Placed, Series, Side, Tested
+from blade.number_format import count
 from blade.stats.intervals import special
 
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 MIRRORED = {IMPROVED: REGRESSED, REGRESSED: IMPROVED}
 REFUSED = "refused"
+LISTED = 50  # tasks of each run that are listed
+NO_TASK = "No task has a counted row in every run."
 
 Pairs = Mapping[tuple[str, str], Comparison]
 
@@ -44,35 +49,23 @@ def adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
         places = [i for i, comparison in enumerate(out) if comparison.baseline == baseline]
         if len(places) < 2:
             continue
-        family = [out[i] for i in places]
-        these, new = (
-            stats.holm([_p(comparison, question) for comparison in family]) for question in (THESE, NEW)
-        )
+        these, new = (stats.holm([_p(out[i], question) for i in places]) for question in (THESE, NEW))
         for i, p_these, p_new in zip(places, these, new, strict=True):
-            out[i] = _adjusted(out[i], p_these, p_new, len(family))
+            out[i] = _adjusted(out[i], p_these, p_new, len(places))
     return out
 
 
 def _adjusted(comparison: Comparison, p_these: float | None, p_new: float | None, n: int) -> Comparison:
-    verdict = _kept(comparison, THESE, comparison.verdict, p_these)
-    verdict_new = _kept(comparison, NEW, comparison.verdict_new_tasks, p_new)
-    notes = list(comparison.notes)
-    for question, old, former, p in (
-        (THESE, comparison.verdict, verdict, p_these),
-        (NEW, comparison.verdict_new_tasks, verdict_new, p_new),
-    ):
-        if old != former:
+    notes, verdicts = list(comparison.notes), []
+    for question, alone, p in ((THESE, comparison.verdict, p_these), (NEW, comparison.verdict_new_tasks, p_new)):
+        verdicts.append(_surviving(comparison, question, alone, p))
+        if alone != verdicts[-1]:
             notes.append(
-                f"On {question}: {old} if this were the only candidate (p = {_p(comparison, question):.2g}), "
-                f"{former} as one of {n} compared with the same baseline (p = {p:.2g}, Holm)."
+                f"On {question}: {alone} if this were the only candidate (p = {_p(comparison, question):.2g}), "
+                f"{verdicts[-1]} as one of {n} compared with the same baseline (p = {p:.2g}, Holm)."
             )
-    return msgspec.structs.replace(
-        comparison,
-        verdict=verdict,
-        verdict_new_tasks=verdict_new,
-        p_adjusted=p_these,
-        p_adjusted_new=p_new,
-        notes=tuple(notes),
+    return replace(
+        comparison, verdict=verdicts[0], verdict_new_tasks=verdicts[1], p_adjusted=p_these, p_adjusted_new=p_new, notes=tuple(notes)
     )
 
 
@@ -81,7 +74,7 @@ def _p(comparison: Comparison, question: str) -> float | None:
     return None if tested is None or comparison.refused else tested.p
 
 
-def _kept(comparison: Comparison, question: str, verdict: str | None, p: float | None) -> str | None:
+def _surviving(comparison: Comparison, question: str, verdict: str | None, p: float | None) -> str | None:
     """The verdict, or what is left of it where the adjusted p does not bear out a change."""
     if verdict not in MIRRORED or p is None or p <= ALPHA:
         return verdict
@@ -99,35 +92,27 @@ def matrix(sides: Sequence[Side], comparisons: Pairs) -> Matrix:
     """Every run against every other, by (baseline, candidate); one direction of a pair is enough."""
     runs = tuple(side.run for side in sides)
     pairs = _pairs(runs, comparisons)
-    ps = stats.holm([_p(comparison, NEW) for _, _, comparison in pairs])
     size = len(runs)
     verdicts = [[""] * size for _ in runs]
     deltas: list[list[float | None]] = [[None] * size for _ in runs]
     adjusted_p: list[list[float | None]] = [[None] * size for _ in runs]
+    ps = stats.holm([_p(comparison, NEW) for _, _, comparison in pairs])
     for (row, column, comparison), p in zip(pairs, ps, strict=True):
-        verdict = REFUSED if comparison.refused else _kept(comparison, NEW, comparison.verdict_new_tasks, p)
+        verdict = REFUSED if comparison.refused else _surviving(
+            comparison, NEW, comparison.verdict_new_tasks, p
+        ) or ""
         delta = None if comparison.refused else comparison.delta_common
-        verdicts[row][column] = verdict or ""
-        verdicts[column][row] = MIRRORED.get(verdict or "", verdict or "")
-        deltas[row][column] = delta
-        deltas[column][row] = None if delta is None else 0.0 - delta
+        verdicts[row][column], verdicts[column][row] = verdict, MIRRORED.get(verdict, verdict)
+        deltas[row][column], deltas[column][row] = delta, None if delta is None else 0.0 - delta
         adjusted_p[row][column] = adjusted_p[column][row] = p
-    runs_shared = shared(sides, comparisons)
-    placed, remarks = placements(runs_shared)
+    over = shared(sides, comparisons)
+    placed, remarks = placements(over)
     return Matrix(
-        runs=runs,
-        n_tasks=len(runs_shared.keys),
-        verdicts=tuple(map(tuple, verdicts)),
-        deltas=tuple(map(tuple, deltas)),
-        p_adjusted=tuple(map(tuple, adjusted_p)),
-        placed=placed,
-        only_one=only_one(runs_shared),
-        none_solves=solved_by(runs_shared, 0),
-        all_solve=solved_by(runs_shared, size),
-        alone=alone(runs_shared),
-        expected_alone=expected_alone(runs_shared),
-        notes=(*notes(runs_shared), *remarks),
-    )
+        runs=runs, n_tasks=len(over.keys), verdicts=tuple(map(tuple, verdicts)), deltas=tuple(map(tuple, deltas)),
+        p_adjusted=tuple(map(tuple, adjusted_p)), placed=placed, only_one=only_one(over),
+        none_solves=solved_by(over, 0), all_solve=solved_by(over, size), alone=alone(over),
+        expected_alone=expected_alone(over), notes=(*notes(over), *remarks),
+    )  # fmt: skip
 
 
 def _pairs(runs: tuple[str, ...], comparisons: Pairs) -> list[tuple[int, int, Comparison]]:
@@ -159,8 +144,13 @@ class Shared:
         """Every run has a threshold that says what passes."""
         return all(side.judged.judged for side in self.sides)
 
+    @property
+    def scores(self) -> list[float]:
+        """The score of each run over these tasks."""
+        return [math.fsum(row) / len(row) for row in self.mean.tolist()]
 
-def shared(sides: Sequence[Side], comparisons: Mapping[tuple[str, str], Comparison] | None = None) -> Shared:
+
+def shared(sides: Sequence[Side], comparisons: Pairs | None = None) -> Shared:
     """The tasks for which every run has a counted row, under the keys of the first run.
 
     Each run is aligned with the first; comparisons with it, by (baseline, candidate), have done so already.
@@ -171,18 +161,19 @@ def shared(sides: Sequence[Side], comparisons: Mapping[tuple[str, str], Comparis
     own = {key: code for code, key in enumerate(first.judged.task_keys)}
     n_first = counts(first)
     keys = tuple(key for key, code in own.items() if n_first[code] and all(key in place for place in places))
-    codes = np.array([[place[key] for key in keys] for place in (own, *places)], np.int64)
-    codes = codes.reshape(len(sides), len(keys))
-    rows = list(zip(sides, codes, strict=True))
-    return Shared(
-        tuple(sides),
-        keys,
-        tuple(first.task_names[code] for code in codes[0].tolist()),
-        codes,
-        np.stack([counts(side)[code] for side, code in rows]),
-        np.stack([_passes(side)[code] for side, code in rows]),
-        np.stack([means(side, side.judged.score)[code] for side, code in rows]),
-    )
+    codes = np.array(
+        [[place[key] for key in keys] for place in (own, *places)], np.int64
+    ).reshape(len(sides), len(keys))
+
+    def table(column: Any) -> Any:
+        return np.stack([column(side)[code] for side, code in zip(sides, codes, strict=True)])
+
+    def passes(side: Side) -> Ints:
+        return np.bincount(side.judged.task[side.judged.passed], minlength=len(side.judged.task_keys))
+
+    names = tuple(first.task_names[code] for code in codes[0].tolist())
+    mean = table(lambda side: means(side, side.judged.score))
+    return Shared(tuple(sides), keys, names, codes, table(counts), table(passes), mean)
 
 
 def _place(first: Side, other: Side, comparison: Comparison | None) -> dict[str, int]:
@@ -193,41 +184,30 @@ def _place(first: Side, other: Side, comparison: Comparison | None) -> dict[str,
     return {key: code[name] for key, name in zip(alignment.common, names, strict=True)}
 
 
-def _passes(side: Side) -> Ints:
-    return np.bincount(side.judged.task[side.judged.passed], minlength=len(side.judged.task_keys))
+# ---- Fronts ---------------------------------------------------------------------------------------
 
 
 def placements(runs: Shared) -> tuple[tuple[Placed, ...], list[str]]:
     """Score, dollars and output tokens of every run over the tasks all have, and what limits them."""
-    has_tasks = bool(runs.keys)
-    scores = [math.fsum(row) / len(row) if has_tasks else None for row in runs.mean.tolist()]
-    cost, cost_notes = _effort(runs, "cost_usd")
-    tokens, token_notes = _effort(runs, "output_tokens")
+    scores: list[float | None] = [*runs.scores] if runs.keys else [None] * len(runs.sides)
+    (cost, cost_notes), (tokens, token_notes) = _effort(runs, "cost_usd"), _effort(runs, "output_tokens")
     by_cost, by_tokens = front(scores, cost), front(scores, tokens)
-    entries = tuple(
-        Placed(side.run, scores[i], cost[i], tokens[i], by_cost[i], by_tokens[i])
-        for i, side in enumerate(runs.sides)
-    )
-    notes = [*cost_notes, *token_notes]
+    names = [side.run for side in runs.sides]
+    entries = tuple(Placed(*entry) for entry in zip(names, scores, cost, tokens, by_cost, by_tokens, strict=True))
+    remarks = [*cost_notes, *token_notes]
     if any(known is not None for known in (*by_cost, *by_tokens)):
-        notes.append("A front goes by the values as measured; the matrix says which scores truly differ.")
-    return entries, notes
+        remarks.append("A front goes by the values as measured; the matrix says which scores truly differ.")
+    return entries, remarks
 
 
 def front(scores: Sequence[float | None], costs: Sequence[float | None]) -> list[bool | None]:
     """Which runs no other beats: none scores as much for less, none more for as much. Ties stay on it."""
+    points = [(s, c) for s, c in zip(scores, costs, strict=True) if s is not None and c is not None]
 
     def is_beaten(score: float, cost: float) -> bool:
-        return any(
-            s >= score and c <= cost and (s > score or c < cost)
-            for s, c in zip(scores, costs, strict=True)
-            if s is not None and c is not None
-        )
+        return any(s >= score and c <= cost and (s > score or c < cost) for s, c in points)
 
-    return [
-        None if score is None or cost is None else not is_beaten(score, cost)
-        for score, cost in zip(scores, costs, strict=True)
-    ]
+    return [None if s is None or c is None else not is_beaten(s, c) for s, c in zip(scores, costs, strict=True)]
 
 
 def _effort(runs: Shared, name: str) -> tuple[list[float | None], list[str]]:
@@ -240,8 +220,8 @@ def _effort(runs: Shared, name: str) -> tuple[list[float | None], list[str]]:
     n = int(is_reported.sum())
     if not n:
         return [None] * len(columns), [f"{name}: for no task do all runs that report it do so."]
-    notes = [] if n == is_reported.size else [f"{name}: over the {n:,} of {is_reported.size:,} tasks that report it."]
-    return [None if column is None else math.fsum(column[is_reported].tolist()) / n for column in columns], notes
+    remarks = [] if n == is_reported.size else [f"{name}: over the {n:,} of {is_reported.size:,} tasks that report it."]
+    return [None if column is None else math.fsum(column[is_reported].tolist()) / n for column in columns], remarks
 
 
 def _reported(side: Side, name: str, codes: Ints) -> Floats | None:
@@ -249,59 +229,38 @@ def _reported(side: Side, name: str, codes: Ints) -> Floats | None:
     values = side.effort.get(name)
     if values is None:
         return None
-    reported = np.isfinite(values)
-    size = len(side.judged.task_keys)
-    n = np.bincount(side.judged.task[reported], minlength=size)
-    sums = np.bincount(side.judged.task[reported], weights=values[reported], minlength=size)
+    reported, size = np.isfinite(values), len(side.judged.task_keys)
+    task = side.judged.task[reported]
     with np.errstate(invalid="ignore"):
-        means_of: Floats = (sums / n)[codes]
-    return means_of if np.isfinite(means_of).any() else None
+        column: Floats = (summed(task, values[reported], size) / np.bincount(task, minlength=size))[codes]
+    return column if np.isfinite(column).any() else None
 
 
-LISTED = 50  # tasks of each run that are given with their counts
-
-
-def solved(runs: Shared) -> Bools:
-    """At least one pass: by run and task. Nothing is solved where no threshold says what passes."""
-    is_solved: Bools = runs.passes > 0
-    return is_solved
+# ---- Who solves what ------------------------------------------------------------------------------
 
 
 def solved_by(runs: Shared, n_runs: int) -> tuple[str, ...]:
-    """The tasks that so many of the runs solve."""
-    if not runs.is_judged:
-        return ()
-    return _keys(runs, solved(runs).sum(0) == n_runs)
+    """The tasks that so many of the runs solve: pass at least once. Unknown where no threshold says what passes."""
+    return _keys(runs, (runs.passes > 0).sum(0) == n_runs) if runs.is_judged else ()
 
 
 def only_one(runs: Shared) -> dict[str, tuple[str, ...]]:
     """For each run the tasks that it alone solves."""
-    own = _own(runs)
-    return {side.run: _keys(runs, own[i]) for i, side in enumerate(runs.sides)}
+    return {side.run: _keys(runs, own) for side, own in zip(runs.sides, _own(runs), strict=True)}
 
 
 def alone(runs: Shared) -> tuple[Alone, ...]:
     """The tasks of `only_one` with their counts: what chance explains least first, LISTED of each run."""
-    own = _own(runs)
+    own, total = _own(runs), runs.n.sum(0)
     chance = np.minimum(_chances(runs).sum(0), 1.0)
-    total = runs.n.sum(0)
     listed = []
     for i, side in enumerate(runs.sides):
         places = np.flatnonzero(own[i])
         order = places[np.lexsort((places, -runs.passes[i, places], np.round(chance[places], 12)))]
         for task in order[:LISTED].tolist():
-            n = int(runs.n[i, task])
-            listed.append(
-                Alone(
-                    run=side.run,
-                    task=runs.keys[task],
-                    task_name=runs.names[task],
-                    passes=int(runs.passes[i, task]),
-                    repeats=n,
-                    others=int(total[task]) - n,
-                    p_chance=float(chance[task]),
-                )
-            )
+            n, passes = int(runs.n[i, task]), int(runs.passes[i, task])
+            others, p = int(total[task]) - n, float(chance[task])
+            listed.append(Alone(side.run, runs.keys[task], runs.names[task], passes, n, others, p))
     return tuple(listed)
 
 
@@ -309,23 +268,22 @@ def expected_alone(runs: Shared) -> dict[str, float]:
     """How many tasks each run alone would solve if the passes of a task fell to the runs at random."""
     if not runs.is_judged or len(runs.sides) < 2:
         return {}
-    chances = _chances(runs).tolist()
-    return {side.run: math.fsum(row) for side, row in zip(runs.sides, chances, strict=True)}
+    return {side.run: math.fsum(row) for side, row in zip(runs.sides, _chances(runs).tolist(), strict=True)}
 
 
 def notes(runs: Shared) -> list[str]:
     """What a reader must know before trusting these lists."""
     if not runs.keys:
-        return ["No task has a counted row in every run."]
+        return [NO_TASK]
     if not runs.is_judged:
         return ["Which tasks a run solves is unknown: no threshold says what passes."]
-    by = solved(runs).sum(0)
+    by = (runs.passes > 0).sum(0)
     single, none = int((by == 1).sum()), by == 0
     remarks = []
     if single and len(runs.sides) > 1:
         expected = math.fsum(expected_alone(runs).values())
         remarks.append(
-            f"{_tasks(single)} solved by one run alone; {expected:.1f} would be so if passes fell to "
+            f"{count(single, 'task is', 'tasks are')} solved by one run alone; {expected:.1f} would be so if passes fell to "
             "the runs at random. A single pass always falls to one run and proves nothing; the tasks that "
             "chance explains least are listed first."
         )
@@ -333,7 +291,7 @@ def notes(runs: Shared) -> list[str]:
         least = int(runs.n.sum(0)[none].min())
         repeats = f"{least:,} repeats" if least > 1 else "one repeat"
         remarks.append(
-            f"{_tasks(int(none.sum()))} solved by no run; the one with the fewest has {repeats} of all runs "
+            f"{count(int(none.sum()), 'task is', 'tasks are')} solved by no run; the one with the fewest has {repeats} of all runs "
             f"together, where a pass rate of up to {1 - 0.05 ** (1 / least):.0%} can stay unseen (95% bound)."
         )
     return remarks
@@ -341,9 +299,8 @@ def notes(runs: Shared) -> list[str]:
 
 def _own(runs: Shared) -> Bools:
     """By run and task: this run solves it, and no other does."""
-    passed = solved(runs)
-    counts = runs.is_judged and len(runs.sides) > 1
-    own: Bools = passed & (passed.sum(0) == 1) & counts
+    passed = runs.passes > 0
+    own: Bools = passed & (passed.sum(0) == 1) & (runs.is_judged and len(runs.sides) > 1)
     return own
 
 
@@ -354,8 +311,7 @@ def _chances(runs: Shared) -> Floats:
     """
     log = special().gammaln
     n, c = runs.n.astype(np.float64), runs.passes.sum(0).astype(np.float64)
-    rows = n.sum(0)
-    fits = (c > 0) & (n >= c)
+    rows, fits = n.sum(0), (c > 0) & (n >= c)
     rest = np.where(fits, n - c, 0.0)
     chance = np.exp(log(n + 1) - log(rest + 1) - log(rows + 1) + log(rows - c + 1))
     chances: Floats = np.where(fits, chance, 0.0)
@@ -366,5 +322,107 @@ def _keys(runs: Shared, chosen: Bools) -> tuple[str, ...]:
     return tuple(runs.keys[i] for i in np.flatnonzero(chosen).tolist())
 
 
-def _tasks(n: int) -> str:
-    return f"{n:,} task is" if n == 1 else f"{n:,} tasks are"
+# ---- Checkpoints in order -------------------------------------------------------------------------
+
+
+def series(sides: Sequence[Side], comparisons: Pairs | None = None) -> Series:
+    """The trend of the runs in the order given, over the tasks all of them have; comparisons spare aligning again."""
+    runs = shared(sides, comparisons)
+    trend = None
+    if len(sides) > 1:
+        weights = _weights(len(sides))
+        # what one rollout that goes the other way changes the slope of its task by, on average
+        step = float((np.abs(weights)[:, None] / runs.n).mean()) if runs.n.size else 1.0
+        trend = stats.mean_change(weights @ runs.mean, step)
+    checkpoints = _checkpoints(runs)
+    moved = _moved(runs)
+    return Series(
+        runs=tuple(side.run for side in sides), n_tasks=len(runs.keys),
+        slope=trend.estimate if trend else None, low=trend.low if trend else None,
+        high=trend.high if trend else None, p=trend.p if trend else None, checkpoints=checkpoints,
+        first_different=next((point.run for point in checkpoints if _is_different(point)), None),
+        notes=tuple(_series_notes(runs, moved)), **moved,
+    )
+
+
+def _is_different(point: Checkpoint) -> bool:
+    return change_verdict.is_claimed(point.p_adjusted, point.low, point.high)
+
+
+def _weights(n_runs: int) -> Floats:
+    """What each checkpoint adds to a least-squares slope over the positions 0, 1, 2, ..."""
+    centred = np.arange(n_runs, dtype=np.float64) - (n_runs - 1) / 2
+    weights: Floats = centred / (centred @ centred)
+    return weights
+
+
+def _checkpoints(runs: Shared) -> tuple[Checkpoint, ...]:
+    """Every run against the first, adjusted by Holm over them all."""
+    if not runs.keys:
+        return ()
+    changes = [
+        stats.mean_change(mean - runs.mean[0], float((1 / n + 1 / runs.n[0]).mean() / 2))
+        for mean, n in zip(runs.mean[1:], runs.n[1:], strict=True)
+    ]
+    ps = stats.holm([change.p if change else None for change in changes])
+    first, *scores = runs.scores
+    points = [Checkpoint(runs.sides[0].run, first, None, None, None, None)]
+    for side, score, change, p in zip(runs.sides[1:], scores, changes, ps, strict=True):
+        of_change = (score - first, None, None, None) if change is None else (
+            change.estimate, change.low, change.high, p
+        )
+        points.append(Checkpoint(side.run, score, *of_change))
+    return tuple(points)
+
+
+def _moved(runs: Shared) -> dict[str, Any]:
+    """Tasks that the last run surely does better, or worse, than the first; with how many chance alone would show."""
+    if runs.keys and len(runs.sides) > 1:
+        last = runs.sides[-1]
+        names = tuple(last.judged.task_keys[code] for code in runs.codes[-1].tolist())
+        pair = paired(runs.sides[0], last, Alignment("as shared", runs.keys, common_candidate=names))
+        p, sure = p_better(pair), sure_flips(pair)
+        if p is not None and sure is not None:
+            return {
+                "learned": _listed(runs.keys, np.where(pair.d > 0, p, 0.0)), "n_learned": sure.up, "null_learned": sure.null_up,
+                "forgotten": _listed(runs.keys, np.where(pair.d < 0, 1 - p, 0.0)), "n_forgotten": sure.down,
+                "null_forgotten": sure.null_down,
+            }  # fmt: skip
+    return {"learned": (), "forgotten": (), "n_learned": 0, "n_forgotten": 0, "null_learned": None, "null_forgotten": None}
+
+
+def _listed(keys: tuple[str, ...], probability: Floats) -> tuple[tuple[str, float], ...]:
+    """Tasks with their probability, surest first."""
+    sure = np.flatnonzero(probability >= LEVEL - 1e-9)
+    order = sure[np.lexsort((sure, -np.round(probability[sure], 9)))]
+    return tuple((keys[i], float(probability[i])) for i in order[:LISTED].tolist())
+
+
+def _series_notes(runs: Shared, moved: Mapping[str, Any]) -> Iterator[str]:
+    if not runs.keys:
+        yield NO_TASK
+        return
+    if len(runs.sides) < 3:
+        yield "A trend needs three checkpoints; with two the slope is the change between them."
+    if moved["null_learned"] is None:
+        yield "Tasks learned and forgotten are unknown: nothing shows how repeats of a task vary."
+    elif not moved["n_learned"] and not moved["n_forgotten"]:
+        yield f"No single task is surely learned or forgotten from the first to the last ({LEVEL:.0%} each)."
+    else:
+        learned, forgotten = (
+            _beside(moved[f"n_{way}"], moved[f"null_{way}"], way) for way in ("learned", "forgotten")
+        )
+        yield (
+            f"From the first to the last, with {LEVEL:.0%} each: {learned}; {forgotten}. Chance is what dealing "
+            "the rollouts of each task anew to the two would show."
+        )
+
+
+def _beside(n: int, null: float, way: str) -> str:
+    """A count beside what chance alone would count."""
+    tasks = f"{count(n, 'task')} {way}"
+    if not n:
+        return tasks
+    if n <= null + 2 * math.sqrt(null):
+        return f"{tasks}, no more than chance shows ({null:.1f})"
+    return f"{tasks} where chance shows {null:.1f}"

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from blade import stats
 from blade.model import Alignment, Side
-from blade.stats.intervals import special
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from blade.model import Floats, Ints, Side
+    from blade.model import Bools, Floats, Ints
+
+ZERO = 1e-12  # of the size of the scores: below it a difference is rounding
+_FEW = 25  # tasks, below which an interval allows for two that were not seen
+
 
 @dataclass(frozen=True)
 class Paired:
@@ -41,21 +44,56 @@ class Paired:
         """What one rollout that goes the other way changes its task by, on average."""
         return float((1 / self.n_a + 1 / self.n_b).mean() / 2) if self.n_a.size else 1.0
 
+    @property
+    def runs(self) -> tuple[tuple[Side, Ints, Ints], tuple[Side, Ints, Ints]]:
+        """Of each run the codes of the common tasks and their rows."""
+        return (self.a, self.code_a, self.n_a), (self.b, self.code_b, self.n_b)
+
+    @property
+    def is_binary(self) -> bool:
+        return self.a.is_binary and self.b.is_binary
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.a.is_bounded and self.b.is_bounded
+
+    @property
+    def moved(self) -> Bools:
+        """Which tasks differ by more than rounding."""
+        differs: Bools = np.abs(self.d) > ZERO * np.maximum(1.0, np.abs(self.mean_a) + np.abs(self.mean_b))
+        return differs
+
 
 def paired(a: Side, b: Side, alignment: Alignment) -> Paired:
     """The tasks of `alignment.common` with what each run scored on them."""
-    code_a = _codes(a, alignment.common)
-    code_b = _codes(b, alignment.common_candidate or alignment.common)
+    code_a, code_b = _codes(a, alignment.common), _codes(b, alignment.common_candidate or alignment.common)
     n_a, n_b = counts(a)[code_a], counts(b)[code_b]
     mean_a, mean_b = means(a, a.judged.score)[code_a], means(b, b.judged.score)[code_b]
     return Paired(a, b, alignment, code_a, code_b, n_a, n_b, mean_a, mean_b)
 
 
+def _codes(side: Side, keys: tuple[str, ...]) -> Ints:
+    if keys == side.judged.task_keys:
+        return np.arange(len(keys))
+    place = {key: code for code, key in enumerate(side.judged.task_keys)}
+    return np.fromiter((place[key] for key in keys), np.int64, len(keys))
+
+
+def upright(pair: Paired) -> tuple[Paired, bool]:
+    """The pair with its runs in the order of their names, and whether that turned it.
+
+    What is computed of an upright pair, and turned back, is the same to the last digit whichever run is
+    called the baseline. The alignment stays as it was.
+    """
+    a, b = pair.a, pair.b
+    if a.run < b.run if a.run != b.run else a.judged.score.tobytes() <= b.judged.score.tobytes():
+        return pair, False
+    return Paired(b, a, pair.alignment, pair.code_b, pair.code_a, pair.n_b, pair.n_a, pair.mean_b, pair.mean_a), True
+
+
 def counts(side: Side) -> Ints:
     """Counted rows, by task code."""
-    if side.n is not None:
-        return side.n
-    return np.bincount(side.judged.task, minlength=len(side.judged.task_keys))
+    return np.bincount(side.judged.task, minlength=len(side.judged.task_keys)) if side.n is None else side.n
 
 
 def means(side: Side, values: NDArray[Any]) -> Floats:
@@ -72,9 +110,31 @@ def means(side: Side, values: NDArray[Any]) -> Floats:
     return task_means
 
 
-def over_common(pair: Paired, values_a: NDArray[Any], values_b: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Row columns of both runs as means of the common tasks."""
-    return means(pair.a, values_a)[pair.code_a], means(pair.b, values_b)[pair.code_b]
+def passes(pair: Paired) -> tuple[Ints, Ints] | None:
+    """The passing rows of each common task; None where no threshold says what passes."""
+    if not pair.n_a.size or not (pair.a.judged.judged and pair.b.judged.judged):
+        return None
+    c_a, c_b = (np.rint(means(side, side.judged.passed)[codes] * n).astype(np.int64) for side, codes, n in pair.runs)
+    return c_a, c_b
+
+
+def rows_of(pair: Paired, *values: Floats) -> stats.Rows:
+    """The rows of the common tasks summed by task: of a column of each run, or of their scores."""
+    columns = values or (pair.a.judged.score, pair.b.judged.score)
+    n, sums, squares = [], [], []
+    for (side, codes, rows), column in zip(pair.runs, columns, strict=True):
+        n.append(rows)
+        sums.append(means(side, column)[codes] * rows)
+        squares.append(means(side, column**2)[codes] * rows)
+    is_binary = all(bool(np.isin(column, (0.0, 1.0)).all()) for column in values) if values else pair.is_binary
+    return stats.Rows(n[0], n[1], sums[0], sums[1], squares[0], squares[1], is_binary)
+
+
+def row_places(side: Side, codes: Ints) -> Ints:
+    """The place of each row's task among these tasks; -1 where it is none of them."""
+    place = np.full(len(side.judged.task_keys), -1, np.int64)
+    place[codes] = np.arange(codes.size)
+    return place[side.judged.task]
 
 
 def summed(place: Ints, values: Floats, size: int) -> Floats:
@@ -82,11 +142,20 @@ def summed(place: Ints, values: Floats, size: int) -> Floats:
     return np.asarray(np.bincount(place, weights=values, minlength=size), np.float64)
 
 
-def _codes(side: Side, keys: tuple[str, ...]) -> Ints:
-    if keys == side.judged.task_keys:
-        return np.arange(len(keys))
-    place = {key: code for code, key in enumerate(side.judged.task_keys)}
-    return np.fromiter((place[key] for key in keys), np.int64, len(keys))
+def mean(values: Floats) -> float:
+    """Rounded once, so that no order of the tasks shows in it; nan of nothing."""
+    return math.fsum(values.tolist()) / values.size if values.size else math.nan
+
+
+def reach(pair: Paired) -> float:
+    """How far apart two scores can be: what bounds say, else what the rows show."""
+    if pair.is_bounded:
+        return 1.0
+    scores = [side.judged.score for side in (pair.a, pair.b) if side.judged.score.size]
+    return max(float(x.max()) for x in scores) - min(float(x.min()) for x in scores)
+
+
+# ---- All tasks of both runs ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -115,55 +184,36 @@ class TaskSets:
 
 def task_sets(pair: Paired) -> TaskSets:
     """All tasks of both runs."""
-    (codes_a, mean_a), (codes_b, mean_b) = _all(pair.a, pair.code_a), _all(pair.b, pair.code_b)
-    return TaskSets(codes_a, codes_b, mean_a, mean_b, pair.code_a.size)
+    codes = []
+    for side, common, _ in pair.runs:
+        is_other = counts(side) > 0
+        is_other[common] = False
+        codes.append(np.concatenate([common, np.flatnonzero(is_other)]))
+    mean_a, mean_b = means(pair.a, pair.a.judged.score)[codes[0]], means(pair.b, pair.b.judged.score)[codes[1]]
+    return TaskSets(codes[0], codes[1], mean_a, mean_b, pair.code_a.size)
 
 
-def _all(side: Side, common: Ints) -> tuple[Ints, Floats]:
-    is_other = counts(side) > 0
-    is_other[common] = False
-    codes = np.concatenate([common, np.flatnonzero(is_other)])
-    return codes, means(side, side.judged.score)[codes]
-
-
-def mean(values: Floats) -> float:
-    """Rounded once, so that no order of the tasks shows in it; nan of nothing."""
-    return math.fsum(values.tolist()) / values.size if values.size else math.nan
-
-
-def reach(pair: Paired) -> float:
-    """How far apart two scores can be: what bounds say, else what the rows show."""
-    if pair.a.is_bounded and pair.b.is_bounded:
-        return 1.0
-    scores = [side.judged.score for side in (pair.a, pair.b) if side.judged.score.size]
-    lowest, highest = min(float(x.min()) for x in scores), max(float(x.max()) for x in scores)
-    return highest - lowest
-
-
-@dataclass(frozen=True)
-class Spread:
+class Spread(NamedTuple):
     """How the tasks of both runs lie around the means of their cells, to tell how sure sums of them are.
 
     A task that both runs have is one draw and brings both its deviations.
     """
 
-    sums: tuple[Floats, Floats]  # of the scores of each cell, in either run
-    squares: tuple[Floats, Floats]  # of the deviations
+    sums: list[Floats]  # of the scores of each cell, in either run
+    squares: list[Floats]  # of the deviations
     products: Floats  # of both deviations of the common tasks, by cell in the baseline and in the candidate
-    sizes: tuple[Ints, Ints]
+    sizes: list[Ints]
     shared: Ints  # common tasks by both cells
     step: float
 
     def of_sum(self, weight_a: Floats, weight_b: Floats) -> stats.Change | None:
         """Σ weight · score over the tasks, where weights are given by cell; None where nothing varies."""
         value = math.fsum([*(weight_a * self.sums[0]).tolist(), *(weight_b * self.sums[1]).tolist()])
-        variance = float(
-            (weight_a**2 * self.squares[0]).sum() + (weight_b**2 * self.squares[1]).sum()
-        ) + 2 * float((np.outer(weight_a, weight_b) * self.products).sum())
+        own = float((weight_a**2 * self.squares[0]).sum() + (weight_b**2 * self.squares[1]).sum())
+        variance = own + 2 * float((np.outer(weight_a, weight_b) * self.products).sum())
         has_a, has_b = weight_a != 0, weight_b != 0
-        n = int(
-            self.sizes[0][has_a].sum() + self.sizes[1][has_b].sum() - self.shared[np.ix_(has_a, has_b)].sum()
-        )
+        common = self.shared[np.ix_(has_a, has_b)].sum()
+        n = int(self.sizes[0][has_a].sum() + self.sizes[1][has_b].sum() - common)
         if n < 2 or variance <= 1e-24:
             return None
         se, df, centre = math.sqrt(variance * n / (n - 1)), n - 1.0, value
@@ -171,12 +221,7 @@ class Spread:
             step = self.step * n * float(np.abs(np.concatenate([weight_a, weight_b])).max())
             total = n * n * variance + 2 * step * step + 2 * n / (n + 2) * value * value
             se, df, centre = math.sqrt(total / (n + 1) / (n + 2)), n + 1.0, value * n / (n + 2)
-        half = stats.t_quantile(0.975, df) * se
-        p = float(2 * special().stdtr(df, -abs(value) / se))
-        return stats.Change(value, se, df, centre - half, centre + half, p, "task t")
-
-
-_FEW = 25
+        return stats.student(value, centre, se, df, 0.95, "task t")
 
 
 def spread(sets: TaskSets, cells: tuple[Ints, Ints], n_cells: int, step: float) -> Spread:
@@ -192,27 +237,9 @@ def spread(sets: TaskSets, cells: tuple[Ints, Ints], n_cells: int, step: float) 
         sums.append(total)
         squares.append(summed(cell, deviation**2, n_cells))
         sizes.append(size)
-    n = sets.n_common
+    n, square = sets.n_common, (n_cells, n_cells)
     both = cells[0][:n] * n_cells + cells[1][:n]
-    square = (n_cells, n_cells)
     products = summed(both, away[0][:n] * away[1][:n], n_cells * n_cells)
     shared = np.bincount(both, minlength=n_cells * n_cells)
-    return Spread(
-        (sums[0], sums[1]),
-        (squares[0], squares[1]),
-        products.reshape(square),
-        (sizes[0], sizes[1]),
-        shared.reshape(square),
-        step,
-    )
+    return Spread(sums, squares, products.reshape(square), sizes, shared.reshape(square), step)
 
-
-def whole(sets: TaskSets, step: float) -> stats.Change | None:
-    """The change of the headline score itself."""
-    if sets.are_equal:
-        return stats.mean_change(sets.mean_b - sets.mean_a, step)
-    if not sets.n_common:
-        return stats.two_means(sets.mean_a, sets.mean_b)
-    n_a, n_b = sets.codes_a.size, sets.codes_b.size
-    cells = np.zeros(n_a, np.int64), np.zeros(n_b, np.int64)
-    return spread(sets, cells, 1, step).of_sum(np.array([-1 / n_a]), np.array([1 / n_b]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from itertools import combinations
 from pathlib import Path
@@ -34,37 +34,24 @@ _NAMING = ("id", "text")  # fields that tell one task from all others; answers a
 
 
 def compare(
-    loaded: Sequence[Loaded],
-    command: str,
-    *,
-    threshold: float | None = None,
-    margin: float = MARGIN,
-    baseline: str | None = None,
-    ordered: bool = False,
-    quick: bool = False,
-    policy: Policy | None = None,
-    watcher: Watcher | None = None,
-    clock: Clock | None = None,
+    loaded: Sequence[Loaded], command: str, *, threshold: float | None = None, margin: float = MARGIN,
+    baseline: str | None = None, ordered: bool = False, quick: bool = False, policy: Policy | None = None,
+    watcher: Watcher | None = None, clock: Clock | None = None,
 ) -> Report:
     """Every run against the baseline, all against one another, and in order where they are checkpoints."""
-    loaded = baseline_first(loaded, baseline)
+    loaded = stages.baseline_first(loaded, baseline)
     threshold = shared_threshold(loaded, threshold)
     scored = [report_pages.scoring_of(entry, threshold) for entry in loaded]
-    answers = _asked(policy, loaded, threshold) if policy is not None else None
+    answers = _answers(policy, loaded, threshold) if policy is not None else None
     if quick:
-        report = report_pages.listed(loaded, scored, command)
-        sides = column_sides(loaded, scored)
-        unread = Gap(
-            "health of each run, behaviours and most failure modes", "no trajectory was read, as asked"
-        )
+        report, sides = report_pages.listed(loaded, scored, command), column_sides(loaded, scored)
+        unread = Gap("health of each run, behaviours and most failure modes", "no trajectory was read, as asked")
         report = replace(report, gaps=(unread, *report.gaps))
     else:
         report, sides = stages.diagnosed(loaded, scored, command, watcher, clock)
     if margin >= 1 and all(side.is_bounded for side in sides):
-        raise UsageError(
-            f"--margin {margin:g} is as wide as the score", "give a fraction such as 0.03", "bad-margin"
-        )
-    report = told(report, sides, margin, ordered, quick)
+        raise UsageError(f"--margin {margin:g} is as wide as the score", "give a fraction such as 0.03", "bad-margin")
+    report = with_comparisons(report, sides, margin, ordered, quick)
     return report if policy is None or answers is None else _gated(report, policy, sides, answers)
 
 
@@ -79,48 +66,39 @@ def shared_threshold(loaded: Sequence[Loaded], threshold: float | None) -> float
     return 1.0 if len({report_pages.scoring_of(entry, None).score_name for entry in loaded}) > 1 else None
 
 
-def told(
-    report: Report,
-    sides: Sequence[Side],
-    margin: float = MARGIN,
-    ordered: bool = False,
-    quick: bool = False,
+def with_comparisons(
+    report: Report, sides: Sequence[Side], margin: float = MARGIN, ordered: bool = False, quick: bool = False
 ) -> Report:
     """The report with the comparisons of its runs, the first being the baseline."""
     if len(sides) < 2:
         return report
     first, *others = sides
-    compared = [replace(stage.compare(first, other, margin), quick=quick) for other in others]
-    comparisons = stage.adjusted(compared)
-    matrix = None
+    comparisons = stage.adjusted([replace(stage.compare(first, other, margin), quick=quick) for other in others])
     pairs = {(pair.baseline, pair.candidate): pair for pair in comparisons}
-    gaps = report.gaps
+    matrix, gaps = None, report.gaps
     if len(sides) > MAX_PAIRWISE:
         why = f"{len(sides)} runs make too many pairs; each is compared with the baseline"
         gaps = (*gaps, Gap("every run against every other", why))
     elif len(sides) > 2:
         for a, b in combinations(others, 2):
             pairs[a.run, b.run] = stage.brief(a, b, margin)
-        matrix = stage.matrix(sides, pairs)
-        matrix = replace(matrix, settings=stage.effects(sides, _deltas(pairs.values())))
-    return replace(
-        report,
-        comparisons=tuple(comparisons),
-        matrix=matrix,
-        gaps=gaps,
-        series=stage.series(sides, pairs) if ordered else None,
-    )
+        deltas = {names: _delta(pair) for names, pair in pairs.items()}
+        matrix = replace(stage.matrix(sides, pairs), settings=stage.effects(sides, deltas))
+    series = stage.series(sides, pairs) if ordered else None
+    return replace(report, comparisons=tuple(comparisons), matrix=matrix, gaps=gaps, series=series)
+
+
+def _delta(pair: Comparison) -> tuple[float | None, float | None, float | None]:
+    new = next((test for test in pair.tests if test.question == "new tasks"), None)
+    return (pair.delta_common, None, None) if new is None else (pair.delta_common, new.low, new.high)
 
 
 def split_runs(loaded: Sequence[Loaded], field: str) -> list[Loaded]:
     """One run as several, by the value of a field of its rows."""
     if len(loaded) != 1:
         names = ", ".join(entry.name for entry in loaded[:4])
-        raise UsageError(
-            f"--by splits one run, and {len(loaded)} were given: {names}",
-            "give a single rollouts file, or compare the runs without --by",
-            "compare-by",
-        )
+        hint = "give a single rollouts file, or compare the runs without --by"
+        raise UsageError(f"--by splits one run, and {len(loaded)} were given: {names}", hint, "compare-by")
     entry = loaded[0]
     shared = {key: value for key, value in entry.settings.items() if key not in entry.run.settings}
     unplaced = entry.run.coverage.failed + entry.run.coverage.lost
@@ -130,20 +108,10 @@ def split_runs(loaded: Sequence[Loaded], field: str) -> list[Loaded]:
         gaps = (*gaps, Gap(f"coverage of the parts of {entry.name}", why))
     parts = run_splits.split(entry.run, field)
     if not _share_tasks(parts):
-        raise UsageError(
-            f"{field} does not vary within the tasks of {entry.name}: the parts would have no task in common",
-            "--by needs a field that varies within tasks, such as skills_ref.hash",
-            "cannot-split",
-        )
+        why = f"{field} does not vary within the tasks of {entry.name}: the parts would have no task in common"
+        raise UsageError(why, "--by needs a field that varies within tasks, such as skills_ref.hash", "cannot-split")
     return [
-        replace(
-            entry,
-            name=part.rollouts.run,
-            run=part,
-            settings={**shared, **part.settings},
-            gaps=gaps,
-            reported=(),
-        )
+        replace(entry, name=part.rollouts.run, run=part, settings={**shared, **part.settings}, gaps=gaps, reported=())
         for part in parts
     ]
 
@@ -164,35 +132,6 @@ def _share_tasks(parts: Sequence[Assembled]) -> bool:
     return False
 
 
-def baseline_first(loaded: Sequence[Loaded], baseline: str | None) -> list[Loaded]:
-    """The runs with the one that the others are held against in front."""
-    names = [entry.name for entry in loaded]
-    if baseline is None:
-        return list(loaded)
-    chosen = [entry for entry in loaded if baseline in (entry.name, _value(entry.name))]
-    if not chosen:
-        raise UsageError(
-            f"there is no run {baseline}", f"the runs are: {', '.join(names[:8])}", "no-such-run"
-        )
-    return [chosen[0], *(entry for entry in loaded if entry is not chosen[0])]
-
-
-def _value(name: str) -> str:
-    """What a run that was split off is told by: `NAME[field=value]`."""
-    return name.rpartition("=")[2].removesuffix("]") if name.endswith("]") else name
-
-
-def _deltas(
-    comparisons: Iterable[Comparison],
-) -> dict[tuple[str, str], tuple[float | None, float | None, float | None]]:
-    deltas = {}
-    for pair in comparisons:
-        new = next((test for test in pair.tests if test.question == "new tasks"), None)
-        low, high = (new.low, new.high) if new is not None else (None, None)
-        deltas[pair.baseline, pair.candidate] = pair.delta_common, low, high
-    return deltas
-
-
 # ---- The gate ------------------------------------------------------------------------------------
 
 
@@ -201,30 +140,29 @@ def policy(path: Path) -> Policy:
     return read_policy(path)
 
 
-def _gated(report: Report, policy: Policy, sides: Sequence[Side], answers: _Asked) -> Report:
+def _gated(report: Report, policy: Policy, sides: Sequence[Side], answers: _Answers) -> Report:
     """The report with every comparison judged by a policy, as of today: waivers expire."""
     coverages = {
         run.name: (run.coverage.scored - run.outcomes.get(Outcome.MALFORMED, 0), run.coverage.expected)
         for run in report.runs
     }
-    by_name = {side.run: side for side in sides}
 
     def by_task(query: str, run: str) -> Mapping[str, float]:
         return answers.values[query, run]
 
-    today = date.today()
-    gate = judge(policy, report.comparisons, coverages, today, by_name, by_task, answers.remarks)
+    by_name = {side.run: side for side in sides}
+    gate = judge(policy, report.comparisons, coverages, date.today(), by_name, by_task, answers.remarks)
     return replace(report, gate=gate)
 
 
-class _Asked(NamedTuple):
+class _Answers(NamedTuple):
     """What the queries of a policy give: by query and run for each task, and names that no row has."""
 
     values: Mapping[tuple[str, str], Mapping[str, float]]
     remarks: Mapping[str, str]
 
 
-def _asked(policy: Policy, loaded: Sequence[Loaded], threshold: float | None) -> _Asked:
+def _answers(policy: Policy, loaded: Sequence[Loaded], threshold: float | None) -> _Answers:
     """The queries of a policy, asked before anything else is done: one that is wrong fails at once."""
     import duckdb
 
@@ -242,8 +180,10 @@ def _asked(policy: Policy, loaded: Sequence[Loaded], threshold: float | None) ->
         except UsageError as error:
             raise _bad_query(policy.path, query, error.message, error.hint) from error
         except duckdb.Error as error:
-            raise _bad_query(policy.path, query, *_said(error)) from error
-    return _Asked(values, remarks)
+            first, *lines = str(error).splitlines() or ["the query failed"]
+            names = next((line for line in lines if line.startswith(("Did you mean", "Candidate"))), "")
+            raise _bad_query(policy.path, query, first.partition("Error: ")[2] or first, names.strip()) from error
+    return _Answers(values, remarks)
 
 
 def _unknown(query: str, ground: Ground) -> str:
@@ -256,13 +196,6 @@ def _unknown(query: str, ground: Ground) -> str:
     sql = f"select 1 from rollouts where ({measure.where or 'true' if measure else 'true'})"
     used = select.tables_in(select.parsed(sql, ground.connection(False)))
     return "; ".join(unknown(query, ground.connection(bool(used & select.OF_TRACES))))
-
-
-def _said(error: Exception) -> tuple[str, str]:
-    """What is wrong with a query, and which names it may have meant."""
-    first, *lines = str(error).splitlines() or ["the query failed"]
-    names = next((line for line in lines if line.startswith(("Did you mean", "Candidate"))), "")
-    return first.partition("Error: ")[2] or first, names.strip()
 
 
 def _bad_query(path: str, query: str, message: str, hint: str) -> UsageError:

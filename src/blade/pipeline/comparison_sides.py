@@ -6,8 +6,9 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, islice, pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
@@ -28,55 +29,84 @@ if TYPE_CHECKING:
     from blade.model import Bools, Floats, Hashes, Ints
     from blade.pipeline.trace_reading import Read, Reading
 
-FIRST = 50  # rows that must agree before all are read
-
-
-def with_hashes(sides: Sequence[Side], loaded: Sequence[Loaded]) -> list[Side]:
-    """The sides; those that agree in rows, score, bytes and their first rows with the hashes of all.
-
-    An index keeps no hash of rows that are numbered: it would cost a pass over every byte, and only runs
-    that look the same need it.
-    """
-    alike: defaultdict[tuple[int, float, int], list[int]] = defaultdict(list)
-    for place, (side, entry) in enumerate(zip(sides, loaded, strict=True)):
-        alike[_look(side, entry)].append(place)
-    hashed = list(sides)
-    for group in alike.values():
-        if len(group) > 1 and len({_hashes(loaded[place], sides[place], FIRST).tobytes() for place in group}) == 1:
-            for place in group:
-                hashed[place] = replace(sides[place], row_hash=_hashes(loaded[place], sides[place], None))
-    return hashed
-
-
-def _look(side: Side, entry: Loaded) -> tuple[int, float, int]:
-    """What identical runs have in common, from the columns alone: rows, score and bytes."""
-    judged, rollouts = side.judged, entry.run.rollouts
-    lengths = entry.run.rows.numbers("length")[rollouts.row_id[judged.rows]]
-    return judged.rows.size, float(judged.score.sum()), int(lengths.sum())
-
-
-def _hashes(entry: Loaded, side: Side, most: int | None) -> Hashes:
-    import numpy as np
-
-    rows = entry.run.rollouts.row_id[side.judged.rows[:most]].tolist()
-    return np.fromiter((entry.run.rows.row_hash(row) for row in rows), np.uint64, len(rows))
-
-
 Mode = tuple[str, str]  # side of the loss, name of the failure group
 
-SIDE_OF = {
-    Cause.INFRASTRUCTURE: "infrastructure",
-    Cause.TASK_OR_VERIFIER: "task or verifier",
-    Cause.DATA_ARTIFACT: "data",
-    Cause.UNDETERMINED: "undetermined",
-}
+FIRST = 50  # rows that must agree before all are read
 MAX_ERROR = 160  # characters of an error that name it
+SAMPLED = 12  # rows opened to see the tools and the instructions of a run
+MAX_CONSTANTS = 24  # fields of rows that are looked at for settings
+LIMITED = 0.1  # of the rows of a run that are cut, from which the limit is to blame rather than the model
 UNEXPLAINED: Mode = ("undetermined", OTHER)
 WRONG_ANSWER: Mode = ("undetermined", "wrong answer")
 NEVER_RAN: Mode = ("infrastructure", "never ran")
-# Labels of wrong answers, which depend on the number of repeats.
-_BY_REPEATS = ("KG", "UK", "undetermined", None)
-_MEASUREMENT = (Cause.INFRASTRUCTURE, Cause.TASK_OR_VERIFIER, Cause.DATA_ARTIFACT)
+# What a loss of each cause is booked on; any other is the model's.
+_MEASUREMENT = {
+    Cause.INFRASTRUCTURE: "infrastructure", Cause.TASK_OR_VERIFIER: "task or verifier", Cause.DATA_ARTIFACT: "data"
+}  # fmt: skip
+SIDE_OF = {**_MEASUREMENT, Cause.UNDETERMINED: "undetermined"}
+# What the columns of a row say of its end, the first that applies: no trace is needed for it.
+COLUMN_MODES = (
+    ("no usable reward", ("data", "no usable reward")),
+    ("errored", ("infrastructure", "the row carries an error")),
+    ("timed out", ("infrastructure", "timed out")),
+    ("truncated", ("model", "truncated")),
+    ("no output", ("model", "empty output")),
+)
+_BY_REPEATS = ("KG", "UK", "undetermined", None)  # labels of wrong answers, which depend on the number of repeats
+_ANSWERS = ("extracted_answer", "predicted_answer", "parsed_option", "predicted_value", "model_patch_sha256")
+_GRAINS = Ended._fields[2:]  # of what a row ended with
+_LOST = 1e-9  # a row that scores less than 1 by more than this loses points
+_SETTING = re.compile(
+    r"(^|[._])(version|revision|commit|checkpoint|image|harness|scaffold|backend|engine|provider|quantization"
+    r"|(judge|verifier|grader|scorer)(_model|_name)?|reasoning_effort|temperature|top_p|config_hash"
+    r"|max_(output_tokens|tokens|turns|steps|context)|(time_?limit|timeout)(_s|_seconds)?)$"
+)
+
+
+def read_sides(read: Sequence[Read], readings: Sequence[Reading], scored: Sequence[measure.Scoring]) -> list[Side]:
+    """Runs whose traces were read: with the facts that rollouts show, and the errors they met."""
+    import numpy as np
+
+    by_run = booked(readings)
+    table = _table(mode for of_run in by_run for mode in of_run.modes.values())
+    place = {mode: code for code, mode in enumerate(table)}
+    sides = []
+    for entry, scoring, of_run in zip(read, scored, by_run, strict=True):
+        judged = entry.judged
+        loses = judged.score < 1 - _LOST
+        mode = np.full(judged.rows.size, -1, np.int64)
+        mode[loses] = [place[of_run.modes.get(position, UNEXPLAINED)] for position in judged.rows[loses].tolist()]
+        side = _side(entry.loaded, scoring, judged, table, mode)
+        behaviours, content = dict(sorted(of_run.facts.items())), _contents(judged, entry.grains)
+        sides.append(replace(side, behaviours=behaviours, signatures=errors(entry), content=content))
+    return with_hashes(sides, [entry.loaded for entry in read])
+
+
+def column_sides(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring]) -> list[Side]:
+    """Runs as their columns tell them: no trace is opened but a few for the settings."""
+    import numpy as np
+
+    runs = list(zip(loaded, scored, strict=True))
+    cut = max((entry.run.rollouts.truncated[s.rows].mean() for entry, s in runs if s.rows.size), default=0)
+    modes = dict(COLUMN_MODES)
+    if cut > LIMITED:
+        modes["truncated"] = ("task or verifier", "truncated")
+    table = _table(modes.values())
+    sides = []
+    for entry, scoring in runs:
+        judged, flags = judged_of(entry, scoring), _flags(entry, scoring)
+        mode = np.where(judged.score < 1 - _LOST, table.index(UNEXPLAINED), -1)
+        for name in reversed(modes):
+            mode[flags[name] & (mode >= 0)] = table.index(modes[name])
+        sides.append(replace(_side(entry, scoring, judged, table, mode), content=_answers(entry, scoring)))
+    return with_hashes(sides, loaded)
+
+
+def _table(modes: Iterable[Mode]) -> tuple[Mode, ...]:
+    return tuple(sorted({*modes, UNEXPLAINED}))
+
+
+# ---- Rows booked on failure groups -----------------------------------------------------------------
 
 
 class Booked(NamedTuple):
@@ -94,12 +124,15 @@ def booked(readings: Sequence[Reading]) -> list[Booked]:
     judged stays as they judged it.
     """
     together = climb(_together(readings))
-    starts = accumulate((reading.diagnosis.people.n for reading in readings), initial=0)
     outages = _outages([together, *(reading.diagnosis for reading in readings)])
-    return [
-        Booked(_modes(reading, together, start, outages), _facts(together, start, end))
-        for reading, (start, end) in zip(readings, pairwise(starts), strict=True)
-    ]
+    facts = [(group.name, group.matched) for group in together.groups if group.matched is not None]
+    by_run, start = [], 0
+    for reading in readings:
+        rows = slice(start, start + reading.diagnosis.people.n)
+        shown = {name: matched[rows].nonzero()[0] for name, matched in facts}
+        by_run.append(Booked(_modes(reading, together, rows, outages), shown))
+        start = rows.stop
+    return by_run
 
 
 def errors(read: Read) -> dict[str, Ints]:
@@ -107,29 +140,23 @@ def errors(read: Read) -> dict[str, Ints]:
     import numpy as np
 
     met: defaultdict[str, set[int]] = defaultdict(set)
-    known: dict[str, str] = {}
+
+    @cache
+    def named(text: str) -> str:
+        return events.masked(text, MAX_ERROR) if events.reads_as_error(text, events.READ) else ""
+
     for row_number, row in enumerate(read.rows):
         for place, text in _error_texts(row):
-            if text not in known:
-                known[text] = (
-                    events.masked(text, MAX_ERROR) if events.reads_as_error(text, events.READ) else ""
-                )
-            if known[text]:
-                met[f"{place}: {known[text]}"].add(row_number)
+            if error := named(text):
+                met[f"{place}: {error}"].add(row_number)
     return {name: np.array(sorted(rows), np.int64) for name, rows in sorted(met.items())}
 
 
 def _error_texts(row: RowEvidence) -> Iterator[tuple[str, str]]:
     """Where a row may say that something went wrong, and what it says there."""
-    for act in row.acts:
-        if act.template:
-            yield act.tool, act.template
-    for path, value in row.fields.items():
-        if isinstance(value, str):
-            yield path, value
-    for path, lines in row.lines.items():
-        for line in lines:
-            yield path, line
+    yield from ((act.tool, act.template) for act in row.acts if act.template)
+    yield from ((path, value) for path, value in row.fields.items() if isinstance(value, str))
+    yield from ((path, line) for path, lines in row.lines.items() for line in lines)
 
 
 def _together(readings: Sequence[Reading]) -> Population:
@@ -144,9 +171,7 @@ def _together(readings: Sequence[Reading]) -> Population:
         for row in people.rows
     ]
     together = Population(
-        "all runs",
-        rows,
-        np.concatenate([people.passed for people in all_people]),
+        "all runs", rows, np.concatenate([people.passed for people in all_people]),
         np.concatenate([people.lost for people in all_people]),
         _numbered([people.indexed for people in all_people], [len(people.keys) for people in all_people]),
         np.concatenate([people.repeat for people in all_people]),
@@ -173,42 +198,36 @@ def _outages(diagnoses: Sequence[Diagnosis]) -> set[Mode]:
     return reasons if len(reasons) > 1 else set()
 
 
-def _modes(reading: Reading, together: Diagnosis, start: int, outages: set[Mode]) -> dict[int, Mode]:
+def _modes(reading: Reading, together: Diagnosis, rows: slice, outages: set[Mode]) -> dict[int, Mode]:
     people, concluded = reading.diagnosis.people, reading.concluded
-    groups = _group_of_rows(together, start, start + people.n)
+    groups = _group_of_rows(together, rows)
     place = {row.position: number for number, row in enumerate(people.rows)}
-    judged = set(_judged_rows(reading))
+    # the tasks that a person or an agent judged
+    tasks = {attribution.task for attribution in concluded.attributions if attribution.judged_by}
     modes: dict[int, Mode] = {}
     for position, (cause, name) in concluded.modes.items():
-        shared = _mode_of(groups.get(place[position]))
-        is_own = cause in _MEASUREMENT and not _is_measurement(shared)
-        own = SIDE_OF.get(cause, "model"), name
-        mode = own if is_own or place[position] in judged else shared
+        row = place[position]
+        shared = _mode_of(groups.get(row))
+        is_own = cause in _MEASUREMENT and shared[0] not in _MEASUREMENT.values()
+        is_judged = reading.judged.task_keys[int(reading.judged.task[row])] in tasks
+        mode = (SIDE_OF.get(cause, "model"), name) if is_own or is_judged else shared
         modes[position] = NEVER_RAN if mode in outages else mode
     return modes
 
 
-def _group_of_rows(together: Diagnosis, start: int, end: int) -> dict[int, Group]:
+def _group_of_rows(together: Diagnosis, rows: slice) -> dict[int, Group]:
     """The group that claims each failing row of a run, else the first whose fact it shows.
 
     A contrast claims rows only in tasks that pass without its fact, and which do depends on the number of repeats.
     """
     groups: dict[int, Group] = {}
     for group in together.groups:
-        groups.update(dict.fromkeys(group.rows[start:end].nonzero()[0].tolist(), group))
+        groups.update(dict.fromkeys(group.rows[rows].nonzero()[0].tolist(), group))
     for group in together.groups:
         if group.matched is not None:
-            shown = group.matched[start:end] & together.people.failed[start:end]
+            shown = group.matched[rows] & together.people.failed[rows]
             groups = {**dict.fromkeys(shown.nonzero()[0].tolist(), group), **groups}
     return groups
-
-
-def _judged_rows(reading: Reading) -> Iterator[int]:
-    """The rows of tasks that a person or an agent judged."""
-    judged = {cause.task for cause in reading.concluded.attributions if cause.judged_by}
-    for place, code in enumerate(reading.judged.task.tolist()):
-        if reading.judged.task_keys[code] in judged:
-            yield place
 
 
 def _mode_of(group: Group | None) -> Mode:
@@ -219,153 +238,25 @@ def _mode_of(group: Group | None) -> Mode:
     return SIDE_OF.get(Cause(group.label or "undetermined"), "model"), group.name
 
 
-def _is_measurement(mode: Mode) -> bool:
-    return mode[0] in {SIDE_OF[cause] for cause in _MEASUREMENT}
-
-
-def _facts(together: Diagnosis, start: int, end: int) -> dict[str, Ints]:
-    """The rows of one run that show each fact."""
-    return {
-        group.name: group.matched[start:end].nonzero()[0]
-        for group in together.groups
-        if group.matched is not None
-    }
-
-
-SAMPLED = 12  # rows opened to see the tools and the instructions of a run
-_ANSWERS = ("extracted_answer", "predicted_answer", "parsed_option", "predicted_value", "model_patch_sha256")
-_GRAINS = Ended._fields[2:]  # of what a row ended with
-MAX_CONSTANTS = 24  # fields of rows that are looked at for settings
-_SETTING = re.compile(
-    r"(^|[._])(version|revision|commit|checkpoint|image|harness|scaffold|backend|engine|provider|quantization"
-    r"|(judge|verifier|grader|scorer)(_model|_name)?|reasoning_effort|temperature|top_p|config_hash"
-    r"|max_(output_tokens|tokens|turns|steps|context)|(time_?limit|timeout)(_s|_seconds)?)$"
-)
-LIMITED = 0.1  # of the rows of a run that are cut, from which the limit is to blame rather than the model
-_LOST = 1e-9  # a row that scores less than 1 by more than this loses points
-
-# What the columns of a row say of its end, the first that applies: no trace is needed for it.
-COLUMN_MODES = (
-    ("no usable reward", ("data", "no usable reward")),
-    ("errored", ("infrastructure", "the row carries an error")),
-    ("timed out", ("infrastructure", "timed out")),
-    ("truncated", ("model", "truncated")),
-    ("no output", ("model", "empty output")),
-)
-
-
-def read_sides(
-    read: Sequence[Read], readings: Sequence[Reading], scored: Sequence[measure.Scoring]
-) -> list[Side]:
-    """Runs whose traces were read."""
-    by_run = booked(readings)
-    table = _table(mode for of_run in by_run for mode in of_run.modes.values())
-    sides = []
-    for entry, scoring, of_run in zip(read, scored, by_run, strict=True):
-        side = _side(entry.loaded, scoring, entry.judged, table, _coded(entry.judged, of_run.modes, table))
-        sides.append(_with_reading(side, entry, of_run.facts))
-    return with_hashes(sides, [entry.loaded for entry in read])
-
-
-def column_sides(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring]) -> list[Side]:
-    """Runs as their columns tell them: no trace is opened but a few for the settings."""
-    import numpy as np
-
-    cut = max(
-        (
-            entry.run.rollouts.truncated[s.rows].mean()
-            for entry, s in zip(loaded, scored, strict=True)
-            if s.rows.size
-        ),
-        default=0,
-    )
-    column_modes = [
-        (name, ("task or verifier", mode) if name == "truncated" and cut > LIMITED else (side, mode))
-        for name, (side, mode) in COLUMN_MODES
-    ]
-    table = _table(mode for _, mode in column_modes)
-    sides = []
-    for entry, scoring in zip(loaded, scored, strict=True):
-        judged = judged_of(entry, scoring)
-        flags = _flags(entry, scoring)
-        mode = np.where(judged.score < 1 - _LOST, table.index(UNEXPLAINED), -1)
-        for name, mode_of in reversed(column_modes):
-            mode[flags[name] & (mode >= 0)] = table.index(mode_of)
-        side = _side(entry, scoring, judged, table, mode)
-        sides.append(_replaced(side, content=_answers(entry, scoring)))
-    return with_hashes(sides, loaded)
-
-
-def _table(modes: Any) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted({*modes, UNEXPLAINED}))
-
-
-def _coded(judged: Judged, modes: Mapping[int, tuple[str, str]], table: Sequence[tuple[str, str]]) -> Ints:
-    import numpy as np
-
-    place = {mode: code for code, mode in enumerate(table)}
-    loses = judged.score < 1 - _LOST
-    codes = (
-        place[modes.get(position, UNEXPLAINED)] if lost else -1
-        for position, lost in zip(judged.rows.tolist(), loses.tolist(), strict=True)
-    )
-    return np.fromiter(codes, np.int64, judged.rows.size)
-
-
-def _side(
-    entry: Loaded,
-    scoring: measure.Scoring,
-    judged: Judged,
-    table: tuple[tuple[str, str], ...],
-    mode: Ints,
-) -> Side:
-    import numpy as np
-
-    rollouts, coverage = entry.run.rollouts, entry.run.coverage
-    score = judged.score
-    return Side(
-        run=entry.name,
-        judged=judged,
-        task_names=rollouts.task_names,
-        score_name=scoring.score_name,
-        threshold=scoring.threshold if scoring.has_pass_rate else None,
-        is_bounded=scoring.is_bounded,
-        is_binary=bool(((score == 0) | (score == 1)).all()),
-        model=entry.run.model,
-        agent=entry.run.agent,
-        expected=coverage.expected_per_task,
-        settings=_settings(entry),
-        row_hash=_row_hashes(entry, scoring),
-        fingerprints=run_splits.fingerprints(entry.run),
-        slices=_slices(entry, scoring),
-        mode=mode if scoring.is_bounded else np.full(score.size, -1, np.int64),
-        modes=table,
-        flags={name: rows_with for name, rows_with in _flags(entry, scoring).items() if name != "no output"},
-        effort=_effort(entry, scoring),
-        behaviours={},
-        signatures={},
-        coverage=(coverage.scored, coverage.expected),
-        n=np.bincount(judged.task, minlength=len(rollouts.task_keys)),
-    )
-
-
-def _replaced(side: Side, **changes: Any) -> Side:
-    from msgspec.structs import replace
-
-    return replace(side, **changes)
-
-
-def _with_reading(side: Side, read: Read, facts: Mapping[str, Ints]) -> Side:
-    """Add the facts that rollouts show, and the errors they met."""
-    return _replaced(
-        side,
-        behaviours=dict(sorted(facts.items())),
-        signatures=errors(read),
-        content=_contents(read.judged, read.grains),
-    )
-
-
 # ---- Columns -------------------------------------------------------------------------------------
+
+
+def _side(entry: Loaded, scoring: measure.Scoring, judged: Judged, table: tuple[Mode, ...], mode: Ints) -> Side:
+    import numpy as np
+
+    rollouts, coverage, score = entry.run.rollouts, entry.run.coverage, judged.score
+    hashes = entry.run.rows.numbers("row_hash")[rollouts.row_id[scoring.rows]]
+    return Side(
+        run=entry.name, judged=judged, task_names=rollouts.task_names, score_name=scoring.score_name,
+        threshold=scoring.threshold if scoring.has_pass_rate else None,
+        is_bounded=scoring.is_bounded, is_binary=bool(((score == 0) | (score == 1)).all()),
+        model=entry.run.model, agent=entry.run.agent, expected=coverage.expected_per_task, settings=_settings(entry),
+        row_hash=hashes.astype(np.uint64), fingerprints=run_splits.fingerprints(entry.run), slices=_slices(entry, scoring),
+        mode=mode if scoring.is_bounded else np.full(score.size, -1, np.int64), modes=table,
+        flags={name: flagged for name, flagged in _flags(entry, scoring).items() if name != "no output"},
+        effort=_effort(entry, scoring), behaviours={}, signatures={}, coverage=(coverage.scored, coverage.expected),
+        n=np.bincount(judged.task, minlength=len(rollouts.task_keys)),
+    )  # fmt: skip
 
 
 def _counted(entry: Loaded, scoring: measure.Scoring) -> Any:
@@ -389,15 +280,10 @@ def _effort(entry: Loaded, scoring: measure.Scoring) -> dict[str, Floats]:
 
     rollouts, rows = entry.run.rollouts, _counted(entry, scoring)
     columns = {
-        "output_tokens": rollouts.output_tokens,
-        "reasoning_tokens": rollouts.reasoning_tokens,
-        "total_tokens": rollouts.total_tokens,
-        "turns": rollouts.n_turns.astype(np.float64),
-        "tool_calls": rollouts.n_calls.astype(np.float64),
-        "seconds": rollouts.wall_s,
-        "cost_usd": rollouts.cost_usd,
-    }
-
+        "output_tokens": rollouts.output_tokens, "reasoning_tokens": rollouts.reasoning_tokens,
+        "total_tokens": rollouts.total_tokens, "turns": rollouts.n_turns.astype(np.float64),
+        "tool_calls": rollouts.n_calls.astype(np.float64), "seconds": rollouts.wall_s, "cost_usd": rollouts.cost_usd,
+    }  # fmt: skip
     # a column of zeros is a price or a count that nobody wrote down; rows without output did not run
     idle = rollouts.n_items[rows] == 0
     amounts = {}
@@ -406,13 +292,6 @@ def _effort(entry: Loaded, scoring: measure.Scoring) -> dict[str, Floats]:
         if np.nan_to_num(amount[:1000]).any() or np.nan_to_num(amount).any():
             amounts[name] = np.where(idle, np.nan, amount) if idle.any() else amount
     return amounts
-
-
-def _row_hashes(entry: Loaded, scoring: measure.Scoring) -> Hashes:
-    import numpy as np
-
-    hashes: Hashes = entry.run.rows.numbers("row_hash")[entry.run.rollouts.row_id[scoring.rows]].astype(np.uint64)
-    return hashes
 
 
 def _slices(entry: Loaded, scoring: measure.Scoring) -> dict[str, tuple[Ints, tuple[str, ...]]]:
@@ -451,47 +330,69 @@ def _answers(entry: Loaded, scoring: measure.Scoring) -> dict[str, Hashes]:
     return {"read": np.where(column.kind[scoring.rows] > 1, column.hash[scoring.rows], np.uint64(0))}
 
 
+def with_hashes(sides: Sequence[Side], loaded: Sequence[Loaded]) -> list[Side]:
+    """The sides; those that agree in rows, score, bytes and their first rows with the hashes of all.
+
+    An index keeps no hash of rows that are numbered: it would cost a pass over every byte, and only runs
+    that look the same need it.
+    """
+    alike: defaultdict[tuple[int, float, int], list[int]] = defaultdict(list)
+    for place, (side, entry) in enumerate(zip(sides, loaded, strict=True)):
+        # what identical runs have in common, from the columns alone: rows, score and bytes
+        lengths = entry.run.rows.numbers("length")[entry.run.rollouts.row_id[side.judged.rows]]
+        alike[side.judged.rows.size, float(side.judged.score.sum()), int(lengths.sum())].append(place)
+    hashed = list(sides)
+    for group in alike.values():
+        if len(group) > 1 and len({_hashes(loaded[place], sides[place], FIRST).tobytes() for place in group}) == 1:
+            for place in group:
+                hashed[place] = replace(sides[place], row_hash=_hashes(loaded[place], sides[place], None))
+    return hashed
+
+
+def _hashes(entry: Loaded, side: Side, most: int | None) -> Hashes:
+    import numpy as np
+
+    rows = entry.run.rollouts.row_id[side.judged.rows[:most]].tolist()
+    return np.fromiter((entry.run.rows.row_hash(row) for row in rows), np.uint64, len(rows))
+
+
 # ---- Settings -------------------------------------------------------------------------------------
 
 
 def _settings(entry: Loaded) -> dict[str, str]:
     """Settings by key, whatever the name of the file they stand in, and what the requests show."""
-    settings_of = {key.split(": ", 1)[-1]: value for key, value in entry.settings.items()}
-    return {**_constant(entry), **settings_of, **_requested(entry)}
+    settings = {key.split(": ", 1)[-1]: value for key, value in entry.settings.items()}
+    return {**_constant(entry), **settings, **_requested(entry)}
 
 
 def _constant(entry: Loaded) -> dict[str, str]:
     """Fields named like a setting that hold one and the same value in every row of the run."""
-    rollouts = entry.run.rollouts
+    fields = entry.run.rollouts.fields
     constants = {}
-    for name in islice(sorted(name for name in rollouts.fields if _is_setting(name)), MAX_CONSTANTS):
-        column = rollouts.fields[name]
-        kinds, values = set(column.kind.tolist()), set(column.hash.tolist())
-        if len(values) == 1 and kinds <= {2, 3, 4} and kinds:
+    for name in sorted(name for name in fields if _SETTING.search(name.lower()))[:MAX_CONSTANTS]:
+        column = fields[name]
+        kinds = set(column.kind.tolist())
+        if len(set(column.hash.tolist())) == 1 and kinds <= {2, 3, 4} and kinds:
             text = column.texts[int(column.code[0])] if column.code[0] >= 0 else f"{column.number[0]:g}"
             constants[name] = text[:200]
     return constants
-
-
-def _is_setting(name: str) -> bool:
-    return _SETTING.search(name.lower()) is not None
 
 
 def _requested(entry: Loaded) -> dict[str, str]:
     """The tools and the instructions that rollouts were given, as a few rows of the run show them."""
     n = len(entry.run.rollouts.task)
     positions = sorted({round(place * (n - 1) / (SAMPLED - 1)) for place in range(SAMPLED)}) if n else []
-    requests = [single_rows.row(entry.run, position).get("responses_create_params") for position in positions]
-    requests_of = [request for request in requests if isinstance(request, dict)]
-    tools = {_digest(request.get("tools")) for request in requests_of if request.get("tools")}
-    prompts = {_digest(text) for request in requests_of if (text := _instructions(request))}
-    settings_of = {}
+    rows = [single_rows.row(entry.run, position).get("responses_create_params") for position in positions]
+    requests = [request for request in rows if isinstance(request, dict)]
+    tools = {_digest(request.get("tools")) for request in requests if request.get("tools")}
+    prompts = {_digest(text) for request in requests if (text := _instructions(request))}
+    settings = {}
     if len(tools) == 1:
-        names = [tool.get("name") for tool in _listed(requests_of[0].get("tools")) if isinstance(tool, dict)]
-        settings_of["tools"] = f"{len(names)} tools, {tools.pop()}"
+        n_tools = sum(isinstance(tool, dict) for tool in _listed(requests[0].get("tools")))
+        settings["tools"] = f"{n_tools} tools, {tools.pop()}"
     if len(prompts) == 1:
-        settings_of["system prompt"] = prompts.pop()
-    return settings_of
+        settings["system prompt"] = prompts.pop()
+    return settings
 
 
 def _listed(value: Any) -> list[Any]:

@@ -60,28 +60,22 @@ class RunFiles(msgspec.Struct, frozen=True):
 def indexed(run: find.Found, mapping: Mapping[str, str] | None, watcher: Watcher) -> RunFiles:
     """Index the rollouts files and the row sidecars of a run; `mapping` names fields that are not NeMo Gym's."""
     first = str(run.paths[0])
-    run = _mapped(run, mapping) if mapping else run
+    if mapping:  # copies of its files whose rows are NeMo Gym's
+        folder = Path(cache.scratch()) / run.name
+        run = replace_found(run, paths=tuple(field_mapping.mapped_copy(path, mapping, folder) for path in run.paths))
     artifacts = sidecars.artifacts(run)
     stamps = cache.stamps_of(artifact.path for artifact in artifacts if artifact.present)
-    benchmark = sidecars.benchmark(artifacts)
-    main = [_index(path, watcher) for path in run.paths]
+
+    def index(path: Path) -> Index:
+        return store.open_index(path, formats.FORMATS["nemo_gym"], watcher)
+
+    main = [index(path) for path in run.paths]
     _refuse_empty(run, main)
     inputs, failures = (
-        [_index(path, watcher) for path in sidecars.of_kind(artifacts, kind) if path.stat().st_size]
+        [index(path) for path in sidecars.of_kind(artifacts, kind) if path.stat().st_size]
         for kind in ("materialized_inputs", "failures")
     )
-    return RunFiles(run, first, artifacts, stamps, benchmark, main, inputs, failures)
-
-
-def _index(path: Path, watcher: Watcher) -> Index:
-    return store.open_index(path, formats.FORMATS["nemo_gym"], watcher)
-
-
-def _mapped(run: find.Found, mapping: Mapping[str, str]) -> find.Found:
-    """The run with copies of its files whose rows are NeMo Gym's."""
-    folder = Path(cache.scratch()) / run.name
-    copies = (field_mapping.mapped_copy(path, mapping, folder) for path in run.paths)
-    return replace_found(run, paths=tuple(copies))
+    return RunFiles(run, first, artifacts, stamps, sidecars.benchmark(artifacts), main, inputs, failures)
 
 
 def assembled(
@@ -102,20 +96,14 @@ def assembled(
     is_alone = len(runs) == 1
     return [
         Loaded(
-            name=run.rollouts.run,
-            run=run,
-            benchmark=files.benchmark,
-            artifacts=tuple(artifacts),
+            name=run.rollouts.run, run=run, benchmark=files.benchmark, artifacts=tuple(artifacts),
             sources=tuple(Source(str(i.path), None, i.manifest.size, i.n_rows) for i in files.main),
-            notes=sidecars.notes(artifacts, notes),
-            settings={**run.settings, **settings},
+            notes=sidecars.notes(artifacts, notes), settings={**run.settings, **settings},
             reported=tuple(number for number in reported if is_alone or number.agent in ("", run.agent)),
             skipped=tuple([entry for index in read for entry in index.skipped()][:MAX_SKIPPED]),
-            n_skipped=sum(index.n_skipped for index in read),
-            judged_in=judged_in,
+            n_skipped=sum(index.n_skipped for index in read), judged_in=judged_in,
             judgements=tuple(judgement for judgement in judged if is_alone or judgement.agent == run.agent),
-            stamps=files.stamps,
-            given=files.given if mapping else "",
+            stamps=files.stamps, given=files.given if mapping else "",
         )
         for run in runs
     ]
@@ -139,18 +127,11 @@ def _refuse_empty(run: find.Found, main: list[Index]) -> None:
     names = ", ".join(str(path) for path in run.paths[:3])
     if any(index.n_rows for index in main):
         if not any(single_rows.holds_rollouts(index) for index in main):
-            raise NothingToRead(
-                f"no row of {names} has a response, a request or a reward",
-                field_mapping.proposal(run.paths[0]) or "give the file that `eval run` wrote with --output",
-                "no-rollouts",
-            )
+            hint = field_mapping.proposal(run.paths[0]) or "give the file that `eval run` wrote with --output"
+            raise NothingToRead(f"no row of {names} has a response, a request or a reward", hint, "no-rollouts")
         return
-    skipped = [entry for index in main for entry in index.skipped()]
-    if not skipped:
+    first = next((line for index in main for line in index.skipped()), None)
+    if first is None:
         raise NothingToRead(f"{names} is empty", "a run writes one JSON line per rollout", "nothing-to-read")
-    first = skipped[0]
-    raise Unreadable(
-        f"no line of {names} can be read; line {first.line}: {first.reason}",
-        "a rollouts file holds one JSON object per line, in UTF-8",
-        "no-readable-rows",
-    )
+    why = f"no line of {names} can be read; line {first.line}: {first.reason}"
+    raise Unreadable(why, "a rollouts file holds one JSON object per line, in UTF-8", "no-readable-rows")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import blake2b
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -40,210 +41,12 @@ from blade.errors import UsageError
 from blade.formats.single_rows import steps_of_row as steps_of
 from blade.model import Agreement, Attribution, Cause, Evidence, Group, Judgement, Report, Trace
 from blade.model.measurements import PLACEHOLDER
-from blade.pipeline import report_pages, reviewing, trace_reading
+from blade.pipeline import reviewing, trace_reading
 from blade.report.run_facts import Facts, facts
 from blade.tables import cache
 
 if TYPE_CHECKING:
-    from blade.model import Judged
     from blade.pipeline.session import Session
-
-MEMBERS = 10  # tasks of a cluster that are quoted
-_QUOTES = 2  # of one task
-_QUOTED = 400  # characters of a quotation
-
-Losing = dict[str, frozenset[int]]  # task -> its repeats that lose points
-
-
-class Cluster(msgspec.Struct, frozen=True):
-    """Failures that the engine puts together."""
-
-    id: str
-    called: str  # by the engine
-    tasks: tuple[str, ...]  # those that are quoted
-    data: str
-
-
-def clusters(facts: Facts, losing: Losing) -> tuple[list[Cluster], int]:
-    """Lay out the groups in their order, and count those that nothing can be quoted from."""
-    members: dict[str, list[Attribution]] = {}
-    for attribution in facts.attributions:
-        members.setdefault(attribution.group, []).append(attribution)
-    laid_out = [_cluster(group, members.get(group.id, []), losing) for group in facts.groups]
-    quoting = [cluster for cluster in laid_out if cluster is not None]
-    return quoting, len(laid_out) - len(quoting)
-
-
-def _cluster(group: Group, members: Sequence[Attribution], losing: Losing) -> Cluster | None:
-    ranked = sorted(members, key=lambda member: (-member.lost, member.task))
-    quoted = _failing(_places(group, ranked), losing)
-    if not quoted:
-        return None
-    tasks = tuple(dict.fromkeys(place.task for place in quoted))
-    lines = [
-        f"A group of failures, by the engine: {group.label.value}, {hostile.line(group.name, 200)}",
-        f"What the engine says of it: {hostile.line(group.text, 600)}",
-        f"Tasks: {group.tasks}; failures: {group.rows}; points of score lost: {group.points:.4f}",
-        f"Quoted below: {len(tasks)} tasks",
-    ]
-    mechanisms = {member.task: hostile.line(member.mechanism, 300) for member in members}
-    for task in tasks:
-        lines += ["", f"task {hostile.line(task, 200)}" + (f": {mechanisms[task]}" if task in mechanisms else "")]
-        for place in (place for place in quoted if place.task == task):
-            lines += _quotation(place)
-    called = f"{group.label.value}: {group.name}"
-    digest = blake2b(called.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
-    return Cluster(f"group-{digest}", called, tasks, "\n".join(lines))
-
-
-def _places(group: Group, members: Iterable[Attribution]) -> list[Evidence]:
-    """Find what the tasks of a group show in their own rows, and then what the group itself quotes."""
-    # what another task shows is no place of this one
-    places = [place for member in members for place in member.evidence[:_QUOTES] if place.task == member.task]
-    return list(dict.fromkeys([*places, *([group.quote] if group.quote is not None else [])]))
-
-
-def _failing(places: Iterable[Evidence], losing: Losing) -> list[Evidence]:
-    """Keep the places of rollouts that fail, those of as many tasks as fit."""
-    places_of = [place for place in places if place.quote and place.repeat in losing.get(place.task, frozenset())]
-    tasks = list(dict.fromkeys(place.task for place in places_of))[:MEMBERS]
-    return [place for place in places_of if place.task in tasks]
-
-
-def _quotation(place: Evidence) -> list[str]:
-    where = (
-        f"step {place.step}" if place.step is not None else f"field {hostile.line(place.field or '', 200)}"
-    )
-    quote = hostile.lines((place.quote or "")[:_QUOTED]).split("\n")
-    return [f"repeat {place.repeat}, {where}:", *(f"| {line}" for line in quote)]
-
-
-_MARKS = re.compile(r"^[ \t]*(?:>[ \t]?)?(?:\|[ \t]?)?", re.MULTILINE)  # what the frame puts before a line
-_HEAD = re.compile(r"^\[\d+\]\*?[ \t]+[a-z]+[ \t]*\|?[ \t]*")  # how a dossier begins the line of a step
-_HELD = 4  # tasks that stay open
-
-
-class Checker:
-    """Whether answers hold, one at a time: rows are opened as they are asked for."""
-
-    def __init__(self, session: Session, run: str, members: Mapping[str, tuple[str, ...]]) -> None:
-        self.run = session.run(run)
-        self.members = members  # of a question: the tasks it may quote
-        scoring = report_pages.scoring_of(self.run, session.threshold)
-        self.judged: Judged = trace_reading.judged_of(self.run, scoring)
-        self.is_bounded = scoring.is_bounded
-        self._losing = trace_reading.losing(self.judged, scoring.is_bounded)
-        self._seen: dict[str, Seen] = {}
-        self._alone = Lock()
-
-    def losing(self, task: str) -> frozenset[int]:
-        """The repeats of a task that lose points."""
-        return self._losing.get(task, frozenset())
-
-    def __call__(self, question: reader.Question, answer: reader.Answer) -> reader.Answer | list[str]:
-        """The answer with the exact words of each place; or every reason against it."""
-        with self._alone:
-            quotations: list[reader.Cited] = []
-            reasons: list[str] = []
-            for number, cited in enumerate(answer.evidence):
-                place = self._place(question, answer, cited, is_first=number == 0)
-                if isinstance(place, reader.Cited):
-                    quotations.append(place)
-                else:
-                    reasons += [f"quotation {number + 1}: {reason}" for reason in place]
-            if not reasons and not answer.is_undetermined:
-                reasons = self._enough(question, quotations)
-            return reasons or replace(answer, evidence=tuple(dict.fromkeys(quotations)))
-
-    def _place(
-        self, question: reader.Question, answer: reader.Answer, cited: reader.Cited, is_first: bool
-    ) -> reader.Cited | list[str]:
-        tasks = self.members[question.about]
-        task = next((name for name in tasks if cited.task in (name, shown(name))), None)
-        if task is None:
-            return [f"the question is not about task {shown(cited.task)!r}"]
-        seen = self._opened(task)
-        if question.kind == reader.EXPLAIN:  # passing repeats are quoted too
-            seen = replace(seen, losing=[True] * len(seen.traces))
-        blames = question.kind == reader.LABEL and is_first
-        reason = answer.because if blames else "quoted"
-        proposal = {
-            "task": task,
-            "cause": answer.answer if question.kind == reader.LABEL else Cause.UNDETERMINED.value,
-            "repeat": cited.repeat,
-            "step": cited.step,
-            "field": cited.field,
-            "mechanism": reason,
-        }
-        exact = _held(proposal, cited.quote, seen)
-        return exact if isinstance(exact, list) else replace(cited, task=task, quote=exact)
-
-    def _enough(self, question: reader.Question, quotations: list[reader.Cited]) -> list[str]:
-        tasks = self.members[question.about]
-        if question.kind == reader.NAME and len(tasks) > 1 and len({quotation.task for quotation in quotations}) < 2:
-            return ["only one task is quoted: what is common to several is shown by two at least"]
-        if question.kind != reader.EXPLAIN:
-            return []
-        losing = self.losing(tasks[0])
-        passing = {trace.rollout.repeat for trace in self._opened(tasks[0]).traces} - losing
-        reasons = []
-        if not any(quotation.repeat in losing for quotation in quotations):
-            reasons.append(f"no repeat that fails is quoted; those that fail: {_few(losing)}")
-        if passing and not any(quotation.repeat in passing for quotation in quotations):
-            reasons.append(f"no repeat that passes is quoted; those that pass: {_few(passing)}")
-        return reasons
-
-    def _opened(self, task: str) -> Seen:
-        if task not in self._seen:
-            while len(self._seen) >= _HELD:
-                del self._seen[next(iter(self._seen))]
-            self._seen[task] = trace_reading.seen_of(self.run, self.judged, task, None, self.is_bounded)
-        return self._seen[task]
-
-
-def _held(proposal: Mapping[str, Any], quote: str, seen: Seen) -> str | list[str]:
-    """The quotation as it stands at the place; or the reasons against it."""
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    reasons: list[str] = []
-    for tried in _forms(quote, proposal, seen):
-        verdict = judgements.verified({**proposal, "quote": tried}, seen, "model", now)
-        if isinstance(verdict, Judgement):
-            return verdict.quote
-        reasons = reasons or verdict
-    parts = solid(quote)
-    if parts and len(parts) < len(quote):
-        verdict = judgements.verified({**proposal, "quote": parts}, seen, "model", now)
-        if isinstance(verdict, Judgement):
-            return quote  # as it was sent: a placeholder stands for what did not leave
-    return reasons
-
-
-def _forms(quote: str, proposal: Mapping[str, Any], seen: Seen) -> list[str]:
-    """A quotation, and the same without what a dossier writes around the words of a place."""
-    bare = _HEAD.sub("", _MARKS.sub("", quote))
-    step, field = proposal["step"], proposal["field"]
-    tools = {
-        trace.steps[step].tool or ""
-        for trace in seen.traces
-        if step is not None and trace.rollout.repeat == proposal["repeat"] and 0 <= step < len(trace.steps)
-    }
-    named = [f"{tool} " for tool in tools if tool] + ([f"{field}: "] if field else [])
-    forms = [quote, bare, *(bare.removeprefix(name) for name in named)]
-    return [form for form in dict.fromkeys(forms) if form.strip()]
-
-
-def solid(quote: str) -> str:
-    """The longest part of a quotation that no placeholder interrupts; all of it where there is none."""
-    if PLACEHOLDER.search(quote) is None:
-        return quote
-    edges = [0, *(edge for hit in PLACEHOLDER.finditer(quote) for edge in hit.span()), len(quote)]
-    parts = [quote[edges[place] : edges[place + 1]].strip() for place in range(0, len(edges), 2)]
-    return max(parts, key=len)
-
-
-def _few(repeats: set[int] | frozenset[int]) -> str:
-    return ", ".join(map(str, sorted(repeats)[:20])) or "none"
-
 
 __all__ = [
     "EXPECTED_OUT", "PUBLIC", "Cap", "Clean", "Patience", "Plan", "Price", "Question", "Reading", "Result",
@@ -251,8 +54,16 @@ __all__ = [
     "statuses",
 ]  # fmt: skip
 
+MEMBERS = 10  # tasks of a cluster that are quoted
 ANSWERS = "answers"  # the folder of the cache in which answers are kept; emptying indexes leaves it alone
 EXPLAINED = ("explained", reader.UNDETERMINED)
+_QUOTES = 2  # of one task
+_QUOTED = 400  # characters of a quotation
+_HELD = 4  # tasks that stay open
+_MARKS = re.compile(r"^[ \t]*(?:>[ \t]?)?(?:\|[ \t]?)?", re.MULTILINE)  # what the frame puts before a line
+_HEAD = re.compile(r"^\[\d+\]\*?[ \t]+[a-z]+[ \t]*\|?[ \t]*")  # how a dossier begins the line of a step
+
+Losing = dict[str, frozenset[int]]  # task -> its repeats that lose points
 
 
 class Clean(msgspec.Struct, frozen=True):
@@ -311,6 +122,166 @@ class Reading(msgspec.Struct, frozen=True):
         return f"model {hostile.line(self.plan.model, 100)}"
 
 
+# ---- Clusters: failures that the engine puts together ----------------------------------------------
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """A failure group with what is quoted of it."""
+
+    id: str
+    called: str  # by the engine
+    tasks: tuple[str, ...]  # those that are quoted
+    data: str
+
+
+def clusters(facts: Facts, losing: Losing) -> tuple[list[Cluster], int]:
+    """Lay out the groups in their order, and count those that nothing can be quoted from."""
+    laid_out = [
+        _cluster(group, [member for member in facts.attributions if member.group == group.id], losing)
+        for group in facts.groups
+    ]
+    quoting = [cluster for cluster in laid_out if cluster is not None]
+    return quoting, len(laid_out) - len(quoting)
+
+
+def _cluster(group: Group, members: Sequence[Attribution], losing: Losing) -> Cluster | None:
+    places = _failing(group, members, losing)
+    if not places:
+        return None
+    tasks = tuple(dict.fromkeys(place.task for place in places))
+    lines = [
+        f"A group of failures, by the engine: {group.label.value}, {hostile.line(group.name, 200)}",
+        f"What the engine says of it: {hostile.line(group.text, 600)}",
+        f"Tasks: {group.tasks}; failures: {group.rows}; points of score lost: {group.points:.4f}",
+        f"Quoted below: {len(tasks)} tasks",
+    ]
+    mechanisms = {member.task: hostile.line(member.mechanism, 300) for member in members}
+    for task in tasks:
+        lines += ["", f"task {hostile.line(task, 200)}" + (f": {mechanisms[task]}" if task in mechanisms else "")]
+        for place in (place for place in places if place.task == task):
+            field = f"field {hostile.line(place.field or '', 200)}"
+            where = field if place.step is None else f"step {place.step}"
+            quote = hostile.lines((place.quote or "")[:_QUOTED]).split("\n")
+            lines += [f"repeat {place.repeat}, {where}:", *(f"| {line}" for line in quote)]
+    called = f"{group.label.value}: {group.name}"
+    digest = blake2b(called.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return Cluster(f"group-{digest}", called, tasks, "\n".join(lines))
+
+
+def _failing(group: Group, members: Sequence[Attribution], losing: Losing) -> list[Evidence]:
+    """What the tasks of a group show in rollouts that fail, then what the group quotes; of as many tasks as fit."""
+    ranked = sorted(members, key=lambda member: (-member.lost, member.task))
+    # what another task shows is no place of this one
+    places = [place for member in ranked for place in member.evidence[:_QUOTES] if place.task == member.task]
+    places += [group.quote] if group.quote is not None else []
+    fails = [place for place in dict.fromkeys(places) if place.quote and place.repeat in losing.get(place.task, ())]
+    tasks = list(dict.fromkeys(place.task for place in fails))[:MEMBERS]
+    return [place for place in fails if place.task in tasks]
+
+
+# ---- Whether answers hold --------------------------------------------------------------------------
+
+
+class Checker:
+    """Whether answers hold, one at a time: rows are opened as they are asked for."""
+
+    def __init__(self, session: Session, run: str, members: Mapping[str, tuple[str, ...]]) -> None:
+        self.run = session.run(run)
+        self.members = members  # of a question: the tasks it may quote
+        bench = trace_reading.Bench(self.run, session.threshold)
+        self._losing, self._opened = bench.losing(), lru_cache(_HELD)(bench.seen)
+        self._alone = Lock()
+
+    def __call__(self, question: reader.Question, answer: reader.Answer) -> reader.Answer | list[str]:
+        """The answer with the exact words of each place; or every reason against it."""
+        with self._alone:
+            quotations: list[reader.Cited] = []
+            reasons: list[str] = []
+            for number, cited in enumerate(answer.evidence):
+                place = self._place(question, answer, cited, is_first=number == 0)
+                if isinstance(place, reader.Cited):
+                    quotations.append(place)
+                else:
+                    reasons += [f"quotation {number + 1}: {reason}" for reason in place]
+            if not reasons and not answer.is_undetermined:
+                reasons = self._enough(question, quotations)
+            return reasons or replace(answer, evidence=tuple(dict.fromkeys(quotations)))
+
+    def _place(
+        self, question: reader.Question, answer: reader.Answer, cited: reader.Cited, is_first: bool
+    ) -> reader.Cited | list[str]:
+        tasks = self.members[question.about]
+        task = next((name for name in tasks if cited.task in (name, shown(name))), None)
+        if task is None:
+            return [f"the question is not about task {shown(cited.task)!r}"]
+        seen = self._opened(task)
+        if question.kind == reader.EXPLAIN:  # passing repeats are quoted too
+            seen = replace(seen, losing=[True] * len(seen.traces))
+        is_label = question.kind == reader.LABEL
+        proposal = {
+            "task": task, "cause": answer.answer if is_label else Cause.UNDETERMINED.value, "repeat": cited.repeat,
+            "step": cited.step, "field": cited.field, "mechanism": answer.because if is_label and is_first else "quoted",
+        }  # fmt: skip
+        exact = _exact(proposal, cited.quote, seen)
+        return exact if isinstance(exact, list) else replace(cited, task=task, quote=exact)
+
+    def _enough(self, question: reader.Question, quotations: list[reader.Cited]) -> list[str]:
+        tasks = self.members[question.about]
+        if question.kind == reader.NAME and len(tasks) > 1 and len({quotation.task for quotation in quotations}) < 2:
+            return ["only one task is quoted: what is common to several is shown by two at least"]
+        if question.kind != reader.EXPLAIN:
+            return []
+        losing = self._losing.get(tasks[0], frozenset())
+        passing = {trace.rollout.repeat for trace in self._opened(tasks[0]).traces} - losing
+        return [
+            f"no repeat that {how} is quoted; those that {do}: {', '.join(map(str, sorted(repeats)[:20])) or 'none'}"
+            for how, do, repeats in (("fails", "fail", losing), ("passes", "pass", passing))
+            if (repeats or how == "fails") and not any(quotation.repeat in repeats for quotation in quotations)
+        ]
+
+
+def _exact(proposal: Mapping[str, Any], quote: str, seen: Seen) -> str | list[str]:
+    """The quotation as it stands at the place; or the reasons against it."""
+
+    def verified(form: str) -> Judgement | list[str]:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return judgements.verified({**proposal, "quote": form}, seen, "model", now)
+
+    reasons: list[str] = []
+    for form in _forms(quote, proposal, seen):
+        verdict = verified(form)
+        if isinstance(verdict, Judgement):
+            return verdict.quote
+        reasons = reasons or verdict
+    part = solid(quote)
+    if part and len(part) < len(quote) and isinstance(verified(part), Judgement):
+        return quote  # as it was sent: a placeholder stands for what did not leave
+    return reasons
+
+
+def _forms(quote: str, proposal: Mapping[str, Any], seen: Seen) -> list[str]:
+    """A quotation, and the same without what a dossier writes around the words of a place."""
+    bare = _HEAD.sub("", _MARKS.sub("", quote))
+    step, field = proposal["step"], proposal["field"]
+    tools = {
+        trace.steps[step].tool or ""
+        for trace in seen.traces
+        if step is not None and trace.rollout.repeat == proposal["repeat"] and 0 <= step < len(trace.steps)
+    }
+    named = [f"{tool} " for tool in tools if tool] + ([f"{field}: "] if field else [])
+    forms = [quote, bare, *(bare.removeprefix(name) for name in named)]
+    return [form for form in dict.fromkeys(forms) if form.strip()]
+
+
+def solid(quote: str) -> str:
+    """The longest part of a quotation that no placeholder interrupts; all of it where there is none."""
+    if PLACEHOLDER.search(quote) is None:
+        return quote
+    edges = [0, *(edge for hit in PLACEHOLDER.finditer(quote) for edge in hit.span()), len(quote)]
+    parts = [quote[edges[place] : edges[place + 1]].strip() for place in range(0, len(edges), 2)]
+    return max(parts, key=len)
+
+
 # ---- Before: what would be asked ------------------------------------------------------------------
 
 
@@ -328,7 +299,7 @@ def plan(
         names = {task.task: task.task_name for task in session.facts[entry.name].tasks}
         questions = [maker.of_task(task) for task in tasks]
         members, called = {task: (task,) for task in tasks}, {task: names.get(task, "") for task in tasks}
-    answers_kept: dict[str, reader.Answer] = {}
+    known: dict[str, reader.Answer] = {}
     if not fresh:
         store = reader.Kept(cache.root() / ANSWERS, model, host)
         check = Checker(session, entry.name, members)
@@ -338,25 +309,19 @@ def plan(
             checked = reader.again(answer, question) if answer is not None else []
             checked = check(question, checked) if isinstance(checked, reader.Answer) else checked
             if isinstance(checked, reader.Answer):
-                answers_kept[question.key] = checked
+                known[question.key] = checked
     return Plan(
-        entry.name, wish.kind, model, host, tuple(questions), members, called, tuple(notes), answers_kept, wish.asked
+        entry.name, wish.kind, model, host, tuple(questions), members, called, tuple(notes), known, wish.asked
     )
 
 
 def prompt(
-    session: Session,
-    task: str,
-    kind: str = reader.LABEL,
-    run: str | None = None,
-    budget: int = BUDGET,
-    asked: str = "",
-    choices: tuple[str, ...] = (),
-    clean: Clean | None = None,
+    session: Session, task: str, kind: str = reader.LABEL, run: str | None = None, budget: int = BUDGET,
+    question: str = "", choices: tuple[str, ...] = (), clean: Clean | None = None,
 ) -> reader.Prompt:
     """What would be sent to a model about one task."""
     entry = session.run(run)
-    wish = Wish(kind, (task,), None, asked, choices, entry.name, budget)
+    wish = Wish(kind, (task,), None, question, choices, entry.name, budget)
     return _Maker(session, entry.name, wish, "", clean).of_task(session.key(entry, task)).prompt
 
 
@@ -375,20 +340,23 @@ class _Maker:
         if self.clean is None:
             text = reviewing.dossier(self.session, task, self.run, self.wish.budget).text
         else:  # cleaned before it is cut to length: half a secret is not recognised as one
-            shown = self._cleaned(traces, self.clean)
-            text = self.clean.text(write_dossier(self.facts, task, shown, self.wish.budget).text)
+            text = self.clean.text(
+                write_dossier(self.facts, task, self._cleaned(traces, self.clean), self.wish.budget).text
+            )
         # commands are for whoever sits at this machine, and name its folders
-        data = "\n".join(line for line in text.split("\n") if not line.startswith(PROMPT))
-        return self._question(task, data, traces)
+        return self._question(
+            task, "\n".join(line for line in text.split("\n") if not line.startswith(PROMPT)), traces
+        )
 
     def of_cluster(self, cluster: Cluster) -> Question:
         run = self.session.run(self.run)
         traces = [trace for task in cluster.tasks for trace in self.session.traces(run, task)]
-        data = cluster.data if self.clean is None else self.clean.text(cluster.data)
-        return self._question(cluster.id, data, traces)
+        return self._question(
+            cluster.id, cluster.data if self.clean is None else self.clean.text(cluster.data), traces
+        )
 
     def _cleaned(self, traces: Sequence[Trace], clean: Clean) -> list[Trace]:
-        names = {entry.task: entry.task_name for entry in self.facts.tasks}
+        names = {task.task: task.task_name for task in self.facts.tasks}
         cleaned = []
         for trace, row in zip(traces, clean.rows([trace.row for trace in traces]), strict=True):
             steps, source = steps_of(row)
@@ -398,13 +366,13 @@ class _Maker:
 
     def _question(self, about: str, data: str, traces: Sequence[Trace]) -> Question:
         wish, choices = self.wish, _choices(self.wish)
-        prompt_made = reader.prompt(wish.kind, about, data, wish.asked, choices)
+        sent = reader.prompt(wish.kind, about, data, wish.asked, choices)
+        rows = [[trace.rollout.task, trace.rollout.repeat, trace.rollout.reward, dict(trace.row)] for trace in traces]
         parts = [reader.VERSION, wish.kind, about, wish.asked, *choices, wish.budget, self.clean is not None]
-        key = _digest([*parts, self.whom, *(_digest(_row(trace)) for trace in traces)])
-        question = Question(wish.kind, about, prompt_made, key, 0, choices)
+        key = _digest([*parts, self.whom, *map(_digest, rows)])
+        question = Question(wish.kind, about, sent, key, 0, choices)
         form = json.dumps(reader.schema(question))
-        count = tokens(prompt_made.system) + tokens(prompt_made.user) + tokens(form)
-        return replace(question, tokens=count)
+        return replace(question, tokens=tokens(sent.system) + tokens(sent.user) + tokens(form))
 
 
 def _choices(wish: Wish) -> tuple[str, ...]:
@@ -413,10 +381,6 @@ def _choices(wish: Wish) -> tuple[str, ...]:
     if wish.kind == reader.EXPLAIN:
         return EXPLAINED
     return tuple(dict.fromkeys((*wish.choices, reader.UNDETERMINED))) if wish.choices else ()
-
-
-def _row(trace: Trace) -> list[Any]:
-    return [trace.rollout.task, trace.rollout.repeat, trace.rollout.reward, dict(trace.row)]
 
 
 def _digest(value: Any) -> str:
@@ -428,78 +392,64 @@ def _digest(value: Any) -> str:
 def _tasks(session: Session, wish: Wish, notes: list[str]) -> list[str]:
     """The tasks that are named, else those of the queue; a task that loses nothing has nothing to explain."""
     entry = session.run(wish.run)
-    failed = {failed_task.task for failed_task in session.facts[entry.name].attributions}
+    failed = {attribution.task for attribution in session.facts[entry.name].attributions}
     if wish.tasks:
         named = list(dict.fromkeys(session.key(entry, task) for task in wish.tasks))
         whole = [task for task in named if task not in failed]
         if whole:
-            raise UsageError(
-                f"task {whole[0]} of {entry.name} loses no points",
-                f"only failed tasks are read; `blade queue` lists them ({len(failed)} of this run)",
-                "nothing-to-ask",
-            )
+            hint = f"only failed tasks are read; `blade queue` lists them ({len(failed)} of this run)"
+            raise UsageError(f"task {whole[0]} of {entry.name} loses no points", hint, "nothing-to-ask")
         return named
     waiting = reviewing.queue(session, entry.name, wish.most, wish.budget, judged=wish.kind == reader.ASK)
     left = len(failed) - len(waiting.waiting)
     if left > 0:
         judged = f", {waiting.n_judged} judged already" if waiting.n_judged else ""
-        notes.append(
-            f"{left} of {len(failed)} failed tasks are not asked about{judged}; --most asks about more"
-        )
-    return [failed_task.task for failed_task in waiting.waiting]
+        notes.append(f"{left} of {len(failed)} failed tasks are not asked about{judged}; --most asks about more")
+    return [task.task for task in waiting.waiting]
 
 
 def _clusters(
     session: Session, maker: _Maker, wish: Wish, notes: list[str]
 ) -> tuple[list[Question], dict[str, tuple[str, ...]], dict[str, str]]:
-    check = Checker(session, maker.run, {})
-    losing = {task.task: check.losing(task.task) for task in maker.facts.tasks}
+    losing = trace_reading.Bench(session.run(maker.run), session.threshold).losing()
     laid_out, silent = clusters(maker.facts, losing)
     if silent:
-        notes.append(
-            f"{silent} {'cluster is' if silent == 1 else 'clusters are'} left out: no failure is quoted"
-        )
+        notes.append(f"{silent} {'cluster is' if silent == 1 else 'clusters are'} left out: no failure is quoted")
     if wish.most is not None and len(laid_out) > wish.most:
-        notes.append(
-            f"{len(laid_out) - wish.most} of {len(laid_out)} clusters are not asked about; --most asks about more"
-        )
+        left = len(laid_out) - wish.most
+        notes.append(f"{left} of {len(laid_out)} clusters are not asked about; --most asks about more")
         laid_out = laid_out[: wish.most]
-    questions = [maker.of_cluster(entry) for entry in laid_out]
-    return questions, {entry.id: entry.tasks for entry in laid_out}, {entry.id: entry.called for entry in laid_out}
+    questions = [maker.of_cluster(cluster) for cluster in laid_out]
+    return questions, {cluster.id: cluster.tasks for cluster in laid_out}, {
+        cluster.id: cluster.called for cluster in laid_out
+    }
 
 
 # ---- The asking -----------------------------------------------------------------------------------
 
 
 def answers(
-    session: Session,
-    made: Plan,
-    endpoint: reader.Endpoint | None,
-    cap: Cap | None = None,
-    price: Price | None = None,
-    at_once: int = 4,
-    patience: Patience | None = None,
-    told: Callable[[Result], None] | None = None,
+    session: Session, plan: Plan, endpoint: reader.Endpoint | None, cap: Cap | None = None, price: Price | None = None,
+    at_once: int = 4, patience: Patience | None = None, progress: Callable[[Result], None] | None = None,
 ) -> Reading:
     """Ask what is open; results stand in the order of the questions, kept answers among them.
 
     Without an endpoint nothing is asked: there are only the answers that were kept.
     """
     purse = Purse(cap or Cap(), price)
-    results_by_key: dict[str, Result] = {}
+    new: dict[str, Result] = {}
     stopped, is_kept = None, True
-    if endpoint is not None and made.open:
-        store = reader.Kept(cache.root() / ANSWERS, made.model, made.host)
-        check = Checker(session, made.run, made.members)
-        asking = reader.Asking(endpoint, store, check, purse, patience, told)
-        results_by_key = {result.question.key: result for result in asking.ask(made.open, at_once)}
+    if endpoint is not None and plan.open:
+        store = reader.Kept(cache.root() / ANSWERS, plan.model, plan.host)
+        asking = reader.Asking(endpoint, store, Checker(session, plan.run, plan.members), purse, patience, progress)
+        new = {result.question.key: result for result in asking.ask(plan.open, at_once)}
         stopped, is_kept = asking.stopped, asking.is_kept
-    results = tuple(results_by_key.get(entry.key) or _unasked(entry, made.held.get(entry.key)) for entry in made.questions)
-    engine = {attribution.task: attribution.proposed or attribution.cause for attribution in session.facts[made.run].attributions}
+    results = tuple(new.get(question.key) or _unasked(question, plan.held.get(question.key)) for question in plan.questions)
+    engine = {entry.task: entry.proposed or entry.cause for entry in session.facts[plan.run].attributions}
     agreed = None
-    if made.kind == reader.LABEL:
-        agreed = reader.agreement(made.run, f"model {hostile.line(made.model, 100)}", results, engine)
-    return Reading(made, results, purse.spent, price, engine, agreed, stopped, is_kept)
+    if plan.kind == reader.LABEL:
+        agreed = reader.agreement(plan.run, f"model {hostile.line(plan.model, 100)}", results, engine)
+    return Reading(plan, results, purse.spent, price, engine, agreed, stopped, is_kept)
 
 
 def _unasked(question: Question, answer: reader.Answer | None) -> Result:
@@ -515,9 +465,8 @@ def record(session: Session, reading: Reading) -> tuple[tuple[Judgement, ...], l
     """Keep the labels as judgements by the model; what was kept, and why the others were not."""
     proposals: list[dict[str, Any]] = []
     refused: list[str] = []
-    for result in reading.results:
-        answer = result.answer
-        if answer is None or reading.plan.kind != reader.LABEL:
+    for answer in (result.answer for result in reading.results if reading.plan.kind == reader.LABEL):
+        if answer is None:
             continue
         if not answer.evidence:
             refused.append(f"task {hostile.line(answer.about, 60)}: {answer.answer}, and nothing is quoted")
@@ -529,10 +478,8 @@ def record(session: Session, reading: Reading) -> tuple[tuple[Judgement, ...], l
             "mode": answer.mode,
         }  # fmt: skip
         _, against = reviewing.checked(session, [proposal], reading.by, reading.plan.run)
-        if against:
-            refused += against
-        else:
-            proposals.append(proposal)
+        refused += against
+        proposals += [] if against else [proposal]
     if not proposals:
         return (), refused
     return reviewing.label(session, proposals, reading.by, reading.plan.run), refused

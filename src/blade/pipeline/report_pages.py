@@ -14,27 +14,14 @@ from msgspec.structs import replace
 import blade
 from blade import measure
 from blade.formats import single_rows
-from blade.model import (
-    Benchmark,
-    Buckets,
-    Cause,
-    Gap,
-    Health,
-    Level,
-    Loss,
-    Outcome,
-    Report,
-    Run,
-    Skipped,
-    Source,
-    TaskMatrix,
-    Trust,
-)
+from blade.model import Buckets, Cause, Gap, Level, Loss, Outcome, Report, Run, Trust
 from blade.pipeline.load import MAX_SKIPPED, Loaded
 from blade.tables import index as store
 
 if TYPE_CHECKING:
+    from blade.model import Benchmark, Health, Source, TaskMatrix
     from blade.pipeline.trace_reading import Read, Reading
+
 
 @cache
 def card() -> dict[str, Any] | None:
@@ -68,33 +55,24 @@ def _digested(source: Source) -> Source:
 def summarise(loaded: Sequence[Loaded], command: str, threshold: float | None = None) -> Report:
     """Scores, buckets and health from the columns alone: no trace is opened."""
     unread = Gap("causes, mechanisms and recommendations", "the trajectories were not read, as asked")
-    report = counted(loaded, [scoring_of(entry, threshold) for entry in loaded], command)
+    pages = []
+    for entry in loaded:
+        scoring, run = scoring_of(entry, threshold), entry.run
+        health = measure.health.health(run.rollouts, run.coverage, scoring, single_rows.quoter(run))
+        pages.append(replace(_page(entry, scoring), health=tuple(health)))
+    report = _joined(loaded, pages, command)
     return replace(report, gaps=(unread, *report.gaps))
 
 
 def listed(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring], command: str) -> Report:
     """The runs by name and score, and nothing that takes longer."""
-    pages = [
-        Report(made_by={}, runs=(_run(entry, scoring),), gaps=_gaps(entry, scoring))
-        for entry, scoring in zip(loaded, scored, strict=True)
-    ]
+    pairs = zip(loaded, scored, strict=True)
+    pages = [Report({}, (_run(entry, scoring),), gaps=_gaps(entry, scoring)) for entry, scoring in pairs]
     return _joined(loaded, pages, command)
-
-
-def counted(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring], command: str) -> Report:
-    """What the columns of the runs say."""
-    pages = [_page(entry, scoring, in_full=False) for entry, scoring in zip(loaded, scored, strict=True)]
-    return _joined(loaded, pages, command)
-
-
-def measured(entry: Loaded, scoring: measure.Scoring) -> Report:
-    """What is counted of one run: scores with intervals, tasks, slices, numbers that were reported."""
-    return _page(entry, scoring, in_full=True)
 
 
 def joined(loaded: Sequence[Loaded], pages: Sequence[Report], readings: Sequence[Reading], command: str) -> Report:
     """One report of what was counted and what the traces say, with how right the labels were where that is known."""
-
     whole = [_with_reading(page, reading) for page, reading in zip(pages, readings, strict=True)]
     return replace(_joined(loaded, whole, command), accuracy=card())
 
@@ -121,33 +99,23 @@ def _golds_to_review(report: Report, run: str, matrix: TaskMatrix) -> Trust:
         f"{len(names)} task{'s' if len(names) > 1 else ''} to review: different models agree on another answer than the "
         f"expected one ({shown})."
     )
-    rows = sum(
-        each.outcome is not Outcome.MISSING
-        for task in report.tasks
-        if task.run == run and task.task in names
-        for each in task.repeats
-    )
+    tasks = [task for task in report.tasks if task.run == run and task.task in names]
+    rows = sum(each.outcome is not Outcome.MISSING for task in tasks for each in task.repeats)
     keys = ", ".join(queried_numbers.quoted(name) for name in names)
     query = f"select run, task, repeat, row from rollouts {queried_numbers.where(run, f'task in ({keys})')}"
-    return Trust(
-        run, "warning", Cause.TASK_OR_VERIFIER, text, rows, query, "Have a person review these golds."
-    )
+    return Trust(run, "warning", Cause.TASK_OR_VERIFIER, text, rows, query, "Have a person review these golds.")
 
 
 def drafts(loaded: Sequence[Loaded]) -> list[measure.slices.Draft]:
     """A draft of the benchmark facts of each run."""
-    return [
-        measure.slices.draft(
-            entry.run.rollouts, measure.scoring.scoring(entry.run.rollouts, entry.benchmark.pass_threshold)
-        )
-        for entry in loaded
-    ]
+    return [measure.slices.draft(entry.run.rollouts, scoring_of(entry, None)) for entry in loaded]
 
 
 def scoring_of(entry: Loaded, threshold: float | None) -> measure.Scoring:
     """How the rows of a run count; what the user asked for goes before `blade.toml`."""
-    asked_for = threshold if threshold is not None else entry.benchmark.pass_threshold
-    return measure.scoring.scoring(entry.run.rollouts, asked_for)
+    return measure.scoring.scoring(
+        entry.run.rollouts, entry.benchmark.pass_threshold if threshold is None else threshold
+    )
 
 
 # The parts of a report that are one list over all runs.
@@ -161,14 +129,15 @@ def _joined(loaded: Sequence[Loaded], pages: Sequence[Report], command: str) -> 
     lists: dict[str, Any] = {
         name: tuple(entry for page in pages for entry in getattr(page, name)) for name in _LISTS
     }
+    # skipped lines of all sources; runs of one file share theirs
+    n_skipped = {tuple(source.path for source in entry.sources): entry.n_skipped for entry in loaded}
     return Report(
-        made_by={"blade": blade.__version__, "command": command},
-        **lists,
-        skipped=_skipped(loaded)[:MAX_SKIPPED],
-        skipped_total=_n_skipped(loaded),
+        made_by={"blade": blade.__version__, "command": command}, **lists,
+        skipped=tuple(dict.fromkeys(line for entry in loaded for line in entry.skipped))[:MAX_SKIPPED],
+        skipped_total=sum(n_skipped.values()),
         gaps=tuple(dict.fromkeys(gap for page in pages for gap in page.gaps)),
         judgements={run: judged for page in pages for run, judged in page.judgements.items()},
-        benchmark={loaded_run.name: _with_guesses(loaded_run) for loaded_run in loaded},
+        benchmark={entry.name: _with_guesses(entry) for entry in loaded},
     )
 
 
@@ -214,54 +183,45 @@ def _counted_trust(health: Sequence[Health]) -> list[Trust]:
     ]
 
 
-def _page(entry: Loaded, scoring: measure.Scoring, in_full: bool) -> Report:
-    """What the columns of one run say."""
+def measured(entry: Loaded, scoring: measure.Scoring) -> Report:
+    """What is counted of one run: scores with intervals, tasks, numbers that were reported; health follows with the traces."""
     rollouts, coverage, benchmark = entry.run.rollouts, entry.run.coverage, entry.benchmark
-    page = Report(
-        made_by={},
-        runs=(_run(entry, scoring),),
-        measures=tuple(measure.outcome_rates.measures(entry.name, rollouts, coverage, scoring)),
-        buckets=(measure.scoring.buckets(rollouts, scoring),),
-        funnels=(measure.funnel.funnel(rollouts, coverage, scoring, benchmark),),
-        losses=_losses(entry.name, scoring),
-        gaps=_gaps(entry, scoring),
-    )
-    if not in_full:
-        quote = single_rows.quoter(entry.run)
-        return replace(
-            page,
-            health=tuple(measure.health.health(rollouts, coverage, scoring, quote)),
-        )
-    return replace(  # health and identity follow with the traces
+    page = _page(entry, scoring)
+    of_outcomes = measure.outcome_rates
+    more = (*of_outcomes.majority(rollouts, scoring, benchmark), *of_outcomes.effort(rollouts, scoring))
+    return replace(
         page,
-        measures=(
-            *page.measures,
-            *measure.outcome_rates.majority(rollouts, scoring, benchmark),
-            *measure.outcome_rates.effort(rollouts, scoring),
-        ),
+        measures=(*page.measures, *more),
         tasks=measure.scoring.task_results(rollouts, coverage, scoring),
         compared=tuple(measure.reconciliation.compared(entry.name, entry.reported, rollouts, coverage, scoring)),
     )
 
 
+def _page(entry: Loaded, scoring: measure.Scoring) -> Report:
+    """What the columns of one run say at once."""
+    rollouts, coverage, benchmark = entry.run.rollouts, entry.run.coverage, entry.benchmark
+    has_losses = scoring.score is not None and scoring.is_bounded and not scoring.is_unscored
+    return Report(
+        made_by={},
+        runs=(_run(entry, scoring),),
+        measures=tuple(measure.outcome_rates.measures(entry.name, rollouts, coverage, scoring)),
+        buckets=(measure.scoring.buckets(rollouts, scoring),),
+        funnels=(measure.funnel.funnel(rollouts, coverage, scoring, benchmark),),
+        losses=(
+            Loss(entry.name, Cause.UNDETERMINED, "not attributed", 1.0 - (scoring.score or 0.0)),
+        ) if has_losses else (),
+        gaps=_gaps(entry, scoring),
+    )
+
+
 def _run(entry: Loaded, scoring: measure.Scoring) -> Run:
     return Run(
-        name=entry.name,
-        model=entry.run.model,
-        agent=entry.run.agent,
-        benchmark=entry.benchmark.name,
-        sources=entry.sources,
-        artifacts=entry.artifacts,
-        notes=entry.notes,
+        name=entry.name, model=entry.run.model, agent=entry.run.agent, benchmark=entry.benchmark.name,
+        sources=entry.sources, artifacts=entry.artifacts, notes=entry.notes,
         settings={**entry.settings, "tasks grouped by": entry.run.rollouts.grouped_by},
-        n_tasks=len(entry.run.rollouts.task_keys),
-        n_rollouts=len(entry.run.rollouts.task),
-        coverage=entry.run.coverage,
-        reward_kind=scoring.reward_kind,
-        pass_threshold=scoring.threshold,
-        has_pass_rate=scoring.has_pass_rate,
-        score_name=scoring.score_name,
-        score=scoring.score,
+        n_tasks=len(entry.run.rollouts.task_keys), n_rollouts=len(entry.run.rollouts.task),
+        coverage=entry.run.coverage, reward_kind=scoring.reward_kind, pass_threshold=scoring.threshold,
+        has_pass_rate=scoring.has_pass_rate, score_name=scoring.score_name, score=scoring.score,
         oracle=measure.outcome_rates.oracle(scoring),
         outcomes=measure.scoring.outcome_counts(entry.run.coverage, scoring),
     )
@@ -278,36 +238,13 @@ def _with_guesses(entry: Loaded) -> Benchmark:
     return replace(facts, inferred=tuple(guesses))
 
 
-def _losses(name: str, scoring: measure.Scoring) -> tuple[Loss, ...]:
-    if scoring.score is None or not scoring.is_bounded or scoring.is_unscored:
-        return ()
-    return (Loss(name, Cause.UNDETERMINED, "not attributed", 1.0 - scoring.score),)
-
-
 def _gaps(entry: Loaded, scoring: measure.Scoring) -> tuple[Gap, ...]:
-    missing = [artifact.kind for artifact in entry.artifacts if not artifact.present]
+    missing = {artifact.kind for artifact in entry.artifacts if not artifact.present}
     gaps = [*entry.gaps]
-    absent = [(kind, why) for kind, why in UNSUPPORTED.items() if kind in missing]
-    gaps += [Gap(f"no {kind} file of {entry.name}", why) for kind, why in absent]
+    gaps += [Gap(f"no {kind} file of {entry.name}", why) for kind, why in UNSUPPORTED.items() if kind in missing]
     if not scoring.is_bounded:
-        gaps.append(
-            Gap(f"losses of {entry.name}", "rewards leave [0, 1], so there is no full score to lose from")
-        )
+        gaps.append(Gap(f"losses of {entry.name}", "rewards leave [0, 1], so there is no full score to lose from"))
     if not scoring.has_pass_rate:
-        gaps.append(
-            Gap(
-                f"pass rates and buckets of {entry.name}",
-                "no threshold says what passes; give --pass-threshold",
-            )
-        )
-    gaps += measure.slices.gaps(entry.run.rollouts, scoring, entry.benchmark)
-    return tuple(gaps)
-
-
-def _skipped(loaded: Sequence[Loaded]) -> tuple[Skipped, ...]:
-    return tuple(dict.fromkeys(entry for run in loaded for entry in run.skipped))
-
-
-def _n_skipped(loaded: Sequence[Loaded]) -> int:
-    """Skipped lines of all sources; runs of one file share theirs."""
-    return sum({tuple(s.path for s in entry.sources): entry.n_skipped for entry in loaded}.values())
+        why = "no threshold says what passes; give --pass-threshold"
+        gaps.append(Gap(f"pass rates and buckets of {entry.name}", why))
+    return (*gaps, *measure.slices.gaps(entry.run.rollouts, scoring, entry.benchmark))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from blade.errors import UsageError
 from blade.formats import single_rows
 from blade.formats.rollout_steps import NOTHING, quotable, value_at
 from blade.model import Judgement, Waiting
-from blade.pipeline import report_pages, trace_reading
+from blade.pipeline import trace_reading
 from blade.pipeline.session import Session, depends_on
 from blade.query import select
 from blade.query.query_ground import FIELD_TEXTS, Ground, Table
@@ -28,10 +28,12 @@ from blade.tables.database import literal
 
 if TYPE_CHECKING:
     from blade.pipeline.load import Loaded
-    from blade.query.query_ground import Ground
+
+__all__ = ["BUDGET", "Queue", "checked", "dossier", "label", "queue", "withdraw"]
 
 _AROUND = 90  # characters of a text on either side of what a condition finds in it
 _TRIED = 3  # places of each part of a condition that are tried
+_MOST_REFUSED = 10  # refused judgements that an error names
 _KINDS = {"": "message", "model": "message", "tool": "result"}  # who says it -> kind of step
 _STEPS = ("message", "result", "user", "system", "reasoning", "call")
 _WHEN = "2000-01-01T00:00:00Z"  # only to see whether a place would be kept
@@ -48,28 +50,22 @@ def proposals_where(
     """
     rows = meeting(ground, condition)
     if not rows:
-        raise UsageError(
-            "no failing rollout meets the condition",
-            f'count them with blade query RUN "count where not passed and ({condition})"',
-            "nothing-to-judge",
-        )
+        hint = f'count them with blade query RUN "count where not passed and ({condition})"'
+        raise UsageError("no failing rollout meets the condition", hint, "nothing-to-judge")
     tree = select.parsed(f"select 1 from rollouts where ({condition})", ground.connection(False))
-    scoring = report_pages.scoring_of(entry, threshold)
-    judged = trace_reading.judged_of(entry, scoring)
+    bench = trace_reading.Bench(entry, threshold)
     first: dict[str, tuple[int, int]] = {}
     for task, repeat, row in rows:
         first.setdefault(task, (repeat, row))
     proposals: list[Mapping[str, Any]] = []
     for task, (repeat, row) in first.items():
         draft = {**template, "task": task, "repeat": repeat, "condition": condition}
-        seen = trace_reading.seen_of(entry, judged, task, None, scoring.is_bounded)
-        tried = ({**draft, **place} for place in _places(entry, ground, tree, row))
-        is_kept = (
-            proposal
-            for proposal in tried
-            if isinstance(judgements.verified(proposal, seen, "by condition", _WHEN), Judgement)
-        )
-        proposals.append(next(is_kept, draft))
+        seen = bench.seen(task)
+        for place in _places(entry, ground, tree, row):
+            if isinstance(judgements.verified({**draft, **place}, seen, "by condition", _WHEN), Judgement):
+                draft |= place
+                break
+        proposals.append(draft)
     return proposals
 
 
@@ -147,20 +143,21 @@ def _checks(entry: Loaded, ground: Ground, row: int, name: str) -> Iterator[Plac
     named = f"{literal(name)} in (name, path, path || '.' || name)"
     where = f""""row" = {row} and status = 'failed' and {named}"""
     sql = f"select path, name from checks where {where} order by all"
-    data = single_rows.row(entry.run, row)
     for path, member in ground.connection(False).execute(sql).fetchall()[:_TRIED]:
-        for field in (f"{path}.{member}", path):
-            if (value := value_at(data, field)) not in (NOTHING, None, ""):
-                yield {"field": field, "quote": quotable(value)[: 2 * _AROUND]}
+        yield from _values(entry, row, (f"{path}.{member}", path))
 
 
 def _fields(entry: Loaded, ground: Ground, row: int, columns: list[str]) -> Iterator[Place]:
     """The fields of the row that a condition names."""
     known = ground.ask('select lower("column"), path from fields where "column" is not null')
     assert isinstance(known, Table)
-    paths, data = dict(known.rows), single_rows.row(entry.run, row)
-    for column in columns:
-        field = paths.get(column, column)
+    paths = dict(known.rows)
+    yield from _values(entry, row, [paths.get(column, column) for column in columns])
+
+
+def _values(entry: Loaded, row: int, fields: Iterable[str]) -> Iterator[Place]:
+    data = single_rows.row(entry.run, row)
+    for field in fields:
         if (value := value_at(data, field)) not in (NOTHING, None, ""):
             yield {"field": field, "quote": quotable(value)[: 2 * _AROUND]}
 
@@ -176,8 +173,7 @@ def unmet(ground: Ground, condition: str, task: str, repeat: Any) -> str | None:
     return f"no failing row of {task}/{repeat} meets the condition"
 
 
-_MOST_REFUSED = 10  # refused judgements that an error names
-__all__ = ["BUDGET", "Queue", "checked", "dossier", "label", "queue", "withdraw"]
+# ---- The queue, and what a reader of one task needs --------------------------------------------------
 
 
 class Queue(msgspec.Struct, frozen=True):
@@ -192,19 +188,16 @@ class Queue(msgspec.Struct, frozen=True):
 
 
 def queue(
-    session: Session,
-    run: str | None = None,
-    most: int | None = 20,
-    budget: int = BUDGET,
+    session: Session, run: str | None = None, most: int | None = 20, budget: int = BUDGET,
     judged: bool = False,
 ) -> Queue:
     """What to read next; `judged` keeps tasks in it on which somebody has spoken and nobody disagreed."""
     if most is not None and most < 1:
         raise UsageError(f"{most} is no number of tasks", "give 1 or more, or none for all", "usage")
     entry = session.run(run)
-    facts_of = session.facts[entry.name]
-    worths = [queueing.worth(worth_of) for worth_of in facts_of.attributions]
-    waiting_for = [worth_of for worth_of in worths if judged or not worth_of.is_settled]
+    facts = session.facts[entry.name]
+    worths = [queueing.worth(attribution) for attribution in facts.attributions]
+    open_ = [worth for worth in worths if judged or not worth.is_settled]
 
     with _prices(session, entry, budget) as known:
 
@@ -213,10 +206,9 @@ def queue(
                 known[task] = dossier(session, task, entry.name, budget).tokens
             return known[task]
 
-        waiting = queueing.queue(waiting_for, {task.task: task for task in facts_of.tasks}, tokens, most)
-    n_judged = sum(bool(worth_of.judged_by) for worth_of in facts_of.attributions)
-    n_waiting = sum(worth_of.value > 0 for worth_of in waiting_for)
-    value = sum(worth_of.value for worth_of in waiting_for)
+        waiting = queueing.queue(open_, {task.task: task for task in facts.tasks}, tokens, most)
+    n_judged = sum(bool(attribution.judged_by) for attribution in facts.attributions)
+    n_waiting, value = sum(worth.value > 0 for worth in open_), sum(worth.value for worth in open_)
     return Queue(entry.name, waiting, len(worths), n_judged, n_waiting, value)
 
 
@@ -256,9 +248,8 @@ def checked(
 
     entry = session.run(run)
     ground: Ground | None = None  # made for the first judgement by condition
-    scoring = report_pages.scoring_of(entry, session.threshold)
-    judged = trace_reading.judged_of(entry, scoring)
-    engine = {accepted.task: accepted.proposed or accepted.cause for accepted in session.facts[entry.name].attributions}
+    bench = trace_reading.Bench(entry, session.threshold)
+    engine = {each.task: each.proposed or each.cause for each in session.facts[entry.name].attributions}
     now = _now()
     accepted: list[Judgement] = []
     refused: list[str] = []
@@ -269,8 +260,7 @@ def checked(
         except UsageError as error:
             refused.append(f"{number}. task {named}: {error.message}; {error.hint}")
             continue
-        seen = trace_reading.seen_of(entry, judged, key, engine.get(key), scoring.is_bounded)
-        verdict = judgements.verified({**proposal, "task": key}, seen, by, now)
+        verdict = judgements.verified({**proposal, "task": key}, bench.seen(key, engine.get(key)), by, now)
         if isinstance(verdict, Judgement) and verdict.condition:
             ground = ground or ground_of([entry], session.threshold)
             problem = unmet(ground, verdict.condition, verdict.task, verdict.repeat)
@@ -291,11 +281,9 @@ def label(
     accepted, refused = checked(session, proposals, by, run)
     if refused:
         more = [f"and {len(refused) - _MOST_REFUSED} more"] if len(refused) > _MOST_REFUSED else []
-        raise UsageError(
-            "\n".join([f"{len(refused)} of {len(proposals)} refused, nothing kept", *refused[:_MOST_REFUSED], *more]),
-            f"look again: blade show {hostile.line(entry.sources[0].path)} TASK/REPEAT --steps A:B",
-            "judgement-refused",
-        )
+        lines = [f"{len(refused)} of {len(proposals)} refused, nothing kept", *refused[:_MOST_REFUSED], *more]
+        hint = f"look again: blade show {hostile.line(entry.sources[0].path)} TASK/REPEAT --steps A:B"
+        raise UsageError("\n".join(lines), hint, "judgement-refused")
     judgements.append(path, accepted)
     return tuple(accepted)
 
@@ -320,7 +308,5 @@ def _now() -> str:
 
 def _path(entry: Loaded) -> Any:
     if entry.judged_in is None:
-        raise UsageError(
-            "judgements are kept beside a file", "name a rollouts file, not standard input", "usage"
-        )
+        raise UsageError("judgements are kept beside a file", "name a rollouts file, not standard input", "usage")
     return entry.judged_in

@@ -26,9 +26,7 @@ _TOGETHER = 400  # rows below which a second process costs more than it brings
 
 
 def ground_of(
-    loaded: Sequence[Loaded],
-    threshold: float | None = None,
-    watcher: Watcher | None = None,
+    loaded: Sequence[Loaded], threshold: float | None = None, watcher: Watcher | None = None,
     report: Report | None = None,
 ) -> Ground:
     """Ground for queries over runs; `report` answers what is asked of the engine."""
@@ -48,12 +46,13 @@ def _engine(
 
     Comparisons are those of `blade compare`, with the baseline, margin and depth that the query names.
     """
-    from blade.pipeline import comparing, stages
     from blade.query import engine
 
     reports: dict[Wish | None, Report] = {}
 
     def concluded(wish: Wish | None) -> Report:
+        from blade.pipeline import comparing, stages
+
         if wish is not None and wish.baseline == loaded[0].name:
             wish = replace(wish, baseline=None)
         if wish is None and len(loaded) > 1 and comparing.shared_threshold(loaded, threshold) == threshold:
@@ -86,11 +85,8 @@ def _files(entry: Loaded, threshold: float | None, with_traces: bool, watcher: W
     try:
         return _files_in(Path(cache.scratch()), key, entry, threshold, with_traces, watcher)
     except cache.Unwritable as error:
-        raise Unreadable(
-            f"no room for the tables of {entry.name}: {error}",
-            "free some disk space, or set BLADE_CACHE_DIR to a folder on a disk that has some",
-            "no-space",
-        ) from error
+        hint = "free some disk space, or set BLADE_CACHE_DIR to a folder on a disk that has some"
+        raise Unreadable(f"no room for the tables of {entry.name}: {error}", hint, "no-space") from error
 
 
 def _files_in(
@@ -98,12 +94,11 @@ def _files_in(
 ) -> Files:
     path = folder / f"tables-{key}.duckdb"
     if not path.exists():
-        watcher.notice(f"making the tables of {entry.name}") if len(entry.run.rollouts.task) > 50_000 else None
+        if len(entry.run.rollouts.task) > 50_000:
+            watcher.notice(f"making the tables of {entry.name}")
         write_tables(path, entry, threshold)
         cache.trim(keep=folder)
-    if not with_traces:
-        return Files(entry.name, str(path))
-    return Files(entry.name, str(path), _traces(folder, key, entry, watcher))
+    return Files(entry.name, str(path), *([_traces(folder, key, entry, watcher)] if with_traces else []))
 
 
 def _key(entry: Loaded, threshold: float | None) -> str | None:
@@ -135,8 +130,7 @@ def _judged(entry: Loaded, scoring: measure.Scoring) -> Judged:
 
     n = len(entry.run.rollouts.task)
     passed, score = np.zeros(n, bool), np.zeros(n)
-    passed[scoring.rows] = scoring.row_passed
-    score[scoring.rows] = scoring.row_score
+    passed[scoring.rows], score[scoring.rows] = scoring.row_passed, scoring.row_score
     names = np.array([*(outcome.value for outcome in measure.scoring.OUTCOMES), None], object)
     return Judged(passed, names[scoring.outcome], score, scoring.has_pass_rate)
 
@@ -145,30 +139,20 @@ def _run_columns(entry: Loaded, scoring: measure.Scoring) -> Columns:
     import numpy as np
 
     coverage, rollouts = entry.run.coverage, entry.run.rollouts
-    numbers: dict[str, Any] = {
-        "n_tasks": len(rollouts.task_keys),
-        "n_rollouts": len(rollouts.task),
-        **{
-            name: getattr(coverage, name)
-            for name in (
-                "expected", "scored", "failed", "masked", "lost", "duplicates", "identical_duplicates",
-                "superseded", "unnumbered_copies", "unexpected", "repeats",
-            )
-        },
-        "pass_threshold": scoring.threshold,
-    }  # fmt: skip
+    counts = (
+        "expected", "scored", "failed", "masked", "lost", "duplicates", "identical_duplicates", "superseded",
+        "unnumbered_copies", "unexpected", "repeats",
+    )  # fmt: skip
     texts = {
-        "model": entry.run.model,
-        "agent": entry.run.agent,
-        "benchmark": entry.benchmark.name,
-        "score_name": scoring.score_name,
-        "reward_kind": scoring.reward_kind.value,
+        "model": entry.run.model, "agent": entry.run.agent, "benchmark": entry.benchmark.name,
+        "score_name": scoring.score_name, "reward_kind": scoring.reward_kind.value,
         "path": entry.given or entry.sources[0].path,
-    }
+    }  # fmt: skip
+    numbers: dict[str, Any] = {"n_tasks": len(rollouts.task_keys), "n_rollouts": len(rollouts.task)}
+    numbers |= {name: getattr(coverage, name) for name in counts} | {"pass_threshold": scoring.threshold}
     table: Columns = {name: np.array([value], object) for name, value in texts.items()}
     table |= {name: np.array([value]) for name, value in numbers.items()}
-    score = scoring.score
-    table["score"] = np.ma.masked_array(np.array([score or 0.0]), [score is None])
+    table["score"] = np.ma.masked_array(np.array([scoring.score or 0.0]), [scoring.score is None])
     return table
 
 
@@ -176,11 +160,8 @@ def _field_columns(fields: Sequence[Any]) -> Columns:
     import numpy as np
 
     kinds = {"presence": np.int64, "distinct": np.int64, "is_cut": bool}
-    table: Columns = {}
-    for name in ("path", "column", "role", "type", "presence", "distinct", "example", "is_cut"):
-        values = [getattr(field, name) for field in fields]
-        table[name] = np.array(values, kinds.get(name, object))
-    return table
+    names = ("path", "column", "role", "type", "presence", "distinct", "example", "is_cut")
+    return {name: np.array([getattr(field, name) for field in fields], kinds.get(name, object)) for name in names}
 
 
 def _traces(folder: Path, key: str, entry: Loaded, watcher: Watcher) -> tuple[str, ...]:

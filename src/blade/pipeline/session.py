@@ -47,9 +47,9 @@ class Session(msgspec.Struct, frozen=True):
             return task
         if task in rollouts.task_names:
             return rollouts.task_keys[rollouts.task_names.index(task)]
-        some = ", ".join(rollouts.task_keys[:3])
-        more = f" ... {rollouts.task_keys[-1]}" if len(rollouts.task_keys) > 3 else ""
-        hint = f"its {len(rollouts.task_keys)} tasks are {some}{more}"
+        keys = rollouts.task_keys
+        more = f" ... {keys[-1]}" if len(keys) > 3 else ""
+        hint = f"its {len(keys)} tasks are {', '.join(keys[:3])}{more}"
         raise UsageError(f"{run.name} has no task {task}", hint, "unknown-task")
 
     def traces(self, run: Loaded, task: str) -> tuple[Trace, ...]:
@@ -59,10 +59,7 @@ class Session(msgspec.Struct, frozen=True):
 
 
 def session(
-    specs: Sequence[str],
-    watcher: Watcher | None = None,
-    threshold: float | None = None,
-    command: str = "",
+    specs: Sequence[str], watcher: Watcher | None = None, threshold: float | None = None, command: str = ""
 ) -> Session:
     """The runs that `specs` name; a diagnosis that was made before of the same files is taken again."""
     watcher = watcher or store.Silent()

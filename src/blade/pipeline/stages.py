@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from blade.errors import NothingToRead
+from blade.errors import NothingToRead, UsageError
 from blade.formats import find
 from blade.model import Gap, Report, Side
 from blade.pipeline import report_pages
@@ -79,9 +79,7 @@ def lay_out_tables(work: Work) -> None:
     for files in work.files:
         work.loaded += assembled(files, work.mapping, work.notice, work.notes)
     if not work.loaded:
-        raise NothingToRead(
-            "nothing to read", "give a rollouts file, a folder, or a glob of shards", "nothing-to-read"
-        )
+        raise NothingToRead("nothing to read", "give a rollouts file, a folder, or a glob of shards", "nothing-to-read")
     gaps = tuple(Gap("read in part", text) for text in dict.fromkeys(work.noticed))
     work.loaded[0] = replace(work.loaded[0], gaps=gaps)
 
@@ -92,7 +90,9 @@ def lay_out_tables(work: Work) -> None:
 def measure(work: Work) -> None:
     """Columns -> a page of each run: scores with intervals, tasks, slices."""
     pairs = list(zip(work.loaded, work.scored, strict=True))
-    work.pages = work.times.timed("measure", lambda: [report_pages.measured(entry, scoring) for entry, scoring in pairs])
+    work.pages = work.times.timed(
+        "measure", lambda: [report_pages.measured(entry, scoring) for entry, scoring in pairs]
+    )
 
 
 def read_traces(work: Work) -> None:
@@ -152,10 +152,7 @@ STAGES = (*LOADING, *DIAGNOSING)
 
 
 def load(
-    specs: Sequence[str],
-    watcher: Watcher,
-    notes: Path | None = None,
-    mapping: Mapping[str, str] | None = None,
+    specs: Sequence[str], watcher: Watcher, notes: Path | None = None, mapping: Mapping[str, str] | None = None
 ) -> list[Loaded]:
     """Find, index and assemble the runs that `specs` name; what is passed over becomes a gap."""
     work = Work(watcher, specs=specs, notes=notes, mapping=mapping)
@@ -165,27 +162,34 @@ def load(
 
 
 def diagnose(
-    loaded: Sequence[Loaded],
-    command: str,
-    threshold: float | None = None,
-    watcher: Watcher | None = None,
-    clock: Clock | None = None,
-    baseline: str | None = None,
+    loaded: Sequence[Loaded], command: str, threshold: float | None = None, watcher: Watcher | None = None,
+    clock: Clock | None = None, baseline: str | None = None,
 ) -> Report:
     """Everything that is known of the runs: what is counted, what the traces say, and why scores differ."""
+    loaded = baseline_first(loaded, baseline)
+    scored = [report_pages.scoring_of(entry, threshold) for entry in loaded]
+    report, sides = diagnosed(loaded, scored, command, watcher, clock)
+    if len(sides) < 2:  # a single run loads nothing that compares
+        return report
     from blade.pipeline import comparing
 
-    loaded = comparing.baseline_first(loaded, baseline)
-    scored = [report_pages.scoring_of(entry, threshold) for entry in loaded]
-    return comparing.told(*diagnosed(loaded, scored, command, watcher, clock))
+    return comparing.with_comparisons(report, sides)
+
+
+def baseline_first(loaded: Sequence[Loaded], baseline: str | None) -> list[Loaded]:
+    """The runs with the one that the others are held against in front; a part of a run is named by its value too."""
+    if baseline is None:
+        return list(loaded)
+    names = [entry.name for entry in loaded]
+    values = [name.rpartition("=")[2].removesuffix("]") if name.endswith("]") else name for name in names]
+    if baseline not in (*names, *values):
+        raise UsageError(f"there is no run {baseline}", f"the runs are: {', '.join(names[:8])}", "no-such-run")
+    first = next(i for i, name in enumerate(names) if baseline in (name, values[i]))
+    return [loaded[first], *loaded[:first], *loaded[first + 1 :]]
 
 
 def diagnosed(
-    loaded: Sequence[Loaded],
-    scored: Sequence[Scoring],
-    command: str,
-    watcher: Watcher | None = None,
-    clock: Clock | None = None,
+    loaded: Sequence[Loaded], scored: Sequence[Scoring], command: str, watcher: Watcher | None = None, clock: Clock | None = None
 ) -> tuple[Report, list[Side]]:
     """Each run by itself, and as a side of comparisons where there are several."""
     work = Work(watcher or store.Silent(), command, clock=clock, loaded=list(loaded), scored=scored)

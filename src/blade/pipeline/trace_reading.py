@@ -9,7 +9,8 @@ import time
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -19,18 +20,19 @@ from blade.agent.judgements import Seen
 from blade.diagnose import conclusions, equal_results, tripwires
 from blade.formats import single_rows
 from blade.model import Agreement, Cause, Episode, Gap, Health, Judged, Judgement, TaskTraces
+from blade.pipeline import report_pages
 from blade.pipeline.load import Loaded
 from blade.tables import cache, workers
 
 if TYPE_CHECKING:
     from blade.formats.assemble import Assembled
-    from blade.model import Judged
-    from blade.pipeline.load import Loaded
     from blade.tables.index import Watcher
 
 Made = TypeVar("Made")
 Span = tuple[int, int]  # from, to: places in `Judged.rows`
 
+WHOLE = 1 - 1e-9  # a reward from which a row is fully right, where no threshold is given
+_MOST_FALLEN = 3  # of those that fell, named
 _PIECE_ROWS = 128  # that travel together
 _KEPT_BYTES = 16 << 20
 _PARALLEL_ROWS = 64  # below this a second process costs more than it brings
@@ -72,9 +74,8 @@ class Walker:
         episodes = tuple(self._episode(place) for place in range(*span))
         first = episodes[0].trace
         task_input = single_rows.given(self._run, self._inputs.get(first.rollout.task))
-        return TaskTraces(
-            first.rollout.run, first.rollout.task, first.rollout.task_name, episodes, _gold(episodes, task_input), task_input
-        )
+        run, task, name = first.rollout.run, first.rollout.task, first.rollout.task_name
+        return TaskTraces(run, task, name, episodes, _gold(episodes, task_input), task_input)
 
     def spans(self) -> list[Span]:
         """The rows of each task."""
@@ -83,9 +84,8 @@ class Walker:
         task = self._judged.task
         if not task.size:
             return []
-        starts = np.flatnonzero(np.r_[True, task[1:] != task[:-1]])
-        ends = np.r_[starts[1:], task.size]
-        return [(int(start), int(end)) for start, end in zip(starts, ends, strict=True)]
+        edges = np.flatnonzero(np.r_[True, task[1:] != task[:-1], True]).tolist()
+        return list(pairwise(edges))
 
     def walk(
         self, spans: list[Span], work: Callable[[TaskTraces], Made], what: str, watcher: Watcher
@@ -135,16 +135,15 @@ class Walker:
 
 
 def _pieces(spans: list[Span]) -> list[tuple[Span, ...]]:
-    groups: list[tuple[Span, ...]] = []
-    piece: list[Span] = []
-    rows = 0
-    for span in spans:
-        piece.append(span)
-        rows += span[1] - span[0]
+    pieces: list[list[Span]] = []
+    rows = _PIECE_ROWS
+    for start, end in spans:
         if rows >= _PIECE_ROWS:
-            groups.append(tuple(piece))
-            piece, rows = [], 0
-    return [*groups, tuple(piece)] if piece else groups
+            pieces.append([])
+            rows = 0
+        pieces[-1].append((start, end))
+        rows += end - start
+    return [tuple(piece) for piece in pieces]
 
 
 def _gold(episodes: tuple[Episode, ...], task_input: Mapping[str, Any]) -> Any:
@@ -157,17 +156,41 @@ def _gold(episodes: tuple[Episode, ...], task_input: Mapping[str, Any]) -> Any:
     return gold
 
 
-_MOST_FALLEN = 3  # of those that fell, named
+# ---- Judgements held against the rows --------------------------------------------------------------
 
 
-def standing(
-    entry: Loaded, judged: Judged, is_bounded: bool
-) -> tuple[dict[str, tuple[Judgement, ...]], list[Gap]]:
+class Bench:
+    """The tasks of a run as judgements of them are held against; without bounds to rewards nothing is lost."""
+
+    def __init__(self, entry: Loaded, threshold: float | None, scoring: measure.Scoring | None = None) -> None:
+        scoring = scoring or report_pages.scoring_of(entry, threshold)
+        self._entry, self._judged, self._is_bounded = entry, judged_of(entry, scoring), scoring.is_bounded
+
+    def seen(self, task: str, proposed: Cause | None = None) -> Seen:
+        places = single_rows.positions(self._entry.run, task, None)
+        rows, score = self._judged.rows, self._judged.score
+        losing = []
+        for position in places:
+            place = int(rows.searchsorted(position))
+            counts = place < rows.size and int(rows[place]) == position
+            losing.append(self._is_bounded and counts and bool(score[place] < 1))
+        traces = [single_rows.traced(self._entry.run, position) for position in places]
+        return Seen(self._entry.run.agent, task, traces, losing, proposed)
+
+    def losing(self) -> dict[str, frozenset[int]]:
+        """Task -> its repeats that lose points, from the columns alone."""
+        judged, failing = self._judged, defaultdict(set)
+        for place in (judged.score < 1).nonzero()[0].tolist() if self._is_bounded else ():
+            failing[judged.task_keys[int(judged.task[place])]].add(int(judged.repeat[place]))
+        return {task: frozenset(repeats) for task, repeats in failing.items()}
+
+
+def standing(entry: Loaded, bench: Bench) -> tuple[dict[str, tuple[Judgement, ...]], list[Gap]]:
     """Task -> the last word of each author that holds; and what fell because the rows are others now."""
     holds: list[Judgement] = []
     fallen: list[str] = []
     for judgement in entry.judgements:
-        problems = judgements.again(judgement, seen_of(entry, judged, judgement.task, None, is_bounded))
+        problems = judgements.again(judgement, bench.seen(judgement.task))
         if problems:
             fallen.append(f"task {judgement.task} by {judgement.by}: {problems[0]}")
         else:
@@ -180,29 +203,7 @@ def standing(
     return judgements.standing(holds), gaps
 
 
-def seen_of(entry: Loaded, judged: Judged, task: str, proposed: Cause | None, is_bounded: bool) -> Seen:
-    """A task as a judgement of it is held against; without bounds to rewards nothing is lost."""
-    places = single_rows.positions(entry.run, task, None)
-    traces = [single_rows.traced(entry.run, place) for place in places]
-    return Seen(entry.run.agent, task, traces, [is_bounded and _loses(judged, place) for place in places], proposed)
-
-
-def _loses(judged: Judged, position: int) -> bool:
-    place = int(judged.rows.searchsorted(position))
-    return place < judged.rows.size and int(judged.rows[place]) == position and bool(judged.score[place] < 1)
-
-
-def losing(judged: Judged, is_bounded: bool) -> dict[str, frozenset[int]]:
-    """Task -> its repeats that lose points, from the columns alone."""
-    failing: dict[str, set[int]] = {}
-    of_all = judged.score < 1
-    for code, repeat in zip(judged.task[of_all], judged.repeat[of_all], strict=True):
-        failing.setdefault(judged.task_keys[int(code)], set()).add(int(repeat))
-    return {task: frozenset(repeats) for task, repeats in failing.items()} if is_bounded else {}
-
-
-T = TypeVar("T")
-WHOLE = 1 - 1e-9  # a reward from which a row is fully right, where no threshold is given
+# ---- From traces to conclusions --------------------------------------------------------------------
 
 
 class Clock:
@@ -211,7 +212,7 @@ class Clock:
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
 
-    def timed(self, stage: str, work: Callable[[], T]) -> T:
+    def timed(self, stage: str, work: Callable[[], Made]) -> Made:
         start = time.perf_counter()
         try:
             return work()
@@ -219,7 +220,7 @@ class Clock:
             self.seconds[stage] += time.perf_counter() - start
 
 
-class TaskEvidence(msgspec.Struct):
+class TaskEvidence(NamedTuple):
     """What the traces of one task hold, on its way from a worker."""
 
     rows: list[diagnose.RowEvidence]
@@ -270,7 +271,7 @@ def traces(entry: Loaded, scoring: measure.Scoring, watcher: Watcher, clock: Clo
         for stage, seconds in seen.seconds.items():
             clock.seconds[f"{stage} (in workers)"] += seconds
     clock.seconds["read the traces (wall)"] += time.perf_counter() - start
-    stand, fallen = standing(entry, judged, scoring.is_bounded)
+    stand, fallen = standing(entry, Bench(entry, None, scoring))
     gaps = [
         Gap(f"{stage} on {n:,} task{'s' if n > 1 else ''} of {entry.name}", f"it failed: {why}")
         for (stage, why), n in sorted(failed.items())
@@ -280,26 +281,21 @@ def traces(entry: Loaded, scoring: measure.Scoring, watcher: Watcher, clock: Clo
 
 def _seen(task: TaskTraces) -> TaskEvidence:
     """One task; what cannot be read is named, and the rest goes on."""
-    failed: dict[str, str] = {}
-    seconds: dict[str, float] = {}
+    clock = Clock()
+    faults = [episode.fault for episode in task.episodes if episode.fault]
+    failed = {"reading rows": faults[0]} if faults else {}
 
-    def tried(stage: str, work: Callable[[], list[T]]) -> list[T]:
-        start = time.perf_counter()
+    def tried(stage: str, work: Callable[[TaskTraces], list[Made]]) -> list[Made]:
         try:
-            return work()
+            return clock.timed(stage, lambda: work(task))
         except Exception as error:  # rows are hostile: a fault must not cost the report
             failed[stage] = f"{type(error).__name__}: {error}"[:200]
             return []
-        finally:
-            seconds[stage] = time.perf_counter() - start
 
-    faults = [episode.fault for episode in task.episodes if episode.fault]
-    if faults:
-        failed["reading rows"] = faults[0]
-    rows = tried("evidence", lambda: diagnose.observe(task))
+    rows = tried("evidence", diagnose.observe)
     if len(rows) < len(task.episodes):
         rows = [diagnose.nothing_of(episode.position) for episode in task.episodes]
-    return TaskEvidence(rows, tried("outputs", lambda: equal_results.observe(task)), failed, seconds)
+    return TaskEvidence(rows, tried("outputs", equal_results.observe), failed, dict(clock.seconds))
 
 
 def judged_of(entry: Loaded, scoring: measure.Scoring) -> Judged:
@@ -308,15 +304,9 @@ def judged_of(entry: Loaded, scoring: measure.Scoring) -> Judged:
 
     rollouts, rows = entry.run.rollouts, scoring.rows
     return Judged(
-        run=entry.name,
-        task_keys=rollouts.task_keys,
-        rows=rows,
-        task=rollouts.task[rows].astype(np.int64),
-        repeat=rollouts.repeat[rows],
-        passed=scoring.row_passed,
-        score=scoring.row_score,
-        judged=scoring.has_pass_rate,
-        unscored=scoring.unscored,
+        run=entry.name, task_keys=rollouts.task_keys, rows=rows, task=rollouts.task[rows].astype(np.int64),
+        repeat=rollouts.repeat[rows], passed=scoring.row_passed, score=scoring.row_score,
+        judged=scoring.has_pass_rate, unscored=scoring.unscored,
     )
 
 
@@ -326,18 +316,12 @@ def population(read: Read) -> diagnose.Population:
 
     judged, bounded = read.judged, read.scoring.is_bounded
     passed = judged.passed.copy() if judged.judged else judged.score >= WHOLE
-    tasks, counts = np.unique(judged.task, return_counts=True)
-    size = dict(zip(tasks.tolist(), counts.tolist(), strict=True))
-    weight = np.array([1 / size[code] / max(len(size), 1) for code in judged.task.tolist()], float)
+    _, place, size = np.unique(judged.task, return_inverse=True, return_counts=True)
+    weight = 1 / size[place] / max(size.size, 1)
     lost = (1.0 - judged.score) * weight if bounded else np.zeros(judged.rows.size)
+    lost = np.maximum(lost, 0.0)
     return diagnose.Population(
-        judged.run,
-        read.rows,
-        passed,
-        np.maximum(lost, 0.0),
-        judged.task.copy(),
-        judged.repeat,
-        list(judged.task_keys),
+        judged.run, read.rows, passed, lost, judged.task.copy(), judged.repeat, list(judged.task_keys)
     )
 
 
@@ -360,18 +344,14 @@ def doubted(read: Read, diagnosis: diagnose.Diagnosis) -> diagnose.Diagnosis:
 def concluded(read: Read, diagnosis: diagnose.Diagnosis) -> Reading:
     """Labels, quotations and recommendations, what people judged among them."""
     entry = read.loaded
-    conclusion = conclusions.conclude(
-        diagnosis, read.judged.task.tolist(), read.walker.opener, read.judgements
-    )
+    conclusion = conclusions.conclude(diagnosis, read.judged.task.tolist(), read.walker.opener, read.judgements)
     path = entry.sources[0].path
     if len(entry.sources) == 1 and path in entry.stamps:  # for `blade show`, which diagnoses nothing itself
         cache.keep_rows(path, entry.stamps[path], dict(conclusion.blamed))
     quote = single_rows.quoter(entry.run, read.walker.row)
     proposed = {each.task: each.proposed for each in conclusion.attributions if each.proposed is not None}
     return Reading(
-        judged=read.judged,
-        diagnosis=diagnosis,
-        concluded=conclusion,
+        judged=read.judged, diagnosis=diagnosis, concluded=conclusion,
         health=tuple(measure.health.health(entry.run.rollouts, entry.run.coverage, read.scoring, quote)),
         gaps=tuple(read.gaps),
         judgements=tuple(each for standing in read.judgements.values() for each in standing),

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from blade.stats.bootstrap import seeded_rng, task_bootstrap
-from blade.stats.intervals import Interval, mean_interval, score_interval, t_interval, t_quantile, wilson
+from blade.stats.intervals import (
+    Interval,
+    mean_interval,
+    score_interval,
+    seeded_rng,
+    t_interval,
+    t_quantile,
+    task_bootstrap,
+    wilson,
+)
 from blade.stats.paired_changes import (
     Change,
     Rows,
@@ -12,6 +20,7 @@ from blade.stats.paired_changes import (
     mcnemar,
     mean_change,
     sign_flips,
+    student,
     tost,
     two_means,
     within_change,
@@ -50,7 +59,7 @@ __all__ = [
     "best_of_k_by_task", "class_probabilities", "cohen_kappa", "detectable", "exchange_se",
     "fit_beta_binomial", "flip_rate", "holm", "is_lopsided", "kitagawa", "majority_at_k", "mcnemar",
     "mean_change", "mean_interval", "p_better", "p_bucket", "pass_at_k", "pass_hat_k", "posterior",
-    "repeats_needed", "score_interval", "seeded_rng", "self_agreement", "sign_flips", "t_interval",
+    "repeats_needed", "score_interval", "seeded_rng", "self_agreement", "sign_flips", "student", "t_interval",
     "t_quantile", "task_bootstrap", "tasks_needed", "tost", "two_groups", "two_means",
     "variance_components", "wilson", "within_change", "worst_of_k_by_task",
 ]  # fmt: skip

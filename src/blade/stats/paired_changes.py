@@ -61,7 +61,7 @@ def mean_change(d: ArrayLike, step: float = 1.0, level: float = 0.95) -> Change 
     estimate = _sum(x) / x.size
     if int(np.count_nonzero(np.abs(x) > _ZERO)) >= ENOUGH:
         se = float(x.std(ddof=1)) / math.sqrt(x.size)
-        return _student(estimate, estimate, se, x.size - 1, level, "paired t")
+        return student(estimate, estimate, se, x.size - 1, level, "paired t")
     n_differ = int(np.count_nonzero(np.abs(x) > _ZERO))
     unseen = 1.0 if n_differ < LEAST and x.size < MANY_TASKS else min(1.0, UNSEEN / x.size)
     far = max(step, TYPICAL * _size(x), unseen)
@@ -69,7 +69,7 @@ def mean_change(d: ArrayLike, step: float = 1.0, level: float = 0.95) -> Change 
     centre = estimate * x.size / n
     spread = _sum(x * x) + 2 * far * far - n * centre * centre
     se = math.sqrt(max(spread, 0.0) / (n - 1) / n)
-    result = _student(estimate, centre, se, n - 1, level, "sign flips")
+    result = student(estimate, centre, se, n - 1, level, "sign flips")
     return result._replace(p=sign_flips(x))
 
 
@@ -94,10 +94,11 @@ def two_means(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Change | None:
         return None
     df = (va + vb) ** 2 / (va**2 / (a.size - 1) + vb**2 / (b.size - 1))
     estimate = float(b.mean() - a.mean())
-    return _student(estimate, estimate, math.sqrt(va + vb), df, level, "Welch t")
+    return student(estimate, estimate, math.sqrt(va + vb), df, level, "Welch t")
 
 
-def _student(estimate: float, centre: float, se: float, df: float, level: float, method: str) -> Change:
+def student(estimate: float, centre: float, se: float, df: float, level: float, method: str) -> Change:
+    """A change with Student's interval around `centre`, and his p that the estimate is 0."""
     if se <= 0:
         p = None if abs(estimate) <= _ZERO else 0.0
         return Change(estimate, 0.0, df, estimate, estimate, 1.0 if p is None else p, method)
@@ -150,6 +151,10 @@ class Rows(NamedTuple):
     squares_b: Floats
     is_binary: bool
 
+    def of(self, tasks: Bools) -> Rows:
+        """The rows of some of the tasks."""
+        return Rows._make([*(column[tasks] for column in self[:6]), self.is_binary])
+
 
 def within_change(rows: Rows, step: float = 1.0, level: float = 0.95) -> Change | None:
     """The mean change on exactly these tasks, where only the repeats are chance.
@@ -171,10 +176,10 @@ def within_change(rows: Rows, step: float = 1.0, level: float = 0.95) -> Change 
     p = math.erfc(abs(z) / math.sqrt(2))
     if m >= ENOUGH:
         se = math.sqrt(variance) / d.size
-        result = _student(estimate, estimate, se, max(m - 1, 1), level, CMH if rows.is_binary else EXCHANGE)
+        result = student(estimate, estimate, se, max(m - 1, 1), level, CMH if rows.is_binary else EXCHANGE)
     else:
         se = math.sqrt(variance + 2 * step * step) / d.size
-        result = _student(estimate, estimate, se, d.size + 1, level, EXCHANGE)
+        result = student(estimate, estimate, se, d.size + 1, level, EXCHANGE)
     most = _MOST_WAYS if m < ENOUGH else _EXACT_WAYS if is_lopsided(rows) else 0
     if rows.is_binary and _ways(rows, telling) <= most:
         # with many tasks the exact law is nearly smooth, and half of the point that was seen lies beyond it

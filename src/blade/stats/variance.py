@@ -63,15 +63,8 @@ def _components(msb: float, msw: float, k0: float, n_rows: int) -> Variance:
     likeness = 1.0 if icc is None else max(0.0, icc)
     deff = 1 + (k0 - 1) * likeness
     return Variance(
-        msb=msb,
-        msw=msw,
-        between=max(0.0, (msb - msw) / k0),
-        within=msw,
-        icc=icc,
-        icc_k=(msb - msw) / msb if msb > 0 else None,
-        deff=deff,
-        n_eff=n_rows / deff,
-        k0=k0,
+        msb=msb, msw=msw, between=max(0.0, (msb - msw) / k0), within=msw, icc=icc,
+        icc_k=(msb - msw) / msb if msb > 0 else None, deff=deff, n_eff=n_rows / deff, k0=k0,
     )
 
 

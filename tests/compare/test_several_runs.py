@@ -1,25 +1,18 @@
-"""Several runs at once: adjusted verdicts, the matrix, who alone solves what, and the fronts."""
+"""Several runs at once: adjusted verdicts, the matrix, who alone solves what, the fronts, and checkpoints in order."""
 
 from __future__ import annotations
 
 from itertools import combinations
 from math import comb
 
-import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blade import model, stats
-from blade.compare.several_runs import adjusted, front, matrix, shared
+from blade import model
+from blade.compare.several_runs import adjusted, front, matrix, series, shared
 from blade.model import Comparison, Matrix, Side
-from tests.compare.builders import side
-from tests.compare.versus import aligned, versus
-
-
-def random_side(run: str, rates: list[float], repeats: int = 4) -> Side:
-    rng = stats.seeded_rng("many", run)
-    return side(run, {str(i): "".join(str(int(x)) for x in rng.random(repeats) < rate) for i, rate in enumerate(rates)})
+from tests.compare.builders import drawn, side, versus
 
 
 def all_pairs(sides: list[Side]) -> dict[tuple[str, str], Comparison]:
@@ -41,11 +34,6 @@ def with_p(p_these: float, p_new: float, candidate: str, verdict: str = "improve
 # ---- Many candidates ------------------------------------------------------------------------------
 
 
-def test_one_candidate_is_left_as_it_is() -> None:
-    alone = with_p(0.04, 0.04, "c1")
-    assert adjusted([alone]) == [alone]
-
-
 def test_a_change_that_does_not_survive_the_adjustment_is_claimed_no_longer() -> None:
     found = adjusted([with_p(0.001, 0.04, "c1"), with_p(0.02, 0.03, "c2"), with_p(0.9, 0.9, "c3", "inconclusive")])
     assert [each.p_adjusted for each in found] == pytest.approx([0.003, 0.04, 0.9])
@@ -56,11 +44,6 @@ def test_a_change_that_does_not_survive_the_adjustment_is_claimed_no_longer() ->
     assert "On new tasks: improved if this were the only candidate (p = 0.04)" in found[0].notes[0]
     assert "one of 3" in found[0].notes[0]
     assert not found[2].notes
-
-
-def test_what_is_claimed_no_longer_may_still_be_equivalent() -> None:
-    found = adjusted([with_p(0.04, 0.04, "c1", half=0.01), with_p(0.04, 0.04, "c2", half=0.1)])
-    assert [each.verdict for each in found] == ["equivalent", "inconclusive"]
 
 
 def test_refused_comparisons_are_not_counted_and_baselines_not_mixed() -> None:
@@ -76,11 +59,7 @@ def test_refused_comparisons_are_not_counted_and_baselines_not_mixed() -> None:
 
 def three() -> list[Side]:
     rates = [0.05 + 0.9 * i / 119 for i in range(120)]
-    return [
-        random_side("low", [rate * 0.5 for rate in rates]),
-        random_side("middle", rates),
-        random_side("twin", rates),
-    ]
+    return [drawn("low", [rate * 0.5 for rate in rates]), drawn("middle", rates), drawn("twin", rates)]
 
 
 def test_the_matrix_reads_row_against_column() -> None:
@@ -93,27 +72,8 @@ def test_the_matrix_reads_row_against_column() -> None:
     assert found.verdicts[1][2] not in ("improved", "regressed")
     assert [found.verdicts[i][i] for i in range(3)] == ["", "", ""]
     scores = {placed.run: placed.score for placed in found.placed}
-    assert scores["low"] is not None
-    assert scores["middle"] is not None
     gain = scores["middle"] - scores["low"]
     assert (found.deltas[1][0], found.deltas[0][1]) == (pytest.approx(gain), pytest.approx(-gain))
-
-
-def test_either_direction_of_a_pair_gives_the_same_matrix() -> None:
-    sides = three()
-    forward = matrix(sides, all_pairs(sides))
-    backward = matrix(sides, {(b.run, a.run): versus(b, a) for a, b in combinations(sides, 2)})
-    assert forward.verdicts == backward.verdicts
-    assert np.allclose(np.array(forward.deltas, float), np.array(backward.deltas, float), equal_nan=True)
-    assert np.allclose(np.array(forward.p_adjusted, float), np.array(backward.p_adjusted, float), equal_nan=True)
-
-
-def test_the_order_of_the_runs_only_turns_the_matrix() -> None:
-    sides = three()
-    forward, turned = matrix(sides, all_pairs(sides)), matrix(sides[::-1], all_pairs(sides))
-    assert turned.verdicts == tuple(row[::-1] for row in forward.verdicts[::-1])
-    assert turned.only_one == forward.only_one
-    assert turned.none_solves == forward.none_solves
 
 
 def test_pairs_are_adjusted_over_all_pairs() -> None:
@@ -173,23 +133,6 @@ def test_how_many_chance_would_give_stands_beside_them() -> None:
     assert "22%" in found.notes[1]  # 1 - .05^(1/12)
 
 
-def test_equal_runs_solve_alone_about_as_many_tasks_as_chance_says() -> None:
-    rates = [0.3 * i / 1999 for i in range(2000)]
-    sides = [random_side(name, rates) for name in ("x", "y", "z")]
-    found = matrix(sides, all_pairs(sides))
-    seen, expected = sum(map(len, found.only_one.values())), sum(found.expected_alone.values())
-    assert seen > 100  # a bare list would tell hundreds of tasks that mean nothing
-    assert abs(seen - expected) < 3 * expected**0.5
-    assert len(found.alone) == 150
-
-
-def test_modified_tasks_are_no_shared_tasks() -> None:
-    sides = [side(name, {"1": "10", "2": "11"}) for name in "ab"]
-    pairs = {("a", "b"): versus(*sides, aligned(*sides, modified=("2",)))}
-    assert matrix(sides, pairs).n_tasks == 1
-    assert shared(sides).keys == ("1", "2")
-
-
 def test_tasks_that_match_by_content_are_shared_under_the_keys_of_the_first_run() -> None:
     a, b = side("a", {"1": "10", "2": "11"}), side("b", {"1": "00", "7": "01", "2": "11"})
     found = shared([a, b], {("a", "b"): versus(a, b, model.Alignment("name", ("1", "2"), common_candidate=("7", "1")))})
@@ -205,12 +148,6 @@ def test_rewards_without_a_threshold_solve_nothing() -> None:
 
 
 # ---- Fronts ---------------------------------------------------------------------------------------
-
-
-def test_the_front_keeps_ties_and_drops_what_is_beaten() -> None:
-    assert front([0.5, 0.5, 0.6, 0.4], [1.0, 1.0, 2.0, 1.0]) == [True, True, True, False]
-    assert front([0.5, 0.5], [1.0, 2.0]) == [True, False]
-    assert front([0.5, None, 0.6], [None, 1.0, 3.0]) == [None, None, True]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=8))
@@ -232,3 +169,70 @@ def test_cost_and_tokens_are_means_of_a_rollout_over_the_tasks_that_report_them(
     assert [placed.on_front_tokens for placed in found.placed] == [True, True, None]
     assert [placed.on_front_cost for placed in found.placed] == [True, None, None]
     assert any("cost_usd: over the 1 of 2 tasks" in note for note in found.notes)
+
+
+def climbing(steps: list[float], repeats: int = 4, tasks: int = 100, name: str = "step") -> list[Side]:
+    return [
+        drawn(f"{name} {i}", [min(1.0, max(0.0, 0.2 + 0.6 * task / tasks + step)) for task in range(tasks)], repeats)
+        for i, step in enumerate(steps)
+    ]
+
+
+def test_the_slope_is_in_points_of_score_a_checkpoint() -> None:
+    sides = [side(f"c{i}", {"1": [0.1 * i], "2": [0.3 + 0.2 * i], "3": [0.5]}) for i in range(4)]
+    found = series(sides)
+    assert found.slope == pytest.approx(0.1)  # of 0.1, 0.2 and 0
+    assert [point.score for point in found.checkpoints] == pytest.approx([0.8 / 3 + 0.1 * i for i in range(4)])
+    assert [point.change for point in found.checkpoints[1:]] == pytest.approx([0.1, 0.2, 0.3])
+    assert found.checkpoints[0].change is None
+
+
+def test_a_planted_climb_is_found_with_the_checkpoint_where_it_shows() -> None:
+    found = series(climbing([0, 0, 0.2, 0.25, 0.3]))
+    assert found.low > 0
+    assert found.slope == pytest.approx(0.085, abs=0.03)
+    assert found.first_different == "step 2"
+    assert found.checkpoints[1].p_adjusted > 0.05
+
+
+def test_tasks_learned_and_forgotten_are_those_the_repeats_make_sure() -> None:
+    rates = [i / 60 for i in range(60)]
+    first, middle, last = (drawn(name, rates, 8) for name in ("first", "middle", "last"))
+
+    def planted(base: Side, learned: str, forgotten: str) -> Side:
+        tasks = {key: "".join(str(int(x)) for x in base.judged.passed[base.judged.task == code]) for code, key in enumerate(base.judged.task_keys)}
+        return side(base.run, tasks | {"learned": learned, "forgotten": forgotten, "one more": learned[:1] + "0" * 7})
+
+    found = series([planted(first, "00000000", "11111111"), planted(middle, "00110000", "11011011"), planted(last, "11111111", "00000000")])
+    assert found.learned[0][0] == "learned"
+    assert found.forgotten[0][0] == "forgotten"
+    assert found.learned[0][1] > 0.99
+    assert "one more" not in dict(found.learned)
+    assert (found.n_learned, found.n_forgotten) == (len(found.learned), len(found.forgotten))
+    assert "chance" in found.notes[0]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.lists(st.text("01", min_size=3, max_size=3), min_size=4, max_size=4), min_size=2, max_size=4))
+def test_the_reverse_order_turns_every_sign(runs: list[list[str]]) -> None:
+    sides = [side(f"r{i}", {str(task): row for task, row in enumerate(rows)}) for i, rows in enumerate(runs)]
+    forward, backward = series(sides), series(sides[::-1])
+    assert backward.slope == pytest.approx(-forward.slope)
+    assert forward.p == pytest.approx(backward.p)
+    assert [task for task, _ in forward.learned] == [task for task, _ in backward.forgotten]
+
+
+def test_rewards_without_a_threshold_have_a_trend_but_no_tasks_learned() -> None:
+    found = series([side(f"r{i}", {"1": [1.5 * i], "2": [i - 2.0]}) for i in range(3)])
+    assert found.slope == pytest.approx(1.25)
+    assert found.learned == ()
+    assert "nothing shows how repeats of a task vary" in found.notes[0]
+
+
+def test_planted_learning_stands_out_from_chance() -> None:
+    rates = [i / 400 for i in range(400)]
+    better = [min(1, rate + 0.5) if i % 4 == 0 else rate for i, rate in enumerate(rates)]
+    found = series([drawn("before", rates, 8), drawn("between", rates, 8), drawn("after", better, 8)])
+    assert found.n_learned > 3 * found.null_learned
+    assert "tasks learned where chance shows" in found.notes[0]
+    assert all(int(task) % 4 == 0 for task, _ in found.learned[:15])  # the surest first
