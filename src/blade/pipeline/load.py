@@ -8,10 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from blade import formats
 from blade.agent import judgements
 from blade.errors import NothingToRead, Unreadable
-from blade.formats import assemble, field_mapping, find, sidecars, single_rows
+from blade.formats import FORMATS, assemble, field_mapping, find, sidecars, single_rows
 from blade.formats.joined_rows import Rows
 from blade.model import Artifact, Benchmark, Gap, Judgement, ReportedNumber, Skipped, Source
 from blade.model.run_rows import MAPPED
@@ -64,17 +63,14 @@ def indexed(run: find.Found, mapping: Mapping[str, str] | None, watcher: Watcher
     artifacts = sidecars.artifacts(run)
     stamps = cache.stamps_of(artifact.path for artifact in artifacts if artifact.present)
     benchmark = sidecars.benchmark(artifacts)
-    main = [_index(path, watcher) for path in run.paths]
+    reader = find.reader_of(run.paths[0]) or next(iter(FORMATS.values()))
+    main = [store.open_index(path, reader, watcher) for path in run.paths]
     _refuse_empty(run, main)
     inputs, failures = (
-        [_index(path, watcher) for path in sidecars.of_kind(artifacts, kind) if path.stat().st_size]
+        [store.open_index(path, reader, watcher) for path in sidecars.of_kind(artifacts, kind) if path.stat().st_size]
         for kind in ("materialized_inputs", "failures")
     )
     return RunFiles(run, first, artifacts, stamps, benchmark, main, inputs, failures)
-
-
-def _index(path: Path, watcher: Watcher) -> Index:
-    return store.open_index(path, formats.FORMATS["nemo_gym"], watcher)
 
 
 def _mapped(run: find.Found, mapping: Mapping[str, str]) -> find.Found:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from blade import __version__
 
@@ -214,17 +215,22 @@ def _removed(folder: Path) -> bool:
     return False
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that a reader sees the old one or the new one, never a part."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".tmp-")
+def write_new(folder: Path, prefix: str, pieces: Iterable[Any]) -> str:
+    """Write a file under a new name, whole or not at all; its path."""
+    handle, name = tempfile.mkstemp(dir=folder, prefix=prefix)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(name, path)
+            file.writelines(pieces)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+    return name
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file so that a reader sees the old one or the new one, never a part."""
+    os.replace(write_new(path.parent, ".tmp-", [data]), path)
 
 
 # -- conclusions ----------------------------------------------------------------------------------

@@ -18,10 +18,11 @@ import msgspec
 import xxhash
 
 from blade.errors import Unreadable
+from blade.formats.lines import unreadable
 from blade.model import Part
 from blade.tables import cache, index_files, workers
 from blade.tables.cache import Stamp
-from blade.tables.index_files import Index, Manifest, PartEntry, unreadable
+from blade.tables.index_files import Index, Manifest, PartEntry
 
 MANIFEST = "manifest.json"
 _SHA256 = "sha256.json"
