@@ -420,7 +420,7 @@ def _rollouts(
     fields = Fields(main, order)
     costs = main.numbers("cost_usd")[order].astype(np.float64)
     if np.isnan(costs).all():
-        costs = _first_number(fields, {cost: 1.0 for cost in field_columns.COST}, n)
+        costs = _first_number(fields, dict.fromkeys(field_columns.COST, 1.0), n)
     response_error = main.numbers("response_error")[order].astype(bool)
     # fields that the task brought along: those of the materialised inputs, else those named like it
     of_inputs = set(inputs.fields()) if inputs is not None else None
@@ -438,7 +438,7 @@ def _rollouts(
         errored=_says_yes(fields, field_columns.ERRORS, n) | _says_no(fields, n) | response_error,
         timed_out=_says_yes(fields, field_columns.TIMEOUTS, n),
         cost_usd=costs,
-        wall_s=_first_number(fields, dict(field_columns.SECONDS), n),
+        wall_s=_first_number(fields, field_columns.SECONDS, n),
         fields=fields,
         input_fields=frozenset(field for field in fields if is_input(field)) | {PROMPT},
         **{column: main.numbers(column)[order].astype(dtype) for column, dtype in _COLUMNS.items()},
