@@ -170,11 +170,11 @@ class BlockReader:
         number = int(self._table[:, 0].searchsorted(offset, side="right")) - 1
         start, position, size = map(int, self._table[number])
         if self._last[0] != number:
+            packed = os.pread(self._file.fileno(), size, position)
             try:
-                data = self._unzstd.decompress(os.pread(self._file.fileno(), size, position))
+                self._last = (number, self._unzstd.decompress(packed))
             except zstandard.ZstdError as error:
                 raise ValueError(str(error)) from error
-            self._last = (number, data)
         return self._last[1][offset - start : offset - start + length]
 
 
