@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders import DROP, Row, make_call, make_message, make_response, make_result, make_row, make_run
+from tests.cases import cases
 from tests.conftest import Blade, Said
 
 Load = Callable[..., Any]
@@ -47,24 +48,7 @@ def test_evaluation_that_did_not_complete(tmp_path: Path, diagnosed: Blade) -> N
     assert outcomes(diagnosed(make_run(tmp_path, rows))) == ["errored", "failed"]
 
 
-@pytest.mark.parametrize(
-    ("fields", "outcome"),
-    [
-        ({"agent_timed_out": True}, "timed_out"),
-        ({"agent_timeout_error": 1}, "timed_out"),
-        ({"agent_timeout_error": 0}, "failed"),
-        ({"agent_error_kind": "sandbox_died"}, "errored"),
-        ({"agent_error_kind": "none"}, "failed"),
-        ({"error_kind": None}, "failed"),
-        ({"failure_kind": "transport_timeout"}, "errored"),
-        ({"memory_limit_exceeded_error": 1}, "errored"),
-        ({"context_length_exceeded_error": 0}, "failed"),
-        ({"failure_reason": "tool_name_mismatch"}, "failed"),
-        ({"error": {"code": 500}}, "errored"),
-        ({"error": []}, "failed"),
-        ({"error": ""}, "failed"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "outcome"), cases("formats", "codes of failure"))
 def test_codes_of_failure(tmp_path: Path, diagnosed: Blade, fields: dict[str, Any], outcome: str) -> None:
     said = diagnosed(make_run(tmp_path, [make_row(0, 0, 0.0, **fields), make_row(1, 0, 1.0)]))
     assert outcomes(said) == [outcome, "passed"]
@@ -117,12 +101,6 @@ def test_integers_and_almost_one(tmp_path: Path, diagnosed: Blade) -> None:
     said = diagnosed(make_run(tmp_path, [make_row(0, 0, 1), make_row(1, 0, 0.9999999999999998), make_row(2, 0, 0)]))
     assert outcomes(said) == ["passed", "passed", "failed"]
     assert said.run["reward_kind"] == "binary"
-
-
-def test_strict_reward_that_hides_a_near_pass(tmp_path: Path, loaded: Load) -> None:
-    rows = rows_of(4, lambda n: make_row(n, 0, 0.0, metadata={"criteria_pass_rate": 0.91, "n": n}))
-    fields = loaded(make_run(tmp_path, rows))[0].run.rollouts.fields
-    assert fields["metadata.criteria_pass_rate"].number.tolist() == [0.91] * 4
 
 
 def test_continuous_rewards(tmp_path: Path, diagnosed: Blade) -> None:
@@ -199,12 +177,6 @@ def test_rows_without_request_response_or_reward(tmp_path: Path, diagnosed: Blad
     assert said.run["score"] == 0.0 or said.run["score"] is None
 
 
-def test_reward_alone(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = [{"provenance_id": f"p{n}", "reward": 1.0, "policy_response": "text"} for n in range(3)]
-    said = diagnosed(make_run(tmp_path, rows))
-    assert said.run["n_rollouts"] == 3
-
-
 @pytest.mark.parametrize(
     ("usage", "tokens"),
     [
@@ -219,16 +191,6 @@ def test_usage_in_its_shapes(tmp_path: Path, loaded: Load, usage: Any, tokens: t
     rollouts = loaded(make_run(tmp_path, [make_row(0, 0, response=make_response(usage=usage))]))[0].run.rollouts
     told = [rollouts.input_tokens[0], rollouts.output_tokens[0], rollouts.total_tokens[0]]
     assert told == list(tokens) if tokens else [value != value for value in told] == [True] * 3
-
-
-def test_duplicated_key_of_a_sample_file(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, [make_row(11, 0, 0.5), make_row(11, 0, 0.7), make_row(12, 0, 1.0)]))
-    assert (said.run["n_rollouts"], said.run["duplicates"], said.run["scored"]) == (3, 1, 2)
-
-
-def test_two_agents_in_one_file(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = [make_row(n, 0, agent_ref=ref) for n in range(2) for ref in ({"name": "a"}, {"name": "b", "type": "x"})]
-    assert [run["agent"] for run in diagnosed(make_run(tmp_path, rows)).report["runs"]] == ["a", "b"]
 
 
 def test_empty_model_name(tmp_path: Path, diagnosed: Blade) -> None:

@@ -13,6 +13,7 @@ from blade.errors import Unreadable
 from blade.formats import find, sidecars
 from blade.model import Artifact, ReportedNumber
 from tests.builders import make_input, make_row, make_rows, make_run, packed
+from tests.cases import cases
 from tests.conftest import Blade
 
 ROWS = make_rows({0: [1.0, 0.0], 1: [1.0, 1.0]})
@@ -406,39 +407,7 @@ def test_no_facts_and_empty_facts(run: Path, tmp_path: Path) -> None:
     assert sidecars.benchmark(artifacts_of(run)).stages == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("name = ", "Invalid value"),
-        ("name = 5", "name must be a text"),
-        ("pass_threshold = 'high'", "pass_threshold must be a number"),
-        ("pass_threshold = nan", "pass_threshold must be a number"),
-        ("pass_threshold = inf", "pass_threshold must be a number"),
-        ("pass_threshold = true", "pass_threshold must be a number"),
-        ("task_id = ['a']", "task_id must be a text"),
-        ("slices = 'category'", "slices must be a list"),
-        ("slices = [1]", "slices must be a list of texts"),
-        ("stages = 'x'", "stages must be a list"),
-        ("stages = [1]", "a stage must be a table"),
-        ("[[stages]]\nname = 'x'", "a stage needs a name and a field"),
-        ("[[stages]]\nname = 'x'\nfield = 5", "field must be a text"),
-        ("[[stages]]\nname = 'x'\nfield = 'y'\nat_most = 5", "a stage has no key 'at_most'"),
-        ("[[stages]]\nname = 'x'\nfield = 'y'\nat_least = 'z'", "at_least must be a number"),
-        ("[[stages]]\nname = 'x'\nfield = 'y'\npresent = 1", "present must be true or false"),
-        ("[stages]\nname = 'x'", "stages must be a list"),
-        ("tools = ['look']", "tools must be a table"),
-        ("[tools]\nlook = 'wander'", "the tool look must be one of read, write, check"),
-        ("[tools]\nlook = ['read']", "the tool look must be one of read, write, check"),
-        ("codes = 'x'", "codes must be a list"),
-        ("codes = [1]", "a code must be a table"),
-        ("[[codes]]\nfield = 'x'\ncause = 'IR'\nmode = 'y'", "a code needs a field, what it equals"),
-        ("[[codes]]\nfield = 'x'\nequals = 1\ncause = 'IR'", "a code needs a field, what it equals"),
-        ("[[codes]]\nfield = 'x'\nequals = [1]\ncause = 'IR'\nmode = 'y'", "equals of a code must be a text"),
-        ("[[codes]]\nfield = 'x'\nequals = 1\ncause = 'bad luck'\nmode = 'y'", "the cause of a code must be one of KG"),
-        ("[[codes]]\nfield = 'x'\nequals = 1\nmode = 'y'", "the cause of a code must be one of KG"),
-        ("[[codes]]\nfield = 'x'\nequals = 1\ncause = 'IR'\nmode = 'y'\nwhy = 'z'", "a code has no key 'why'"),
-    ],
-)
+@pytest.mark.parametrize(("text", "why"), cases("formats", "bad blade.toml"))
 def test_bad_facts(run: Path, tmp_path: Path, diagnosed: Blade, text: str, why: str) -> None:
     (tmp_path / "blade.toml").write_text(text)
     said = diagnosed(run)

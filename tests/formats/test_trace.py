@@ -10,6 +10,7 @@ import pytest
 from blade.formats import rollout_steps, single_rows
 from blade.model import Step
 from tests.builders import make_call, make_message, make_response, make_result, make_row
+from tests.cases import cases
 
 PIXELS = "data:image/png;base64," + "iVBORw0KGgo" * 300
 
@@ -44,30 +45,7 @@ def test_message_call_result_reasoning() -> None:
     assert (message.kind, message.text) == ("message", "done")
 
 
-@pytest.mark.parametrize(
-    ("item", "kind"),
-    [
-        ({"type": "message", "role": "assistant", "content": "x"}, "message"),
-        ({"type": "message", "role": "user", "content": "x"}, "user"),
-        ({"type": "message", "role": "system", "content": "x"}, "system"),
-        ({"type": "message", "role": "developer", "content": "x"}, "system"),
-        ({"type": "message", "content": "x"}, "message"),
-        ({"role": "assistant", "content": "x"}, "message"),
-        ({"role": "tool", "content": "x"}, "result"),
-        ({"type": "function_call_output", "output": "x"}, "result"),
-        ({"type": "custom_tool_call_output", "output": "x"}, "result"),
-        ({"type": "computer_call_output", "output": "x"}, "result"),
-        ({"type": "tool_result", "content": "x"}, "result"),
-        ({"type": "reasoning", "summary": []}, "reasoning"),
-        ({"type": "something_new", "content": "x"}, "other"),
-        ({"content": "x"}, "other"),
-        ({}, "other"),
-        (None, "other"),
-        ("text", "other"),
-        (5, "other"),
-        *(({"type": name, "id": "i"}, "call") for name in sorted(rollout_steps.CALLS)),
-    ],
-)
+@pytest.mark.parametrize(("item", "kind"), cases("formats", "kinds of items"))
 def test_kinds(item: Any, kind: str) -> None:
     assert [step.kind for step in steps_of([item])] == [kind]
 
@@ -98,17 +76,7 @@ def test_message_whose_tool_calls_are_no_calls_is_still_a_step() -> None:
     assert [step.kind for step in found] == ["message", "message"]
 
 
-@pytest.mark.parametrize(
-    ("text", "rest", "thought"),
-    [
-        ("<think>a b</think>answer", "answer", "a b"),
-        ("<think>a</think> x <think>b</think> y", "x  y", "a\nb"),
-        ("<think>never closed", "", "never closed"),
-        ("only the end</think>\nanswer", "answer", "only the end"),
-        ("<think></think>answer", "answer", ""),
-        ("no thinking <b>", "no thinking <b>", ""),
-    ],
-)
+@pytest.mark.parametrize(("text", "rest", "thought"), cases("formats", "thinking"))
 def test_thinking_inside_text(text: str, rest: str, thought: str) -> None:
     (step,) = steps_of([make_message(text)])
     assert (step.text, step.reasoning) == (rest, thought)
@@ -119,16 +87,7 @@ def test_thinking_beside_text() -> None:
     assert (step.text, step.reasoning) == ("x", "because")
 
 
-@pytest.mark.parametrize(
-    ("item", "text"),
-    [
-        ({"summary": [{"type": "summary_text", "text": "a"}, {"type": "summary_text", "text": "b"}]}, "a\nb"),
-        ({"summary": [], "content": [{"type": "reasoning_text", "text": "c"}]}, "c"),
-        ({"summary": "s", "content": "c"}, "s\nc"),
-        ({"summary": [], "content": None, "encrypted_content": "Z" * 5000}, ""),
-        ({}, ""),
-    ],
-)
+@pytest.mark.parametrize(("item", "text"), cases("formats", "reasoning"))
 def test_reasoning_in_its_shapes(item: dict[str, Any], text: str) -> None:
     (step,) = steps_of([{"type": "reasoning", **item}])
     assert (step.kind, step.text) == ("reasoning", text)
@@ -161,14 +120,7 @@ def test_call_without_id_is_neither() -> None:
     assert call.answered is None
 
 
-@pytest.mark.parametrize(
-    ("item", "failed"),
-    [
-        ({}, None), ({"is_error": True}, True), ({"is_error": False}, False), ({"status": "failed"}, True),
-        ({"status": "completed"}, None), ({"error": True}, True), ({"error": False}, False), ({"error": "boom"}, True),
-        ({"error": None}, None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("item", "failed"), cases("formats", "failed results"))
 def test_result_that_says_whether_it_failed(item: dict[str, Any], failed: bool | None) -> None:
     (step,) = steps_of([{**make_result("c", "x"), **item}])
     assert step.failed is failed

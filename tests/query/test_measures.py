@@ -13,6 +13,7 @@ from blade.query.measures import Measure, measure_of
 from blade.query.query_ground import Ground, value
 from blade.tables.index import Silent
 from tests.builders import make_call, make_message, make_response, make_result, make_row, make_rows, make_run
+from tests.cases import cases
 from tests.query.grounds import ground
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -47,23 +48,7 @@ def test_malformed_is_refused(text: str) -> None:
         measure_of(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("count by", "by names no column"),
-        ("count where passed by", "by names no column"),
-        ("count where", "where gives no condition"),
-        ("count where by task", "where gives no condition"),
-        ("count by task, repeat", "by takes one column, not 'task, repeat'"),
-        ("count where passed by task, repeat", "by takes one column, not 'task, repeat'"),
-        ("rate by regexp_extract(task, 'a')", "by takes one column"),
-        ("count rollouts", "'rollouts' cannot follow count"),
-        ("count where kind = 'stand by me' and", "syntax error"),
-        ("counter by task", "is no measure and no SELECT"),
-        ("count where says('(')", "the regular expression '\\(' cannot be used: missing \\)"),
-        ("select count(*) from rollouts where regexp_matches(task, '[a')", "expression '\\[a' cannot be used"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), cases("query", "misread"))
 def test_what_is_wrong_is_said(told: Ground, text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         told.ask(text)
@@ -77,29 +62,7 @@ def told(tmp_path: Path) -> Ground:
     return ground(tmp_path, rows)
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("count", 15),
-        ("count where masked", 1),
-        ("count where passed", 7),
-        ("count where not passed", 7),
-        ("tasks", 5),
-        ("tasks where passed", 3),
-        ("rate", 0.5),
-        ("rate where kind = 'plain'", 0.5),
-        ("pass_at_1", 0.5),
-        ("pass_at_1 where kind = 'odd'", 0.5),
-        ("pass_at_k(2)", (5 / 6 + 1 + 0 + 1) / 4),
-        ("pass_hat_k(2)", (1 / 6 + 1 + 0 + 0) / 4),
-        ("pass_at_k(4).n", 3),
-        ("mean(repeat) where task = '0'", 1.5),
-        ("sum(reward)", 7.0),
-        ("count where kind = 'none'", 0),
-        ("pass_at_1 where kind = 'none'", None),
-        ("mean(turns) where kind = 'none'", None),
-    ],
-)
+@pytest.mark.parametrize(("query", "expected"), cases("query", "measures"))
 def test_values(told: Ground, query: str, expected: float | None) -> None:
     found = value(query, told)
     assert found == expected if expected is None else found == pytest.approx(expected, abs=1e-12)

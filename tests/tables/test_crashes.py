@@ -144,31 +144,6 @@ def test_the_piece_of_a_killed_worker_is_done_by_its_parent(tmp_path: Path) -> N
     assert not strays(path)
 
 
-@pytest.mark.usefixtures("cache", "eager")
-def test_where_nothing_can_be_forked_one_process_does_it_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "mix.jsonl"
-    n_rows = write_bench(path, "mix", 20_000_000)
-
-    def refused() -> int:
-        raise BlockingIOError(11, "Resource temporarily unavailable")
-
-    monkeypatch.setattr(os, "fork", refused)
-    assert opened(path).n_rows == n_rows
-
-
-@pytest.mark.usefixtures("cache", "eager")
-def test_where_ended_processes_are_forgotten(tmp_path: Path) -> None:
-    path = tmp_path / "mix.jsonl"
-    n_rows = write_bench(path, "mix", 20_000_000)
-    usual = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    try:
-        spy = Spy()
-        assert opened(path, spy).n_rows == n_rows
-        assert not spy.was_asked  # all was done by the workers
-    finally:
-        signal.signal(signal.SIGCHLD, usual)
-
-
 def test_ctrl_c_ends_everything_quietly(tmp_path: Path, cache: Path) -> None:
     path = tmp_path / "mix.jsonl"
     write_bench(path, "mix", 60_000_000)

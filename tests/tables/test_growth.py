@@ -34,7 +34,7 @@ QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 MIXED = [encode(make_row(0, 0, note="x" * 200)), encode(make_row(None, 1))]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=25, deadline=None, suppress_health_check=QUIET)
 @example(lines=MIXED, cuts=[0.5], ends=True)
 @given(lines=st.lists(LINES, min_size=1, max_size=8), cuts=st.lists(st.floats(0, 1), max_size=6), ends=st.booleans())
 @pytest.mark.parametrize("many", [False, True], ids=["one range", "many ranges"])

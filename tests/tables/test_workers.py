@@ -28,10 +28,6 @@ def test_every_piece_comes_once_with_its_result(n_workers: int) -> None:
     assert no_process_is_left()
 
 
-def test_no_pieces_start_no_process() -> None:
-    assert list(workers.streamed(length_of, [], 2)) == []
-
-
 def test_the_pieces_of_one_process_come_in_order() -> None:
     pieces = [str(n) for n in range(20)]
     found = [piece for piece, _ in workers.streamed(lambda piece: b"", pieces, 3)]
@@ -118,44 +114,3 @@ def test_who_stops_listening_ends_the_processes() -> None:
     assert time.monotonic() - begun < 60
     assert no_process_is_left()
     assert len(os.listdir("/proc/self/fd")) == n_open
-
-
-def test_ctrl_c_in_the_parent_ends_the_processes() -> None:
-    def listen() -> None:
-        for _ in workers.streamed(lambda _: b"x", list(range(8)), 2):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        listen()
-    assert no_process_is_left()
-
-
-def test_processes_do_not_outlive_a_killed_parent() -> None:
-    pids = FORK.SimpleQueue()
-
-    def work(piece: int) -> bytes:
-        if piece < 3:
-            pids.put(os.getpid())
-        time.sleep(0.01)
-        return b"x" * 200_000  # more than a pipe holds, so that it needs a reader
-
-    def parent() -> None:
-        next(workers.streamed(work, list(range(600)), 3))
-        time.sleep(600)
-
-    process = FORK.Process(target=parent)
-    process.start()
-    started = [pids.get(), pids.get(), pids.get()]
-    process.kill()
-    process.join()
-    until = time.monotonic() + 60
-    while any(is_running(pid) for pid in started):
-        assert time.monotonic() < until, "a process waits for a parent that is gone"
-        time.sleep(0.02)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
