@@ -85,40 +85,28 @@ def test_sidecars_of_a_compressed_run_and_of_shards(tmp_path: Path) -> None:
 # -- numbers --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("group", [CURRENT, OLDER, UNINDEXED], ids=["current", "older", "unindexed"])
-@pytest.mark.parametrize("how", [None, "gz", "zst"])
-def test_aggregate_metrics_of_all_generations(tmp_path: Path, reported: Read, group: dict[str, Any], how: str | None) -> None:
-    entry = {
-        "agent_ref": AGENT,
-        "agent_metrics": {**METRICS, "max/reward": 1.0},
-        "key_metrics": {"pass@1": 75.0},
-        "group_level_metrics": [group],
-    }
-    put(tmp_path, "rollouts_aggregate_metrics.json", [entry], how)
-    assert reported() == ({**METRICS, "pass@1": 75.0}, [])
+AGGREGATE = {"agent_ref": AGENT, "agent_metrics": {**METRICS, "max/reward": 1.0}, "key_metrics": {"pass@1": 75.0}}
+NEWEST = {**AGGREGATE, "_ng_environment_server": "s", "repeat_level_metrics": [], "perf_summary": {"mean_num_turns": 2.0}}
+REPEATS = [{"agent_ref": AGENT, "_ng_rollout_index": place, "sample_count": 2, "missing_count": 0, "mean/reward": value,
+            "std/reward": 0.1, "ci_low_95/reward": -1.0} for place, value in enumerate((1.0, 0.5))]  # fmt: skip
+WRITTEN = {
+    **{f"aggregate_metrics {name}": ("aggregate_metrics", [{**entry, "group_level_metrics": [group]}], {**METRICS, "pass@1": 75.0})
+       for name, entry, group in (("current", AGGREGATE, CURRENT), ("older", AGGREGATE, OLDER), ("unindexed", AGGREGATE, UNINDEXED),
+                                  ("newest", NEWEST, CURRENT))},
+    "agent_metrics": ("agent_metrics", [{**METRICS, "agent_ref": AGENT}], METRICS),
+    "repeat_level_metrics": ("repeat_level_metrics", REPEATS, {
+        "repeat 0/mean/reward": 1.0, "repeat 0/std/reward": 0.1, "repeat 1/mean/reward": 0.5, "repeat 1/std/reward": 0.1}),
+    "no repeat_level_metrics": ("repeat_level_metrics", [], {}),
+}  # fmt: skip
 
 
-def test_aggregate_metrics_of_the_newest_generation(tmp_path: Path, reported: Read) -> None:
-    entry = {"agent_ref": AGENT, "_ng_environment_server": "s", "agent_metrics": METRICS, "key_metrics": {},
-             "group_level_metrics": [CURRENT], "repeat_level_metrics": [], "perf_summary": {"mean_num_turns": 2.0}}  # fmt: skip
-    put(tmp_path, "rollouts_aggregate_metrics.json", entry)
-    assert reported() == (METRICS, [])
-
-
-def test_agent_metrics(tmp_path: Path, reported: Read) -> None:
-    put(tmp_path, "rollouts_agent_metrics.json", [{**METRICS, "agent_ref": AGENT}])
-    assert reported() == (METRICS, [])
-
-
-def test_repeat_level_metrics(tmp_path: Path, reported: Read) -> None:
-    entries = [{"agent_ref": AGENT, "_ng_rollout_index": at, "sample_count": 2, "missing_count": 0, "mean/reward": value,
-                "std/reward": 0.1, "ci_low_95/reward": -1.0} for at, value in enumerate((1.0, 0.5))]  # fmt: skip
-    put(tmp_path, "rollouts_repeat_level_metrics.json", entries)
-    numbers, notes = reported()
-    assert numbers == {"repeat 0/mean/reward": 1.0, "repeat 0/std/reward": 0.1, "repeat 1/mean/reward": 0.5, "repeat 1/std/reward": 0.1}
-    assert notes == []
-    put(tmp_path, "rollouts_repeat_level_metrics.json", [])
-    assert reported() == ({}, [])
+@pytest.mark.parametrize("case", WRITTEN)
+def test_metrics_of_all_generations(tmp_path: Path, reported: Read, case: str) -> None:
+    kind, entries, numbers = WRITTEN[case]
+    for how in (None, "gz", "zst"):
+        put(tmp_path, f"rollouts_{kind}.json", entries, how)
+        assert reported() == (numbers, [])
+        (tmp_path / f"rollouts_{kind}.json{f'.{how}' if how else ''}").unlink()
 
 
 @pytest.mark.parametrize("how", [None, "gz", "zst"])
@@ -126,11 +114,6 @@ def test_reward_profiling(tmp_path: Path, reported: Read, how: str | None) -> No
     lines = [{"_ng_task_index": n, "mean/reward": value, "num_rollouts": 2} for n, value in enumerate((0.5, 1.0))]
     put(tmp_path, "rollouts_reward_profiling.jsonl", b"\n".join(json.dumps(line).encode() for line in lines) + b"\n\n", how)
     assert reported() == ({"mean over tasks of mean/reward": 0.75, "tasks": 2.0, "num_rollouts": 4.0}, [])
-
-
-def test_older_profile_without_counts(tmp_path: Path, reported: Read) -> None:
-    put(tmp_path, "rollouts_reward_profiling.jsonl", {"mean/reward": 0.5, "sample": {}})
-    assert reported() == ({"mean over tasks of mean/reward": 0.5, "tasks": 1.0}, [])
 
 
 def test_numbers_of_the_agent_concerned(tmp_path: Path, diagnosed: Blade) -> None:
@@ -172,12 +155,13 @@ def test_broken_metrics_are_noted(tmp_path: Path, reported: Read, name: str, cas
     assert all(f"rollouts_{name}" in note for note in notes)
 
 
-def test_odd_counts_of_a_profile(tmp_path: Path, reported: Read) -> None:
-    put(tmp_path, "rollouts_reward_profiling.jsonl", {"mean/reward": 0.5, "num_rollouts": [3], "agent_ref": 7})
+@pytest.mark.parametrize("entry", [{"sample": {}}, {"num_rollouts": [3], "agent_ref": 7}])
+def test_a_profile_without_counts(tmp_path: Path, reported: Read, entry: dict[str, Any]) -> None:
+    put(tmp_path, "rollouts_reward_profiling.jsonl", {"mean/reward": 0.5, **entry})
     assert reported()[0] == {"mean over tasks of mean/reward": 0.5, "tasks": 1.0}
 
 
-@pytest.mark.parametrize("case", ["torn", "list of numbers", "huge"])
+@pytest.mark.parametrize("case", ["torn", "huge"])
 def test_broken_metrics_do_not_stop_a_diagnosis(run: Path, tmp_path: Path, diagnosed: Blade, case: str) -> None:
     for name in ("aggregate_metrics.json", "agent_metrics.json", "repeat_level_metrics.json", "reward_profiling.jsonl"):
         put(tmp_path, f"rollouts_{name}", BROKEN[case])
@@ -269,20 +253,11 @@ def test_secrets_reach_no_output(run: Path, tmp_path: Path, blade: Blade) -> Non
     assert "num_repeats" in written
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"a: [1",
-        b"\t- x",
-        b"a: !!python/object/apply:os.system ['touch /tmp/owned']",
-        b"a: !!int ''",
-        b"a: !!bool x",
-        b"? {a: 1}\n: 2",
-        b"{" * 3000,
-        bytes(range(256)),
-        b"a: b: c",
-    ],
-)
+NO_YAML = (b"a: [1", b"\t- x", b"a: !!python/object/apply:os.system ['touch /tmp/owned']", b"a: !!int ''", b"a: !!bool x",
+           b"? {a: 1}\n: 2", b"{" * 3000, bytes(range(256)), b"a: b: c")  # fmt: skip
+
+
+@pytest.mark.parametrize("content", NO_YAML)
 def test_broken_config_is_noted(run: Path, tmp_path: Path, content: bytes) -> None:
     put(tmp_path, "config.yaml", content)
     found, notes = settings_of(run)
@@ -303,12 +278,9 @@ def test_config_made_to_swell(run: Path, tmp_path: Path) -> None:
     assert len(settings_of(run)[0]) <= 60
 
 
-def test_long_values_are_cut(run: Path, tmp_path: Path) -> None:
+def test_long_values_are_cut_and_huge_files_not_read(run: Path, tmp_path: Path) -> None:
     put(tmp_path, "config.json", {"model": "m" * 100_000})
     assert all(len(value) <= 200 for value in settings_of(run)[0].values())
-
-
-def test_huge_config_is_not_read(run: Path, tmp_path: Path) -> None:
     put(tmp_path, "config.json", b'{"model": "' + b"m" * (5 << 20) + b'"}')
     found, notes = settings_of(run)
     assert found == {}
@@ -380,31 +352,15 @@ def test_benchmark_facts(run: Path, tmp_path: Path, diagnosed: Blade) -> None:
 
 
 def test_tools_and_codes(run: Path, tmp_path: Path) -> None:
-    (tmp_path / "blade.toml").write_text(
-        """
-        [tools]
-        lookup_and_reserve = "write"
-        [[codes]]
-        field = "exit_code"
-        equals = 3
-        cause = "TI"
-        mode = "the bench does not compile"
-        [[codes]]
-        field = "skipped"
-        equals = true
-        cause = "passed"
-        mode = "nothing to do"
-        """
-    )
-    facts = sidecars.benchmark(artifacts_of(run))
-    assert facts.tools == {"lookup_and_reserve": "write"}
-    assert [(code.field, code.equals, code.cause) for code in facts.codes] == [("exit_code", 3, "TI"), ("skipped", True, "passed")]
-
-
-def test_no_facts_and_empty_facts(run: Path, tmp_path: Path) -> None:
     assert sidecars.benchmark(artifacts_of(run)).path is None
     (tmp_path / "blade.toml").write_text("# nothing said\n")
     assert sidecars.benchmark(artifacts_of(run)).stages == ()
+    codes = ('field = "exit_code"\nequals = 3\ncause = "TI"', 'field = "skipped"\nequals = true\ncause = "passed"')
+    text = '[tools]\nlookup_and_reserve = "write"\n' + "".join(f'[[codes]]\n{code}\nmode = "why"\n' for code in codes)
+    (tmp_path / "blade.toml").write_text(text)
+    facts = sidecars.benchmark(artifacts_of(run))
+    assert facts.tools == {"lookup_and_reserve": "write"}
+    assert [(code.field, code.equals, code.cause) for code in facts.codes] == [("exit_code", 3, "TI"), ("skipped", True, "passed")]
 
 
 @pytest.mark.parametrize(("text", "why"), cases("formats", "bad blade.toml"))

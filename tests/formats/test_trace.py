@@ -82,11 +82,6 @@ def test_thinking_inside_text(text: str, rest: str, thought: str) -> None:
     assert (step.text, step.reasoning) == (rest, thought)
 
 
-def test_thinking_beside_text() -> None:
-    (step,) = steps_of([{"role": "assistant", "content": "x", "reasoning_content": "because"}])
-    assert (step.text, step.reasoning) == ("x", "because")
-
-
 @pytest.mark.parametrize(("item", "text"), cases("formats", "reasoning"))
 def test_reasoning_in_its_shapes(item: dict[str, Any], text: str) -> None:
     (step,) = steps_of([{"type": "reasoning", **item}])
@@ -96,28 +91,19 @@ def test_reasoning_in_its_shapes(item: dict[str, Any], text: str) -> None:
 # -- calls and results ----------------------------------------------------------------------------
 
 
-def test_orphan_call_and_orphan_result() -> None:
-    call, result = steps_of([make_call("c1"), make_result("c2", "x")])
-    assert (call.answered, result.answered) == (False, None)
-
-
-def test_result_before_its_call_answers_nothing() -> None:
-    assert [step.answered for step in steps_of([make_result("c", "x"), make_call("c")])] == [None, False]
-
-
-def test_repeated_call_id() -> None:
-    output = [make_call("c"), make_result("c", "1"), make_call("c"), make_result("c", "2"), make_call("c")]
-    assert [step.answered for step in steps_of(output)] == [True, None, True, None, False]
-
-
-def test_parallel_calls() -> None:
-    output = [make_call("a"), make_call("b"), make_result("b", "x"), make_call("c")]
-    assert [step.answered for step in steps_of(output)] == [False, True, None, False]
-
-
-def test_call_without_id_is_neither() -> None:
-    (call,) = steps_of([{"type": "function_call", "name": "f", "arguments": "{}"}])
-    assert call.answered is None
+@pytest.mark.parametrize(
+    ("output", "answered"),
+    [
+        ([make_call("c1"), make_result("c2", "x")], [False, None]),
+        ([make_result("c", "x"), make_call("c")], [None, False]),
+        ([make_call("c"), make_result("c", "1"), make_call("c"), make_result("c", "2"), make_call("c")], [True, None, True, None, False]),
+        ([make_call("a"), make_call("b"), make_result("b", "x"), make_call("c")], [False, True, None, False]),
+        ([{"type": "function_call", "name": "f", "arguments": "{}"}], [None]),
+    ],
+    ids=["orphans", "a result before its call", "a repeated id", "parallel calls", "no id"],
+)
+def test_which_calls_are_answered(output: list[Any], answered: list[bool | None]) -> None:
+    assert [step.answered for step in steps_of(output)] == answered
 
 
 @pytest.mark.parametrize(("item", "failed"), cases("formats", "failed results"))
@@ -126,24 +112,25 @@ def test_result_that_says_whether_it_failed(item: dict[str, Any], failed: bool |
     assert step.failed is failed
 
 
-def test_call_that_carries_its_own_result() -> None:
-    """A hosted tool answers in the same item: it is not left unanswered."""
-    item = {"type": "mcp_call", "id": "m", "name": "lookup", "arguments": '{"a":1}', "output": "forty-two", "error": None}
-    (call,) = steps_of([item])
-    assert (call.tool, call.arguments, call.answered) == ("lookup", '{"a":1}', None)
-    assert call.text == '{"a":1}\nforty-two'
-    (search,) = steps_of([{"type": "web_search_call", "id": "w", "action": {"query": "x"}, "status": "completed"}])
-    assert (search.tool, search.text, search.answered) == ("web_search_call", '{"query":"x"}', None)
+HOSTED = {"type": "mcp_call", "id": "m", "name": "lookup", "arguments": '{"a":1}', "output": "forty-two", "error": None}
+SEARCH = {"type": "web_search_call", "id": "w", "action": {"query": "x"}, "status": "completed"}
 
 
-def test_arguments_that_are_an_object() -> None:
-    (call,) = steps_of([{"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}}])
-    assert (call.arguments, call.call_id) == ('{"a":1}', "t")
-
-
-def test_tokens_of_a_message() -> None:
-    (step,) = steps_of([{**make_message("x"), "generation_token_ids": [1, 2, 3]}])
-    assert step.tokens == 3
+@pytest.mark.parametrize(
+    ("item", "told"),
+    [  # a hosted tool answers in the same item: it is not left unanswered
+        (HOSTED, {"tool": "lookup", "arguments": '{"a":1}', "answered": None, "text": '{"a":1}\nforty-two'}),
+        (SEARCH, {"tool": "web_search_call", "text": '{"query":"x"}', "answered": None}),
+        ({"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}}, {"arguments": '{"a":1}', "call_id": "t"}),
+        ({**make_message("x"), "generation_token_ids": [1, 2, 3]}, {"tokens": 3}),
+        ({"role": "assistant", "content": "x", "reasoning_content": "because"}, {"text": "x", "reasoning": "because"}),
+        ({"role": "user", "content": [{"type": "text", "text": "look:"}, {"type": "input_image", "image_url": PIXELS}]},
+         {"text": "look:\n[image]"}),
+    ],
+)  # fmt: skip
+def test_what_a_step_holds(item: dict[str, Any], told: dict[str, Any]) -> None:
+    (step,) = steps_of([item])
+    assert {name: getattr(step, name) for name in told} == told
 
 
 # -- images ---------------------------------------------------------------------------------------
@@ -167,11 +154,6 @@ def test_images_are_not_dumped(item: dict[str, Any]) -> None:
     assert "iVBOR" not in step.text
     assert len(step.text) < 200
     assert ("kept" in step.text) == ("kept" in item.values())
-
-
-def test_text_beside_an_image_stays() -> None:
-    (step,) = steps_of([{"role": "user", "content": [{"type": "text", "text": "look:"}, {"type": "input_image", "image_url": PIXELS}]}])
-    assert step.text == "look:\n[image]"
 
 
 # -- trajectories that stand elsewhere ------------------------------------------------------------

@@ -39,8 +39,8 @@ def both_ways(blade: Blade, monkeypatch: pytest.MonkeyPatch, path: Path, task: s
 def test_both_ways_show_the_same(faults: tuple[str, ...], tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
     planted = write_run(tmp_path, n_tasks=4, repeats=3, faults=faults)
     opened(planted.path)
-    for task in sorted(planted.rows):
-        for wanted in (f"{task}", f"{task}/0", f"{task}/2", f"{task}/7"):
+    for task in sorted(planted.rows)[:2]:
+        for wanted in (f"{task}", f"{task}/2", f"{task}/7"):
             both_ways(blade, monkeypatch, planted.path, wanted)
 
 
@@ -90,7 +90,7 @@ def test_an_odd_row_anywhere(row: object, appended: bool, tmp_path: Path, blade:
         file.write(joined([row]))
     found = opened(path)
     assert len(found.manifest.parts) == 1 + appended
-    for wanted in ("0", "0/0", "0/1", "1/1", "2", "3", "3/0"):
+    for wanted in ("0", "0/1", "2", "3/0"):
         both_ways(blade, monkeypatch, path, wanted)
 
 
