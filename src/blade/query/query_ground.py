@@ -231,14 +231,10 @@ def _named(tree: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _runs(node: dict[str, Any]) -> Iterator[str]:
     """The texts that the column `run` is said to equal."""
-    if node.get("type") == "COMPARE_EQUAL":
-        sides = [node["left"], node["right"]]
-    elif node.get("type") == "COMPARE_IN":
-        sides = node["children"]
-    else:
-        return
-    if any(side.get("column_names", [""])[-1].lower() == "run" for side in sides):
-        literals = (side.get("literal", {}) for side in sides)
+    sides = {"COMPARE_EQUAL": ("left", "right"), "COMPARE_IN": ("children",)}.get(str(node.get("type")), ())
+    compared = [side for name in sides for side in (node[name] if name == "children" else [node[name]])]
+    if any(side.get("column_names", [""])[-1].lower() == "run" for side in compared):
+        literals = (side.get("literal", {}) for side in compared)
         yield from (literal["text"] for literal in literals if literal.get("kind") == "STRING")
 
 

@@ -52,12 +52,10 @@ def field(path: str, column: str | None, kind: Array, values: Array, type_name: 
     """One field, by how its values behave; a name decides nothing."""
     present = is_present(kind)
     codes, texts = _codes(values, present)
-    distinct = len(texts)
     role = _role(codes, present, values, texts, type_name, rows)
-    example = next((text for text in texts if text), None)
-    shown = example[:80] if example else None
+    example = next((text[:80] for text in texts if text), None)
     is_cut = any(text[KEPT - 1 : KEPT] == "…" for text in texts)
-    return Field(path, column, role, type_name, int(present.sum()), distinct, shown, is_cut)
+    return Field(path, column, role, type_name, int(present.sum()), len(texts), example, is_cut)
 
 
 def is_present(kind: Array) -> Array:
