@@ -15,11 +15,6 @@ from tests.conftest import Blade, Said
 Load = Callable[..., Any]
 
 
-def flag(said: Said, name: str) -> dict[str, Any]:
-    (found,) = [entry for entry in said.report["health"] if entry["flag"] == name]
-    return dict(found)
-
-
 def flags(said: Said) -> set[str]:
     return {entry["flag"] for entry in said.report["health"]}
 
@@ -32,17 +27,6 @@ def rows_of(n: int, make: Callable[[int], Row]) -> list[Row]:
     return [make(at) for at in range(n)]
 
 
-def test_infrastructure_failure_recorded_as_zero(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = rows_of(
-        5, lambda n: make_row(n, 0, 0.0, exception_type="ConnectionError", error="tool server is gone", response=make_response([]))
-    )
-    said = diagnosed(make_run(tmp_path, [*rows, make_row(5, 0, 1.0, exception_type=None)]))
-    found = flag(said, "errored_scored_zero")
-    assert (found["value"], found["n"], found["level"]) == (pytest.approx(5 / 6), 6, "problem")
-    assert found["evidence"][0]["quote"] == "tool server is gone"
-    assert outcomes(said) == ["errored"] * 5 + ["passed"]
-
-
 def test_evaluation_that_did_not_complete(tmp_path: Path, diagnosed: Blade) -> None:
     rows = [make_row(0, 0, 0.0, evaluation_completed=False, model_patch="diff " * 40_000), make_row(1, 0, 0.0, evaluation_completed=True)]
     assert outcomes(diagnosed(make_run(tmp_path, rows))) == ["errored", "failed"]
@@ -52,33 +36,6 @@ def test_evaluation_that_did_not_complete(tmp_path: Path, diagnosed: Blade) -> N
 def test_codes_of_failure(tmp_path: Path, diagnosed: Blade, fields: dict[str, Any], outcome: str) -> None:
     said = diagnosed(make_run(tmp_path, [make_row(0, 0, 0.0, **fields), make_row(1, 0, 1.0)]))
     assert outcomes(said) == [outcome, "passed"]
-
-
-def test_judge_invalid_but_reward_kept(tmp_path: Path, diagnosed: Blade) -> None:
-    """The field becomes a column, and the rewards stand as they are."""
-    rows = rows_of(5, lambda n: make_row(n, 0, 0.37 + 0.1 * n, invalid_judge_response=True))
-    said = diagnosed(make_run(tmp_path, rows))
-    assert (said.run["reward_kind"], said.run["score_name"]) == ("ordinal", "mean_reward")
-    assert said.run["score"] == pytest.approx(0.57)
-
-
-def test_one_reward_for_a_whole_batch(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, rows_of(5, lambda n: make_row(n, 0, 0.0571))))
-    assert flag(said, "batch_copied_reward")["level"] == "problem"
-    assert said.run["reward_kind"] == "constant"
-
-
-@pytest.mark.parametrize("value", [0.0, 1.0])
-def test_reward_is_a_placeholder(tmp_path: Path, diagnosed: Blade, value: float) -> None:
-    said = diagnosed(make_run(tmp_path, rows_of(5, lambda n: make_row(n, 0, value))))
-    assert f"All 5 rewards are {value:g}" in flag(said, "constant_reward")["text"]
-
-
-def test_truncated_generation_scored_zero(tmp_path: Path, diagnosed: Blade) -> None:
-    cut = make_response(incomplete_details={"reason": "max_output_tokens"})
-    said = diagnosed(make_run(tmp_path, [*rows_of(5, lambda n: make_row(n, 0, 0.0, response=cut)), make_row(5, 0, 1.0)]))
-    found = flag(said, "truncated_rows")
-    assert (found["n"], "0 of them pass" in found["text"]) == (6, True)
 
 
 def test_other_reasons_of_incompleteness_are_no_truncation(tmp_path: Path, diagnosed: Blade) -> None:
@@ -101,11 +58,6 @@ def test_integers_and_almost_one(tmp_path: Path, diagnosed: Blade) -> None:
     said = diagnosed(make_run(tmp_path, [make_row(0, 0, 1), make_row(1, 0, 0.9999999999999998), make_row(2, 0, 0)]))
     assert outcomes(said) == ["passed", "passed", "failed"]
     assert said.run["reward_kind"] == "binary"
-
-
-def test_continuous_rewards(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, rows_of(30, lambda n: make_row(n, 0, n / 37))))
-    assert (said.run["reward_kind"], said.run["score_name"]) == ("continuous", "mean_reward")
 
 
 def test_named_parts_of_a_reward(tmp_path: Path, loaded: Load) -> None:
@@ -147,15 +99,6 @@ def test_output_as_a_list_of_lists(tmp_path: Path, loaded: Load) -> None:
     output = [[make_message("a"), make_call("1")], [make_result("1", "x")], [make_message("b")]]
     rollouts = loaded(make_run(tmp_path, [make_row(0, 0, response=make_response(output))]))[0].run.rollouts
     assert (rollouts.n_items[0], rollouts.n_calls[0], rollouts.n_turns[0]) == (4, 1, 2)
-
-
-@pytest.mark.parametrize(
-    ("output", "name"),
-    [([make_call("1")], "ended_on_call"), ([{"type": "reasoning", "summary": []}], "ended_on_reasoning"), ([], "empty_outputs")],
-)
-def test_last_items(tmp_path: Path, diagnosed: Blade, output: list[Row], name: str) -> None:
-    said = diagnosed(make_run(tmp_path, [make_row(0, 0, 0.0, response=make_response(output)), make_row(1, 0)]))
-    assert flag(said, name)["n"] == 2
 
 
 def test_keys_with_spaces_and_slashes(tmp_path: Path, loaded: Load) -> None:

@@ -64,13 +64,6 @@ def test_output_as_text_and_lists_of_lists() -> None:
     assert found[1].answered is True
 
 
-def test_step_index_is_the_index_of_the_flattened_item() -> None:
-    output = [make_message(""), {"type": "reasoning"}, None, make_call("x"), [make_message("deep"), "text"], {"type": 5}]
-    found = steps_of(output)
-    assert len(found) == len(rollout_steps.flat(output)) == 7
-    assert found[4].text == "deep"
-
-
 def test_message_whose_tool_calls_are_no_calls_is_still_a_step() -> None:
     found = steps_of([{"role": "assistant", "content": None, "tool_calls": "x"}, {"role": "assistant", "tool_calls": [1]}])
     assert [step.kind for step in found] == ["message", "message"]

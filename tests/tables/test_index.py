@@ -53,14 +53,6 @@ def test_columns_are_what_a_naive_count_finds(tmp_path: Path) -> None:
     assert [entry[1] for entry in found["field n_lookups"]] == [row.get("n_lookups") for row in rows]
 
 
-def test_several_parts_tell_the_same_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write_run(tmp_path / "run", n_tasks=12, faults=("null_rewards",)).path
-    whole = told(opened(path))
-    monkeypatch.setattr("blade.formats.columns.PART_ROWS", 5)
-    monkeypatch.setattr("blade.formats.lines.BLOCK_BYTES", 1 << 14)
-    assert told_anew(path, tmp_path / "other", monkeypatch) == whole
-
-
 def test_forked_workers_tell_the_same_as_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_run(tmp_path / "run", n_tasks=12, faults=("torn_tail",)).path
     whole = told(opened(path))
@@ -77,18 +69,6 @@ def test_forked_workers_tell_the_same_as_one_process(tmp_path: Path, monkeypatch
     assert not spy.was_asked  # it was the workers' copies that were
     assert len(spied.manifest.parts) > 5
     assert watcher.done == watcher.total == path.stat().st_size
-
-
-def test_skipped_lines_keep_their_numbers_over_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines: list[Any] = [make_row(n) for n in range(9)]
-    lines[4], lines[7] = "{broken", "[]"
-    path = make_run(tmp_path, lines)
-    monkeypatch.setattr("blade.formats.columns.PART_ROWS", 2)
-    monkeypatch.setattr("blade.formats.lines.BLOCK_BYTES", 300)
-    found = opened(path)
-    assert [entry.line for entry in found.skipped()] == [5, 8]
-    assert found.lines().tolist() == [1, 2, 3, 4, 6, 7, 9]
-    assert found.n_skipped == 2
 
 
 # ---- Reused --------------------------------------------------------------------------------------

@@ -156,13 +156,6 @@ def test_an_index_on_a_read_only_disk_is_used(path: Path, tmp_path: Path, monkey
         assert not spy.was_asked
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
-def test_a_cache_without_permission(path: Path, tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "closed").mkdir(mode=0o500)
-    monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path / "closed"))
-    check_temporary(path, scratch, "Permission denied")
-
-
 @pytest.mark.usefixtures("cache")
 def test_a_source_on_a_read_only_disk(tmp_path: Path, blade: Blade) -> None:
     with mounted(tmp_path / "disk", "size=4m") as disk:

@@ -64,15 +64,6 @@ def test_the_quick_way_is_taken(tmp_path: Path) -> None:
     assert task_rows.places(planted.path, 1 << 70) == []
 
 
-@pytest.mark.parametrize("fault", ["duplicate_identical", "duplicate_differing"])
-def test_two_rows_of_a_key_are_left_to_the_whole_index(fault: str, tmp_path: Path) -> None:
-    planted = write_run(tmp_path, n_tasks=4, repeats=3, faults=(f"{fault}:1",))
-    opened(planted.path)
-    (where,) = planted.faults
-    assert task_rows.places(planted.path, where["task"]) is None
-    assert all(task_rows.places(planted.path, task) for task in range(4) if task != where["task"])
-
-
 @pytest.mark.parametrize(
     "row",
     [
@@ -103,14 +94,6 @@ def test_a_file_that_is_not_as_it_was_indexed(tmp_path: Path, blade: Blade, monk
         file.write(joined([make_row(2)]))
     assert task_rows.places(path, 0) is None
     both_ways(blade, monkeypatch, path, "2/0")
-
-
-@pytest.mark.parametrize("compress", ["gz", "zst"])
-def test_a_compressed_file_is_left_to_the_whole_index(compress: str, tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = make_run(tmp_path, [make_row(0), make_row(1)], compress=compress)
-    opened(path)
-    assert task_rows.places(path, 0) is None
-    both_ways(blade, monkeypatch, path, "1/0")
 
 
 def test_task_numbers_that_look_alike_in_bytes(tmp_path: Path) -> None:

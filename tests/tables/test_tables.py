@@ -63,12 +63,8 @@ def test_types(tmp_path: Path, values: list[Any], kind: str, expected: list[Any]
 
 
 def test_long_texts_are_cut_with_a_mark(tmp_path: Path) -> None:
-    told = ground(tmp_path, [make_row(0, 0, 1.0, log="x" * 5000)])
+    told = ground(tmp_path, [make_row(0, 0, 1.0, log="x" * 5000, full="y" * 200, level="hard")])
     assert one(told, "select log from rollouts") == "x" * 199 + "…"
-
-
-def test_fields_tell_which_columns_hold_cut_texts(tmp_path: Path) -> None:
-    told = ground(tmp_path, [make_row(0, 0, 1.0, log="x" * 201, full="y" * 200, level="hard")])
     assert rows_of(told, "select path from fields where is_cut") == [("log",)]
 
 

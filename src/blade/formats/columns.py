@@ -326,7 +326,7 @@ class Columns:
                     self._column(name).put(scalar, self.n_rows + position)
 
     def _has_room(self, name: str) -> bool:
-        """May a nested field become a column; of too many the first in field_columns.rank stay, as with all fields."""
+        """May a nested field become a column; of too many the first in rank stay, as with all fields."""
         if name in self.fields or not field_columns.can_be_column(name):
             return False
         if len(self.nested) >= row_decoder.MAX_FIELDS:
