@@ -20,7 +20,7 @@ from blade.formats.assemble import Assembled, Key, TaskKeys, shown, task_keys
 from blade.formats.field_columns import BOOL, LIST, NULL, NUMBER, OBJECT, TEXT, is_task_field
 from blade.formats.joined_rows import Rows
 from blade.formats.rollout_steps import NOTHING, value_at
-from blade.model import ID_FIELDS, PROMPT, Benchmark, Column, Rollouts
+from blade.model import ID_FIELDS, PROMPT, Benchmark, Column
 
 if TYPE_CHECKING:
     from blade.model import Bools, Hashes, Ints
@@ -116,8 +116,12 @@ def _by_value(run: Assembled, names: Sequence[str], starts: Ints) -> dict[str, H
             for position in positions.tolist():
                 wanted.setdefault(position, []).append(name)
         if _is_affordable(run, wanted):
-            values = _opened(run, wanted)
-            return {name: _respelled(column, values.get(name, {})) for name, column in columns.items()}
+            values: dict[str, dict[int, int]] = {name: {} for name in columns}
+            for position in sorted(wanted, key=run.rollouts.row_id.__getitem__):  # as they lie in the file
+                row = single_rows.row(run, position)
+                for name in wanted[position]:
+                    values[name][position] = _hash_of(value_at(row, name))
+            return {name: _respelled(column, values[name]) for name, column in columns.items()}
     return {}
 
 
@@ -136,16 +140,6 @@ def _is_affordable(run: Assembled, positions: Mapping[int, list[str]]) -> bool:
         return not positions
     rows = run.rollouts.row_id[list(positions)]
     return float(run.rows.numbers("length")[rows].sum()) <= MAX_OPENED_BYTES
-
-
-def _opened(run: Assembled, wanted: Mapping[int, list[str]]) -> dict[str, dict[int, int]]:
-    """The hash of the value of each wanted field, by position of the row."""
-    values: dict[str, dict[int, int]] = {}
-    for position in sorted(wanted, key=run.rollouts.row_id.__getitem__):  # as they lie in the file
-        row = single_rows.row(run, position)
-        for name in wanted[position]:
-            values.setdefault(name, {})[position] = _hash_of(value_at(row, name))
-    return values
 
 
 def _respelled(column: Column, values: Mapping[int, int]) -> Hashes:
@@ -235,19 +229,14 @@ def _part(run: Assembled, field: str, label: str, chosen: NDArray[Any], tasks: T
     rollouts = structs.replace(part.rollouts, input_fields=run.rollouts.input_fields)
     settings = {field: label} if field in run.rows.fields() else {}
     counted = part.coverage
-    if not _is_balanced(rollouts, counted.repeats):
+    n_of_tasks = np.bincount(rollouts.task[assemble.starts_of_keys(rollouts.task, rollouts.repeat)])
+    if (n_of_tasks == counted.repeats).sum() < _BALANCED * (n_of_tasks > 0).sum():
         pairs = zip(rollouts.task.tolist(), rollouts.repeat.tolist(), strict=True)
         keys: set[Key] = {(rollouts.task_keys[task], repeat) for task, repeat in pairs}
         settled = assemble.kept(run.rows, chosen, tasks.code)
         counted = assemble.coverage(rollouts, settled, keys, {}, counted.unnumbered_copies)
         counted = structs.replace(counted, expected_from="inferred: the rows that came")
     return replace(part, rollouts=rollouts, coverage=counted, settings=settings | dict(part.settings))
-
-
-def _is_balanced(rollouts: Rollouts, repeats: int) -> bool:
-    """Have enough tasks the commonest number of rows for it to have been the plan."""
-    counts = np.bincount(rollouts.task[assemble.starts_of_keys(rollouts.task, rollouts.repeat)])
-    return int((counts == repeats).sum()) >= _BALANCED * int((counts > 0).sum())
 
 
 # -- values ---------------------------------------------------------------------------------------

@@ -113,21 +113,17 @@ def filled(text: str, ground: Ground, quote: Callable[[str, int, str], str | Non
         parts.append(text[last : citation.start])
         last = citation.end
         try:
-            parts.append(_on_its_own(_filled(citation, ground, quote), parts[-1], text[last : last + 1]))
+            shown = _filled(citation, ground, quote)
+            if "\n" in shown:  # a table between blank lines, wherever it was asked for
+                above = "" if not parts[-1].strip() or parts[-1].endswith("\n") else "\n\n"
+                shown = above + shown + ("" if text[last : last + 1] in ("", "\n") else "\n\n")
+            parts.append(shown)
         except BladeError as error:
             line = text.count("\n", 0, citation.start) + 1
             problems.append(f"line {line}: {citation.query}: {error.message}")
             parts.append(text[citation.start : citation.end])
     parts.append(text[last:])
     return "".join(parts), problems
-
-
-def _on_its_own(filled: str, before: str, after: str) -> str:
-    """A table between blank lines, wherever it was asked for; anything else as it is."""
-    if "\n" not in filled:
-        return filled
-    above = "" if not before.strip() or before.endswith("\n") else "\n\n"
-    return above + filled + ("" if after in ("", "\n") else "\n\n")
 
 
 def _filled(citation: Citation, ground: Ground, quote: Callable[[str, int, str], str | None]) -> str:
@@ -258,21 +254,17 @@ def verified(citation: Citation, before: str, ground: Ground) -> Verdict:
         return Verdict(_normal(before).endswith(_normal(expected)), printed, expected, reading)
     if figure is None:
         return Verdict(None, "", expected, reading, "no number stands before the citation")
-    holds = agrees(figure, value) and not _is_coarse(figure, value, citation)
+    measure = measure_of(citation.query)
+    is_share = measure is not None and measure.name in RATES and measure.part != "n"
+    is_whole = figure.is_bare and figure.step == 1 and figure.whole is None and not figure.bound
+    is_coarse = is_share and is_whole and abs(figure.number - value) > 0.005  # 0 for 42%
+    holds = agrees(figure, value) and not is_coarse
     printed, expected = figure.text.strip(), _beside(figure, value, expected)
     ends, limits = interval(before), [answer[0].low, answer[0].high] if isinstance(answer, list) else [None]
     if holds and ends and None not in limits and not all(map(agrees, ends, limits)):
         printed = f"[{ends[0].text}, {ends[1].text}]"
         return Verdict(False, printed, f"[{', '.join(map(_beside, ends, limits, ('', '')))}]", reading)
     return Verdict(holds, printed, expected, reading)
-
-
-def _is_coarse(figure: Figure, value: Any, citation: Citation) -> bool:
-    """Whether a share is printed as a bare whole number that it is not: 0 for 42%."""
-    measure = measure_of(citation.query)
-    is_share = measure is not None and measure.name in RATES and measure.part != "n"
-    is_bare = figure.is_bare and figure.step == 1 and figure.whole is None and not figure.bound
-    return is_share and is_bare and abs(figure.number - value) > 0.005
 
 
 def _beside(figure: Figure, value: Any, expected: str) -> str:

@@ -157,7 +157,12 @@ def limits(query: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]
     tables = {str(node["table_name"]).lower() for node in nodes(tree, "BASE_TABLE")}
     notes = [_LINES] if "texts" in tables else []
     named = columns_in(tree) if "rollouts" in tables else set()
-    compared = {name for node in nodes(tree) if _compares(node) for name in columns_in(node)} & named
+    compared: set[str] = set()  # columns whose texts are looked into: by a comparison, a list, a function of a text
+    for node in nodes(tree):
+        function = function_name(node)
+        is_looking = node.get("class") in _COMPARED or node.get("type") in ("COMPARE_IN", "COMPARE_NOT_IN")
+        if function not in _WHOLE if function else is_looking:
+            compared |= columns_in(node) & named
     sql = 'select distinct path, "column", is_cut from fields where is_cut or "column" <> path order by all'
     for path, column, is_cut in connection.execute(sql).fetchall() if named else ():
         if column is None:
@@ -202,13 +207,6 @@ def _tree(query: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any] |
         return select.parsed("".join(asked(measure)) if measure else query, connection)
     except UsageError:
         return None
-
-
-def _compares(node: dict[str, Any]) -> bool:
-    """Whether a part of a query looks into texts: a comparison, a list of values, a function of a text."""
-    if function := function_name(node):
-        return function not in _WHOLE
-    return node.get("class") in _COMPARED or str(node.get("type")) in ("COMPARE_IN", "COMPARE_NOT_IN")
 
 
 def _arguments(node: dict[str, Any]) -> list[Any]:
@@ -345,7 +343,11 @@ def answered(
     except duckdb.Error as error:
         if damaged := damage(error):
             raise damaged from error
-        raise bad_pattern(query, connection(False)) or select.refused(_first_line(error)) from error
+        lines = str(error).splitlines() or ["the query failed"]
+        hint = next((line.strip() for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))), "")
+        if lines[0].startswith("Binder Error: Referenced table"):
+            hint = 'Write a dotted path in double quotes: "a.b".'
+        raise bad_pattern(query, connection(False)) or select.refused(f"{lines[0]} {hint}".strip()) from error
 
 
 def _selected(query: str, connection: Callable[[bool], duckdb.DuckDBPyConnection]) -> Table:
@@ -357,14 +359,6 @@ def _selected(query: str, connection: Callable[[bool], duckdb.DuckDBPyConnection
     columns = [column[0] for column in cursor.description or ()]
     types = [str(column[1]) for column in cursor.description or ()]
     return Table(tuple(columns), tuple(types), tuple(map(tuple, rows[:MAX_ROWS])), len(rows) > MAX_ROWS)
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).splitlines()
-    hint = next((line.strip() for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))), "")
-    if lines and lines[0].startswith("Binder Error: Referenced table"):
-        hint = 'Write a dotted path in double quotes: "a.b".'
-    return f"{lines[0] if lines else 'the query failed'} {hint}".strip()
 
 
 def value(query: str, ground: Ground) -> Any:

@@ -172,8 +172,12 @@ def limit() -> int:
 def trim(keep: Path) -> int:
     """Remove the folders that were longest unused until the cache is within its limit; bytes freed."""
     sizes = {folder: _size(folder) for folder in _folders()}
+
+    def last_use(folder: Path) -> float:
+        return max((stat.st_mtime for stat in _stats((folder, *folder.iterdir()))), default=0.0)
+
     surplus, freed = sum(sizes.values()) - limit(), 0
-    for folder in sorted(sizes, key=_used) if surplus > 0 else ():
+    for folder in sorted(sizes, key=last_use) if surplus > 0 else ():
         if freed < surplus and folder != keep and _removed(folder):
             freed += sizes[folder]
     return freed
@@ -181,11 +185,6 @@ def trim(keep: Path) -> int:
 
 def _size(folder: Path) -> int:
     return sum(stat.st_size for stat in _stats(folder.rglob("*")))
-
-
-def _used(folder: Path) -> float:
-    """When a folder was last used, by its own mark or by its newest file."""
-    return max((stat.st_mtime for stat in _stats((folder, *folder.iterdir()))), default=0.0)
 
 
 def _stats(paths: Iterable[Path]) -> Iterator[os.stat_result]:

@@ -71,16 +71,17 @@ def answers(run: Assembled, passed: Array, fields: dict[str, Array], task_level:
     own = {name: texts for name, texts in fields.items() if name != gold_field}
     extracted = _extracted(own, task_level, gold, passed, rows) or _repeated(own, sources, passed, rows)
     if extracted is not None:
-        sources.insert(0, Source("field", _filled(fields[extracted])))
-    answer = (sources[0] if extracted is not None else _best(sources, gold, passed, rows)).texts if sources else none
-    return Answers(tuple(sources), answer, gold, _is_telling(answer, gold, passed))
-
-
-def _is_telling(answer: Array, gold: Array, passed: Array) -> bool:
-    """Whether being equal can be what is judged: most answers that pass are the gold, if three or more do."""
+        # none for an empty text: a verifier that writes nothing down has read no answer
+        own_answers = [text if text and text.strip() else None for text in fields[extracted].tolist()]
+        sources.insert(0, Source("field", np.array(own_answers, object)))
+    answer = none
+    if sources:  # the source whose answers go with passing; without proof the first: a box, a tag, a line, a call
+        going = [1.0] if extracted else [_agreement(source.texts[rows], gold[rows], passed[rows]) for source in sources]
+        answer = sources[going.index(max(going))].texts
+    # being equal can be what is judged if most answers that pass are the gold, where three or more do
     same = equal(answer, gold)
     right = np.ma.getdata(same)[passed & ~np.ma.getmaskarray(same)]
-    return len(right) < 3 or float(right.mean()) >= 0.5
+    return Answers(tuple(sources), answer, gold, len(right) < 3 or float(right.mean()) >= 0.5)
 
 
 def _spoken(run: Assembled, order: Array) -> list[Source]:
@@ -180,13 +181,3 @@ def _share(texts: Array, others: Array, rows: Array) -> float:
     same = equal(texts[rows], others[rows])
     both = np.ma.getdata(same)[~np.ma.getmaskarray(same)]
     return float(both.mean()) if len(both) >= max(3, len(rows) / 2) else 0.0
-
-
-def _filled(texts: Array) -> Array:
-    """Texts with none for an empty one: a verifier that writes nothing down has read no answer."""
-    return np.array([text if text and text.strip() else None for text in texts.tolist()], object)
-
-
-def _best(sources: list[Source], gold: Array, passed: Array, rows: Array) -> Source:
-    """The source whose answers go with passing; without proof the first: a box, a tag, a line, a call."""
-    return max(sources, key=lambda source: _agreement(source.texts[rows], gold[rows], passed[rows]))

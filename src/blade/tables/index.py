@@ -134,18 +134,13 @@ def _ends_of(path: Path, end: int) -> tuple[str, str]:
     return xxhash.xxh3_128_hexdigest(head), xxhash.xxh3_128_hexdigest(tail)
 
 
-def _is_same(known: Manifest, path: Path) -> bool:
-    """Whether the source lies on disk as it was when it was indexed, by our code as it is."""
-    if known.made_by != cache.made_by() or known.stamp != cache.stamp_of(path):
-        return False
-    return _ends_of(path, known.size) == (known.head, known.tail)
-
-
 def _current(folder: Path, path: Path) -> Index | None:
     """The finished index in `folder` if it still describes `path`."""
     for _ in range(3):  # another process may replace the files between two reads
         known = manifest_in(folder)
-        if known is None or not _is_same(known, path):
+        if known is None or known.made_by != cache.made_by() or known.stamp != cache.stamp_of(path):
+            return None
+        if _ends_of(path, known.size) != (known.head, known.tail):
             return None
         try:
             return Index(folder, path, known)
@@ -255,7 +250,6 @@ def _from_ranges(
 
 
 def _index_range(folder: Path, path: Path, start: int, end: int, reader: Reader) -> list[PartEntry]:
-    """Index the lines from `start` to `end`."""
     was_enabled = gc.isenabled()
     gc.disable()  # rows are trees, freed by counting; the collector only walks them again and again
     bytes(_KEEP_BYTES)  # freed at once: glibc takes its size as the sign to keep, not return, smaller blocks

@@ -39,18 +39,14 @@ def object_checks(scalars: Mapping[str, tuple[Values, Array]]) -> list[Columns]:
     for parent, members in sorted(parents.items()):
         statuses = {path: pair for path in members if (pair := _statuses(*scalars[path])) is not None}
         if len(statuses) < MIN_MEMBERS or len(statuses) < SHARE * len(members):
-            statuses = {path: pair for path, pair in statuses.items() if _is_worded(scalars[path][0])}
+            # a column that says its status in words is a check whatever stands beside it
+            statuses = {path: pair for path, pair in statuses.items() if (scalars[path][0].kind == TEXT).any()}
         for path, (status, value) in sorted(statuses.items()):
             rows = np.flatnonzero(~is_none(status))
             same = {"path": parent, "name": path[len(parent) + 1 :]}
             table = {"row": rows} | {name: np.full(len(rows), text, object) for name, text in same.items()}
             tables.append(table | {"status": status[rows], "value": value[rows]})
     return tables
-
-
-def _is_worded(values: Values) -> bool:
-    """Whether a column says its status in words: that is a check whatever stands beside it."""
-    return bool((values.kind == TEXT).any())
 
 
 def _statuses(values: Values, order: Array) -> tuple[Array, Array] | None:
