@@ -318,34 +318,19 @@ def test_notes_that_cannot_be_read(run: Path, tmp_path: Path, diagnosed: Blade, 
 
 # -- blade.toml -----------------------------------------------------------------------------------
 
-VALID = """
-name = "desk"
-pass_threshold = 0.5
-task_id = "task_id"
-answer = "extracted_answer"
-slices = ["category"]
-[[stages]]
-name = "found"
-field = "n_lookups"
-at_least = 1
-[[stages]]
-name = "answered"
-field = "extracted_answer"
-present = true
-[[stages]]
-name = "right"
-field = "db_match"
-equals = true
-"""
+STAGES = {"found": ("n_lookups", "at_least = 1", (None, 1.0, None)), "answered": ("extracted_answer", "present = true", (None, None, True)),
+          "right": ("db_match", "equals = true", (True, None, None))}  # fmt: skip
 
 
 def test_benchmark_facts(run: Path, tmp_path: Path, diagnosed: Blade) -> None:
-    (tmp_path / "blade.toml").write_text(VALID)
+    head = 'name = "desk"\npass_threshold = 0.5\ntask_id = "task_id"\nanswer = "extracted_answer"\nslices = ["category"]\n'
+    stages = "".join(f'[[stages]]\nname = "{name}"\nfield = "{field}"\n{test}\n' for name, (field, test, _) in STAGES.items())
+    (tmp_path / "blade.toml").write_text(head + stages)
     facts = sidecars.benchmark(artifacts_of(run))
     assert (facts.name, facts.pass_threshold, facts.task_id, facts.answer) == ("desk", 0.5, "task_id", "extracted_answer")
-    assert [(stage.name, stage.field, stage.equals, stage.at_least, stage.present) for stage in facts.stages] == [
-        ("found", "n_lookups", None, 1.0, None), ("answered", "extracted_answer", None, None, True), ("right", "db_match", True, None, None),
-    ]  # fmt: skip
+    assert {stage.name: (stage.field, (stage.equals, stage.at_least, stage.present)) for stage in facts.stages} == {
+        name: (field, told) for name, (field, _, told) in STAGES.items()
+    }
     assert facts.slices == ("category",)
     said = diagnosed(run)
     assert (said.run["benchmark"], said.run["pass_threshold"]) == ("desk", 0.5)

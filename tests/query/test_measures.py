@@ -42,7 +42,7 @@ def test_taken_apart(text: str, measure: Measure | None) -> None:
     assert measure_of(text) == measure
 
 
-@pytest.mark.parametrize("text", ["pass_at_k", "pass_at_k(0)", "pass_at_k(x)", "mean", "count(3)", "pass_at_1.median"])
+@pytest.mark.parametrize("text", cases("query", "malformed"))
 def test_malformed_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         measure_of(text)
@@ -54,12 +54,16 @@ def test_what_is_wrong_is_said(told: Ground, text: str, message: str) -> None:
         told.ask(text)
 
 
-@pytest.fixture
-def told(tmp_path: Path) -> Ground:
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Ground:
     rows = make_rows({0: [1, 1, 0, 0], 1: [1, 1, 1, 1], 2: [0, 0, 0, 0]}, kind="plain")
     rows += make_rows({3: [1, 0]}, kind="odd")
     rows += [make_row(4, 0, 1.0, mask_sample=True, kind="odd")]
-    return ground(tmp_path, rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BLADE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        shared = ground(tmp_path_factory.mktemp("runs"), rows)
+        shared.ask("select count(*) from steps, rollouts")
+    return shared
 
 
 @pytest.mark.parametrize(("query", "expected"), cases("query", "measures"))
@@ -68,12 +72,8 @@ def test_values(told: Ground, query: str, expected: float | None) -> None:
     assert found == expected if expected is None else found == pytest.approx(expected, abs=1e-12)
 
 
-def test_groups(told: Ground) -> None:
-    groups = {answer.group: answer.value for answer in told.ask("count by kind")}  # type: ignore[union-attr]
-    assert groups == {"odd": 3, "plain": 12}
-
-
-def test_the_tasks_are_listed(told: Ground) -> None:
+def test_groups_and_lists(told: Ground) -> None:
+    assert {answer.group: answer.value for answer in told.ask("count by kind")} == {"odd": 3, "plain": 12}  # type: ignore[union-attr]
     (answer,) = told.ask("tasks where not passed")  # type: ignore[misc]
     assert answer.tasks == ("0", "2", "3")
 
@@ -116,19 +116,7 @@ def test_what_a_rollout_calls_and_says(tmp_path: Path) -> None:
     ]  # fmt: skip
     rows = [make_row(0, 0, 1.0, response=make_response(output)), make_row(1, 0, 0.0)]
     told = ground(tmp_path, rows)
-    for query, expected in (
-        ("count where calls('search') = 2", 1),
-        ("count where calls('search')", 1),
-        ("count where not calls('search')", 1),
-        ("count where says('It''s done')", 1),
-        ("count where says('quota')", 0),
-        ("count where says('quota', 'tool')", 1),
-        ("count where says('I WILL')", 0),
-        ("count where says('(?i)I WILL')", 1),
-        ("count where says('question 1', 'user')", 0),
-        ("select count(*) from rollouts as r where calls('search') > 1 and r.passed", 1),
-        ("select count(*) from tasks where task in (select task from rollouts where says('done'))", 1),
-    ):
+    for query, expected in cases("query", "calls and says"):
         found = told.ask(query)
         cell = found.rows[0][0] if not isinstance(found, list) else found[0].value
         assert cell == expected, query
@@ -139,15 +127,7 @@ def test_says_reads_whole_texts_and_fields_of_any_length(tmp_path: Path) -> None
     output = [make_call("1", "look"), make_result("1", middle), make_message("done")]
     row = make_row(0, 0, 1.0, response=make_response(output), level="hard", story=middle, info={"kind": "short"})
     told = ground(tmp_path, [row, make_row(1, 0, 0.0, level="easy")])
-    for query, expected in (
-        ("count where says('needle', 'tool')", 1),
-        ("count where says('needle', 'story')", 1),
-        ("count where says('needle', 'any')", 1),
-        ("count where says('hard', 'level')", 1),
-        ("count where says('a', 'level')", 2),
-        ("count where says('short', 'info.kind')", 1),
-        ("count where says('needle')", 0),
-    ):
+    for query, expected in cases("query", "says in long texts"):
         assert value(query, told) == expected, query
 
 
