@@ -461,7 +461,8 @@ def _says_yes(fields: Mapping[str, Column], candidates: tuple[str, ...], n: int)
     """Rows where any of the fields holds true, a number other than 0, a telling text, a list or an object."""
     flags = np.zeros(n, bool)
     for column in (fields[name] for name in candidates if name in fields):
-        tells = np.array([text.strip().lower() not in field_columns.SAYS_NOTHING for text in column.texts] + [True], bool)
+        words = [text.strip().lower() for text in column.texts]
+        tells = np.array([word not in field_columns.SAYS_NOTHING for word in words] + [True], bool)
         flags |= np.isin(column.kind, (BOOL, NUMBER)) & (np.nan_to_num(column.number) != 0)
         flags |= (column.kind == TEXT) & tells[column.code]
         flags |= (column.kind == OBJECT) | ((column.kind == LIST) & (column.hash != _EMPTY_LIST))

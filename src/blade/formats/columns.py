@@ -24,6 +24,7 @@ LONGEST_TEXT = 1000  # of a name of an agent, a model or a task
 NO_INDEX = -(1 << 63)  # a task or repeat index that is not there
 MAX_REWARD = 1e100  # beyond it a reward is no measurement, and its square no number
 _LAST = {name: code for code, name in enumerate(LAST_KINDS)}
+_OF_MODEL = frozenset(("message", "reasoning", "call"))
 
 
 # What a reward can be, the codes of `reward_kind`.
@@ -76,7 +77,10 @@ _KNOWN_SHAPES: dict[tuple[Any, ...], _Counts] = {}  # short outputs come in few 
 def output_counts(output: Any) -> _Counts:
     """Items, tool calls, turns and the kind of the last item."""
     try:
-        key = tuple([(item.type, item.role) for item in output or ()])
+        if output and len(output) == 1:  # the commonest by far
+            key: tuple[Any, ...] = ((output[0].type, output[0].role),)
+        else:
+            key = tuple([(item.type, item.role) for item in output or ()])
     except AttributeError:  # a list of lists
         key = tuple([(item.type, item.role) for item in flat(output)])
     known = _KNOWN_SHAPES.get(key)
@@ -89,8 +93,11 @@ def output_counts(output: Any) -> _Counts:
 
 def counts_of_kinds(kinds: Sequence[str]) -> _Counts:
     """A turn is a run of items that the model made without being answered in between."""
-    by_model = [kind in ("message", "reasoning", "call") for kind in kinds]
-    n_turns = sum(is_ours and not was_ours for is_ours, was_ours in zip(by_model, [False, *by_model], strict=False))
+    n_turns, in_turn = 0, False
+    for kind in kinds:
+        by_model = kind in _OF_MODEL
+        n_turns += by_model and not in_turn
+        in_turn = by_model
     return len(kinds), kinds.count("call"), n_turns, _LAST[kinds[-1]] if kinds else 0
 
 

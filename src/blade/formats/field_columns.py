@@ -81,6 +81,7 @@ _CONTAINER = {_BRACKET: LIST, _BRACE: OBJECT}
 _TYPES = {"d": "<f8", "i": "<i4", "Q": "<u8"}
 
 Scalar = bool | int | float | str | None
+_NUMBERS, _TEXTS, _UNSET = {float, int}, {str, type(None)}, {msgspec.UnsetType}
 
 
 class _Codes(dict[str, int]):
@@ -112,13 +113,15 @@ class FieldColumn:
         types = set(map(type, values))
         if len(types) == 1 and len(values) > 8 and _is_constant(values, types):
             self._extend_constant(values[0], len(values))
-        elif types <= {float, int} and (int not in types or (_fits(min(values)) and _fits(max(values)))):
+        elif types == _UNSET:
+            self.kinds.frombytes(bytes(len(values)))
+        elif types <= _NUMBERS and (int not in types or (_fits(min(values)) and _fits(max(values)))):
             self._extend_numbers(values, NUMBER)
         elif types == {bool}:
             self._extend_numbers(values, BOOL)
-        elif types == {msgspec.UnsetType} or types == {type(None)}:
-            self.kinds.frombytes(bytes([NULL if None in values else ABSENT]) * len(values))
-        elif types <= {str, type(None)}:
+        elif types == {type(None)}:
+            self.kinds.frombytes(bytes([NULL]) * len(values))
+        elif types <= _TEXTS:
             self._extend_texts(values)
         else:
             for value in values:
@@ -144,6 +147,10 @@ class FieldColumn:
     def _extend_texts(self, values: Sequence[str | None]) -> None:
         seen, longest = self.seen, self.longest
         self._align(self.codes, -1)
+        if None not in values and max(map(len, values)) <= longest:  # type: ignore[arg-type]
+            self.codes.fromlist(list(map(seen.__getitem__, values)))  # type: ignore[arg-type]
+            self.kinds.frombytes(bytes([TEXT]) * len(values))
+            return
         if max([0 if value is None else len(value) for value in values]) <= longest:
             self.codes.fromlist([-1 if value is None else seen[value] for value in values])
         else:
@@ -365,6 +372,9 @@ def _type_of(kind: str | Shape) -> Any:
 
 
 def _raw_leaves(path: str, values: Sequence[Any], put: Put, put_raw: PutRaw | None) -> None:
+    firsts = {memoryview(value)[0] for value in values if value is not msgspec.UNSET}
+    if put_raw is None and firsts <= _CONTAINER.keys():
+        return
     scalars: list[Any] = [msgspec.UNSET] * len(values)
     for position, value in enumerate(values):
         if isinstance(value, msgspec.Raw):

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -173,8 +173,8 @@ def reader_of(path: Path) -> Any:
     """
     if str(path) == "-" or not path.is_file():
         return next(iter(FORMATS.values()))
-    readers = (reader for row in islice(_rows(path), _SNIFF_ROWS) for reader in FORMATS.values() if reader.matches(row))
-    return next(readers, None)
+    pairs = product(islice(_rows(path), _SNIFF_ROWS), FORMATS.values())
+    return next((reader for row, reader in pairs if reader.matches(row)), None)
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
