@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -28,22 +28,72 @@ def flags(said: Said) -> set[str]:
     return {flag["flag"] for flag in said.report["health"]}
 
 
-# -- attempts and duplicates ----------------------------------------------------------------------
+# -- attempts, duplicates, what was expected ------------------------------------------------------
 
 
-def test_the_highest_attempt_wins(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = [make_row(0, 0, 0.0), make_row(0, 0, 0.5, _ng_attempt_index=1), make_row(0, 0, 1.0, _ng_attempt_index=2), make_row(0, 1, 1.0)]
-    said = diagnosed(make_run(tmp_path, rows))
-    assert coverage(said) == {"scored": 2}
-    assert (said.run["n_rollouts"], said.run["duplicates"], said.run["score"]) == (2, 0, 1.0)
-    assert "superseded_attempts" in flags(said)
+def without(rows: Sequence[Row], **changed: Any) -> list[Row]:
+    return [{key: value for key, value in {**row, **changed}.items() if value is not DROP} for row in rows]
 
 
-def test_two_rows_of_the_highest_attempt_differ(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = [make_row(0, 0, 0.0), *(make_row(0, 0, value, _ng_attempt_index=1) for value in (0.0, 1.0)), make_row(0, 1, 1.0)]
-    said = diagnosed(make_run(tmp_path, rows))
-    assert (said.run["n_rollouts"], said.run["duplicates"]) == (3, 1)
-    assert said.run["score"] == pytest.approx(2 / 3)
+class Case(NamedTuple):
+    """Rows and sidecars, how many keys came to what, and what else the run and its health say."""
+
+    rows: list[Row]
+    coverage: dict[str, int]
+    run: dict[str, Any] | None = None
+    flags: tuple[str, ...] = ()
+    no_flags: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    inputs: list[Row] | None = None
+    failures: list[Row] | None = None
+
+
+UNNUMBERED = without(ROWS, _ng_rollout_index=DROP)
+NEGATIVE = [make_row(0, -1), make_row(0, 0)]
+LATER = make_rows({3: [0.0, 0.0]})
+TRANSPORT = {"_ng_task_index": 2, "_ng_rollout_index": 1, "_ng_failure_class": "agent_request_failed", "_ng_failure_http_status": 503}
+COUNTED = {
+    "the highest attempt wins": Case(
+        [make_row(0, 0, 0.0), make_row(0, 0, 0.5, _ng_attempt_index=1), make_row(0, 0, 1.0, _ng_attempt_index=2), make_row(0, 1)],
+        {"scored": 2}, {"n_rollouts": 2, "duplicates": 0, "score": 1.0}, ("superseded_attempts",)),
+    "two rows of the highest attempt differ": Case(
+        [make_row(0, 0, 0.0), *(make_row(0, 0, value, _ng_attempt_index=1) for value in (0.0, 1.0)), make_row(0, 1)],
+        {"scored": 2}, {"n_rollouts": 3, "duplicates": 1, "score": pytest.approx(2 / 3)}),
+    "identical rows without numbers are repeats": Case(
+        without([make_row(0, 0)] * 3 + [make_row(1, 0, 0.0)] * 3, _ng_rollout_index=DROP), {"scored": 6}, {"duplicates": 0}),
+    "failures only, one line per attempt": Case(
+        ROWS[:5], {"scored": 5, "failed": 1}, flags=("failed_rows",), failures=without([ROWS[5]] * 2, _ng_failure_class="judge_failed")),
+    "failures that were completed later": Case(ROWS, {"scored": 6}, failures=without(ROWS[:3], _ng_failure_class="timeout_exceeded")),
+    "a task that only failed": Case(ROWS, {"scored": 6, "failed": 2}, missing=("7",), failures=[make_row(7, 0), make_row(7, 1)]),
+    "transport failures without reward or response": Case(ROWS[:5], {"scored": 5, "failed": 1}, failures=[TRANSPORT]),
+    "by materialised inputs": Case(
+        ROWS[:5], {"scored": 5, "lost": 3}, no_flags=("expected_inferred",), missing=("3",), inputs=[*ROWS, *LATER]),
+    "by materialised inputs without repeat numbers": Case(UNNUMBERED[:5], {"scored": 5, "lost": 1}, inputs=UNNUMBERED),
+    "by inference": Case(
+        make_rows({0: [1.0] * 4, 1: [1.0] * 4, 2: [1.0] * 3}), {"scored": 11, "lost": 1}, {"repeats": 4},
+        ("expected_inferred", "lost_rows")),
+    "unexpected keys": Case([*ROWS, make_row(8, 0)], {"scored": 7}, flags=("unexpected_keys",), inputs=ROWS),
+    "negative repeats match their inputs": Case(NEGATIVE, {"scored": 2}, no_flags=("unexpected_keys",), inputs=NEGATIVE),
+    "masked": Case(
+        [{**row, "mask_sample": place in (0, 5)} for place, row in enumerate(ROWS)], {"scored": 4, "masked": 2},
+        {"score": pytest.approx(1 / 3)}, inputs=ROWS),
+    "a key with a masked and a valid row is scored": Case([*ROWS, make_row(0, 0, 0.0, mask_sample=True)], {"scored": 6}),
+    "all masked": Case(without(ROWS, mask_sample=True), {"masked": 6}, {"score": None}, missing=("0", "1", "2")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_what_was_expected_and_what_came(tmp_path: Path, diagnosed: Blade, name: str) -> None:
+    case = COUNTED[name]
+    sidecars: dict[str, Any] = {} if case.failures is None else {"failures": case.failures}
+    if case.inputs is not None:
+        sidecars["inputs"] = map(make_input, case.inputs)
+    said = diagnosed(make_run(tmp_path, case.rows, **sidecars))
+    assert coverage(said) == case.coverage
+    assert not case.run or {key: said.run[key] for key in case.run} == case.run
+    assert set(case.flags) <= flags(said)
+    assert not set(case.no_flags) & flags(said)
+    assert [task for bucket in said.report["buckets"] for task in bucket["missing"]] == list(case.missing)
 
 
 def test_duplicates_are_counted_per_row(tmp_path: Path, loaded: Load) -> None:
@@ -52,13 +102,6 @@ def test_duplicates_are_counted_per_row(tmp_path: Path, loaded: Load) -> None:
     assert (found.duplicates, found.identical_duplicates) == (4, 2)
     assert found.duplicate_keys == (("1", 0),)
     assert (found.expected, found.scored) == (6, 6)
-
-
-def test_identical_rows_without_numbers_are_repeats(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = [make_row(0, 0, 1.0, _ng_rollout_index=DROP)] * 3 + [make_row(1, 0, 0.0, _ng_rollout_index=DROP)] * 3
-    said = diagnosed(make_run(tmp_path, rows))
-    assert coverage(said) == {"scored": 6}
-    assert said.run["duplicates"] == 0
 
 
 # -- agents ---------------------------------------------------------------------------------------
@@ -98,8 +141,8 @@ def test_agentless_rows_beside_one_agent_are_his(tmp_path: Path, diagnosed: Blad
     assert (said.run["agent"], said.run["n_rollouts"]) == ("sim_agent", 8)
 
 
-@pytest.mark.parametrize("length", [50, 150, 900])
-def test_long_names_of_agents_and_models(tmp_path: Path, diagnosed: Blade, length: int) -> None:
+def test_long_names_of_agents_and_models(tmp_path: Path, diagnosed: Blade) -> None:
+    length = 900
     rows = [{**row, "agent_ref": {"name": name * length}} for name in "ab" for row in ROWS]
     for row in rows:
         row["response"] = {**row["response"], "model": "/checkpoints/" + "m" * length}
@@ -108,89 +151,9 @@ def test_long_names_of_agents_and_models(tmp_path: Path, diagnosed: Blade, lengt
     assert {run["model"] for run in runs} == {"/checkpoints/" + "m" * length}
 
 
-# -- expected -------------------------------------------------------------------------------------
-
-
-def test_failures_only(tmp_path: Path, diagnosed: Blade) -> None:
-    failed = [{**ROWS[5], "_ng_failure_class": "judge_failed"}] * 2  # one line per attempt
-    said = diagnosed(make_run(tmp_path, ROWS[:5], failures=failed))
-    assert coverage(said) == {"scored": 5, "failed": 1}
-    assert "failed_rows" in flags(said)
-
-
-def test_failures_that_were_completed_later(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, ROWS, failures=[{**row, "_ng_failure_class": "timeout_exceeded"} for row in ROWS[:3]]))
-    assert coverage(said) == {"scored": 6}
-
-
-def test_a_task_that_only_failed(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, ROWS, failures=[make_row(7, 0), make_row(7, 1)]))
-    assert coverage(said) == {"scored": 6, "failed": 2}
-    assert said.report["buckets"][0]["missing"] == ["7"]
-
-
-def test_transport_failures_without_reward_or_response(tmp_path: Path, diagnosed: Blade) -> None:
-    failed = {"_ng_task_index": 2, "_ng_rollout_index": 1, "_ng_failure_class": "agent_request_failed", "_ng_failure_http_status": 503}
-    assert coverage(diagnosed(make_run(tmp_path, ROWS[:5], failures=[failed]))) == {"scored": 5, "failed": 1}
-
-
-def test_expected_by_materialised_inputs(tmp_path: Path, diagnosed: Blade) -> None:
-    inputs = [make_input(row) for row in [*ROWS, *make_rows({3: [0.0, 0.0]})]]
-    said = diagnosed(make_run(tmp_path, ROWS[:5], inputs=inputs))
-    assert coverage(said) == {"scored": 5, "lost": 3}
-    assert said.report["buckets"][0]["missing"] == ["3"]
-    assert "expected_inferred" not in flags(said)
-
-
-def test_expected_by_materialised_inputs_without_repeat_numbers(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = [{key: value for key, value in row.items() if key != "_ng_rollout_index"} for row in ROWS]
-    said = diagnosed(make_run(tmp_path, rows[:5], inputs=map(make_input, rows)))
-    assert coverage(said) == {"scored": 5, "lost": 1}
-
-
-def test_expected_by_inference(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = make_rows({0: [1.0] * 4, 1: [1.0] * 4, 2: [1.0] * 3})
-    said = diagnosed(make_run(tmp_path, rows))
-    assert coverage(said) == {"scored": 11, "lost": 1}
-    assert said.run["repeats"] == 4
-    assert {"expected_inferred", "lost_rows"} <= flags(said)
-    assert next(flag for flag in said.report["health"] if flag["flag"] == "lost_rows")["evidence"][0]["repeat"] == 3
-
-
 def test_the_lost_repeat_is_the_missing_number(tmp_path: Path, loaded: Load) -> None:
     rows = [row for row in make_rows({n: [1.0] * 4 for n in range(4)}) if (row["_ng_task_index"], row["_ng_rollout_index"]) != (2, 1)]
     assert loaded(make_run(tmp_path, rows))[0].run.coverage.lost_keys == (("2", 1),)
-
-
-def test_unexpected_keys(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, [*ROWS, make_row(8, 0)], inputs=map(make_input, ROWS)))
-    assert coverage(said) == {"scored": 7}
-    assert "unexpected_keys" in flags(said)
-
-
-def test_negative_repeats_match_their_inputs(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = [make_row(0, -1), make_row(0, 0)]
-    said = diagnosed(make_run(tmp_path, rows, inputs=map(make_input, rows)))
-    assert coverage(said) == {"scored": 2}
-    assert "unexpected_keys" not in flags(said)
-
-
-def test_masked(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = [{**row, "mask_sample": at in (0, 5)} for at, row in enumerate(ROWS)]
-    said = diagnosed(make_run(tmp_path, rows, inputs=map(make_input, ROWS)))
-    assert coverage(said) == {"scored": 4, "masked": 2}
-    assert said.run["score"] == pytest.approx((0 + 1 + 0) / 3)
-
-
-def test_a_key_with_a_masked_and_a_valid_row_is_scored(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, [*ROWS, make_row(0, 0, 0.0, mask_sample=True)]))
-    assert coverage(said) == {"scored": 6}
-
-
-def test_all_masked(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, [{**row, "mask_sample": True} for row in ROWS]))
-    assert coverage(said) == {"masked": 6}
-    assert said.run["score"] is None
 
 
 def test_sparse_indices(tmp_path: Path, diagnosed: Blade) -> None:
@@ -204,8 +167,7 @@ def test_sparse_indices(tmp_path: Path, diagnosed: Blade) -> None:
 
 
 def unnumbered(rows: Sequence[Row], **changed: Any) -> list[Row]:
-    told = {"_ng_task_index": DROP, "_ng_rollout_index": DROP, **changed}
-    return [{key: value for key, value in {**row, **told}.items() if value is not DROP} for row in rows]
+    return without(rows, **{"_ng_task_index": DROP, "_ng_rollout_index": DROP, **changed})
 
 
 @pytest.mark.parametrize("field", ["task_id", "problem_id", "instance_id"])
@@ -277,16 +239,11 @@ def told(blade: Blade) -> Callable[..., dict[str, Any]]:
 
 def assert_same_in_any_form(folder: Path, lines: list[Any], told: Callable[..., dict[str, Any]]) -> None:
     expected = told(make_run(folder / "as-is", lines))
-    for seed, compress in enumerate((None, "gz", "zst")):
-        mixed = random.Random(seed).sample(lines, len(lines))
-        assert told(make_run(folder / f"mixed{seed}", mixed, compress=compress)) == expected
-    for seed, n_shards in enumerate((2, 7), 3):
-        mixed = random.Random(seed).sample(lines, len(lines))
-        place = folder / f"shards{n_shards}"
-        for shard in range(n_shards):
-            make_run(place, mixed[shard::n_shards], name=f"r-{shard:05d}-of-{n_shards:05d}", compress=(None, "gz", "zst")[shard % 3])
-        assert told(place) == expected
-        assert told(f"{place}/*") == expected
+    mixed = random.Random(0).sample(lines, len(lines))
+    assert told(make_run(folder / "mixed", mixed, compress="zst")) == expected
+    for shard in range(7):
+        make_run(folder / "shards", mixed[shard::7], name=f"r-{shard:05d}-of-00007", compress=(None, "gz", "zst")[shard % 3])
+    assert told(folder / "shards") == told(f"{folder}/shards/*") == expected
 
 
 def test_order_shards_and_compression_do_not_matter(tmp_path: Path, told: Callable[..., dict[str, Any]]) -> None:
@@ -298,6 +255,7 @@ def test_order_does_not_matter_for_rows_without_indices(tmp_path: Path, told: Ca
     assert_same_in_any_form(tmp_path, unnumbered(rows), told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [None, *(name for name in FAULTS if name != "torn_tail")])
 def test_order_does_not_matter_for_simulated_runs(tmp_path: Path, told: Callable[..., dict[str, Any]], fault: str | None) -> None:
     planted = write_run(tmp_path, n_tasks=8, repeats=3, faults=[fault] if fault else [])
@@ -314,7 +272,7 @@ def test_block_borders_do_not_matter(tmp_path: Path, told: Callable[..., dict[st
 
     rows = odd_rows()
     expected = told(make_run(tmp_path / "a", rows))
-    for size in (1000, 5000, 20_000):
+    for size in (1000, 20_000):
         monkeypatch.setattr(lines, "BLOCK_BYTES", size)
         monkeypatch.setattr(columns, "PART_ROWS", size // 250)
         assert told(make_run(tmp_path / str(size), rows)) == expected
@@ -322,7 +280,7 @@ def test_block_borders_do_not_matter(tmp_path: Path, told: Callable[..., dict[st
 
 def test_reading_again_changes_nothing(tmp_path: Path, told: Callable[..., dict[str, Any]]) -> None:
     path = make_run(tmp_path, odd_rows())
-    assert told(path) == told(path)
+    told(path)
     with path.open("ab") as file:
         file.write(joined([make_row(50, 0)]))
     grown = told(path)

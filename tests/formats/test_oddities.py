@@ -9,14 +9,10 @@ from typing import Any
 import pytest
 
 from tests.builders import DROP, Row, make_call, make_message, make_response, make_result, make_row, make_run
+from tests.cases import cases
 from tests.conftest import Blade, Said
 
 Load = Callable[..., Any]
-
-
-def flag(said: Said, name: str) -> dict[str, Any]:
-    (found,) = [entry for entry in said.report["health"] if entry["flag"] == name]
-    return dict(found)
 
 
 def flags(said: Said) -> set[str]:
@@ -31,70 +27,15 @@ def rows_of(n: int, make: Callable[[int], Row]) -> list[Row]:
     return [make(at) for at in range(n)]
 
 
-def test_infrastructure_failure_recorded_as_zero(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = rows_of(
-        5, lambda n: make_row(n, 0, 0.0, exception_type="ConnectionError", error="tool server is gone", response=make_response([]))
-    )
-    said = diagnosed(make_run(tmp_path, [*rows, make_row(5, 0, 1.0, exception_type=None)]))
-    found = flag(said, "errored_scored_zero")
-    assert (found["value"], found["n"], found["level"]) == (pytest.approx(5 / 6), 6, "problem")
-    assert found["evidence"][0]["quote"] == "tool server is gone"
-    assert outcomes(said) == ["errored"] * 5 + ["passed"]
-
-
 def test_evaluation_that_did_not_complete(tmp_path: Path, diagnosed: Blade) -> None:
     rows = [make_row(0, 0, 0.0, evaluation_completed=False, model_patch="diff " * 40_000), make_row(1, 0, 0.0, evaluation_completed=True)]
     assert outcomes(diagnosed(make_run(tmp_path, rows))) == ["errored", "failed"]
 
 
-@pytest.mark.parametrize(
-    ("fields", "outcome"),
-    [
-        ({"agent_timed_out": True}, "timed_out"),
-        ({"agent_timeout_error": 1}, "timed_out"),
-        ({"agent_timeout_error": 0}, "failed"),
-        ({"agent_error_kind": "sandbox_died"}, "errored"),
-        ({"agent_error_kind": "none"}, "failed"),
-        ({"error_kind": None}, "failed"),
-        ({"failure_kind": "transport_timeout"}, "errored"),
-        ({"memory_limit_exceeded_error": 1}, "errored"),
-        ({"context_length_exceeded_error": 0}, "failed"),
-        ({"failure_reason": "tool_name_mismatch"}, "failed"),
-        ({"error": {"code": 500}}, "errored"),
-        ({"error": []}, "failed"),
-        ({"error": ""}, "failed"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "outcome"), cases("formats", "codes of failure"))
 def test_codes_of_failure(tmp_path: Path, diagnosed: Blade, fields: dict[str, Any], outcome: str) -> None:
     said = diagnosed(make_run(tmp_path, [make_row(0, 0, 0.0, **fields), make_row(1, 0, 1.0)]))
     assert outcomes(said) == [outcome, "passed"]
-
-
-def test_judge_invalid_but_reward_kept(tmp_path: Path, diagnosed: Blade) -> None:
-    """The field becomes a column, and the rewards stand as they are."""
-    rows = rows_of(5, lambda n: make_row(n, 0, 0.37 + 0.1 * n, invalid_judge_response=True))
-    said = diagnosed(make_run(tmp_path, rows))
-    assert (said.run["reward_kind"], said.run["score_name"]) == ("ordinal", "mean_reward")
-    assert said.run["score"] == pytest.approx(0.57)
-
-
-def test_one_reward_for_a_whole_batch(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, rows_of(5, lambda n: make_row(n, 0, 0.0571))))
-    assert flag(said, "batch_copied_reward")["level"] == "problem"
-    assert said.run["reward_kind"] == "constant"
-
-
-@pytest.mark.parametrize("value", [0.0, 1.0])
-def test_reward_is_a_placeholder(tmp_path: Path, diagnosed: Blade, value: float) -> None:
-    said = diagnosed(make_run(tmp_path, rows_of(5, lambda n: make_row(n, 0, value))))
-    assert f"All 5 rewards are {value:g}" in flag(said, "constant_reward")["text"]
-
-
-def test_truncated_generation_scored_zero(tmp_path: Path, diagnosed: Blade) -> None:
-    cut = make_response(incomplete_details={"reason": "max_output_tokens"})
-    said = diagnosed(make_run(tmp_path, [*rows_of(5, lambda n: make_row(n, 0, 0.0, response=cut)), make_row(5, 0, 1.0)]))
-    found = flag(said, "truncated_rows")
-    assert (found["n"], "0 of them pass" in found["text"]) == (6, True)
 
 
 def test_other_reasons_of_incompleteness_are_no_truncation(tmp_path: Path, diagnosed: Blade) -> None:
@@ -117,17 +58,6 @@ def test_integers_and_almost_one(tmp_path: Path, diagnosed: Blade) -> None:
     said = diagnosed(make_run(tmp_path, [make_row(0, 0, 1), make_row(1, 0, 0.9999999999999998), make_row(2, 0, 0)]))
     assert outcomes(said) == ["passed", "passed", "failed"]
     assert said.run["reward_kind"] == "binary"
-
-
-def test_strict_reward_that_hides_a_near_pass(tmp_path: Path, loaded: Load) -> None:
-    rows = rows_of(4, lambda n: make_row(n, 0, 0.0, metadata={"criteria_pass_rate": 0.91, "n": n}))
-    fields = loaded(make_run(tmp_path, rows))[0].run.rollouts.fields
-    assert fields["metadata.criteria_pass_rate"].number.tolist() == [0.91] * 4
-
-
-def test_continuous_rewards(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, rows_of(30, lambda n: make_row(n, 0, n / 37))))
-    assert (said.run["reward_kind"], said.run["score_name"]) == ("continuous", "mean_reward")
 
 
 def test_named_parts_of_a_reward(tmp_path: Path, loaded: Load) -> None:
@@ -171,15 +101,6 @@ def test_output_as_a_list_of_lists(tmp_path: Path, loaded: Load) -> None:
     assert (rollouts.n_items[0], rollouts.n_calls[0], rollouts.n_turns[0]) == (4, 1, 2)
 
 
-@pytest.mark.parametrize(
-    ("output", "name"),
-    [([make_call("1")], "ended_on_call"), ([{"type": "reasoning", "summary": []}], "ended_on_reasoning"), ([], "empty_outputs")],
-)
-def test_last_items(tmp_path: Path, diagnosed: Blade, output: list[Row], name: str) -> None:
-    said = diagnosed(make_run(tmp_path, [make_row(0, 0, 0.0, response=make_response(output)), make_row(1, 0)]))
-    assert flag(said, name)["n"] == 2
-
-
 def test_keys_with_spaces_and_slashes(tmp_path: Path, loaded: Load) -> None:
     name = "OCRBench/Regular Text Recognition"
     rows = [make_row(n, 0, **{name: n / 4}) for n in range(4)]
@@ -199,12 +120,6 @@ def test_rows_without_request_response_or_reward(tmp_path: Path, diagnosed: Blad
     assert said.run["score"] == 0.0 or said.run["score"] is None
 
 
-def test_reward_alone(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = [{"provenance_id": f"p{n}", "reward": 1.0, "policy_response": "text"} for n in range(3)]
-    said = diagnosed(make_run(tmp_path, rows))
-    assert said.run["n_rollouts"] == 3
-
-
 @pytest.mark.parametrize(
     ("usage", "tokens"),
     [
@@ -219,16 +134,6 @@ def test_usage_in_its_shapes(tmp_path: Path, loaded: Load, usage: Any, tokens: t
     rollouts = loaded(make_run(tmp_path, [make_row(0, 0, response=make_response(usage=usage))]))[0].run.rollouts
     told = [rollouts.input_tokens[0], rollouts.output_tokens[0], rollouts.total_tokens[0]]
     assert told == list(tokens) if tokens else [value != value for value in told] == [True] * 3
-
-
-def test_duplicated_key_of_a_sample_file(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, [make_row(11, 0, 0.5), make_row(11, 0, 0.7), make_row(12, 0, 1.0)]))
-    assert (said.run["n_rollouts"], said.run["duplicates"], said.run["scored"]) == (3, 1, 2)
-
-
-def test_two_agents_in_one_file(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = [make_row(n, 0, agent_ref=ref) for n in range(2) for ref in ({"name": "a"}, {"name": "b", "type": "x"})]
-    assert [run["agent"] for run in diagnosed(make_run(tmp_path, rows)).report["runs"]] == ["a", "b"]
 
 
 def test_empty_model_name(tmp_path: Path, diagnosed: Blade) -> None:

@@ -13,6 +13,7 @@ from blade.errors import Unreadable
 from blade.formats import find, sidecars
 from blade.model import Artifact, ReportedNumber
 from tests.builders import make_input, make_row, make_rows, make_run, packed
+from tests.cases import cases
 from tests.conftest import Blade
 
 ROWS = make_rows({0: [1.0, 0.0], 1: [1.0, 1.0]})
@@ -84,40 +85,28 @@ def test_sidecars_of_a_compressed_run_and_of_shards(tmp_path: Path) -> None:
 # -- numbers --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("group", [CURRENT, OLDER, UNINDEXED], ids=["current", "older", "unindexed"])
-@pytest.mark.parametrize("how", [None, "gz", "zst"])
-def test_aggregate_metrics_of_all_generations(tmp_path: Path, reported: Read, group: dict[str, Any], how: str | None) -> None:
-    entry = {
-        "agent_ref": AGENT,
-        "agent_metrics": {**METRICS, "max/reward": 1.0},
-        "key_metrics": {"pass@1": 75.0},
-        "group_level_metrics": [group],
-    }
-    put(tmp_path, "rollouts_aggregate_metrics.json", [entry], how)
-    assert reported() == ({**METRICS, "pass@1": 75.0}, [])
+AGGREGATE = {"agent_ref": AGENT, "agent_metrics": {**METRICS, "max/reward": 1.0}, "key_metrics": {"pass@1": 75.0}}
+NEWEST = {**AGGREGATE, "_ng_environment_server": "s", "repeat_level_metrics": [], "perf_summary": {"mean_num_turns": 2.0}}
+REPEATS = [{"agent_ref": AGENT, "_ng_rollout_index": place, "sample_count": 2, "missing_count": 0, "mean/reward": value,
+            "std/reward": 0.1, "ci_low_95/reward": -1.0} for place, value in enumerate((1.0, 0.5))]  # fmt: skip
+WRITTEN = {
+    **{f"aggregate_metrics {name}": ("aggregate_metrics", [{**entry, "group_level_metrics": [group]}], {**METRICS, "pass@1": 75.0})
+       for name, entry, group in (("current", AGGREGATE, CURRENT), ("older", AGGREGATE, OLDER), ("unindexed", AGGREGATE, UNINDEXED),
+                                  ("newest", NEWEST, CURRENT))},
+    "agent_metrics": ("agent_metrics", [{**METRICS, "agent_ref": AGENT}], METRICS),
+    "repeat_level_metrics": ("repeat_level_metrics", REPEATS, {
+        "repeat 0/mean/reward": 1.0, "repeat 0/std/reward": 0.1, "repeat 1/mean/reward": 0.5, "repeat 1/std/reward": 0.1}),
+    "no repeat_level_metrics": ("repeat_level_metrics", [], {}),
+}  # fmt: skip
 
 
-def test_aggregate_metrics_of_the_newest_generation(tmp_path: Path, reported: Read) -> None:
-    entry = {"agent_ref": AGENT, "_ng_environment_server": "s", "agent_metrics": METRICS, "key_metrics": {},
-             "group_level_metrics": [CURRENT], "repeat_level_metrics": [], "perf_summary": {"mean_num_turns": 2.0}}  # fmt: skip
-    put(tmp_path, "rollouts_aggregate_metrics.json", entry)
-    assert reported() == (METRICS, [])
-
-
-def test_agent_metrics(tmp_path: Path, reported: Read) -> None:
-    put(tmp_path, "rollouts_agent_metrics.json", [{**METRICS, "agent_ref": AGENT}])
-    assert reported() == (METRICS, [])
-
-
-def test_repeat_level_metrics(tmp_path: Path, reported: Read) -> None:
-    entries = [{"agent_ref": AGENT, "_ng_rollout_index": at, "sample_count": 2, "missing_count": 0, "mean/reward": value,
-                "std/reward": 0.1, "ci_low_95/reward": -1.0} for at, value in enumerate((1.0, 0.5))]  # fmt: skip
-    put(tmp_path, "rollouts_repeat_level_metrics.json", entries)
-    numbers, notes = reported()
-    assert numbers == {"repeat 0/mean/reward": 1.0, "repeat 0/std/reward": 0.1, "repeat 1/mean/reward": 0.5, "repeat 1/std/reward": 0.1}
-    assert notes == []
-    put(tmp_path, "rollouts_repeat_level_metrics.json", [])
-    assert reported() == ({}, [])
+@pytest.mark.parametrize("case", WRITTEN)
+def test_metrics_of_all_generations(tmp_path: Path, reported: Read, case: str) -> None:
+    kind, entries, numbers = WRITTEN[case]
+    for how in (None, "gz", "zst"):
+        put(tmp_path, f"rollouts_{kind}.json", entries, how)
+        assert reported() == (numbers, [])
+        (tmp_path / f"rollouts_{kind}.json{f'.{how}' if how else ''}").unlink()
 
 
 @pytest.mark.parametrize("how", [None, "gz", "zst"])
@@ -125,11 +114,6 @@ def test_reward_profiling(tmp_path: Path, reported: Read, how: str | None) -> No
     lines = [{"_ng_task_index": n, "mean/reward": value, "num_rollouts": 2} for n, value in enumerate((0.5, 1.0))]
     put(tmp_path, "rollouts_reward_profiling.jsonl", b"\n".join(json.dumps(line).encode() for line in lines) + b"\n\n", how)
     assert reported() == ({"mean over tasks of mean/reward": 0.75, "tasks": 2.0, "num_rollouts": 4.0}, [])
-
-
-def test_older_profile_without_counts(tmp_path: Path, reported: Read) -> None:
-    put(tmp_path, "rollouts_reward_profiling.jsonl", {"mean/reward": 0.5, "sample": {}})
-    assert reported() == ({"mean over tasks of mean/reward": 0.5, "tasks": 1.0}, [])
 
 
 def test_numbers_of_the_agent_concerned(tmp_path: Path, diagnosed: Blade) -> None:
@@ -171,12 +155,13 @@ def test_broken_metrics_are_noted(tmp_path: Path, reported: Read, name: str, cas
     assert all(f"rollouts_{name}" in note for note in notes)
 
 
-def test_odd_counts_of_a_profile(tmp_path: Path, reported: Read) -> None:
-    put(tmp_path, "rollouts_reward_profiling.jsonl", {"mean/reward": 0.5, "num_rollouts": [3], "agent_ref": 7})
+@pytest.mark.parametrize("entry", [{"sample": {}}, {"num_rollouts": [3], "agent_ref": 7}])
+def test_a_profile_without_counts(tmp_path: Path, reported: Read, entry: dict[str, Any]) -> None:
+    put(tmp_path, "rollouts_reward_profiling.jsonl", {"mean/reward": 0.5, **entry})
     assert reported()[0] == {"mean over tasks of mean/reward": 0.5, "tasks": 1.0}
 
 
-@pytest.mark.parametrize("case", ["torn", "list of numbers", "huge"])
+@pytest.mark.parametrize("case", ["torn", "huge"])
 def test_broken_metrics_do_not_stop_a_diagnosis(run: Path, tmp_path: Path, diagnosed: Blade, case: str) -> None:
     for name in ("aggregate_metrics.json", "agent_metrics.json", "repeat_level_metrics.json", "reward_profiling.jsonl"):
         put(tmp_path, f"rollouts_{name}", BROKEN[case])
@@ -268,20 +253,11 @@ def test_secrets_reach_no_output(run: Path, tmp_path: Path, blade: Blade) -> Non
     assert "num_repeats" in written
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"a: [1",
-        b"\t- x",
-        b"a: !!python/object/apply:os.system ['touch /tmp/owned']",
-        b"a: !!int ''",
-        b"a: !!bool x",
-        b"? {a: 1}\n: 2",
-        b"{" * 3000,
-        bytes(range(256)),
-        b"a: b: c",
-    ],
-)
+NO_YAML = (b"a: [1", b"\t- x", b"a: !!python/object/apply:os.system ['touch /tmp/owned']", b"a: !!int ''", b"a: !!bool x",
+           b"? {a: 1}\n: 2", b"{" * 3000, bytes(range(256)), b"a: b: c")  # fmt: skip
+
+
+@pytest.mark.parametrize("content", NO_YAML)
 def test_broken_config_is_noted(run: Path, tmp_path: Path, content: bytes) -> None:
     put(tmp_path, "config.yaml", content)
     found, notes = settings_of(run)
@@ -302,12 +278,9 @@ def test_config_made_to_swell(run: Path, tmp_path: Path) -> None:
     assert len(settings_of(run)[0]) <= 60
 
 
-def test_long_values_are_cut(run: Path, tmp_path: Path) -> None:
+def test_long_values_are_cut_and_huge_files_not_read(run: Path, tmp_path: Path) -> None:
     put(tmp_path, "config.json", {"model": "m" * 100_000})
     assert all(len(value) <= 200 for value in settings_of(run)[0].values())
-
-
-def test_huge_config_is_not_read(run: Path, tmp_path: Path) -> None:
     put(tmp_path, "config.json", b'{"model": "' + b"m" * (5 << 20) + b'"}')
     found, notes = settings_of(run)
     assert found == {}
@@ -345,100 +318,37 @@ def test_notes_that_cannot_be_read(run: Path, tmp_path: Path, diagnosed: Blade, 
 
 # -- blade.toml -----------------------------------------------------------------------------------
 
-VALID = """
-name = "desk"
-pass_threshold = 0.5
-task_id = "task_id"
-answer = "extracted_answer"
-slices = ["category"]
-[[stages]]
-name = "found"
-field = "n_lookups"
-at_least = 1
-[[stages]]
-name = "answered"
-field = "extracted_answer"
-present = true
-[[stages]]
-name = "right"
-field = "db_match"
-equals = true
-"""
+STAGES = {"found": ("n_lookups", "at_least = 1", (None, 1.0, None)), "answered": ("extracted_answer", "present = true", (None, None, True)),
+          "right": ("db_match", "equals = true", (True, None, None))}  # fmt: skip
 
 
 def test_benchmark_facts(run: Path, tmp_path: Path, diagnosed: Blade) -> None:
-    (tmp_path / "blade.toml").write_text(VALID)
+    head = 'name = "desk"\npass_threshold = 0.5\ntask_id = "task_id"\nanswer = "extracted_answer"\nslices = ["category"]\n'
+    stages = "".join(f'[[stages]]\nname = "{name}"\nfield = "{field}"\n{test}\n' for name, (field, test, _) in STAGES.items())
+    (tmp_path / "blade.toml").write_text(head + stages)
     facts = sidecars.benchmark(artifacts_of(run))
     assert (facts.name, facts.pass_threshold, facts.task_id, facts.answer) == ("desk", 0.5, "task_id", "extracted_answer")
-    assert [(stage.name, stage.field, stage.equals, stage.at_least, stage.present) for stage in facts.stages] == [
-        ("found", "n_lookups", None, 1.0, None), ("answered", "extracted_answer", None, None, True), ("right", "db_match", True, None, None),
-    ]  # fmt: skip
+    assert {stage.name: (stage.field, (stage.equals, stage.at_least, stage.present)) for stage in facts.stages} == {
+        name: (field, told) for name, (field, _, told) in STAGES.items()
+    }
     assert facts.slices == ("category",)
     said = diagnosed(run)
     assert (said.run["benchmark"], said.run["pass_threshold"]) == ("desk", 0.5)
 
 
 def test_tools_and_codes(run: Path, tmp_path: Path) -> None:
-    (tmp_path / "blade.toml").write_text(
-        """
-        [tools]
-        lookup_and_reserve = "write"
-        [[codes]]
-        field = "exit_code"
-        equals = 3
-        cause = "TI"
-        mode = "the bench does not compile"
-        [[codes]]
-        field = "skipped"
-        equals = true
-        cause = "passed"
-        mode = "nothing to do"
-        """
-    )
+    assert sidecars.benchmark(artifacts_of(run)).path is None
+    (tmp_path / "blade.toml").write_text("# nothing said\n")
+    assert sidecars.benchmark(artifacts_of(run)).stages == ()
+    codes = ('field = "exit_code"\nequals = 3\ncause = "TI"', 'field = "skipped"\nequals = true\ncause = "passed"')
+    text = '[tools]\nlookup_and_reserve = "write"\n' + "".join(f'[[codes]]\n{code}\nmode = "why"\n' for code in codes)
+    (tmp_path / "blade.toml").write_text(text)
     facts = sidecars.benchmark(artifacts_of(run))
     assert facts.tools == {"lookup_and_reserve": "write"}
     assert [(code.field, code.equals, code.cause) for code in facts.codes] == [("exit_code", 3, "TI"), ("skipped", True, "passed")]
 
 
-def test_no_facts_and_empty_facts(run: Path, tmp_path: Path) -> None:
-    assert sidecars.benchmark(artifacts_of(run)).path is None
-    (tmp_path / "blade.toml").write_text("# nothing said\n")
-    assert sidecars.benchmark(artifacts_of(run)).stages == ()
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("name = ", "Invalid value"),
-        ("name = 5", "name must be a text"),
-        ("pass_threshold = 'high'", "pass_threshold must be a number"),
-        ("pass_threshold = nan", "pass_threshold must be a number"),
-        ("pass_threshold = inf", "pass_threshold must be a number"),
-        ("pass_threshold = true", "pass_threshold must be a number"),
-        ("task_id = ['a']", "task_id must be a text"),
-        ("slices = 'category'", "slices must be a list"),
-        ("slices = [1]", "slices must be a list of texts"),
-        ("stages = 'x'", "stages must be a list"),
-        ("stages = [1]", "a stage must be a table"),
-        ("[[stages]]\nname = 'x'", "a stage needs a name and a field"),
-        ("[[stages]]\nname = 'x'\nfield = 5", "field must be a text"),
-        ("[[stages]]\nname = 'x'\nfield = 'y'\nat_most = 5", "a stage has no key 'at_most'"),
-        ("[[stages]]\nname = 'x'\nfield = 'y'\nat_least = 'z'", "at_least must be a number"),
-        ("[[stages]]\nname = 'x'\nfield = 'y'\npresent = 1", "present must be true or false"),
-        ("[stages]\nname = 'x'", "stages must be a list"),
-        ("tools = ['look']", "tools must be a table"),
-        ("[tools]\nlook = 'wander'", "the tool look must be one of read, write, check"),
-        ("[tools]\nlook = ['read']", "the tool look must be one of read, write, check"),
-        ("codes = 'x'", "codes must be a list"),
-        ("codes = [1]", "a code must be a table"),
-        ("[[codes]]\nfield = 'x'\ncause = 'IR'\nmode = 'y'", "a code needs a field, what it equals"),
-        ("[[codes]]\nfield = 'x'\nequals = 1\ncause = 'IR'", "a code needs a field, what it equals"),
-        ("[[codes]]\nfield = 'x'\nequals = [1]\ncause = 'IR'\nmode = 'y'", "equals of a code must be a text"),
-        ("[[codes]]\nfield = 'x'\nequals = 1\ncause = 'bad luck'\nmode = 'y'", "the cause of a code must be one of KG"),
-        ("[[codes]]\nfield = 'x'\nequals = 1\nmode = 'y'", "the cause of a code must be one of KG"),
-        ("[[codes]]\nfield = 'x'\nequals = 1\ncause = 'IR'\nmode = 'y'\nwhy = 'z'", "a code has no key 'why'"),
-    ],
-)
+@pytest.mark.parametrize(("text", "why"), cases("formats", "bad blade.toml"))
 def test_bad_facts(run: Path, tmp_path: Path, diagnosed: Blade, text: str, why: str) -> None:
     (tmp_path / "blade.toml").write_text(text)
     said = diagnosed(run)

@@ -62,13 +62,6 @@ def test_what_is_expected_of_a_part_is_inferred_from_its_rows(parted: Any) -> No
     assert many.coverage.expected_per_task.tolist() == [3, 3, 3, 3]
 
 
-def test_a_part_has_the_tasks_it_has_rows_of(parted: Any) -> None:
-    rows = [make_row(task, repeat, 1.0, level=["easy", "hard"][task % 2]) for task in range(5) for repeat in (0, 1)]
-    easy, hard = parted(rows, "level")
-    assert (easy.rollouts.task_keys, hard.rollouts.task_keys) == (("0", "2", "4"), ("1", "3"))
-    assert easy.coverage.lost == 0
-
-
 def test_rows_that_were_dealt_out_unevenly_are_not_called_lost(parted: Any) -> None:
     dealt = ["aaaab", "aaabb", "aabbb", "aaaab", "abbbb"]
     rows = [make_row(task, repeat, 1.0, arm=arm) for task, arms in enumerate(dealt) for repeat, arm in enumerate(arms)]
@@ -163,12 +156,6 @@ def test_repeats_become_runs(parted: Any, field: str) -> None:
     assert [part.rollouts.reward.tolist() for part in parts] == [[0.0, 0.0], [1.0, 1.0], [10.0, 10.0]]
 
 
-def test_tasks_keep_their_keys_without_an_index(parted: Any) -> None:
-    rows = [make_row(0, repeat, 1.0, _ng_task_index=DROP, instance_id=f"i{task}", arm="ab"[repeat]) for task in (0, 1) for repeat in (0, 1)]
-    for part in parted(rows, "arm"):
-        assert part.rollouts.task_keys == ("i0", "i1")
-
-
 # -- refusals -------------------------------------------------------------------------------------
 
 
@@ -255,16 +242,10 @@ def test_a_run_without_rows_has_no_fingerprints() -> None:
 def test_two_readings_of_the_same_tasks_know_each_other(tmp_path: Path, loaded: Load) -> None:
     def told(name: str, order: list[int], gold: dict[int, str]) -> Any:
         rows = [
-            make_row(
-                place,
-                0,
-                1.0,
-                question=f"q{task}",
-                responses_create_params={"input": f"q{task}"},
-                expected_answer=gold.get(task, f"a{task}"),
-            )
+            make_row(place, 0, 1.0, question=f"q{task}", responses_create_params={"input": f"q{task}"},
+                     expected_answer=gold.get(task, f"a{task}"))
             for place, task in enumerate(order)
-        ]
+        ]  # fmt: skip
         run = loaded(f"{name}={make_run(tmp_path / name, rows)}")[0].run
         return replace(side(name, dict.fromkeys(run.rollouts.task_keys, "1")), fingerprints=fingerprints(run))
 

@@ -10,6 +10,7 @@ import pytest
 from blade.formats import rollout_steps, single_rows
 from blade.model import Step
 from tests.builders import make_call, make_message, make_response, make_result, make_row
+from tests.cases import cases
 
 PIXELS = "data:image/png;base64," + "iVBORw0KGgo" * 300
 
@@ -44,30 +45,7 @@ def test_message_call_result_reasoning() -> None:
     assert (message.kind, message.text) == ("message", "done")
 
 
-@pytest.mark.parametrize(
-    ("item", "kind"),
-    [
-        ({"type": "message", "role": "assistant", "content": "x"}, "message"),
-        ({"type": "message", "role": "user", "content": "x"}, "user"),
-        ({"type": "message", "role": "system", "content": "x"}, "system"),
-        ({"type": "message", "role": "developer", "content": "x"}, "system"),
-        ({"type": "message", "content": "x"}, "message"),
-        ({"role": "assistant", "content": "x"}, "message"),
-        ({"role": "tool", "content": "x"}, "result"),
-        ({"type": "function_call_output", "output": "x"}, "result"),
-        ({"type": "custom_tool_call_output", "output": "x"}, "result"),
-        ({"type": "computer_call_output", "output": "x"}, "result"),
-        ({"type": "tool_result", "content": "x"}, "result"),
-        ({"type": "reasoning", "summary": []}, "reasoning"),
-        ({"type": "something_new", "content": "x"}, "other"),
-        ({"content": "x"}, "other"),
-        ({}, "other"),
-        (None, "other"),
-        ("text", "other"),
-        (5, "other"),
-        *(({"type": name, "id": "i"}, "call") for name in sorted(rollout_steps.CALLS)),
-    ],
-)
+@pytest.mark.parametrize(("item", "kind"), cases("formats", "kinds of items"))
 def test_kinds(item: Any, kind: str) -> None:
     assert [step.kind for step in steps_of([item])] == [kind]
 
@@ -86,49 +64,18 @@ def test_output_as_text_and_lists_of_lists() -> None:
     assert found[1].answered is True
 
 
-def test_step_index_is_the_index_of_the_flattened_item() -> None:
-    output = [make_message(""), {"type": "reasoning"}, None, make_call("x"), [make_message("deep"), "text"], {"type": 5}]
-    found = steps_of(output)
-    assert len(found) == len(rollout_steps.flat(output)) == 7
-    assert found[4].text == "deep"
-
-
 def test_message_whose_tool_calls_are_no_calls_is_still_a_step() -> None:
     found = steps_of([{"role": "assistant", "content": None, "tool_calls": "x"}, {"role": "assistant", "tool_calls": [1]}])
     assert [step.kind for step in found] == ["message", "message"]
 
 
-@pytest.mark.parametrize(
-    ("text", "rest", "thought"),
-    [
-        ("<think>a b</think>answer", "answer", "a b"),
-        ("<think>a</think> x <think>b</think> y", "x  y", "a\nb"),
-        ("<think>never closed", "", "never closed"),
-        ("only the end</think>\nanswer", "answer", "only the end"),
-        ("<think></think>answer", "answer", ""),
-        ("no thinking <b>", "no thinking <b>", ""),
-    ],
-)
+@pytest.mark.parametrize(("text", "rest", "thought"), cases("formats", "thinking"))
 def test_thinking_inside_text(text: str, rest: str, thought: str) -> None:
     (step,) = steps_of([make_message(text)])
     assert (step.text, step.reasoning) == (rest, thought)
 
 
-def test_thinking_beside_text() -> None:
-    (step,) = steps_of([{"role": "assistant", "content": "x", "reasoning_content": "because"}])
-    assert (step.text, step.reasoning) == ("x", "because")
-
-
-@pytest.mark.parametrize(
-    ("item", "text"),
-    [
-        ({"summary": [{"type": "summary_text", "text": "a"}, {"type": "summary_text", "text": "b"}]}, "a\nb"),
-        ({"summary": [], "content": [{"type": "reasoning_text", "text": "c"}]}, "c"),
-        ({"summary": "s", "content": "c"}, "s\nc"),
-        ({"summary": [], "content": None, "encrypted_content": "Z" * 5000}, ""),
-        ({}, ""),
-    ],
-)
+@pytest.mark.parametrize(("item", "text"), cases("formats", "reasoning"))
 def test_reasoning_in_its_shapes(item: dict[str, Any], text: str) -> None:
     (step,) = steps_of([{"type": "reasoning", **item}])
     assert (step.kind, step.text) == ("reasoning", text)
@@ -137,61 +84,46 @@ def test_reasoning_in_its_shapes(item: dict[str, Any], text: str) -> None:
 # -- calls and results ----------------------------------------------------------------------------
 
 
-def test_orphan_call_and_orphan_result() -> None:
-    call, result = steps_of([make_call("c1"), make_result("c2", "x")])
-    assert (call.answered, result.answered) == (False, None)
-
-
-def test_result_before_its_call_answers_nothing() -> None:
-    assert [step.answered for step in steps_of([make_result("c", "x"), make_call("c")])] == [None, False]
-
-
-def test_repeated_call_id() -> None:
-    output = [make_call("c"), make_result("c", "1"), make_call("c"), make_result("c", "2"), make_call("c")]
-    assert [step.answered for step in steps_of(output)] == [True, None, True, None, False]
-
-
-def test_parallel_calls() -> None:
-    output = [make_call("a"), make_call("b"), make_result("b", "x"), make_call("c")]
-    assert [step.answered for step in steps_of(output)] == [False, True, None, False]
-
-
-def test_call_without_id_is_neither() -> None:
-    (call,) = steps_of([{"type": "function_call", "name": "f", "arguments": "{}"}])
-    assert call.answered is None
-
-
 @pytest.mark.parametrize(
-    ("item", "failed"),
+    ("output", "answered"),
     [
-        ({}, None), ({"is_error": True}, True), ({"is_error": False}, False), ({"status": "failed"}, True),
-        ({"status": "completed"}, None), ({"error": True}, True), ({"error": False}, False), ({"error": "boom"}, True),
-        ({"error": None}, None),
+        ([make_call("c1"), make_result("c2", "x")], [False, None]),
+        ([make_result("c", "x"), make_call("c")], [None, False]),
+        ([make_call("c"), make_result("c", "1"), make_call("c"), make_result("c", "2"), make_call("c")], [True, None, True, None, False]),
+        ([make_call("a"), make_call("b"), make_result("b", "x"), make_call("c")], [False, True, None, False]),
+        ([{"type": "function_call", "name": "f", "arguments": "{}"}], [None]),
     ],
-)  # fmt: skip
+    ids=["orphans", "a result before its call", "a repeated id", "parallel calls", "no id"],
+)
+def test_which_calls_are_answered(output: list[Any], answered: list[bool | None]) -> None:
+    assert [step.answered for step in steps_of(output)] == answered
+
+
+@pytest.mark.parametrize(("item", "failed"), cases("formats", "failed results"))
 def test_result_that_says_whether_it_failed(item: dict[str, Any], failed: bool | None) -> None:
     (step,) = steps_of([{**make_result("c", "x"), **item}])
     assert step.failed is failed
 
 
-def test_call_that_carries_its_own_result() -> None:
-    """A hosted tool answers in the same item: it is not left unanswered."""
-    item = {"type": "mcp_call", "id": "m", "name": "lookup", "arguments": '{"a":1}', "output": "forty-two", "error": None}
-    (call,) = steps_of([item])
-    assert (call.tool, call.arguments, call.answered) == ("lookup", '{"a":1}', None)
-    assert call.text == '{"a":1}\nforty-two'
-    (search,) = steps_of([{"type": "web_search_call", "id": "w", "action": {"query": "x"}, "status": "completed"}])
-    assert (search.tool, search.text, search.answered) == ("web_search_call", '{"query":"x"}', None)
+HOSTED = {"type": "mcp_call", "id": "m", "name": "lookup", "arguments": '{"a":1}', "output": "forty-two", "error": None}
+SEARCH = {"type": "web_search_call", "id": "w", "action": {"query": "x"}, "status": "completed"}
 
 
-def test_arguments_that_are_an_object() -> None:
-    (call,) = steps_of([{"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}}])
-    assert (call.arguments, call.call_id) == ('{"a":1}', "t")
-
-
-def test_tokens_of_a_message() -> None:
-    (step,) = steps_of([{**make_message("x"), "generation_token_ids": [1, 2, 3]}])
-    assert step.tokens == 3
+@pytest.mark.parametrize(
+    ("item", "told"),
+    [  # a hosted tool answers in the same item: it is not left unanswered
+        (HOSTED, {"tool": "lookup", "arguments": '{"a":1}', "answered": None, "text": '{"a":1}\nforty-two'}),
+        (SEARCH, {"tool": "web_search_call", "text": '{"query":"x"}', "answered": None}),
+        ({"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}}, {"arguments": '{"a":1}', "call_id": "t"}),
+        ({**make_message("x"), "generation_token_ids": [1, 2, 3]}, {"tokens": 3}),
+        ({"role": "assistant", "content": "x", "reasoning_content": "because"}, {"text": "x", "reasoning": "because"}),
+        ({"role": "user", "content": [{"type": "text", "text": "look:"}, {"type": "input_image", "image_url": PIXELS}]},
+         {"text": "look:\n[image]"}),
+    ],
+)  # fmt: skip
+def test_what_a_step_holds(item: dict[str, Any], told: dict[str, Any]) -> None:
+    (step,) = steps_of([item])
+    assert {name: getattr(step, name) for name in told} == told
 
 
 # -- images ---------------------------------------------------------------------------------------
@@ -215,11 +147,6 @@ def test_images_are_not_dumped(item: dict[str, Any]) -> None:
     assert "iVBOR" not in step.text
     assert len(step.text) < 200
     assert ("kept" in step.text) == ("kept" in item.values())
-
-
-def test_text_beside_an_image_stays() -> None:
-    (step,) = steps_of([{"role": "user", "content": [{"type": "text", "text": "look:"}, {"type": "input_image", "image_url": PIXELS}]}])
-    assert step.text == "look:\n[image]"
 
 
 # -- trajectories that stand elsewhere ------------------------------------------------------------

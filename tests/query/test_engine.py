@@ -24,8 +24,9 @@ from blade.model import (
     Slice,
     Trust,
     Unexplained,
-)  # fmt: skip
+)
 from blade.query.engine import LONGEST, Wish, evaluate, wish
+from tests.cases import cases
 from tests.report import changed
 from tests.report.conftest import CASES, make_report, twenty
 
@@ -70,68 +71,14 @@ def pair() -> Report:
     return changed.pair_report()
 
 
-@pytest.mark.parametrize(
-    ("query", "value"),
-    [
-        ("engine.losses(run='desk', cause='KG').lost", 0.1),
-        ("engine.losses(run='desk').lost", math.fsum((0.1, 0.2))),
-        ("engine.losses(run='desk', cause='IR').lost or 0", 0),
-        ("engine.losses(run='desk', cause='KG').lost or 0", 0.1),
-        ("engine.losses(run='desk', cause=('KG', 'IR')).lost", 0.1),
-        ("engine.losses(run='desk', cause=('KG', 'BI')).count", 2),
-        ("engine.losses(run='desk').count", 2),
-        ("engine.losses.count", 2),
-        ("engine.losses(cause='IR').count or 0", 0),
-        ("engine.groups(run='desk', id='g1').rows", 31),
-        ("engine.groups(id='g1').label", "BI"),
-        ("engine.groups(run='desk').rows", 39),
-        ("engine.groups(label='undetermined').gain", None),
-        ("engine.trust(run='desk', level='alarm').rows", 80),
-        ("engine.trust(level='note').label", None),
-        ("engine.unexplained(run='desk').rows", 1),
-        ("engine.recommendations(rank=1).is_measurement", False),
-        ("engine.recommendations(run='desk', rank=1).gain.low", 0.031),
-        ("engine.recommendations(rank=1).tasks.count", 14),
-        ("engine.attributions(task='6').steps[0].weight", 0.61),
-        ("engine.attributions(task='6').cause", "BI"),
-        ("engine.attributions(task='6').confidence", "likely"),
-        ("engine.gaps[0].what", "it's"),
-        ("engine.gaps(why='a \"why\"').what", "it's"),
-        ("engine.runs(name='desk').coverage.expected", 80),
-        ("engine.runs(name='desk').settings['temperature']", "0.7"),
-        ("engine.runs(name='desk').settings.count", 2),
-        ("engine.accuracy['rungs']['cut']['n']", 16),
-        ("engine.skipped_total", 1),
-        (" engine.losses(cause='BI').lost - engine.losses(cause='KG').lost", 0.1),
-        ("engine.groups(id='g1').rows - engine.groups(id='g1').passed_rows", 29),
-        ("engine.losses(cause='KG').lost / engine.losses.lost", 1 / 3),
-        ("engine.tasks(run='desk', bucket='never').p_bucket / engine.tasks(bucket='never').count", 0.62),
-    ],
-)
+@pytest.mark.parametrize(("query", "value"), cases("query", "engine values"))
 def test_a_query_gives_one_value(report: Report, query: str, value: Any) -> None:
     answer = evaluate(query, report)
     assert answer == (pytest.approx(value) if isinstance(value, float) else value)
     assert isinstance(answer, bool) == isinstance(value, bool)
 
 
-@pytest.mark.parametrize(
-    ("query", "value"),
-    [
-        ("engine.comparisons(baseline='base', candidate='cand').delta", 0.21875),
-        ("engine.comparisons(candidate='cand').alignment.common.count", 8),
-        ("engine.comparisons.bridge.value", 0.21875),
-        ("engine.comparisons.bridge[1].term", "calls with a wrong argument"),
-        ("engine.comparisons.bridge(side='infrastructure').n", 8),
-        ("engine.comparisons.transitions(before='never', after='always').n", 1),
-        ("engine.comparisons.movers(mechanical=True, view='bridge').count", 1),
-        ("engine.comparisons.flips[0].baseline[1]", 4),
-        ("engine.comparisons.churn.n_up", 4),
-        ("engine.comparisons(candidate='cand').alignment.added.count", 0),
-        ("engine.comparisons(candidate='cand').movers(term='calls with a wrong argument').share", 0.5),
-        ("engine.comparisons(candidate='cand', margin=0.03, quick=False).delta", 0.21875),
-        ("engine.series", None),
-    ],
-)
+@pytest.mark.parametrize(("query", "value"), cases("query", "engine comparisons"))
 def test_a_query_reaches_into_comparisons(pair: Report, query: str, value: Any) -> None:
     assert evaluate(query, pair) == pytest.approx(value)
 
@@ -153,56 +100,10 @@ def test_several_runs_matrix_and_series_are_reached() -> None:
     assert evaluate("engine.gate.checks(verdict='FAIL').n", report) == 8
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "",
-        "engine",
-        "engine.losses",
-        "engine.losses(run='desk')",
-        "engine.losses(run='desk').mode",
-        "engine.losses(cause='IR').mode",
-        "engine.losses(cause='IR').lost",
-        "engine.losses(cause='IR').count",
-        "engine.losses(run='desk', cause='IR').lost - 1",
-        "engine.losses(run='nobody', cause='IR').lost or 0",
-        "engine.losses(run='nobody').count or 0",
-        "engine.losses(run='desk').mode or 0",
-        "engine.losses(cause='IR').lost or engine.losses.lost",
-        "engine.losses(cause='IR').lost or 'none'",
-        "engine.losses(cause=()).lost",
-        "engine.losses(cause=('KG', engine)).lost",
-        "engine.gate.verdict",
-        "engine.nothing(run='desk').lost",
-        "engine.losses(colour='red').lost",
-        "engine.losses(run='desk').colour",
-        "engine.losses(cause='IR').colour",
-        "engine.losses(run=desk).lost",
-        "engine.losses('desk').lost",
-        "engine.losses(**{'run': 'desk'}).lost",
-        "engine.losses[9].lost",
-        "engine.losses[-1].lost",
-        "engine.runs(name='desk').settings['colour']",
-        "engine.losses.lost / engine.losses(cause='IR').lost",
-        "engine.losses.lost - engine.gaps[0].what",
-        "engine.made_by.keys()",
-        "engine.__class__",
-        "engine.losses.__class__",
-        "engine.losses(run='desk').lost ** 9",
-        "engine.losses(run='desk').lost if 1 else 2",
-        "[engine.losses.lost for _ in (1, 2)]",
-        "__import__('os').getcwd()",
-        "engine.losses(run='desk'.upper()).lost",
-        "losses(run='desk').lost",
-        "True",
-        "'desk'",
-        "engine.losses.lost; 1",
-        "engine." + "a." * 9_000 + "b",
-        "(" * 5_000 + "engine" + ")" * 5_000,
-        "engine.losses.lost" + " " * LONGEST,
-        "engine.losses(run='\0').lost\0",
-    ],
-)
+TOO_LONG = ("engine." + "a." * 9_000 + "b", "(" * 5_000 + "engine" + ")" * 5_000, "engine.losses.lost" + " " * LONGEST)
+
+
+@pytest.mark.parametrize("query", [*cases("query", "engine refusals"), *TOO_LONG])
 def test_what_is_no_query_is_refused(report: Report, query: str) -> None:
     with pytest.raises(UsageError) as refusal:
         evaluate(query, report)
@@ -215,17 +116,7 @@ EMPTY: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("query", "message"),
-    [
-        ("engine.comparisons(candidate='cand').transitions(before='never', after='never').n", "nothing matches"),
-        ("engine.comparisons(candidate='cand').shifts(kind='signature').count - 15", "nothing matches kind='signature'"),
-        ("engine.comparisons(candidate='cand').bridge.value", "nothing matches: engine.comparisons(candidate='cand').bridge is empty"),
-        ("engine.comparisons(candidate='cand').churn.gains", "engine.comparisons(candidate='cand').churn has no value here"),
-        ("engine.comparisons(candidate='other').delta", "nothing matches candidate='other' in engine.comparisons: there are 'cand'"),
-        ("engine.comparisons(candidate='cand').movers[5].value", "there is no entry '5' in engine.comparisons"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("query", "message"), cases("query", "engine without value"))
 def test_nothing_is_never_a_number(query: str, message: str) -> None:
     with pytest.raises(UsageError, match=re.escape(message)):
         evaluate(query, changed.pair_report(**EMPTY))

@@ -13,6 +13,7 @@ from blade.query.measures import Measure, measure_of
 from blade.query.query_ground import Ground, value
 from blade.tables.index import Silent
 from tests.builders import make_call, make_message, make_response, make_result, make_row, make_rows, make_run
+from tests.cases import cases
 from tests.query.grounds import ground
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -41,76 +42,38 @@ def test_taken_apart(text: str, measure: Measure | None) -> None:
     assert measure_of(text) == measure
 
 
-@pytest.mark.parametrize("text", ["pass_at_k", "pass_at_k(0)", "pass_at_k(x)", "mean", "count(3)", "pass_at_1.median"])
+@pytest.mark.parametrize("text", cases("query", "malformed"))
 def test_malformed_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         measure_of(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("count by", "by names no column"),
-        ("count where passed by", "by names no column"),
-        ("count where", "where gives no condition"),
-        ("count where by task", "where gives no condition"),
-        ("count by task, repeat", "by takes one column, not 'task, repeat'"),
-        ("count where passed by task, repeat", "by takes one column, not 'task, repeat'"),
-        ("rate by regexp_extract(task, 'a')", "by takes one column"),
-        ("count rollouts", "'rollouts' cannot follow count"),
-        ("count where kind = 'stand by me' and", "syntax error"),
-        ("counter by task", "is no measure and no SELECT"),
-        ("count where says('(')", "the regular expression '\\(' cannot be used: missing \\)"),
-        ("select count(*) from rollouts where regexp_matches(task, '[a')", "expression '\\[a' cannot be used"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), cases("query", "misread"))
 def test_what_is_wrong_is_said(told: Ground, text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         told.ask(text)
 
 
-@pytest.fixture
-def told(tmp_path: Path) -> Ground:
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Ground:
     rows = make_rows({0: [1, 1, 0, 0], 1: [1, 1, 1, 1], 2: [0, 0, 0, 0]}, kind="plain")
     rows += make_rows({3: [1, 0]}, kind="odd")
     rows += [make_row(4, 0, 1.0, mask_sample=True, kind="odd")]
-    return ground(tmp_path, rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BLADE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        shared = ground(tmp_path_factory.mktemp("runs"), rows)
+        shared.ask("select count(*) from steps, rollouts")
+    return shared
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("count", 15),
-        ("count where masked", 1),
-        ("count where passed", 7),
-        ("count where not passed", 7),
-        ("tasks", 5),
-        ("tasks where passed", 3),
-        ("rate", 0.5),
-        ("rate where kind = 'plain'", 0.5),
-        ("pass_at_1", 0.5),
-        ("pass_at_1 where kind = 'odd'", 0.5),
-        ("pass_at_k(2)", (5 / 6 + 1 + 0 + 1) / 4),
-        ("pass_hat_k(2)", (1 / 6 + 1 + 0 + 0) / 4),
-        ("pass_at_k(4).n", 3),
-        ("mean(repeat) where task = '0'", 1.5),
-        ("sum(reward)", 7.0),
-        ("count where kind = 'none'", 0),
-        ("pass_at_1 where kind = 'none'", None),
-        ("mean(turns) where kind = 'none'", None),
-    ],
-)
+@pytest.mark.parametrize(("query", "expected"), cases("query", "measures"))
 def test_values(told: Ground, query: str, expected: float | None) -> None:
     found = value(query, told)
     assert found == expected if expected is None else found == pytest.approx(expected, abs=1e-12)
 
 
-def test_groups(told: Ground) -> None:
-    groups = {answer.group: answer.value for answer in told.ask("count by kind")}  # type: ignore[union-attr]
-    assert groups == {"odd": 3, "plain": 12}
-
-
-def test_the_tasks_are_listed(told: Ground) -> None:
+def test_groups_and_lists(told: Ground) -> None:
+    assert {answer.group: answer.value for answer in told.ask("count by kind")} == {"odd": 3, "plain": 12}  # type: ignore[union-attr]
     (answer,) = told.ask("tasks where not passed")  # type: ignore[misc]
     assert answer.tasks == ("0", "2", "3")
 
@@ -153,19 +116,7 @@ def test_what_a_rollout_calls_and_says(tmp_path: Path) -> None:
     ]  # fmt: skip
     rows = [make_row(0, 0, 1.0, response=make_response(output)), make_row(1, 0, 0.0)]
     told = ground(tmp_path, rows)
-    for query, expected in (
-        ("count where calls('search') = 2", 1),
-        ("count where calls('search')", 1),
-        ("count where not calls('search')", 1),
-        ("count where says('It''s done')", 1),
-        ("count where says('quota')", 0),
-        ("count where says('quota', 'tool')", 1),
-        ("count where says('I WILL')", 0),
-        ("count where says('(?i)I WILL')", 1),
-        ("count where says('question 1', 'user')", 0),
-        ("select count(*) from rollouts as r where calls('search') > 1 and r.passed", 1),
-        ("select count(*) from tasks where task in (select task from rollouts where says('done'))", 1),
-    ):
+    for query, expected in cases("query", "calls and says"):
         found = told.ask(query)
         cell = found.rows[0][0] if not isinstance(found, list) else found[0].value
         assert cell == expected, query
@@ -176,15 +127,7 @@ def test_says_reads_whole_texts_and_fields_of_any_length(tmp_path: Path) -> None
     output = [make_call("1", "look"), make_result("1", middle), make_message("done")]
     row = make_row(0, 0, 1.0, response=make_response(output), level="hard", story=middle, info={"kind": "short"})
     told = ground(tmp_path, [row, make_row(1, 0, 0.0, level="easy")])
-    for query, expected in (
-        ("count where says('needle', 'tool')", 1),
-        ("count where says('needle', 'story')", 1),
-        ("count where says('needle', 'any')", 1),
-        ("count where says('hard', 'level')", 1),
-        ("count where says('a', 'level')", 2),
-        ("count where says('short', 'info.kind')", 1),
-        ("count where says('needle')", 0),
-    ):
+    for query, expected in cases("query", "says in long texts"):
         assert value(query, told) == expected, query
 
 

@@ -11,102 +11,41 @@ from blade.errors import UsageError
 from blade.query import query_process
 from blade.query.query_ground import Ground
 from tests.builders import make_rows
+from tests.cases import cases
 from tests.query.grounds import ground
 
 pytestmark = pytest.mark.usefixtures("cache")
+ROWS = make_rows({0: [1, 0], 1: [0, 0]})
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Ground:
+    """One ground for all that is refused or answered in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BLADE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        told = ground(tmp_path_factory.mktemp("runs"), ROWS)
+        told.ask("select count(*) from steps")
+    return told
 
 
 @pytest.fixture
 def told(tmp_path: Path) -> Ground:
-    return ground(tmp_path, make_rows({0: [1, 0], 1: [0, 0]}))
+    return ground(tmp_path, ROWS)
 
 
-HOSTILE = [
-    "select * from read_csv('/etc/passwd')",
-    "select * from read_text('/etc/passwd')",
-    "select * from '/etc/passwd'",
-    "select * from glob('/etc/*')",
-    "select content from read_blob('/etc/passwd')",
-    "select * from parquet_metadata('/tmp/x.parquet')",
-    "select * from sniff_csv('/etc/passwd')",
-    "copy (select 1) to '/tmp/blade-leak.csv'",
-    "copy rollouts to '/tmp/blade-leak.csv'",
-    "export database '/tmp/blade-leak'",
-    "attach '/tmp/blade-leak.db'",
-    "install httpfs",
-    "load httpfs",
-    "set threads = 1",
-    "reset all",
-    "pragma database_list",
-    "call pragma_version()",
-    "select current_setting('threads')",
-    "select * from duckdb_settings()",
-    "select * from duckdb_databases()",
-    "select * from pragma_table_info('rollouts')",
-    "select * from information_schema.tables",
-    "select * from r0.rollouts",
-    "select * from main.rollouts",
-    "select * from query('select 1')",
-    "select * from query_table('rollouts')",
-    "create table x as select 1",
-    "insert into rollouts select * from rollouts",
-    "update rollouts set reward = 1",
-    "delete from rollouts",
-    "drop view rollouts",
-    "alter view rollouts rename to x",
-    "select 1; select 2",
-    "select 1; drop view rollouts",
-    "explain select 1",
-    "describe rollouts",
-    "show tables",
-    "summarize rollouts",
-    "select random()",
-    "select now()",
-    "select uuid()",
-    "with x as (select * from read_csv('/etc/passwd')) select * from x",
-    "select (select content from read_text('/etc/passwd') limit 1)",
-    "select * from rollouts where task in (select content from read_text('/etc/passwd'))",
-    "select 1 union all select count(*) from glob('/*')",
-    "select * from rollouts, lateral (select * from glob('/etc/*'))",
-    "begin transaction",
-    "vacuum",
-    "checkpoint",
-    "prepare p as select 1",
-    "execute p",
-    "select nonsense from rollouts",
-    "count where task in (select content from read_text('/etc/passwd'))",
-    "count where true) union select * from duckdb_settings() where (true",
-    "mean(read_text('/etc/passwd'))",
-    "count where",
-    "",
-    "select " + "(" * 3000 + "1" + ")" * 3000,
-]
-
-
-@pytest.mark.parametrize("query", HOSTILE)
-def test_refused_in_words_and_without_effect(told: Ground, query: str) -> None:
+@pytest.mark.parametrize("query", [*cases("query", "hostile"), "select " + "(" * 3000 + "1" + ")" * 3000])
+def test_refused_in_words_and_without_effect(shared: Ground, query: str) -> None:
     with pytest.raises(UsageError) as refused:
-        told.ask(query)
+        shared.ask(query)
     assert refused.value.slug == "bad-query"
     assert "\n" not in refused.value.message
     assert not Path("/tmp/blade-leak.csv").exists()
     assert not Path("/tmp/blade-leak").exists()
 
 
-@pytest.mark.parametrize(
-    ("query", "cell"),
-    [
-        ("select count(*) from rollouts", 4),
-        ("with few as (select * from rollouts where passed) select count(*) from few", 1),
-        ("select count(*) from rollouts r join tasks t using (run, task) where t.bucket = 'never'", 2),
-        ("from rollouts select max(repeat)", 1),
-        ("select count(*) from (values (1), (2)) v", 2),
-        ("select sum(range) from range(4)", 6),
-        ("select 'drop table rollouts; --'", "drop table rollouts; --"),
-    ],
-)
-def test_answered(told: Ground, query: str, cell: object) -> None:
-    found = told.ask(query)
+@pytest.mark.parametrize(("query", "cell"), cases("query", "answered"))
+def test_answered(shared: Ground, query: str, cell: object) -> None:
+    found = shared.ask(query)
     assert found.rows == ((cell,),)  # type: ignore[union-attr]
 
 

@@ -1,4 +1,4 @@
-"""Where the cache is, how large it is, what empties it, and the digests that are kept there."""
+"""Where the cache is, how large it is, what empties it, and the digests and conclusions that are kept there."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,12 @@ def path(tmp_path: Path) -> Path:
 def test_the_named_cache_folder_is_used(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blade: Blade) -> None:
     folder = tmp_path / "here" / "it" / "is"
     monkeypatch.setenv("BLADE_CACHE_DIR", str(folder))
+    before = set(path.parent.iterdir())
+    index.sha256_of(path)
     assert blade("diagnose", path).code == 0
+    assert set(path.parent.iterdir()) == before, "nothing is written beside the source"
     assert [entry.name for entry in folder.iterdir()] == ["indexes"]
-    assert files_of(path) == {"lock", "manifest.json", "part", "summary.kept", "rows.kept"}
+    assert files_of(path) == {"lock", "manifest.json", "part", "sha256.json", "summary.kept", "rows.kept"}
 
 
 def test_without_a_name_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -39,12 +43,6 @@ def test_without_a_name_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, 
     assert kept.root() == tmp_path / ".cache" / "blade"
     monkeypatch.setenv("BLADE_CACHE_DIR", "~/mine")
     assert kept.root() == tmp_path / "mine"
-
-
-def test_nothing_is_written_beside_the_source(path: Path, cache: Path, blade: Blade) -> None:
-    before = {entry.name for entry in path.parent.iterdir()}
-    assert blade("diagnose", path).code == 0
-    assert {entry.name for entry in path.parent.iterdir()} == before
 
 
 def test_doctor_shows_the_size_of_the_cache(path: Path, cache: Path, blade: Blade) -> None:
@@ -132,19 +130,46 @@ def test_a_digest_is_computed_once(path: Path, cache: Path) -> None:
     assert index.sha256_of(path) == hashlib.sha256(data + b"\n").hexdigest()
 
 
-@pytest.mark.parametrize("text", ["", "null", "[1]", "[1, 2, 3]", "{", "\x00"])
-def test_a_damaged_digest_is_computed_again(path: Path, cache: Path, text: str) -> None:
+def test_a_damaged_digest_is_computed_again(path: Path, cache: Path) -> None:
     digest = index.sha256_of(path)
-    (kept.folder_for(path) / "sha256.json").write_text(text)
-    assert index.sha256_of(path) == digest
-
-
-def test_a_digest_outlives_the_index_and_needs_none(path: Path, cache: Path) -> None:
-    index.sha256_of(path)
-    opened(path)
-    assert files_of(path) == {"lock", "manifest.json", "part", "sha256.json"}
+    for text in ("", "null", "[1]", "[1, 2, 3]", "{", "\x00"):
+        (kept.folder_for(path) / "sha256.json").write_text(text)
+        assert index.sha256_of(path) == digest
 
 
 def test_a_digest_needs_no_cache(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BLADE_CACHE_DIR", str(path / "below a file"))
     assert index.sha256_of(path) == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+# ---- Conclusions ---------------------------------------------------------------------------------
+
+
+def spoil(path: Path) -> None:
+    """Leave a mark in what is kept, to see whether it is used."""
+    summary = kept.folder_for(path) / "summary.kept"
+    content = kept.unsealed(summary.read_bytes())
+    assert b" passed (" in content
+    summary.write_bytes(kept.sealed(content.replace(b" passed (", b" Kept! (")))
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "row": lambda path: path.write_text(path.read_text() + path.read_text().splitlines()[0] + "\n"),
+    "threshold": lambda path: None,
+    "toml": lambda path: (path.parent / "blade.toml").write_text('name = "desk"\n'),
+    "notes": lambda path: (path.parent / "notes.md").write_text("a remark\n"),
+    "sidecar": lambda path: (path.parent / f"{path.stem}_failures.jsonl").write_text(""),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_kept_summary_is_used_until_something_changes(path: Path, blade: Blade, change: str) -> None:
+    first = blade("diagnose", path).out
+    (kept.folder_for(path) / "summary.kept").write_text('{"key": 3')
+    assert blade("diagnose", path).out == first  # damage is noticed
+    spoil(path)
+    assert "Kept!" in blade("diagnose", path).out
+    CHANGES[change](path)
+    said = blade("diagnose", path, *(["--pass-threshold", "0.5"] if change == "threshold" else []))
+    assert said.code == 0
+    assert "Kept!" not in said.out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -34,7 +33,7 @@ QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 MIXED = [encode(make_row(0, 0, note="x" * 200)), encode(make_row(None, 1))]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=25, deadline=None, suppress_health_check=QUIET)
 @example(lines=MIXED, cuts=[0.5], ends=True)
 @given(lines=st.lists(LINES, min_size=1, max_size=8), cuts=st.lists(st.floats(0, 1), max_size=6), ends=st.booleans())
 @pytest.mark.parametrize("many", [False, True], ids=["one range", "many ranges"])
@@ -58,18 +57,3 @@ def test_any_sequence_of_appends_gives_the_index_of_the_whole(
         shutil.rmtree(other, ignore_errors=True)
         assert found == told_anew(path, other, monkeypatch)
         assert not strays(path)
-
-
-def test_growing_row_by_row_counts_every_row_once(tmp_path: Path) -> None:
-    path = tmp_path / "rollouts.jsonl"
-    written: list[Any] = []
-    for task in range(40):
-        line = encode(make_row(task)) + b"\n"
-        written += [line[: 10 * task], line[10 * task :]] if task % 3 else [line]
-    so_far = b""
-    for piece in written:
-        so_far += piece
-        with path.open("ab") as file:
-            file.write(piece)
-        assert opened(path).n_rows == so_far.count(b"\n")
-    assert opened(path).numbers("task_index").tolist() == list(range(40))

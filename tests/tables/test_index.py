@@ -53,14 +53,6 @@ def test_columns_are_what_a_naive_count_finds(tmp_path: Path) -> None:
     assert [entry[1] for entry in found["field n_lookups"]] == [row.get("n_lookups") for row in rows]
 
 
-def test_several_parts_tell_the_same_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write_run(tmp_path / "run", n_tasks=12, faults=("null_rewards",)).path
-    whole = told(opened(path))
-    monkeypatch.setattr("blade.formats.columns.PART_ROWS", 5)
-    monkeypatch.setattr("blade.formats.lines.BLOCK_BYTES", 1 << 14)
-    assert told_anew(path, tmp_path / "other", monkeypatch) == whole
-
-
 def test_forked_workers_tell_the_same_as_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_run(tmp_path / "run", n_tasks=12, faults=("torn_tail",)).path
     whole = told(opened(path))
@@ -79,33 +71,7 @@ def test_forked_workers_tell_the_same_as_one_process(tmp_path: Path, monkeypatch
     assert watcher.done == watcher.total == path.stat().st_size
 
 
-def test_text_that_is_no_unicode_is_kept(tmp_path: Path) -> None:
-    line = json.dumps(make_row(note="half a pair: \ud83d", other="\x00"))
-    found = told(opened(make_run(tmp_path, [line])))
-    assert found["n"] == (1, 0)
-    assert "field note" in found
-
-
-def test_skipped_lines_keep_their_numbers_over_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines: list[Any] = [make_row(n) for n in range(9)]
-    lines[4], lines[7] = "{broken", "[]"
-    path = make_run(tmp_path, lines)
-    monkeypatch.setattr("blade.formats.columns.PART_ROWS", 2)
-    monkeypatch.setattr("blade.formats.lines.BLOCK_BYTES", 300)
-    found = opened(path)
-    assert [entry.line for entry in found.skipped()] == [5, 8]
-    assert found.lines().tolist() == [1, 2, 3, 4, 6, 7, 9]
-    assert found.n_skipped == 2
-
-
 # ---- Reused --------------------------------------------------------------------------------------
-
-
-def test_an_unchanged_file_is_not_read_again(path: Path) -> None:
-    first = told(opened(path))
-    spy = Spy()
-    assert told(opened(path, spy)) == first
-    assert not spy.was_asked
 
 
 def test_the_index_belongs_to_the_file_not_to_how_it_was_spelled(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,9 +123,6 @@ def test_an_unfinished_last_line_is_read_again(path: Path, cut: int, tmp_path: P
 
 def test_what_is_appended_while_a_file_is_read_is_found_the_next_time(path: Path) -> None:
     class Growing(Spy):
-        def line_start_after(self, path: Path, position: int, end: int) -> int:
-            return super().line_start_after(path, position, end)
-
         def plain_parts(self, path: Path, start: int, end: int) -> Any:
             yield from super().plain_parts(path, start, end)
             with path.open("ab") as file:

@@ -39,8 +39,8 @@ def both_ways(blade: Blade, monkeypatch: pytest.MonkeyPatch, path: Path, task: s
 def test_both_ways_show_the_same(faults: tuple[str, ...], tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
     planted = write_run(tmp_path, n_tasks=4, repeats=3, faults=faults)
     opened(planted.path)
-    for task in sorted(planted.rows):
-        for wanted in (f"{task}", f"{task}/0", f"{task}/2", f"{task}/7"):
+    for task in sorted(planted.rows)[:2]:
+        for wanted in (f"{task}", f"{task}/2", f"{task}/7"):
             both_ways(blade, monkeypatch, planted.path, wanted)
 
 
@@ -64,15 +64,6 @@ def test_the_quick_way_is_taken(tmp_path: Path) -> None:
     assert task_rows.places(planted.path, 1 << 70) == []
 
 
-@pytest.mark.parametrize("fault", ["duplicate_identical", "duplicate_differing"])
-def test_two_rows_of_a_key_are_left_to_the_whole_index(fault: str, tmp_path: Path) -> None:
-    planted = write_run(tmp_path, n_tasks=4, repeats=3, faults=(f"{fault}:1",))
-    opened(planted.path)
-    (where,) = planted.faults
-    assert task_rows.places(planted.path, where["task"]) is None
-    assert all(task_rows.places(planted.path, task) for task in range(4) if task != where["task"])
-
-
 @pytest.mark.parametrize(
     "row",
     [
@@ -90,7 +81,7 @@ def test_an_odd_row_anywhere(row: object, appended: bool, tmp_path: Path, blade:
         file.write(joined([row]))
     found = opened(path)
     assert len(found.manifest.parts) == 1 + appended
-    for wanted in ("0", "0/0", "0/1", "1/1", "2", "3", "3/0"):
+    for wanted in ("0", "0/1", "2", "3/0"):
         both_ways(blade, monkeypatch, path, wanted)
 
 
@@ -103,14 +94,6 @@ def test_a_file_that_is_not_as_it_was_indexed(tmp_path: Path, blade: Blade, monk
         file.write(joined([make_row(2)]))
     assert task_rows.places(path, 0) is None
     both_ways(blade, monkeypatch, path, "2/0")
-
-
-@pytest.mark.parametrize("compress", ["gz", "zst"])
-def test_a_compressed_file_is_left_to_the_whole_index(compress: str, tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = make_run(tmp_path, [make_row(0), make_row(1)], compress=compress)
-    opened(path)
-    assert task_rows.places(path, 0) is None
-    both_ways(blade, monkeypatch, path, "1/0")
 
 
 def test_task_numbers_that_look_alike_in_bytes(tmp_path: Path) -> None:

@@ -215,20 +215,18 @@ def flipped(data: bytes) -> bytes:
     return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
 
 
-@pytest.mark.parametrize("damage", [cut, flipped, lambda data: bytes(len(data))], ids=["cut", "flipped", "zeroed"])
 @pytest.mark.parametrize("which", ["manifest.json", "part-", "summary.kept", "report.kept", "tables-", "traces-"])
-def test_a_damaged_file_of_the_cache_changes_no_answer(
-    which: str, damage: Callable[[bytes], bytes], tmp_path: Path, blade: Blade, processes: None
-) -> None:
+def test_a_damaged_file_of_the_cache_changes_no_answer(which: str, tmp_path: Path, blade: Blade, processes: None) -> None:
     path = tmp_path / "long.jsonl"
     path.write_bytes(HALF)
     asked = [("diagnose", path), ("queue", path, "--json")]
     asked += [("query", path, query, "--json") for query in ("rate", "select count(*) as n from steps")]
     before = [blade(*words) for words in asked]
     assert all(said.code == 0 for said in before)
-    (file,) = kept.folder_for(path).glob(f"{which}*")
-    file.write_bytes(damage(file.read_bytes()))
-    assert [blade(*words) for words in asked] == before
+    for damage in (cut, flipped, lambda data: bytes(len(data))):
+        (file,) = kept.folder_for(path).glob(f"{which}*")
+        file.write_bytes(damage(file.read_bytes()))
+        assert [blade(*words) for words in asked] == before
 
 
 def test_readers_that_come_together_see_the_whole_of_one_state(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from tests.builders import (
     make_row,
     make_rows,
 )
+from tests.cases import cases
 from tests.query.grounds import ground
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -54,16 +55,7 @@ def test_a_path_that_is_taken_gets_a_prefix(tmp_path: Path) -> None:
     assert len({name.lower() for name in columns}) == 2, "names that differ in case alone are two columns"
 
 
-@pytest.mark.parametrize(
-    ("values", "kind", "expected"),
-    [
-        ([1, 2, None], "number", [1, 2, None]),
-        ([1.5, 2, None], "number", [1.5, 2.0, None]),
-        ([True, False, None], "boolean", [True, False, None]),
-        (["x", None, "y"], "text", ["x", None, "y"]),
-        ([1, "x", True], "mixed", ["1", "x", "true"]),
-    ],
-)
+@pytest.mark.parametrize(("values", "kind", "expected"), cases("tables", "types"))
 def test_types(tmp_path: Path, values: list[Any], kind: str, expected: list[Any]) -> None:
     told = ground(tmp_path, [make_row(task, 0, 1.0, thing=value) for task, value in enumerate(values)])
     assert [cell for (cell,) in rows_of(told, 'select thing from rollouts order by "row"')] == expected
@@ -71,12 +63,8 @@ def test_types(tmp_path: Path, values: list[Any], kind: str, expected: list[Any]
 
 
 def test_long_texts_are_cut_with_a_mark(tmp_path: Path) -> None:
-    told = ground(tmp_path, [make_row(0, 0, 1.0, log="x" * 5000)])
+    told = ground(tmp_path, [make_row(0, 0, 1.0, log="x" * 5000, full="y" * 200, level="hard")])
     assert one(told, "select log from rollouts") == "x" * 199 + "…"
-
-
-def test_fields_tell_which_columns_hold_cut_texts(tmp_path: Path) -> None:
-    told = ground(tmp_path, [make_row(0, 0, 1.0, log="x" * 201, full="y" * 200, level="hard")])
     assert rows_of(told, "select path from fields where is_cut") == [("log",)]
 
 
@@ -152,17 +140,7 @@ def test_a_check_is_called_by_what_its_record_or_the_object_inside_says(tmp_path
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "answer", "source"),
-    [
-        ("so it is \\boxed{\\frac{1}{2}} and done", "\\frac{1}{2}", "boxed"),
-        ("first \\boxed{1}, then \\boxed{2}", "2", "boxed"),
-        ("<answer> 42 </answer>", "42", "tagged"),
-        ("[ANSWER]\nassert f(1) == 2\n[/ANSWER]", "assert f(1) == 2", "tagged"),
-        ("I think.\nAnswer: B", "Answer: B", "final line"),
-        ("x" * 900, None, None),
-    ],
-)
+@pytest.mark.parametrize(("text", "answer", "source"), cases("tables", "answers"))
 def test_answers(tmp_path: Path, text: str, answer: str | None, source: str | None) -> None:
     told = ground(tmp_path, [make_row(0, 0, 1.0, response=make_response([make_message(text)]))])
     assert one(told, "select answer from rollouts") == answer
@@ -296,7 +274,7 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_siz
 SCALARS = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False) | st.text(max_size=20)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.dictionaries(NAMES, SCALARS, max_size=4), st.dictionaries(NAMES, SCALARS, max_size=4))
 def test_hostile_names_and_values_do_no_harm(tmp_path_factory: pytest.TempPathFactory, flat: dict[str, Any], inner: dict[str, Any]) -> None:
     row = {**flat, **make_row(0, 0, 1.0), "inner": inner}

@@ -20,7 +20,7 @@ from blade_eval import limited
 GYM: Reader = formats.FORMATS["nemo_gym"]
 NUMBERS = (
     "offset length task_index repeat attempt n_items n_calls n_turns reward input_tokens output_tokens "
-    "reasoning_tokens total_tokens cost_usd temperature top_p max_output_tokens prompt_hash tools_hash row_hash "
+    "reasoning_tokens total_tokens cost_usd temperature top_p max_output_tokens prompt_hash row_hash "
     "reward_kind masked truncated response_error last_kind"
 ).split()
 TEXTS = "task_text agent model skills_hash failure_class".split()
@@ -33,8 +33,8 @@ class Spy:
         self.ranges: list[tuple[int, int]] = []
         self.streams = 0
 
-    def is_stream(self, path: Path) -> bool:
-        return GYM.is_stream(path)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(GYM, name)
 
     def plain_parts(self, path: Path, start: int, end: int) -> Iterator[Part]:
         self.ranges.append((start, end))
@@ -43,12 +43,6 @@ class Spy:
     def stream_parts(self, path: Path, keep: Callable[[bytes, int], None]) -> Iterator[Part]:
         self.streams += 1
         return GYM.stream_parts(path, keep)
-
-    def line_start_after(self, path: Path, position: int, end: int) -> int:
-        return GYM.line_start_after(path, position, end)
-
-    def digest(self, path: Path, start: int, end: int) -> str:
-        return GYM.digest(path, start, end)
 
     @property
     def was_asked(self) -> bool:

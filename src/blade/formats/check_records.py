@@ -61,9 +61,10 @@ def checks_in(raw: msgspec.Raw) -> Iterator[tuple[str, str, str]]:
 def _of_list(records: list[Any]) -> Iterable[tuple[str, str, str]]:
     counted = _counting(records)
     for number, record in enumerate(records):
-        if isinstance(record, dict) and (hit := _status_in({key: record[key] for key in record if key not in counted})) is not None:
-            key, status = hit
-            yield _name(record, key) or str(number), status, spelled(record[key])
+        if isinstance(record, dict):
+            if hit := _status_in({key: record[key] for key in record if key not in counted}):
+                key, status = hit
+                yield _name(record, key) or str(number), status, spelled(record[key])
         elif isinstance(record, bool):
             yield str(number), PASSED if record else FAILED, spelled(record)
 

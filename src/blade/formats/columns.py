@@ -5,27 +5,17 @@ from __future__ import annotations
 import math
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
 from operator import sub
-from types import FrameType
 from typing import Any
 
 import msgspec
 import numpy as np
 from xxhash import xxh3_64_intdigest, xxh3_128
 
-from blade.formats import rollout_ends, row_decoder
+from blade.formats import field_columns, rollout_ends, row_decoder
 from blade.formats.check_records import CheckColumns
-from blade.formats.field_columns import (
-    PARENTS,
-    FieldColumn,
-    Nest,
-    can_be_column,
-    nested_scalars,
-    rank,
-    transposed,
-)
+from blade.formats.field_columns import PARENTS, FieldColumn, Nest, transposed
 from blade.formats.lines import MAX_LINE_BYTES, Block, hash_block
 from blade.formats.rollout_steps import NESTED_KEYS, flat, kind_of, parsed, steps_of
 from blade.model import LAST_KINDS, Part
@@ -34,18 +24,11 @@ LONGEST_TEXT = 1000  # of a name of an agent, a model or a task
 NO_INDEX = -(1 << 63)  # a task or repeat index that is not there
 MAX_REWARD = 1e100  # beyond it a reward is no measurement, and its square no number
 _LAST = {name: code for code, name in enumerate(LAST_KINDS)}
+_OF_MODEL = frozenset(("message", "reasoning", "call"))
 
 
 # What a reward can be, the codes of `reward_kind`.
 REWARD_ABSENT, REWARD_NULL, REWARD_BOOL, REWARD_NUMBER, REWARD_OTHER, REWARD_NOT_FINITE = range(6)
-
-
-def integers(values: tuple[Any, ...]) -> array[int] | None:
-    """The values as whole numbers, or None if any of them is something else."""
-    try:
-        return array("q", values)
-    except (TypeError, OverflowError):
-        return None
 
 
 def index_of(value: Any) -> int:
@@ -88,46 +71,34 @@ def reward_of(value: Any) -> tuple[float, int]:
 
 
 _Counts = tuple[int, int, int, int]
-_NO_ITEMS: _Counts = (0, 0, 0, 0)
 _KNOWN_SHAPES: dict[tuple[Any, ...], _Counts] = {}  # short outputs come in few shapes
 
 
 def output_counts(output: Any) -> _Counts:
     """Items, tool calls, turns and the kind of the last item."""
-    if not output:
-        return _NO_ITEMS
     try:
-        if len(output) <= 2:
-            first, last = output[0], output[-1]
-            return _counts_of_few(len(output), first.type, first.role, last.type, last.role)
-        key = tuple([(item.type, item.role) for item in output])
+        if output and len(output) == 1:  # the commonest by far
+            key: tuple[Any, ...] = ((output[0].type, output[0].role),)
+        else:
+            key = tuple([(item.type, item.role) for item in output or ()])
     except AttributeError:  # a list of lists
         key = tuple([(item.type, item.role) for item in flat(output)])
     known = _KNOWN_SHAPES.get(key)
     if known is None:
-        known = counts_of_kinds(tuple([kind_of(*pair) for pair in key]))
+        known = counts_of_kinds([kind_of(*pair) for pair in key])
         if len(key) <= 8 and len(_KNOWN_SHAPES) < 10_000:
             _KNOWN_SHAPES[key] = known
     return known
 
 
-@lru_cache(maxsize=1000)
-def _counts_of_few(n: int, *types_and_roles: str | None) -> _Counts:
-    """The counts of one or two items, the commonest outputs."""
-    first, last = types_and_roles[:2], types_and_roles[2:]
-    return counts_of_kinds(tuple([kind_of(*pair) for pair in ([first, last] if n == 2 else [first])]))
-
-
-def counts_of_kinds(kinds: tuple[str, ...]) -> _Counts:
+def counts_of_kinds(kinds: Sequence[str]) -> _Counts:
     """A turn is a run of items that the model made without being answered in between."""
-    n_calls = n_turns = 0
-    in_turn = False
+    n_turns, in_turn = 0, False
     for kind in kinds:
-        by_model = kind in ("message", "reasoning", "call")
-        n_calls += kind == "call"
+        by_model = kind in _OF_MODEL
         n_turns += by_model and not in_turn
         in_turn = by_model
-    return len(kinds), n_calls, n_turns, _LAST[kinds[-1]] if kinds else 0
+    return len(kinds), kinds.count("call"), n_turns, _LAST[kinds[-1]] if kinds else 0
 
 
 PART_ROWS = 100_000
@@ -137,30 +108,16 @@ _BOM = b"\xef\xbb\xbf"
 _STOPS_DECODER = sys.version_info < (3, 12)  # from then on the recursion limit does not count C calls
 
 _NEWLINE = ord("\n")
-_NAN = array("d", [math.nan])
 _COUNTED = ("n_items", "n_calls", "n_turns", "last_kind")
-
-_INTS = ("offset", "length", "line", "task_index", "repeat", "attempt", "n_items", "n_calls", "n_turns")
-_FLOATS = (
-    "reward",
-    "input_tokens",
-    "output_tokens",
-    "reasoning_tokens",
-    "total_tokens",
-    "cost_usd",
-    "temperature",
-    "top_p",
-    "max_output_tokens",
-)
-_HASHES = ("prompt_hash", "row_hash")
-_FLAGS = ("reward_kind", "masked", "truncated", "response_error", "last_kind", "answer_source")
-_TEXTS = (
-    "task_text", "agent", "model", "skills_hash", "failure_class", "stop_reason",
-    "answer", "last_tool", "submitted",
-)  # fmt: skip
-MAX_PATHS = 2000  # columns of scalars inside objects; the rest is told by the census alone
+_COLUMNS = {  # type of the array -> names
+    "q": "offset length line task_index repeat attempt n_items n_calls n_turns",
+    "d": "reward input_tokens output_tokens reasoning_tokens total_tokens cost_usd temperature top_p max_output_tokens",
+    "Q": "prompt_hash row_hash",
+    "B": "reward_kind masked truncated response_error last_kind answer_source",
+}
 _TYPES = {"q": "<i8", "d": "<f8", "Q": "<u8", "B": "u1"}
-
+_TEXTS = "task_text agent model skills_hash failure_class stop_reason answer last_tool submitted".split()
+MAX_PATHS = 2000  # columns of scalars inside objects; the rest is told by the census alone
 
 
 class Columns:
@@ -180,10 +137,9 @@ class Columns:
         self.n_skipped = 0
         self.open_ended = False
         self.digest = xxh3_128()
-        self.numbers: dict[str, array[Any]] = {name: array("q") for name in _INTS}
-        self.numbers |= {name: array("d") for name in _FLOATS}
-        self.numbers |= {name: array("Q") for name in _HASHES}
-        self.numbers |= {name: array("B") for name in _FLAGS}
+        self.numbers: dict[str, array[Any]] = {
+            name: array(kind) for kind, names in _COLUMNS.items() for name in names.split()
+        }
         self.columns: dict[str, FieldColumn] = {}
         self.nested: set[str] = set()  # columns of scalars inside an object
         self.scalars: dict[str, FieldColumn] = {}  # scalars at any depth, by dotted path
@@ -309,10 +265,10 @@ class Columns:
     def _add_rows(
         self, rows: list[Any], data: bytes, offset: int, starts: list[int], ends: list[int], line: int
     ) -> None:
-        numbers, first = self.numbers, self.n_rows
-        numbers["offset"].fromlist([offset + start for start in starts])
-        numbers["length"].fromlist(list(map(sub, ends, starts)))
-        numbers["line"].fromlist(list(range(line, line + len(rows))))
+        first = self.n_rows
+        self._number("offset", [offset + start for start in starts])
+        self._number("length", map(sub, ends, starts))
+        self._number("line", range(line, line + len(rows)))
         columns = transposed(rows)
         self._add_identity(columns, data, starts, ends)
         self._add_rewards(columns["reward"], columns["mask"])
@@ -328,10 +284,8 @@ class Columns:
         self._add_params(params)
         self._add_outputs(responses["output"], data, starts, ends)
         self._add_responses(responses, known["usage"], usage)
-        models = responses["model"]
-        if not all(models):
-            models = tuple([model or other for model, other in zip(models, params["model"], strict=True)])
-        self.texts["model"].extend(models, first)
+        models = zip(responses["model"], params["model"], strict=True)
+        self.texts["model"].extend([model or other for model, other in models], first)
         for key in self.nested & self.fields.keys():  # a top-level key of that name came later
             self.nested.remove(key)
             del self.columns[key]
@@ -346,17 +300,19 @@ class Columns:
             self.inner[name].leaves(row_decoder.INNER[name][1], members, self._put_scalars, None)
         self.n_rows += len(rows)
 
+    def _number(self, name: str, values: Iterable[Any]) -> None:
+        self.numbers[name].fromlist(list(values))
+
     def _add_objects(self, path: str, values: Sequence[Any]) -> None:
         """The scalars inside the objects of a key, and the checks inside its lists."""
-        nest = self.nests.get(path)
-        if nest is None:
-            nest = self.nests[path] = Nest(path)
-        nest.add(values, self._put_scalars, self._put_raw)
+        if path not in self.nests:
+            self.nests[path] = Nest(path)
+        self.nests[path].add(values, self._put_scalars, self._put_raw)
 
     def _put_scalars(self, path: str, values: Sequence[Any]) -> None:
         column = self.scalars.get(path)
         if column is None:
-            if not can_be_column(path) or len(self.scalars) >= MAX_PATHS:
+            if not field_columns.can_be_column(path) or len(self.scalars) >= MAX_PATHS:
                 self.n_beyond += 1
                 return
             column = self.scalars[path] = FieldColumn()
@@ -366,24 +322,23 @@ class Columns:
         self.checks.add(self.n_rows + position, path, value)
 
     def _column(self, key: str) -> FieldColumn:
-        column = self.columns.get(key)
-        if column is None:
-            column = self.columns[key] = FieldColumn()
-        return column
+        if key not in self.columns:
+            self.columns[key] = FieldColumn()
+        return self.columns[key]
 
     def _add_nested(self, key: str, values: tuple[Any, ...]) -> None:
         for position, value in enumerate(values):
-            for name, scalar in nested_scalars(key, value):
+            for name, scalar in field_columns.nested_scalars(key, value):
                 if name in self.nested or self._has_room(name):
                     self._column(name).put(scalar, self.n_rows + position)
 
     def _has_room(self, name: str) -> bool:
         """May a nested field become a column; of too many the first in rank stay, as with all fields."""
-        if name in self.fields or not can_be_column(name):
+        if name in self.fields or not field_columns.can_be_column(name):
             return False
         if len(self.nested) >= row_decoder.MAX_FIELDS:
-            last = max(self.nested, key=rank)
-            if rank(name) > rank(last):
+            last = max(self.nested, key=field_columns.rank)
+            if field_columns.rank(name) > field_columns.rank(last):
                 return False
             self.nested.remove(last)
             del self.columns[last]
@@ -393,64 +348,51 @@ class Columns:
     def _add_identity(
         self, columns: dict[str, tuple[Any, ...]], data: bytes, starts: list[int], ends: list[int]
     ) -> None:
-        numbers, texts, first = self.numbers, self.texts, self.n_rows
         tasks, repeats, n = columns["task"], columns["repeat"], len(starts)
-        task_numbers, repeat_numbers = integers(tasks), integers(repeats)
-        if task_numbers is not None and repeat_numbers is not None:
-            numbers["task_index"].extend(task_numbers)
-            numbers["repeat"].extend(repeat_numbers)
-            numbers["row_hash"].frombytes(bytes(8 * n))
-        else:
+        try:
+            self.numbers["task_index"].extend(array("q", tasks))
+            self.numbers["repeat"].extend(array("q", repeats))
+            hashes = [0] * n
+        except (TypeError, OverflowError):  # some of them are no whole numbers
             keys = [(index_of(task), index_of(repeat)) for task, repeat in zip(tasks, repeats, strict=True)]
-            numbers["task_index"].fromlist([task for task, _ in keys])
-            numbers["repeat"].fromlist([repeat for _, repeat in keys])
+            del self.numbers["task_index"][self.n_rows :]
+            self._number("task_index", [task for task, _ in keys])
+            self._number("repeat", [repeat for _, repeat in keys])
             # a row without a full key is put in order by its content, whatever rows are read together with it
             view = memoryview(data)
             spans = zip(keys, starts, ends, strict=True)
-            numbers["row_hash"].fromlist(
-                [xxh3_64_intdigest(view[start:end]) if NO_INDEX in key else 0 for key, start, end in spans]
-            )
-            texts["task_text"].extend(tuple(map(text_index, tasks)), first)
-        if any(columns["attempt"]):
-            numbers["attempt"].fromlist([max(0, index_of(attempt)) for attempt in columns["attempt"]])
-        else:
-            numbers["attempt"].frombytes(bytes(8 * n))
-        texts["agent"].extend(tuple([attempt and attempt.name for attempt in columns["agent"]]), first)
-        if any(columns["skills"]):
-            texts["skills_hash"].extend(tuple([attempt and attempt.hash for attempt in columns["skills"]]), first)
-        if any(columns["failure_class"]):
-            texts["failure_class"].extend(columns["failure_class"], first)
+            hashes = [xxh3_64_intdigest(view[start:end]) if NO_INDEX in key else 0 for key, start, end in spans]
+            self.texts["task_text"].extend(list(map(text_index, tasks)), self.n_rows)
+        self._number("row_hash", hashes)
+        attempts = columns["attempt"]
+        self._number("attempt", [max(0, index_of(attempt)) for attempt in attempts] if any(attempts) else [0] * n)
+        self._text("agent", [agent and agent.name for agent in columns["agent"]])
+        self._text("skills_hash", [skills and skills.hash for skills in columns["skills"]])
+        self._text("failure_class", columns["failure_class"])
+
+    def _text(self, name: str, values: Sequence[str | None]) -> None:
+        if any(values):
+            self.texts[name].extend(values, self.n_rows)
 
     def _add_params(self, params: dict[str, tuple[Any, ...]]) -> None:
-        values = params["input"]
-        if msgspec.UNSET in values:
-            hashes = [0 if value is msgspec.UNSET else xxh3_64_intdigest(value) for value in values]
-        else:
-            hashes = list(map(xxh3_64_intdigest, values))
-        self.numbers["prompt_hash"].fromlist(hashes)
+        self._number(
+            "prompt_hash", [0 if value is msgspec.UNSET else xxh3_64_intdigest(value) for value in params["input"]]
+        )
         for name in ("temperature", "top_p", "max_output_tokens"):
             self._extend_optional(name, params[name])
 
-    def _extend_optional(self, name: str, values: tuple[float | None, ...]) -> None:
-        n_absent = values.count(None)
-        if n_absent == len(values):
-            self.numbers[name].extend(_NAN * n_absent)
-        else:
-            numbers = [math.nan if value is None else value for value in values] if n_absent else values
-            self.numbers[name].fromlist(list(numbers))
+    def _extend_optional(self, name: str, values: Sequence[float | None]) -> None:
+        self._number(name, [math.nan if value is None else value for value in values] if None in values else values)
 
     def _add_rewards(self, values: tuple[Any, ...], masks: tuple[Any, ...]) -> None:
         if set(map(type, values)) == {float} and max(map(abs, values)) <= MAX_REWARD:
-            self.numbers["reward"].fromlist(list(values))
-            self.numbers["reward_kind"].frombytes(bytes([REWARD_NUMBER]) * len(values))
+            self._number("reward", values)
+            self._number("reward_kind", [REWARD_NUMBER] * len(values))
         else:
-            pairs = [reward_of(value) for value in values]
-            self.numbers["reward"].fromlist([value for value, _ in pairs])
-            self.numbers["reward_kind"].fromlist([kind for _, kind in pairs])
-        if any(masks):
-            self.numbers["masked"].fromlist(list(map(is_yes, masks)))
-        else:
-            self.numbers["masked"].frombytes(bytes(len(masks)))
+            rewards, kinds = zip(*map(reward_of, values), strict=True)
+            self._number("reward", rewards)
+            self._number("reward_kind", kinds)
+        self._number("masked", map(is_yes, masks) if any(masks) else [0] * len(masks))
 
     def _add_outputs(
         self, outputs: tuple[Any, ...], data: bytes, starts: list[int], ends: list[int]
@@ -463,29 +405,22 @@ class Columns:
                 if not count[0]:
                     row = parsed(data[starts[position] : ends[position]])[0]
                     steps = steps_of(row or {})[0]
-                    counts[position] = counts_of_kinds(tuple(step["kind"] for step in steps))
+                    counts[position] = counts_of_kinds([step["kind"] for step in steps])
                     ends_of[position] = rollout_ends.final_of_steps(steps)
         answers, sources, tools, submitted = zip(*ends_of, strict=True)
-        self.numbers["answer_source"].fromlist(list(sources))
+        self._number("answer_source", sources)
         for name, texts in (("answer", answers), ("last_tool", tools), ("submitted", submitted)):
-            if any(texts):
-                self.texts[name].extend(texts, self.n_rows)
+            self._text(name, texts)
         for name, values in zip(_COUNTED, zip(*counts, strict=True), strict=True):
-            self.numbers[name].fromlist(list(values))
+            self._number(name, values)
 
     def _add_responses(
         self, responses: dict[str, tuple[Any, ...]], counts: dict[str, tuple[Any, ...]], usage: tuple[Any, ...]
     ) -> None:
-        details, errors = responses["incomplete_details"], responses["error"]
-        for name, values in (("truncated", details), ("response_error", errors)):
-            if not any(values):
-                self.numbers[name].frombytes(bytes(len(values)))
-            elif name == "truncated":
-                reasons = tuple([detail and detail.reason for detail in values])
-                self.texts["stop_reason"].extend(reasons, self.n_rows)
-                self.numbers[name].fromlist([reason == "max_output_tokens" for reason in reasons])
-            else:
-                self.numbers[name].fromlist(list(map(bool, values)))
+        reasons = [detail and detail.reason for detail in responses["incomplete_details"]]
+        self._text("stop_reason", reasons)
+        self._number("truncated", [reason == "max_output_tokens" for reason in reasons])
+        self._number("response_error", map(bool, responses["error"]))
         for name, numbers in row_decoder.usage_columns(counts, usage):
             self._extend_optional(name, numbers)
 
@@ -497,10 +432,10 @@ class Columns:
 
     def part(self) -> Part:
         """What was collected so far; the next part starts empty."""
-        columns: dict[str, Any] = {}
+        columns: dict[str, Any] = {
+            name: np.frombuffer(column, _TYPES[column.typecode]) for name, column in self.numbers.items()
+        }
         texts: dict[str, list[str]] = {}
-        for name, column in self.numbers.items():
-            columns[name] = np.frombuffer(column, _TYPES[column.typecode])
         families = (("t", self.texts), ("f", self.columns), ("s", self.scalars))
         for name, field in [(f"{kind}.{n}", f) for kind, known in families for n, f in known.items()]:
             columns |= {f"{name}:{part}": values for part, values in field.arrays(self.n_rows).items()}
@@ -512,17 +447,9 @@ class Columns:
         columns |= check_columns
         texts |= check_texts
         part = Part(
-            columns,
-            texts,
-            tuple(self.skipped),
-            self.n_skipped,
-            self.n_rows,
-            self.n_lines,
-            self.start,
-            self.end,
-            self.open_ended,
-            self.digest.hexdigest(),
-        )
+            columns, texts, tuple(self.skipped), self.n_skipped, self.n_rows, self.n_lines, self.start, self.end,
+            self.open_ended, self.digest.hexdigest(),
+        )  # fmt: skip
         self._reset(self.end)
         return part
 
@@ -531,26 +458,20 @@ def parts(blocks: Iterator[Block]) -> Iterator[Part]:
     """Parts of bounded size; an unfinished last line gets a part of its own."""
     columns = Columns()
     for block in blocks:
-        finished, rest = _without_open_line(block)
-        for piece in (finished, rest):
-            if piece is None:
-                continue
-            if piece is rest and columns.n_lines:
+        data, size = block.data, block.size
+        cut = data.rfind(b"\n", 0, size) + 1 if size else 0
+        pieces = [block]
+        if cut < size:
+            pieces = [Block(data, cut, block.offset)] if cut else []
+            pieces.append(Block(data[cut:size], size - cut, block.offset + cut))
+        for piece in pieces:
+            if cut < size and piece is pieces[-1] and columns.n_lines:
                 yield columns.part()
             columns.add(piece)
             if columns.is_full:
                 yield columns.part()
     if columns.n_lines:
         yield columns.part()
-
-
-def _without_open_line(block: Block) -> tuple[Block | None, Block | None]:
-    data, size = block.data, block.size
-    if not size or data[size - 1] == _NEWLINE:
-        return block, None
-    cut = data.rfind(b"\n", 0, size) + 1
-    head = Block(data, cut, block.offset) if cut else None
-    return head, Block(data[cut:size], size - cut, block.offset + cut)
 
 
 def _line_bounds(data: bytes, size: int) -> tuple[list[int], list[int]]:
@@ -569,11 +490,10 @@ def _line_bounds(data: bytes, size: int) -> tuple[list[int], list[int]]:
 
 
 def _stack_depth() -> int:
-    depth = 0
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        depth, frame = depth + 1, frame.f_back
-    return depth
+    depth, frame = 0, sys._getframe()
+    while frame := frame.f_back:  # type: ignore[assignment]
+        depth += 1
+    return depth + 1
 
 
 def _lines(data: bytes, starts: list[int], ends: list[int]) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
@@ -49,19 +50,15 @@ def proposal(path: Path) -> str | None:
     fields = {
         key: [row.get(key) for row in rows] for key in dict.fromkeys(key for row in rows for key in row)
     }
-    fits: dict[str, Callable[[list[Any]], bool]] = {
-        "trace": lambda values: all(_is_trace(value) for value in values),
-        "reward": lambda values: all(_is_score(value) for value in values),
-        "task": lambda values: all(
-            isinstance(value, str | int) and not isinstance(value, bool) for value in values
-        ),
-        "repeat": lambda values: all(
-            isinstance(value, int) and not isinstance(value, bool) for value in values
-        ),
+    fits: dict[str, Callable[[Any], bool]] = {
+        "trace": _is_trace,
+        "reward": lambda value: isinstance(value, bool) or (isinstance(value, int | float) and 0 <= value <= 1),
+        "task": lambda value: isinstance(value, str | int) and not isinstance(value, bool),
+        "repeat": lambda value: isinstance(value, int) and not isinstance(value, bool),
     }
     fields_of: dict[str, str] = {}
     for target, is_fit in fits.items():
-        names = [key for key, values in fields.items() if key not in fields_of.values() and is_fit(values)]
+        names = [key for key, values in fields.items() if key not in fields_of.values() and all(map(is_fit, values))]
         ranked = sorted((_rank(target, name), name) for name in names)
         if ranked and (ranked[0][0] < len(_NAMED[target]) or (target == "trace" and len(names) == 1)):
             fields_of[target] = ranked[0][1]
@@ -79,15 +76,8 @@ def _rank(target: str, name: str) -> int:
 def _is_trace(value: Any) -> bool:
     if isinstance(value, str):
         return len(value) > 20
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(turn, dict) and "role" in turn for turn in value)
-    )
-
-
-def _is_score(value: Any) -> bool:
-    return isinstance(value, bool) or (isinstance(value, int | float) and 0 <= value <= 1)
+    is_list = isinstance(value, list) and bool(value)
+    return is_list and all(isinstance(turn, dict) and "role" in turn for turn in value)
 
 
 def mapped_copy(path: Path, mapping: Mapping[str, str], folder: Path) -> Path:
@@ -125,21 +115,19 @@ def _rewritten(line: bytes, mapping: Mapping[str, str]) -> bytes:
     if row is None:
         return line
     values = {target: value_at(row, path) for target, path in mapping.items()}
-    new: dict[str, Any] = dict(row)
-    for target, key in _KEYS.items():
-        if target in values:
-            new[key] = None if values[target] is NOTHING else values[target]
+    new = dict(row) | {key: values[target] for target, key in _KEYS.items() if target in values}
+    new = {key: None if value is NOTHING else value for key, value in new.items()}
+    values = {target: value for target, value in values.items() if value is not NOTHING or target == "trace"}
     if isinstance(new.get("reward"), str):
-        new["reward"] = _number(new["reward"])
+        with contextlib.suppress(ValueError):
+            new["reward"] = float(new["reward"])
     if "trace" in values:
         new["response"] = {"output": _items(values["trace"])}
-    if values.get("model", NOTHING) is not NOTHING:
-        new.setdefault("response", {})
-        if isinstance(new["response"], dict):
-            new["response"]["model"] = str(values["model"])
-    if values.get("agent", NOTHING) is not NOTHING:
+    if "model" in values and isinstance(new.setdefault("response", {}), dict):
+        new["response"]["model"] = str(values["model"])
+    if "agent" in values:
         new["agent_ref"] = {"name": str(values["agent"])}
-    if values.get("prompt", NOTHING) is not NOTHING:
+    if "prompt" in values:
         new["responses_create_params"] = {"input": values["prompt"]}
     return json.dumps(new, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
@@ -166,10 +154,3 @@ def _items(trace: Any) -> list[Any]:
                 items.append({"type": "function_call", "call_id": call.get("id"), "name": function.get("name"),
                               "arguments": function.get("arguments")})  # fmt: skip
     return items
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text

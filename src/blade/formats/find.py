@@ -5,14 +5,15 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice, takewhile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
 from blade.errors import NothingToRead, Unreadable
-from blade.formats import lines, nemo_gym, row_decoder
+from blade.formats import FORMATS, lines, row_decoder
 from blade.formats.rollout_steps import parsed
 
 _SUFFIX = re.compile(r"\.(jsonl|ndjson)(\.gz|\.zst|\.zstd)?$", re.IGNORECASE)
@@ -30,6 +31,8 @@ _DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(r"[-_.](\d{4,})$")
 _SNIFF_ROWS, _SNIFF_BLOCKS = 20, 8  # how far we look for a first rollout before a file is passed over
 
+Notice = Callable[[str], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -40,39 +43,34 @@ class Found:
     named: bool = False  # the user gave the name
 
 
-def runs(specs: Sequence[str], notice: Callable[[str], None]) -> list[Found]:
+def runs(specs: Sequence[str], notice: Notice) -> list[Found]:
     """The runs that `specs` name: files, folders, globs of shards, `NAME=PATH`, or `-`."""
     ranked: list[tuple[int, Found]] = []  # with the place of what named it
-    loose: dict[Path, int] = {}  # files given one by one: shards of one run belong together
-    loose_files: list[Path] = []
+    loose: list[tuple[int, Path]] = []  # files given one by one: shards of one run belong together
     for place, spec in enumerate(specs):
         name, path = _split(spec)
-        paths: list[Path] = []
+        paths = [] if path == "-" else _files(path, notice)
         if path == "-":
             ranked.append((place, Found(name or "stdin", (Path("-"),), name is not None)))
         elif name is not None:
-            ranked.extend((place, run) for run in _named(name, path, notice))
+            ranked += [(place, run) for run in _named(name, path, paths)]
+        # names that differ in more than numbers are no shards of one run
+        elif _is_glob(path) and len({_DIGITS.sub("", stem(path)) for path in paths}) == 1:
+            ranked.append((place, Found(_name_of_all(paths), tuple(paths))))
         else:
-            paths = _files(path, notice)
-            # names that differ in more than numbers are no shards of one run
-            if _is_glob(path) and len({_DIGITS.sub("", stem(path)) for path in paths}) == 1:
-                ranked.append((place, Found(_name_of_all(paths), tuple(paths))))
-                paths = []
-        loose_files += paths
-        loose |= {path: place for path in paths if path not in loose}
-    for run in _grouped(_once(loose_files, notice)):
-        ranked.append((min(loose[path] for path in run.paths), run))
+            loose += [(place, path) for path in paths]
+    first = {path: place for place, path in reversed(loose)}
+    for run in _grouped(_once([path for _, path in loose], notice)):
+        ranked.append((min(first[path] for path in run.paths), run))
     ranked.sort(key=lambda entry: entry[0])  # in the order in which they were given: the first is a baseline
     return _with_unique_names([run for _, run in ranked if run.paths])
 
 
-def _named(name: str, path: str, notice: Callable[[str], None]) -> list[Found]:
+def _named(name: str, path: str, paths: list[Path]) -> list[Found]:
     """The run of that name, or the runs of a folder, each by its own name after that one."""
-    paths = _files(path, notice)
     groups = [Found(name, tuple(paths))] if _is_glob(path) else _with_unique_names(_grouped(paths))
-    if len(groups) == 1:
-        return [Found(name, groups[0].paths, True)]
-    return [Found(f"{name}/{run.name}", run.paths, True) for run in groups]
+    names = [name] if len(groups) == 1 else [f"{name}/{run.name}" for run in groups]
+    return [Found(name, run.paths, True) for name, run in zip(names, groups, strict=True)]
 
 
 def stem(path: Path) -> str:
@@ -82,26 +80,22 @@ def stem(path: Path) -> str:
 
 def _split(spec: str) -> tuple[str | None, str]:
     name, equals, path = spec.partition("=")
-    if equals and name and "/" not in name and not os.path.lexists(spec):
-        return name, path
-    return None, spec
+    is_named = equals and name and "/" not in name and not os.path.lexists(spec)
+    return (name, path) if is_named else (None, spec)
 
 
 def _is_glob(path: str) -> bool:
     return any(mark in path for mark in "*?[") and not os.path.lexists(path)
 
 
-def _files(spec: str, notice: Callable[[str], None]) -> list[Path]:
+def _files(spec: str, notice: Notice) -> list[Path]:
     """The rollouts files behind one argument."""
     if _is_glob(spec):
         matched = [Path(path) for path in sorted(glob.glob(spec, recursive=True))]
         paths = [path for path in matched if path.is_file() and _may_be_rollouts(path)]
         if not paths:
-            raise NothingToRead(
-                f"no rollouts file matches {spec}",
-                "check the pattern; quote it for the shell",
-                "no-such-path",
-            )
+            hint = "check the pattern; quote it for the shell"
+            raise NothingToRead(f"no rollouts file matches {spec}", hint, "no-such-path")
         return _once(paths, notice)
     if not spec:
         raise NothingToRead("an empty path names nothing", "give a rollouts file or a folder", "no-such-path")
@@ -110,44 +104,34 @@ def _files(spec: str, notice: Callable[[str], None]) -> list[Path]:
         if path.is_dir():
             return _in_folder(path, notice)
         if not path.exists():
-            raise NothingToRead(
-                f"{spec} does not exist", "give a rollouts file, a folder or a glob", "no-such-path"
-            )
+            hint = "give a rollouts file, a folder or a glob"
+            raise NothingToRead(f"{spec} does not exist", hint, "no-such-path")
         if not path.is_file():
-            raise Unreadable(
-                f"{spec} is not a regular file", "pipe it in: COMMAND | blade diagnose -", "unreadable-file"
-            )
+            hint = "pipe it in: COMMAND | blade diagnose -"
+            raise Unreadable(f"{spec} is not a regular file", hint, "unreadable-file")
         if path.stat().st_size == 0:
-            raise NothingToRead(
-                f"{spec} is empty", "a run writes one JSON line per rollout", "nothing-to-read"
-            )
-        with path.open("rb"):
-            pass  # whether we may is better said now than in the middle
+            raise NothingToRead(f"{spec} is empty", "a run writes one JSON line per rollout", "nothing-to-read")
+        path.open("rb").close()  # whether we may is better said now than in the middle
     except OSError as error:
         raise lines.unreadable(path, error) from error
     return [path]
 
 
-def _in_folder(folder: Path, notice: Callable[[str], None]) -> list[Path]:
+def _in_folder(folder: Path, notice: Notice) -> list[Path]:
     """Rollouts files below a folder, told from other JSONL by their first rows."""
     paths: list[Path] = []
     passed_over = 0
-    for path in sorted(_walk(folder, notice)):
-        if not _may_be_rollouts(path):
-            continue
+    for path in sorted(filter(_may_be_rollouts, _walk(folder, notice))):
         try:
             if not path.is_file():  # a link to nowhere, or a pipe that would wait for a writer
                 notice(f"{path} is no regular file; passed over")
-                continue
-            is_rollouts = _looks_like_rollouts(path)
+            elif reader_of(path) is not None:
+                paths.append(path)
+            else:
+                passed_over += 1
         except (Unreadable, OSError) as error:
-            reason = error.message if isinstance(error, Unreadable) else lines.unreadable(path, error).message
-            notice(f"{reason}; passed over")
-            continue
-        if is_rollouts:
-            paths.append(path)
-        else:
-            passed_over += 1
+            reason = error if isinstance(error, Unreadable) else lines.unreadable(path, error)
+            notice(f"{reason.message}; passed over")
     if passed_over:
         notice(f"passed over {passed_over} JSONL file(s) in {folder} that hold no rollouts")
     if not paths:
@@ -159,7 +143,7 @@ def _in_folder(folder: Path, notice: Callable[[str], None]) -> list[Path]:
     return _once(paths, notice)
 
 
-def _walk(folder: Path, notice: Callable[[str], None]) -> Iterator[Path]:
+def _walk(folder: Path, notice: Notice) -> Iterator[Path]:
     """Every file below a folder, each folder once however it is linked."""
     seen: set[tuple[int, int]] = set()
 
@@ -182,15 +166,21 @@ def _may_be_rollouts(path: Path) -> bool:
     return bool(_SUFFIX.search(path.name)) and not _SIDECAR.search(stem(path))
 
 
-def _looks_like_rollouts(path: Path) -> bool:
-    """Do the first readable lines hold a rollout row."""
+def reader_of(path: Path) -> Any:
+    """The module of FORMATS that reads a file, by its first readable rows; None where none of them is a rollout.
+
+    What can be read only once is not looked into: it gets the first format.
+    """
+    if str(path) == "-" or not path.is_file():
+        return next(iter(FORMATS.values()))
+    pairs = product(islice(_rows(path), _SNIFF_ROWS), FORMATS.values())
+    return next((reader for row, reader in pairs if reader.matches(row)), None)
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
     size = path.stat().st_size
     blocks = lines.stream_blocks(path) if lines.is_stream(path) else lines.plain_blocks(path, 0, size)
-    return any(nemo_gym.matches(row) for row in islice(_rows(islice(blocks, _SNIFF_BLOCKS)), _SNIFF_ROWS))
-
-
-def _rows(blocks: Iterable[lines.Block]) -> Iterator[dict[str, Any]]:
-    for block in blocks:
+    for block in islice(blocks, _SNIFF_BLOCKS):
         for line in block.data[: block.size].split(b"\n"):
             body = line.removeprefix(b"\xef\xbb\xbf").lstrip()
             row = parsed(body)[0] if body.startswith(b"{") and row_decoder.is_utf8(body) else None
@@ -198,14 +188,12 @@ def _rows(blocks: Iterable[lines.Block]) -> Iterator[dict[str, Any]]:
                 yield row
 
 
-def _once(paths: list[Path], notice: Callable[[str], None]) -> list[Path]:
+def _once(paths: list[Path], notice: Notice) -> list[Path]:
     """Each file once, however often and by whatever link it was given."""
     seen: dict[str, Path] = {}
     for path in paths:
-        real = os.path.realpath(path)
-        if real in seen:
+        if seen.setdefault(os.path.realpath(path), path) is not path:
             notice(f"{path} was given more than once; it is read once")
-        seen.setdefault(real, path)
     return list(seen.values())
 
 
@@ -218,9 +206,7 @@ def _name_of_all(paths: list[Path]) -> str:
     """A name for the shards of a glob: what their names begin with."""
     if len(paths) == 1:
         return stem(paths[0])
-    names = sorted(shard_stem(path) for path in paths)
-    alike = takewhile(lambda pair: pair[0] == pair[1], zip(names[0], names[-1], strict=False))
-    name = "".join(letter for letter, _ in alike)  # of the first and the last, and so of all between
+    name = os.path.commonprefix([shard_stem(path) for path in paths])  # noqa: RUF071 - letters are meant
     return name.rstrip("-_.0123456789") or paths[0].absolute().parent.name or "rollouts"
 
 
@@ -232,40 +218,30 @@ def _grouped(paths: list[Path]) -> list[Found]:
     for path in paths:  # the shards after the last one that needs a leading zero
         number = _NUMBER.search(stem(path))
         first = groups.get((path.parent, stem(path)[: number.start()])) if number else None
-        if first and number and stem(path) not in map(stem, first) and _width(first[0]) == len(number[1]):
-            del groups[path.parent, stem(path)]
-            first.append(path)
-    runs = []
-    for (_, name), members in groups.items():
-        if len(members) > 1:
-            runs.append(Found(name, tuple(sorted(members))))
-        else:
-            runs.append(Found(stem(members[0]), tuple(members)))
-    return runs
-
-
-def _width(path: Path) -> int:
-    """Digits of the number a name ends in."""
-    number = _NUMBER.search(stem(path))
-    return len(number[1]) if number else 0
+        if first and number and stem(path) not in map(stem, first):
+            number_of_first = _NUMBER.search(stem(first[0]))
+            if number_of_first and len(number_of_first[1]) == len(number[1]):
+                del groups[path.parent, stem(path)]
+                first.append(path)
+    return [
+        Found(name if len(members) > 1 else stem(members[0]), tuple(sorted(members)))
+        for (_, name), members in groups.items()
+    ]
 
 
 def _with_unique_names(runs: list[Found]) -> list[Found]:
     """Names that tell the runs apart, by as many parent folders as that takes."""
     for depth in range(1, 8):
-        counts: dict[str, int] = {}
-        for run in runs:
-            counts[run.name] = counts.get(run.name, 0) + 1
-        if all(count == 1 for count in counts.values()):
+        counts = Counter(run.name for run in runs)
+        if len(counts) == len(runs):
             return runs
         runs = [
-            run if counts[run.name] == 1 or run.named else Found(_longer_name(run, depth), run.paths)
+            run if counts[run.name] == 1 or run.named else replace(run, name=_longer_name(run, depth))
             for run in runs
         ]
-    return [Found(f"{run.name}#{number}", run.paths, run.named) for number, run in enumerate(runs, 1)]
+    return [replace(run, name=f"{run.name}#{number}") for number, run in enumerate(runs, 1)]
 
 
 def _longer_name(run: Found, depth: int) -> str:
-    parents = run.paths[0].absolute().parent.parts[-depth:]
-    base = shard_stem(run.paths[0]) if len(run.paths) > 1 else stem(run.paths[0])
-    return "/".join((*parents, base))
+    name = shard_stem(run.paths[0]) if len(run.paths) > 1 else stem(run.paths[0])
+    return "/".join((*run.paths[0].absolute().parent.parts[-depth:], name))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from blade.errors import Unreadable
 from blade.formats import compressed
@@ -132,15 +133,11 @@ def stream_blocks(path: Path) -> Iterator[Block]:
     carry = bytearray()
     offset = 0  # of `carry` in the inflated stream
     dropped = 0  # bytes already thrown away of a line that is too long
+    broken: str | None = None
     for chunk in _inflated(path):
         if isinstance(chunk, str):
-            if dropped:
-                yield Block(b"", 0, offset, too_long=dropped)
-                offset += dropped
-            elif carry:
-                yield Block(bytes(carry), len(carry), offset)
-            yield Block(b"", 0, offset + len(carry), broken=chunk)
-            return
+            broken = chunk
+            break
         if dropped:
             cut_at = chunk.find(b"\n") + 1
             dropped += cut_at or len(chunk)
@@ -161,22 +158,16 @@ def stream_blocks(path: Path) -> Iterator[Block]:
         yield Block(b"", 0, offset, too_long=dropped)
     elif carry:
         yield Block(bytes(carry), len(carry), offset)
+    if broken is not None:
+        yield Block(b"", 0, offset + dropped + len(carry), broken=broken)
 
 
 def _inflated(path: Path) -> Iterator[bytes | str]:
     """Chunks of inflated bytes; a text instead of bytes says why it had to stop."""
-    if str(path) == "-":
-        raw = sys.stdin.buffer
-        yield from compressed.inflated(raw, compressed.kind_of(_head(raw)))
-        return
     try:
-        file = path.open("rb")
+        file = sys.stdin.buffer if str(path) == "-" else path.open("rb")
     except OSError as error:
         raise unreadable(path, error) from error
-    with file:
-        yield from compressed.inflated(file, compressed.kind_of(_head(file)))
-
-
-def _head(raw: BinaryIO) -> bytes:
-    """The first bytes of a file, which are read again later."""
-    return raw.peek(4)[:4] if isinstance(raw, io.BufferedReader) else b""
+    with contextlib.nullcontext(file) if str(path) == "-" else file:
+        head = file.peek(4)[:4] if isinstance(file, io.BufferedReader) else b""  # read again later
+        yield from compressed.inflated(file, compressed.kind_of(head))

@@ -35,35 +35,26 @@ _CONTENT = msgspec.json.Decoder(str | list[Part] | None)  # what nearly all mess
 
 
 def final_of(output: Sequence[Any] | None, n_calls: int) -> Final:
-    """The end of a rollout whose output items are structs."""
+    """The end of a rollout whose output items are structs, from the last item on back to the last call."""
     if not output:
         return NOTHING
     last = output[-1]
     is_plain = not n_calls and type(last) is not list and last.tool_calls is msgspec.UNSET
     if is_plain and kind_of(last.type, last.role) == "message":  # a simulated user may have the last word
         return (*answer_in(_text(last.content) or ""), None, None)
-    return _searched(output)
-
-
-def _searched(output: Sequence[Any]) -> Final:
-    """The same, from the last item on back to the last call."""
     text = tool = arguments = None
     is_answered = False
     for item in reversed(flat(output)):
         kind = kind_of(item.type, item.role)
         if kind == "message" and not is_answered:
             text, is_answered = _text(item.content), True
-            if call := _last_call(item.tool_calls):
-                tool, arguments = call
-                break
-        elif kind == "call":
+        if kind == "call":
             tool, arguments = item.name or item.type, _text(item.arguments)
             break
-        elif kind == "message" and (call := _last_call(item.tool_calls)):
+        if kind == "message" and (call := _last_call(item.tool_calls)):
             tool, arguments = call
             break
-    answer, source = answer_in(text or "")
-    return answer, source, tool, arguments[:MAX_ANSWER] if arguments else None
+    return (*answer_in(text or ""), tool, arguments[:MAX_ANSWER] if arguments else None)
 
 
 def final_of_steps(steps: Sequence[Mapping[str, Any]]) -> Final:
@@ -99,13 +90,9 @@ def _braced(text: str, start: int) -> str | None:
         return None
     depth = 0
     for place in range(start, min(len(text), start + 4 * MAX_ANSWER)):
-        character = text[place]
-        if character == "{":
-            depth += 1
-        elif character == "}":
-            depth -= 1
-            if not depth:
-                return text[start + 1 : place].strip()
+        depth += (text[place] == "{") - (text[place] == "}")
+        if not depth:
+            return text[start + 1 : place].strip()
     return None
 
 
@@ -117,27 +104,25 @@ def _text(value: Any) -> str | None:
         content: str | list[Part] | None = _CONTENT.decode(value)
         if content is None or isinstance(content, str):
             return content
-        if len(content) == 1 and content[0].text:
-            return content[0].text
         texts = [part.text for part in content if part.text]
         if len(texts) == len(content):
             return "\n".join(texts)
     except (msgspec.DecodeError, RecursionError):
         pass
+    content = _decoded(value)
+    return text_of(content) if content is not None else None
+
+
+def _decoded(value: Any) -> Any:
     try:
-        return text_of(msgspec.json.decode(value))
+        return msgspec.json.decode(value)
     except (msgspec.DecodeError, RecursionError):
         return None
 
 
 def _last_call(value: Any) -> tuple[str | None, str | None] | None:
     """Name and arguments of the last of some chat-style calls."""
-    if value is msgspec.UNSET:
-        return None
-    try:
-        calls = msgspec.json.decode(value)
-    except (msgspec.DecodeError, RecursionError):
-        return None
+    calls = _decoded(value) if value is not msgspec.UNSET else None
     last = calls[-1] if isinstance(calls, list) and calls else None
     if not isinstance(last, Mapping):
         return None

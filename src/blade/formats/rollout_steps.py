@@ -40,13 +40,7 @@ def kind_of(item_type: str | None, role: str | None) -> str:
 
 def flat(output: Iterable[Any] | None) -> list[Any]:
     """Output items in order; one environment writes a list of lists, one list per step."""
-    items: list[Any] = []
-    for item in output or ():
-        if isinstance(item, list):
-            items.extend(item)
-        else:
-            items.append(item)
-    return items
+    return [item for entry in output or () for item in (entry if isinstance(entry, list) else [entry])]
 
 
 # Where some environments keep the trajectory when `response.output` is empty, in order of preference.
@@ -75,18 +69,12 @@ def steps_of(row: Mapping[str, Any]) -> tuple[list[Told], str]:
     if not items:
         items, source = _nested(row)
     steps = [step for item in items for step in _of_item(item)]
+    pairs = answers_of([(step["kind"], step["call_id"]) for step in steps])
     for index, step in enumerate(steps):
         step["index"] = index
-    _match(steps)
-    return steps, source
-
-
-def _match(steps: list[Told]) -> None:
-    """Note of each call that has an id whether it was answered."""
-    pairs = answers_of([(step["kind"], step["call_id"]) for step in steps])
-    for step in steps:
         if step["kind"] == "call" and step["call_id"]:
-            step["answered"] = step["index"] in pairs
+            step["answered"] = index in pairs
+    return steps, source
 
 
 def answers_of(steps: Sequence[tuple[str, str | None]]) -> dict[int, int]:
@@ -188,11 +176,7 @@ def text_of(value: Any) -> str:
         return ""
     if isinstance(value, str):
         return "[image]" if value.startswith("data:image/") else value
-    if (
-        isinstance(value, list)
-        and value
-        and all(isinstance(part, Mapping) and "type" in part for part in value)
-    ):
+    if isinstance(value, list) and value and all(isinstance(part, Mapping) and "type" in part for part in value):
         return "\n".join(filter(None, map(_part_text, value)))
     if isinstance(value, Mapping) and isinstance(value.get("text"), str):
         return str(value["text"])
@@ -204,9 +188,7 @@ def text_of(value: Any) -> str:
 def _readable(value: Any) -> str:
     """Compact JSON; images and the like inside it are not dumped."""
     text = _compact(value)
-    if len(text) <= _LONG:
-        return text
-    return _BASE64.sub(lambda hit: f'"[{len(hit[0]) - 2:,} characters of base64]"', text)
+    return text if len(text) <= _LONG else _BASE64.sub(lambda hit: f'"[{len(hit[0]) - 2:,} characters of base64]"', text)
 
 
 def _part_text(part: Mapping[str, Any]) -> str:

@@ -27,11 +27,8 @@ KNOWN = {
     "mask": "mask_sample",
     "failure_class": "_ng_failure_class",
 }
-UNREAD = (  # attachments of any size that no column needs
-    "ng_model_call_capture",
-    "ng_trajectory",
-    "ng_agent_observations",
-)
+# Attachments of any size that no column needs.
+UNREAD = ("ng_model_call_capture", "ng_trajectory", "ng_agent_observations")
 
 
 class Params(msgspec.Struct, gc=False):
@@ -134,14 +131,10 @@ class RowDecoder:
             (name, known[name] | None if name in known else kind, msgspec.UNSET if name == "reward" else None)
             for name, kind in TYPES.items()
         ]
-        rename = dict(KNOWN)
-        for number, (key, is_scalar) in enumerate(fields.items()):
-            kind = Scalar | msgspec.UnsetType if is_scalar else msgspec.Raw | msgspec.UnsetType
-            columns.append((f"f{number}", kind, msgspec.UNSET))
-            rename[f"f{number}"] = key
-        for number, key in enumerate(UNREAD):
-            columns.append((f"unread{number}", msgspec.Raw | msgspec.UnsetType, msgspec.UNSET))
-            rename[f"unread{number}"] = key
+        others = [(key, Scalar if is_scalar else msgspec.Raw) for key, is_scalar in fields.items()]
+        others += [(key, msgspec.Raw) for key in UNREAD]
+        columns += [(f"f{number}", kind | msgspec.UnsetType, msgspec.UNSET) for number, (_, kind) in enumerate(others)]
+        rename = KNOWN | {f"f{number}": key for number, (key, _) in enumerate(others)}
         row = msgspec.defstruct("Row", columns, rename=rename, forbid_unknown_fields=True, gc=False)
         decoder = msgspec.json.Decoder(row)
         self.decode, self.decode_lines = decoder.decode, decoder.decode_lines
@@ -159,9 +152,9 @@ def usage_columns(
     counts_of: Mapping[str, tuple[Any, ...]], usage: Sequence[Usage]
 ) -> Iterator[tuple[str, tuple[Number, ...]]]:
     """Token counts and cost, None where not reported; zero in and zero out mean not reported."""
-    counts: tuple[tuple[Number, ...], ...] = tuple(counts_of[name] for name in _TOKENS)
+    counts = [counts_of[name] for name in _TOKENS]
     if not all(map(all, counts)):
-        counts = _reconciled(usage)
+        counts = list(zip(*map(_reconciled, usage), strict=True))
     yield from zip(_TOKENS, counts, strict=True)
     details = counts_of["output_tokens_details"]
     if not any(details):
@@ -170,17 +163,13 @@ def usage_columns(
     yield "cost_usd", counts_of["cost"]
 
 
-def _reconciled(usage: Sequence[Usage]) -> tuple[tuple[Number, ...], ...]:
-    """Counts in, out and in all, whichever names they go by."""
-    reconciled: list[tuple[Number, Number, Number]] = []
-    for entry in usage:
-        came_in = entry.input_tokens if entry.input_tokens is not None else entry.prompt_tokens
-        went_out = entry.output_tokens if entry.output_tokens is not None else entry.completion_tokens
-        if came_in or went_out:
-            reconciled.append((came_in, went_out, entry.total_tokens or (came_in or 0) + (went_out or 0)))
-        else:
-            reconciled.append((None, None, None))
-    return tuple(zip(*reconciled, strict=True))
+def _reconciled(entry: Usage) -> tuple[Number, Number, Number]:
+    """Tokens in, out and in all, whichever names they go by."""
+    came_in = entry.input_tokens if entry.input_tokens is not None else entry.prompt_tokens
+    went_out = entry.output_tokens if entry.output_tokens is not None else entry.completion_tokens
+    if not came_in and not went_out:
+        return None, None, None
+    return came_in, went_out, entry.total_tokens or (came_in or 0) + (went_out or 0)
 
 
 MAX_DEPTH = 512
@@ -239,14 +228,12 @@ def is_too_deep(line: bytes) -> bool:
 
 def members(line: bytes) -> tuple[Members | None, str | None]:
     """The keys of the object in a line, each with its JSON as it stands; or the reason why there is none."""
-    try:
-        return _members.decode(line), None
-    except (msgspec.DecodeError, RecursionError):
-        pass
-    try:
-        return _members.decode(_strict(line)), None
-    except (msgspec.DecodeError, RecursionError):
-        return None, parsed(line)[1] or "not JSON"
+    for strict in (bytes, _strict):
+        try:
+            return _members.decode(strict(line)), None
+        except (msgspec.DecodeError, RecursionError):
+            pass
+    return None, parsed(line)[1] or "not JSON"
 
 
 def _strict(line: bytes) -> bytes:
@@ -317,23 +304,18 @@ def coerced(row: Members, fields: dict[str, bool]) -> bytes:
     """The row as strict JSON with only what our structs can take; what fits stands as it stood."""
     values: dict[str, bytes] = {}
     for name, key in KNOWN.items():
-        value = _known(name, bytes(row[key])) if key in row else None
-        if value is not None:
-            values[key] = value
+        value = bytes(row.get(key, b""))
+        if name == "agent" and value.startswith(b'"'):
+            values[key] = b'{"name":' + value + b"}"
+        elif value and (fitting := _fitting(value, TYPES[name])) is not None:
+            values[key] = fitting
+        elif value and name == "reward":
+            values[key] = b'""'  # any text marks a reward that is no number
     for key, is_scalar in fields.items():
         if key in row:
             value = bytes(row[key])
             values[key] = value if not is_scalar or _fits(value, Scalar) else b"null"
     return _object(values)
-
-
-def _known(name: str, value: bytes) -> bytes | None:
-    if name == "agent" and value.startswith(b'"'):
-        return b'{"name":' + value + b"}"
-    fitting = _fitting(value, TYPES[name])
-    if fitting is None and name == "reward":
-        return b'""'  # any text marks a reward that is no number
-    return fitting
 
 
 def _fitting(value: bytes, kind: Any) -> bytes | None:
@@ -362,15 +344,9 @@ def _outline(output: bytes) -> bytes | None:
         value = [{"type": "message", "role": "assistant"}]
     if not isinstance(value, list):
         return None
-    kinds = [_kind(item) for item in flat(value)]
-    return msgspec.json.encode(kinds)
-
-
-def _kind(item: Any) -> dict[str, str]:
-    if not isinstance(item, dict):
-        return {"type": "other"}
-    words = {key: item.get(key) for key in ("type", "role")}
-    return {key: value for key, value in words.items() if isinstance(value, str)}
+    items = [item if isinstance(item, dict) else {"type": "other"} for item in flat(value)]
+    words = ("type", "role")
+    return msgspec.json.encode([{key: item[key] for key in words if isinstance(item.get(key), str)} for item in items])
 
 
 def _fits(value: bytes, kind: Any) -> bool:

@@ -6,7 +6,7 @@ import difflib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
 from blade.errors import UsageError
-from blade.formats import single_rows
-from blade.formats.assemble import Assembled, Key, TaskKeys, coverage, kept, numbered, one_run, task_keys
+from blade.formats import assemble, single_rows
+from blade.formats.assemble import Assembled, Key, TaskKeys, shown, task_keys
 from blade.formats.field_columns import BOOL, LIST, NULL, NUMBER, OBJECT, TEXT, is_task_field
 from blade.formats.joined_rows import Rows
 from blade.formats.rollout_steps import NOTHING, value_at
-from blade.model import ID_FIELDS, PROMPT, Benchmark, Column, Rollouts
+from blade.model import ID_FIELDS, PROMPT, Benchmark, Column
 
 if TYPE_CHECKING:
     from blade.model import Bools, Hashes, Ints
@@ -43,7 +43,12 @@ def fingerprints(run: Assembled) -> dict[str, Hashes]:
     if not len(rollouts.task):
         return prints
     codes, starts = np.unique(rollouts.task, return_index=True)
-    names = _ranked(rollouts)
+    # ids first, then the prompt and what is named like content, then the rest
+    order = {name: place for place, name in enumerate(ID_FIELDS)}
+    names = sorted(
+        (name for name in rollouts.input_fields if name in rollouts.fields),
+        key=lambda name: (order.get(name, len(order)), name != PROMPT, not is_task_field(name), "." in name, name),
+    )[: 2 * MAX_FIELDS]
     by_value = _by_value(run, names, starts)
     for name in names:
         hashes = by_value.get(name)
@@ -63,22 +68,6 @@ def fingerprints(run: Assembled) -> dict[str, Hashes]:
             if len(prints) == MAX_FIELDS:
                 break
     return prints
-
-
-def _ranked(rollouts: Rollouts) -> list[str]:
-    """The fields of the task: ids first, then the prompt and what is named like content, then the rest."""
-    order = {name: place for place, name in enumerate(ID_FIELDS)}
-    names = [name for name in rollouts.input_fields if name in rollouts.fields]
-    names.sort(
-        key=lambda name: (
-            order.get(name, len(order)),
-            name != PROMPT,
-            not is_task_field(name),
-            "." in name,
-            name,
-        )
-    )
-    return names[: 2 * MAX_FIELDS]
 
 
 def _told(column: Column) -> Hashes:
@@ -110,16 +99,6 @@ def _is_steady(hashes: Hashes, starts: Ints, is_same: Bools) -> bool:
 # -- lists and objects ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Spelled:
-    """A field whose column knows lists, objects or prompts by a hash of their JSON as it stands."""
-
-    hashes: Hashes  # of all rows
-    is_spelled: Bools  # of all rows: is its hash one of a spelling
-    distinct: Hashes  # the spellings to open, ascending
-    positions: Ints  # a row that has each of them
-
-
 def _by_value(run: Assembled, names: Sequence[str], starts: Ints) -> dict[str, Hashes]:
     """The hashes of all rows by value, of each field with lists, objects or prompts; none if too costly.
 
@@ -128,31 +107,32 @@ def _by_value(run: Assembled, names: Sequence[str], starts: Ints) -> dict[str, H
     """
     if len(starts) > MAX_TASKS:
         return {}
+    columns = {name: run.rollouts.fields[name] for name in names}
+    columns = {name: column for name, column in columns.items() if (column.kind >= LIST).any()}
     for is_thorough in (True, False):
-        fields = {}
-        for name in names:
-            column = run.rollouts.fields[name]
-            if (column.kind >= LIST).any():
-                fields[name] = _spelled(column, starts, is_thorough)
+        firsts = {name: _spellings(column, starts, is_thorough) for name, column in columns.items()}
         wanted: dict[int, list[str]] = {}
-        for name, field in fields.items():
-            for position in field.positions.tolist():
+        for name, positions in firsts.items():
+            for position in positions.tolist():
                 wanted.setdefault(position, []).append(name)
         if _is_affordable(run, wanted):
-            values = _opened(run, wanted)
-            return {name: _respelled(field, values.get(name, {})) for name, field in fields.items()}
+            values: dict[str, dict[int, int]] = {name: {} for name in columns}
+            for position in sorted(wanted, key=run.rollouts.row_id.__getitem__):  # as they lie in the file
+                row = single_rows.row(run, position)
+                for name in wanted[position]:
+                    values[name][position] = _hash_of(value_at(row, name))
+            return {name: _respelled(column, values[name]) for name, column in columns.items()}
     return {}
 
 
-def _spelled(column: Column, starts: Ints, is_thorough: bool) -> _Spelled:
-    hashes, is_spelled = _told(column), column.kind >= LIST
-    chosen = is_spelled
+def _spellings(column: Column, starts: Ints, is_thorough: bool) -> Ints:
+    """A row with each spelling that a field has among its lists, objects and prompts."""
+    hashes, chosen = _told(column), column.kind >= LIST
     if not is_thorough:
         is_same, _ = _agreed(hashes, starts)
-        chosen = is_spelled & np.repeat(is_same, np.diff(starts, append=len(hashes)))
+        chosen = chosen & np.repeat(is_same, np.diff(starts, append=len(hashes)))
     rows = np.flatnonzero(chosen)
-    distinct, first = np.unique(hashes[rows], return_index=True)
-    return _Spelled(hashes, is_spelled, distinct, rows[first])
+    return rows[np.unique(hashes[rows], return_index=True)[1]]
 
 
 def _is_affordable(run: Assembled, positions: Mapping[int, list[str]]) -> bool:
@@ -162,22 +142,12 @@ def _is_affordable(run: Assembled, positions: Mapping[int, list[str]]) -> bool:
     return float(run.rows.numbers("length")[rows].sum()) <= MAX_OPENED_BYTES
 
 
-def _opened(run: Assembled, wanted: Mapping[int, list[str]]) -> dict[str, dict[int, int]]:
-    """The hash of the value of each wanted field, by position of the row."""
-    opened_values: dict[str, dict[int, int]] = {}
-    for position in sorted(wanted, key=run.rollouts.row_id.__getitem__):  # as they lie in the file
-        row = single_rows.row(run, position)
-        for name in wanted[position]:
-            opened_values.setdefault(name, {})[position] = _hash_of(value_at(row, name))
-    return opened_values
-
-
-def _respelled(field: _Spelled, values: Mapping[int, int]) -> Hashes:
+def _respelled(column: Column, values: Mapping[int, int]) -> Hashes:
     """The hashes of all rows with those of values for those of spellings that were opened."""
-    by_value = np.array([values[position] for position in field.positions.tolist()], np.uint64)
-    rows = np.flatnonzero(field.is_spelled & np.isin(field.hashes, field.distinct))
-    hashes = field.hashes.copy()
-    hashes[rows] = by_value[field.distinct.searchsorted(field.hashes[rows])]
+    hashes = _told(column).copy()
+    by_spelling = {int(hashes[position]): value for position, value in values.items()}
+    rows = np.flatnonzero((column.kind >= LIST) & np.isin(hashes, np.array([*by_spelling], np.uint64)))
+    hashes[rows] = [by_spelling[value] for value in hashes[rows].tolist()]
     return hashes
 
 
@@ -202,7 +172,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-__all__ = ["fingerprints", "split"]
+# -- parts ----------------------------------------------------------------------------------------
 
 MAX_VALUES = 50
 NONE = "(none)"  # null, or a row without the field
@@ -211,13 +181,9 @@ _BALANCED = 0.5  # share of a part's tasks with its commonest number of rows, fr
 
 # Columns of their own, under the names people use for them.
 _TEXTS = {
-    "skills_ref.hash": "skills_hash",
-    "skills_ref": "skills_hash",
-    "model": "model",
-    "response.model": "model",
-    "agent": "agent",
-    "agent_ref.name": "agent",
-}
+    "skills_ref.hash": "skills_hash", "skills_ref": "skills_hash", "model": "model", "response.model": "model",
+    "agent": "agent", "agent_ref.name": "agent",
+}  # fmt: skip
 _NUMBERS = {
     f"{prefix}{name}": name
     for prefix in ("", "responses_create_params.")
@@ -233,67 +199,44 @@ def split(run: Assembled, field: str) -> list[Assembled]:
     same task and repeat are no duplicates of one another. What was expected of a part is inferred from its
     rows; rows that failed or were lost belong to no part, since nothing tells their value.
     """
-    main = run.rows
-    chosen = _rows_of(run)
-    tasks = task_keys(main, _declared(run.rollouts.grouped_by, main))
+    main, rollouts = run.rows, run.rollouts
+    codes, _ = main.texts("agent")
+    # all rows of the run, those too that another attempt or a copy replaced
+    chosen = np.flatnonzero(np.isin(codes, np.unique(codes[rollouts.row_id])))
+    last = rollouts.grouped_by.rpartition(" and ")[2]  # the id field that the tasks were grouped by, if they were
+    tasks = task_keys(main, last if last in main.fields() else None)
     labels, place = _values(main, field, chosen, tasks.code)
+    needs = f"--by needs a field with 2 to {MAX_VALUES} values"
     if len(labels) > MAX_VALUES:
         raise UsageError(
-            f"{field} has {len(labels):,} values in {run.rollouts.run}: too many to compare",
-            f"--by needs a field with 2 to {MAX_VALUES} values, such as skills_ref.hash",
-            "cannot-split",
-        )
+            f"{field} has {len(labels):,} values in {rollouts.run}: too many to compare",
+            f"{needs}, such as skills_ref.hash", "cannot-split",
+        )  # fmt: skip
     if not labels or labels == [NONE]:
         raise _no_such_field(run, field)
     if len(labels) == 1:
         raise UsageError(
-            f"every row of {run.rollouts.run} has {field} = {labels[0]}",
-            f"--by needs a field with 2 to {MAX_VALUES} values; files are compared as `blade compare A B`",
-            "cannot-split",
-        )
+            f"every row of {rollouts.run} has {field} = {labels[0]}",
+            f"{needs}; files are compared as `blade compare A B`", "cannot-split",
+        )  # fmt: skip
     return [_part(run, field, label, chosen[place == number], tasks) for number, label in enumerate(labels)]
-
-
-def _rows_of(run: Assembled) -> NDArray[np.int64]:
-    """All rows of the run, those too that another attempt or a copy replaced."""
-    codes, _ = run.rows.texts("agent")
-    return np.flatnonzero(np.isin(codes, np.unique(codes[run.rollouts.row_id])))
-
-
-def _declared(grouped_by: str, main: Rows) -> str | None:
-    """The id field that the tasks of the run were grouped by, if they were."""
-    last = grouped_by.rpartition(" and ")[2]
-    return last if last in main.fields() else None
 
 
 def _part(run: Assembled, field: str, label: str, chosen: NDArray[Any], tasks: TaskKeys) -> Assembled:
     agent = label if _TEXTS.get(field) == "agent" and label != NONE else run.agent
     name = f"{run.rollouts.run}[{field}={label}]"
-    part = one_run(name, agent, chosen, run.rows, tasks, None, None, None, Benchmark())
+    part = assemble.one_run(name, agent, chosen, run.rows, tasks, None, None, None, Benchmark())
     rollouts = structs.replace(part.rollouts, input_fields=run.rollouts.input_fields)
-    settings = dict(part.settings)
-    if field in run.rows.fields():
-        settings.setdefault(field, label)
-    if not _is_balanced(rollouts, part.coverage.repeats):
-        settled = kept(run.rows, chosen, tasks.code)
-        counted = coverage(rollouts, settled, _came(rollouts), {}, part.coverage.unnumbered_copies)
+    settings = {field: label} if field in run.rows.fields() else {}
+    counted = part.coverage
+    n_of_tasks = np.bincount(rollouts.task[assemble.starts_of_keys(rollouts.task, rollouts.repeat)])
+    if (n_of_tasks == counted.repeats).sum() < _BALANCED * (n_of_tasks > 0).sum():
+        pairs = zip(rollouts.task.tolist(), rollouts.repeat.tolist(), strict=True)
+        keys: set[Key] = {(rollouts.task_keys[task], repeat) for task, repeat in pairs}
+        settled = assemble.kept(run.rows, chosen, tasks.code)
+        counted = assemble.coverage(rollouts, settled, keys, {}, counted.unnumbered_copies)
         counted = structs.replace(counted, expected_from="inferred: the rows that came")
-        return replace(part, rollouts=rollouts, coverage=counted, settings=settings)
-    return replace(part, rollouts=rollouts, settings=settings)
-
-
-def _is_balanced(rollouts: Rollouts, repeats: int) -> bool:
-    """Have enough tasks the commonest number of rows for it to have been the plan."""
-    first = np.ones(len(rollouts.task), bool)  # of the rows that share a key
-    first[1:] = (rollouts.task[1:] != rollouts.task[:-1]) | (rollouts.repeat[1:] != rollouts.repeat[:-1])
-    counts = np.bincount(rollouts.task[first])
-    return int((counts == repeats).sum()) >= _BALANCED * int((counts > 0).sum())
-
-
-def _came(rollouts: Rollouts) -> set[Key]:
-    """The keys (task, repeat) of the rows."""
-    keys = zip(rollouts.task.tolist(), rollouts.repeat.tolist(), strict=True)
-    return {(rollouts.task_keys[task], repeat) for task, repeat in keys}
+    return replace(part, rollouts=rollouts, coverage=counted, settings=settings | dict(part.settings))
 
 
 # -- values ---------------------------------------------------------------------------------------
@@ -313,7 +256,7 @@ def _values(
     elif field in _REPEATS:
         repeat = main.numbers("repeat").astype(np.int64)[chosen]
         content = main.numbers("row_hash").astype(np.uint64)[chosen]
-        labels, codes = _of_numbers(numbered(task[chosen], repeat, content).astype(np.float64))
+        labels, codes = _of_numbers(assemble.numbered(task[chosen], repeat, content).astype(np.float64))
     else:
         return [], np.zeros(len(chosen), np.int64)
     return _in_order(labels, np.where(codes < 0, len(labels) - 1, codes))
@@ -330,11 +273,7 @@ def _of_column(column: Column, chosen: NDArray[Any]) -> tuple[list[str], NDArray
     names, places = _of_numbers(number[is_number])
     codes[is_number] = np.where(places < 0, -1, len(labels) + places)
     labels += names[:-1]
-    for which, word in (
-        (TEXT, "text"),
-        (LIST, "list"),
-        (OBJECT, "object"),
-    ):  # long ones are known by their hash
+    for which, word in ((TEXT, "text"), (LIST, "list"), (OBJECT, "object")):  # long ones are known by their hash
         is_this = (kind == which) & (codes < 0)
         hashes, places = np.unique(column.hash[chosen][is_this], return_inverse=True)
         codes[is_this] = len(labels) + places
@@ -347,11 +286,7 @@ def _of_numbers(values: NDArray[Any]) -> tuple[list[str], NDArray[Any]]:
     distinct, places = np.unique(values[is_number], return_inverse=True)
     codes = np.full(len(values), -1, np.int64)
     codes[is_number] = places
-    return [*(_shown(value) for value in distinct.tolist()), NONE], codes
-
-
-def _shown(value: float) -> str:
-    return str(int(value)) if value.is_integer() else repr(value)
+    return [*map(shown, distinct.tolist()), NONE], codes
 
 
 def _in_order(labels: list[str], codes: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
@@ -376,7 +311,10 @@ def _label_order(label: str) -> tuple[int, float, str]:
 
 def _no_such_field(run: Assembled, field: str) -> UsageError:
     """The error with the fields that may have been meant."""
-    names = _fields_of(run)
+    rows, row_id = run.rows, run.rollouts.row_id
+    texts = [name for name, column in _TEXTS.items() if (rows.texts(column)[0][row_id] >= 0).any()]
+    numbers = [name for name, column in _NUMBERS.items() if not np.isnan(rows.numbers(column)[row_id]).all()]
+    names = [*_REPEATS[:1], *texts, *numbers, *rows.fields()]
     lower = {name.lower(): name for name in reversed(names)}
     near = difflib.get_close_matches(field.lower(), lower, n=_HINTS, cutoff=0.6)
     last = field.rpartition(".")[2].lower()
@@ -387,13 +325,3 @@ def _no_such_field(run: Assembled, field: str) -> UsageError:
         f"fields that rows have: {', '.join(meant[:_HINTS])}",
         "no-such-field",
     )
-
-
-def _fields_of(run: Assembled) -> list[str]:
-    """The fields that the rows have, those with columns of their own first."""
-    rows = run.rollouts.row_id
-    texts = [name for name, column in _TEXTS.items() if (run.rows.texts(column)[0][rows] >= 0).any()]
-    numbers = [
-        name for name, column in _NUMBERS.items() if not np.isnan(run.rows.numbers(column)[rows]).all()
-    ]
-    return [*_REPEATS[:1], *texts, *numbers, *run.rows.fields()]

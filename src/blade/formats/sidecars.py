@@ -6,6 +6,7 @@ import json
 import math
 import re
 import tomllib
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -16,13 +17,10 @@ from blade.formats import compressed, find, lines
 from blade.formats.rollout_steps import parsed
 from blade.model import Artifact, Benchmark, Cause, Code, ReportedNumber, Stage
 
-_ROWS = {"materialized_inputs": "_materialized_inputs.jsonl", "failures": "_failures.jsonl"}
-_PROFILE = {"reward_profiling": "_reward_profiling.jsonl"}
-_METRICS = {
-    "aggregate_metrics": "_aggregate_metrics.json",
-    "agent_metrics": "_agent_metrics.json",
-    "repeat_level_metrics": "_repeat_level_metrics.json",
-}
+_METRICS = ("aggregate_metrics", "agent_metrics", "repeat_level_metrics")
+# Kind of a file beside each shard, and beside the merged run -> how its name ends.
+_ENDINGS = {kind: f"_{kind}.jsonl" for kind in ("materialized_inputs", "failures")}
+_ENDINGS |= {kind: f"_{kind}.json" for kind in _METRICS} | {"reward_profiling": "_reward_profiling.jsonl"}
 # Of the dozens of statistics in a metrics file, those that speak of the score or its cost.
 _SCORES = re.compile(
     r"^(mean|std)/reward$|^mean/\w*tokens$|pass@|majority@|accuracy|^coverage/|^num_|^repeat "
@@ -40,9 +38,8 @@ _SHOWN = 200  # characters of a setting
 _BEARING = frozenset(
     "temperature top p max min limit timeout timeouts deadline budget repeats repeat model benchmark split "
     "seed effort reasoning thinking verifier judge grader scorer rubric reward threshold version revision "
-    "commit image prompt "
-    "instructions system tools tool harness scaffold agent retries concurrency context steps turns sampling "
-    "checkpoint quantization dtype backend engine skills dataset num".split()
+    "commit image prompt instructions system tools tool harness scaffold agent retries concurrency context "
+    "steps turns sampling checkpoint quantization dtype backend engine skills dataset num".split()
 )
 _KEPT_OUT = frozenset(
     "key token secret password passwd auth credential credentials url uri endpoint host hostname port "
@@ -50,13 +47,9 @@ _KEPT_OUT = frozenset(
 )
 _KEY_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _MAX_SETTINGS = 60
-
-
 _BY_A_TAG = (TypeError, LookupError, AttributeError)  # what !!int and the like meet before another value
-_KINDS = {str: "a text", list: "a list", bool: "true or false", dict: "a table"}
-_KEYS = frozenset("name pass_threshold task_id answer stages slices tools codes sharing".split())
-_DOES = ("read", "write", "check")  # what a tool may be said to do
-_CAUSES = (*(str(cause) for cause in Cause), "passed")  # what a code may be said to mean
+
+Notice = Callable[[str], None]
 
 
 def artifacts(run: find.Found) -> list[Artifact]:
@@ -64,23 +57,15 @@ def artifacts(run: find.Found) -> list[Artifact]:
     artifacts = [Artifact("rollouts", str(path), True) for path in run.paths]
     if run.paths[0] == Path("-"):
         return artifacts
-    for kind, ending in {**_ROWS, **_METRICS, **_PROFILE}.items():
-        present = [
-            path
-            for base in _bases(run)
-            for pack in _PACKED
-            if (path := Path(f"{base}{ending}{pack}")).is_file()
-        ]
-        if present:
-            artifacts += [Artifact(kind, str(path), True) for path in present]
-        else:
-            artifacts.append(Artifact(kind, f"{_bases(run)[0]}{ending}", False))
+    bases = _bases(run)
+    for kind, ending in _ENDINGS.items():
+        paths = [f"{base}{ending}{pack}" for base in bases for pack in _PACKED]
+        present = [Artifact(kind, path, True) for path in paths if Path(path).is_file()]
+        artifacts += present or [Artifact(kind, paths[0], False)]
     folder = run.paths[0].parent
-    manifests = [Path(f"{base}{_MANIFEST}") for base in _bases(run)]
-    configs = [path for path in (*manifests, *(folder / name for name in _CONFIGS)) if path.is_file()]
-    artifacts += [Artifact("config", str(path), True) for path in configs] or [
-        Artifact("config", str(folder / _CONFIGS[0]), False)
-    ]
+    configs = [*(f"{base}{_MANIFEST}" for base in bases), *(str(folder / name) for name in _CONFIGS)]
+    present = [Artifact("config", path, True) for path in configs if Path(path).is_file()]
+    artifacts += present or [Artifact("config", str(folder / _CONFIGS[0]), False)]
     for kind, name in (("notes", "notes.md"), ("benchmark", "blade.toml")):
         artifacts.append(Artifact(kind, str(folder / name), (folder / name).is_file()))
     judged = judgements(run)
@@ -110,13 +95,18 @@ def of_kind(artifacts: list[Artifact], kind: str) -> list[Path]:
 # -- numbers the evaluation wrote down itself ---------------------------------------------------
 
 
-def reported(run: str, artifacts: list[Artifact], notice: Callable[[str], None]) -> list[ReportedNumber]:
+def reported(run: str, artifacts: list[Artifact], notice: Notice) -> list[ReportedNumber]:
     """The numbers in the metrics files of a run, of either generation."""
     numbers: list[ReportedNumber] = []
     for kind in _METRICS:
         for path in of_kind(artifacts, kind):
             entries = _entries(path, notice)
-            of_path = [number for entry in entries for number in _of_entry(run, path, kind, entry)]
+            of_path = [
+                ReportedNumber(run, path.name, _agent(entry), name, float(value))
+                for entry in entries
+                for name, value in _flat(kind, entry).items()
+                if _is_number(value) and _SCORES.search(name)
+            ]
             if entries and not of_path:
                 notice(f"{path.name} holds no number that speaks of the score")
             numbers += of_path
@@ -125,7 +115,7 @@ def reported(run: str, artifacts: list[Artifact], notice: Callable[[str], None])
     return numbers
 
 
-def _entries(path: Path, notice: Callable[[str], None]) -> list[Mapping[str, Any]]:
+def _entries(path: Path, notice: Notice) -> list[Mapping[str, Any]]:
     try:
         data = json.loads(_content(path))
         if not isinstance(data, list | dict):
@@ -142,59 +132,51 @@ def _entries(path: Path, notice: Callable[[str], None]) -> list[Mapping[str, Any
 
 def _content(path: Path, limit: int = _MAX_SMALL) -> bytes:
     """A small file, inflated if need be."""
-    artifacts, size = [], 0
+    content = bytearray()
     with path.open("rb") as file:
         for chunk in compressed.inflated(file, compressed.kind_of(file.peek(4))):
             if isinstance(chunk, str):
                 raise ValueError(chunk)
-            artifacts.append(chunk)
-            size += len(chunk)
-            if size > limit:
+            content += chunk
+            if len(content) > limit:
                 raise ValueError(f"it is larger than {limit:,} bytes")
-    return b"".join(artifacts)
+    return bytes(content)
 
 
-def _of_entry(run: str, path: Path, kind: str, entry: Mapping[str, Any]) -> Iterator[ReportedNumber]:
+def _agent(entry: Mapping[str, Any]) -> str:
     ref = entry.get("agent_ref")
-    agent = str(ref.get("name", "")) if isinstance(ref, Mapping) else ""
+    return str(ref.get("name", "")) if isinstance(ref, Mapping) else ""
+
+
+def _flat(kind: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The statistics of an entry by name."""
     if kind == "repeat_level_metrics":
         repeat = entry.get("_ng_rollout_index")
-        flat: dict[str, Any] = {
-            f"repeat {repeat}/{key}": entry.get(key) for key in ("mean/reward", "std/reward")
-        }
-    elif kind == "agent_metrics":
-        flat = dict(entry)
-    else:
-        flat = {}
-        for group in ("agent_metrics", "key_metrics"):
-            metrics = entry.get(group)
-            flat |= metrics if isinstance(metrics, Mapping) else {}
-    for name, value in flat.items():
-        if _is_number(value) and _SCORES.search(name):
-            yield ReportedNumber(run, path.name, agent, name, float(value))
+        return {f"repeat {repeat}/{key}": entry.get(key) for key in ("mean/reward", "std/reward")}
+    if kind == "agent_metrics":
+        return entry
+    groups = [entry.get(group) for group in ("agent_metrics", "key_metrics")]
+    return {name: value for group in groups if isinstance(group, Mapping) for name, value in group.items()}
 
 
-def _of_profile(run: str, path: Path, notice: Callable[[str], None]) -> Iterator[ReportedNumber]:
+def _of_profile(run: str, path: Path, notice: Notice) -> Iterator[ReportedNumber]:
     """The mean over tasks that the profile implies, and its counts."""
-    means: dict[str, list[float]] = {}
-    rollouts: dict[str, float] = {}
+    means: dict[str, list[float]] = defaultdict(list)
+    rollouts: dict[str, float] = defaultdict(float)
     try:
         for entry in _profiles(path):
-            ref = entry.get("agent_ref")
-            agent = str(ref.get("name", "")) if isinstance(ref, Mapping) else ""
             if _is_number(entry.get("mean/reward")):
-                means.setdefault(agent, []).append(float(entry["mean/reward"]))
+                means[_agent(entry)].append(float(entry["mean/reward"]))
                 count: Any = entry.get("num_rollouts")
-                rollouts[agent] = rollouts.get(agent, 0.0) + (float(count) if _is_number(count) else 0.0)
+                rollouts[_agent(entry)] += float(count) if _is_number(count) else 0.0
     except (OSError, ValueError, Unreadable) as error:
         notice(f"{path.name} could not be read: {error}")
         return
     if not means:
         notice(f"{path.name} holds no number")
     for agent, values in means.items():
-        yield ReportedNumber(
-            run, str(path), agent, "mean over tasks of mean/reward", math.fsum(values) / len(values)
-        )
+        mean = math.fsum(values) / len(values)
+        yield ReportedNumber(run, str(path), agent, "mean over tasks of mean/reward", mean)
         yield ReportedNumber(run, path.name, agent, "tasks", float(len(values)))
         if rollouts[agent]:
             yield ReportedNumber(run, path.name, agent, "num_rollouts", rollouts[agent])
@@ -213,15 +195,14 @@ def _profiles(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_number(value: Any) -> bool:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return False
-    return abs(value) < 1e300  # a whole number beyond a double has no float either
+    # a whole number beyond a double has no float either
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 
 # -- configuration beside the run ---------------------------------------------------------------
 
 
-def settings(artifacts: list[Artifact], notice: Callable[[str], None]) -> dict[str, str]:
+def settings(artifacts: list[Artifact], notice: Notice) -> dict[str, str]:
     """The few settings of a config file that bear on a score; everything else, secrets too, stays there."""
     chosen: dict[str, str] = {}
     for path in of_kind(artifacts, "config"):
@@ -244,30 +225,22 @@ def _bears_on_score(key: str) -> bool:
     """Does the name of a setting say that it may: its last part, or the one before."""
     *_, above, tail = ["", *key.split(".")]
     words = {word.lower() for word in _KEY_WORDS.findall(tail)}
-    if words & _KEPT_OUT:
-        return False
-    return bool(words & _BEARING) or (above, tail) == ("skills", "path")
+    return not words & _KEPT_OUT and (bool(words & _BEARING) or (above, tail) == ("skills", "path"))
 
 
-def _config(path: Path, notice: Callable[[str], None]) -> Any:
+def _config(path: Path, notice: Notice) -> Any:
     import yaml
 
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # plain values only, nothing is made or run
     try:
         text = _content(path, _MAX_CONFIG).decode("utf-8", "replace")
-        data = json.loads(text) if path.suffix == ".json" else yaml.load(text, _loader())
+        data = json.loads(text) if path.suffix == ".json" else yaml.load(text, loader)
     except (OSError, ValueError, RecursionError, yaml.YAMLError, *_BY_A_TAG) as error:
         notice(f"{path.name} could not be read: {(str(error).splitlines() or ['no reason given'])[0]}")
         return None
     if path.name.endswith(_MANIFEST) and isinstance(data, Mapping):
         return {name: data[name] for name in _SAYS if name in data}
     return data
-
-
-def _loader() -> Any:
-    """The safe loader: plain values only, nothing is made or run."""
-    import yaml
-
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _scalars(value: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
@@ -287,25 +260,32 @@ def _scalars(value: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str
 
 def notes(artifacts: list[Artifact], named: Path | None) -> tuple[str, ...]:
     """What people wrote down beside the run."""
-    paths = [named] if named is not None else of_kind(artifacts, "notes")
     texts = []
-    for path in paths:
+    for path in [named] if named is not None else of_kind(artifacts, "notes"):
         try:
             with path.open(encoding="utf-8", errors="replace") as file:
                 texts.append(file.read(_MAX_NOTES).strip())
         except OSError as error:
-            if named is None:
-                texts.append(f"{path.name} could not be read: {error.strerror}")
-                continue
-            raise Unreadable(
-                f"cannot read {path}: {error.strerror}",
-                "give a readable text file with --notes",
-                "unreadable-file",
-            ) from error
+            if named is not None:
+                hint = "give a readable text file with --notes"
+                raise Unreadable(f"cannot read {path}: {error.strerror}", hint, "unreadable-file") from error
+            texts.append(f"{path.name} could not be read: {error.strerror}")
     return tuple(text for text in texts if text)
 
 
 # -- blade.toml ---------------------------------------------------------------------------------
+
+_KINDS: dict[Any, str] = {str: "a text", list: "a list", bool: "true or false", dict: "a table", float: "a number"}
+_ANY = object
+# What `blade.toml` and its tables may say. `sharing` is read where something leaves the house.
+_KEYS: dict[str, dict[str, Any]] = {
+    "": {"name": str, "pass_threshold": float, "task_id": str, "answer": str, "stages": list, "slices": list,
+         "tools": dict, "codes": list, "sharing": dict},
+    "stage": {"name": str, "field": str, "equals": _ANY, "at_least": float, "present": bool},
+    "code": {"field": str, "equals": _ANY, "cause": _ANY, "mode": str},
+}  # fmt: skip
+_DOES = ("read", "write", "check")  # what a tool may be said to do
+_CAUSES = (*(str(cause) for cause in Cause), "passed")  # what a code may be said to mean
 
 
 def benchmark(artifacts: list[Artifact]) -> Benchmark:
@@ -315,100 +295,67 @@ def benchmark(artifacts: list[Artifact]) -> Benchmark:
         return Benchmark(name=_evaluated(artifacts))
     path = paths[0]
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-        unknown = sorted(data.keys() - _KEYS)
-        if unknown:
-            raise KeyError(f"there is no key {unknown[0]}")
-        _typed(data, "sharing", dict)  # what it says is read where something leaves the house
+        data = _table("", tomllib.loads(path.read_text(encoding="utf-8")))
+        if not all(isinstance(name, str) for name in data.get("slices", ())):
+            raise TypeError("slices must be a list of texts")
+        for tool, does in data.get("tools", {}).items():
+            if does not in _DOES:
+                raise TypeError(f"the tool {tool} must be one of {', '.join(_DOES)}")
         return Benchmark(
-            name=_typed(data, "name", str) or _evaluated(artifacts),
-            pass_threshold=_number(data, "pass_threshold"),
-            task_id=_typed(data, "task_id", str),
-            answer=_typed(data, "answer", str),
-            stages=tuple(_stage(entry) for entry in _typed(data, "stages", list) or []),
-            slices=_texts(data, "slices"),
-            tools=_tools(_typed(data, "tools", dict) or {}),
-            codes=tuple(_code(entry) for entry in _typed(data, "codes", list) or []),
+            name=data.get("name") or _evaluated(artifacts),
+            pass_threshold=data.get("pass_threshold"),
+            task_id=data.get("task_id"),
+            answer=data.get("answer"),
+            stages=tuple(map(_stage, data.get("stages", ()))),
+            slices=tuple(data.get("slices", ())),
+            tools=data.get("tools", {}),
+            codes=tuple(map(_code, data.get("codes", ()))),
             path=str(path),
         )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise Unreadable(
-            f"{path} is not a benchmark file: {error}",
-            "compare it with the output of `blade init RUN`",
-            "bad-config",
-        ) from error
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        hint = "compare it with the output of `blade init RUN`"
+        raise Unreadable(f"{path} is not a benchmark file: {error}", hint, "bad-config") from error
 
 
 def _evaluated(artifacts: list[Artifact]) -> str | None:
     """The benchmark that a manifest says was run; None where it says none, or several."""
     names = set()
     for path in of_kind(artifacts, "config"):
-        if path.name.endswith(_MANIFEST):
-            for manifest in _entries(path, lambda _: None):
-                datasets = manifest.get("datasets")
-                names |= {
-                    str(dataset["name"])[:_SHOWN]
-                    for dataset in (datasets if isinstance(datasets, list) else [])
-                    if isinstance(dataset, Mapping) and dataset.get("name")
-                }
+        for manifest in _entries(path, lambda _: None) if path.name.endswith(_MANIFEST) else ():
+            datasets = manifest.get("datasets")
+            for dataset in datasets if isinstance(datasets, list) else ():
+                if isinstance(dataset, Mapping) and dataset.get("name"):
+                    names.add(str(dataset["name"])[:_SHOWN])
     return names.pop() if len(names) == 1 else None
 
 
-def _typed(data: Mapping[str, Any], key: str, kind: type) -> Any:
-    value = data.get(key)
-    if value is not None and not isinstance(value, kind):
-        raise TypeError(f"{key} must be {_KINDS[kind]}")
-    return value
-
-
-def _texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    values = _typed(data, key, list) or []
-    if not all(isinstance(value, str) for value in values):
-        raise TypeError(f"{key} must be a list of texts")
-    return tuple(values)
-
-
-def _number(data: Mapping[str, Any], key: str) -> float | None:
-    value = data.get(key)
-    if value is None:
-        return None
-    if not _is_number(value):
-        raise TypeError(f"{key} must be a number")
-    return float(value)
+def _table(which: str, data: Any) -> dict[str, Any]:
+    """A table whose keys and values are what they must be, every number a float."""
+    if not isinstance(data, dict):
+        raise TypeError(f"a {which} must be a table")
+    kinds = _KEYS[which]
+    if unknown := sorted(data.keys() - kinds):
+        raise KeyError(f"there is no key {unknown[0]}") if not which else TypeError(f"a {which} has no key {unknown[0]!r}")
+    for key, value in data.items():
+        is_fit = _is_number(value) if kinds[key] is float else isinstance(value, kinds[key])
+        if not is_fit:
+            raise TypeError(f"{key} must be {_KINDS[kinds[key]]}")
+    return {key: float(value) if kinds[key] is float else value for key, value in data.items()}
 
 
 def _stage(entry: Any) -> Stage:
-    if not isinstance(entry, Mapping):
-        raise TypeError("a stage must be a table")
-    unknown = set(entry) - {"name", "field", "equals", "at_least", "present"}
-    if unknown:
-        raise TypeError(f"a stage has no key {sorted(unknown)[0]!r}")
-    name, field = _typed(entry, "name", str), _typed(entry, "field", str)
-    if not name or not field:
+    stage = _table("stage", entry)
+    if not stage.get("name") or not stage.get("field"):
         raise TypeError("a stage needs a name and a field")
-    present = _typed(entry, "present", bool)
-    return Stage(name, field, entry.get("equals"), _number(entry, "at_least"), present)
-
-
-def _tools(data: Mapping[str, Any]) -> dict[str, str]:
-    for name, does in data.items():
-        if does not in _DOES:
-            raise TypeError(f"the tool {name} must be one of {', '.join(_DOES)}")
-    return dict(data)
+    return Stage(**stage)
 
 
 def _code(entry: Any) -> Code:
-    if not isinstance(entry, Mapping):
-        raise TypeError("a code must be a table")
-    unknown = set(entry) - {"field", "equals", "cause", "mode"}
-    if unknown:
-        raise TypeError(f"a code has no key {sorted(unknown)[0]!r}")
-    field, cause, mode = (_typed(entry, key, str) for key in ("field", "cause", "mode"))
-    equals = entry.get("equals")
-    if not field or not mode or equals is None:
+    code = _table("code", entry)
+    if not code.get("field") or not code.get("mode") or "equals" not in code:
         raise TypeError("a code needs a field, what it equals, a cause and a mode")
-    if not isinstance(equals, str | bool | int | float):
+    if not isinstance(code["equals"], str | bool | int | float):
         raise TypeError("equals of a code must be a text, a number, true or false")
-    if cause not in _CAUSES:
+    if code.get("cause") not in _CAUSES:
         raise TypeError(f"the cause of a code must be one of {', '.join(_CAUSES)}")
-    return Code(field, equals, cause, mode)
+    return Code(**code)

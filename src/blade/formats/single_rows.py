@@ -10,19 +10,18 @@ import numpy as np
 
 from blade.formats.assemble import Assembled, task_keys
 from blade.formats.field_columns import ERRORS
-from blade.formats.joined_rows import Indexed
+from blade.formats.joined_rows import Rows
 from blade.formats.rollout_steps import NOTHING, parsed, quotable, steps_of, value_at
 from blade.model import Evidence, Rollout, Step, Trace
+
+_DECODER = msgspec.json.Decoder()  # twice as quick as the standard library
+_QUOTE = 200  # characters of a quotation
 
 
 def steps_of_row(row: Mapping[str, Any]) -> tuple[list[Step], str]:
     """The steps of a row and the field they were read from."""
     plain, source = steps_of(row)
     return [Step(**step) for step in plain], source
-
-
-_DECODER = msgspec.json.Decoder()  # twice as quick as the standard library
-_QUOTE = 200  # characters of a quotation
 
 
 def row(run: Assembled, position: int) -> dict[str, Any]:
@@ -73,10 +72,8 @@ def quoter(
 def positions(run: Assembled, task: str, repeat: int | None) -> list[int]:
     """The rows of a task, given by key or by name, or of one of its repeats."""
     rollouts = run.rollouts
-    code = rollouts.task_keys.index(task) if task in rollouts.task_keys else -1
-    if code < 0 and task in rollouts.task_names:
-        code = rollouts.task_names.index(task)
-    chosen = rollouts.task == code
+    names = rollouts.task_keys if task in rollouts.task_keys else rollouts.task_names
+    chosen = rollouts.task == (names.index(task) if task in names else -1)
     if repeat is not None:
         chosen &= rollouts.repeat == repeat
     return [int(position) for position in np.flatnonzero(chosen)]
@@ -88,25 +85,14 @@ def traced(run: Assembled, position: int) -> Trace:
     data = row(run, position)
     steps, source = steps_of_row(data)
     index, local = run.rows.place(int(rollouts.row_id[position]))
-    task = int(rollouts.task[position])
-    reward = float(rollouts.reward[position])
+    task, reward = int(rollouts.task[position]), float(rollouts.reward[position])
     rollout = Rollout(
-        rollouts.run,
-        rollouts.task_keys[task],
-        rollouts.task_names[task],
-        int(rollouts.repeat[position]),
-        None if np.isnan(reward) else reward,
-        str(index.path),
-        int(index.lines()[local]),
-    )
+        rollouts.run, rollouts.task_keys[task], rollouts.task_names[task], int(rollouts.repeat[position]),
+        None if np.isnan(reward) else reward, str(index.path), int(index.lines()[local]),
+    )  # fmt: skip
     return Trace(rollout, tuple(steps), source, data)
 
 
-def holds_rollouts(index: Indexed) -> bool:
-    """Does any row of the source have a request, a response or a reward."""
-    present = (
-        (index.numbers("reward_kind") > 0)
-        | (index.numbers("n_items") > 0)
-        | (index.numbers("prompt_hash") > 0)
-    )
-    return bool(present.any())
+def holds_rollouts(rows: Rows) -> bool:
+    """Does any row have a request, a response or a reward."""
+    return any((rows.numbers(name) > 0).any() for name in ("reward_kind", "n_items", "prompt_hash"))

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from blade import formats
 from blade.agent import judgements
 from blade.errors import NothingToRead, Unreadable
-from blade.formats import assemble, field_mapping, find, sidecars, single_rows
+from blade.formats import FORMATS, assemble, field_mapping, find, sidecars, single_rows
 from blade.formats.joined_rows import Rows
 from blade.model import Artifact, Benchmark, Gap, Judgement, ReportedNumber, Skipped, Source
 from blade.model.run_rows import MAPPED
@@ -65,9 +64,10 @@ def indexed(run: find.Found, mapping: Mapping[str, str] | None, watcher: Watcher
         run = replace_found(run, paths=tuple(field_mapping.mapped_copy(path, mapping, folder) for path in run.paths))
     artifacts = sidecars.artifacts(run)
     stamps = cache.stamps_of(artifact.path for artifact in artifacts if artifact.present)
+    reader = find.reader_of(run.paths[0]) or next(iter(FORMATS.values()))
 
     def index(path: Path) -> Index:
-        return store.open_index(path, formats.FORMATS["nemo_gym"], watcher)
+        return store.open_index(path, reader, watcher)
 
     main = [index(path) for path in run.paths]
     _refuse_empty(run, main)

@@ -56,13 +56,12 @@ def definitions(text: str) -> dict[str, str]:
 def citation_in(body: str, names: dict[str, str], start: int, end: int, cited: str = "") -> Citation | None:
     """The citation that a comment holds, if it holds one."""
     body = body.strip()
-    if _NAMED.fullmatch(body):
-        return _taken_apart(names[body], start, end, False, cited) if body in names else None
     hit = _CITED.fullmatch(body)
-    return _taken_apart(hit["query"].replace("-%2D", "--"), start, end, False, cited) if hit else None
+    query = names.get(body) if _NAMED.fullmatch(body) else hit["query"].replace("-%2D", "--") if hit else None
+    return _citation(query, start, end, False, cited) if query is not None else None
 
 
-def _taken_apart(text: str, start: int, end: int, is_open: bool, cited: str = "") -> Citation:
+def _citation(text: str, start: int, end: int, is_open: bool, cited: str = "") -> Citation:
     hit = _FORMAT.fullmatch(text.strip())
     if hit is None:
         return Citation(text.strip(), "", None, start, end, is_open, cited)
@@ -73,11 +72,15 @@ def _taken_apart(text: str, start: int, end: int, is_open: bool, cited: str = ""
 def citations(text: str) -> list[Citation]:
     """All citations of a text, filled in or not, in its order; code is not looked into."""
     names = definitions(text)
-    codes = _codes(text)
+    codes = [hit.span() for hit in _CODE.finditer(text)]
     cited_here: list[Citation] = []
     opened: re.Match[str] | None = None
+
+    def is_code(place: int) -> bool:
+        return any(start <= place < end for start, end in codes)
+
     for comment in COMMENT.finditer(text):
-        if _inside(comment.start(), codes):
+        if is_code(comment.start()):
             continue
         if comment["body"].strip() == "blade":
             opened = comment
@@ -88,20 +91,12 @@ def citations(text: str) -> list[Citation]:
             cited_here.append(citation)
             opened = None
     for hit in OPEN.finditer(text):
-        if not _inside(hit.start(), codes):
-            cited_here.append(_taken_apart(hit["query"], hit.start(), hit.end(), True))
+        if not is_code(hit.start()):
+            cited_here.append(_citation(hit["query"], hit.start(), hit.end(), True))
     return sorted(cited_here, key=lambda citation: citation.start)
 
 
 _CODE = re.compile(r"^(?P<fence>```+|~~~+).*?^(?P=fence)\s*$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
-
-
-def _codes(text: str) -> list[tuple[int, int]]:
-    return [hit.span() for hit in _CODE.finditer(text)]
-
-
-def _inside(place: int, spans: Sequence[tuple[int, int]]) -> bool:
-    return any(start <= place < end for start, end in spans)
 
 
 # -- filling in -------------------------------------------------------------------------------------
@@ -118,21 +113,17 @@ def filled(text: str, ground: Ground, quote: Callable[[str, int, str], str | Non
         parts.append(text[last : citation.start])
         last = citation.end
         try:
-            parts.append(_on_its_own(_filled(citation, ground, quote), parts[-1], text[last : last + 1]))
+            shown = _filled(citation, ground, quote)
+            if "\n" in shown:  # a table between blank lines, wherever it was asked for
+                above = "" if not parts[-1].strip() or parts[-1].endswith("\n") else "\n\n"
+                shown = above + shown + ("" if text[last : last + 1] in ("", "\n") else "\n\n")
+            parts.append(shown)
         except BladeError as error:
             line = text.count("\n", 0, citation.start) + 1
             problems.append(f"line {line}: {citation.query}: {error.message}")
             parts.append(text[citation.start : citation.end])
     parts.append(text[last:])
     return "".join(parts), problems
-
-
-def _on_its_own(filled: str, before: str, after: str) -> str:
-    """A table between blank lines, wherever it was asked for; anything else as it is."""
-    if "\n" not in filled:
-        return filled
-    above = "" if not before.strip() or before.endswith("\n") else "\n\n"
-    return above + filled + ("" if after in ("", "\n") else "\n\n")
 
 
 def _filled(citation: Citation, ground: Ground, quote: Callable[[str, int, str], str | None]) -> str:
@@ -154,30 +145,22 @@ def _filled(citation: Citation, ground: Ground, quote: Callable[[str, int, str],
 def shown_as(result: list[Answer] | Table, citation: Citation) -> str:
     """What a query gives, as a text prints it."""
     measure = measure_of(citation.query)
-    if isinstance(result, Table) and (
-        len(result.rows) != 1 or len(result.columns) != 1 or citation.form == "table"
-    ):
-        if citation.form == "list":
-            return listed([str(row[0]) for row in result.rows])
-        return table_of(result.columns, result.rows)
-    if not isinstance(result, Table) and (len(result) != 1 or (measure and measure.by)):
-        rows = [(answer.group, *_cells(answer, citation)) for answer in result]
-        return table_of(
-            ((measure.by if measure else "") or "", measure.name if measure else "value", "n"), rows
-        )
     if isinstance(result, Table):
+        if result.shape != (1, 1) or citation.form == "table":
+            if citation.form == "list":
+                return listed([str(row[0]) for row in result.rows])
+            return table_of(result.columns, result.rows)
         return number(result.rows[0][0], citation, is_rate=False)
-    answer = result[0]
-    if citation.form == "list":
-        return listed(list(answer.tasks or ()))
-    is_rate = measure is not None and measure.name in RATES and measure.part != "n"
-    return number(answer.value, citation, is_rate)
-
-
-def _cells(answer: Answer, citation: Citation) -> tuple[str, str]:
-    measure = measure_of(citation.query)
     is_rate = measure is not None and measure.name in RATES
-    return number(answer.value, citation, is_rate), f"{answer.n:,}" if answer.n is not None else ""
+    if len(result) != 1 or (measure and measure.by):
+        cells = [
+            (answer.group, number(answer.value, citation, is_rate), f"{answer.n:,}" if answer.n is not None else "")
+            for answer in result
+        ]
+        return table_of(((measure.by if measure else "") or "", measure.name if measure else "value", "n"), cells)
+    if citation.form == "list":
+        return listed(list(result[0].tasks or ()))
+    return number(result[0].value, citation, is_rate and measure is not None and measure.part != "n")
 
 
 def number(value: Any, citation: Citation, is_rate: bool) -> str:
@@ -200,13 +183,10 @@ def number(value: Any, citation: Citation, is_rate: bool) -> str:
 
 def listed(items: list[str]) -> str:
     """`3, 8 and 12`."""
-    if not items:
-        return "none"
-    shown = items[:MAX_LISTED]
-    more = f" and {len(items) - MAX_LISTED} more" if len(items) > MAX_LISTED else ""
-    if more or len(shown) == 1:
-        return ", ".join(shown) + more
-    return ", ".join(shown[:-1]) + " and " + shown[-1]
+    if len(items) > MAX_LISTED:
+        return f"{', '.join(items[:MAX_LISTED])} and {len(items) - MAX_LISTED} more"
+    *before, last = items or ["none"]
+    return f"{', '.join(before)} and {last}" if before else last
 
 
 def table_of(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -264,34 +244,27 @@ def verified(citation: Citation, before: str, ground: Ground) -> Verdict:
     if citation.cited:
         holds = _normal(citation.cited) == _normal(expected)
         return Verdict(holds, citation.cited.strip()[:200], expected[:200], reading)
-    value = _value(answer)
+    if isinstance(answer, Table):
+        value = answer.rows[0][0] if answer.shape == (1, 1) else None
+    else:
+        value = answer[0].value
     figure, value = _read(before, value, citation.query)
     if isinstance(value, str) or value is None:
         printed = before[-len(expected) - 8 :].strip()
         return Verdict(_normal(before).endswith(_normal(expected)), printed, expected, reading)
     if figure is None:
         return Verdict(None, "", expected, reading, "no number stands before the citation")
-    holds = agrees(figure, value) and not _is_coarse(figure, value, citation)
+    measure = measure_of(citation.query)
+    is_share = measure is not None and measure.name in RATES and measure.part != "n"
+    is_whole = figure.is_bare and figure.step == 1 and figure.whole is None and not figure.bound
+    is_coarse = is_share and is_whole and abs(figure.number - value) > 0.005  # 0 for 42%
+    holds = agrees(figure, value) and not is_coarse
     printed, expected = figure.text.strip(), _beside(figure, value, expected)
     ends, limits = interval(before), [answer[0].low, answer[0].high] if isinstance(answer, list) else [None]
     if holds and ends and None not in limits and not all(map(agrees, ends, limits)):
         printed = f"[{ends[0].text}, {ends[1].text}]"
         return Verdict(False, printed, f"[{', '.join(map(_beside, ends, limits, ('', '')))}]", reading)
     return Verdict(holds, printed, expected, reading)
-
-
-def _is_coarse(figure: Figure, value: Any, citation: Citation) -> bool:
-    """Whether a share is printed as a bare whole number that it is not: 0 for 42%."""
-    measure = measure_of(citation.query)
-    is_share = measure is not None and measure.name in RATES and measure.part != "n"
-    is_bare = figure.is_bare and figure.step == 1 and figure.whole is None and not figure.bound
-    return is_share and is_bare and abs(figure.number - value) > 0.005
-
-
-def _value(answer: list[Answer] | Table) -> Any:
-    if isinstance(answer, Table):
-        return answer.rows[0][0] if len(answer.rows) == 1 and len(answer.columns) == 1 else None
-    return answer[0].value
 
 
 def _beside(figure: Figure, value: Any, expected: str) -> str:

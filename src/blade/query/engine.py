@@ -14,7 +14,8 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
-from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
+from itertools import islice
+from typing import Any, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -33,7 +34,7 @@ _OF_RUNS = ("run", "baseline", "candidate")  # keys that must name a run that wa
 _SHOWN = 5  # values that a refusal names
 
 
-class Selection(msgspec.Struct, frozen=True):
+class Selection(NamedTuple):
     """Entries of a list, and the annotation of one: without any it still says which fields there are."""
 
     entries: tuple[Any, ...]
@@ -59,9 +60,8 @@ class _Nothing(UsageError):
 
 def evaluate(query: str, report: Report) -> Value:
     """What the query gives on this report: a number, a text, or None where the engine has no value."""
-    tree = _parsed(query)
     try:
-        return _single(_evaluated(tree, report))
+        return _single(_evaluated(_parsed(query), report))
     except ZeroDivisionError as error:
         raise _refused("the engine query divides by 0") from error
     except (RecursionError, MemoryError) as error:
@@ -75,14 +75,14 @@ def wish(query: str, runs: Sequence[str]) -> Wish | None:
     if not lists:
         return None
     _refuse_single(runs, lists[0])
-    keys: dict[str, Any] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and any(root.attr in COMPARED for root in _roots(node.func, 1)):
-            keys |= {
-                str(keyword.arg): keyword.value.value
-                for keyword in node.keywords
-                if keyword.arg in Wish.__struct_fields__ and isinstance(keyword.value, ast.Constant)
-            }
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    keys = {
+        str(keyword.arg): keyword.value.value
+        for call in calls
+        if any(root.attr in COMPARED for root in _roots(call.func, 1))
+        for keyword in call.keywords
+        if keyword.arg in Wish.__struct_fields__ and isinstance(keyword.value, ast.Constant)
+    }
     try:
         return msgspec.convert(keys, Wish)
     except msgspec.ValidationError as error:
@@ -91,9 +91,7 @@ def wish(query: str, runs: Sequence[str]) -> Wish | None:
 
 def _roots(tree: ast.AST, most: int | None = None) -> Iterator[ast.Attribute]:
     """`engine.LIST`, wherever it stands in a query, or among its first nodes."""
-    for place, node in enumerate(ast.walk(tree)):
-        if most is not None and place >= most:
-            return
+    for node in islice(ast.walk(tree), most):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "engine":
             yield node
 
@@ -120,7 +118,12 @@ def _evaluated(node: ast.expr, report: Report) -> Any:
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in OPERATIONS:
             return OPERATIONS[type(sign)](*(_number(_evaluated(side, report)) for side in (left, right)))
         case ast.BoolOp(op=ast.Or(), values=[left, ast.Constant(value=int() | float() as number)]):
-            return _or(left, number, report)
+            try:
+                return _single(_evaluated(left, report))
+            except _Nothing as nothing:
+                if nothing.is_final:
+                    raise
+                return number
         case ast.Attribute(value=owner, attr=name):
             return _attribute(_evaluated(owner, report), name, owner)
         case ast.Subscript(value=owner, slice=ast.Constant(value=int() | str() as place)):
@@ -132,15 +135,6 @@ def _evaluated(node: ast.expr, report: Report) -> Any:
 
 def _text(node: ast.expr) -> str:
     return ast.unparse(node)[:200]
-
-
-def _or(left: ast.expr, number: float, report: Report) -> Any:
-    try:
-        return _single(_evaluated(left, report))
-    except _Nothing as nothing:
-        if nothing.is_final:
-            raise
-        return number
 
 
 def _number(value: Any) -> float:
@@ -161,7 +155,8 @@ def _attribute(owner: Any, name: str, node: ast.expr) -> Any:
     if not isinstance(owner, Selection):
         kind: Any = type(owner)
         value = _wrapped(_field(owner, name), _annotation(kind, name))
-        return msgspec.structs.replace(value, names=_names(owner, name)) if _names(owner, name) else value
+        names = _names(owner, name)
+        return value._replace(names=names) if names else value
     kind = _annotation(owner.kind, name)
     if not owner.entries:
         raise _Nothing(f"nothing matches: {_text(node)} is empty")
@@ -271,6 +266,5 @@ def _single(value: Any) -> Value:
     numbers = [entry for entry in values if isinstance(entry, int | float) and not isinstance(entry, bool)]
     if numbers and len(numbers) + values.count(None) == len(values):
         return sum(numbers) if all(isinstance(entry, int) for entry in numbers) else math.fsum(numbers)
-    raise _refused(
-        f"the engine query gives {'several values' if values else 'nothing'}: name keys and a field"
-    )
+    what = "several values" if values else "nothing"
+    raise _refused(f"the engine query gives {what}: name keys and a field")

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 NAMES = ("count", "tasks", "rate", "pass_at_1", "pass_at_k", "pass_hat_k", "mean", "sum")
 PARTS = ("low", "high", "n")
 FORM = "the form is NAME[(k)][.PART] [where EXPR] [by COLUMN]"
-RATES = frozenset(("rate", "pass_at_1", "pass_at_k", "pass_hat_k"))
+_WITH_K, _OF_COLUMNS = ("pass_at_k", "pass_hat_k"), ("mean", "sum")
+RATES = frozenset(("rate", "pass_at_1", *_WITH_K))
 _FORM = re.compile(
     r"(?P<name>[a-z_0-9]+)\s*(?:\(\s*(?P<argument>[^()]*)\s*\))?\s*(?:\.\s*(?P<part>[a-z]+))?"
     r"(?:\s+where\s+(?P<where>.+?))?(?:\s+by\s+(?P<by>\"[^\"]+\"|[\w.]+))?\s*",
@@ -67,19 +68,16 @@ def measure_of(query: str) -> Measure | None:
     hit = _FORM.fullmatch(query.strip().removesuffix(";"))
     if hit is None or hit["name"].lower() not in NAMES:
         return None
-    name, argument, part = hit["name"].lower(), hit["argument"], hit["part"]
-    if name in ("pass_at_k", "pass_hat_k") and not (
-        argument and argument.isdecimal() and 0 < int(argument) < 10**6
-    ):
+    name, argument, part = hit["name"].lower(), hit["argument"], (hit["part"] or "").lower() or None
+    if name in _WITH_K and not (argument and argument.isdecimal() and 0 < int(argument) < 10**6):
         raise refused(f"{name} needs its k", f"write {name}(4)")
-    if name in ("mean", "sum") and not argument:
+    if name in _OF_COLUMNS and not argument:
         raise refused(f"{name} needs a column", f"write {name}(turns)")
-    if name not in ("pass_at_k", "pass_hat_k", "mean", "sum") and argument:
+    if name not in (*_WITH_K, *_OF_COLUMNS) and argument:
         raise refused(f"{name} takes nothing in brackets", f"write {name}")
-    if part is not None and part.lower() not in PARTS:
-        raise refused(f"{name}.{part} is not known", "the parts of a measure are low, high and n")
-    by = hit["by"].strip('"') if hit["by"] else None
-    return Measure(name, argument, part.lower() if part else None, hit["where"], by)
+    if part not in (None, *PARTS):
+        raise refused(f"{name}.{hit['part']} is not known", "the parts of a measure are low, high and n")
+    return Measure(name, argument, part, hit["where"], hit["by"].strip('"') if hit["by"] else None)
 
 
 def misread(query: str) -> UsageError | None:
@@ -104,15 +102,17 @@ def misread(query: str) -> UsageError | None:
 
 def asked(measure: Measure) -> tuple[str, str]:
     """The rollouts that a measure is about as a SELECT: what it names, and its condition."""
-    group = quoted(measure.by) if measure.by else "null"
-    column = f", {_column(measure)}" if measure.name in ("mean", "sum") else ""
-    return f"select {group}{column} from rollouts where ", f"({measure.where})" if measure.where else "true"
+    column = f", {_column(measure)}" if measure.name in _OF_COLUMNS else ""
+    return f"select {_group(measure)}{column} from rollouts where ", f"({measure.where or 'true'})"
+
+
+def _group(measure: Measure) -> str:
+    return quoted(measure.by) if measure.by else "null"
 
 
 def answer(measure: Measure, connection: duckdb.DuckDBPyConnection, runs: tuple[str, ...]) -> list[Answer]:
     """The measure over the rows that meet its condition: one answer, or one for each group."""
     head, where = asked(measure)
-    group = quoted(measure.by) if measure.by else "null"
     check = parsed(head + where, connection)
     refuse_twins(check, connection)
     where = located(head + where, check)[len(head) :]
@@ -121,9 +121,8 @@ def answer(measure: Measure, connection: duckdb.DuckDBPyConnection, runs: tuple[
             f"{len(runs)} runs were read and the query names none",
             f"add `where run = '{runs[0]}'` or `by run`; the runs are {', '.join(runs[:8])}",
         )
-    if measure.name in ("count", "mean", "sum"):
-        return _amounts(measure, connection, where, group)
-    return _task_measures(measure, connection, where, group)
+    form = _amounts if measure.name in ("count", *_OF_COLUMNS) else _task_measures
+    return form(measure, connection, where, _group(measure))
 
 
 def by_task(
@@ -131,32 +130,21 @@ def by_task(
 ) -> dict[str, float]:
     """The value of a measure for each task of a run; a count as the share of the task's rollouts."""
     measure = measure_of(query)
-    if (
-        measure is None
-        or measure.name not in ("count", "rate", "pass_at_1", "mean")
-        or measure.by
-        or measure.part
-    ):
+    amounts = {"count": "({where})::int", "rate": "passed::int", "pass_at_1": "passed::int", "mean": "{column}::double"}
+    if measure is None or measure.name not in amounts or measure.by or measure.part:
         raise refused(
             f"a gate cannot be asked {query!r}",
             "give count, rate, pass_at_1 or mean(COLUMN), with a condition if need be",
         )
-    where = f"({measure.where})" if measure.where else "true"
-    value = {"count": f"({where})::int", "mean": f"cast({_column(measure)} as double)"}.get(
-        measure.name, "passed::int"
-    )
-    head, condition = (
-        f"select task, avg({value}) from rollouts where not masked and run = {literal(run)} and ",
-        where,
-    )
-    sql = f"{head}{condition if measure.name != 'count' else 'true'} group by 1"
+    where = asked(measure)[1]
+    amount = amounts[measure.name].format(where=where, column=_column(measure))
+    condition = "true" if measure.name == "count" else where
+    source = f"from rollouts where not masked and run = {literal(run)} and {condition}"
+    sql = f"select task, avg({amount}) {source} group by 1"
     node = parsed(sql, connection(False))
     tables = connection(bool(tables_in(node) & OF_TRACES))
-    return {
-        task: float(amount)
-        for task, amount in tables.execute(located(sql, node)).fetchall()
-        if amount is not None
-    }
+    rows = tables.execute(located(sql, node)).fetchall()
+    return {task: float(amount) for task, amount in rows if amount is not None}
 
 
 def _column(measure: Measure) -> str:
@@ -166,19 +154,15 @@ def _column(measure: Measure) -> str:
 
 
 def _amounts(measure: Measure, connection: Any, where: str, group: str) -> list[Answer]:
-    if measure.name == "count":
-        sql = f"select {group}, count(*), count(*) from rollouts where {where} group by 1 order by 1"
-    else:
-        amount = f"cast({_column(measure)} as double)"
-        total = f"{'avg' if measure.name == 'mean' else 'sum'}({amount})"
-        sql = (
-            f"select {group}, {total}, count({amount}) from rollouts where not masked and {where} "
-            "group by 1 order by 1"
-        )
-    rows = connection.execute(sql).fetchall()
-    if not rows and measure.by is None:
-        rows = [(None, 0 if measure.name != "mean" else None, 0)]
-    return [Answer(value, n, "rollouts", group=key) for key, value, n in rows]
+    amount, rows, scored = "count(*)", "*", "true"
+    if measure.name != "count":
+        rows, scored = f"cast({_column(measure)} as double)", "not masked"
+        amount = f"{'avg' if measure.name == 'mean' else 'sum'}({rows})"
+    sql = f"select {group}, {amount}, count({rows}) from rollouts where {scored} and {where} group by 1 order by 1"
+    cells = connection.execute(sql).fetchall()
+    if not cells and measure.by is None:
+        cells = [(None, 0 if measure.name != "mean" else None, 0)]
+    return [Answer(value, n, "rollouts", group=key) for key, value, n in cells]
 
 
 def _task_measures(measure: Measure, connection: Any, where: str, group: str) -> list[Answer]:
@@ -204,8 +188,7 @@ def _task_measures(measure: Measure, connection: Any, where: str, group: str) ->
 def _over_tasks(measure: Measure, key: Any, rows: list[tuple[str, int, int]]) -> Answer:
     if measure.name == "tasks":
         return Answer(len(rows), len(rows), "tasks", group=key, tasks=tuple(task for task, _, _ in rows))
-    n = np.array([row[1] for row in rows], np.int64)
-    passes = np.array([row[2] for row in rows], np.int64)
+    n, passes = np.array([(n, passes) for _, n, passes in rows], np.int64).reshape(-1, 2).T
     if not n.size:
         return Answer(None, 0, "tasks", method="no scored row", group=key)
     if measure.name == "rate":
@@ -225,11 +208,9 @@ def _over_tasks(measure: Measure, key: Any, rows: list[tuple[str, int, int]]) ->
 
 def _mean(rates: Any, n: Any, passes: Any, key: Any) -> Answer:
     """The mean over tasks, with the interval of a score."""
-    starts = np.concatenate([[0], np.cumsum(n)[:-1]])
-    rows = np.zeros(int(n.sum()))
-    for start, count in zip(starts.tolist(), passes.tolist(), strict=True):
-        rows[start : start + count] = 1.0
-    variance = stats.variance_components(rows, starts, n)
+    starts = np.cumsum(n) - n
+    rows = np.arange(int(n.sum())) - np.repeat(starts, n) < np.repeat(passes, n)  # of each task the passes first
+    variance = stats.variance_components(rows.astype(float), starts, n)
     return _with(rates, stats.score_interval(rates, n, variance, binary_rows=True), key)
 
 

@@ -29,12 +29,12 @@ _LAST = re.compile(
 _N_OF = re.compile(r"\s*\(n ?= ?[\d,]+\)\s*$")  # 42% (n = 200)
 _FRACTION = re.compile(r"\b(?:halves|half|thirds?|quarters?|fourths?|fifths?|tenths?)[*_`\s)\]]*$", re.I)
 _WORDS = {
-    word: number
+    word: float(number)
     for number, word in enumerate(
         "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
         "sixteen seventeen eighteen nineteen twenty".split()
     )
-} | {"none": 0, "no": 0, "once": 1, "twice": 2}
+} | {"none": 0.0, "no": 0.0, "once": 1.0, "twice": 2.0}
 _OF = re.compile(
     rf"(?P<part>{_NUMBER}|\b(?:{'|'.join(_WORDS)})\b)\s*(?:of|out of|/|(?P<rate>in|per)(?= 10+\b))\s*"
     rf"(?:the\s+)?(?:all\s+)?(?P<whole>{_NUMBER})(?:\s+[a-z]+)?[*_`\s)\]]*$",
@@ -88,8 +88,8 @@ def last_figure(text: str) -> Figure | None:
         return None  # two thirds: in words of its own
     pair = _OF.search(text)
     if pair is not None:
-        word_value = _WORDS.get(pair["part"].lower())
-        part, step = (float(word_value), 1.0) if word_value is not None else (_plain(pair["part"]), _step(pair["part"]))
+        number = _WORDS.get(pair["part"].lower())
+        part, step = (number, 1.0) if number is not None else (_plain(pair["part"]), _step(pair["part"]))
         whole = _plain(pair["whole"])
         if pair["rate"]:  # 4 in 100
             return Figure(pair[0], part / whole, step / whole, start=pair.start())
@@ -98,9 +98,7 @@ def last_figure(text: str) -> Figure | None:
     if hit is None or (hit["unit"] or "").strip().lower() in _WORDS:  # in task 12 four
         word = _LAST_WORD.search(text)
         number = _WORDS.get(word["word"].lower()) if word else None
-        return (
-            Figure(word[0], float(number), 1.0, start=word.start()) if word and number is not None else None
-        )
+        return Figure(word[0], number, 1.0, start=word.start()) if word and number is not None else None
     unit = (hit["unit"] or "").strip().lower()
     scale = _SCALES.get(unit, 1.0)
     than = (hit["than"] or "").lower() if not _TAKEN.search(text[: hit.start()]) else ""
@@ -143,9 +141,7 @@ def _step(text: str) -> float:
 
 def agrees(figure: Figure, value: Any) -> bool:
     """Whether the printed number is the value, rounded as it is printed."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    if not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return False
     if figure.whole is not None:
         share = figure.number / figure.whole if figure.whole else math.nan

@@ -10,14 +10,15 @@ import msgspec
 
 from blade.errors import BladeError, UsageError
 from blade.query import measures, select
-from blade.query.measures import RATES, Answer, Measure, asked, measure_of
-from blade.query.select import OF_TRACES, OUR_FUNCTIONS, TABLES, columns_in, nodes, parsed, refused
+from blade.query.measures import RATES, Answer, asked, measure_of
+from blade.query.select import OF_TRACES, OUR_FUNCTIONS, TABLES, columns_in, function_name, nodes
 from blade.tables.census import KEPT
 from blade.tables.database import RESERVED, connect, literal, lock, quoted
 from blade.tables.trace_tables import FIRST, LAST, MAX_LINES
 
 if TYPE_CHECKING:
     import duckdb
+
 
 class Files(msgspec.Struct, frozen=True):
     """The database files of one run."""
@@ -41,13 +42,11 @@ def damage(error: Exception) -> Damaged | None:
 
 
 FIELD_TEXTS = "field_texts"  # for `says` alone: a query cannot name it
-_KEYS = {"run": "varchar", "task": "varchar", "repeat": "bigint", "row": "bigint"}
+_KEYS = "run varchar, task varchar, repeat bigint, row bigint"
 _TRACE_COLUMNS = {  # of tables that are not made yet
-    "steps": "step bigint, kind varchar, tool varchar, text varchar, chars bigint, failed boolean, "
-    "answered boolean",
+    "steps": "step bigint, kind varchar, tool varchar, text varchar, chars bigint, failed boolean, answered boolean",
     "calls": "step bigint, tool varchar, arguments varchar, result varchar, failed boolean",
-    "texts": "path varchar, step bigint, line bigint, template varchar, text varchar, n bigint, "
-    "is_last boolean",
+    "texts": "path varchar, step bigint, line bigint, template varchar, text varchar, n bigint, is_last boolean",
     FIELD_TEXTS: "path varchar, text varchar",
 }
 # Our functions are given the rollout they are asked of; `located` adds it to a query.
@@ -96,25 +95,20 @@ def _union(table: str, runs: tuple[Files, ...]) -> str:
     parts: list[str] = []
     for number, run in enumerate(runs):
         if table in OF_TRACES or table == FIELD_TEXTS:
-            parts += [_joined(run.run, f"r{number}t{part}", table, number) for part in range(len(run.traces))]
-        elif table in ("checks", "answers"):
-            parts.append(_joined(run.run, f"r{number}", table, number))
+            files = [f"r{number}t{part}" for part in range(len(run.traces))]
         else:
-            parts.append(f"select {literal(run.run)} as run, * from r{number}.{quoted(table)}")
-    return " union all by name ".join(parts) if parts else _nothing(table)
-
-
-def _joined(run: str, file: str, table: str, number: int) -> str:
-    """A table whose rows know their rollout by its number alone, with the other keys."""
-    keys = f'{literal(run)} as run, held.task, held.repeat, made."row"'
-    rollouts = f'join r{number}.rollouts as held using ("row")'
-    return f'select {keys}, made.* exclude ("row") from {file}.{table} as made {rollouts}'
-
-
-def _nothing(table: str) -> str:
-    columns = [f"{quoted(name)} {kind}" for name, kind in _KEYS.items()] + _TRACE_COLUMNS[table].split(", ")
-    cells = [f"null::{kind} as {name}" for name, kind in (column.rsplit(" ", 1) for column in columns)]
-    return f"select {', '.join(cells)} where false"
+            files = [f"r{number}"]
+        for file in files:
+            if table in (*OF_TRACES, FIELD_TEXTS, "checks", "answers"):  # whose rows know their rollout by its number alone
+                keys = f'{literal(run.run)} as run, held.task, held.repeat, made."row"'
+                rollouts = f'join r{number}.rollouts as held using ("row")'
+                parts.append(f'select {keys}, made.* exclude ("row") from {file}.{table} as made {rollouts}')
+            else:
+                parts.append(f"select {literal(run.run)} as run, * from {file}.{quoted(table)}")
+    if not parts:
+        columns = [column.rsplit(" ", 1) for column in f"{_KEYS}, {_TRACE_COLUMNS[table]}".split(", ")]
+        parts = [f"select {', '.join(f'null::{kind} as {quoted(name)}' for name, kind in columns)} where false"]
+    return " union all by name ".join(parts)
 
 
 _SPEAKERS = ("any", "tool", "model", "user", "system", "message", "result", "reasoning", "call")
@@ -142,7 +136,10 @@ def unknown(query: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, ...
     tree = _tree(query, connection)
     if tree is None:
         return ()
-    notes = [] if measure_of(query) or _reads(tree) else [CONSTANT]
+    # what a query gives can depend on rows if it names a column, or counts or lists rows
+    counts = any(function_name(node) == "count_star" for node in nodes(tree, "FUNCTION"))
+    reads = any(nodes(tree, "BASE_TABLE")) and (counts or any(nodes(tree, "COLUMN_REF", "STAR")))
+    notes = [] if measure_of(query) or reads else [CONSTANT]
     for function, name in dict.fromkeys(_named(tree)):
         text, listing = _KNOWN[function]
         known = [row[0] for row in connection.execute(f"{listing} order by 1").fetchall()]
@@ -157,10 +154,15 @@ def limits(query: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]
     tree, measure = _tree(query, connection), measure_of(query)
     if tree is None:
         return ()
-    tables = {str(node["table_name"]).lower() for node in nodes(tree) if node.get("type") == "BASE_TABLE"}
+    tables = {str(node["table_name"]).lower() for node in nodes(tree, "BASE_TABLE")}
     notes = [_LINES] if "texts" in tables else []
     named = columns_in(tree) if "rollouts" in tables else set()
-    compared = {name for node in nodes(tree) if _compares(node) for name in columns_in(node)} & named
+    compared: set[str] = set()  # columns whose texts are looked into: by a comparison, a list, a function of a text
+    for node in nodes(tree):
+        function = function_name(node)
+        is_looking = node.get("class") in _COMPARED or node.get("type") in ("COMPARE_IN", "COMPARE_NOT_IN")
+        if function not in _WHOLE if function else is_looking:
+            compared |= columns_in(node) & named
     sql = 'select distinct path, "column", is_cut from fields where is_cut or "column" <> path order by all'
     for path, column, is_cut in connection.execute(sql).fetchall() if named else ():
         if column is None:
@@ -184,18 +186,17 @@ def bad_pattern(query: str, connection: duckdb.DuckDBPyConnection) -> UsageError
     """What is wrong with the first regular expression of a query that cannot be used; None if all can."""
     import duckdb
 
-    for node in nodes(_tree(query, connection)):
-        function = str(node.get("function_name", "")).lower() if node.get("type") == "FUNCTION" else ""
+    for node in nodes(_tree(query, connection), "FUNCTION"):
+        function = function_name(node)
         if function != "says" and not function.startswith("regexp_"):
             continue
-        arguments = _given(node)
-        pattern = next(iter(arguments[function != "says" :]), None)
+        pattern = next(iter(_arguments(node)[function != "says" :]), None)
         try:
             connection.execute("select regexp_matches('', ?)", [pattern])
         except duckdb.Error as error:
             why = str(error).partition("\n")[0].partition("Error: ")[2]
             hint = "write \\( for a bracket itself; the syntax is RE2's, which has no look-ahead and no \\1"
-            return refused(f"the regular expression {pattern!r} cannot be used: {why}", hint)
+            return select.refused(f"the regular expression {pattern!r} cannot be used: {why}", hint)
     return None
 
 
@@ -203,39 +204,24 @@ def _tree(query: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any] |
     """The parsed form of a measure or a SELECT; None where it has none."""
     try:
         measure = measure_of(query)
-        return parsed("".join(asked(measure)) if measure else query, connection)
+        return select.parsed("".join(asked(measure)) if measure else query, connection)
     except UsageError:
         return None
 
 
-def _compares(node: dict[str, Any]) -> bool:
-    """Whether a part of a query looks into texts: a comparison, a list of values, a function of a text."""
-    if node.get("type") == "FUNCTION":
-        return str(node.get("function_name", "")).lower() not in _WHOLE
-    return node.get("class") in _COMPARED or str(node.get("type")) in ("COMPARE_IN", "COMPARE_NOT_IN")
-
-
-def _given(node: dict[str, Any]) -> list[Any]:
+def _arguments(node: dict[str, Any]) -> list[Any]:
     """What a function is given, where it is written out; None for what is computed."""
     arguments = [argument["expression"] for argument in node["arguments"]]
     return [each["literal"]["text"] if "literal" in each else None for each in arguments]
-
-
-def _reads(tree: dict[str, Any]) -> bool:
-    """Whether what a query gives can depend on rows: it names a column, or counts or lists rows."""
-    kinds = {node.get("type") for node in nodes(tree)}
-    functions = {str(node.get("function_name")) for node in nodes(tree) if node.get("type") == "FUNCTION"}
-    return "BASE_TABLE" in kinds and bool(kinds & {"COLUMN_REF", "STAR"} or "count_star" in functions)
 
 
 def _named(tree: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Our functions in a query, with the name that each is given; and the runs that it names."""
     for node in nodes(tree):
         yield from (("run", name) for name in _runs(node))
-        function = str(node.get("function_name", "")).lower() if node.get("type") == "FUNCTION" else ""
-        if function in OUR_FUNCTIONS:
-            values = _given(node)
-            name = values[-1] if values else None
+        function = function_name(node)
+        if function in OUR_FUNCTIONS and (values := _arguments(node)):
+            name = values[-1]
             is_name = function != "says" or (len(values) == 2 and name not in _SPEAKERS)
             if isinstance(name, str) and is_name:
                 yield function, name
@@ -243,14 +229,10 @@ def _named(tree: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _runs(node: dict[str, Any]) -> Iterator[str]:
     """The texts that the column `run` is said to equal."""
-    if node.get("type") == "COMPARE_EQUAL":
-        sides = [node["left"], node["right"]]
-    elif node.get("type") == "COMPARE_IN":
-        sides = node["children"]
-    else:
-        return
-    if any(side.get("column_names", [""])[-1].lower() == "run" for side in sides):
-        literals = (side.get("literal", {}) for side in sides)
+    sides = {"COMPARE_EQUAL": ("left", "right"), "COMPARE_IN": ("children",)}.get(str(node.get("type")), ())
+    compared = [side for name in sides for side in (node[name] if name == "children" else [node[name]])]
+    if any(side.get("column_names", [""])[-1].lower() == "run" for side in compared):
+        literals = (side.get("literal", {}) for side in compared)
         yield from (literal["text"] for literal in literals if literal.get("kind") == "STRING")
 
 
@@ -267,6 +249,10 @@ class Table(msgspec.Struct, frozen=True):
     rows: tuple[tuple[Any, ...], ...]
     is_cut: bool = False  # there were more rows
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.rows), len(self.columns)
+
 
 class Ground:
     """Some runs that can be asked. Their files are made when they are needed, and open while it lives."""
@@ -281,21 +267,25 @@ class Ground:
         self.runs = runs
         self.files = files
         self.engine = engine
-        self._given = connection
+        self._open = connection
         self._connections: dict[bool, duckdb.DuckDBPyConnection] = {}
         self._answers: dict[str, list[Answer] | Table] = {}
 
     def ask(self, query: str) -> list[Answer] | Table:
         """What a query gives; the second time at once."""
         if query not in self._answers:
-            try:
-                self._answers[query] = self._asked(query)
-            except Damaged:
-                if self._given is not None:
-                    raise
-                self.discard()
-                self._answers[query] = self._asked(query)
+            self._answers[query] = self._repaired(lambda: self._asked(query))
         return self._answers[query]
+
+    def _repaired(self, work: Callable[[], Any]) -> Any:
+        """What `work` gives; where the files are damaged, on files that are made anew."""
+        try:
+            return work()
+        except Damaged:
+            if self._open is not None:
+                raise
+            self.discard()
+            return work()
 
     def discard(self) -> None:
         """Remove the files of the tables, so that they are made anew."""
@@ -315,15 +305,10 @@ class Ground:
 
     def connection(self, with_traces: bool) -> duckdb.DuckDBPyConnection:
         """The tables of the runs, with those of their traces where they are needed."""
-        if self._given is not None:
-            return self._given
+        if self._open is not None:
+            return self._open
         if with_traces not in self._connections:
-            try:
-                connection = opened(self.files(with_traces), MEMORY_MB, _THREADS)
-            except Damaged:
-                self.discard()
-                connection = opened(self.files(with_traces), MEMORY_MB, _THREADS)
-            self._connections[with_traces] = connection
+            self._connections[with_traces] = self._repaired(lambda: opened(self.files(with_traces), MEMORY_MB, _THREADS))
         return self._connections[with_traces]
 
 
@@ -344,7 +329,11 @@ def answered(
                     f"the measures are {', '.join(measures.NAMES)}; for anything else write a SELECT",
                 )
             return _selected(query, connection)
-        with_traces = bool(_tables_of(query, measure, connection(False)) & select.OF_TRACES)
+        try:
+            tree = select.parsed("".join(measures.asked(measure)), connection(False))
+        except UsageError as error:
+            raise measures.misread(query) or error from error
+        with_traces = bool(select.tables_in(tree) & select.OF_TRACES)
         answers = measures.answer(measure, connection(with_traces), runs)
         return [measures.part_of(answer, measure.part) for answer in answers]
     except duckdb.InterruptException as error:
@@ -354,15 +343,11 @@ def answered(
     except duckdb.Error as error:
         if damaged := damage(error):
             raise damaged from error
-        raise bad_pattern(query, connection(False)) or select.refused(_first_line(error)) from error
-
-
-def _tables_of(query: str, measure: Measure, connection: duckdb.DuckDBPyConnection) -> set[str]:
-    try:
-        tree = select.parsed("".join(measures.asked(measure)), connection)
-    except UsageError as error:
-        raise measures.misread(query) or error from error
-    return select.tables_in(tree)
+        lines = str(error).splitlines() or ["the query failed"]
+        hint = next((line.strip() for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))), "")
+        if lines[0].startswith("Binder Error: Referenced table"):
+            hint = 'Write a dotted path in double quotes: "a.b".'
+        raise bad_pattern(query, connection(False)) or select.refused(f"{lines[0]} {hint}".strip()) from error
 
 
 def _selected(query: str, connection: Callable[[bool], duckdb.DuckDBPyConnection]) -> Table:
@@ -376,21 +361,12 @@ def _selected(query: str, connection: Callable[[bool], duckdb.DuckDBPyConnection
     return Table(tuple(columns), tuple(types), tuple(map(tuple, rows[:MAX_ROWS])), len(rows) > MAX_ROWS)
 
 
-def _first_line(error: Exception) -> str:
-    lines = str(error).splitlines()
-    hint = next((line.strip() for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))), "")
-    if lines and lines[0].startswith("Binder Error: Referenced table"):
-        hint = 'Write a dotted path in double quotes: "a.b".'
-    return f"{lines[0] if lines else 'the query failed'} {hint}".strip()
-
-
 def value(query: str, ground: Ground) -> Any:
     """The one value that a query gives; UsageError where it gives none or several."""
     answer = ground.ask(query)
     if isinstance(answer, Table):
-        if len(answer.rows) != 1 or len(answer.rows[0]) != 1:
-            shape = f"{len(answer.rows):,} rows of {len(answer.columns)} columns"
-            raise select.refused(f"the query gives {shape}, not one value")
+        if answer.shape != (1, 1):
+            raise select.refused("the query gives {:,} rows of {} columns, not one value".format(*answer.shape))
         return answer.rows[0][0]
     if len(answer) != 1 or answer[0].group is not None:
         raise select.refused(f"the query gives {len(answer)} groups, not one value")

@@ -69,19 +69,15 @@ def run(job: Job) -> list[Outcome]:
     except subprocess.TimeoutExpired:
         child.kill()
         reply, _ = child.communicate()
-    outcomes_read: list[Outcome] = []
-    decoder = msgspec.msgpack.Decoder(Outcome)
-    while len(reply) >= 8:
-        size = int.from_bytes(reply[:8], "big")
-        if len(reply) < 8 + size:
-            break
-        outcomes_read.append(decoder.decode(reply[8 : 8 + size]))
-        reply = reply[8 + size :]
+    outcomes: list[Outcome] = []
+    while len(reply) >= 8 and len(reply) >= (end := 8 + int.from_bytes(reply[:8], "big")):
+        outcomes.append(msgspec.msgpack.decode(reply[8:end], type=Outcome))
+        reply = reply[end:]
     why = Outcome(
         error=f"the query was stopped: it took more than {job.seconds:g} seconds or {job.memory_mb:,} MB",
         hint="narrow it, or raise --seconds or --memory",
     )
-    return outcomes_read + [why] * (len(job.queries) - len(outcomes_read))
+    return outcomes + [why] * (len(job.queries) - len(outcomes))
 
 
 _OF_TRACES = re.compile(
@@ -103,20 +99,20 @@ def ask(
         ground.discard() if attempt else None
         outcomes = run(Job(tuple(foreign), ground.files(with_traces), seconds, memory_mb))
     boxed = iter(outcomes)
-    return [_concluded(ground, query) if is_ours(query) else next(boxed) for query in queries]
+    return [_of_engine(ground, query) if is_ours(query) else next(boxed) for query in queries]
 
 
-def is_ours(query: str) -> bool:
-    """Whether the engine answers it: no SQL of the asker is run."""
-    return query.lstrip().startswith("engine.")
-
-
-def _concluded(ground: Ground, query: str) -> Outcome:
+def _of_engine(ground: Ground, query: str) -> Outcome:
     try:
         answer = ground.ask(query)
     except UsageError as error:
         return Outcome(error=error.message, hint=error.hint)
     return Outcome(answers=tuple(answer)) if isinstance(answer, list) else Outcome(error="no value")
+
+
+def is_ours(query: str) -> bool:
+    """Whether the engine answers it: no SQL of the asker is run."""
+    return query.lstrip().startswith("engine.")
 
 
 def raised(outcome: Outcome) -> Outcome:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 TABLES = ("rollouts", "tasks", "runs", "fields", "checks", "answers", "steps", "calls", "texts")
 OF_TRACES = frozenset(("steps", "calls", "texts"))  # made when they are first asked for
 OUR_FUNCTIONS = frozenset(("calls", "says", "check_failed"))
+_BEHIND = {"calls": {"calls"}, "says": {"steps", "texts"}}
 _TABLE_FUNCTIONS = frozenset(("range", "generate_series", "unnest"))
 _SOURCES = frozenset(
     ("BASE_TABLE", "SUBQUERY", "JOIN", "TABLE_FUNCTION", "EXPRESSION_LIST", "EMPTY", "EMPTY_FROM")
@@ -59,9 +60,10 @@ def _tree(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     if len(statements) != 1:
         raise refused(f"exactly one SELECT is run; this has {len(statements)} statements")
     node: dict[str, Any] = statements[0]["node"]
-    names = {str(entry["key"]).lower() for part in nodes(node) for entry in _entries(part)}
+    ctes = [part["cte_map"] for part in nodes(node) if isinstance(part.get("cte_map"), dict)]
+    known = {*TABLES, *(str(entry["key"]).lower() for cte in ctes for entry in cte.get("map", []))}
     for part in nodes(node):
-        _refuse(part, names)
+        _refuse(part, known)
     return node
 
 
@@ -70,47 +72,44 @@ def is_sql(query: str) -> bool:
     return _START.match(query) is not None
 
 
-def _entries(node: dict[str, Any]) -> list[dict[str, Any]]:
-    """The named subqueries that a node declares."""
-    ctes = node.get("cte_map")
-    return ctes.get("map", []) if isinstance(ctes, dict) else []
-
-
-def nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    """Every node of a parsed query."""
+def nodes(tree: Any, *types: str) -> Iterator[dict[str, Any]]:
+    """Every node of a parsed query, or those of some types."""
     waiting = [tree]
     while waiting:
         part = waiting.pop()
         if isinstance(part, dict):
-            yield part
+            if not types or part.get("type") in types:
+                yield part
             waiting += part.values()
         elif isinstance(part, list):
             waiting += part
 
 
-def _refuse(node: dict[str, Any], names: set[str]) -> None:
-    kind = node.get("type")
+def function_name(node: dict[str, Any]) -> str:
+    """The name of the function that a node calls, in lower case; nothing for any other node."""
+    return str(node.get("function_name", "")).lower() if node.get("type") == "FUNCTION" else ""
+
+
+def _refuse(node: dict[str, Any], known: set[str]) -> None:
+    kind, function = node.get("type"), function_name(node)
     if kind == "BASE_TABLE":
         table = str(node.get("table_name", "")).lower()
-        if node.get("schema_name") or node.get("catalog_name") or table not in {*TABLES, *names}:
-            raise refused(
-                f"there is no table {node.get('table_name')}", f"the tables are {', '.join(TABLES)}"
-            )
+        if node.get("schema_name") or node.get("catalog_name") or table not in known:
+            hint = f"the tables are {', '.join(TABLES)}"
+            raise refused(f"there is no table {node.get('table_name')}", hint)
     elif kind == "TABLE_FUNCTION":
         name = str(node.get("function", {}).get("function_name", "")).lower()
         if name not in _TABLE_FUNCTIONS:
             raise refused(f"{name}() is not available: a query sees the tables alone")
     elif kind is not None and "sample" in node and "alias" in node and kind not in _SOURCES:
         raise refused(f"{str(kind).lower().replace('_', ' ')} is not available: write one SELECT")
-    if kind == "FUNCTION":
-        name = str(node.get("function_name", "")).lower()
-        if name in _REFUSED or name.startswith(("pragma_", "duckdb_", "read_", "pg_")):
-            raise refused(f"{name}() is not available: the same rows must give the same answer")
+    if function in _REFUSED or function.startswith(("pragma_", "duckdb_", "read_", "pg_")):
+        raise refused(f"{function}() is not available: the same rows must give the same answer")
 
 
 def refuse_twins(tree: dict[str, Any], connection: duckdb.DuckDBPyConnection) -> None:
     """Refuse a name that two fields have, but for the case of its letters, and that means the other one."""
-    columns = (node["column_names"][-1] for node in nodes(tree) if node.get("type") == "COLUMN_REF")
+    columns = (node["column_names"][-1] for node in nodes(tree, "COLUMN_REF"))
     names = [name for name in dict.fromkeys(map(str, columns)) if name.lower() not in RESERVED]
     twins = dict(connection.execute(_TWINS).fetchall()) if names else {}
     for name in names:
@@ -139,7 +138,7 @@ def _asked_of(tree: Any, alias: str | None) -> Iterator[tuple[int, str]]:
         return
     if tree.get("type") == "SELECT_NODE":
         alias = next(_rollouts_in(tree.get("from_table")), alias)
-    if tree.get("type") == "FUNCTION" and str(tree.get("function_name", "")).lower() in OUR_FUNCTIONS:
+    if function_name(tree) in OUR_FUNCTIONS:
         if alias is None:
             raise refused(f"{tree['function_name']}() is asked of rollouts, and this query reads none")
         yield int(tree["query_location"]), alias
@@ -161,32 +160,18 @@ def _rollouts_in(source: Any) -> Iterator[str]:
 
 def tables_in(node: dict[str, Any]) -> set[str]:
     """The tables a query reads, those behind our functions too."""
-    used = {str(part["table_name"]).lower() for part in nodes(node) if part.get("type") == "BASE_TABLE"}
-    functions = functions_in(node)
-    used |= {"calls"} if "calls" in functions else set()
-    used |= {"steps", "texts"} if "says" in functions else set()
+    used = {str(part["table_name"]).lower() for part in nodes(node, "BASE_TABLE")}
+    for function in map(function_name, nodes(node, "FUNCTION")):
+        used |= _BEHIND.get(function, set())
     return used & set(TABLES)
-
-
-def functions_in(node: dict[str, Any]) -> set[str]:
-    """Our own functions that a query calls."""
-    called = {
-        str(part.get("function_name", "")).lower() for part in nodes(node) if part.get("type") == "FUNCTION"
-    }
-    return called & OUR_FUNCTIONS
 
 
 def columns_in(node: dict[str, Any]) -> set[str]:
     """The columns that a query names, in lower case."""
-    return {
-        str(part["column_names"][-1]).lower()
-        for part in nodes(node)
-        if part.get("type") == "COLUMN_REF" and part.get("column_names")
-    }
+    refs = (part["column_names"] for part in nodes(node, "COLUMN_REF"))
+    return {str(names[-1]).lower() for names in refs if names}
 
 
-def refused(
-    message: str, hint: str = "see the tables and functions under `blade query --help`"
-) -> UsageError:
+def refused(message: str, hint: str = "see the tables and functions under `blade query --help`") -> UsageError:
     """A query that is not run."""
     return UsageError(message, hint, "bad-query")

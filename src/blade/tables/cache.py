@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from blade import __version__
 
@@ -47,10 +48,8 @@ def made_by() -> str:
 
     The last part spares us from stale columns when that code changes between two versions.
     """
-    digest = blake2b(digest_size=8)
-    for path in sorted(Path(__file__).parents[1].joinpath("formats").glob("*.py")):
-        digest.update(path.read_bytes())
-    return f"{LAYOUT}/{__version__}/{digest.hexdigest()}"
+    code = b"".join(path.read_bytes() for path in sorted(Path(__file__).parents[1].joinpath("formats").glob("*.py")))
+    return f"{LAYOUT}/{__version__}/{blake2b(code, digest_size=8).hexdigest()}"
 
 
 def root() -> Path:
@@ -172,33 +171,27 @@ def limit() -> int:
 
 def trim(keep: Path) -> int:
     """Remove the folders that were longest unused until the cache is within its limit; bytes freed."""
-    folders = {folder: _size(folder) for folder in _folders()}
-    total, freed, most = sum(folders.values()), 0, limit()
-    if total <= most:
-        return 0
-    for folder in sorted(folders, key=_used):
-        if total - freed <= most:
-            break
-        if folder != keep and _removed(folder):
-            freed += folders[folder]
+    sizes = {folder: _size(folder) for folder in _folders()}
+
+    def last_use(folder: Path) -> float:
+        return max((stat.st_mtime for stat in _stats((folder, *folder.iterdir()))), default=0.0)
+
+    surplus, freed = sum(sizes.values()) - limit(), 0
+    for folder in sorted(sizes, key=last_use) if surplus > 0 else ():
+        if freed < surplus and folder != keep and _removed(folder):
+            freed += sizes[folder]
     return freed
 
 
 def _size(folder: Path) -> int:
-    total = 0
-    for path in folder.rglob("*"):
-        with contextlib.suppress(OSError):
-            total += path.lstat().st_size
-    return total
+    return sum(stat.st_size for stat in _stats(folder.rglob("*")))
 
 
-def _used(folder: Path) -> float:
-    """When a folder was last used, by its own mark or by its newest file."""
-    times = [0.0]
-    for path in (folder, *folder.iterdir()):
+def _stats(paths: Iterable[Path]) -> Iterator[os.stat_result]:
+    """How files lie on disk; those that are gone meanwhile are left out."""
+    for path in paths:
         with contextlib.suppress(OSError):
-            times.append(path.stat().st_mtime)
-    return max(times)
+            yield path.lstat()
 
 
 def _removed(folder: Path) -> bool:
@@ -214,17 +207,22 @@ def _removed(folder: Path) -> bool:
     return False
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that a reader sees the old one or the new one, never a part."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".tmp-")
+def write_new(folder: Path, prefix: str, pieces: Iterable[Any]) -> str:
+    """Write a file under a new name, whole or not at all; its path."""
+    handle, name = tempfile.mkstemp(dir=folder, prefix=prefix)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(name, path)
+            file.writelines(pieces)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+    return name
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file so that a reader sees the old one or the new one, never a part."""
+    os.replace(write_new(path.parent, ".tmp-", [data]), path)
 
 
 # -- conclusions ----------------------------------------------------------------------------------
@@ -233,11 +231,8 @@ def write_whole(path: Path, data: bytes) -> None:
 @lru_cache(maxsize=1)
 def _code() -> bytes:
     """Our own code as it lies on disk: other code, other conclusions."""
-    digest = blake2b(digest_size=16)
-    for path in sorted(Path(__file__).parents[1].rglob("*")):
-        if path.suffix in (".py", ".toml", ".json"):
-            digest.update(_spelled(path, stamp_of(path)))
-    return digest.digest()
+    paths = [path for path in Path(__file__).parents[1].rglob("*") if path.suffix in (".py", ".toml", ".json")]
+    return blake2b(b"".join(_spelled(path, stamp_of(path)) for path in sorted(paths)), digest_size=16).digest()
 
 
 def _spelled(path: Path | str, stamp: Stamp) -> bytes:
@@ -246,12 +241,9 @@ def _spelled(path: Path | str, stamp: Stamp) -> bytes:
 
 def key(stamps: Mapping[str, Stamp], *others: str) -> str:
     """What a conclusion depends on: files as they lay on disk before they were read, our code, and what else is told."""
-    digest = blake2b(_code(), digest_size=_DIGEST // 2)
-    for path in sorted(stamps):
-        digest.update(_spelled(path, stamps[path]))
-    for text in others:
-        digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
-    return digest.hexdigest()
+    files = b"".join(_spelled(path, stamps[path]) for path in sorted(stamps))
+    texts = b"".join(text.encode("utf-8", "surrogatepass") + b"\0" for text in others)
+    return _checksum(_code() + files + texts)
 
 
 def stamps_of(paths: Iterable[str]) -> dict[str, Stamp]:
@@ -263,19 +255,19 @@ def stamps_of(paths: Iterable[str]) -> dict[str, Stamp]:
     return stamps
 
 
-def _checksum(content: bytes) -> bytes:
-    return blake2b(content, digest_size=_DIGEST // 2).hexdigest().encode()
+def _checksum(content: bytes) -> str:
+    return blake2b(content, digest_size=_DIGEST // 2).hexdigest()
 
 
 def sealed(content: bytes) -> bytes:
     """Content behind its checksum."""
-    return _checksum(content) + content
+    return _checksum(content).encode() + content
 
 
 def unsealed(data: bytes) -> bytes:
     """The content behind a checksum; ValueError if it is not as it was written."""
     content = data[_DIGEST:]
-    if data[:_DIGEST] != _checksum(content):
+    if data[:_DIGEST] != _checksum(content).encode():
         raise ValueError("damaged")
     return content
 
@@ -297,19 +289,15 @@ def keep(source: Path, name: str, made_for: str, content: bytes) -> None:
             write_whole(folder / f"{name}.kept", sealed(made_for.encode() + content))
 
 
-def _rows_key(source: str, stamp: Stamp) -> str:
-    return blake2b(_spelled(source, stamp), digest_size=_DIGEST // 2).hexdigest()
-
-
 def keep_rows(source: str, stamp: Stamp, rows: Mapping[str, tuple[str, str, int | None]]) -> None:
     """Keep what each failing rollout was found to be, by its address: label, name, and the step to blame."""
-    keep(Path(source), "rows", _rows_key(source, stamp), json.dumps(rows).encode())
+    keep(Path(source), "rows", _checksum(_spelled(source, stamp)), json.dumps(rows).encode())
 
 
 def kept_row(source: Path, address: str) -> tuple[str, str, int | None] | None:
     """What a rollout was found to be when its file, as it lies there now, was diagnosed last; None if it was not."""
     try:
-        content = kept(source, "rows", _rows_key(str(source), stamp_of(source)))
+        content = kept(source, "rows", _checksum(_spelled(source, stamp_of(source))))
         label, name, step = json.loads(content or b"{}")[address]
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -52,12 +52,10 @@ def field(path: str, column: str | None, kind: Array, values: Array, type_name: 
     """One field, by how its values behave; a name decides nothing."""
     present = is_present(kind)
     codes, texts = _codes(values, present)
-    distinct = len(texts)
     role = _role(codes, present, values, texts, type_name, rows)
-    example = next((text for text in texts if text), None)
-    shown = example[:80] if example else None
+    example = next((text[:80] for text in texts if text), None)
     is_cut = any(text[KEPT - 1 : KEPT] == "…" for text in texts)
-    return Field(path, column, role, type_name, int(present.sum()), distinct, shown, is_cut)
+    return Field(path, column, role, type_name, int(present.sum()), len(texts), example, is_cut)
 
 
 def is_present(kind: Array) -> Array:
@@ -119,8 +117,10 @@ def _role(codes: Array, present: Array, values: Array, texts: list[str], type_na
         return IDENTITY if len(texts) == n_tasks and present.all() else TASK
     if len(texts) == present.sum() and present.all() and type_name in ("text", "mixed") and _is_short(texts):
         return IDENTITY
-    if type_name == "number" and present.all() and _is_numbering(values):
-        return IDENTITY
+    if type_name == "number" and present.all():
+        counts = np.sort(np.ma.getdata(values))
+        if counts.dtype.kind == "i" and counts.size > MANY and np.all(np.diff(counts) == 1):
+            return IDENTITY  # whole numbers one after the other, in whatever order
     if is_verdict(codes, rows) and (varies or len(texts) <= MANY):
         return VERDICT
     if type_name == "number" and len(texts) > MANY:
@@ -128,12 +128,6 @@ def _role(codes: Array, present: Array, values: Array, texts: list[str], type_na
     if type_name in ("text", "mixed") and not _is_short(texts):
         return TEXT
     return OTHER
-
-
-def _is_numbering(values: Array) -> bool:
-    """Whether it counts the rows: whole numbers one after the other, in whatever order."""
-    plain = np.sort(np.ma.getdata(values))
-    return plain.dtype.kind == "i" and plain.size > MANY and bool(np.all(np.diff(plain) == 1))
 
 
 def _is_short(texts: list[str]) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 ABSENT, NULL, BOOL, NUMBER, TEXT, LIST, OBJECT = range(7)
 MAX_WHOLE = float(1 << 53)
 Array = NDArray[Any]
+Columns = Mapping[str, Array]
 
 
 def typed(values: Values, order: Array) -> tuple[Array, str] | None:
@@ -34,12 +35,12 @@ def typed(values: Values, order: Array) -> tuple[Array, str] | None:
         return masked(np.nan_to_num(number) != 0, kind != BOOL), "boolean"
     if kinds == {NUMBER}:
         return numbers(number), "number"
-    texts = np.array([*values.texts, None], object)[values.code[order]]
+    texts = coded(values.code[order], values.texts)
     if kinds == {TEXT}:
         return texts, "text"
-    for code, spell in ((BOOL, _truth), (NUMBER, spelled)):
-        rows = np.flatnonzero(kind == code)
-        texts[rows] = [spell(value) for value in number[rows].tolist()]
+    for row in np.flatnonzero((kind == BOOL) | (kind == NUMBER)).tolist():
+        value = float(number[row])
+        texts[row] = spelled(value) if kind[row] == NUMBER else "true" if value else "false"
     return texts, "mixed"
 
 
@@ -63,12 +64,14 @@ def is_none(texts: Array) -> Array:
     return np.array([text is None for text in texts.tolist()], bool)
 
 
-def joined(parts: list[Array]) -> Array:
-    """Arrays one after the other; what is missing in one stays missing."""
-    if not any(map(np.ma.isMaskedArray, parts)):
-        return np.concatenate(parts)
-    array: Array = np.ma.concatenate(parts)  # type: ignore[no-untyped-call]
-    return array
+def stacked(tables: Sequence[Columns]) -> dict[str, Array]:
+    """Tables of the same columns one under the other; what is missing in one stays missing."""
+    columns: dict[str, Array] = {}
+    for name in tables[0]:
+        parts = [table[name] for table in tables]
+        is_masked = any(map(np.ma.isMaskedArray, parts))
+        columns[name] = np.ma.concatenate(parts) if is_masked else np.concatenate(parts)  # type: ignore[no-untyped-call]
+    return columns
 
 
 def coded(codes: Array, texts: tuple[str, ...]) -> Array:
@@ -81,10 +84,6 @@ def spelled(value: float) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < MAX_WHOLE else repr(value)
 
 
-def _truth(value: float) -> str:
-    return "true" if value else "false"
-
-
 # What every run's `rollouts` have; a field of a row with one of these names gets another.
 KEYS = ("run", "task", "repeat", "row")
 RESERVED = (
@@ -93,7 +92,6 @@ RESERVED = (
     "total_tokens", "seconds", "cost_usd", "stop_reason", "truncated", "errored", "timed_out", "model",
     "agent", "file", "line",
 )  # fmt: skip
-Columns = Mapping[str, Array]
 _NO_ROOM = "Could not write file"
 
 

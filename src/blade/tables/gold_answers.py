@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from blade.answers import normalised
-from blade.formats.assemble import Assembled, task_keys
+from blade.formats.assemble import Assembled
 from blade.formats.rollout_ends import SOURCES
-from blade.tables.database import Array, coded, masked, spelled
+from blade.formats.single_rows import input_rows
+from blade.tables.database import Array, coded, is_none, masked, spelled
 
 # Names only break ties between fields that behave alike, and choose where nothing passes.
 _GOLD_NAMES = (
@@ -24,11 +25,10 @@ FEW = 50  # failing rows that tell most fields apart from an answer
 
 @dataclass(frozen=True)
 class Source:
-    """One place where answers stand: its name, its field if it is one, and a text for each row."""
+    """One place where answers stand: its name, and a text for each row."""
 
     name: str
     texts: Array  # of str or None
-    field: str | None = None
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,7 @@ class Answers:
     sources: tuple[Source, ...]
     answer: Array  # by the source that is taken for the answer
     gold: Array
-    gold_field: str | None
-    answer_field: str | None
-
-    is_telling: bool = True  # passing answers equal the gold
+    is_telling: bool  # passing answers equal the gold
 
     def equals(self, texts: Array) -> Array:
         """Whether each text is the gold once both are normalised; masked where that says nothing."""
@@ -51,19 +48,10 @@ class Answers:
 
 def equal(texts: Array, others: Array) -> Array:
     """Whether texts are equal once both are normalised; masked where one of them is missing."""
-    forms = _Forms()
-    firsts, seconds = ([forms[text] for text in column.tolist()] for column in (texts, others))
-    pairs = list(zip(firsts, seconds, strict=True))
+    forms = {text: normal(text) for text in {*texts.tolist(), *others.tolist()}}
+    pairs = [(forms[text], forms[other]) for text, other in zip(texts.tolist(), others.tolist(), strict=True)]
     same = np.array([first == second for first, second in pairs], bool)
     return masked(same, np.array([not first or not second for first, second in pairs], bool))
-
-
-class _Forms(dict[str | None, str]):
-    """The normal form of each text, made once."""
-
-    def __missing__(self, text: str | None) -> str:
-        form = self[text] = normal(text)
-        return form
 
 
 def normal(text: str | None) -> str:
@@ -74,51 +62,45 @@ def normal(text: str | None) -> str:
 def answers(run: Assembled, passed: Array, fields: dict[str, Array], task_level: set[str]) -> Answers:
     """What was answered and expected; `fields` are short scalars of the rows as texts, by path."""
     order = run.rollouts.row_id
-    sources = [*_spoken(run, order)]
+    sources = _spoken(run, order)
     golds = {**{name: fields[name] for name in fields if name in task_level}, **_input_fields(run)}
     rows = _sample(passed)
     gold_field = _gold(golds, sources, passed, rows)
-    gold = golds[gold_field] if gold_field else np.full(len(order), None, object)
+    none = np.full(len(order), None, object)
+    gold = golds[gold_field] if gold_field else none
     own = {name: texts for name, texts in fields.items() if name != gold_field}
     extracted = _extracted(own, task_level, gold, passed, rows) or _repeated(own, sources, passed, rows)
     if extracted is not None:
-        sources.insert(0, Source("field", _filled(fields[extracted]), extracted))
-    chosen = sources[0] if extracted is not None else _best(sources, gold, passed, rows)
-    answer = chosen.texts if chosen is not None else np.full(len(order), None, object)
-    field = chosen.field if chosen is not None else None
-    return Answers(tuple(sources), answer, gold, gold_field, field, _is_telling(answer, gold, passed))
-
-
-def _is_telling(answer: Array, gold: Array, passed: Array) -> bool:
-    """Whether being equal can be what is judged: most answers that pass are the gold, if three or more do."""
+        # none for an empty text: a verifier that writes nothing down has read no answer
+        own_answers = [text if text and text.strip() else None for text in fields[extracted].tolist()]
+        sources.insert(0, Source("field", np.array(own_answers, object)))
+    answer = none
+    if sources:  # the source whose answers go with passing; without proof the first: a box, a tag, a line, a call
+        going = [1.0] if extracted else [_agreement(source.texts[rows], gold[rows], passed[rows]) for source in sources]
+        answer = sources[going.index(max(going))].texts
+    # being equal can be what is judged if most answers that pass are the gold, where three or more do
     same = equal(answer, gold)
     right = np.ma.getdata(same)[passed & ~np.ma.getmaskarray(same)]
-    return len(right) < 3 or float(right.mean()) >= 0.5
+    return Answers(tuple(sources), answer, gold, len(right) < 3 or float(right.mean()) >= 0.5)
 
 
 def _spoken(run: Assembled, order: Array) -> list[Source]:
     """The answers that messages and last calls give."""
-    texts = coded(*_ordered(run, "answer", order))
+    codes, texts = run.rows.texts("answer")
+    answers = coded(codes[order], texts)
     source = run.rows.numbers("answer_source")[order].astype(int)
-    nothing = np.full(len(texts), None, object)
-    sources = [
-        Source(name, np.where(source == code, texts, nothing)) for code, name in enumerate(SOURCES) if code
-    ]
-    sources.append(Source("call", coded(*_ordered(run, "submitted", order))))
-    return [candidate for candidate in sources if any(text is not None for text in candidate.texts.tolist())]
-
-
-def _ordered(run: Assembled, name: str, order: Array) -> tuple[Array, tuple[str, ...]]:
-    codes, texts = run.rows.texts(name)
-    return codes[order], texts
+    nothing = np.full(len(answers), None, object)
+    sources = [Source(name, np.where(source == code, answers, nothing)) for code, name in enumerate(SOURCES) if code]
+    codes, texts = run.rows.texts("submitted")
+    sources.append(Source("call", coded(codes[order], texts)))
+    return [candidate for candidate in sources if not is_none(candidate.texts).all()]
 
 
 def _input_fields(run: Assembled) -> dict[str, Array]:
     """Fields that only the materialised inputs hold, for each row the value of its task."""
     if run.inputs is None:
         return {}
-    rollouts, keys = run.rollouts, task_keys(run.inputs, None)
-    first = {keys.keys[code]: row for row, code in reversed(list(enumerate(keys.code.tolist())))}
+    rollouts, first = run.rollouts, input_rows(run)
     rows = np.array([first.get(key, -1) for key in rollouts.task_keys], np.int64)[rollouts.task]
     columns = {}
     names = [("f", name) for name in run.inputs.fields()] + [("s", path) for path in run.inputs.paths()]
@@ -128,7 +110,7 @@ def _input_fields(run: Assembled) -> dict[str, Array]:
         for row in np.flatnonzero(values.kind == 3).tolist():
             texts[row] = spelled(float(values.number[row]))
         column = texts[rows]
-        if name not in rollouts.fields and any(text is not None for text in column.tolist()):
+        if name not in rollouts.fields and not is_none(column).all():
             columns[name] = column
     return columns
 
@@ -138,16 +120,16 @@ def _gold(golds: dict[str, Array], sources: list[Source], passed: Array, rows: A
     named = sorted((name for name in golds if _rank(name) < len(_GOLD_NAMES)), key=lambda n: (_rank(n), n))
     others = [name for name in golds if name not in named][:MAX_FIELDS]
     share = {
-        name: max(
-            (_agreement(source.texts[rows], golds[name][rows], passed[rows]) for source in sources),
-            default=0.0,
-        )
+        name: max([_agreement(source.texts[rows], golds[name][rows], passed[rows]) for source in sources], default=0.0)
         for name in (*named, *others)
     }
-    best = max(share.values(), default=0.0)
-    if best >= AGREES:
-        return next(name for name in share if share[name] == best)
-    return named[0] if named else None
+    return _first_best(share) or (named[0] if named else None)
+
+
+def _first_best(share: dict[str, float]) -> str | None:
+    """The first name with the highest share, if that is high enough."""
+    best = max(share, key=share.__getitem__, default=None)
+    return best if best is not None and share[best] >= AGREES else None
 
 
 def _rank(name: str) -> int:
@@ -158,24 +140,18 @@ def _rank(name: str) -> int:
 def _agreement(texts: Array, gold: Array, passed: Array) -> float:
     """The share of passes whose text equals the gold; 0 where as many failures do, which says nothing."""
     same = equal(texts, gold)
-    both = ~np.ma.getmaskarray(same)
-    plain = np.ma.getdata(same)
+    both, plain = ~np.ma.getmaskarray(same), np.ma.getdata(same)
     right, wrong = plain[passed & both], plain[~passed & both]
     if len(right) < 3:
         return 0.0
     share = float(right.mean())
-    is_telling = not len(wrong) or share > float(wrong.mean())
-    return share if is_telling else 0.0
+    return share if not len(wrong) or share > float(wrong.mean()) else 0.0
 
 
 def _sample(passed: Array) -> Array:
     """Rows by which fields are compared: all, or as many of each outcome as tell enough, evenly spaced."""
-    chosen = []
-    for outcome in (True, False):
-        rows = np.flatnonzero(passed == outcome)
-        step = max(1, len(rows) // SAMPLE)
-        chosen.append(rows[::step])
-    return np.sort(np.concatenate(chosen))
+    halves = [np.flatnonzero(passed), np.flatnonzero(~passed)]
+    return np.sort(np.concatenate([rows[:: max(1, len(rows) // SAMPLE)] for rows in halves]))
 
 
 def _extracted(
@@ -184,8 +160,7 @@ def _extracted(
     """The field in which the rows keep their own answer: passes hold the gold in it, failures do not."""
     names = [name for name in fields if name not in task_level][:MAX_FIELDS]
     share = {name: _agreement(fields[name][rows], gold[rows], passed[rows]) for name in names}
-    best = max(share.values(), default=0.0)
-    return next(name for name in share if share[name] == best) if best >= AGREES else None
+    return _first_best(share)
 
 
 def _repeated(fields: dict[str, Array], sources: list[Source], passed: Array, rows: Array) -> str | None:
@@ -206,17 +181,3 @@ def _share(texts: Array, others: Array, rows: Array) -> float:
     same = equal(texts[rows], others[rows])
     both = np.ma.getdata(same)[~np.ma.getmaskarray(same)]
     return float(both.mean()) if len(both) >= max(3, len(rows) / 2) else 0.0
-
-
-def _filled(texts: Array) -> Array:
-    """Texts with none for an empty one: a verifier that writes nothing down has read no answer."""
-    return np.array([text if text and text.strip() else None for text in texts.tolist()], object)
-
-
-def _best(sources: list[Source], gold: Array, passed: Array, rows: Array) -> Source | None:
-    """The source whose answers go with passing; without proof the first: a box, a tag, a line, a call."""
-    if not sources:
-        return None
-    shares = [_agreement(source.texts[rows], gold[rows], passed[rows]) for source in sources]
-    best = max(shares)
-    return sources[shares.index(best)] if best > 0 else sources[0]

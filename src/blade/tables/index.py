@@ -10,7 +10,7 @@ import resource
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Protocol
 
@@ -18,10 +18,11 @@ import msgspec
 import xxhash
 
 from blade.errors import Unreadable
+from blade.formats.lines import unreadable
 from blade.model import Part
 from blade.tables import cache, index_files, workers
 from blade.tables.cache import Stamp
-from blade.tables.index_files import Index, Manifest, PartEntry, unreadable
+from blade.tables.index_files import Index, Manifest, PartEntry
 
 MANIFEST = "manifest.json"
 _SHA256 = "sha256.json"
@@ -133,18 +134,13 @@ def _ends_of(path: Path, end: int) -> tuple[str, str]:
     return xxhash.xxh3_128_hexdigest(head), xxhash.xxh3_128_hexdigest(tail)
 
 
-def _is_same(known: Manifest, path: Path) -> bool:
-    """Whether the source lies on disk as it was when it was indexed, by our code as it is."""
-    if known.made_by != cache.made_by() or known.stamp != cache.stamp_of(path):
-        return False
-    return _ends_of(path, known.size) == (known.head, known.tail)
-
-
 def _current(folder: Path, path: Path) -> Index | None:
     """The finished index in `folder` if it still describes `path`."""
     for _ in range(3):  # another process may replace the files between two reads
         known = manifest_in(folder)
-        if known is None or not _is_same(known, path):
+        if known is None or known.made_by != cache.made_by() or known.stamp != cache.stamp_of(path):
+            return None
+        if _ends_of(path, known.size) != (known.head, known.tail):
             return None
         try:
             return Index(folder, path, known)
@@ -222,17 +218,14 @@ def _numbered(entries: list[PartEntry]) -> list[PartEntry]:
 
 
 def _from_stream(folder: Path, path: Path, reader: Reader, watcher: Watcher) -> tuple[str, list[PartEntry]]:
-    writer = index_files.BlockWriter(folder)
     watcher.start(f"inflating {path.name}", 0)
+    with contextlib.closing(index_files.BlockWriter(folder)) as writer:
 
-    def keep(data: bytes, offset: int) -> None:
-        writer.add(data, offset)
-        watcher.advance(len(data))
+        def keep(data: bytes, offset: int) -> None:
+            writer.add(data, offset)
+            watcher.advance(len(data))
 
-    try:
         entries = [index_files.write_part(part, folder) for part in reader.stream_parts(path, keep)]
-    finally:
-        writer.close()
     return writer.name, entries
 
 
@@ -257,7 +250,6 @@ def _from_ranges(
 
 
 def _index_range(folder: Path, path: Path, start: int, end: int, reader: Reader) -> list[PartEntry]:
-    """Index the lines from `start` to `end`."""
     was_enabled = gc.isenabled()
     gc.disable()  # rows are trees, freed by counting; the collector only walks them again and again
     bytes(_KEEP_BYTES)  # freed at once: glibc takes its size as the sign to keep, not return, smaller blocks
@@ -270,17 +262,11 @@ def _index_range(folder: Path, path: Path, start: int, end: int, reader: Reader)
 
 def _cut(path: Path, start: int, end: int, reader: Reader) -> list[Range]:
     """Ranges of whole lines, as many as keep all cores busy."""
-    span = end - start
-    pieces = 1
+    span, pieces = end - start, 1
     if span > _PARALLEL_BYTES:
-        cores = n_cores()
-        pieces = cores * max(1, round(span / (_CHUNK_BYTES * cores)))
-    marks = [start]
-    for number in range(1, pieces):
-        mark = reader.line_start_after(path, start + span * number // pieces, end)
-        if mark > marks[-1]:
-            marks.append(mark)
-    return [pair for pair in zip(marks, [*marks[1:], end], strict=True) if pair[0] < pair[1]]
+        pieces = n_cores() * max(1, round(span / (_CHUNK_BYTES * n_cores())))
+    cuts = {reader.line_start_after(path, start + span * number // pieces, end) for number in range(1, pieces)}
+    return list(pairwise(sorted({start, end, *cuts})))
 
 
 def n_cores() -> int:
@@ -311,26 +297,19 @@ def _sweep(folder: Path, known: Manifest | None) -> None:
 
 def sha256_of(path: Path) -> str:
     """The digest of a source as it lies on disk, computed once and kept with its stamp."""
+    path_kept = cache.folder_for(path) / _SHA256
     try:
-        return _sha256_of(path)
+        stamp = _settled(path)
+        with contextlib.suppress(OSError, ValueError):
+            stored = cache.unsealed(path_kept.read_bytes())
+            *when, digest = msgspec.json.decode(stored, type=tuple[int, int, int, int, str])
+            if tuple(when) == stamp:
+                return digest
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise unreadable(path, error) from error
-
-
-def _sha256_of(path: Path) -> str:
-    stamp = _settled(path)
-    file_kept = cache.folder_for(path) / _SHA256
-    try:
-        *when, digest = msgspec.json.decode(cache.unsealed(file_kept.read_bytes()), type=tuple[int, int, int, int, str])
-        if tuple(when) == stamp:
-            return digest
-    except (OSError, ValueError):
-        pass
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    try:
-        file_kept.parent.mkdir(parents=True, exist_ok=True)
-        cache.write_whole(file_kept, cache.sealed(msgspec.json.encode((*stamp, digest))))
-    except OSError:
-        pass  # a cache that cannot be written costs time, not truth
+    with contextlib.suppress(OSError):  # a cache that cannot be written costs time, not truth
+        path_kept.parent.mkdir(parents=True, exist_ok=True)
+        cache.write_whole(path_kept, cache.sealed(msgspec.json.encode((*stamp, digest))))
     return digest

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -17,14 +16,14 @@ import zstandard
 from numpy.typing import NDArray
 
 from blade.errors import Unreadable
-from blade.model import Column, Part, Skipped, Values
-from blade.tables.cache import Stamp, writing
+from blade.formats.joined_rows import Rows
+from blade.formats.lines import unreadable
+from blade.model import Part, Skipped
+from blade.tables.cache import Stamp, write_new, writing
 
 # A part is one line of JSON, column -> (type, start, bytes), and then the columns one after the other.
 Header = dict[str, tuple[str, int, int]]
-Texts = tuple[NDArray[Any], tuple[str, ...]]  # codes, -1 for none, and what they stand for
 _TEXTS = "json"  # the type of a list of texts
-_TEXT_KIND = 4
 _END = 16  # bytes at the end of the blocks: where their table starts, and its digest
 
 
@@ -61,18 +60,21 @@ class Manifest(msgspec.Struct, frozen=True):
 
 def write_part(part: Part, folder: Path) -> PartEntry:
     """Keep `part` in `folder` under a new name."""
-    header: Header = {}
-    pieces: list[Any] = []
-    start = 0
     columns = {name: (values.dtype.str, np.ascontiguousarray(values).data) for name, values in part.columns.items()}
-    texts = {f"{name}:texts": (_TEXTS, memoryview(_spelled(known))) for name, known in part.texts.items()}
-    for name, (kind, data) in {**columns, **texts}.items():
-        header[name] = (kind, start, data.nbytes)
-        pieces.append(data)
-        start += data.nbytes
-    name, digest = _written([json.dumps(header).encode() + b"\n", *pieces], folder)
-    return PartEntry(name, digest, part.digest, part.n_rows, part.n_lines, 0, part.start, part.end, part.open_ended,
-                     part.n_skipped, list(part.skipped))  # fmt: skip
+    columns |= {f"{name}:texts": (_TEXTS, memoryview(_spelled(known))) for name, known in part.texts.items()}
+    ends = np.cumsum([data.nbytes for _, data in columns.values()]).tolist()
+    header: Header = {
+        name: (kind, end - data.nbytes, data.nbytes)
+        for (name, (kind, data)), end in zip(columns.items(), ends, strict=True)
+    }
+    pieces: list[Any] = [json.dumps(header).encode() + b"\n", *(data for _, data in columns.values())]
+    digest = xxhash.xxh3_64()
+    for piece in pieces:
+        digest.update(piece)
+    with writing():
+        name = write_new(folder, "part-", pieces)
+    return PartEntry(Path(name).name, digest.hexdigest(), part.digest, part.n_rows, part.n_lines, 0, part.start,
+                     part.end, part.open_ended, part.n_skipped, list(part.skipped))  # fmt: skip
 
 
 def _spelled(texts: list[str]) -> bytes:
@@ -82,28 +84,11 @@ def _spelled(texts: list[str]) -> bytes:
         return json.dumps(texts).encode()
 
 
-def _written(pieces: list[Any], folder: Path) -> tuple[str, str]:
-    """Write the pieces to a new file; its name and digest."""
-    digest = xxhash.xxh3_64()
-    with writing():
-        handle, name = tempfile.mkstemp(dir=folder, prefix="part-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                for piece in pieces:
-                    file.write(piece)
-                    digest.update(piece)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
-    return Path(name).name, digest.hexdigest()
-
-
 class OpenPart:
     """A part on disk, its columns read when asked for; ValueError if it is not as it was written."""
 
     def __init__(self, path: Path, entry: PartEntry) -> None:
-        self.entry = entry
+        self.entry, self.n_rows = entry, entry.rows
         # the handle stays open, so the columns stay readable if another process replaces the index
         self._file = path.open("rb")
         if hashlib.file_digest(self._file, xxhash.xxh3_64).hexdigest() != entry.digest:
@@ -117,7 +102,7 @@ class OpenPart:
         """A column, or `fill` for all rows if the part has none of that name."""
         if name in self._header:
             return np.frombuffer(self._read(name), self._header[name][0])
-        return np.full(self.entry.rows, fill, dtype)
+        return np.full(self.n_rows, fill, dtype)
 
     def length(self, name: str) -> int:
         """How many entries a column has; 0 if there is none of that name."""
@@ -185,26 +170,27 @@ class BlockReader:
         number = int(self._table[:, 0].searchsorted(offset, side="right")) - 1
         start, position, size = map(int, self._table[number])
         if self._last[0] != number:
+            packed = os.pread(self._file.fileno(), size, position)
             try:
-                data = self._unzstd.decompress(os.pread(self._file.fileno(), size, position))
+                self._last = (number, self._unzstd.decompress(packed))
             except zstandard.ZstdError as error:
                 raise ValueError(str(error)) from error
-            self._last = (number, data)
         return self._last[1][offset - start : offset - start + length]
 
 
 # -- an open index --------------------------------------------------------------------------------
 
 
-class Index:
+class Index(Rows):
     """One indexed source: columns by name, rows by number."""
 
     def __init__(self, folder: Path, path: Path, known: Manifest) -> None:
         self.path = path
         self.manifest = known
-        self._parts = [OpenPart(folder / part.file, part) for part in known.parts if part.rows]
+        self.parts = [OpenPart(folder / part.file, part) for part in known.parts if part.rows]
+        self.n_rows = sum(part.n_rows for part in self.parts)
+        super().__init__([self])
         self._blocks = BlockReader(folder / known.blocks) if known.blocks else None
-        self.n_rows = sum(part.entry.rows for part in self._parts)
         self._file: int | None = None
         self._places: tuple[NDArray[Any], NDArray[Any]] | None = None
 
@@ -220,83 +206,11 @@ class Index:
             for line, reason in part.skipped
         ]
 
-    def fields(self) -> list[str]:
-        """Names of the verifier and metadata fields seen in any row."""
-        return self._names("f.")
-
-    def paths(self) -> list[str]:
-        """Dotted paths of the scalars inside objects, seen in any row."""
-        return self._names("s.")
-
-    def _names(self, family: str) -> list[str]:
-        names = {name for part in self._parts for name in part.names if name.startswith(family)}
-        return sorted(name[len(family) : -len(":kind")] for name in names if name.endswith(":kind"))
-
-    def numbers(self, name: str) -> NDArray[Any]:
-        """A fixed column of numbers."""
-        return self._column(name, "<f8", np.nan)
-
     def lines(self) -> NDArray[Any]:
         """The 1-based line of each row."""
-        return _joined([part.get("line", "<i8", 0) + part.entry.first_line + 1 for part in self._parts], "<i8")
-
-    def texts(self, name: str) -> Texts:
-        """A fixed column of texts: codes, -1 for none, and what they stand for."""
-        return self._coded(f"t.{name}")
-
-    def field(self, name: str) -> Column:
-        """A verifier or metadata field over all rows."""
-        kind, number, code, texts = self._scalars(f"f.{name}")
-        hashes = self._column(f"f.{name}:hash", "<u8", 0)
-        return Column(kind, number, code, texts, _hashes(kind, number, code, texts, hashes))
-
-    def values(self, name: str, family: str) -> Values:
-        """A scalar over all rows with its texts, of long ones how they begin; `family` is f, s or t."""
-        key = f"{family}.{name}"
-        kind, number, code, texts = self._scalars(key)
-        head_code, heads = self._coded(f"{key}:head")
-        long = np.flatnonzero((code < 0) & (head_code >= 0))
-        if not long.size:
-            return Values(kind, number, code, texts)
-        # two long texts that begin alike are two values
-        hashes = self._column(f"{key}:hash", "<u8", 0)[long]
-        known, first, each = np.unique(hashes, return_index=True, return_inverse=True)
-        beginning = head_code[long[first]]
-        alike = np.bincount(beginning, minlength=len(heads)) > 1
-        longs = [
-            f"{heads[place]} #{value & 0xFFFFFFFF:08x}" if alike[place] else heads[place]
-            for place, value in zip(beginning.tolist(), known.tolist(), strict=True)
-        ]
-        code = code.copy()
-        code[long] = each + len(texts)
-        return Values(kind, number, code, (*texts, *longs))
-
-    def checks(self) -> tuple[NDArray[Any], dict[str, Texts]]:
-        """The checks inside lists and wide objects: their rows, and path, name, status and value as codes."""
-        rows, start = [], 0
-        for part in self._parts:
-            rows.append(part.get("c.row", "<i8", 0)[: part.length("c.row")] + start)
-            start += part.entry.rows
-        columns = {name: self._coded(f"c.{name}", "c.row") for name in ("path", "name", "status", "value")}
-        return _joined(rows, "<i8"), columns
-
-    def _scalars(self, key: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], tuple[str, ...]]:
-        kind, number = self._column(f"{key}:kind", "u1", 0), self._column(f"{key}:number", "<f8", np.nan)
-        return kind, number, *self._coded(key)
-
-    def _column(self, name: str, dtype: str, fill: Any) -> NDArray[Any]:
-        return _joined([part.get(name, dtype, fill) for part in self._parts], dtype)
-
-    def _coded(self, key: str, like: str | None = None) -> Texts:
-        """A column of texts; one that has an entry for each of `like` instead of one for each row."""
-        known: dict[str, int] = {}
-        columns = []
-        for part in self._parts:
-            codes = part.get(f"{key}:code", "<i4", -1)
-            codes = codes if like is None else codes[: part.length(like)]
-            here = np.array([known.setdefault(text, len(known)) for text in part.texts(key)] + [-1], np.int32)
-            columns.append(here[codes])  # code -1 picks the last entry, -1
-        return _joined(columns, "<i4"), tuple(known)
+        parts = [part for part in self.manifest.parts if part.rows]
+        first = np.repeat([part.first_line + 1 for part in parts], [part.rows for part in parts])
+        return self.numbers("line") + first if parts else np.empty(0, np.int64)
 
     def row_bytes(self, row: int) -> bytes:
         """The line of one row, read from the source."""
@@ -317,37 +231,3 @@ class Index:
                 "empty the cache with `blade doctor --clean`",
                 "unreadable-file",
             ) from error
-
-    def row_hash(self, row: int) -> int:
-        """A hash of the content of one row."""
-        return xxhash.xxh3_64_intdigest(self.row_bytes(row))
-
-
-def _joined(columns: list[NDArray[Any]], dtype: str) -> NDArray[Any]:
-    if len(columns) == 1:
-        return columns[0]
-    return np.concatenate(columns) if columns else np.empty(0, dtype)
-
-
-def unreadable(path: Path, error: OSError) -> Unreadable:
-    """The operating system would not let us read a source."""
-    return Unreadable(
-        f"cannot read {path}: {error.strerror or error}",
-        "check that the file is still there and that you may read it",
-        "unreadable-file",
-    )
-
-
-def _hashes(
-    kind: NDArray[Any], number: NDArray[Any], code: NDArray[Any], texts: tuple[str, ...], hashed: NDArray[Any]
-) -> NDArray[Any]:
-    """One hash per value: of the text, of the bits of a number, or of the raw JSON of anything else."""
-    hashes = hashed.copy()
-    known = [xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass")) for text in texts]
-    is_text = (kind == _TEXT_KIND) & (code >= 0)
-    hashes[is_text] = np.array([*known, 0], np.uint64)[code[is_text]]
-    is_number = (kind == 2) | (kind == 3)
-    bits = (number[is_number] + 0.0).view(np.uint64)
-    hashes[is_number] = (bits ^ (bits >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15) + kind[is_number]
-    hashes[kind == 1] = 1
-    return hashes

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from blade.tables import cache
 
 _NO_INDEX = -(1 << 63)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where one row lies."""
 
     repeat: int
@@ -85,12 +83,11 @@ def _in_part(folder: Path, part: dict[str, Any], task: int, agents: set[str]) ->
         if _where(tasks, _NO_INDEX):
             raise LookupError("rows without a task index")
         rows = _where(tasks, task)
-        columns = [column(name) for name in ("repeat", "attempt", "offset", "length", "line")] if rows else []
+        columns = [column(name) for name in Place._fields] if rows else []
     places = [Place(*(_number(column, row) for column in columns)) for row in rows]
     if any(place.repeat < 0 for place in places):
         raise LookupError("rows without a repeat index")
-    before = int(part["first_line"]) + 1
-    return [Place(p.repeat, p.attempt, p.offset, p.length, p.line + before) for p in places]
+    return [place._replace(line=place.line + int(part["first_line"]) + 1) for place in places]
 
 
 def _where(column: bytes, wanted: int) -> list[int]:

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from blade import events
-from blade.events import masked
 from blade.formats import single_rows
 from blade.formats.assemble import Assembled
 from blade.formats.field_columns import head
 from blade.formats.rollout_steps import NESTED_KEYS
 from blade.formats.row_decoder import UNREAD
-from blade.model import Step
-from blade.tables.database import Array
+from blade.tables.database import Array, is_none, masked
 
 LONGEST = 64_000  # characters kept of a step or of a field: of a longer one its beginning and its end
 RESULT = 4_000  # likewise of the result and of the arguments of a call
@@ -33,6 +31,7 @@ _COLUMNS = {
     "texts": ("row", "path", "step", "line", "template", "text", "n", "is_last"),
     "field_texts": ("row", "path", "text"),
 }
+_OPTIONAL = {"step": np.int64, "failed": bool, "answered": bool}
 _TYPES = {"row": np.int64, "chars": np.int64, "line": np.int64, "n": np.int64, "is_last": bool}
 _NO_TEXTS = {"responses_create_params", "response", *NESTED_KEYS, *UNREAD}
 
@@ -56,14 +55,12 @@ def batches(
 def _array(column: str, values: list[Any]) -> Array:
     if column in _TYPES:
         return np.array(values, _TYPES[column])
-    if column in ("step", "failed", "answered"):
-        gone = np.array([value is None for value in values], bool)
-        plain = [0 if value is None else value for value in values]
-        array: Array = np.ma.masked_array(np.array(plain, np.int64 if column == "step" else bool), gone)
-        return array
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
+    texts = np.empty(len(values), object)
+    texts[:] = values
+    if column not in _OPTIONAL:
+        return texts
+    gone = is_none(texts)
+    return masked(np.where(gone, 0, texts).astype(_OPTIONAL[column]), gone)
 
 
 def _add(tables: dict[str, Table], run: Assembled, position: int, overrides: Mapping[str, str]) -> None:
@@ -74,7 +71,8 @@ def _add(tables: dict[str, Table], run: Assembled, position: int, overrides: Map
         if step.reasoning:  # thinking that stood inside the message
             thought = ("reasoning", None, cut(step.reasoning), len(step.reasoning), None, None)
             _put(tables["steps"], position, step.index, *thought)
-        _lines_of_step(tables["texts"], position, step)
+        if step.kind in ("result", "user", "message"):
+            _lines(tables["texts"], position, None, step.index, step.text, FIRST, LAST)
     tools = events.declared_tools(trace.row)
     for call in events.calls(trace.steps, tools, overrides):
         texts = (cut(call.raw, RESULT), cut(call.output, RESULT))
@@ -95,21 +93,14 @@ def cut(text: str, most: int = LONGEST) -> str:
     return text if len(text) <= most else f"{text[: most * 3 // 4]} … {text[-most // 4 :]}"
 
 
-def _lines_of_step(table: Table, row: int, step: Step) -> None:
-    if step.kind in ("result", "user", "message"):
-        _lines(table, row, None, step.index, step.text, FIRST, LAST)
-
-
-def _lines(
-    table: Table, row: int, path: str | None, step: int | None, text: str, first: int, last: int
-) -> None:
+def _lines(table: Table, row: int, path: str | None, step: int | None, text: str, first: int, last: int) -> None:
     """The templates of the first and the last lines of a text, each once, with how often it stands there."""
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if len(lines) > first + last:
         lines = lines[:first] + lines[-last:]
-    templates = [(number, line, masked(line[:LINE])) for number, line in lines]
+    templates = [(number, line, events.masked(line[:LINE])) for number, line in lines]
     counts = Counter(template for _, _, template in templates)
-    ends = {template for _, _, template in templates[-LOG:]} if path else {t for _, _, t in templates[-LAST:]}
+    ends = {template for _, _, template in templates[-(LOG if path else LAST) :]}
     seen: set[str] = set()
     for number, line, template in templates:
         if template not in seen:
@@ -120,9 +111,7 @@ def _lines(
 
 def texts_of(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The texts of a row beside its trace, with their paths."""
-    waiting: list[tuple[str, Any, int]] = [
-        (key, value, 1) for key, value in row.items() if key not in _NO_TEXTS
-    ]
+    waiting = [(key, value, 1) for key, value in row.items() if key not in _NO_TEXTS]
     while waiting:
         path, value, depth = waiting.pop(0)
         if isinstance(value, str):
