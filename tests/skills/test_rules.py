@@ -99,10 +99,10 @@ def test_every_cause_is_defined() -> None:
 
 
 def test_every_section_of_a_report_is_in_the_template() -> None:
-    from blade.agent.skills.skill_draft import TEMPLATE
+    from blade.report.draft_report import SECTIONS
 
     text = (OURS / "references" / "report_template.md").read_text(encoding="utf-8")
-    assert re.findall(r"^\| ([A-Z][\w -]+?) \|", text, re.MULTILINE)[1 : len(TEMPLATE) + 1] == list(TEMPLATE)
+    assert re.findall(r"^\| ([A-Z][\w -]+?) \|", text, re.MULTILINE)[1 : len(SECTIONS) + 1] == list(SECTIONS)
 
 
 def test_evals_hold_trigger_and_task_tests() -> None:
