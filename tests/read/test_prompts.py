@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blade import pipeline
-from blade.agent.reader import ACCEPTED, DISCARDED, KINDS, Prompt
-from blade.agent.reader.questions import BEGIN, END, MARK, correction, framed
+from blade.agent.reader import ACCEPTED, BEGIN, DISCARDED, END, KINDS, MARK, Prompt, correction, framed
 from blade.cli.sanitize import cleaner
 from blade.model import Cause
 from blade.pipeline import model_reading

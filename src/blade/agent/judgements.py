@@ -418,12 +418,13 @@ def agreements(
     pairs = [(ENGINE, author, proposed, labels[author]) for author in authors]
     busiest = sorted(sorted(authors, key=lambda name: (-len(labels[name]), name))[:MOST_AUTHORS])
     pairs += [(a, b, labels[a], labels[b]) for a, b in combinations(busiest, 2)]
-    return tuple(pair for pair in (_agreement(run, *pair) for pair in pairs) if pair.n)
+    return tuple(pair for pair in (agreement(run, *pair) for pair in pairs) if pair.n)
 
 
-def _agreement(
+def agreement(
     run: str, first: str, second: str, a: Mapping[str, Cause], b: Mapping[str, Cause]
 ) -> Agreement:
+    """Of two authors, over the tasks that both labelled."""
     counts = Counter((a[task], b[task]) for task in a if task in b)
     matrix = [[float(counts[x, y]) for y in Cause] for x in Cause]
     agreed = sum(n for (x, y), n in counts.items() if x is y)
