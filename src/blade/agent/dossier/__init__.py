@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from blade import number_format
-from blade.agent.dossier import chapters, trajectory
 from blade.agent.dossier import case as commands
+from blade.agent.dossier import chapters, trajectory
 from blade.agent.dossier.budget import RULE, UNIT, Page, Part, behind, price, tokens
 from blade.agent.dossier.case import Case, case
 from blade.errors import UsageError

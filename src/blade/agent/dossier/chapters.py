@@ -279,8 +279,8 @@ def beside(case: Case, room: int) -> Lines:
             step = trace.steps[call.step]
             lines.append(behind(f"{words} {head(step, {})}", text(step), room))
     last = [step for step in case.passer.steps if step.kind == "message" and step.text.strip()][-1:]
-    words = [f"passing {head(step, {})}, its last words" for step in last]
-    return lines + [behind(word, step.text, room, ends=True) for word, step in zip(words, last, strict=True)]
+    titles = [f"passing {head(step, {})}, its last words" for step in last]
+    return lines + [behind(title, step.text, room, ends=True) for title, step in zip(titles, last, strict=True)]
 
 
 def _sequence(name: str, trace: Trace, room: int) -> str:

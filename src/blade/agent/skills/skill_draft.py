@@ -293,7 +293,8 @@ def _roles(loaded: Sequence[Loaded], reports: Sequence[Report]) -> Callable[[str
 
     benchmarks = [run.benchmark for run in loaded]
     inputs = {name for run in loaded for name in run.run.rollouts.input_fields}
-    rated = [part.field for benchmark in benchmarks for part in (*benchmark.codes, *benchmark.stages)]
+    rated = {code.field for benchmark in benchmarks for code in benchmark.codes}
+    rated |= {stage.field for benchmark in benchmarks for stage in benchmark.stages}
     named = dict.fromkeys(rated, VERIFIER)
     named |= dict.fromkeys((part.field for report in reports for part in report.slices), SLICE)
     declared = {benchmark.task_id for benchmark in benchmarks if benchmark.task_id}
