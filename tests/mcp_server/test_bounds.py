@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from blade.agent.mcp import pages, tool_table
 from blade.agent.mcp import roots as under
-from blade.agent.mcp import tool_answers, tool_table
 from blade.agent.mcp.roots import House
 from blade.errors import UsageError
 from blade.report.blocks import para
@@ -163,13 +164,14 @@ def test_pages_are_cut_by_length_and_lose_nothing() -> None:
         offset: int | None = 0
         while offset is not None:
             asked = SimpleNamespace(format=form, limit=200, offset=offset)
-            page = tool_answers.paged(texts, asked, lambda text: {"text": text}, lambda text: (para(text),))
-            count = page.place["count"]
-            assert 1 <= len(page.entries) == count <= 8
+            page = pages.listed(asked, "T", {}, "texts", texts, lambda entry: [para(entry["text"])], wire=lambda text: {"text": text})
+            numbers = re.findall(r"(?:\bcount\b|next_offset)\W+(\w+)", page.text)
+            count, following = int(numbers[0]), numbers[1]
+            assert 1 <= count <= 8
             seen += texts[offset : offset + count]
-            offset = page.place["next_offset"]
+            offset = int(following) if following.isdigit() else None
         assert seen == texts
-    long = tool_answers.as_json({"text": "z" * 10_000}).document
+    long = pages.as_json({"text": "z" * 10_000}).document
     assert long is not None
     assert long["text"].endswith("… (6,000 characters more)")
 

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from blade import pipeline
-from blade.agent.mcp import run_answers, tool_table
+from blade.agent.mcp import tool_answers, tool_table
 from blade.agent.mcp.roots import House, roots
 from blade.pipeline import reviewing
 from blade.report import first_page, report_json
@@ -198,7 +198,7 @@ def test_a_query_that_would_be_cut_is_left_out(monkeypatch: pytest.MonkeyPatch, 
     whole = tool_table.called(house, "blade_groups", {"format": "json"}).document
     assert whole is not None
     shortest = min(len(group["query"]) for group in whole["groups"])
-    monkeypatch.setattr(run_answers, "TEXT", shortest)
+    monkeypatch.setattr(tool_answers, "TEXT", shortest)
     cut = tool_table.called(house, "blade_groups", {"format": "json"}).document
     assert cut is not None
     for before, after in zip(whole["groups"], cut["groups"], strict=True):

@@ -135,13 +135,13 @@ def _compared(case: Case, repeat: int) -> tuple[Lines, list[tuple[str, str]]]:
     """Split the expected calls into those made, with their step, and the others, with what was done instead."""
     calls = list(case.calls.values())
     free = [call for call in calls if not call.failed]
-    made = {(call.tool, _spelled(call)): call.step for call in reversed(free)}
+    done_at = {(call.tool, _spelled(call)): call.step for call in reversed(free)}
     wanted = [(tool, arguments, (tool, events.canonical(arguments))) for tool, arguments in case.gold.actions]
-    done = [f"{hostile.line(key[0], 40)} [{made[key]}]" for *_, key in wanted[:_MAX_GOLD] if key in made]
-    taken = {made[key] for *_, key in wanted[:_MAX_GOLD] if key in made}
+    done = [f"{hostile.line(key[0], 40)} [{done_at[key]}]" for *_, key in wanted[:_MAX_GOLD] if key in done_at]
+    taken = {done_at[key] for *_, key in wanted[:_MAX_GOLD] if key in done_at}
     undone = []
     for tool, arguments, key in wanted[:_MAX_GOLD]:
-        if key in made:
+        if key in done_at:
             continue
         likely = [(_differing(arguments, call.arguments), call.step) for call in free if call.tool == tool]
         likely = [pair for pair in likely if pair[1] not in taken]

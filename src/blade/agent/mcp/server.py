@@ -55,7 +55,7 @@ def _server(house: House) -> Server[None]:
     from mcp.server.lowlevel import Server
     from mcp_types import ListToolsResult
 
-    offered = [_offered(name, tool) for name, tool in tool_table.TOOLS.items()]
+    offered = [*map(_offered, tool_table.TOOLS)]
 
     async def on_list_tools(context: Any, params: Any) -> ListToolsResult:
         return ListToolsResult(tools=offered)
@@ -65,8 +65,8 @@ def _server(house: House) -> Server[None]:
         return await anyio.to_thread.run_sync(_answered, house, params.name, params.arguments)
 
     return Server(
-        "blade", version=blade.__version__, title="BLADE", instructions=tool_table.INSTRUCTIONS, lifespan=_quiet,
-        on_list_tools=on_list_tools, on_call_tool=on_call_tool,
+        "blade", version=blade.__version__, title="BLADE", instructions=tool_table.words()["instructions"],
+        lifespan=_quiet, on_list_tools=on_list_tools, on_call_tool=on_call_tool,
     )  # fmt: skip
 
 
@@ -77,17 +77,16 @@ async def _quiet(server: Any) -> AsyncIterator[None]:
     yield
 
 
-def _offered(name: str, tool: tool_table.Tool) -> Tool:
+def _offered(name: str) -> Tool:
     from mcp_types import Tool, ToolAnnotations
 
+    words = tool_table.words()["tools"][name]
+    title, description, writes = words["title"], words["description"], "writes" in words
     hints = ToolAnnotations(
-        title=tool.title, read_only_hint=not tool.writes, destructive_hint=False, idempotent_hint=True,
-        open_world_hint=False,
-    )  # fmt: skip
-    return Tool(
-        name=name, title=tool.title, description=tool.description, input_schema=tool_table.schema(tool),
-        annotations=hints,
-    )  # fmt: skip
+        title=title, read_only_hint=not writes, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+    )
+    schema = tool_table.schema(name)
+    return Tool(name=name, title=title, description=description, input_schema=schema, annotations=hints)
 
 
 def _answered(house: House, name: str, arguments: dict[str, Any] | None) -> CallToolResult:
