@@ -205,7 +205,7 @@ def _kinds(runs: Sequence[Facts]) -> list[_Kind]:
 def _examples(runs: Sequence[Facts]) -> list[Attribution]:
     """The surest quoted label of each cause, tasks that pass in other repeats first."""
     sometimes = {(run.run.name, task) for run in runs for task in run.buckets.sometimes}
-    causes = [cause for run in runs for cause in run.attributions if any(each.quote for each in cause.evidence)]
+    causes = [cause for run in runs for cause in run.attributions if any(part.quote for part in cause.evidence)]
     causes = [cause for cause in causes if cause.cause is not Cause.UNDETERMINED] or causes
     sure = tuple(reversed(Confidence))  # the surest last
 
