@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,13 +33,6 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     said = make_response([make_message(SAID)])
     rows = [make_row(task, at, float(task > 0), response=said) for task in range(3) for at in range(2)]
     return make_run(tmp_path_factory.mktemp("planted"), rows, name="r")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BLADE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture
