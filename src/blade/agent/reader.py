@@ -20,7 +20,6 @@ from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -476,14 +475,11 @@ class Endpoint:
 
 def host_of(url: str) -> str:
     """The host and port of a URL; user names, passwords and paths are left out."""
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port = None, None
-    if not host or parts.scheme not in ("http", "https"):
-        raise UsageError("the base URL is no http or https address", "give it as https://HOST/v1", "bad-endpoint")
-    return f"{host}:{port}" if port else host
+    parts = client.address(url)
+    if parts is None:
+        hint = "give it as https://HOST/v1"
+        raise UsageError("the base URL is no http or https address", hint, "bad-endpoint")
+    return client.host(parts)
 
 
 def _spelled(key: str) -> re.Pattern[str]:
@@ -726,10 +722,6 @@ class _Proposal(msgspec.Struct):
     query: str
 
 
-class _Proposals(msgspec.Struct):
-    proposals: list[_Proposal]
-
-
 def proposals(
     endpoint: Endpoint, columns: Mapping[str, str], runs: Sequence[str], numbers: Sequence[tuple[str, str]],
     patience: Patience | None = None,
@@ -738,10 +730,10 @@ def proposals(
     try:
         reply = asyncio.run(_once(endpoint, query_prompt(columns, runs, numbers), patience or Patience()))
         text = reply.text[reply.text.find("{") : reply.text.rfind("}") + 1]
-        entries = msgspec.json.decode(text, type=_Proposals).proposals
+        entries = msgspec.json.decode(text, type=dict[str, list[_Proposal]])["proposals"]
     except Fault as fault:
         raise _proposed_nothing(fault.text, _advice(fault, endpoint.model)[0]) from None
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError, KeyError) as error:
         why = reply.fault or "its reply is not the JSON that was asked for"
         raise _proposed_nothing(why, "is --base-url right?") from error
     return {entry.id: entry.query for entry in entries if 0 <= entry.id < len(numbers)}
@@ -776,14 +768,12 @@ def statuses(results: Sequence[Result]) -> dict[str, int]:
 
 def answers(results: Sequence[Result]) -> list[tuple[str, tuple[str, ...]]]:
     """Each answer with the tasks it was given of, the most frequent first; case does not matter."""
-    spelled: dict[str, str] = {}
     tasks: dict[str, list[str]] = {}
-    for result in results:
-        if result.answer is not None:
-            key = result.answer.answer.casefold()
-            spelled.setdefault(key, result.answer.answer)
-            tasks.setdefault(key, []).append(result.question.about)
-    counted = [(spelled[key], tuple(abouts)) for key, abouts in tasks.items()]
+    answered = [(result.answer.answer, result.question.about) for result in results if result.answer is not None]
+    spelled = {words.casefold(): words for words, _ in reversed(answered)}  # as the first of them
+    for words, about in answered:
+        tasks.setdefault(spelled[words.casefold()], []).append(about)
+    counted = [(words, tuple(abouts)) for words, abouts in tasks.items()]
     return sorted(counted, key=lambda entry: (-len(entry[1]), entry[0]))
 
 

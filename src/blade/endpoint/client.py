@@ -36,7 +36,7 @@ class Client:
         self, session: aiohttp.ClientSession, url: URL, timeout: float, form: Form, splits_thoughts: bool,
         most_body: int,
     ) -> None:  # fmt: skip
-        self.host = f"{url.host}:{url.explicit_port}" if url.explicit_port else str(url.host)
+        self.host = host(url)
         self._session, self._limit, self._most_body = session, timeout, most_body
         # with the query of the address, such as an api-version
         self._at = {path: url.joinpath(path).with_query(url.query) for path in (_CHAT, _RESPONSES)}
@@ -154,6 +154,11 @@ def address(text: str) -> URL | None:
         return url if url.scheme in ("http", "https") and url.host and url.port else None
     except ValueError:
         return None
+
+
+def host(url: URL) -> str:
+    """Whom a URL addresses."""
+    return f"{url.host}:{url.explicit_port}" if url.explicit_port else str(url.host)
 
 
 def login(url: URL) -> str:

@@ -6,11 +6,10 @@ import math
 import os
 import sys
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -228,7 +227,7 @@ class House:
         self.roots, self.watcher = roots, Aloud()
         self._locks: dict[tuple[str, ...], threading.Lock] = {}
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, ...], object] = OrderedDict()
+        self._held: dict[tuple[str, ...], Any] = {}  # the last that was asked for comes last
 
     def session(self, question: Any) -> tuple[Session, Loaded]:
         """The session of the run that is asked for, and that run in it."""
@@ -267,12 +266,10 @@ class House:
     def once(self, key: tuple[str, ...], make: Callable[[], Value]) -> Value:
         """What `make` makes, made once for each key while it is remembered."""
         with self._lock_of(key):
-            if key not in self._kept:
-                self._kept[key] = make()
-            self._kept.move_to_end(key)
-            value = cast(Value, self._kept[key])  # a key is asked for with one kind of answer
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+            value: Value = self._held.pop(key) if key in self._held else make()
+            self._held[key] = value
+            for oldest in list(self._held)[:-KEPT]:
+                del self._held[oldest]
             return value
 
     def _lock_of(self, key: tuple[str, ...]) -> threading.Lock:
