@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.agent.queue import FLOOR, WRONG, Worth, per_token, queue, worth
-from blade.model import Attribution, Cause, Confidence, Waiting
+from blade.model import Attribution, Cause, Confidence
+from tests.builders import make_row, make_run
 from tests.conftest import Blade
 from tools.planted import write_demo
 
@@ -45,15 +46,7 @@ def test_the_value_is_what_such_labels_lose_by_being_wrong(label: Attribution, v
     assert found.is_settled == (reason == "judged")
 
 
-def test_less_sure_labels_come_first() -> None:
-    labels = [*(attribution(Cause.BEHAVIOUR, one, 0.02, one.value) for one in (PROVED, UNSURE, LIKELY))]
-    labels.append(attribution(Cause.UNDETERMINED, UNSURE, 0.02, "none"))
-    found = queue([worth(label) for label in labels], {}, lambda _: 500, None)
-    assert [one.task for one in found] == ["none", "unsure", "likely", "proved"]
-    assert [one.confidence for one in found] == [UNSURE, UNSURE, LIKELY, PROVED]
-
-
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 0.1), st.integers(50, 4000)), max_size=30), st.one_of(st.none(), st.integers(1, 12)))
 def test_the_first_are_the_first_of_all(tasks: list[tuple[float, int]], most: int | None) -> None:
     """Dossiers that cannot come in are not written; the order is the same as if all were."""
@@ -70,18 +63,8 @@ def test_the_first_are_the_first_of_all(tasks: list[tuple[float, int]], most: in
     assert sorted(every, key=per_token, reverse=True) == list(every)
     assert len(every) == sum(value > 0 for value, _ in tasks)
     assert len(written) == len(set(written))
-
-
-def test_dossiers_that_cannot_come_in_are_not_written() -> None:
-    worths = [Worth(attribution(Cause.BEHAVIOUR, LIKELY, value, str(at)), value, "") for at, value in enumerate([1.0] + [1e-6] * 50)]
-    written: list[str] = []
-
-    def tokens(task: str) -> int:
-        written.append(task)
-        return 4000
-
-    assert [one.task for one in queue(worths, {}, tokens, 1)] == ["0"]
-    assert written == ["0"]
+    if most == 1 and len(every) > 1 and every[0].value > 20 * every[1].value:
+        assert len(written) == 1  # no other can come in
 
 
 @pytest.fixture(scope="module")
@@ -120,13 +103,6 @@ def test_the_table_says_the_same(demo: Path, blade: Blade) -> None:
 
 
 def test_nothing_waits_where_nothing_fails(tmp_path: Path, blade: Blade) -> None:
-    from tests.builders import make_row, make_run
-
     path = make_run(tmp_path, [make_row(0, 0), make_row(1, 0)])
     assert "Nothing to read" in blade("queue", path).out
     assert blade("queue", path, "--most", "-1").code == 2
-
-
-def test_a_waiting_task_is_what_it_says() -> None:
-    one = Waiting("run", "0", "0", "never", Cause.BEHAVIOUR, LIKELY, 0.02, 0.004, 100, "")
-    assert per_token(one) == 0.004 / FLOOR  # a dossier shorter than any is counted as the shortest

@@ -65,7 +65,7 @@ def test_errors_say_what_to_do_next(ask: Asking, name: str, given: dict[str, Any
 
 
 OUTSIDE = ["../secret/hidden.jsonl", "{}/secret/hidden.jsonl", "{}/secret", "/etc/passwd", "..", "../../..", "a/../../secret",
-           "first.jsonl/../../secret", "./\0", "-"]  # fmt: skip
+           "first.jsonl/../../secret", "./\0", "-", "a" * 5000, "a/" * 5000, "./" + "a" * 5000]  # fmt: skip
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
@@ -75,11 +75,8 @@ def test_nothing_outside_is_read(ask: Asking, folder: Path, path: str) -> None:
     assert "hidden" not in text.replace(path.replace("\0", ""), "")
     assert "outside the folders" in text or "no run" in text
     assert "pass@1" not in text
-
-
-@pytest.mark.parametrize("path", ["../secret/report.md", "{}/secret/report.md", "/etc/passwd", "..", "\0"])
-def test_no_report_outside_is_checked(ask: Asking, folder: Path, path: str) -> None:
-    assert "outside the folders" in ask.error("blade_check_claims", path=path.format(folder))
+    text = ask.error("blade_check_claims", path=path.replace("hidden.jsonl", "report.md"))
+    assert "outside the folders" in text or "does not exist" in text
 
 
 def test_links_lead_nowhere_else(ask: Asking, folder: Path) -> None:
@@ -96,16 +93,6 @@ def test_links_lead_nowhere_else(ask: Asking, folder: Path) -> None:
     finally:
         for name in links:
             (inside / name).unlink(missing_ok=True)
-
-
-def test_files_beside_a_run_may_not_lead_elsewhere(tmp_path: Path) -> None:
-    write_run(tmp_path / "in", n_tasks=2, repeats=1)
-    (tmp_path / "private.md").write_text("a private note")
-    (tmp_path / "in" / "notes.md").symlink_to(tmp_path / "private.md")
-    ask = here(tmp_path / "in")
-    assert "link that leads out" in ask.error("blade_summary")
-    (tmp_path / "in" / "notes.md").unlink()
-    assert ask.json("blade_summary")["runs"]
 
 
 def test_a_single_file_is_the_only_run(folder: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from blade.agent.reader import ACCEPTED, FAILED, LEFT, Patience
 from tests.read.conftest import FAILED as TASKS
 from tests.read.conftest import Ask, honest, label
-from tests.read.server import Act, Call, Gone, Raw, Says, Script, Server, Status
+from tests.read.server import Act, Call, Gone, Raw, Says, Server, Status
 
 
 def statuses(reading: Any) -> list[str]:
@@ -30,6 +30,9 @@ def test_a_well_behaved_endpoint_is_asked_once_for_each_task(ask: Ask, server: S
     assert (reading.spent.tokens_in, reading.spent.tokens_out, reading.spent.estimated) == (6000, 600, 0)
 
 
+# The client itself is tested where rollouts are run with it; here is what reading does with what comes of it.
+
+
 def test_an_endpoint_that_has_only_chat_is_found_out_once(ask: Ask, server: Server) -> None:
     server.script = lambda call, n: honest(call, n) if call.is_chat else Status(404, "no such route")
     assert statuses(ask(at_once=1)) == [ACCEPTED] * len(TASKS)
@@ -39,65 +42,36 @@ def test_an_endpoint_that_has_only_chat_is_found_out_once(ask: Ask, server: Serv
     assert (body["max_completion_tokens"], body["messages"][0]["role"]) == (1000, "system")
 
 
-def test_an_endpoint_without_schemas_is_asked_for_json_in_the_text(ask: Ask, server: Server) -> None:
-    refusal = Status(400, "response_format json_schema is not supported by this model")
-    server.script = lambda call, n: refusal if call.has_schema else honest(call, n)
-    assert statuses(ask(tasks=("0", "1"), at_once=1)) == [ACCEPTED] * 2
-    assert [call.has_schema for call in server.calls] == [True, False, False]
-    assert ['"additionalProperties":false' in call.system for call in server.calls] == [False, True, True]
+def test_an_old_endpoint_without_schemas_is_asked_for_json_in_the_text(ask: Ask, server: Server) -> None:
+    def old(call: Call, number: int) -> Act:
+        if not call.is_chat:
+            return Status(404, "not found")
+        if "max_completion_tokens" in call.body:
+            return Status(400, "unsupported parameter: max_completion_tokens")
+        if call.has_schema:
+            return Status(422, "extra fields: response_format")
+        return Says(f"<think>hm, {{}}</think>\n```json\n{json.dumps(label(call.about))}\n```")
+
+    server.script = old
+    assert statuses(ask(tasks=("2",))) == [ACCEPTED]
+    assert server.calls[-1].body["max_tokens"] == 1000
+    assert ['"additionalProperties":false' in call.system for call in server.calls] == [False, False, False, True]
 
 
-def old(call: Call, number: int) -> Act:
-    """Chat only, and neither the new name of the limit nor schemas; thinks and fences its answer."""
-    if not call.is_chat:
-        return Status(404, "not found")
-    if "max_completion_tokens" in call.body:
-        return Status(400, "unsupported parameter: max_completion_tokens")
-    if call.has_schema:
-        return Status(422, "extra fields: response_format")
-    return Says(f"<think>hm, {{}}</think>\n```json\n{json.dumps(label(call.about))}\n```")
-
-
-def older(call: Call, number: int) -> Act:
-    if not call.is_chat:
-        return Status(400, "this model is not supported with the Responses API")
-    return honest(call, number) if "max_tokens" in call.body else Status(422, "max_tokens: Field required")
-
-
-def picky(call: Call, number: int) -> Act:
-    """Dislikes the value of the limit, which is not dropped for it."""
-    return Status(400, "max_tokens is too large: 1000, at most 512") if call.is_chat else Status(404, "no")
-
-
-@pytest.mark.parametrize(("script", "status", "limit"), [(old, ACCEPTED, "max_tokens"), (older, ACCEPTED, "max_tokens"), (picky, FAILED, "max_completion_tokens")])
-def test_chats_are_asked_in_the_words_that_they_know(script: Script, status: str, limit: str, ask: Ask, server: Server) -> None:
-    server.script = script
-    assert statuses(ask(tasks=("2",))) == [status]
-    assert server.calls[-1].body[limit] == 1000
-
-
-def test_a_busy_endpoint_is_waited_for_as_long_as_it_asks(ask: Ask, server: Server) -> None:
-    times: list[float] = []
-
-    def busy(call: Call, number: int) -> Act:
-        times.append(time.monotonic())
-        return Status(429, "slow down", {"Retry-After": "0.2"}) if number < 1 else honest(call, number)
-
-    server.script = busy
+@pytest.mark.parametrize(("seconds", "status", "n_calls"), [(0.2, ACCEPTED, 2), (86400, FAILED, 1)])
+def test_a_busy_endpoint_is_waited_for_as_long_as_it_asks_within_our_patience(
+    seconds: float, status: str, n_calls: int, ask: Ask, server: Server
+) -> None:
+    busy = Status(429, "slow down", {"Retry-After": str(seconds)})
+    server.script = lambda call, n: busy if n < 1 else honest(call, n)
+    start = time.monotonic()
     reading = ask(tasks=("0",))
-    assert (statuses(reading), reading.results[0].calls) == ([ACCEPTED], 2)
-    assert times[1] - times[0] >= 0.2
+    assert (statuses(reading), reading.results[0].calls) == ([status], n_calls)
+    assert n_calls == 1 or time.monotonic() - start >= seconds
 
 
-def test_an_endpoint_that_asks_for_more_than_our_patience_is_given_up(ask: Ask, server: Server) -> None:
-    server.script = lambda call, n: Status(429, "tomorrow", {"Retry-After": "86400"})
-    assert statuses(ask(tasks=("0",))) == [FAILED]
-    assert len(server.calls) == 1
-
-
-@pytest.mark.parametrize("code", [500, 503, 408])
-def test_a_burst_of_errors_passes(code: int, ask: Ask, server: Server) -> None:
-    server.script = lambda call, n: Status(code, "down") if n < 2 else honest(call, n)
+def test_a_burst_of_errors_passes(ask: Ask, server: Server) -> None:
+    server.script = lambda call, n: Status(503, "down") if n < 2 else honest(call, n)
     reading = ask(tasks=("0",))
     assert (statuses(reading), len(server.calls)) == ([ACCEPTED], 3)
     assert reading.spent.total == 1100  # what was refused costs nothing
@@ -116,10 +90,7 @@ BAD: dict[str, Act] = {
     "slow": Gone(1.0),
     "dripping": Says(label(0), drip=0.05),
     "reset": Gone(),
-    "torn": Raw(b'{"output": [{"type": "message", "con'),
     "short": Raw(b'{"output": [', declared=5000),
-    "no JSON": Raw(b"<html>gateway</html>"),
-    "other JSON": Raw(b'{"output": 3}'),
     "deep": Raw(b"[" * 200_000),
 }
 
@@ -132,13 +103,6 @@ def test_what_breaks_on_the_way_is_tried_again(bad: str, ask: Ask, server: Serve
     assert reading.results[0].calls == len(server.calls) >= 2
     # the first call may have been charged for: it is counted, and said to be an estimate
     assert reading.spent.estimated > 300
-
-
-def test_what_breaks_every_time_gives_no_answer(ask: Ask, server: Server) -> None:
-    server.script = lambda call, n: BAD["short"]
-    reading = ask(tasks=("0",))
-    assert (statuses(reading), len(server.calls)) == ([FAILED], 3)
-    assert "broke off" in reading.results[0].reasons[0]
 
 
 @pytest.mark.parametrize(
