@@ -23,6 +23,7 @@ from blade.errors import Unreadable
 from blade.events import ERROR, compact, field_text, prompt, step_texts
 from blade.events import gold as expected
 from blade.model import Agreement, Cause, Judgement, Trace
+from blade.targets import append_whole
 
 KEYS = ("task", "cause", "repeat", "step", "field", "quote", "mechanism", "mode", "by", "condition")
 SOME = 8  # characters without white space: a shorter quotation stands anywhere
@@ -255,8 +256,7 @@ def append(path: Path, lines: Sequence[Judgement | Withdrawn]) -> None:
     """Add all of the lines or none; what is an author's last word on its task already is not said again."""
     try:
         with _locked(path) as file:
-            content = _content(file)
-            last = {(line.agent, line.task, line.by): line.id for line in _read(content)[0]}
+            last = {(line.agent, line.task, line.by): line.id for line in _read(_content(file))[0]}
             news = b""
             for line in lines:
                 if isinstance(line, Judgement):
@@ -265,9 +265,8 @@ def append(path: Path, lines: Sequence[Judgement | Withdrawn]) -> None:
                         continue
                     last[key] = line.id
                 news += msgspec.json.encode(line) + b"\n"
-            # a line that was torn when a machine went down must not swallow ours
-            torn = bool(content) and not content.endswith(b"\n")
-            _whole(file, (b"\n" if torn else b"") + news if news else b"", len(content))
+            if news:
+                append_whole(file, news)
     except OSError as error:
         hint = "judgements are kept beside the rollouts; make that folder writable, or copy the run"
         raise Unreadable(f"cannot write {path}: {error.strerror or error}", hint, "cannot-write") from error
@@ -301,18 +300,6 @@ def _locked(path: Path) -> Iterator[int]:
                     raise OSError(error.errno, "somebody else holds it") from error
             time.sleep(0.02)
         yield file
-
-
-def _whole(file: int, content: bytes, size: int) -> None:
-    """All bytes to the disk, or the file as it was."""
-    try:
-        left = memoryview(content)
-        while left:
-            left = left[os.write(file, left) :]
-        os.fsync(file)
-    except BaseException:
-        os.ftruncate(file, size)
-        raise
 
 
 def read(path: Path) -> tuple[tuple[Judgement, ...], int]:

@@ -31,6 +31,7 @@ from blade.endpoint.chat import Form
 from blade.endpoint.faults import Fault
 from blade.errors import Unreadable, UsageError
 from blade.model import Agreement, Cause
+from blade.targets import append_whole
 
 if TYPE_CHECKING:
     from blade.endpoint.client import Client
@@ -364,16 +365,7 @@ def _append(path: Path, content: bytes) -> None:
     try:
         with contextlib.suppress(OSError):  # without locks: lines are still written in one piece
             fcntl.flock(file, fcntl.LOCK_EX)
-        size = os.fstat(file).st_size
-        # a line that was torn when a process was killed must not swallow ours
-        torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
-        try:
-            left = memoryview((b"\n" if torn else b"") + content)
-            while left:
-                left = left[os.write(file, left) :]
-        except BaseException:
-            os.ftruncate(file, size)
-            raise
+        append_whole(file, content)
     finally:
         os.close(file)
 
