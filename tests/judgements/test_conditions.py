@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 from blade import pipeline
 from blade.agent import judgements
@@ -38,23 +39,7 @@ def label(blade: Blade, run: Path, condition: str, *more: object) -> list[dict[s
     return kept
 
 
-# Condition -> where what it speaks of stands (a step, a field), and words of it; None: nothing to quote.
-QUOTED: dict[str, tuple[str, str] | None] = {
-    "says('on its way')": ("step", "is on its way"),
-    "says('locked by', 'tool')": ("step", ERROR),
-    "says('as you wished', 'user')": ("step", "as you wished"),
-    "says('was not sent', 'any')": ("note", "was not sent"),
-    "says('was not', 'note')": ("note", "was not sent"),
-    "check_failed('sent')": ("verifier.parts.sent", "false"),
-    "note like '%not sent%'": ("note", "was not sent"),
-    "calls('find_order') > 1": ("step", '"order"'),
-    "last_tool = 'find_order'": ("step", '"again": true'),
-    "not says('refund')": None,
-    "calls('refund') = 0": None,
-    "turns > 1 and reward < 0.5": None,
-    "not check_failed('style')": None,
-    "says('refund', 'tool') or says('on its way')": ("step", "is on its way"),
-}
+QUOTED = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))["conditions"]
 
 
 @pytest.mark.parametrize("condition", list(QUOTED))
@@ -69,7 +54,7 @@ def test_every_condition_judges_the_failed_tasks(blade: Blade, run: Path, condit
             assert (one["step"], one["field"], one["quote"]) == (None, None, "")
         else:
             place, words = expected
-            assert words in one["quote"]
+            assert words.replace("ERROR", ERROR) in one["quote"]
             assert one["field"] == (None if place == "step" else place)
     again = blade("label", run)
     assert again.code == 0

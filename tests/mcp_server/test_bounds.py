@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 from blade.agent.mcp import pages
 from blade.agent.mcp import roots as under
@@ -37,28 +38,10 @@ serve(sys.argv[1:])
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "says"),
-    [
-        ("blade_tasks", {"run": "nobody"}, ["no run nobody", "first.jsonl", "second.jsonl"]),
-        ("blade_tasks", {}, ["no run was named", "first.jsonl"]),
-        ("blade_tasks", {"run": "first", "limit": 0}, ["limit"]),
-        ("blade_tasks", {"run": "first", "bucket": "rarely"}, ["bucket", "sometimes"]),
-        ("blade_tasks", {"run": "first", "limits": 3}, ["limits", "limit"]),
-        ("blade_tasks", {"run": "first", "pass_threshold": "nan"}, ["finite"]),
-        ("blade_show", {"run": "first", "task": "no such"}, ["no task", "its 8 tasks"]),
-        ("blade_show", {"run": "first", "task": "0", "repeat": 99}, ["no repeat 99", "0, 1, 2"]),
-        ("blade_dossier", {"run": "first", "task": "0", "budget": 1}, ["budget"]),
-        ("blade_compare", {"baseline": "first", "candidates": ["first"]}, ["two runs"]),
-        ("blade_compare", {"baseline": "first", "candidates": []}, ["candidates"]),
-        ("blade_check_claims", {}, ["report", "path"]),
-        ("blade_check_claims", {"report": "x", "path": "report.md"}, ["one report"]),
-        ("blade_check_claims", {"path": "no.md"}, ["does not exist"]),
-        ("blade_record_judgement", {"run": "first", "by": "x", "judgements": []}, ["judgements"]),
-        ("blade_record_judgement", {"run": "first", "by": "x", "judgements": [{"task": "0", "cause": "XX"}]}, ["cause"]),
-        ("blade_none", {}, ["no tool", "blade_list_runs"]),
-    ],
-)  # fmt: skip
+REFUSALS = yaml.safe_load(Path(__file__).with_name("refusals.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("name", "given", "says"), REFUSALS)
 def test_errors_say_what_to_do_next(ask: Asking, name: str, given: dict[str, Any], says: list[str]) -> None:
     text = ask.error(name, **given)
     assert [part for part in says if part not in text] == [], text
