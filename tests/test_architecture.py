@@ -45,7 +45,7 @@ RULES: dict[str, set[str]] = {
     "judgements": NOUNS,
     "queue": NOUNS,
     "dossier": NOUNS | {"report"},
-    "reader": NOUNS | {"endpoint"},
+    "reader": NOUNS | {"endpoint", "judgements"},
     "skills": NOUNS | STAGES | {"pipeline"},
     "mcp": NOUNS | STAGES | HANDS | {"pipeline", "check", "query"},
     "package": NOUNS | STAGES | {"pipeline", "tables", "query", "check", "sanitize", "skills"},
@@ -63,7 +63,7 @@ HEAVY = {
     "numpy", "scipy", "duckdb", "vl_convert", "jinja2", "yaml", "rich", "zstandard", "isal", "xxhash", "mcp",
     "omegaconf", "aiohttp", "math_verify", "jiwer", "sacrebleu", "rapidfuzz", "markdown_it",
 }  # fmt: skip
-LIGHT = ["__init__.py", "__main__.py", "errors.py", "model/*.py", "pipeline/*.py", "report/__init__.py", "cli/**/*.py", "api/*.py", "agent/mcp/*.py", "agent/reader/*.py", "endpoint/*.py"]
+LIGHT = ["__init__.py", "__main__.py", "errors.py", "model/*.py", "pipeline/*.py", "report/__init__.py", "cli/**/*.py", "api/*.py", "agent/mcp/*.py", "agent/reader.py", "endpoint/*.py"]
 HELP_NEVER_LOADS = {"numpy", "scipy", "duckdb", "vl_convert", "jinja2", "msgspec", "mcp", "omegaconf", "aiohttp", "markdown_it"}
 
 BANNED_NAMES = {"utils", "common", "helpers", "misc", "core", "base", "manager", "types"}

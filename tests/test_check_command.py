@@ -154,7 +154,7 @@ def test_a_model_proposes_queries_and_the_author_sees_what_they_give(
     before = json.loads(blade("check", path, "--run", made / "run", "--json").out)["counts"]
     with serving() as server:
         server.script = answering({**PROPOSED, n: query})
-        monkeypatch.setattr("blade.agent.reader.rounds.Patience", lambda: Patience(base=0.001))
+        monkeypatch.setattr("blade.agent.reader.Patience", lambda: Patience(base=0.001))
         words = ("check", path, "--run", made / "run", "--llm", "--model", "m", "--base-url", server.url)
         said = blade(*words)
         told = json.loads(blade(*words, "--json").out)

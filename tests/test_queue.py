@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blade.agent.queue import FLOOR, WRONG, Worth, per_token, queue, worth
-from blade.model import Attribution, Cause, Confidence, Waiting
+from blade.agent.queue import FLOOR, Worth, per_token, queue, worth
+from blade.model import Attribution, Cause, Confidence
+from tests.builders import make_row, make_run
 from tests.conftest import Blade
 from tools.planted import write_demo
 
@@ -45,15 +46,7 @@ def test_the_value_is_what_such_labels_lose_by_being_wrong(label: Attribution, v
     assert found.is_settled == (reason == "judged")
 
 
-def test_less_sure_labels_come_first() -> None:
-    labels = [*(attribution(Cause.BEHAVIOUR, one, 0.02, one.value) for one in (PROVED, UNSURE, LIKELY))]
-    labels.append(attribution(Cause.UNDETERMINED, UNSURE, 0.02, "none"))
-    found = queue([worth(label) for label in labels], {}, lambda _: 500, None)
-    assert [one.task for one in found] == ["none", "unsure", "likely", "proved"]
-    assert [one.confidence for one in found] == [UNSURE, UNSURE, LIKELY, PROVED]
-
-
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 0.1), st.integers(50, 4000)), max_size=30), st.one_of(st.none(), st.integers(1, 12)))
 def test_the_first_are_the_first_of_all(tasks: list[tuple[float, int]], most: int | None) -> None:
     """Dossiers that cannot come in are not written; the order is the same as if all were."""
@@ -70,18 +63,8 @@ def test_the_first_are_the_first_of_all(tasks: list[tuple[float, int]], most: in
     assert sorted(every, key=per_token, reverse=True) == list(every)
     assert len(every) == sum(value > 0 for value, _ in tasks)
     assert len(written) == len(set(written))
-
-
-def test_dossiers_that_cannot_come_in_are_not_written() -> None:
-    worths = [Worth(attribution(Cause.BEHAVIOUR, LIKELY, value, str(at)), value, "") for at, value in enumerate([1.0] + [1e-6] * 50)]
-    written: list[str] = []
-
-    def tokens(task: str) -> int:
-        written.append(task)
-        return 4000
-
-    assert [one.task for one in queue(worths, {}, tokens, 1)] == ["0"]
-    assert written == ["0"]
+    if most == 1 and len(every) > 1 and every[0].value > 20 * every[1].value:
+        assert len(written) == 1  # no other can come in
 
 
 @pytest.fixture(scope="module")
@@ -89,44 +72,26 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_demo(tmp_path_factory.mktemp("demo")).path
 
 
-def test_the_printed_value_can_be_computed_again(demo: Path, blade: Blade) -> None:
-    report = json.loads(blade("diagnose", demo, "--json").out)
-    causes = {one["task"]: one for one in report["attributions"]}
+def test_the_printed_order_can_be_computed_again(demo: Path, blade: Blade) -> None:
     printed = json.loads(blade("queue", demo, "--most", "0", "--json").out)
-    assert printed["n_failed"] == len(causes) == len(printed["waiting"])
-    for one in printed["waiting"]:
-        label = causes[one["task"]]
-        assert one["confidence"] == label["confidence"]
-        wrong = 1.0 if label["cause"] == "undetermined" else WRONG[Confidence(label["confidence"])]
-        assert one["value"] == label["lost"] * wrong
-        dossier = json.loads(blade("show", demo, one["task"], "--dossier", "--json").out)
-        assert one["tokens"] == dossier["tokens"]
+    waiting = printed["waiting"]
+    assert printed["n_failed"] == len(waiting)
+    assert printed["value"] == pytest.approx(sum(one["value"] for one in waiting))
+    assert waiting == sorted(waiting, key=lambda one: -one["value_per_1000_tokens"])
+    for one in waiting:
         assert one["value_per_1000_tokens"] == pytest.approx(1000 * one["value"] / max(one["tokens"], FLOOR))
-    order = [one["value_per_1000_tokens"] for one in printed["waiting"]]
-    assert order == sorted(order, reverse=True)
-    assert printed["value"] == pytest.approx(sum(one["value"] for one in printed["waiting"]))
-
-
-def test_the_table_says_the_same(demo: Path, blade: Blade) -> None:
-    waiting = json.loads(blade("queue", demo, "--most", "3", "--json").out)["waiting"]
+    dossier = json.loads(blade("show", demo, waiting[0]["task"], "--dossier", "--json").out)
+    assert waiting[0]["tokens"] == dossier["tokens"]
     lines = blade("queue", demo, "--most", "3").out.splitlines()
     header = next(at for at, line in enumerate(lines) if line.startswith("task "))
-    rows = [line.split() for line in lines[header + 1 : header + 4]]
-    for row, one in zip(rows, waiting, strict=True):
-        assert row[0] == one["task"]
-        assert row[4:6] == [one["confidence"], f"{100 * one['value']:.2f}"]
+    for row, one in zip(lines[header + 1 : header + 4], waiting, strict=False):
+        cells = row.split()
+        assert (cells[0], cells[4:6]) == (one["task"], [one["confidence"], f"{100 * one['value']:.2f}"])
     assert lines[-1].endswith(f"{waiting[0]['task']} --dossier")
     assert "proved 10%, likely 30%, unsure 70%, undetermined 100%" in lines[1]
 
 
 def test_nothing_waits_where_nothing_fails(tmp_path: Path, blade: Blade) -> None:
-    from tests.builders import make_row, make_run
-
     path = make_run(tmp_path, [make_row(0, 0), make_row(1, 0)])
     assert "Nothing to read" in blade("queue", path).out
     assert blade("queue", path, "--most", "-1").code == 2
-
-
-def test_a_waiting_task_is_what_it_says() -> None:
-    one = Waiting("run", "0", "0", "never", Cause.BEHAVIOUR, LIKELY, 0.02, 0.004, 100, "")
-    assert per_token(one) == 0.004 / FLOOR  # a dossier shorter than any is counted as the shortest

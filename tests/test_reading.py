@@ -49,25 +49,10 @@ TOOLS = [
     make_tool("run_tests"),
     {"type": "function", "name": "odd", "parameters": {"type": "no such type"}},
 ]
-NAMES = st.sampled_from(["get_order", "cancel_order", "run_tests", "bash", "no_such_tool", "", None, 7])
-ARGUMENTS = st.sampled_from(
-    ["{}", '{"order_id": "#W1234567"}', '{"order_id": "#W7654321", "qty": 2}', '{"qty": "two"}', "", "[1, 2]",
-     "null", '{"order_id": ', "rm -rf /", '{"cmd": "pytest -q"}', '{"command": "echo ok > out.txt"}', None,
-     {"order_id": 5}, '{"a": {"b": [[]]}}', '{"x": "\\ud83d\\ude00"}', '{"x": 1e999}']
-)  # fmt: skip
-OUTPUTS = st.sampled_from(
-    ["", "ok", "Error: order not found", '{"error": "denied"}', '{"order_id": "#W1234567", "status": "pending"}',
-     "Traceback (most recent call last):\n  File \"a.py\", line 3\nKeyError: 'x'", "3 passed, 1 failed", "5 passed",
-     None, [], {"page": 1, "next_page": 2}, "429 Too Many Requests: rate limit", "command timed out after 60 s",
-     [{"type": "output_text", "text": "in parts"}], 12, "x" * 700, "Connection refused", "\x00\x1b[31mred"]
-)  # fmt: skip
-TEXTS = st.sampled_from(
-    ["", " ", "The answer is 42.", "I cannot help with that request.", "I'm sorry, I was unable to find it.",
-     "Shall I go ahead?", "yes", "<think>hm</think>", "<think>never closed", "I will now cancel the order #W1234567.",
-     "\\boxed{41}", "la " * 90, "这是答案", "```python\nprint(1)\n```", "lone \ud800 half", "Done: all tests pass.",
-     "Actually, wait. 42. No, 41.", "<tool_call>{\"name\": \"get_order\"}</tool_call>"]
-)  # fmt: skip
-IDS = st.sampled_from(["c0", "c1", "c2", "", None])
+WORDS = json.loads(Path(__file__).with_name("reading.json").read_text(encoding="utf-8"))
+NAMES, ARGUMENTS, OUTPUTS, TEXTS, IDS, USAGE, GOLD = (
+    st.sampled_from(WORDS[name]) for name in ("names", "arguments", "outputs", "texts", "ids", "usage", "gold")
+)
 
 
 def _with(kind: str, **keys: Any) -> st.SearchStrategy[Row]:
@@ -83,23 +68,21 @@ def _message(role: str) -> st.SearchStrategy[Row]:
 ITEMS = st.one_of(
     _with("function_call", call_id=IDS, name=NAMES, arguments=ARGUMENTS),
     _with("function_call_output", call_id=IDS, output=OUTPUTS, status=st.sampled_from(["completed", "failed", None])),
-    st.tuples(IDS, NAMES, ARGUMENTS, OUTPUTS).map(
-        lambda told: [
-            {"type": "function_call", "call_id": told[0], "name": told[1], "arguments": told[2]},
-            {"type": "function_call_output", "call_id": told[0], "output": told[3]},
-        ]
+    st.builds(
+        lambda name, *call: [
+            {"type": "function_call", "call_id": name, **dict(zip(("name", "arguments"), call, strict=False))},
+            {"type": "function_call_output", "call_id": name, "output": call[2]},
+        ], IDS, NAMES, ARGUMENTS, OUTPUTS,
     ),
     _message("assistant"),
     _message("user"),
     _message("system"),
     _with("reasoning", summary=st.sampled_from([[], [{"type": "summary_text", "text": "think"}]])),
     _with("web_search_call", status=st.just("failed"), output=OUTPUTS),
-    st.sampled_from([None, {}, "loose text", 5, [], [[]], {"role": "tool", "content": None}, {"type": 3}]),
-    st.just({"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "function": {"name": "bash"}}, None]}),
+    st.sampled_from(WORDS["odd_items"]),
 )
 LISTS = st.lists(ITEMS, min_size=1, max_size=9)
 OUTPUT = st.one_of(LISTS, LISTS, LISTS, st.lists(st.lists(ITEMS, max_size=3), max_size=3), st.none(), TEXTS)
-USAGE = st.sampled_from([{"input_tokens": 9, "output_tokens": 4, "total_tokens": 13}, {}, None, {"output_tokens": -1}])
 FULL = st.fixed_dictionaries(
     {"output": OUTPUT, "usage": USAGE},
     optional={
@@ -117,23 +100,8 @@ REWARDS = {
     "none": st.sampled_from([None, "high", DROP]),
     "nearly": st.sampled_from([0.9999999999999998, 1.0, 0]),
 }
-GOLD = st.sampled_from(
-    [{}, {}, {"expected_answer": "42"}, {"expected_answer": 42}, {"expected_answer": ""},
-     {"expected_actions": [{"name": "cancel_order", "kwargs": {"order_id": "#W1234567"}}, None, {"name": 3}]},
-     {"verifier_metadata": {"expected_answer": "41", "tests": []}}, {"ground_truth": [["42"]]}]
-)  # fmt: skip
 FIELDS = st.fixed_dictionaries(
-    {},
-    optional={
-        "extracted_answer": st.sampled_from(["42", "41", "", None, 42, ["42"]]),
-        "error": st.sampled_from(["", None, None, "RateLimitError: 429", {"code": 500}]),
-        "stderr": OUTPUTS,
-        "exit_code": st.sampled_from([0, 1, 137, None, "137"]),
-        "status": st.sampled_from(["ok", "failed", None]),
-        "judge.text": st.sampled_from(["the answer is wrong: expected 42", "", None]),
-        "tests": st.sampled_from([{"passed": 3, "failed": 1}, [], None]),
-        "mask_sample": st.booleans(),
-    },
+    {}, optional={"stderr": OUTPUTS, **{name: st.sampled_from(values) for name, values in WORDS["fields"].items()}}
 )
 
 
@@ -225,7 +193,7 @@ def assert_holds(report: Report, rows: Rows, with_claims: bool = False) -> None:
 QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=25, deadline=None, suppress_health_check=QUIET)
 @given(runs(), st.sampled_from([None, None, 0.5]))
 def test_any_run_is_read_to_the_end(place: Path, rows: list[Row], threshold: float | None) -> None:
     path = make_run(Path(tempfile.mkdtemp(dir=place)), lines_of(rows))
@@ -293,7 +261,7 @@ def spoiled(row: Row, rng: random.Random) -> Row:
     return {**row, "response": {**row["response"], "output": items}}
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=15, deadline=None, suppress_health_check=QUIET)
 @given(fault=st.sampled_from(sorted(INJECTIONS)), seed=st.integers(0, 2**32), share=st.sampled_from([0.1, 0.4, 1.0]))
 @example(fault="format_mismatch", seed=221, share=1.0)  # many rollouts say nothing at all
 def test_a_run_that_makes_sense_is_read_to_the_end_once_spoiled(place: Path, fault: str, seed: int, share: float) -> None:
@@ -385,7 +353,7 @@ def test_long_rollouts_take_linear_work(place: Path, shape: str) -> None:
     assert_linear(cost, 100)
 
 
-@pytest.mark.parametrize("piece", [" ", "a", "1,", "'", "/a", "\n", "{", "\\boxed{", "a@", "1 passed, ", "I will ", "<think>"])
+@pytest.mark.parametrize("piece", [" ", "a", "/a", "\n", "{", "\\boxed{", "1 passed, ", "<think>"])
 def test_long_texts_take_linear_time(place: Path, piece: str) -> None:
     def cost(n: int) -> float:
         text = piece * (n // len(piece))

@@ -67,3 +67,17 @@ def put_all(contents: Mapping[Path, bytes]) -> None:
         for place in sorted(new, key=lambda place: -len(place.parts)):
             with suppress(OSError):  # it holds a file
                 place.rmdir()
+
+
+def append_whole(file: int, lines: bytes) -> None:
+    """Add lines to an open file, all or none; a line that was torn when a machine went down does not swallow them."""
+    size = os.fstat(file).st_size
+    is_torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
+    try:
+        left = memoryview((b"\n" if is_torn else b"") + lines)
+        while left:
+            left = left[os.write(file, left) :]
+        os.fsync(file)
+    except BaseException:
+        os.ftruncate(file, size)
+        raise

@@ -54,19 +54,15 @@ def worked(number: int, wrong: bool) -> list[Row]:
 
 def desk_rows() -> list[Row]:
     """Six tasks of four repeats; in the first two tasks some repeats write the wrong colour."""
-    found = []
-    for row in make_rows({task: [1.0, 0.0, 1.0, 0.0] if task < 2 else [1.0] * 4 for task in range(6)}):
+    rows = make_rows({task: [1.0, 0.0, 1.0, 0.0] if task < 2 else [1.0] * 4 for task in range(6)})
+    for row in rows:
         task, wrong = row["_ng_task_index"], row["reward"] < 1
         gold = [{"name": "write_order", "arguments": {"order": f"O-{task}", "lamp": "green"}}]
-        row |= {
-            "task_id": f"desk-{task}",
-            "expected_actions": gold,
-            "verifier_message": "the lamp is red, not green" if wrong else "all as expected",
-        }
+        words = "the lamp is red, not green" if wrong else "all as expected"
+        row |= {"task_id": f"desk-{task}", "expected_actions": gold, "verifier_message": words}
         row["responses_create_params"]["input"][0]["content"] = f"Make the lamp of order O-{task} green."
         row["response"]["output"] = worked(task, wrong)
-        found.append(row)
-    return found
+    return rows
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +72,10 @@ def desk(cached: Path, tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 def traced(row: Row, repeat: int = 0, task: str = "0") -> Trace:
     """A row as a rollout of a task."""
-    found, source = steps(row)
+    items, source = steps(row)
     reward = row.get("reward")
-    told = reward if isinstance(reward, float) else None
-    return Trace(
-        Rollout("rollouts", task, task, repeat, told, "rollouts.jsonl", 1), tuple(found), source, row
-    )
+    known = reward if isinstance(reward, float) else None
+    return Trace(Rollout("rollouts", task, task, repeat, known, "rollouts.jsonl", 1), tuple(items), source, row)
 
 
 def rollout(output: Any, repeat: int = 1, **changed: Any) -> Trace:

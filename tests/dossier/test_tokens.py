@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 import string
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,19 +14,7 @@ from hypothesis import strategies as st
 from blade.agent.dossier.budget import NEWLINE, UNIT, cost, reach, tokens
 
 # What cl100k, o200k and a tokenizer of Anthropic count at the most; counted once, with those tokenizers.
-COUNTED = {
-    "The quick brown fox jumps over the lazy dog.": 10,
-    '{"order_id":"#W6247578","item_ids":["8349118980"],"amount":54.25}': 26,
-    "def f(nums):\n    return sorted(set(nums))\n": 14,
-    "https://example.org/a/b?c=1&d=2": 17,
-    "[(4, 1), (4, 1), (2, 3)]": 18,
-    "Grüße aus Köln, schöne Straße": 12,
-    "2024-05-20T19:00:00Z": 13,
-    "3a2e45dcead29bb7dbd132e72": 16,
-    "ZXhhbXBsZSBvZiBiYXNlNjQgdGV4dA==": 24,
-    "東京都渋谷区": 9,
-    "🙂🙃🚀": 8,
-}
+COUNTED = json.loads(Path(__file__).with_name("texts.json").read_text(encoding="utf-8"))["counted"]
 
 
 @pytest.mark.parametrize("text", COUNTED)

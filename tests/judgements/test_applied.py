@@ -7,6 +7,8 @@ import math
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from blade import pipeline
 from blade.model import Cause, Confidence
 from blade.pipeline import reviewing
@@ -18,18 +20,13 @@ from tests.judgements.conftest import rows, trajectory
 SAID = "It reports success although the order was never found."
 
 
-def label(path: Path, task: str, cause: str, by: str = "ann", repeat: int = 2, **more: Any) -> None:
-    quote = f"the order O-{task} is on its way"
-    given = {
-        "task": task,
-        "cause": cause,
-        "repeat": repeat,
-        "step": 5,
-        "quote": quote,
-        "mechanism": SAID,
-        **more,
-    }
-    reviewing.label(pipeline.session([str(path)]), [given], by)
+def judgement(task: str, cause: str = "TI", **more: Any) -> dict[str, Any]:
+    place = {"repeat": 0, "step": 5, "quote": f"the order O-{task} is on its way"}
+    return {"task": task, "cause": cause, **place, "mechanism": SAID, **more}
+
+
+def label(path: Path, task: str, cause: str, by: str = "ann", **more: Any) -> None:
+    reviewing.label(pipeline.session([str(path)]), [judgement(task, cause, **{"repeat": 2, **more})], by)
 
 
 def attributed(path: Path, task: str) -> Any:
@@ -58,14 +55,14 @@ def test_it_overrides_the_proposal_and_says_so(path: Path, blade: Blade) -> None
     assert [(one["by"], one["cause"]) for one in wire["judgements"]] == [("ann", "TI")]
 
 
-def test_losses_still_add_up_and_move_to_the_cause(path: Path) -> None:
+def test_losses_still_add_up_and_move_to_the_cause_whatever_the_order_of_rows(path: Path) -> None:
     label(path, "2", "TI")
     report = pipeline.session([str(path)]).report
-    assert math.isclose(
-        math.fsum(one.lost for one in report.losses), 1 - (report.runs[0].score or 0), abs_tol=1e-9
-    )
+    assert math.fsum(one.lost for one in report.losses) == pytest.approx(1 - (report.runs[0].score or 0), abs=1e-9)
     of_task = sum(one.lost for one in report.losses if one.cause is Cause.TASK_OR_VERIFIER)
-    assert math.isclose(of_task, 1 / 5, abs_tol=1e-9)
+    assert of_task == pytest.approx(1 / 5, abs=1e-9)
+    make_run(path.parent, rows()[::-1])
+    assert pipeline.session([str(path)]).report.losses == report.losses
 
 
 def test_a_report_with_judgements_is_true(path: Path, blade: Blade) -> None:
@@ -74,9 +71,8 @@ def test_a_report_with_judgements_is_true(path: Path, blade: Blade) -> None:
     pages = path.parent / "report"
     assert blade("diagnose", path, "-o", pages).code == 0
     for name in ("report.md", "report.json"):
-        told = json.loads(blade("check", pages / name, "--run", path, "--json").out)
-        assert told["counts"]["contradicted"] == 0
-        assert told["counts"]["unverifiable"] == 0
+        counts = json.loads(blade("check", pages / name, "--run", path, "--json").out)["counts"]
+        assert (counts["contradicted"], counts["unverifiable"]) == (0, 0)
     text = (pages / "report.md").read_text()
     assert SAID in text
     false = text.replace(SAID, "It reports success because the order was found.")
@@ -97,36 +93,17 @@ def test_it_survives_a_new_diagnosis_and_falls_with_its_rows(path: Path) -> None
 
 
 def test_it_does_not_move_to_another_task_or_agent(path: Path, blade: Blade) -> None:
-    given = {
-        "task": "2",
-        "cause": "TI",
-        "repeat": 0,
-        "field": "response.status",
-        "quote": "done",
-        "mechanism": SAID,
-    }
-    reviewing.label(pipeline.session([str(path)]), [given], "ann")
-    renumbered = {2: 4, 4: 2}
-    make_run(
-        path.parent,
-        [
-            {**row, "_ng_task_index": renumbered.get(row["_ng_task_index"], row["_ng_task_index"])}
-            for row in rows()
-        ],
-    )
-    report = pipeline.session([str(path)]).report
-    assert not any(one.judged_by for one in report.attributions)
+    of_field = judgement("2", step=None, field="response.status", quote="done")
+    reviewing.label(pipeline.session([str(path)]), [of_field], "ann")
+    other = {2: 4, 4: 2}
+    numbers = [row["_ng_task_index"] for row in rows()]
+    renumbered = zip(rows(), numbers, strict=True)
+    make_run(path.parent, [{**row, "_ng_task_index": other.get(number, number)} for row, number in renumbered])
+    assert not any(one.judged_by for one in pipeline.session([str(path)]).report.attributions)
     assert "the rollout is another one now" in blade("label", path).out
     make_run(path.parent, [{**row, "agent_ref": {"type": "x", "name": "another"}} for row in rows()])
     assert "it is of the rollouts of sim_agent" in blade("label", path).out
     assert blade("label", path, "2/0", "--withdraw", "--by", "ann").code == 0
-
-
-def test_row_order_does_not_matter_to_it(path: Path, tmp_path: Path) -> None:
-    label(path, "2", "TI")
-    first = pipeline.session([str(path)]).report.losses
-    make_run(path.parent, rows()[::-1])
-    assert pipeline.session([str(path)]).report.losses == first
 
 
 def test_where_authors_differ_the_last_word_stands_and_the_other_is_told(path: Path) -> None:
@@ -150,9 +127,8 @@ def test_agreement_is_counted_with_the_engine_and_between_authors(path: Path) ->
     assert (both.n, both.agreed) == (3, 2)
     assert both.kappa is not None
     assert math.isclose(both.kappa, 0.5)  # agreed 2/3; by chance 1/3: (2/3 - 1/3) / (1 - 1/3)
-    assert sorted((a.value, b.value, n) for a, b, n in both.confusion) == [
-        ("BI", "TI", 1), ("TI", "TI", 1), ("UK", "UK", 1),
-    ]  # fmt: skip
+    confusion = {(a.value, b.value): n for a, b, n in both.confusion}
+    assert confusion == {("BI", "TI"): 1, ("TI", "TI"): 1, ("UK", "UK"): 1}
 
 
 def test_a_comparison_books_by_it(path: Path, tmp_path: Path, blade: Blade) -> None:
@@ -178,28 +154,16 @@ def test_the_command_keeps_lists_and_takes_back(path: Path, blade: Blade) -> Non
 
 
 def test_many_come_as_lines(path: Path, tmp_path: Path, blade: Blade) -> None:
-    lines = [
-        {
-            "task": task,
-            "cause": "TI",
-            "repeat": 0,
-            "step": 5,
-            "quote": f"the order O-{task} is",
-            "mechanism": SAID,
-        }
-        for task in (2, 4)
-    ]
     source = tmp_path / "many.jsonl"
-    source.write_text("\n".join(map(json.dumps, lines)) + "\n")
+    source.write_text("".join(json.dumps(judgement(task)) + "\n" for task in "24"))
     assert blade("label", path, "--from", source, "--check", "--by", "ann").code == 0
     assert not list(path.parent.glob("*_judgements.jsonl"))
-    told = json.loads(blade("label", path, "--from", source, "--by", "ann", "--json").out)
-    assert [one["task"] for one in told["kept"]] == ["2", "4"]
-    source.write_text(json.dumps({**lines[0], "quote": "no such words"}) + "\n")
+    printed = json.loads(blade("label", path, "--from", source, "--by", "ann", "--json").out)
+    assert [one["task"] for one in printed["kept"]] == ["2", "4"]
+    source.write_text(json.dumps(judgement("2", quote="no such words")) + "\n")
     assert blade("label", path, "--from", source, "--check").code == 1
     refused = blade("label", path, "--from", source)
-    assert refused.code == 2
-    assert "docs/errors.md#judgement-refused" in refused.err
+    assert (refused.code, "docs/errors.md#judgement-refused" in refused.err) == (2, True)
 
 
 def test_runs_of_several_agents_have_judgements_of_their_own(tmp_path: Path, monkeypatch: Any) -> None:
@@ -207,17 +171,8 @@ def test_runs_of_several_agents_have_judgements_of_their_own(tmp_path: Path, mon
     agents = [{**row, "agent_ref": {"type": "x", "name": name}} for name in ("one", "two") for row in rows()]
     path = make_run(tmp_path / "run", agents)
     session = pipeline.session([str(path)])
-    names = [one.name for one in session.loaded]
-    given = {
-        "task": "2",
-        "cause": "TI",
-        "repeat": 0,
-        "step": 5,
-        "quote": "the order O-2 is on its way",
-        "mechanism": SAID,
-    }
-    reviewing.label(session, [given], "ann", names[1])
+    first, second = (one.name for one in session.loaded)
+    reviewing.label(session, [judgement("2")], "ann", second)
     report = pipeline.session([str(path)]).report
-    assert [(one.run, one.judged_by) for one in report.attributions if one.task == "2"] == [
-        (names[0], ""), (names[1], "ann"),
-    ]  # fmt: skip
+    judged = {one.run: one.judged_by for one in report.attributions if one.task == "2"}
+    assert judged == {first: "", second: "ann"}

@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+import yaml
 
 from blade import pipeline
 from blade.agent import judgements
 from blade.model import Judgement
-from blade.pipeline import reviewing
+from blade.pipeline import report_pages, reviewing, trace_reading
 from tests.builders import make_run
 from tests.conftest import Blade
 from tests.judgements.conftest import ERROR, rows
@@ -37,28 +39,7 @@ def label(blade: Blade, run: Path, condition: str, *more: object) -> list[dict[s
     return kept
 
 
-# Condition -> where what it speaks of stands (a step, a field), and words of it; None: nothing to quote.
-QUOTED: dict[str, tuple[str, str] | None] = {
-    "says('on its way')": ("step", "is on its way"),
-    "says('on its way', 'model')": ("step", "is on its way"),
-    "says('locked by', 'tool')": ("step", ERROR),
-    "says('as you wished', 'user')": ("step", "as you wished"),
-    "says('locked by', 'any')": ("step", ERROR),
-    "says('was not sent', 'any')": ("note", "was not sent"),
-    "says('was not', 'note')": ("note", "was not sent"),
-    "check_failed('sent')": ("verifier.parts.sent", "false"),
-    "check_failed('verifier.parts.sent')": ("verifier.parts.sent", "false"),
-    "note like '%not sent%'": ("note", "was not sent"),
-    "calls('find_order') > 1": ("step", '"order"'),
-    "last_tool = 'find_order'": ("step", '"again": true'),
-    "not says('refund')": None,
-    "calls('refund') = 0": None,
-    "turns > 1": None,
-    "turns > 1 and reward < 0.5": None,
-    "not check_failed('style')": None,
-    "says('refund') or turns > 1": None,
-    "says('refund', 'tool') or says('on its way')": ("step", "is on its way"),
-}
+QUOTED = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))["conditions"]
 
 
 @pytest.mark.parametrize("condition", list(QUOTED))
@@ -73,7 +54,7 @@ def test_every_condition_judges_the_failed_tasks(blade: Blade, run: Path, condit
             assert (one["step"], one["field"], one["quote"]) == (None, None, "")
         else:
             place, words = expected
-            assert words in one["quote"]
+            assert words.replace("ERROR", ERROR) in one["quote"]
             assert one["field"] == (None if place == "step" else place)
     again = blade("label", run)
     assert again.code == 0
@@ -123,27 +104,17 @@ def test_a_condition_that_does_not_hold_is_refused(path: Path) -> None:
 
 
 def test_without_a_hash_of_its_rollout_a_condition_holds_nothing(path: Path) -> None:
-    import msgspec
-
     session = pipeline.session([str(path)])
     given = {"task": "2", "cause": "BI", "repeat": 1, "mechanism": "It gives up.", "condition": "turns > 1"}
     (kept,), _ = reviewing.checked(session, [given], "ann")
-    one = session.run()
     from blade.pipeline import trace_reading
 
-    seen = trace_reading.Bench(one, None).seen("2")
+    seen = trace_reading.Bench(session.run(), None).seen("2")
     assert judgements.again(kept, seen) == []
     assert judgements.again(msgspec.structs.replace(kept, rollout=""), seen) == ["the rollout is another one now"]
-
-
-def test_names_of_judgements_without_a_condition_stay(path: Path) -> None:
-    """What was kept before conditions were has the same id, and is read as it was."""
-    line = (
-        b'{"id":"x","agent":null,"task":"2","cause":"BI","repeat":1,"step":5,"field":null,"quote":"q","mechanism":"m",'
-        b'"by":"ann","at":"2026-01-01T00:00:00Z"}'
-    )
-    import msgspec
-
+    # what was kept before conditions were is read as it was
+    members = {"id": "x", "agent": None, "task": "2", "cause": "BI", "repeat": 1, "step": 5, "field": None, "quote": "q"}
+    line = msgspec.json.encode({**members, "mechanism": "m", "by": "ann", "at": "2026-01-01T00:00:00Z"})
     assert msgspec.json.decode(line, type=Judgement).condition == ""
 
 
@@ -155,16 +126,12 @@ def test_names_of_judgements_without_a_condition_stay(path: Path) -> None:
         (("--from", "x.jsonl"), "--where finds the tasks itself"),
     ],
 )
-def test_what_goes_with_no_condition_is_refused_with_a_reason(
-    blade: Blade, run: Path, words: tuple[object, ...], message: str
-) -> None:
+def test_what_goes_with_no_condition_is_refused_with_a_reason(blade: Blade, run: Path, words: tuple[object, ...], message: str) -> None:
     said = blade("label", run, "--where", "turns > 1", *GIVEN, *words)
-    assert said.code == 2
-    assert message in said.err
+    assert (said.code, message in said.err) == (2, True)
 
 
 def test_a_condition_that_no_query_takes(blade: Blade, run: Path) -> None:
     said = blade("label", run, "--where", "nosuch = 1", *GIVEN)
-    assert said.code == 2
-    assert "nosuch" in said.err
+    assert (said.code, "nosuch" in said.err) == (2, True)
     assert "no failing rollout meets the condition" in blade("label", run, "--where", "calls('refund') > 3", *GIVEN).err

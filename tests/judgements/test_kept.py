@@ -49,14 +49,11 @@ def judgement(
 
 def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "run_judgements.jsonl"
+    assert read(path) == ((), 0)
     append(path, [judgement("a"), judgement("b")])
     append(path, [judgement("c")])
     assert read(path) == ((judgement("a"), judgement("b"), judgement("c")), 0)
     assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == ["a", "b", "c"]
-
-
-def test_no_file_is_no_judgement(tmp_path: Path) -> None:
-    assert read(tmp_path / "none.jsonl") == ((), 0)
 
 
 def test_concurrent_writers_lose_nothing(tmp_path: Path) -> None:

@@ -24,27 +24,16 @@ def here(path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path.parent.parent
 
 
-def counts(blade: Blade, page: str, run: Path) -> dict[str, int]:
-    told: dict[str, int] = json.loads(blade("check", page, "--run", os.path.relpath(run), "--json").out)[
-        "counts"
-    ]
-    return told
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_a_run_by_another_path_is_the_same_run(here: Path, path: Path, blade: Blade, page: str) -> None:
-    told = counts(blade, page, path)
-    assert (told["contradicted"], told["unverifiable"]) == (0, 0)
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_a_judgement_that_came_later_makes_no_report_false(
-    here: Path, path: Path, blade: Blade, page: str
-) -> None:
+def test_a_run_by_another_path_is_the_same_run_and_a_later_judgement_makes_no_report_false(here: Path, path: Path, blade: Blade) -> None:
+    for page in PAGES:
+        said = blade("check", page, "--run", os.path.relpath(path), "--json")
+        counts = json.loads(said.out)["counts"]
+        assert (counts["contradicted"], counts["unverifiable"]) == (0, 0)
     label(path, "2", "TI")
-    said = blade("check", page, "--run", path, "--json")
-    assert json.loads(said.out)["counts"]["contradicted"] == 0
-    assert "1 judgement(s) were given since the report was made" in said.err
+    for page in PAGES:
+        said = blade("check", page, "--run", path, "--json")
+        assert json.loads(said.out)["counts"]["contradicted"] == 0
+        assert "1 judgement(s) were given since the report was made" in said.err
 
 
 def test_one_that_a_report_tells_is_not_left_out(path: Path, blade: Blade) -> None:

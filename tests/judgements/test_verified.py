@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from blade import pipeline
 from blade.errors import UsageError
@@ -14,13 +15,9 @@ from blade.pipeline import reviewing
 from tests.judgements.conftest import ERROR
 
 GOOD: dict[str, Any] = {
-    "task": "2",
-    "cause": "BI",
-    "repeat": 1,
-    "step": 5,
-    "quote": "the order O-2 is on its way",
+    "task": "2", "cause": "BI", "repeat": 1, "step": 5, "quote": "the order O-2 is on its way",
     "mechanism": "It reports success although the order was never found.",
-}
+}  # fmt: skip
 
 
 def judged(path: Path, **changed: Any) -> Any:
@@ -37,80 +34,23 @@ def test_a_judgement_that_holds_is_accepted(path: Path) -> None:
     assert told.at.endswith("Z")
 
 
-REFUSED = {
-    "another task": ({"task": "7"}, "has no task 7"),
-    "a cause of its own": ({"cause": "laziness"}, "is no cause; the causes are KG, UK, BI"),
-    "no cause": ({"cause": None}, "is no cause"),
-    "a repeat that is not there": ({"repeat": 3}, "has no repeat 3; it has 0, 1, 2"),
-    "no repeat": ({"repeat": None}, "repeat is missing"),
-    "true for a repeat": ({"repeat": True}, "repeat is no whole number"),
-    "a repeat in words": ({"repeat": "1"}, "repeat is no whole number"),
-    "a repeat that passes": (
-        {"task": "3", "repeat": 0, "step": 2, "quote": "The order O-3 was found"},
-        "does not fail; those that fail: 2",
-    ),
-    "a step beyond the last": ({"step": 6}, "has no step 6; its 6 steps count from 0"),
-    "a step below the first": ({"step": -1}, "has no step -1"),
-    "a step in words": ({"step": "5"}, "has no step 5"),
-    "the wrong step": ({"step": 0}, "does not hold the quotation 'the order O-2 is on its way'; it stands in step 5"),
-    "a false quote": ({"quote": "the order O-2 is not on its way"}, "does not hold the quotation"),
-    "a quote of another repeat": ({"quote": "as you wished in try 2"}, "does not hold the quotation"),
-    "no quote": ({"quote": None}, "quote is missing"),
-    "an empty quote": ({"quote": "  "}, "quote is missing"),
-    "a quote that says nothing": ({"quote": "the"}, "too short to show anything"),
-    "a quote without end": ({"quote": "x" * 2001}, "quote has 2,001 characters"),
-    "no mechanism": ({"mechanism": None}, "mechanism is missing"),
-    "a mechanism with colours": ({"mechanism": "it \x1b[31mlies"}, "control or invisible"),
-    "an author with a hidden name": ({"by": "an\u200bn"}, "control or invisible"),
-    "a place twice": ({"field": "reward"}, "give a step or a field, one of them"),
-    "no place": ({"step": None}, "give a step or a field, one of them"),
-    "a field that is not there": ({"step": None, "field": "verdict.reason"}, "has no field 'verdict.reason'"),
-    "a key that means nothing": ({"confidence": 1}, "there is no key 'confidence'"),
-    "a step of nowhere": ({"mechanism": "After step 40 it gives up."}, "speaks of step 40; the longest rollout"),
-    "blame for what came before": (
-        {"mechanism": "The last message causes the error at step 2."},
-        "step 5 is said to bring about step 2, which came before it",
-    ),
-    "a later step that causes an earlier one": ({"mechanism": "Step 4 is why step 1 fails."}, "step 4 is said to bring about step 1"),
-    "the name of the engine": ({"by": "Engine"}, "is the name of the engine's own proposals"),
-    "a field that every row has": ({"step": None, "field": "reward", "quote": "0.0"}, "and nothing of why"),
-    "the number of the task": ({"step": None, "field": "_ng_task_index", "quote": "2"}, "and nothing of why"),
-    "the output as a field": ({"step": None, "field": "response.output", "quote": "function_call"}, "is quoted by its step"),
-    "nothing that can be seen": ({"quote": "\u200b" * 10}, "does not hold the quotation"),
-    "an error that began earlier": (
-        {"step": 4, "quote": ERROR, "mechanism": "The tool fails."},
-        "the same error stands in step 2 already",
-    ),
-}  # fmt: skip
+CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
+WORDS = {"ERROR": ERROR, "LONG": "x" * 2001}
 
 
-@pytest.mark.parametrize("name", sorted(REFUSED))
+def changes(case: dict[str, Any]) -> dict[str, Any]:
+    return {key: WORDS.get(value, value) if isinstance(value, str) else value for key, value in case.items()}
+
+
+@pytest.mark.parametrize("name", CASES["refused"])
 def test_what_does_not_hold_is_refused_with_a_reason(path: Path, name: str) -> None:
-    changed, reason = REFUSED[name]
-    assert reason in judged(path, **changed)
+    case, reason = CASES["refused"][name]
+    assert reason in judged(path, **changes(case))
 
 
-ACCEPTED = {
-    "the name of a cause in small letters": {"cause": "bi"},
-    "an abstention": {"cause": "undetermined"},
-    "another space and a line break": {"quote": "Done: the order O-2 is on its way, as you wished"},
-    "words of a call": {"step": 1, "quote": '"order": "O-2", "try": 1'},
-    "all of a short field": {"step": None, "field": "response.status", "quote": "done"},
-    "a cause that came before": {"mechanism": "The false report was caused by the misread error in step 2."},
-    "a comparison with an earlier step": {
-        "mechanism": "It says done; this led to a wrong report, unlike step 0."
-    },
-    "a number that is no step of it": {"mechanism": "It breaks the policy's step 2024 rule."},
-    "a field within a field": {"step": None, "field": "response.model", "quote": "sim-model"},
-    "a later step is cited": {"step": 2, "quote": ERROR, "mechanism": "The error at step 2 leads to step 5."},
-    "an error where it began": {"step": 2, "quote": ERROR, "mechanism": "The tool fails."},
-    "an error that is ignored": {"mechanism": "It ignores the error at step 2."},
-}
-
-
-@pytest.mark.parametrize("name", sorted(ACCEPTED))
+@pytest.mark.parametrize("name", CASES["accepted"])
 def test_near_misses_are_accepted(path: Path, name: str) -> None:
-    assert not isinstance(judged(path, **ACCEPTED[name]), str)
+    assert not isinstance(judged(path, **changes(CASES["accepted"][name])), str)
 
 
 def test_the_quotation_is_kept_as_it_stands_in_the_row(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A real server as a process of its own, and the official client that asks it."""
+"""Who asks the tools: this process for what they say, the official client of a real server for how it is said."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.from_thread import start_blocking_portal
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from blade.agent.mcp import server
+from blade.agent.mcp.roots import House, roots
 from tests.conftest import ROOT
 
 COMMAND = [sys.executable, "-m", "blade", "mcp"]
@@ -25,76 +27,72 @@ def environment(cache: Path) -> dict[str, str]:
 
 
 class Asking:
-    """Calls tools and waits for what they answer."""
+    """Calls tools and takes what they answer apart."""
 
-    def __init__(self, portal: BlockingPortal, client: Client, errors: Path) -> None:
-        self.portal, self.client, self.errors = portal, client, errors
-
-    def raw(self, name: str, **given: Any) -> Any:
-        return self.portal.call(self.client.call_tool, name, given)
+    def __init__(self, raw: Callable[[str, dict[str, Any]], Any]) -> None:
+        self.raw = raw
 
     def text(self, name: str, **given: Any) -> str:
-        told = self.raw(name, **given)
-        assert not told.is_error, told.content[0].text
-        assert told.structured_content is None
-        (said,) = told.content
-        return str(said.text)
+        answer = self.raw(name, given)
+        assert (answer.is_error or False, answer.structured_content) == (False, None), answer.content[0].text
+        return str(answer.content[0].text)
 
     def json(self, name: str, **given: Any) -> dict[str, Any]:
-        told = self.raw(name, format="json", **given)
-        assert not told.is_error, told.content[0].text
-        found = told.structured_content
-        assert isinstance(found, dict)
-        assert json.loads(told.content[0].text) == found
-        return found
+        answer = self.raw(name, {**given, "format": "json"})
+        assert not answer.is_error, answer.content[0].text
+        assert json.loads(answer.content[0].text) == answer.structured_content
+        return dict(answer.structured_content)
 
     def error(self, name: str, **given: Any) -> str:
-        told = self.raw(name, **given)
-        assert told.is_error
-        said = str(told.content[0].text)
-        assert "Traceback" not in said
-        assert [
-            part.split(":")[0] for part in said.splitlines() if part.startswith(("error", "hint", "see"))
-        ] == ["error", "hint", "see"]
-        return said
+        answer = self.raw(name, given)
+        assert answer.is_error
+        text = str(answer.content[0].text)
+        starts = [line.split(":")[0] for line in text.splitlines()]
+        assert [start for start in starts if start in ("error", "hint", "see", "Traceback")] == ["error", "hint", "see"]
+        return text
 
-    def both(self, name: str, other: dict[str, Any], /, **given: Any) -> list[Any]:
-        """Two calls at the same time."""
-        calls = [self.portal.start_task_soon(self.client.call_tool, name, one) for one in (given, other)]
-        return [call.result() for call in calls]
+    def pages(self, name: str, key: str, **given: Any) -> list[dict[str, Any]]:
+        """The entries of all pages."""
+        entries: list[dict[str, Any]] = []
+        offset: int | None = 0
+        while offset is not None:
+            page = self.json(name, offset=offset, **given)
+            entries += page[key]
+            offset = page["next_offset"]
+        return entries
+
+
+def here(*specs: object) -> Asking:
+    """The tools of a server over `specs`, in this process."""
+    house = House(roots([str(spec) for spec in specs]))
+    return Asking(lambda name, given: server._answered(house, name, given))
 
 
 @contextlib.contextmanager
-def asking(cache: Path, *specs: object, cwd: Path | None = None) -> Iterator[Asking]:
-    """A server over `specs`, up to the end of the block."""
-    errors = cache / "stderr.txt"
-    with errors.open("w") as log, start_blocking_portal() as portal:
-        parameters = StdioServerParameters(
-            command=COMMAND[0], args=[*COMMAND[1:], *map(str, specs)], env=environment(cache), cwd=cwd
-        )
+def served(cache: Path, *specs: object) -> Iterator[Any]:
+    """The official client of a server over `specs`, up to the end of the block; it writes to stderr.txt in `cache`."""
+    arguments = [*COMMAND[1:], *map(str, specs)]
+    with (cache / "stderr.txt").open("w") as log, start_blocking_portal() as portal:
+        parameters = StdioServerParameters(command=COMMAND[0], args=arguments, env=environment(cache))
         with portal.wrap_async_context_manager(Client(stdio_client(parameters, log))) as client:
-            yield Asking(portal, client, errors)
+            yield portal, client
 
 
 def frames(*calls: tuple[str, dict[str, Any]]) -> bytes:
     """What a client would write: the handshake, then one call after another."""
-    hello = {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    }
-    told: list[dict[str, Any]] = [
-        {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello},
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    requests: list[dict[str, Any]] = [
+        {"id": 0, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        *({"id": number, "method": method, "params": params} for number, (method, params) in enumerate(calls, 1)),
     ]
-    for number, (method, params) in enumerate(calls, 1):
-        told.append({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
-    return b"".join(json.dumps(one).encode() + b"\n" for one in told)
+    return b"".join(json.dumps({"jsonrpc": "2.0", **request}).encode() + b"\n" for request in requests)
 
 
-def started(cache: Path, *specs: object, command: list[str] = COMMAND) -> subprocess.Popen[bytes]:
+def started(cache: Path, *specs: object, command: list[str] = COMMAND, said: bytes = b"") -> Any:
     """The bare process, to be spoken to by hand."""
-    return subprocess.Popen(
-        [*command, *map(str, specs)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(cache),
-    )  # fmt: skip
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = subprocess.Popen([*command, *map(str, specs)], env=environment(cache), **pipes)
+    process.stdin.write(said)
+    process.stdin.flush()
+    return process

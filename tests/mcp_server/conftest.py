@@ -1,4 +1,4 @@
-"""One folder with runs, and one server over it, for all tests of the tools."""
+"""One folder with runs, and the tools over it, for all tests of the tools."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp_server.asking import Asking, asking
+from tests.mcp_server.asking import Asking, here
 from tools.planted import write_run
 
 
@@ -15,9 +15,7 @@ from tools.planted import write_run
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs of the same tasks in a folder, and a secret beside it."""
     folder = tmp_path_factory.mktemp("served")
-    write_run(
-        folder / "runs", name="first", n_tasks=8, repeats=3, faults=("provider_errors:2", "lost_rows:1")
-    )
+    write_run(folder / "runs", name="first", n_tasks=8, repeats=3, faults=("provider_errors:2", "lost_rows:1"))
     write_run(folder / "runs", name="second", n_tasks=8, repeats=3, seed=5)
     write_run(folder / "secret", name="hidden", n_tasks=2, repeats=1)
     (folder / "secret" / "report.md").write_text("# Secret\n\n3 of 2 tasks failed.\n")
@@ -25,7 +23,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="package", autouse=True)
+def cached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("cache")
+        patch.setenv("BLADE_CACHE_DIR", str(folder))
+        yield folder
+
+
 @pytest.fixture(scope="package")
-def ask(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
-    with asking(tmp_path_factory.mktemp("cache"), folder / "runs") as found:
-        yield found
+def ask(folder: Path) -> Asking:
+    return here(folder / "runs")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,50 +28,36 @@ def locked(task: int) -> str:
 
 def rollout(task: int, passes: bool) -> Row:
     """Look, change, be refused; a rollout that fails claims success, one that passes tries again."""
+    name = f"R-{task}00"
+    change = json.dumps({"record": name, "value": "red"})
     output = [
-        make_call("c1", "look", json.dumps({"record": f"R-{task}00"})),
-        make_result("c1", f"record R-{task}00 has the value blue"),
-        make_call("c2", "change", json.dumps({"record": f"R-{task}00", "value": "red"})),
-        make_result("c2", locked(task)),
-    ]
+        make_call("c1", "look", json.dumps({"record": name})), make_result("c1", f"record {name} has the value blue"),
+        make_call("c2", "change", change), make_result("c2", locked(task)),
+    ]  # fmt: skip
     if passes:
-        output += [
-            make_call("c3", "change", json.dumps({"record": f"R-{task}00", "value": "red"})),
-            make_result("c3", f"record R-{task}00 now has the value red"),
-        ]
-    output.append(make_message(f"Record R-{task}00 is red now, as you asked."))
-    return make_row(
-        task,
-        1 if passes else 0,
-        1.0 if passes else 0.0,
-        response=make_response(output),
-        verifier_message="matches" if passes else f"expected red, record R-{task}00 is blue",
-    )
+        output += [make_call("c3", "change", change), make_result("c3", f"record {name} now has the value red")]
+    output.append(make_message(f"Record {name} is red now, as you asked."))
+    words = "matches" if passes else f"expected red, record {name} is blue"
+    return make_row(task, int(passes), float(passes), response=make_response(output), verifier_message=words)
 
 
 def rows() -> list[Row]:
     """Tasks 0 to 4 fail once and pass once, task 5 fails twice, task 6 passes twice."""
-    found = [rollout(task, passes) for task in range(5) for passes in (False, True)]
-    found += [rollout(5, False), {**rollout(5, False), "_ng_rollout_index": 1}]
-    return [*found, {**rollout(6, True), "_ng_rollout_index": 0}, rollout(6, True)]
+    several = [rollout(task, passes) for task in range(5) for passes in (False, True)]
+    several += [rollout(5, False), {**rollout(5, False), "_ng_rollout_index": 1}]
+    return [*several, {**rollout(6, True), "_ng_rollout_index": 0}, rollout(6, True)]
 
 
 def place(task: Any, /, **changed: Any) -> dict[str, Any]:
     """A true quotation: the error that is ignored."""
-    told = {"task": str(task), "repeat": 0, "step": 3, "field": None, "quote": locked(int(task))}
-    return {**told, **changed}
+    return {"task": str(task), "repeat": 0, "step": 3, "field": None, "quote": locked(int(task)), **changed}
 
 
 def label(task: Any, /, **changed: Any) -> dict[str, Any]:
     """A true label."""
-    told = {
-        "about": str(task),
-        "answer": "BI",
-        "mode": "ignored a tool error",
-        "because": "The change was refused, and the final message claims it was made.",
-        "evidence": [place(task)],
-    }
-    return {**told, **changed}
+    because = "The change was refused, and the final message claims it was made."
+    true = {"answer": "BI", "mode": "ignored a tool error", "because": because, "evidence": [place(task)]}
+    return {"about": str(task), **true, **changed}
 
 
 def honest(call: Call, number: int) -> Says:
@@ -83,12 +70,17 @@ def run_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_run(tmp_path_factory.mktemp("read"), rows())
 
 
+@pytest.fixture
+def copy(run_path: Path, tmp_path: Path) -> Path:
+    """The run where judgements may be written beside it."""
+    return Path(shutil.copy(run_path, tmp_path / "rollouts.jsonl"))
+
+
 @pytest.fixture(scope="session")
 def session(run_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Session:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BLADE_CACHE_DIR", str(tmp_path_factory.mktemp("index")))
-        made = pipeline.session([str(run_path)])
-    return made
+        return pipeline.session([str(run_path)])
 
 
 @pytest.fixture
@@ -98,9 +90,9 @@ def server(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with serving() as made:
-        made.script = honest
-        yield made
+    with serving() as endpoint:
+        endpoint.script = honest
+        yield endpoint
 
 
 Ask = Callable[..., model_reading.Reading]
@@ -110,14 +102,12 @@ Ask = Callable[..., model_reading.Reading]
 def ask(session: Session, server: Server) -> Ask:
     """Ask the endpoint about the run, with tiny waits; options of the plan and of the asking by name."""
 
-    def asked(kind: str = "label", **given: Any) -> model_reading.Reading:
-        wish = {
-            name: given.pop(name) for name in ("tasks", "most", "asked", "choices", "budget") if name in given
-        }
-        timeout, limit = given.pop("timeout", 5.0), given.pop("limit", 1000)
-        model, fresh, clean = given.pop("model", "m"), given.pop("fresh", False), given.pop("clean", None)
-        made = model_reading.plan(session, model_reading.Wish(kind, **wish), model, server.host, clean, fresh)
-        whom = model_reading.endpoint(model, server.url, KEY, timeout, limit)
-        return model_reading.answers(session, made, whom, **{"patience": QUICK, **given})
+    def asked(kind: str = "label", of: Session = session, **options: Any) -> model_reading.Reading:
+        names = ("tasks", "most", "asked", "choices", "budget")
+        wish = model_reading.Wish(kind, **{name: options.pop(name) for name in names if name in options})
+        plan = [options.pop("model", "m"), server.host, options.pop("clean", None), options.pop("fresh", False)]
+        limits = options.pop("timeout", 5.0), options.pop("limit", 1000)
+        endpoint = model_reading.endpoint(plan[0], server.url, KEY, *limits)
+        return model_reading.answers(of, model_reading.plan(of, wish, *plan), endpoint, **{"patience": QUICK, **options})
 
     return asked

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-SAME = object()
-
 
 @dataclass(frozen=True)
 class Call:
@@ -41,9 +39,7 @@ class Call:
     @property
     def about(self) -> str:
         """The id that the question is about."""
-        found = re.search(r"^> id: (.*)$", self.turns[0]["content"], re.MULTILINE)
-        assert found, self.turns[0]["content"][:300]
-        return found[1]
+        return re.findall(r"^> id: (.*)$", self.turns[0]["content"], re.MULTILINE)[0]
 
     @property
     def has_schema(self) -> bool:
@@ -57,12 +53,26 @@ class Call:
 
 @dataclass(frozen=True)
 class Says:
-    """A reply of the model: a text, or an object that is written as JSON."""
+    """A reply of the model: a text, or an object that is written as JSON; after 20 blanks if it drips."""
 
     text: Any
     usage: tuple[int, int] | None = (1000, 100)
     is_cut: bool = False
     refusal: str = ""
+    drip: float = 0.0  # seconds before each blank
+
+    def body(self, is_chat: bool) -> bytes:
+        text = self.text if isinstance(self.text, str) else json.dumps(self.text)
+        names = ("prompt_tokens", "completion_tokens") if is_chat else ("input_tokens", "output_tokens")
+        usage = self.usage and dict(zip(names, self.usage, strict=True))
+        message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": self.refusal or None}
+        if is_chat:
+            choice = {"index": 0, "message": message, "finish_reason": "length" if self.is_cut else "stop"}
+            return json.dumps({"id": "c", "object": "chat.completion", "choices": [choice], "usage": usage}).encode()
+        part = {"type": "refusal", "refusal": self.refusal} if self.refusal else {"type": "output_text", "text": text}
+        output = [{"type": "reasoning", "summary": []}, {"type": "message", "role": "assistant", "content": [part]}]
+        status = "incomplete" if self.is_cut else "completed"
+        return json.dumps({"id": "r", "object": "response", "status": status, "output": output, "usage": usage}).encode()
 
 
 @dataclass(frozen=True)
@@ -84,25 +94,13 @@ class Raw:
 
 
 @dataclass(frozen=True)
-class Slow:
-    """Nothing for a while."""
+class Gone:
+    """The connection ends after a while of silence, or is reset."""
 
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Drip:
-    """A good reply after 20 blanks, each of them late: something comes all the time."""
-
-    seconds: float
-    says: Says
+    seconds: float = 0.0
 
 
-class Reset:
-    """The connection breaks."""
-
-
-Act = Says | Status | Raw | Slow | Drip | Reset
+Act = Says | Status | Raw | Gone
 Script = Callable[[Call, int], Act]  # the call, and how many came before it
 
 
@@ -110,25 +108,11 @@ class Server:
     """What tests see of the endpoint."""
 
     def __init__(self, port: int) -> None:
-        self.url = f"http://127.0.0.1:{port}/v1"
         self.host = f"127.0.0.1:{port}"
+        self.url = f"http://{self.host}/v1"
         self.calls: list[Call] = []
         self.script: Script = lambda call, number: Status(500, "no script")
-        self.most_at_once = 0
-        self._at_once = 0
-        self._lock = threading.Lock()
-
-    def taken(self, call: Call) -> Act:
-        with self._lock:
-            number = len(self.calls)
-            self.calls.append(call)
-            self._at_once += 1
-            self.most_at_once = max(self.most_at_once, self._at_once)
-        return self.script(call, number)
-
-    def done(self) -> None:
-        with self._lock:
-            self._at_once -= 1
+        self.lock = threading.Lock()
 
 
 @contextmanager
@@ -136,10 +120,8 @@ def serving() -> Iterator[Server]:
     """An endpoint while the block lasts."""
     http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     http.daemon_threads = True
-    server = Server(http.server_address[1])
-    http.told = server
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
+    http.told = server = Server(http.server_address[1])
+    threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     try:
         yield server
     finally:
@@ -157,76 +139,40 @@ class _Handler(BaseHTTPRequestHandler):
         server: Server = self.server.told
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         call = Call(self.path, body, {name.lower(): value for name, value in self.headers.items()})
-        act = server.taken(call)
+        with server.lock:
+            number = len(server.calls)
+            server.calls.append(call)
         try:
-            self._act(call, act)
+            self._act(call, server.script(call, number))
         except OSError:
             self.close_connection = True
-        finally:
-            server.done()
 
     def _act(self, call: Call, act: Act) -> None:
         if isinstance(act, Says):
-            self._send(200, json.dumps(_body(call, act)).encode())
+            self._send(200, act.body(call.is_chat), drip=act.drip)
         elif isinstance(act, Status):
-            told = {"error": {"message": act.message, "code": act.error_code, "type": "test"}}
-            self._send(act.code, json.dumps(told).encode(), act.headers)
+            error = {"message": act.message, "code": act.error_code, "type": "test"}
+            self._send(act.code, json.dumps({"error": error}).encode(), act.headers)
         elif isinstance(act, Raw):
             self._send(200, act.content, declared=act.declared)
-        elif isinstance(act, Slow):
-            time.sleep(act.seconds)
-            self.close_connection = True
-        elif isinstance(act, Drip):
-            content = json.dumps(_body(call, act.says)).encode()
-            self._head(200, len(content) + 20, {})
-            for _ in range(20):
-                self.wfile.write(b" ")
-                self.wfile.flush()
-                time.sleep(act.seconds)
-            self.wfile.write(content)
+            self.close_connection = act.declared is not None
         else:
-            linger = struct.pack("ii", 1, 0)
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-            self.connection.close()
             self.close_connection = True
-
-    def _head(self, code: int, length: int, headers: dict[str, str]) -> None:
-        self.send_response(code)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(length))
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
+            time.sleep(act.seconds)
+            if not act.seconds:
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.close()
 
     def _send(
-        self, code: int, content: bytes, headers: dict[str, str] | None = None, declared: int | None = None
+        self, code: int, content: bytes, headers: dict[str, str] | None = None, declared: int | None = None, drip: float = 0.0
     ) -> None:
-        self._head(code, len(content) if declared is None else declared, headers or {})
+        self.send_response(code)
+        length = len(content) + 20 * bool(drip) if declared is None else declared
+        for name, value in {"Content-Type": "application/json", "Content-Length": str(length), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        for _ in range(20 * bool(drip)):
+            self.wfile.write(b" ")
+            self.wfile.flush()
+            time.sleep(drip)
         self.wfile.write(content)
-        if declared is not None and declared != len(content):
-            self.close_connection = True
-
-
-def _body(call: Call, says: Says) -> dict[str, Any]:
-    text = says.text if isinstance(says.text, str) else json.dumps(says.text)
-    if call.is_chat:
-        usage = says.usage and {"prompt_tokens": says.usage[0], "completion_tokens": says.usage[1]}
-        message = {"role": "assistant", "content": text, "refusal": says.refusal or None}
-        choice = {"index": 0, "message": message, "finish_reason": "length" if says.is_cut else "stop"}
-        return {"id": "c", "object": "chat.completion", "choices": [choice], "usage": usage}
-    part = (
-        {"type": "refusal", "refusal": says.refusal}
-        if says.refusal
-        else {"type": "output_text", "text": text, "annotations": []}
-    )
-    usage = says.usage and {"input_tokens": says.usage[0], "output_tokens": says.usage[1]}
-    return {
-        "id": "r",
-        "object": "response",
-        "status": "incomplete" if says.is_cut else "completed",
-        "output": [
-            {"type": "reasoning", "summary": []},
-            {"type": "message", "role": "assistant", "content": [part]},
-        ],
-        "usage": usage,
-    }

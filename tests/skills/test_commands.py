@@ -12,7 +12,6 @@ from typing import Any
 import click
 import pytest
 
-from blade.model import Attribution
 from blade.pipeline import session
 from tests.builders import make_rows, make_run
 from tests.conftest import ROOT, Blade
@@ -24,9 +23,7 @@ BENCH, MODEL = "sim-help-desk", "sim_first"
 # What ends with 1 here because it should: nobody has reviewed the drafts of the package.
 UNREVIEWED = ["package", "validate"]
 # What takes long, and the test that runs it with the same options.
-ELSEWHERE: dict[tuple[str, ...], Path] = {
-    ("package", "calibrate"): ROOT / "tests" / "package" / "test_calibrate.py"
-}
+ELSEWHERE = {("package", "calibrate"): ROOT / "tests" / "package" / "test_calibrate.py"}
 
 
 def named(text: str) -> Iterator[list[str]]:
@@ -59,20 +56,14 @@ class Filled:
     """Words of a skill with what they stand for in a project that has two runs."""
 
     def __init__(self, run: str, other: str) -> None:
-        report = session([run]).report
-        self.one: Attribution = next(
-            one for one in report.attributions if one.step is not None and _at(one) is not None
-        )
-        told = _at(self.one)
-        assert told is not None
-        self.quote = told
+        quotes = {one: next((e.quote for e in one.evidence if (e.step, e.repeat) == (one.step, one.repeat)), None)
+                  for one in session([run]).report.attributions if one.step is not None}  # fmt: skip
+        self.one, self.quote = next((one, quote) for one, quote in quotes.items() if quote)
         self.words = {"RUN": run, "BASELINE": run, "CANDIDATE": other, "TASK": self.one.task, "AGENT": "agent",
                       "FIELD": "_ng_rollout_index"}  # fmt: skip
-        self.row = next(
-            row
-            for row in rows(run)
-            if str(row["_ng_task_index"]) == self.one.task and row["_ng_rollout_index"] == self.one.repeat
-        )
+        rows = map(json.loads, Path(run).read_text(encoding="utf-8").splitlines())
+        place = (self.one.task, self.one.repeat)
+        self.row = next(row for row in rows if (str(row["_ng_task_index"]), row["_ng_rollout_index"]) == place)
 
     def label(self) -> dict[str, Any]:
         return {"task": self.one.task, "cause": "BI", "repeat": self.one.repeat, "step": self.one.step,
@@ -80,15 +71,13 @@ class Filled:
 
     def of(self, words: list[str]) -> list[str]:
         """A command as it is typed here."""
-        found = [self._word(word) for word in words]
+        typed = [self._word(word) for word in words]
         if words[0] == "label" and "--quote" in words:
-            told = {"--repeat": str(self.one.repeat), "--step": str(self.one.step), "--quote": self.quote}
-            if "--field" in words:
-                told["--quote"] = self.row[words[words.index("--field") + 1]]
-            for option, value in told.items():
-                if option in words:
-                    found[words.index(option) + 1] = value
-        return found
+            quote = self.row[words[words.index("--field") + 1]] if "--field" in words else self.quote
+            values = {"--repeat": str(self.one.repeat), "--step": str(self.one.step), "--quote": quote}
+            for option in values.keys() & set(words):
+                typed[words.index(option) + 1] = values[option]
+        return typed
 
     def _word(self, word: str) -> str:
         if word in self.words:
@@ -98,26 +87,14 @@ class Filled:
         return re.sub(r"\bNAME\b", BENCH, re.sub(r"\bMODEL(?=_)|^MODEL$", MODEL, word))
 
 
-def _at(one: Attribution) -> str | None:
-    return next((e.quote for e in one.evidence if e.step == one.step and e.repeat == one.repeat), None)
-
-
-def rows(run: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in Path(run).read_text(encoding="utf-8").splitlines()]
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_parse(page: Path) -> None:
+def test_commands_parse_and_those_that_are_only_named_exist(page: Path) -> None:
+    from blade.cli.main import cli
+
     commands = given(page)
     assert commands
     for words in commands:
         parse(words)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_that_are_only_named_exist(page: Path) -> None:
-    from blade.cli.main import cli
-
     for words in filter(is_mention, named(page.read_text(encoding="utf-8"))):
         command: click.Command | None = cli
         for word in words:
@@ -126,7 +103,11 @@ def test_commands_that_are_only_named_exist(page: Path) -> None:
             assert command is not None, words
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+# the commands of packages take half a minute, and tests/package runs each of them by itself
+SLOW = [pytest.param(page, marks=pytest.mark.slow) if page.name == "packages.md" else page for page in PAGES]
+
+
+@pytest.mark.parametrize("page", SLOW, ids=lambda page: page.name)
 def test_commands_run(page: Path, here: Path, blade: Blade) -> None:
     filled = Filled("first/rollouts.jsonl", "second/rollouts.jsonl")
     Path("judgements.jsonl").write_text(json.dumps(filled.label()) + "\n", encoding="utf-8")

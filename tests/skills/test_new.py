@@ -22,48 +22,48 @@ PAGE = Path(".agents/skills/sim-help-desk/SKILL.md")
 @pytest.fixture
 def written(here: Path, blade: Blade) -> str:
     said = blade("skill", "new", "--run", "first", "--run", "second")
-    assert said.code == 0, said.err
-    assert said.out == f"Wrote {PAGE}\n"
+    assert (said.code, said.out) == (0, f"Wrote {PAGE}\n"), said.err
     return PAGE.read_text(encoding="utf-8")
 
 
+def new(blade: Blade, name: str, run: Path) -> str:
+    """The skill of another benchmark."""
+    assert blade("skill", "new", name, "--run", run, "-o", "skills").code == 0
+    return Path("skills", name.replace(" ", "-"), "SKILL.md").read_text(encoding="utf-8")
+
+
 def test_it_is_called_as_its_benchmark_and_says_what_it_knows(written: str) -> None:
-    one = skill_at(PAGE.parent)
-    assert one.name == "sim-help-desk"
-    assert one.version == __version__
-    for told in (
+    skill = skill_at(PAGE.parent)
+    assert (skill.name, skill.version) == ("sim-help-desk", __version__)
+    for words in (
         "| `reward` | reward | number | 96 of 96 |",
         "| `looked up a record` | `n_lookups` is at least 1 |",
         "- Slice `category`: `address`, `exchange`, `refund`.",
     ):
-        assert told in written, told
+        assert words in written
 
 
 def test_it_lists_the_failure_groups_and_how_they_are_proved(written: str) -> None:
     reports = [pipeline.session([name]).report for name in ("first", "second")]
     groups = [group for report in reports for group in report.groups]
     assert groups
-    listed = table(written, "| Label | Group | Failures |")
+    listed = table(written, "| Label | Group | Failures |").replace("`", "").splitlines()
     for label, name in {(group.label.value, group.name) for group in groups}:
         same = [group for group in groups if (group.label.value, group.name) == (label, name)]
-        code = name.replace("`", "")
-        row = next(line for line in listed.splitlines() if line.replace("`", "").startswith(f"| {label} | {code} |"))
+        (row,) = (line for line in listed if line.startswith(f"| {label} | {name.replace('`', '')} |"))
         cells = [cell.strip() for cell in row.split("|")]
         assert cells[3:5] == [str(sum(group.rows for group in same)), str(sum(group.tasks for group in same))]
-        assert cells[5].strip("`") in {example for group in same for example in group.examples}
+        assert cells[5] in {example for group in same for example in group.examples}
     proved = written.partition("### How these groups are proved")[2].partition("## Analysis workflow")[0]
     assert set(re.findall(r"^- `(\w+)`: ", proved, re.MULTILINE)) == {group.rung for group in groups}
-    rest = sum(one.rows for report in reports for one in report.unexplained)
-    assert f"Unexplained: {rest} failure" in written
+    assert f"Unexplained: {sum(one.rows for report in reports for one in report.unexplained)} failure" in written
 
 
 def test_it_warns_of_what_speaks_against_the_scores(here: Path, blade: Blade) -> None:
     log = "Error: the model endpoint dropped the request"
     rows = [make_row(task, 0, 1.0) for task in range(8)]
     rows += [make_row(task, 0, 0.0, response={"output": []}, agent_log=log) for task in range(8, 14)]
-    run = make_run(here / "lost", rows)
-    assert blade("skill", "new", "lost calls", "--run", run, "-o", "skills").code == 0
-    text = Path("skills/lost-calls/SKILL.md").read_text(encoding="utf-8")
+    text = new(blade, "lost calls", make_run(here / "lost", rows))
     warned = text.partition("### What speaks against these scores")[2].partition("### ")[0]
     assert "- alarm on `rollouts`: `6 " in warned
     assert log in warned
@@ -74,8 +74,7 @@ def test_it_explains_the_codes_that_are_declared(here: Path, blade: Blade) -> No
     run = make_run(here / "coded", rows)
     declared = '[[codes]]\nfield = "verdict"\nequals = "E7"\ncause = "TI"\nmode = "the grader timed out"\n'
     run.with_name("blade.toml").write_text(declared, encoding="utf-8")
-    assert blade("skill", "new", "coded", "--run", run, "-o", "skills").code == 0
-    text = Path("skills/coded/SKILL.md").read_text(encoding="utf-8")
+    text = new(blade, "coded", run)
     assert '| `verdict` | `"E7"` | `the grader timed out` | `TI` |' in text
     assert "| `verdict` | verifier |" in text
     assert "- `declared`: What does the owner of the benchmark say?" in text
@@ -145,22 +144,13 @@ def test_what_judges_and_rollouts_say_is_no_prose_of_the_skill(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     said = INJECTIONS[way]
-    quote = f"Error: the record is locked. {said}"
-    output = [
-        make_call("c1", "save", "{}"),
-        make_result("c1", quote),
-        make_message("I have saved the record."),
-    ]
-    rows = [
-        make_row(task, at, float(at), response=make_response(output if not at else [make_message("Saved.")]))
-        for task in range(4)
-        for at in range(2)
-    ]
+    failed = make_result("c1", f"Error: the record is locked. {said}")
+    outputs = ([make_call("c1", "save", "{}"), failed, make_message("I have saved the record.")], [make_message("Saved.")])
+    rows = [make_row(task, at, float(at), response=make_response(outputs[at])) for task in range(4) for at in range(2)]
     run = make_run(tmp_path, rows, name="r")
     place = ("--cause", "BI", "--repeat", 0, "--step", 1, "--quote", "the record is locked", "--by", "x")
     assert blade("label", run, "1", *place, "--mechanism", said, "--mode", said[:60]).code == 0
-    assert blade("skill", "new", "a benchmark", "--run", run, "-o", ".").code == 0
-    text = (tmp_path / "a-benchmark" / "SKILL.md").read_text(encoding="utf-8")
+    text = new(blade, "a benchmark", run)
     assert "WORD" in text
     assert "WORD" not in said_in_prose(text)
     assert "repeat words of rollouts and of those who judged them" in said_in_prose(text)

@@ -11,7 +11,10 @@ import pytest
 import skills_ref
 import yaml
 
+from blade.agent.dossier.budget import tokens
 from blade.agent.skills.installation import skill_at
+from blade.model import Cause
+from blade.report.draft_report import SECTIONS
 from tests.conftest import ROOT, Blade
 
 OURS = ROOT / ".agents" / "skills" / "nemo-gym-blade-analysis"
@@ -35,15 +38,8 @@ def test_skills_of_the_repository(page: Path, tmp_path: Path) -> None:
     assert problems(page.parent, tmp_path) == []
 
 
-def test_a_skill_that_was_just_written(here: Path, tmp_path: Path, blade: Blade) -> None:
-    assert blade("skill", "new", "My Bench (v2)", "--run", "first", "-o", "skills").code == 0
-    assert problems(here / "skills" / "my-bench-v2", tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    "name", ["x" * 90, "Ünïcode 基准", '<b>bold</b>: "quoted" # not a comment', "a: - b"]
-)
-def test_whatever_the_benchmark_is_called(name: str, here: Path, tmp_path: Path, blade: Blade) -> None:
+@pytest.mark.parametrize("name", ["My Bench (v2)", "x" * 90, "Ünïcode 基准", '<b>bold</b>: "quoted" # not a comment', "a: - b"])
+def test_a_skill_that_was_just_written_whatever_the_benchmark_is_called(name: str, here: Path, tmp_path: Path, blade: Blade) -> None:
     assert blade("skill", "new", name, "--run", "first", "-o", "skills").code == 0
     (page,) = (here / "skills").glob("*/SKILL.md")
     assert problems(page.parent, tmp_path) == []
@@ -71,56 +67,34 @@ def test_the_validator_sees_a_broken_rule(old: str, new: str, tmp_path: Path) ->
     assert list(skills_ref.validate(folder)) != []
 
 
-def test_the_skill_is_cheap_to_load() -> None:
-    from blade.agent.dossier.budget import tokens
-
+def test_the_skill_is_cheap_to_load_and_its_references_are_one_level_deep() -> None:
     text = (OURS / "SKILL.md").read_text(encoding="utf-8")
+    references = {path.name: path.read_text(encoding="utf-8") for path in (OURS / "references").iterdir()}
     assert len(text.splitlines()) < 500
     assert tokens(text) < 2500
-    assert all(tokens(path.read_text(encoding="utf-8")) < 1500 for path in (OURS / "references").iterdir())
+    assert set(re.findall(r"`references/([\w.]+)`", text)) == set(references)
+    for page in references.values():
+        assert tokens(page) < 1500
+        assert "references/" not in page
 
 
-def test_references_are_one_level_deep_and_all_are_named() -> None:
-    text = (OURS / "SKILL.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"`(references/[\w.]+)`", text))
-    assert named == {f"references/{path.name}" for path in (OURS / "references").iterdir()}
-    for path in (OURS / "references").iterdir():
-        assert path.is_file()
-        assert "references/" not in path.read_text(encoding="utf-8")
+def test_every_cause_and_every_section_of_a_report_is_named() -> None:
+    def rows(name: str, pattern: str) -> list[str]:
+        return re.findall(pattern, (OURS / "references" / name).read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert {cause.value for cause in Cause} == set(rows("labels.md", r"^\| (\w+)")) - {"Cause"}
+    sections = rows("report_template.md", r"^\| ([A-Z][\w -]+?) \|")
+    assert sections[1 : len(SECTIONS) + 1] == list(SECTIONS)
 
 
-def test_every_cause_is_defined() -> None:
-    from blade.model import Cause
-
-    rows = re.findall(
-        r"^\| (\w+)", (OURS / "references" / "labels.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
-    assert {cause.value for cause in Cause} == set(rows) - {"Cause"}
-
-
-def test_every_section_of_a_report_is_in_the_template() -> None:
-    from blade.agent.skills.skill_draft import TEMPLATE
-
-    text = (OURS / "references" / "report_template.md").read_text(encoding="utf-8")
-    assert re.findall(r"^\| ([A-Z][\w -]+?) \|", text, re.MULTILINE)[1 : len(TEMPLATE) + 1] == list(TEMPLATE)
-
-
-def test_evals_hold_trigger_and_task_tests() -> None:
-    told = json.loads((OURS / "evals" / "evals.json").read_text(encoding="utf-8"))
-    assert told["skill_name"] == OURS.name
-    asked = {one["query"]: one["should_trigger"] for one in told["triggers"]}
-    assert len(asked) == len(told["triggers"])
-    assert min(sum(asked.values()), len(asked) - sum(asked.values())) >= 8
-    assert [one["id"] for one in told["evals"]] == list(range(1, len(told["evals"]) + 1))
-    for one in told["evals"]:
-        assert one["prompt"]
-        assert one["expected_output"]
-        assert one["expectations"]
-
-
-def test_codex_finds_its_metadata() -> None:
-    told = yaml.safe_load((OURS / "agents" / "openai.yaml").read_text(encoding="utf-8"))
-    face = told["interface"]
-    assert 25 <= len(face["short_description"]) <= 64
-    assert f"${OURS.name}" in face["default_prompt"]
-    assert told["policy"] == {"allow_implicit_invocation": True}
+def test_evals_hold_trigger_and_task_tests_and_codex_finds_its_metadata() -> None:
+    held = json.loads((OURS / "evals" / "evals.json").read_text(encoding="utf-8"))
+    triggers = {one["query"]: one["should_trigger"] for one in held["triggers"]}
+    assert (held["skill_name"], len(triggers)) == (OURS.name, len(held["triggers"]))
+    assert min(sum(triggers.values()), len(triggers) - sum(triggers.values())) >= 8
+    assert [one["id"] for one in held["evals"]] == list(range(1, len(held["evals"]) + 1))
+    assert all(one["prompt"] and one["expected_output"] and one["expectations"] for one in held["evals"])
+    metadata = yaml.safe_load((OURS / "agents" / "openai.yaml").read_text(encoding="utf-8"))
+    assert 25 <= len(metadata["interface"]["short_description"]) <= 64
+    assert f"${OURS.name}" in metadata["interface"]["default_prompt"]
+    assert metadata["policy"] == {"allow_implicit_invocation": True}

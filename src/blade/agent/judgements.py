@@ -23,6 +23,7 @@ from blade.errors import Unreadable
 from blade.events import ERROR, compact, field_text, prompt, step_texts
 from blade.events import gold as expected
 from blade.model import Agreement, Cause, Judgement, Trace
+from blade.targets import append_whole
 
 KEYS = ("task", "cause", "repeat", "step", "field", "quote", "mechanism", "mode", "by", "condition")
 SOME = 8  # characters without white space: a shorter quotation stands anywhere
@@ -54,22 +55,14 @@ class Seen(msgspec.Struct, frozen=True):
 
 def verified(proposal: Mapping[str, Any], seen: Seen, by: str, moment: str) -> Judgement | list[str]:
     """The judgement as it is kept; otherwise every reason against it."""
+    label, (quote, mechanism) = str(proposal.get("cause")), map(proposal.get, ("quote", "mechanism"))
+    by, mode, condition = (proposal.get(key) or word for key, word in (("by", by), ("mode", ""), ("condition", "")))
+    step, field, repeat = map(proposal.get, ("step", "field", "repeat"))
     problems = [f"there is no key {key!r}" for key in proposal if key not in KEYS]
-    cause = next(
-        (each for each in Cause if each.value.lower() == str(proposal.get("cause", "")).lower()), None
-    )
+    cause = next((cause for cause in Cause if cause.value.lower() == label.lower()), None)
     if cause is None:
-        causes = ", ".join(each.value for each in Cause)
-        problems.append(
-            f"{hostile.line(str(proposal.get('cause')), 40)!r} is no cause; the causes are {causes}"
-        )
-    quote, mechanism = proposal.get("quote"), proposal.get("mechanism")
-    by, mode, condition = (
-        proposal.get("by") or by,
-        proposal.get("mode") or "",
-        proposal.get("condition") or "",
-    )
-    step, field, repeat = proposal.get("step"), proposal.get("field"), proposal.get("repeat")
+        causes = ", ".join(cause.value for cause in Cause)
+        problems.append(f"{hostile.line(label, 40)!r} is no cause; the causes are {causes}")
     by_condition = bool(condition) and step is None and field is None and not quote
     problems += _texts(condition if by_condition else quote, mechanism, by, mode, condition)
     if (step is None) == (field is None) and not by_condition:
@@ -88,12 +81,12 @@ def verified(proposal: Mapping[str, Any], seen: Seen, by: str, moment: str) -> J
         problems += [*_says_something(exact, parts, field), *_began(trace, step, exact)]
     if problems or cause is None:
         return problems
-    texts = (str(mechanism).strip(), str(by).strip(), str(mode).strip())
-    identity = [seen.agent or "", seen.task, cause.value, repeat, step, field, exact, *texts]
+    mechanism, by, mode = (str(text).strip() for text in (mechanism, by, mode))
+    identity = [seen.agent or "", seen.task, cause.value, repeat, step, field, exact, mechanism, by, mode]
     identity += [condition] if condition else []  # of those without one the name stays as it was
     return Judgement(
         _digest(compact(identity), 6), seen.agent, seen.task, cause, trace.rollout.repeat, step, field, exact,
-        texts[0], texts[1], moment, texts[2], seen.proposed, of_rollout(trace), condition,
+        mechanism, by, moment, mode, seen.proposed, of_rollout(trace), condition,
     )  # fmt: skip
 
 
@@ -124,21 +117,17 @@ def _digest(text: str, size: int) -> str:
 
 
 def _texts(quote: Any, mechanism: Any, by: Any, mode: Any, condition: Any) -> Iterator[str]:
-    for name, value, most in (
-        ("quote", quote, MOST_QUOTED),
-        ("mechanism", mechanism, MOST_SAID),
-        ("by", by, MOST_NAMED),
-    ):
+    sizes = {"quote": (quote, MOST_QUOTED), "mechanism": (mechanism, MOST_SAID), "by": (by, MOST_NAMED)}
+    for name, (value, most) in sizes.items():
         if not isinstance(value, str) or not value.strip():
             yield f"{name} is missing"
         elif len(value) > most:
             yield f"{name} has {len(value):,} characters; at most {most:,}"
-    if not isinstance(mode, str) or len(mode) > MOST_NAMED:
-        yield f"mode is no text of at most {MOST_NAMED} characters"
+    for name, value, most in (("mode", mode, MOST_NAMED), ("condition", condition, MOST_QUOTED)):
+        if not isinstance(value, str) or len(value) > most:
+            yield f"{name} is no text of at most {most:,} characters"
     if isinstance(by, str) and by.strip().casefold() == ENGINE:
         yield f"{ENGINE} is the name of the engine's own proposals"
-    if not isinstance(condition, str) or len(condition) > MOST_QUOTED:
-        yield f"condition is no text of at most {MOST_QUOTED:,} characters"
     for name, value in (("mechanism", mechanism), ("by", by), ("mode", mode), ("condition", condition)):
         if isinstance(value, str) and hostile.line(value) != " ".join(value.split()):
             yield f"{name} holds control or invisible characters"
@@ -154,11 +143,17 @@ def _place(seen: Seen, repeat: Any, step: Any, field: Any, by_condition: bool) -
         return rows
     if by_condition:  # the rows are named by their repeat alone
         return [(trace, [""]) for trace in rows]
-    if field is not None:
-        return _in_field(rows, field)
-    if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step < len(rows[0].steps):
-        return f"{seen.task}/{repeat} has no step {step}; its {len(rows[0].steps)} steps count from 0"
-    return [(trace, step_texts(trace.steps[step])) for trace in rows if step < len(trace.steps)]
+    if field is None:
+        if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step < len(rows[0].steps):
+            return f"{seen.task}/{repeat} has no step {step}; its {len(rows[0].steps)} steps count from 0"
+        return [(trace, step_texts(trace.steps[step])) for trace in rows if step < len(trace.steps)]
+    name = hostile.line(str(field), 80)
+    if not isinstance(field, str) or _TELLS_NOTHING.match(field):
+        return f"the field {name!r} says which row it is or that it failed, and nothing of why"
+    if f"{field}.".startswith("response.output.") and any(trace.steps for trace in rows):
+        return "what a rollout did is quoted by its step"
+    texts = [(trace, [value]) for trace in rows if (value := field_text(trace.row, field)) is not None]
+    return texts or f"the row of {rows[0].rollout.task}/{rows[0].rollout.repeat} has no field {name!r}"
 
 
 def _failing(seen: Seen, repeat: Any) -> list[Trace] | str:
@@ -167,39 +162,23 @@ def _failing(seen: Seen, repeat: Any) -> list[Trace] | str:
         return "repeat is missing: which rollout shows it"
     if isinstance(repeat, bool) or not isinstance(repeat, int):
         return f"repeat is no whole number: {hostile.line(str(repeat), 40)!r}"
-    if not any(trace.rollout.repeat == repeat for trace in seen.traces):
-        have = ", ".join(str(trace.rollout.repeat) for trace in seen.traces[:20]) or "none"
-        return f"task {seen.task} has no repeat {repeat}; it has {have}"
     failing = [trace for trace, loses in zip(seen.traces, seen.losing, strict=True) if loses]
-    rows = [trace for trace in failing if trace.rollout.repeat == repeat]
-    if not rows:
-        others = ", ".join(str(trace.rollout.repeat) for trace in failing[:20]) or "none"
-        return f"repeat {repeat} of task {seen.task} does not fail; those that fail: {others}"
-    return rows
-
-
-def _in_field(rows: Sequence[Trace], field: Any) -> Rows | str:
-    name = hostile.line(str(field), 80)
-    if not isinstance(field, str) or _TELLS_NOTHING.match(field):
-        return f"the field {name!r} says which row it is or that it failed, and nothing of why"
-    is_output = field == "response.output" or field.startswith("response.output.")
-    if is_output and any(trace.steps for trace in rows):
-        return "what a rollout did is quoted by its step"
-    values = [(trace, field_text(trace.row, field)) for trace in rows]
-    place = f"{rows[0].rollout.task}/{rows[0].rollout.repeat}"
-    texts = [(trace, [value]) for trace, value in values if value is not None]
-    return texts or f"the row of {place} has no field {name!r}"
+    if rows := [trace for trace in failing if trace.rollout.repeat == repeat]:
+        return rows
+    there = any(trace.rollout.repeat == repeat for trace in seen.traces)
+    others = [str(trace.rollout.repeat) for trace in (failing if there else seen.traces)[:20]]
+    listed = ", ".join(others) or "none"
+    if there:
+        return f"repeat {repeat} of task {seen.task} does not fail; those that fail: {listed}"
+    return f"task {seen.task} has no repeat {repeat}; it has {listed}"
 
 
 def _exact(quote: str, parts: Sequence[str]) -> str | None:
     """The exact words of the place that are quoted: white space, and what no screen shows, may differ."""
-    for text in parts:
-        if quote in text:
-            return quote
+    if any(quote in text for text in parts):
+        return quote
     wanted = "".join(hostile.lines(quote).split())
-    if not wanted:
-        return None
-    for text in parts:
+    for text in parts if wanted else ():
         places = [place for place, sign in enumerate(text) if _visible(sign)]
         start = "".join(text[place] for place in places).find(wanted)
         if start >= 0:
@@ -277,67 +256,50 @@ def append(path: Path, lines: Sequence[Judgement | Withdrawn]) -> None:
     """Add all of the lines or none; what is an author's last word on its task already is not said again."""
     try:
         with _locked(path) as file:
-            content = _content(file)
-            news = b"".join(msgspec.json.encode(line) + b"\n" for line in _news(_read(content)[0], lines))
-            # a line that was torn when a machine went down must not swallow ours
-            torn = bool(content) and not content.endswith(b"\n")
-            _whole(file, (b"\n" if torn else b"") + news if news else b"", len(content))
+            last = {(line.agent, line.task, line.by): line.id for line in _read(_content(file))[0]}
+            news = b""
+            for line in lines:
+                if isinstance(line, Judgement):
+                    key = (line.agent, line.task, line.by)
+                    if last.get(key) == line.id:
+                        continue
+                    last[key] = line.id
+                news += msgspec.json.encode(line) + b"\n"
+            if news:
+                append_whole(file, news)
     except OSError as error:
         hint = "judgements are kept beside the rollouts; make that folder writable, or copy the run"
         raise Unreadable(f"cannot write {path}: {error.strerror or error}", hint, "cannot-write") from error
 
 
-def _news(
-    judgements: Sequence[Judgement], lines: Sequence[Judgement | Withdrawn]
-) -> Iterator[Judgement | Withdrawn]:
-    last = {(each.agent, each.task, each.by): each.id for each in judgements}
-    for line in lines:
-        if isinstance(line, Judgement):
-            key = (line.agent, line.task, line.by)
-            if last.get(key) == line.id:
-                continue
-            last[key] = line.id
-        yield line
-
-
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[int]:
-    """The file, alone; never through a link, and nothing but a regular file."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    file = os.open(path, flags, 0o666)
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    """A regular file and nothing else; a pipe is not waited for."""
+    file = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise OSError(errno.EINVAL, "it is no regular file")
-        _wait(file)
         yield file
     finally:
         os.close(file)  # and with it the lock
 
 
-def _wait(file: int) -> None:
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """The file, alone; never through a link."""
     end = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except OSError as error:
-            if error.errno in _NO_LOCKS:
-                return  # a line is written in one go all the same
-            if error.errno not in (errno.EAGAIN, errno.EACCES) or time.monotonic() > end:
-                raise OSError(error.errno, "somebody else holds it") from error
-        time.sleep(0.02)
-
-
-def _whole(file: int, content: bytes, size: int) -> None:
-    """All bytes to the disk, or the file as it was."""
-    try:
-        left = memoryview(content)
-        while left:
-            left = left[os.write(file, left) :]
-        os.fsync(file)
-    except BaseException:
-        os.ftruncate(file, size)
-        raise
+    with _opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW) as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError as error:
+                if error.errno in _NO_LOCKS:
+                    break  # a line is written in one go all the same
+                if error.errno not in (errno.EAGAIN, errno.EACCES) or time.monotonic() > end:
+                    raise OSError(error.errno, "somebody else holds it") from error
+            time.sleep(0.02)
+        yield file
 
 
 def read(path: Path) -> tuple[tuple[Judgement, ...], int]:
@@ -346,13 +308,8 @@ def read(path: Path) -> tuple[tuple[Judgement, ...], int]:
     A line that is being written is not there yet.
     """
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
-            if not stat.S_ISREG(os.fstat(file).st_mode):
-                raise OSError(errno.EINVAL, "it is no regular file")
+        with _opened(path, os.O_RDONLY) as file:
             return _read(_content(file))
-        finally:
-            os.close(file)
     except FileNotFoundError:
         return (), 0
     except OSError as error:
@@ -418,12 +375,13 @@ def agreements(
     pairs = [(ENGINE, author, proposed, labels[author]) for author in authors]
     busiest = sorted(sorted(authors, key=lambda name: (-len(labels[name]), name))[:MOST_AUTHORS])
     pairs += [(a, b, labels[a], labels[b]) for a, b in combinations(busiest, 2)]
-    return tuple(pair for pair in (_agreement(run, *pair) for pair in pairs) if pair.n)
+    return tuple(pair for pair in (agreement(run, *pair) for pair in pairs) if pair.n)
 
 
-def _agreement(
+def agreement(
     run: str, first: str, second: str, a: Mapping[str, Cause], b: Mapping[str, Cause]
 ) -> Agreement:
+    """Of two authors, over the tasks that both labelled."""
     counts = Counter((a[task], b[task]) for task in a if task in b)
     matrix = [[float(counts[x, y]) for y in Cause] for x in Cause]
     agreed = sum(n for (x, y), n in counts.items() if x is y)

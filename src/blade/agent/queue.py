@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from heapq import heappush, heapreplace
+from heapq import heappop, heappush
 
 import msgspec
 
@@ -31,9 +31,9 @@ def worth(attribution: Attribution) -> Worth:
     if attribution.judged_by:
         reason = "judged, and the judges disagree" if attribution.disputed else "judged"
         return Worth(attribution, value, reason, not attribution.disputed)
-    if attribution.cause is Cause.UNDETERMINED:
-        return Worth(attribution, value, f"no cause is shown: {attribution.mode}")
-    return Worth(attribution, value, f"label {attribution.confidence.value}: {attribution.mode}")
+    is_open = attribution.cause is Cause.UNDETERMINED
+    label = "no cause is shown" if is_open else f"label {attribution.confidence.value}"
+    return Worth(attribution, value, f"{label}: {attribution.mode}")
 
 
 def wrong(attribution: Attribution) -> float:
@@ -51,20 +51,21 @@ def queue(
     Dossiers are priced only of those that can still come in: a task is worth at most its value for FLOOR.
     Of a very large run only the tasks with the most at stake are priced unless all are asked for.
     """
-    waiting = sorted(
-        (stake for stake in worths if stake.value > 0), key=lambda stake: (-stake.value, _key(stake))
-    )
+    waiting = sorted((stake for stake in worths if stake.value > 0), key=_rank)
     waiting = waiting if most is None else waiting[: max(PRICED, most)]
     best: list[tuple[float, int, Waiting]] = []
     for place, stake in enumerate(waiting):
         if most is not None and len(best) >= most and stake.value / FLOOR <= best[0][0]:
             break
-        candidate = _waiting(stake, tasks.get(stake.attribution.task), tokens(stake.attribution.task))
-        entry = (per_token(candidate), -place, candidate)
-        if most is None or len(best) < most:
-            heappush(best, entry)
-        else:
-            heapreplace(best, entry) if entry > best[0] else None
+        entry, task = stake.attribution, tasks.get(stake.attribution.task)
+        name, bucket = (task.task_name, task.bucket) if task is not None else (entry.task, None)
+        candidate = Waiting(
+            entry.run, entry.task, name, bucket, entry.cause, entry.confidence, entry.lost, stake.value,
+            tokens(entry.task), stake.reason,
+        )  # fmt: skip
+        heappush(best, (per_token(candidate), -place, candidate))
+        if most is not None and len(best) > most:
+            heappop(best)
     return tuple(candidate for *_, candidate in sorted(best, reverse=True))
 
 
@@ -73,23 +74,8 @@ def per_token(task: Waiting) -> float:
     return task.value / max(task.tokens, FLOOR)
 
 
-def _key(stake: Worth) -> tuple[bool, int, str]:
+def _rank(stake: Worth) -> tuple[float, bool, int, str]:
+    """The most valuable first; of those that are worth the same, numbers in their order, then names."""
     task = stake.attribution.task
-    return (False, int(task), "") if task.isascii() and task.isdigit() else (True, 0, task)
-
-
-def _waiting(stake: Worth, task: TaskResult | None, tokens: int) -> Waiting:
-    attribution = stake.attribution
-    name, bucket = (task.task_name, task.bucket) if task is not None else (attribution.task, None)
-    return Waiting(
-        attribution.run,
-        attribution.task,
-        name,
-        bucket,
-        attribution.cause,
-        attribution.confidence,
-        attribution.lost,
-        stake.value,
-        tokens,
-        stake.reason,
-    )
+    is_number = task.isascii() and task.isdigit()
+    return -stake.value, not is_number, int(task) if is_number else 0, "" if is_number else task

@@ -20,6 +20,7 @@ _OTHERWISE = frozenset(
      "text", "metadata", "include", "max_tool_calls", "truncation", "stream", "top_logprobs", *_IMPOSSIBLE}
 )  # fmt: skip
 _CALLS = {"function_call": "function", "custom_tool_call": "custom"}
+_FIELDS = {"function": "arguments", "custom": "input"}  # of a call: what it is called with
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 _THOUGHT = re.compile(r"\s*<think>(.*?)(?:</think>|\Z)\s*", re.DOTALL)
 # A chat template may open the thought itself, so that the text begins inside it.
@@ -60,7 +61,9 @@ def chat_request(params: Mapping[str, Any], form: Form = PLAIN) -> Row:
     if params.get("tools"):
         body["tools"] = [_tool(_object(tool, "a tool")) for tool in params["tools"]]
         if "tool_choice" in params:
-            body["tool_choice"] = _choice(params["tool_choice"])
+            choice = params["tool_choice"]
+            is_named = isinstance(choice, Mapping)
+            body["tool_choice"] = _nested(choice, str(choice.get("type"))) if is_named else choice
         if "parallel_tool_calls" in params:
             body["parallel_tool_calls"] = params["parallel_tool_calls"]
     if "max_output_tokens" in params and form.limits[0]:
@@ -76,26 +79,22 @@ def _text(text: Mapping[str, Any]) -> Row:
     body: Row = {"verbosity": text["verbosity"]} if text.get("verbosity") else {}
     shape = _object(text.get("format") or {}, "text.format")
     if shape.get("type") == "json_schema":
-        inner = {name: value for name, value in shape.items() if name != "type"}
-        body["response_format"] = {"type": "json_schema", "json_schema": inner}
+        body["response_format"] = _nested(shape, "json_schema")
     elif shape.get("type") == "json_object":
         body["response_format"] = {"type": "json_object"}
     return body
+
+
+def _nested(value: Mapping[str, Any], kind: str, name: str = "") -> Row:
+    """What a chat has under the name of its kind, and the Responses API beside its type."""
+    return {"type": name or kind, name or kind: {key: item for key, item in value.items() if key != "type"}}
 
 
 def _tool(tool: Mapping[str, Any]) -> Row:
     kind = tool.get("type", "function")
     if kind not in ("function", "custom"):
         raise Unsayable(f"the request has a tool of type {str(kind)[:40]}, which no chat endpoint has")
-    inner = {name: value for name, value in tool.items() if name != "type"}
-    return {"type": kind, kind: inner}
-
-
-def _choice(choice: Any) -> Any:
-    if not isinstance(choice, Mapping):
-        return choice
-    kind = str(choice.get("type"))
-    return {"type": kind, kind: {name: value for name, value in choice.items() if name != "type"}}
+    return _nested(tool, kind)
 
 
 def _object(value: Any, what: str) -> Mapping[str, Any]:
@@ -104,11 +103,10 @@ def _object(value: Any, what: str) -> Mapping[str, Any]:
     return value
 
 
-def _told(item: Mapping[str, Any], field: str) -> str:
+def _words(item: Mapping[str, Any], field: str) -> str:
     value = item.get(field)
     if not isinstance(value, str):
-        reason = f"an item {str(item.get('type'))[:40]} of the request has no {field}"
-        raise BadRequest(reason)
+        raise BadRequest(f"an item {str(item.get('type'))[:40]} of the request has no {field}")
     return value
 
 
@@ -131,10 +129,12 @@ def _messages(params: Mapping[str, Any], form: Form) -> list[Row]:
             continue
         if kind in _OUTPUTS:
             output = _parts(item.get("output"))
-            messages.append({"role": "tool", "tool_call_id": _told(item, "call_id"), "content": output})
+            messages.append({"role": "tool", "tool_call_id": _words(item, "call_id"), "content": output})
             continue
-        if kind in _CALLS:
-            _add_call(messages, item)
+        if kind in _CALLS:  # a chat has calls in one with the assistant's message before them
+            if not messages or messages[-1]["role"] != "assistant":
+                messages.append({"role": "assistant", "content": None})
+            messages[-1].setdefault("tool_calls", []).append(_call(item, _CALLS[kind]))
         elif kind == "message":
             # Few endpoints know the developer, and all that do read the system's words the same way.
             role = "system" if item.get("role") == "developer" else str(item.get("role") or "user")
@@ -149,15 +149,10 @@ def _messages(params: Mapping[str, Any], form: Form) -> list[Row]:
     return messages
 
 
-def _add_call(messages: list[Row], item: Mapping[str, Any]) -> None:
-    """The call as part of the assistant's message before it, which a chat has in one with its calls."""
-    kind = _CALLS[str(item["type"])]
-    field = "input" if kind == "custom" else "arguments"
-    inner = {"name": _told(item, "name"), field: item.get(field) or ""}
-    call = {"id": _told(item, "call_id"), "type": kind, kind: inner}
-    if not messages or messages[-1]["role"] != "assistant":
-        messages.append({"role": "assistant", "content": None})
-    messages[-1].setdefault("tool_calls", []).append(call)
+def _call(item: Mapping[str, Any], kind: str) -> Row:
+    field = _FIELDS[kind]
+    inner = {"name": _words(item, "name"), field: item.get(field) or ""}
+    return {"id": _words(item, "call_id"), "type": kind, kind: inner}
 
 
 def _parts(content: Any, joined: bool = False) -> Any:
@@ -180,14 +175,11 @@ def _part(part: Any) -> Row:
         return {"type": "text", "text": part.get("text") or ""}
     if kind == "input_image" and part.get("image_url"):
         url = part["image_url"]
-        inner: Row = dict(url) if isinstance(url, Mapping) else {"url": url}
-        if part.get("detail"):
-            inner["detail"] = part["detail"]
-        return {"type": "image_url", "image_url": inner}
-    if kind == "input_file":
-        return {"type": "file", "file": {name: value for name, value in part.items() if name != "type"}}
-    if kind == "input_audio" and "input_audio" not in part:
-        return {"type": kind, kind: {name: value for name, value in part.items() if name != "type"}}
+        detail = {"detail": part["detail"]} if part.get("detail") else {}
+        inner = dict(url) if isinstance(url, Mapping) else {"url": url}
+        return {"type": "image_url", "image_url": inner | detail}
+    if kind == "input_file" or (kind == "input_audio" and "input_audio" not in part):
+        return _nested(part, kind, "file" if kind == "input_file" else "")
     if kind in ("input_audio", "audio_url", "image_url", "video_url", "file", "refusal"):
         return dict(part)
     raise Unsayable(f"the request holds a part of type {str(kind)[:40]}, which no chat endpoint has")
@@ -201,33 +193,27 @@ def _thought_of(item: Mapping[str, Any]) -> str:
 # ---- The response ------------------------------------------------------------------------------
 
 
+
 def response_of(chat: Mapping[str, Any], params: Mapping[str, Any], splits_thoughts: bool = True) -> Row:
     """A chat completion as a Responses object; raises where it is none."""
     choices = chat.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
         raise ValueError("the chat completion has no choice")
-    first = choices[0]
-    message = first.get("message")
+    choice, message = choices[0], choices[0].get("message")
     if not isinstance(message, Mapping):
         raise ValueError("the chat completion has no message")
     name = str(chat.get("id") or "chat-" + hashlib.sha256(msgspec.json.encode(chat)).hexdigest()[:24])
-    why = first.get("finish_reason")
+    why, usage = choice.get("finish_reason"), _usage(chat.get("usage"))
     if why == "error":
         raise ValueError("the chat completion ended in an error")
-    usage = _usage(chat.get("usage"))
     cut = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(str(why))
-    output = _output(message, first, name, "incomplete" if cut else "completed", splits_thoughts)
+    status = "incomplete" if cut else "completed"
+    output = _output(message, choice, name, status, splits_thoughts)
     if not output:
         # the model's own silence comes with a reason and with what it cost; else a server has failed
         if not (cut or (why == "stop" and usage)):
             raise ValueError("the chat completion says nothing, nor why")
-        output = [
-            _said(
-                [{"annotations": [], "text": "", "type": "output_text"}],
-                name,
-                "incomplete" if cut else "completed",
-            )
-        ]
+        output = [_message([{"annotations": [], "text": "", "type": "output_text"}], name, status)]
     return {
         "id": f"resp_{name}",
         "created_at": float(chat.get("created") or 0),
@@ -245,7 +231,7 @@ def response_of(chat: Mapping[str, Any], params: Mapping[str, Any], splits_thoug
         "top_p": params.get("top_p"),
         "max_output_tokens": params.get("max_output_tokens"),
         "reasoning": params.get("reasoning"),
-        "status": "incomplete" if cut else "completed",
+        "status": status,
         "usage": usage,
     }
 
@@ -256,21 +242,24 @@ def _output(
     text = _text_of(message.get("content"))
     thought = message.get("reasoning_content") or message.get("reasoning") or ""
     if not thought and splits:
-        thought, text = _without_thought(text)
-    calls = _calls(message, name)
+        hit = _THOUGHT.match(text) or (_CLOSED.match(text) if "</think>" in text else None)
+        thought, text = (hit[1].strip(), text[hit.end() :]) if hit else ("", text)
+    logprobs = choice.get("logprobs")
+    scores = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    content: list[Row] = []
+    if text:
+        shown = {"annotations": [], "text": text, "type": "output_text"}
+        content.append(shown | ({"logprobs": scores} if scores else {}))
+    if message.get("refusal"):
+        content.append({"type": "refusal", "refusal": str(message["refusal"])})
     items: list[Row] = []
     if thought:
         summary = [{"type": "summary_text", "text": str(thought)}]
         items.append({"id": f"rs_{name}", "summary": summary, "type": "reasoning", "encrypted_content": None})
-    content: list[Row] = []
-    if text:
-        content.append({"annotations": [], "text": text, "type": "output_text", **_logprobs(choice)})
-    if message.get("refusal"):
-        content.append({"type": "refusal", "refusal": str(message["refusal"])})
-    return items + ([_said(content, name, status)] if content else []) + calls
+    return [*items, *([_message(content, name, status)] if content else []), *_calls(message, name)]
 
 
-def _said(content: list[Row], name: str, status: str) -> Row:
+def _message(content: list[Row], name: str, status: str) -> Row:
     message = {"id": f"msg_{name}", "content": content, "role": "assistant", "status": status}
     return {**message, "type": "message"}
 
@@ -287,30 +276,16 @@ def _text_of(content: Any) -> str:
     return "".join(texts)
 
 
-def _without_thought(text: str) -> tuple[str, str]:
-    match = _THOUGHT.match(text) or (_CLOSED.match(text) if "</think>" in text else None)
-    return (match[1].strip(), text[match.end() :]) if match else ("", text)
-
-
-def _logprobs(choice: Mapping[str, Any]) -> Row:
-    logprobs = choice.get("logprobs")
-    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
-    return {"logprobs": content} if content else {}
-
-
 def _calls(message: Mapping[str, Any], name: str) -> list[Row]:
     calls = message.get("tool_calls") or []
-    if not calls and isinstance(
-        message.get("function_call"), Mapping
-    ):  # how chats called before they had tools
+    if not calls and isinstance(message.get("function_call"), Mapping):  # as before chats had tools
         calls = [{"function": message["function_call"]}]
     items: list[Row] = []
     for place, call in enumerate(calls):
         kind = "custom" if call.get("type") == "custom" else "function"
-        inner = call.get(kind)
+        inner, field = call.get(kind), _FIELDS[kind]
         if not isinstance(inner, Mapping):
             raise ValueError("a tool call of the chat completion names no function")
-        field = "input" if kind == "custom" else "arguments"
         value = inner.get(field)
         item = {
             field: value if isinstance(value, str) else msgspec.json.encode(value or {}).decode(),

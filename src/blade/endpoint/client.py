@@ -33,22 +33,16 @@ class Client:
     """One endpoint; what it understands is found out once."""
 
     def __init__(
-        self,
-        session: aiohttp.ClientSession,
-        url: URL,
-        timeout: float,
-        form: Form,
-        splits_thoughts: bool = True,
-        most_body: int = MOST_BODY,
-    ) -> None:
-        self.host = f"{url.host}:{url.explicit_port}" if url.explicit_port else str(url.host)
+        self, session: aiohttp.ClientSession, url: URL, timeout: float, form: Form, splits_thoughts: bool,
+        most_body: int,
+    ) -> None:  # fmt: skip
+        self.host = host(url)
         self._session, self._limit, self._most_body = session, timeout, most_body
         # with the query of the address, such as an api-version
         self._at = {path: url.joinpath(path).with_query(url.query) for path in (_CHAT, _RESPONSES)}
         self._timeout = _timeout(timeout)  # of a try that has all its time
         self._answered: set[str] = set()  # the paths below the URL that have answered so far
-        self._form = form
-        self._splits_thoughts = splits_thoughts
+        self._form, self._splits_thoughts = form, splits_thoughts
 
     async def ask(self, build: Build, left: float = float("inf")) -> Row:
         """One try, within `left` seconds: a Responses object with what readers of it rely on, or a `Fault`."""
@@ -62,9 +56,7 @@ class Client:
             except Unsayable as unsayable:
                 raise Fault("model_refused", f"{self.host} has no Responses API, and {unsayable}") from None
             except BadRequest as error:
-                fault = Fault("bad_request", str(error))
-                fault.is_terminal = True
-                raise fault from None
+                raise Fault("bad_request", str(error), is_terminal=True) from None
             try:
                 content = await self._sent(path, body, left)
             except Fault as fault:
@@ -74,19 +66,14 @@ class Client:
                 elif not is_chat and path not in self._answered and _wants_chat(fault, body):
                     is_chat = True
                     continue
-                elif self._stepped(form, fault, is_chat):
+                elif (simpler := faults.simpler(form, fault, is_chat)) is not None:
+                    if self._form == form:  # another call may have stepped down meanwhile
+                        self._form = simpler
                     continue
                 raise
             response = self._read(content, request, is_chat)
             self._answered.add(path)
             return response
-
-    def _stepped(self, form: Form, fault: Fault, is_chat: bool) -> bool:
-        """Step down to a form that the endpoint may know; False where there is none to try."""
-        simpler = faults.simpler(form, fault, is_chat)
-        if simpler is not None and self._form == form:  # another call may have stepped down meanwhile
-            self._form = simpler
-        return simpler is not None
 
     async def _sent(self, path: str, body: Row, left: float) -> bytes:
         import aiohttp
@@ -106,17 +93,14 @@ class Client:
                     raise fault
                 return content
         except TimeoutError:
-            raise Fault(
-                "model_timeout", f"{self.host} gave no answer within {limit:g} s", again=True
-            ) from None
+            text = f"{self.host} gave no answer within {limit:g} s"
+            raise Fault("model_timeout", text, again=True) from None
         except TooLarge as error:
             raise self._garbage(f"an answer that {error}", b"") from None
-        except aiohttp.ClientConnectorError as error:
-            text = f"no connection to {self.host}: {type(error).__name__}"
-            raise Fault("model_unreachable", text, again=True) from None
         except (aiohttp.ClientError, OSError) as error:
-            text = f"{self.host} broke off its answer: {type(error).__name__}"
-            raise Fault("model_unreachable", text, again=True) from None
+            is_far = isinstance(error, aiohttp.ClientConnectorError)
+            text = f"no connection to {self.host}" if is_far else f"{self.host} broke off its answer"
+            raise Fault("model_unreachable", f"{text}: {type(error).__name__}", again=True) from None
 
     def _read(self, content: bytes, request: Row, is_chat: bool) -> Row:
         try:
@@ -140,15 +124,9 @@ class Client:
 
 @asynccontextmanager
 async def connected(
-    url: URL,
-    key: str,
-    timeout: float,
-    form: Form,
-    *,
-    splits_thoughts: bool = True,
-    most_body: int = MOST_BODY,
-    headers: Mapping[str, str] | None = None,
-) -> AsyncIterator[Client]:
+    url: URL, key: str, timeout: float, form: Form, *, splits_thoughts: bool = True,
+    most_body: int = MOST_BODY, headers: Mapping[str, str] | None = None,
+) -> AsyncIterator[Client]:  # fmt: skip
     """The client of an address, which may hold a name and a password, with its connections open."""
     import aiohttp
 
@@ -176,6 +154,11 @@ def address(text: str) -> URL | None:
         return url if url.scheme in ("http", "https") and url.host and url.port else None
     except ValueError:
         return None
+
+
+def host(url: URL) -> str:
+    """Whom a URL addresses."""
+    return f"{url.host}:{url.explicit_port}" if url.explicit_port else str(url.host)
 
 
 def login(url: URL) -> str:
@@ -252,16 +235,10 @@ def _completed(response: Row, request: Row) -> Row:
     if is_silent and not is_own:
         # the model's own silence comes with a status and with what it cost; else a server has failed
         raise ValueError("it says nothing, nor why")
-    usual = {
-        "id": "",
-        "object": "response",
-        "created_at": 0.0,
-        "parallel_tool_calls": request.get("parallel_tool_calls", True),
-        "tool_choice": request.get("tool_choice", "auto"),
-        "tools": request.get("tools", []),
-    }
-    for name, value in usual.items():
-        response.setdefault(name, value)
+    own = {"id": "", "object": "response", "created_at": 0.0}
+    usual = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+    for name, value in (own | usual).items():
+        response.setdefault(name, request.get(name, value) if name in usual else value)
     response["model"] = response.get("model") or request["model"]
     return response
 
@@ -273,9 +250,7 @@ def _says(item: Any) -> bool:
         raise ValueError("an item of its output has no type")
     if kind == "message":
         return _message_says(item.get("content"))
-    if kind == "function_call" and not (
-        isinstance(item.get("call_id"), str) and isinstance(item.get("name"), str)
-    ):
+    if kind == "function_call" and not all(isinstance(item.get(name), str) for name in ("call_id", "name")):
         raise ValueError("a call of its output has no call_id or no name")
     return True
 

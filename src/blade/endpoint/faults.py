@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,50 +18,33 @@ from blade.endpoint.chat import Form
 _MOST = 2000  # characters of what an error says, and of a body that a failure keeps
 _AGAIN = frozenset({408, 409, 425, 429})
 _LIMITS = ("max_tokens", "max_completion_tokens")
-_NO_SCHEMA = re.compile(
-    r"response_format|json_schema|text\.format|\bschema\b|structured output|\bstrict\b", re.IGNORECASE
-)
-_NO_MODEL = re.compile(
-    r"model_not_found|\bmodel\b.{0,200}\b(?:does not exist|not found|not exist|unknown)\b", re.I | re.S
-)
-# A parameter that is not supported, an image's URL that is invalid and a link to a manual's page about
-# responses are no missing route.
-_NO_ROUTE = re.compile(
-    r"\b(?:unknown|invalid|unrecogni[sz]ed|unsupported|no such) (?:request )?(?:(?:api )?(?:endpoint|route)\b"
-    r"|(?:url|path)\b\W{0,3}(?:post )?\S*/responses\b(?!/))"
-    r"|(?:\b(?:endpoint|route|responses api)|/responses(?!/))\b.{0,30}"
-    r"(?:not (?:supported|implemented|available|found|exist)|unsupported|enabled only|only enabled)"
-    r"|not (?:supported|available|enabled) (?:with|by|in|on|for|through|via) the responses api\b",
-    re.IGNORECASE,
-)
-# Codes alone: words may say "if you are out of credit", or link to a page about billing.
-_NO_CREDIT = re.compile(
-    r"\b(?:insufficient_(?:quota|funds|balance|credits?)|billing_(?:not_active|hard_limit_reached))\b"
-)
 _NOT_KNOWN = r"un(?:supported|known|recogni[sz]ed|expected)|not (?:supported|permitted|allowed|recogni[sz]ed)"
-_NO_VALUE = re.compile(
-    r"unsupported[ _]value|invalid_value|too (?:large|big|high|small)|at (?:most|least)", re.IGNORECASE
-)
-# OpenAI, vLLM, SGLang, llama.cpp, TGI and Anthropic each have their own words for the same.
-_TOO_LONG = re.compile(
-    r"context_length_exceeded|context[ _]?(?:length|window|size)"
-    r"|maximum (?:context|model|input|prompt) length|max_model_len|prompt is too long|input (?:is )?too long"
-    r"|exceeds? .{0,40}\bcontext\b|inputs? tokens? \+",
-    re.IGNORECASE,
-)
+
+
+@cache
+def _refusals() -> dict[str, re.Pattern[str]]:
+    import yaml
+
+    words = yaml.safe_load(Path(__file__).with_name("refusals.yaml").read_text(encoding="utf-8"))
+    return {name: re.compile("|".join(parts), re.IGNORECASE) for name, parts in words.items()}
+
+
+def _says(name: str, text: str) -> bool:
+    return _refusals()[name].search(text) is not None
 
 
 class Fault(Exception):
     """A try without an answer."""
 
     def __init__(
-        self, kind: str, text: str, *, again: bool = False, status: int | None = None, body: str = ""
-    ) -> None:
+        self, kind: str, text: str, *, again: bool = False, status: int | None = None, body: str = "",
+        is_terminal: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(text)
         self.kind = kind  # of few, such as model_refused
         self.text, self.status, self.body = text, status, body
         self.again = again  # worth another try
-        self.is_terminal = False  # the same request fails on every later day too
+        self.is_terminal = is_terminal  # the same request fails on every later day too
         self.wait: float | None = None  # seconds that the server asks for
 
     @property
@@ -72,11 +58,11 @@ class Fault(Exception):
     @property
     def has_no_credit(self) -> bool:
         """Whether the account is empty, so that a 429 is for good."""
-        return self.status == 402 or (self.status == 429 and _NO_CREDIT.search(self.said) is not None)
+        return self.status == 402 or (self.status == 429 and _says("no_credit", self.said))
 
     @property
     def has_no_model(self) -> bool:
-        return _NO_MODEL.search(self.said) is not None
+        return _says("no_model", self.said)
 
     @property
     def has_no_responses(self) -> bool:
@@ -84,7 +70,7 @@ class Fault(Exception):
         if self.status in (404, 405, 501):
             return not self.has_no_model
         is_refusal = self.status in (400, 415, 422) and self.kind == "model_refused"
-        return is_refusal and _NO_ROUTE.search(self.said) is not None
+        return is_refusal and _says("no_route", self.said)
 
 
 def of_status(status: int, body: str, headers: Mapping[str, str]) -> Fault:
@@ -108,9 +94,7 @@ def in_body(error: Any, body: str) -> Fault:
     """The fault of an error object that came where an answer should be."""
     text = words({"error": error})
     if is_too_long(text):
-        fault = Fault("context_length_exceeded", text, body=body)
-        fault.is_terminal = True
-        return fault
+        return Fault("context_length_exceeded", text, body=body, is_terminal=True)
     return Fault("model_garbage", f"sent an error in place of the answer: {text}", again=True, body=body)
 
 
@@ -119,14 +103,15 @@ def simpler(form: Form, fault: Fault, is_chat: bool) -> Form | None:
     text = fault.said
     if fault.status not in (400, 415, 422) or fault.kind != "model_refused":
         return None
-    if form.has_schema and _NO_SCHEMA.search(text):
+    if form.has_schema and _says("no_schema", text):
         return msgspec.structs.replace(form, has_schema=False)
     if not is_chat:
         return None
     if form.has_reasoning and "reasoning_content" in text:
         return msgspec.structs.replace(form, has_reasoning=False)
     limit, *others = form.limits
-    if others and (refuses(limit, text) or (others[0] and _needs(others[0], text))):
+    needs = rf"\b{others[0]}\b.{{0,40}}\b(?:required|missing)\b" if others and others[0] else "(?!)"
+    if others and (refuses(limit, text) or re.search(needs, text, re.IGNORECASE)):
         return msgspec.structs.replace(form, limits=tuple(others))
     return None
 
@@ -150,17 +135,12 @@ def words(body: Any) -> str:
 
 def is_too_long(text: str) -> bool:
     """Whether the request is longer than the model's context."""
-    return _TOO_LONG.search(text) is not None
-
-
-def _needs(name: str, text: str) -> bool:
-    """Whether the server asks for a parameter of that name."""
-    return re.search(rf"\b{name}\b.{{0,40}}\b(?:required|missing)\b", text, re.IGNORECASE) is not None
+    return _says("too_long", text)
 
 
 def refuses(name: str, text: str) -> bool:
     """Whether the server does not know a parameter of that name, rather than dislike its value."""
-    if _NO_VALUE.search(text):
+    if _says("no_value", text):
         return False
     named = rf"\b{name}\b"
     way = rf"(?:{_NOT_KNOWN}).{{0,40}}{named}|{named}.{{0,60}}(?:{_NOT_KNOWN})"
@@ -170,9 +150,7 @@ def refuses(name: str, text: str) -> bool:
 def asked_wait(headers: Mapping[str, str]) -> float | None:
     """The seconds of Retry-After, given as a number or as a date; None if it says nothing."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        text = headers.get(name)
-        if text is None:
-            continue
+        text = headers.get(name, "")
         try:
             seconds = float(text) / unit
         except ValueError:
@@ -180,6 +158,6 @@ def asked_wait(headers: Mapping[str, str]) -> float | None:
                 seconds = parsedate_to_datetime(text).timestamp() - time.time()
             except (ValueError, TypeError):
                 continue
-        if seconds == seconds and seconds < float("inf"):
+        if math.isfinite(seconds) or seconds < 0:
             return max(0.0, seconds)
     return None

@@ -22,8 +22,6 @@ _FOLLOW = (
 )
 _PAIRS = frozenset((row[0], letter) for row in _FOLLOW for letter in row[1:])
 _TURN = re.compile(r"(?<=[a-z])[A-Z]|[A-Z]{2}(?=[a-z])")
-_MOST_KNOWN = 50_000
-_known: dict[str, int] = {}
 _LONG = 24  # letters: longer words are no words
 
 
@@ -34,68 +32,57 @@ def tokens(text: str) -> int:
 
 def cost(text: str) -> int:
     """The estimate in hundredths; of a text the sum over its lines and their ends."""
-    known, total = _known, 0
-    for piece in _PIECE.findall(text):
-        known_cost = known.get(piece)
-        total += _learned(piece) if known_cost is None else known_cost
-    return total
+    return sum(map(_costs.__getitem__, _PIECE.findall(text)))
 
 
 def reach(text: str, room: int, newline: int = 0) -> int:
     """How many characters from the start cost at most `room` hundredths; line ends cost `newline` more."""
-    known, spent = _known, 0
+    spent = 0
     for hit in _PIECE.finditer(text):
         piece = hit[0]
-        known_cost = known.get(piece)
-        known_cost = _learned(piece) if known_cost is None else known_cost
-        spent += known_cost + (newline if piece == "\n" else 0)
+        spent += _costs[piece] + (newline if piece == "\n" else 0)
         if spent > room:
-            left, size = room - spent + known_cost, len(piece)
+            left, size = room - spent + _costs[piece], len(piece)
             # what no space parts is cut where its share ends
-            inside = size * left // known_cost - 1 if size > _LONG else 0
-            return hit.start() + max(0, inside)
+            return hit.start() + max(0, size * left // _costs[piece] - 1 if size > _LONG else 0)
     return len(text)
 
 
-def _learned(piece: str) -> int:
-    """The cost of a piece; short ones are remembered, since texts say the same words again and again."""
-    hundredths = _piece(piece)
-    if len(piece) < 30:
-        if len(_known) >= _MOST_KNOWN:
-            _known.clear()
-        _known[piece] = hundredths
-    return hundredths
+class _Costs(dict[str, int]):
+    """Pieces with their costs; short ones are remembered, since texts say the same words again and again."""
+
+    def __missing__(self, piece: str) -> int:
+        hundredths = _cost_of(piece)
+        if len(piece) < 30:
+            if len(self) >= 50_000:
+                self.clear()
+            self[piece] = hundredths
+        return hundredths
 
 
-def _piece(piece: str) -> int:
+_costs = _Costs()
+
+
+def _cost_of(piece: str) -> int:
     if piece == "\n":
         return NEWLINE
     word = piece.lstrip(" \t")
+    n, is_spaced = len(word), word is not piece
     if not word:
         return 40 + 20 * len(piece)
-    if word[0].isascii() and word[0].isalpha():
-        return _word(word, word is not piece)
-    if word.isascii() and word.isdigit():
-        n = len(word)
-        return (100 if word is not piece else 0) + max(100 * -(-n // 3), 45 * n) + 25 * (n > 1)
-    return sum(map(_mark, word)) + 28
-
-
-def _word(word: str, spaced: bool) -> int:
-    n = len(word)
+    if not (word[0].isascii() and word[0].isalpha()):
+        if word.isascii() and word.isdigit():
+            return 100 * is_spaced + max(100 * -(-n // 3), 45 * n) + 25 * (n > 1)
+        # a mark, or a character that is not ASCII: never more tokens than bytes
+        sizes = (0 if mark.isascii() else len(mark.encode("utf-8", "surrogatepass")) for mark in word)
+        return 28 + sum(100 * size or 72 for size in sizes)
     if n > _LONG:
         return 65 * n + 30 * len(_TURN.findall(word))
     if n > 2 and word.isupper():
         return 100 + 76 * (n - 2)
-    low = word.lower()
-    rare = sum(pair not in _PAIRS for pair in pairwise(low))
-    known = 102 + 5 * max(0, n - 5) if spaced else 106 + 13 * max(0, n - 4)
+    rare = sum(pair not in _PAIRS for pair in pairwise(word.lower()))
+    known = 102 + 5 * max(0, n - 5) if is_spaced else 106 + 13 * max(0, n - 4)
     return known + 92 * rare + 90 * len(_TURN.findall(word))
-
-
-def _mark(mark: str) -> int:
-    """A mark, or a character that is not ASCII: never more tokens than bytes."""
-    return 72 if mark.isascii() else 100 * len(mark.encode("utf-8", "surrogatepass"))
 
 
 Lines = list[str]
@@ -120,9 +107,8 @@ class Page:
     parts: list[Part] = field(default_factory=list)
 
     def add(self, *levels: Callable[[], Lines]) -> Part:
-        part = Part(levels)
-        self.parts.append(part)
-        return part
+        self.parts.append(Part(levels))
+        return self.parts[-1]
 
     def raise_to(self, part: Part, level: int = 0, also: int = 0) -> bool:
         """Show a part in more detail if there is room; `also` is what this costs elsewhere."""
@@ -161,10 +147,10 @@ _TAIL = 26  # tokens from which a cut text shows its end as well
 def behind(words: str, text: str, room: int, around: str = "", ends: bool = False) -> str:
     """Write one line: our words, the bar, and at most `room` tokens of a foreign text; with `ends` its end."""
     quoted = " ".join((_end(text, room) if ends else shortened(text, room, around)).split())
-    return f"{words} {BAR} {quoted}" if quoted else f"{words} {BAR} (empty)"
+    return f"{words} {BAR} {quoted or '(empty)'}"
 
 
-def several(words: str, text: str, room: int) -> list[str]:
+def several(words: str, text: str, room: int) -> Lines:
     """Write one line, or a text of several lines as such: code on one line loses its meaning."""
     if text.strip().count("\n") < _IN_LINES:
         return [behind(words, text, room)]
@@ -172,10 +158,9 @@ def several(words: str, text: str, room: int) -> list[str]:
     return [f"{words} {first}", *rest]
 
 
-def block(text: str, room: int, around: str = "") -> list[str]:
+def block(text: str, room: int, around: str = "") -> Lines:
     """Write lines that begin with the bar; blank ones are left out."""
-    cut = [line.rstrip() for line in shortened(text, room, around).split("\n")]
-    return [f"{BAR} {line}" for line in cut if line.strip()]
+    return [f"{BAR} {line.rstrip()}" for line in shortened(text, room, around).split("\n") if line.strip()]
 
 
 def ours(words: str) -> str:
@@ -192,31 +177,29 @@ def shortened(text: str, room: int, around: str = "") -> str:
     room = max(4, room - _CUT)
     place = text.find(around[:60]) if around else -1
     if room < _TAIL and place < room * 3:
-        return _joined(text, [(0, _fitting(text, room))])
+        return _joined(text, (0, _fitting(text, room)))
     head = _fitting(text, room * 2 // 3)
     if place < 0 or place + min(len(around), 60) <= len(head):
         end = text[max(len(head), len(text) - room * _PER_TOKEN) :]
         last = _fitting(end[::-1], room - room * 2 // 3 - 2)[::-1]
-        return _joined(text, [(0, head), (len(text) - len(last), last)])
+        return _joined(text, (0, head), (len(text) - len(last), last))
     head = _fitting(text, room // 3)
     start = max(len(head), place - 40)
-    return _joined(text, [(0, head), (start, _fitting(text[start:], max(4, room - room // 3 - _CUT)))])
+    return _joined(text, (0, head), (start, _fitting(text[start:], max(4, room - room // 3 - _CUT))))
 
 
 def _end(text: str, room: int) -> str:
     if len(text) <= room * _PER_TOKEN and _cost(clean(text)) <= room * UNIT:
         return clean(text)
     last = _fitting(text[-room * _PER_TOKEN :][::-1], max(4, room - _CUT))[::-1]
-    return _joined(text, [(len(text) - len(last), last)])
+    return _joined(text, (len(text) - len(last), last))
 
 
-def _joined(text: str, pieces: Sequence[tuple[int, str]]) -> str:
+def _joined(text: str, *pieces: tuple[int, str]) -> str:
     """Join the pieces with what is left out between and after them."""
     joined, end = "", 0
     for start, piece in pieces:
-        if start > end:
-            joined += f" […{start - end}…] "
-        joined += clean(piece)
+        joined += (f" […{start - end}…] " if start > end else "") + clean(piece)
         end = start + len(piece)
     return joined if end >= len(text) else f"{joined} […+{len(text) - end}]"
 
@@ -225,10 +208,7 @@ def _fitting(text: str, room: int) -> str:
     """Take the longest beginning of a text that costs no more than `room` once it is cleaned."""
     text = text[: max(0, room) * _PER_TOKEN]
     text = text[: reach(text, room * UNIT, UNIT)]
-    while text:
-        spent = _cost(clean(text))
-        if spent <= room * UNIT:
-            return text
+    while text and (spent := _cost(clean(text))) > room * UNIT:
         text = text[: min(len(text) - 1, len(text) * room * UNIT // spent)]
     return text
 
@@ -240,6 +220,5 @@ def _cost(text: str) -> int:
 
 def clean(text: str) -> str:
     """Clean a text as `hostile.lines` does; most text has nothing to take out."""
-    if text.isascii() and text.replace("\n", "").isprintable():
-        return text
-    return hostile.lines(text)
+    is_plain = text.isascii() and text.replace("\n", "").isprintable()
+    return text if is_plain else hostile.lines(text)

@@ -6,14 +6,14 @@ import math
 import os
 import sys
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from blade.errors import BladeError, NothingToRead, UsageError
+from blade.errors import NothingToRead, UsageError
 from blade.formats import find, sidecars
 from blade.hostile import line
 
@@ -46,7 +46,7 @@ class Roots(msgspec.Struct, frozen=True):
     def holds(self, path: str | Path) -> bool:
         """Does a path, its links followed, lie in one of the places."""
         try:
-            real = Path(os.path.realpath(path))
+            real = _real(path)
         except (OSError, ValueError):  # a NUL, a circle of links
             return False
         return any(real == place or place in real.parents for place in self.allowed)
@@ -55,25 +55,28 @@ class Roots(msgspec.Struct, frozen=True):
 def roots(specs: Sequence[str]) -> Roots:
     """The places behind `specs`; the working directory where none is given."""
     named = tuple(specs) or (".",)
-    allowed: list[Path] = []
-    beside: list[Path] = []
+    allowed: dict[Path, None] = {}
+    beside: dict[Path, None] = {}
     for spec in named:
         path = _path(spec)
         if path == "-":
-            raise UsageError(
-                "standard input is the protocol of this server", "name files or folders instead of -", "usage"
-            )
+            hint = "name files or folders instead of -"
+            raise UsageError("standard input is the protocol of this server", hint, "usage")
         files = [Path(os.path.expanduser(path))]
         if not files[0].exists():  # a glob, or nothing: `find` says which
             files = [file for run in find.runs([spec], lambda text: None) for file in run.paths]
-        allowed += [Path(os.path.realpath(file)) for file in files]
-        beside += [Path(os.path.realpath(file.parent)) for file in files if not file.is_dir()]
-    return Roots(named, tuple(dict.fromkeys(allowed)), tuple(dict.fromkeys(beside)))
+        allowed |= {_real(file): None for file in files}
+        beside |= {_real(file.parent): None for file in files if not file.is_dir()}
+    return Roots(named, tuple(allowed), tuple(beside))
+
+
+def _real(path: str | Path) -> Path:
+    return Path(os.path.realpath(path))
 
 
 def places(roots: Roots, notice: Callable[[str], None] = lambda text: None) -> list[Place]:
     """The runs that lie there; files that a link takes elsewhere are left out and told."""
-    inside: list[Place] = []
+    inside: dict[str, Place] = {}
     for spec in roots.specs:
         try:
             runs = find.runs([spec], notice)
@@ -82,10 +85,11 @@ def places(roots: Roots, notice: Callable[[str], None] = lambda text: None) -> l
             continue
         for run in runs:
             if all(map(roots.holds, run.paths)):
-                inside.append(_place(run))
+                place = _place(run)
+                inside[place.id] = place
             else:
                 notice(f"{run.name} leads out of the folders of this server by a link; passed over")
-    return list({place.id: place for place in inside}.values())
+    return list(inside.values())
 
 
 def chosen(roots: Roots, name: str | None) -> tuple[Place, str | None]:
@@ -114,18 +118,15 @@ def chosen(roots: Roots, name: str | None) -> tuple[Place, str | None]:
 
 def file_of(roots: Roots, text: str) -> Path:
     """A file that may be read."""
-    real = [Path(path) for path in _candidates(roots, text) if roots.holds(path)]
-    if not real:
+    paths = [Path(path) for path in _candidates(roots, text) if roots.holds(path)]
+    if not paths:
         hint = "give the text itself, or a file under the folders the server was started with"
         raise _outside(f"{line(text, 200)} lies outside the folders of this server", hint)
-    try:
-        path = next((path for path in real if path.is_file()), None)
-    except OSError:  # a name that is too long for any file
-        path = None
-    if path is None:
-        hint = "check the path, or give the text"
-        raise NothingToRead(f"{line(text, 200)} does not exist", hint, "no-such-path")
-    return path
+    with suppress(OSError):  # a name that is too long for any file
+        for path in filter(Path.is_file, paths):
+            return path
+    hint = "check the path, or give the text"
+    raise NothingToRead(f"{line(text, 200)} does not exist", hint, "no-such-path")
 
 
 def refuse_links(roots: Roots, place: Place) -> None:
@@ -156,9 +157,8 @@ def _outside(message: str, hint: str) -> UsageError:
 def _is_beside(roots: Roots, path: str | Path, place: Place) -> bool:
     """Does a file lie inside the roots, or beside a file that was named without a link between the two."""
     for folder in {file.parent for file in place.paths}:
-        real = Path(os.path.realpath(folder))
-        is_straight = real / os.path.relpath(path, folder) == Path(os.path.realpath(path))
-        if is_straight and real in roots.beside:
+        is_straight = _real(folder) / os.path.relpath(path, folder) == _real(path)
+        if is_straight and _real(folder) in roots.beside:
             return True
     return roots.holds(path)
 
@@ -192,23 +192,18 @@ def _leads_out(roots: Roots, text: str) -> bool:
 
 def _is_path_of(roots: Roots, text: str, place: Place) -> bool:
     """Is it a path of the run, or of a folder that it lies in."""
-    files = [Path(os.path.realpath(file)) for file in place.paths]
-    for path in _candidates(roots, text):
-        real = Path(os.path.realpath(path))
-        if any(real == file or real in file.parents for file in files):
-            return True
-    return False
+    paths = [_real(path) for path in _candidates(roots, text)]
+    files = [_real(file) for file in place.paths]
+    return any(path in (file, *file.parents) for path in paths for file in files)
 
 
-def _unknown(message: str, known: Sequence[Place]) -> BladeError:
+def _unknown(message: str, known: Sequence[Place]) -> UsageError:
     return UsageError(message, _listed(known), "no-such-run")
 
 
 def _listed(known: Sequence[Place]) -> str:
     if not known:
-        return (
-            "no rollouts file lies under the folders of this server; start it with others: blade mcp FOLDER"
-        )
+        return "no rollouts file lies under the folders of this server; start it with others: blade mcp FOLDER"
     left = f" and {len(known) - MOST_NAMED} more, see blade_list_runs" if len(known) > MOST_NAMED else ""
     return f"the runs are {', '.join(line(place.id, 200) for place in known[:MOST_NAMED])}{left}"
 
@@ -232,7 +227,7 @@ class House:
         self.roots, self.watcher = roots, Aloud()
         self._locks: dict[tuple[str, ...], threading.Lock] = {}
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, ...], object] = OrderedDict()
+        self._held: dict[tuple[str, ...], Any] = {}  # the last that was asked for comes last
 
     def session(self, question: Any) -> tuple[Session, Loaded]:
         """The session of the run that is asked for, and that run in it."""
@@ -252,10 +247,12 @@ class House:
         """Several runs, in the order they are asked for."""
         from blade import pipeline
 
-        loaded: list[Loaded] = []
-        for place, only in map(self._place, runs):
-            loaded += [run for run in pipeline.load(place.specs, self.watcher) if only in (None, run.name)]
-        return loaded
+        return [
+            run
+            for place, only in map(self._place, runs)
+            for run in pipeline.load(place.specs, self.watcher)
+            if only in (None, run.name)
+        ]
 
     def specs(self, runs: Sequence[str]) -> list[str]:
         """What a command would be given for these runs."""
@@ -269,12 +266,10 @@ class House:
     def once(self, key: tuple[str, ...], make: Callable[[], Value]) -> Value:
         """What `make` makes, made once for each key while it is remembered."""
         with self._lock_of(key):
-            if key not in self._kept:
-                self._kept[key] = make()
-            self._kept.move_to_end(key)
-            value = cast(Value, self._kept[key])  # a key is asked for with one kind of answer
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+            value: Value = self._held.pop(key) if key in self._held else make()
+            self._held[key] = value
+            for oldest in list(self._held)[:-KEPT]:
+                del self._held[oldest]
             return value
 
     def _lock_of(self, key: tuple[str, ...]) -> threading.Lock:

@@ -42,12 +42,25 @@ def serve(specs: Sequence[str]) -> None:
 
 
 async def _served(house: House) -> None:
+    import anyio
     from mcp.server.stdio import stdio_server
 
     server = _server(house)
-    async with stdio_server() as (reader, writer):
-        heard = Heard(reader, writer)
-        await server.run(heard, writer, server.create_initialization_options())
+    async with stdio_server() as (reader, writer), anyio.create_task_group() as group:
+        requests, waiting = anyio.create_memory_object_stream[Any]()
+        group.start_soon(_read, reader, requests, writer)
+        await server.run(waiting, writer, server.create_initialization_options())
+
+
+async def _read(reader: Any, requests: Any, writer: Any) -> None:
+    """Pass the lines on that hold a request, and answer the others here: no line stays without an answer."""
+    from mcp_types import JSONRPCError
+
+    async with requests:
+        async for item in reader:
+            request = mended(item) if isinstance(item, Exception) else item
+            is_refused = isinstance(item, Exception) and isinstance(request.message, JSONRPCError)
+            await (writer if is_refused else requests).send(request)
 
 
 def _server(house: House) -> Server[None]:
@@ -55,7 +68,7 @@ def _server(house: House) -> Server[None]:
     from mcp.server.lowlevel import Server
     from mcp_types import ListToolsResult
 
-    offered = [_offered(name, tool) for name, tool in tool_table.TOOLS.items()]
+    offered = [*map(_offered, tool_table.TOOLS)]
 
     async def on_list_tools(context: Any, params: Any) -> ListToolsResult:
         return ListToolsResult(tools=offered)
@@ -65,8 +78,8 @@ def _server(house: House) -> Server[None]:
         return await anyio.to_thread.run_sync(_answered, house, params.name, params.arguments)
 
     return Server(
-        "blade", version=blade.__version__, title="BLADE", instructions=tool_table.INSTRUCTIONS, lifespan=_quiet,
-        on_list_tools=on_list_tools, on_call_tool=on_call_tool,
+        "blade", version=blade.__version__, title="BLADE", instructions=tool_table.words()["instructions"],
+        lifespan=_quiet, on_list_tools=on_list_tools, on_call_tool=on_call_tool,
     )  # fmt: skip
 
 
@@ -77,17 +90,17 @@ async def _quiet(server: Any) -> AsyncIterator[None]:
     yield
 
 
-def _offered(name: str, tool: tool_table.Tool) -> Tool:
+def _offered(name: str) -> Tool:
     from mcp_types import Tool, ToolAnnotations
 
+    words = tool_table.words()["tools"][name]
+    title, description, writes = words["title"], words["description"], "writes" in words
     hints = ToolAnnotations(
-        title=tool.title, read_only_hint=not tool.writes, destructive_hint=False, idempotent_hint=True,
+        title=title, read_only_hint=not writes, destructive_hint=False, idempotent_hint=True,
         open_world_hint=False,
     )  # fmt: skip
-    return Tool(
-        name=name, title=tool.title, description=tool.description, input_schema=tool_table.schema(tool),
-        annotations=hints,
-    )  # fmt: skip
+    schema = tool_table.schema(name)
+    return Tool(name=name, title=title, description=description, input_schema=schema, annotations=hints)
 
 
 def _answered(house: House, name: str, arguments: dict[str, Any] | None) -> CallToolResult:
@@ -113,49 +126,6 @@ def _answered(house: House, name: str, arguments: dict[str, Any] | None) -> Call
 # -- lines that the protocol cannot read ------------------------------------------------------------
 
 
-class Heard:
-    """What comes in, line by line: no line stays without an answer."""
-
-    def __init__(self, reader: Any, writer: Any) -> None:
-        self._reader, self._writer = reader, writer
-
-    @property
-    def last_context(self) -> Any:
-        """In which context the last message was sent; the server asks for it."""
-        return getattr(self._reader, "last_context", None)
-
-    async def receive(self) -> Any:
-        """The next request; one that cannot be read is answered here."""
-        from mcp_types import JSONRPCError
-
-        while True:
-            item = await self._reader.receive()
-            request = mended(item) if isinstance(item, Exception) else item
-            if not (isinstance(item, Exception) and isinstance(request.message, JSONRPCError)):
-                return request
-            await self._writer.send(request)
-
-    async def aclose(self) -> None:
-        await self._reader.aclose()
-
-    def __aiter__(self) -> Heard:
-        return self
-
-    async def __anext__(self) -> Any:
-        import anyio
-
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Heard:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-
 def mended(error: Exception) -> Any:
     """The message of a line that was refused for halves of characters, each set to \ufffd; else an error.
 
@@ -165,8 +135,10 @@ def mended(error: Exception) -> Any:
     from mcp.shared.message import SessionMessage
     from pydantic import ValidationError
 
-    text = _line(error)
-    if text is None:
+    errors = error.errors() if isinstance(error, ValidationError) else []
+    # JSON of another form has no line here
+    text = errors[0]["input"] if errors and errors[0]["type"] == "json_invalid" else None
+    if not isinstance(text, str):
         return _refusal(INVALID_REQUEST, "the line is no request of JSON-RPC 2.0")
     try:
         request = _whole(json.loads(text))
@@ -176,15 +148,6 @@ def mended(error: Exception) -> Any:
         return SessionMessage(mcp_types.jsonrpc_message_adapter.validate_python(request, by_name=False))
     except ValidationError:
         return _refusal(INVALID_REQUEST, "the line is no request of JSON-RPC 2.0")
-
-
-def _line(error: Exception) -> str | None:
-    """The line that is no JSON, as the error holds it; None where it is JSON of another form."""
-    from pydantic import ValidationError
-
-    errors = error.errors() if isinstance(error, ValidationError) else []
-    text = errors[0]["input"] if errors and errors[0]["type"] == "json_invalid" else None
-    return text if isinstance(text, str) else None
 
 
 def _whole(value: Any) -> Any:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from blade import __version__
 from blade.agent.skills import NAME, PAGE, keys, split
 from blade.errors import UsageError
+from blade.targets import put_all
 
 _HERE = Path(__file__).resolve().parent
 # Where a wheel puts the folders, then where a checkout has them; the first that is there counts.
@@ -50,37 +51,35 @@ class Skill(msgspec.Struct, frozen=True):
 
 def shipped() -> tuple[Skill, ...]:
     """The skills that come with this engine, by name."""
-    homes = ([*sorted(place.glob(f"*/{PAGE}"))] for place in PLACES)
+    homes = (sorted(place.glob(f"*/{PAGE}")) for place in PLACES)
     return tuple(skill_at(page.parent, is_shipped=True) for page in next(filter(None, homes), []))
 
 
 def skill(name: str | None) -> Skill:
     """The shipped skill of this name, or the one in a folder; without a name the only one that ships."""
-    known = shipped()
+    known = {each.name: each for each in shipped()}
     if name is None and len(known) == 1:
-        return known[0]
-    for each in known:
-        if each.name == name:
-            return each
+        return next(iter(known.values()))
+    if name in known:
+        return known[name]
     if name and (Path(name) / PAGE).is_file():
         return skill_at(Path(name))
-    names = ", ".join(each.name for each in known) or "none"
     message = f"there is no skill {name}" if name else "no skill was named"
-    raise UsageError(message, f"name a folder with a {PAGE}, or one that ships: {names}", "unknown-skill")
+    hint = f"name a folder with a {PAGE}, or one that ships: {', '.join(known) or 'none'}"
+    raise UsageError(message, hint, "unknown-skill")
 
 
 def skill_at(folder: Path, is_shipped: bool = False) -> Skill:
     """The skill in a folder, by its frontmatter; it must have a name, for that is what it is installed as."""
     path = folder / PAGE
     try:
-        block, _ = split(path.read_text(encoding="utf-8"))
+        block = split(path.read_text(encoding="utf-8"))[0] or ""
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read", "give a SKILL.md in UTF-8", "unknown-skill") from error
-    head = keys(block) if block is not None else {}
+    head, hit = keys(block), _WRITTEN_FOR.search(block)
     if not NAME.fullmatch(head.get("name", "")):
         hint = "its frontmatter needs a name of lower-case letters, digits and single hyphens"
         raise UsageError(f"{path} names no skill", hint, "unknown-skill")
-    hit = _WRITTEN_FOR.search(block or "")
     version = hit["version"] if hit else None
     return Skill(head["name"], head.get("description", ""), version, folder, is_shipped)
 
@@ -100,18 +99,12 @@ def contents(skill: Skill) -> dict[str, bytes]:
             raise UsageError(f"{path} is a link that leads out of the skill", hint, "unknown-skill")
         files[place.as_posix()] = path.read_bytes()
     if skill.is_shipped:
-        files[PAGE] = _stamped(files[PAGE].decode("utf-8")).encode("utf-8")
+        block, body = split(files[PAGE].decode("utf-8"))
+        if block is not None and (hit := _WRITTEN_FOR.search(block)):
+            block = block[: hit.start("version")] + __version__ + block[hit.end("version") :]
+            body = _ASKED_FOR.sub(lambda mention: mention["before"] + __version__, body)
+            files[PAGE] = f"---\n{block}\n---\n{body}".encode()
     return files
-
-
-def _stamped(text: str) -> str:
-    block, body = split(text)
-    hit = _WRITTEN_FOR.search(block or "")
-    if block is None or hit is None:
-        return text
-    start, end = hit.span("version")
-    body = _ASKED_FOR.sub(lambda mention: mention["before"] + __version__, body)
-    return f"---\n{block[:start]}{__version__}{block[end:]}\n---\n{body}"
 
 
 # -- copies -----------------------------------------------------------------------------------------
@@ -139,11 +132,11 @@ class Done(msgspec.Struct, frozen=True):
 
 def targets(scope: str, agents: Sequence[str], root: Path) -> dict[Path, tuple[str, ...]]:
     """The folders of skills for these agents, links followed; without any, of those that are in use."""
-    where = int(scope == USER)
-    chosen = list(agents) or [name for name, places in AGENTS.items() if _is_used(root / places[where])]
+    places = {name: root / both[scope == USER] for name, both in AGENTS.items()}
+    used = [name for name, place in places.items() if _is_used(place)]
     folders: dict[Path, tuple[str, ...]] = {}
-    for name in chosen or [DEFAULT]:
-        place = root / AGENTS[name][where]
+    for name in agents or used or [DEFAULT]:
+        place = places[name]
         same = next((folder for folder in folders if folder.resolve() == place.resolve()), place)
         folders[same] = (*folders.get(same, ()), name)
     return folders
@@ -177,9 +170,8 @@ def install(
 
 def _refuse_links(path: Path, root: Path, where: int) -> None:
     """Refuse a folder that a link takes elsewhere, and one that holds links: who wrote them is not known."""
-    within = [(root / places[where]).resolve() for places in AGENTS.values()]
-    within = [place for place in within if place.is_relative_to(root.resolve())]
-    if path.resolve() not in [place / path.name for place in within]:
+    places = [(root / both[where]).resolve() / path.name for both in AGENTS.values()]
+    if path.resolve() not in places or not path.resolve().parent.is_relative_to(root.resolve()):
         message = f"{path} is a link, or lies behind one, that leads out of {root}"
         hint = "replace the link by a folder, or install where it leads to"
         raise UsageError(message, hint, "skill-changed")
@@ -246,23 +238,8 @@ def _write(path: Path, files: dict[str, bytes]) -> None:
         if name not in files and inside and digest and digest == before[name]:
             (path / name).unlink()
     record = {"engine": __version__, "files": {name: _digest(data) for name, data in files.items()}}
-    for name, data in {**files, RECORD: (json.dumps(record, indent=2) + "\n").encode()}.items():
-        place = path / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        _put(place, data)
-
-
-def _put(place: Path, data: bytes) -> None:
-    """A file in the stead of the one that is there: what else is known by another name stays as it is."""
-    part = place.with_name(f".{place.name}.{os.getpid()}")
-    file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
-        with open(file, "wb") as opened:
-            opened.write(data)
-        os.replace(part, place)
-    except BaseException:
-        part.unlink()
-        raise
+    text = (json.dumps(record, indent=2) + "\n").encode()
+    put_all({path / name: data for name, data in {**files, RECORD: text}.items()})
 
 
 def _record(path: Path) -> dict[str, str]:

@@ -1,0 +1,475 @@
+"""Word the chapters of a dossier: the task, how its repeats ended, the proposed cause, the verifier's words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+from blade import events, hostile
+from blade.agent.dossier.budget import Lines, behind, ours, several
+from blade.agent.dossier.case import Case, named
+from blade.agent.dossier.trajectory import head, text
+from blade.model import Attribution, Call, Cause, Confidence, Outcome, Trace
+from blade.number_format import count, number, size
+from blade.report import printed_names, row_addresses
+
+# ---- The task ----------------------------------------------------------------------------------
+
+# Fields of a row that belong to the task rather than to its verdict.
+TASK = re.compile(
+    r"instruction|^question|^problem|^prompt|^task_(?:purpose|description)|^scenario|^goal$|^input$|^query$"
+)
+EXPECTED = re.compile(r"expected|^gold|ground_truth|^gt_|reference_|^target|^answer$|^solution$|answer_key")
+_NAME = 80  # characters of a field's name that say what it holds
+_ACTIONS = ("expected_actions", "gold_actions", "expected_tool_calls", "expected_calls")
+_SYSTEM = 40  # tokens of a system prompt: all tasks share it, so it is read once elsewhere
+_MAX_DECLARED = 40
+_MAX_CALLS = 8  # expected calls that were not made as expected
+_MAX_GOLD = 60
+_LONGEST = 120  # characters of an answer that is looked for
+
+
+def task(case: Case, rooms: tuple[int, int]) -> Lines:
+    """State what is asked and what is expected, each in at most about as many tokens as it has room for."""
+    if case.focus is None:
+        return []
+    return [*_request(case, case.focus, rooms[0]), *_expected(case, case.focus, rooms[1])]
+
+
+def _request(case: Case, focus: Trace, room: int) -> Lines:
+    # a row that broke may lack the request, which its siblings have
+    rows = (trace.row for trace in (focus, *case.traces.values()))
+    row = next((row for row in rows if next(_turns(row), None) is not None), focus.row)
+    turns = list(_turns(row))
+    known = " ".join(words for _, words in turns)[:20_000]
+    parts = [  # with the share of the room that each gets
+        ("field", f"{hostile.line(key, 40)}: {value}", 4)
+        for key, value in row.items()
+        if TASK.search(key[:_NAME]) and isinstance(value, str) and value and value[:200] not in known
+    ]
+    system = [words for role, words in turns if role in ("system", "developer")]
+    others = [(role, words) for role, words in turns if role not in ("system", "developer")]
+    if others:
+        parts.append((f"first {others[0][0]} turn", others[0][1], 2 if parts else 6))
+    if len(others) > 1:
+        parts.append((f"last of {len(others)} turns", others[-1][1], 2))
+    if system:
+        parts.append(("system prompt", "\n".join(system), 1))
+    shares = sum(share for _, _, share in parts) or 1
+    lines = []
+    for name, words, share in parts:
+        most = max(12, room * share // shares)
+        lines += several(name, words, most) if share > 1 else [behind(name, words, min(most, _SYSTEM))]
+    if tools := list(events.declared_tools(row)):
+        listing = ", ".join(hostile.line(tool, 40) for tool in tools[:_MAX_DECLARED])
+        lines.append(behind(f"{len(tools)} tools", listing, max(12, room // 4)))
+    return lines
+
+
+def _turns(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield role and text of each turn of the request."""
+    params = row.get("responses_create_params")
+    if not isinstance(params, Mapping):
+        return
+    if params.get("instructions"):
+        yield "system", _said({"content": params["instructions"]})
+    turns = params.get("input")
+    for item in turns if isinstance(turns, list) else [turns]:
+        turn = item if isinstance(item, Mapping) else {"content": item}
+        role = turn.get("role") if turn is item else "user"
+        if (words := _said(turn)).strip():
+            yield role if role in ("system", "developer", "user", "assistant") else "other", words
+
+
+def _said(turn: Mapping[str, Any]) -> str:
+    return events.prompt({"responses_create_params": {"input": [turn]}})
+
+
+def _expected(case: Case, focus: Trace, room: int) -> Lines:
+    """State the expected answer, and each expected call beside what the rollout did instead."""
+    gold, row, lines = case.gold, focus.row, []
+    if gold.answer is not None:
+        lines = [behind("expected answer", gold.answer, room // 2), *_occurrences(focus, gold.answer)]
+    done, undone = _compared(case, focus.rollout.repeat)
+    share = max(20, room // max(2, min(len(undone), 4)))
+    lines += [behind(f"expected call, {did}", words, share) for did, words in undone[:_MAX_CALLS]]
+    if done:
+        lines.append(behind("expected calls that were made, with their steps", ", ".join(done), room // 4))
+    left = len(undone) - _MAX_CALLS + max(0, len(gold.actions) - _MAX_GOLD)
+    lines += [f"{left} more expected calls not listed"] if left > 0 else []
+    lines += ["no call is expected: the list is empty"] if any(row.get(key) == [] for key in _ACTIONS) else []
+    known = (gold.answer_field, gold.actions_field)
+    for key in [key for key in row if EXPECTED.search(key[:_NAME]) and key not in known][:3]:
+        if row[key] not in (None, "", [], {}):
+            words = row[key] if isinstance(row[key], str) else _listed(row[key])
+            lines.append(behind("expected, field", f"{hostile.line(key, 40)}: {words}", room // 2))
+    return lines
+
+
+def _occurrences(focus: Trace, answer: str) -> Lines:
+    """Say where the expected answer occurs word for word: in what tools returned, and in what the model said."""
+    wanted = answer.strip()
+    if not 1 <= len(wanted) <= _LONGEST:
+        return []
+    word = re.compile(rf"(?<![\w.]){re.escape(wanted)}(?![\w]|\.\d)")
+    hits = [step for step in focus.steps if word.search(events.step_text(step))]
+    brought = ", ".join([f"[{step.index}]" for step in hits if step.kind == "result"][:5])
+    spoken = ", ".join([f"[{step.index}]" for step in hits if step.kind == "message"][:5])
+    results = f"in results {brought}" if brought else "in no result"
+    says = f"says it at {spoken}" if spoken else "never says it"
+    return [f"it occurs word for word {results}; the model {says}"]
+
+
+def _listed(value: Any) -> str:
+    """Spell a list of calls by name and arguments, and anything else as JSON."""
+    if not isinstance(value, list) or not all(isinstance(call, Mapping) and "name" in call for call in value):
+        return events.compact(value)
+    calls = [(call, events.compact(call.get("arguments", call.get("kwargs", {})))) for call in value[:_MAX_GOLD]]
+    return "; ".join(f"{call.get('requestor', '')} {call['name']} {words}".strip() for call, words in calls)
+
+
+def _compared(case: Case, repeat: int) -> tuple[Lines, list[tuple[str, str]]]:
+    """Split the expected calls into those made, with their step, and the others, with what was done instead."""
+    calls = list(case.calls.values())
+    free = [call for call in calls if not call.failed]
+    done_at = {(call.tool, _spelled(call)): call.step for call in reversed(free)}
+    wanted = [(tool, arguments, (tool, events.canonical(arguments))) for tool, arguments in case.gold.actions]
+    done = [f"{hostile.line(key[0], 40)} [{done_at[key]}]" for *_, key in wanted[:_MAX_GOLD] if key in done_at]
+    taken = {done_at[key] for *_, key in wanted[:_MAX_GOLD] if key in done_at}
+    undone = []
+    for tool, arguments, key in wanted[:_MAX_GOLD]:
+        if key in done_at:
+            continue
+        likely = [(_differing(arguments, call.arguments), call.step) for call in free if call.tool == tool]
+        likely = [pair for pair in likely if pair[1] not in taken]
+        differs, step = min(likely, key=lambda pair: len(pair[0]), default=([], None))
+        failed = next((call.step for call in calls if call.tool == tool and call.failed), None)
+        did = f"not made in repeat {repeat}"
+        if step is not None:
+            did = f"made differently at step {step}"
+        elif failed is not None:
+            did = f"made but failed, at step {failed}"
+        names = f" (differs in {', '.join(hostile.line(name, 24) for name in differs[:5])})" if differs else ""
+        undone.append((did, f"{hostile.line(tool, 60)} {events.compact(arguments)}{names}"))
+    return done, undone
+
+
+def _spelled(call: Call) -> str | None:
+    return events.canonical(call.arguments) if call.arguments is not None else None
+
+
+def _differing(want: Any, got: Any) -> list[str]:
+    if not isinstance(want, Mapping) or not isinstance(got, Mapping):
+        return ["arguments"]
+    return sorted(str(key) for key in {*want, *got} if want.get(key) != got.get(key))
+
+
+# ---- How the repeats ended ---------------------------------------------------------------------
+
+_MAX_LINES = 12  # repeats that have a line of their own
+_MAX_RANGES = 12
+_MAX_SIGNS = 16  # repeats whose outcomes are listed in order
+_MAX_CHANGES = 4
+_MAX_TOOLS = 30
+_SIGNS = {None: "?", Outcome.PASSED: "1", Outcome.MISSING: "-", Outcome.MASKED: "-"}
+
+
+def ends(case: Case, room: int) -> Lines:
+    """Count the outcomes, and with any room describe each repeat."""
+    return _counted(case) + (_listed_repeats(case, room) if room else [])
+
+
+def _counted(case: Case) -> Lines:
+    """Count the outcomes: `4 repeats: 1 passed, 3 failed (0 0 1 0)`."""
+    repeats = case.result.repeats if case.result else ()
+    if not repeats:
+        return ["no repeat of this task was scored"]
+    seen = Counter(named(row.outcome) for row in repeats)
+    parts = ", ".join(f"{seen[name]} {name}" for name in map(named, [*Outcome, None]) if seen[name])
+    line = f"{count(len(repeats), 'repeat')}: {parts}"
+    if 1 < len(repeats) <= _MAX_SIGNS:
+        signs = " ".join(_SIGNS.get(row.outcome, "0") for row in repeats)
+        line += f" (in order {signs}; 1 passes)"
+    elif len(repeats) > 1:
+        passed = [row.repeat for row in repeats if row.outcome is Outcome.PASSED]
+        others = [row.repeat for row in repeats if row.repeat not in set(passed)]
+        is_few = 2 * len(passed) <= len(repeats)
+        if 0 < len(passed) < len(repeats):
+            line += f"; {'passing' if is_few else 'not passing'}: {_ranges(passed if is_few else others)}"
+    return [line]
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Write numbers as ranges: `0-3, 7, 9-12`."""
+    rows = groupby(enumerate(sorted(set(numbers))), key=lambda pair: pair[1] - pair[0])
+    runs = [[each for _, each in row] for _, row in rows]
+    parts = [f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs[:_MAX_RANGES]]
+    return ", ".join(parts) + (" …" if len(runs) > _MAX_RANGES else "")
+
+
+def _listed_repeats(case: Case, room: int) -> Lines:
+    """Describe each repeat by its reward, steps, calls and last words."""
+    lines = []
+    for repeat in _chosen(case):
+        trace = case.traces[repeat]
+        reward, n_calls = trace.rollout.reward, sum(step.kind == "call" for step in trace.steps)
+        effort = f"{count(len(trace.steps), 'step')}, {count(n_calls, 'call')}"
+        scored = "none" if reward is None else number(reward)
+        words = f"repeat {repeat} {case.outcome(repeat)}, reward {scored}, {effort}"
+        if trace is case.focus and trace.steps:
+            lines.append(f"{words}; read below")
+        else:
+            what, last = _last(trace)
+            # where nothing is called, the answer comes at the end
+            lines.append(behind(f"{words}; {what}", last, room, ends=not n_calls))
+    left = len(case.traces) - len(lines)
+    return [*lines, f"{left} more repeats, counted above"] if left > 0 else lines
+
+
+def _chosen(case: Case) -> list[int]:
+    """Choose all repeats, or the one in focus, a few that pass and a few that do not."""
+    if len(case.traces) <= _MAX_LINES:
+        return list(case.traces)
+    focus = [case.focus.rollout.repeat] if case.focus else []
+    passed = [repeat for repeat in case.traces if case.outcome(repeat) == "passed"]
+    others = [repeat for repeat in case.traces if repeat not in set(passed)]
+    picked = list(dict.fromkeys([*focus, *passed[:4], *others]))[: _MAX_LINES - 4]
+    return [repeat for repeat in case.traces if repeat in picked]
+
+
+def _last(trace: Trace) -> tuple[str, str]:
+    """Find the error of the row, else the last words of the model, else the last step; and what it is."""
+    response = trace.row.get("response")
+    error = trace.row.get("error") or (response.get("error") if isinstance(response, dict) else None)
+    if error:
+        return "error", error if isinstance(error, str) else str(error)[:2000]
+    for step in reversed(trace.steps):
+        if step.kind == "message" and step.text.strip():
+            return f"last words [{step.index}]", step.text
+    return (f"ends {head(trace.steps[-1], {})}", text(trace.steps[-1])) if trace.steps else ("no steps", "")
+
+
+def changes(case: Case, room: int) -> Lines:
+    """Quote the last call that changed something in each other failing repeat."""
+    lines: Lines = []
+    for repeat, trace in case.traces.items():
+        if trace is case.focus or case.outcome(repeat) == "passed" or len(lines) >= _MAX_CHANGES:
+            continue
+        written = [call.step for call in events.calls(trace.steps, {}, {}) if call.does == events.WRITE]
+        if written:
+            step = trace.steps[written[-1]]
+            lines.append(behind(f"repeat {repeat} {head(step, {})}", text(step), room))
+    return lines
+
+
+def beside(case: Case, room: int) -> Lines:
+    """Lay out both sides, where another repeat passes; whether a difference matters is for the reader to judge."""
+    if case.passer is None or case.focus is None:
+        return []
+    sides = (("in focus", case.focus), ("passing", case.passer))
+    lines = [_sequence(name, trace, room) for name, trace in sides]
+    for (name, trace), call in zip(sides, case.parting or (), strict=False):
+        words = f"first different call, {name}"
+        if call is None:
+            lines.append(f"{words}: none, it makes no further call")
+        else:
+            step = trace.steps[call.step]
+            lines.append(behind(f"{words} {head(step, {})}", text(step), room))
+    last = [step for step in case.passer.steps if step.kind == "message" and step.text.strip()][-1:]
+    titles = [f"passing {head(step, {})}, its last words" for step in last]
+    return lines + [behind(title, step.text, room, ends=True) for title, step in zip(titles, last, strict=True)]
+
+
+def _sequence(name: str, trace: Trace, room: int) -> str:
+    """List the calls of one side by name; calls of one tool in a row are named once."""
+    tools = [hostile.line(step.tool or "", 40) for step in trace.steps if step.kind == "call"]
+    if not tools:
+        return f"{name} repeat {trace.rollout.repeat}: no calls"
+    runs = [tool for tool, _ in groupby(tools)]
+    more = [] if len(runs) <= _MAX_TOOLS else [f"… {len(runs) - _MAX_TOOLS} more"]
+    words = f"{name} repeat {trace.rollout.repeat}, {count(len(tools), 'call')}"
+    return behind(words, " > ".join([*runs[:_MAX_TOOLS], *more]), room)
+
+
+# ---- The proposal of the engine ----------------------------------------------------------------
+
+MEANS = {
+    Cause.KNOWLEDGE_GAP: "the model does not know it or cannot do it",
+    Cause.UNRELIABLE_KNOWLEDGE: "the model gets it right only sometimes",
+    Cause.BEHAVIOUR: "the model could do it and went about it wrongly",
+    Cause.TASK_OR_VERIFIER: "the task, its expected answer, the verifier or a limit of the harness is wrong",
+    Cause.INFRASTRUCTURE: "provider, sandbox, tool or network broke it",
+    Cause.DATA_ARTIFACT: "the row or its data is broken, doubled or misplaced",
+    Cause.UNDETERMINED: "the rows do not decide the cause",
+}
+_MAX_GROUNDS = 5
+_MAX_FLAGS = 4
+
+
+def proposal(case: Case, room: int) -> Lines:
+    """State the proposed cause, and with any room the reasons."""
+    return _proposed(case) + (_grounds(case, room) if room else [])
+
+
+def _proposed(case: Case) -> Lines:
+    """Name the cause with its confidence, what the task's own rows show, and the step."""
+    cause, group = case.cause, case.group
+    if cause is None:
+        return ["no cause: this task loses no points"]
+    lines = _labelled(cause)
+    if cause.mechanism.strip():
+        lines.append(behind("what happened", cause.mechanism, 100))
+    if group is not None:
+        sizes = f"{count(group.rows, 'failure')} in {count(group.tasks, 'task')}, {size(group.points)}"
+        passes = count(group.passed_rows, "passing rollout")
+        lines.append(behind(f"failure group {ours(group.id)}", group.name, 40))
+        lines.append(f"in the whole run: {sizes} of the score; {passes} show it too")
+    if not cause.steps and cause.step is None:
+        return [*lines, "where: no step is named"]
+    others = ", ".join(str(blame.step) for blame in cause.steps if blame.step != cause.step)
+    which = f"one of the steps {others}"
+    if cause.step is not None:
+        which = f"step {cause.step}" + (f"; also {others}" if others else "")
+    return [*lines, f"where: repeat {cause.repeat}, {which}"]
+
+
+def _labelled(cause: Attribution) -> Lines:
+    words = f"{printed_names.called(cause.cause)} ({MEANS[cause.cause]})"
+    if cause.judged_by:
+        engine, sure = "nothing", (cause.proposed_confidence or Confidence.UNSURE).value
+        if cause.proposed:
+            engine = f"{printed_names.called(cause.proposed)}, {sure}"
+        disputed = "; the judges disagree" if cause.disputed else ""
+        line = f"judged: {words}; the engine proposes {engine}{disputed}"
+        return [line, behind("judged by", cause.judged_by, 20)]
+    if cause.cause is not Cause.UNDETERMINED:
+        return [f"cause: {words}, {cause.confidence.value}"]
+    causes = [f"{label.value} {means}" for label, means in MEANS.items() if label is not Cause.UNDETERMINED]
+    return [f"undetermined: {MEANS[cause.cause]}; judge it from what follows", f"causes: {'; '.join(causes)}"]
+
+
+def _grounds(case: Case, room: int) -> Lines:
+    """Give the reasons for and against the label, and what the group is, with a quotation from one of its rows."""
+    cause, group = case.cause, case.group
+    if cause is None:
+        return []
+    lines = [behind("group in words", group.text, room)] if group is not None else []
+    for name, texts in (("for", cause.grounds), ("against", cause.against)):
+        lines += [behind(name, words, room) for words in texts[:_MAX_GROUNDS]]
+        left = len(texts) - _MAX_GROUNDS
+        lines += [f"{name}: {left} more in report.json"] if left > 0 else []
+    if group is None:
+        return lines
+    lines += [behind("consequence", words, room) for words in group.consequences[:2]]
+    quote, focus = group.quote, case.focus.rollout if case.focus is not None else None
+    place = (focus.task, focus.repeat) if focus is not None else None
+    # the rollout in focus is read below
+    if quote and quote.quote and (quote.step is None or (quote.task, quote.repeat) != place):
+        where = f"step {quote.step}" if quote.step is not None else quote.field or ""
+        example = f"{row_addresses.place(quote.task, quote.repeat)}, {where}: {quote.quote}"
+        lines.append(behind("group example", example, room))
+    return lines
+
+
+def flags(case: Case, room: int) -> Lines:
+    """List what limits trust in the score of the whole run, the gravest first; the group's text is not repeated."""
+    lines = []
+    for doubt in [doubt for doubt in case.facts.trust if doubt.level in ("alarm", "warning")][:_MAX_FLAGS]:
+        label = f", {doubt.label.value}" if doubt.label else ""
+        is_group = case.group is not None and doubt.text == case.group.text
+        words = "the failure group above" if is_group else doubt.text
+        lines.append(behind(f"{doubt.level} on the whole run{label}, {count(doubt.rows, 'row')}", words, room))
+    return lines
+
+
+# ---- What the verifier left --------------------------------------------------------------------
+
+_PASSED_OVER = frozenset(
+    "responses_create_params response agent_ref skills_ref messages trajectory subagent_trajectories "
+    "osworld_steps delegated_response ng_model_call_capture ng_agent_observations ng_trajectory ng_perf "
+    "tools input judge_prompt reward task_id id uuid name task_name problem_id instance_id "
+    "question_id".split()
+)
+_LOUD = re.compile(
+    r"error|fail|exception|stderr|verdict|judge|reason|explan|rationale|feedback|check|message|assert|test"
+    r"|verifier|valid|status|termination|rubric|grader",
+    re.IGNORECASE,
+)
+_DULL = re.compile(r"cost|duration|_ms$|latency|^published|^run_id|hash|timestamp|_s$|^dataset", re.IGNORECASE)
+_MET = re.compile(r"(^|_)(met|passed|match|matched|success|succeeded|satisfied|correct|ok|valid)$")
+_NAMES = ("name", "func_name", "criterion", "criteria", "check", "test", "instruction", "rule", "title")
+_WORTH = 160  # characters of a value beyond which the failed checks in it come first
+_MAX_NODES, _MAX_ITEMS, _MAX_UNMET = 400, 40, 8
+_MAX_FIELDS = 16
+_LONG = 200_000  # characters of a value beyond which only its beginning is spelled
+
+
+def verdict(case: Case, share: int) -> Lines:
+    """List the fields that may hold a verdict, the telling ones first, each in about `share` tokens."""
+    if (trace := case.focus) is None:
+        return []
+    reward = trace.rollout.reward
+    lines = [f"reward {'none' if reward is None else repr(reward)}"]
+    quiet: Lines = []
+    fields = sorted(_fields(trace.row), key=lambda field: not _LOUD.search(field[0]))
+    for name, value in fields[:_MAX_FIELDS]:
+        words, is_loud = value if isinstance(value, str) else _as_text(value), _LOUD.search(name)
+        if len(words) > _WORTH and (unmet := _unmet(value)):
+            words = f"not met: {', '.join(unmet)}; {words}"
+        if len(words) <= 24 and not is_loud:
+            quiet.append(f"{hostile.line(name, 40)}={hostile.line(words)}")
+        else:
+            room = max(12, share if is_loud else share // 3)
+            lines.append(behind("field", f"{hostile.line(name, 60)}: {words}", room))
+    lines += [behind("other fields", ", ".join(quiet), share)] if quiet else []
+    n_left = len(fields) - _MAX_FIELDS
+    return [*lines, f"{n_left} more fields"] if n_left > 0 else lines
+
+
+def _unmet(value: Any) -> Lines:
+    """Name the checks inside a value that were not met."""
+    unmet: Lines = []
+    waiting = [value]
+    for _ in range(_MAX_NODES):
+        if not waiting:
+            break
+        node = waiting.pop()
+        if isinstance(node, Mapping):
+            parts = [node, *(part for part in node.values() if isinstance(part, Mapping))]
+            names = (part[key] for part in parts for key in _NAMES if isinstance(part.get(key), str))
+            name = hostile.line(next(filter(None, names), ""), 60)
+            failed = [str(key) for key, met in node.items() if met is False and _MET.search(str(key))]
+            checks = [hostile.line(key, 30) for key in failed]
+            unmet += [f"{name} ({check})" if name else check for check in checks]
+            waiting += [part for part in list(node.values())[::-1] if isinstance(part, Mapping | list)]
+        elif isinstance(node, list):
+            waiting += reversed(node[:_MAX_ITEMS])
+    return list(dict.fromkeys(unmet))[:_MAX_UNMET]
+
+
+def _fields(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    response = row.get("response")
+    if isinstance(response, Mapping):
+        telling = [key for key in ("error", "incomplete_details") if response.get(key)]
+        yield from ((f"response.{key}", response[key]) for key in telling)
+        if response.get("status") not in (None, "completed"):
+            yield "response.status", response["status"]
+    elif response is None:
+        yield "response", "missing" if "response" not in row else "null"
+    for key, value in row.items():
+        name = key[:_NAME]
+        if key in _PASSED_OVER or key.startswith("_ng_") or value in (None, "", [], {}):
+            continue
+        is_task = isinstance(value, str) and TASK.search(name)
+        if not (is_task or EXPECTED.search(name) or _DULL.search(name)):
+            yield name, value
+
+
+def _as_text(value: Any) -> str:
+    try:
+        return events.compact(value)[:_LONG]
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)[:_LONG]
