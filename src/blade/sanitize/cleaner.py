@@ -23,6 +23,7 @@ from blade.sanitize.escapes import (
 )  # fmt: skip
 from blade.sanitize.lexicon import secret_name, secret_value
 from blade.sanitize.policy import PLACEHOLDER, Key, Policy
+from blade.sanitize.rule_table import compiled, words
 from blade.sanitize.scan import Scanner, forms_in
 
 Seen = Callable[[str, str, str], None]  # field, kind, value
@@ -402,11 +403,7 @@ STRONG = re.compile(r'"(?:_ng_task_index|task_id|problem_id|instance_id|question
 _VERIFIER = frozenset({(), ("verifier_metadata",), ("metadata",), ("verifier",), ("verification",)})
 _CODE = re.compile(r"(?:\w*_)?(?:kind|code|class|category|verdict|label|outcome)")
 # What the format itself names: models, tools, roles, states.
-_FORMAT = frozenset(
-    "response responses_create_params input output content tools agent_ref messages tool_calls function "
-    "choices message trajectory delegated_response subagent_trajectories reasoning summary "
-    "tool_choice".split()
-)
+_FORMAT = words("formats")
 _TOOLS = frozenset("tools function output agent_ref tool_choice".split())
 _NAMES = frozenset(
     "id uuid call_id tool_call_id task_name name type role status object model finish_reason".split()
@@ -414,11 +411,7 @@ _NAMES = frozenset(
 # Below a key such as `credentials`: what holds the secret, who it is of, and what only tells about it.
 _SECRETS = frozenset("pass pw pin value secret password key plain plaintext".split())
 _USERS = frozenset("user login account usr".split())
-_ABOUT = frozenset(
-    "type description title format pattern enum default const examples name label placeholder url uri host "
-    "port email id status expires expires_at created created_at updated_at scope scopes provider method "
-    "items properties required".split()
-)
+_ABOUT = words("about")
 _NAMING = frozenset("name key variable var env env_var header".split())
 _VALUES = frozenset("value val content data secret_value".split())
 _NAME_LETTERS = 60
@@ -517,13 +510,7 @@ _FENCED = re.compile(
     re.DOTALL,
 )
 _DIFF = re.compile(r"(?m)^(?:diff --git |--- (?:a/|/dev/null)|Index: )")
-_CODE_LINE = re.compile(
-    r"^\s*(?:def |class |import |from \S+ import |return\b|if .*:$|for .*:$|while .*:$|elif |else:|try:"
-    r"|except|"
-    r"with .*:$|@\w|#include|#define|public |private |static |const |let |var |function |fn |impl |struct |"
-    r"package |using |namespace |module |SELECT |INSERT |always |assign |end\b|\}|\{|//|/\*|#!)"
-    r"|[;{}]\s*$|^\s*\w+(?:\.\w+)*\s*[+\-*/]?=\s*\S"
-)
+_CODE_LINE = compiled("source_line")
 _LEAST_LINES, _LEAST_CHARS, _SHARE = 5, 120, 0.5
 _FIELDS = frozenset(
     "patch model_patch gold_patch test_patch diff source source_code code solution_code file_content".split()
