@@ -46,11 +46,6 @@ SENTENCES = [
     ("interval", "We measure 42.0% with a 95% CI of 42.4% to 52.3%.", "42.4%", "32.4%"),
     ("interval", "It is 13.6% ± 7.5, i.e. [7.9%, 19.3%].", "7.5", "5.7"),
     ("interval", "It is 22.1% ± 5.4, i.e. [16.7%, 29.5%].", "29.5%", "27.5%"),
-    ("range", "The test gives p = 1.3 for this.", "1.3", "0.3"),
-    ("equation", "In all 12 + 5 + 4 = 22 runs failed.", "22", "21"),
-    ("equation", "27 conditions x 400 rows = 11,800 rollouts.", "11,800", "10,800"),
-    ("equation", "200 expected = 190 scored + 4 failed + 3 lost.", "3 lost", "6 lost"),
-    ("equation", "That is (42 + 69 + 49 = 150) tasks.", "150", "160"),
     ("partition", "Of 240 rollouts, 151 passed and 79 failed.", "79", "89"),
     ("partition", "There were 24 failures: 12 timeouts, 6 crashes and 4 wrong answers.", "24", "22"),
     ("partition", "12 timeouts, 6 crashes and 4 wrong answers, 24 in all.", "24", "22"),
@@ -87,17 +82,11 @@ LIST = "The 54 early stops break down as follows:\n\n- 29 after a tool error (53
 KEYS = f"# Report on tasks\n\n{RATES}\nText.\n\n## Key figures\n\n" + table(
     "Quantity | Value", "Pass rate, Billing | 60.5%", "Pass rate, Shipping | 48.9%", "Rollouts | 540"
 )
-HEADED = f"# Report\n\n## Causes\n\n{BY_CAUSE}\n### Timeouts (97 rollouts)\n\nAll 97 timeouts hit the limit.\n"
 ANNOUNCED = f"# Report\n\nDistribution of the cause over the 388 failures:\n\n{BY_CAUSE}"
-SPEEDS = table("Model | Before | After | Speedup", "a | 20.0 | 10.0 | 0.5x", "b | 12.0 | 18.0 | 1.5x", "c | 8.0 | 20.0 | 2.5x", "d | 5.0 | 15.0 | 3.0x")
-TURNED = table("Metric | run a | run b | run c", "Before | 41.0% | 50.0% | 33.0%", "After | 47.5% | 52.0% | 36.5%", "Change | +6.5 | +2.0 | +3.5")
 ENDS = table("Model | pass@1 | low | high", "a | 47.3% | 44.0% | 50.1%", "b | 55.0% | 53.5% | 58.0%", "c | 33.0% | 29.0% | 37.0%")
 BARE = table("Cause | hard | medium | easy", "timeout | 12 | 5 | 7", "wrong answer | 30 | 9 | 11", "loop | 4 | 3 | 2") + (
     "\nBy level the failures are:\n\n" + table("Level | Failures", "hard | 46", "medium | 17", "easy | 20")
 )  # fmt: skip
-OF_ALL = table("Outcome | Rollouts (of 800) | Tokens (mean of 4)", "passed | 412 | 920", "failed | 351 | 900", "errored | 37 | 880", "Total | 800 | 909")
-OF_SHARES = table("Cause | Failures | Share of 388", "Wrong argument | 121 | 31.2%", "Timeout | 97 | 25.0%", "Missing call | 78 | 20.1%",
-                  "Early stop | 54 | 13.9%", "Made up | 38 | 9.8%")  # fmt: skip
 BESIDE = f"# Report\n\n{BY_CAUSE}\n## By domain\n\n{CROSS}"
 
 # (kind, a text that is right, what to replace, by what: then it is wrong; the lines that may be named)
@@ -116,17 +105,10 @@ PLACES = [
     ("difference", RUNS, "13,200", "12,300", {5}),
     ("interval", INTERVALS, "37.7%", "47.7%", {5}),
     ("interval", INTERVALS, "[42.2%, 54.8%]", "[54.8%, 42.2%]", {4}),
-    ("range", INTERVALS, "0.41", "1.41", {4}),
     ("share", LIST, "29.6%", "26.9%", {4}),
     ("announced", LIST, "The 54", "The 64", {1}),
     ("announced", ANNOUNCED, "the 388", "the 338", {3}),
     ("repeated", KEYS, "Pass rate, Billing | 60.5%", "Pass rate, Billing | 65.0%", {16}),
-    ("repeated", HEADED, "All 97", "All 79", {16}),
-    ("repeated", HEADED, "(97 rollouts)", "(79 rollouts)", {14}),
-    ("announced", OF_ALL, "of 800", "of 780", {6}),
-    ("announced", OF_SHARES, "of 388", "of 398", {1}),
-    ("ratio", SPEEDS, "2.5x", "2.1x", {5}),
-    ("difference", TURNED, "+3.5", "+4.5", {5}),
     ("interval", ENDS, "55.0%", "52.0%", {4}),
     ("crosstab", BARE, "easy | 20", "easy | 21", {13}),
     ("crosstab", BESIDE, "| 54 | 13.9%", "| 45 | 11.6%", {8, 19}),

@@ -48,7 +48,7 @@ def _table(source: Grid) -> Iterator[Contradiction]:
     """The violations of one table; several that one wrong cell explains are told once."""
     other = turned(source)
     left = [*broken_totals(source), *broken_totals(other), *wrong_cells(source)]
-    left += [*exceptions(source), *exceptions(other)]
+    left += exceptions(source)
     while left:
         explained = {place: _explained(place, left) for violation in left for place in violation.places}
         stated = [violation.place for violation in left]
