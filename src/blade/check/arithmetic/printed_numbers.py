@@ -4,29 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from pathlib import Path
 
 import msgspec
-import yaml
+
+from blade.check.vocabulary import any_of, compiled, words
 
 Label = frozenset[str]
 
 
-_TABLE: dict[str, dict[str, str]] = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text("utf-8"))
-
-
-def words(name: str) -> list[str]:
-    """The words of a list of `words.yaml`."""
-    return _TABLE[name]["words"].split()
-
-
-def pattern(name: str) -> re.Pattern[str]:
-    """A pattern for any word of a list of `words.yaml`."""
-    choices = "|".join(re.escape(word).replace("_", " ").replace(r"\*", r"\w*") for word in words(name))
-    return re.compile(rf"\b(?:{choices})\b{_TABLE[name].get('more', '')}", re.IGNORECASE)
-
-
-EMPTY = frozenset(words("empty"))
+EMPTY = words("empty")
 # Plural and tense: failures, failing and Failed are all `fail`.
 _ENDING = re.compile(r"(?<=\w{3})(?:ies|y|ures?|ings?|ed|es|e|(?<!s)s)$")
 
@@ -40,7 +26,7 @@ def label(text: str) -> Label:
 
 _SUM = re.compile(r"(?:grand |column |row |sub-?)?(?:totals?|sum)(?: \([^()]*\)| [\w-]+){0,2}:?", re.I)
 _ALL = re.compile(r"(?:overall|all|together|combined)(?: [\w-]+){0,2}(?: \([^()]*\))?:?", re.I)
-_OTHER = pattern("other_summary")
+_OTHER = any_of("other_summary")
 
 
 @lru_cache(maxsize=20_000)
@@ -52,13 +38,13 @@ def summary(name: str) -> str:
 
 
 # Quantities of which a total is no sum.
-RATE = pattern("rate")
-DELTA = pattern("delta")
-SHARE = pattern("share")
+RATE = any_of("rate")
+DELTA = any_of("delta")
+SHARE = any_of("share")
 # Rows that are a choice, or overlap, need not add up.
-PARTIAL = pattern("partial")
+PARTIAL = any_of("partial")
 # The first header of a table whose rows are different quantities.
-MIXED = pattern("mixed")
+MIXED = any_of("mixed")
 
 
 Span = tuple[float, float]  # the least and the greatest value that a printed number allows
@@ -97,27 +83,9 @@ class Phrase(msgspec.Struct, frozen=True):
     gaps: tuple[str, ...]  # the words between: gaps[i] precedes figures[i], and one follows the last
 
 
-_IDS = "|".join(words("ids"))
-_CHAIN = r"#?\d[\d.]*(?:(?:, (?:and )?| and | or | to | ?[-–/] ?| & )#?\d[\d.]*(?!\.?\d*[%,]?\d)(?![%\w]))*"
 # What has digits and is no quantity: code, dates, times, versions, levels of confidence, ids.
-_NO_QUANTITY = re.compile(
-    r"`[^`]*`|https?://\S+|\b\d{4}-\d\d(?:-\d\d)?(?:T[\d:]+Z?)?\b|\b\d{1,2}:\d\d(?::\d\d)?\b|\bv?\d+\.\d+\.\d[\w.]*"
-    r"|\b(?:80|90|95|99)(?:\.\d)?\s?%?[,:]? ?(?=CIs?\b|confidence|credible|intervals?|Wilson|bootstrap)"
-    rf"|(?<![\w-])(?:{_IDS}) {_CHAIN}(?!\s?%|\.?\d|,\d)|\[\^?\d+\]"
-    r"|\b(?:in|of|by|since|until|year|from|to) 20[0-3]\d\b(?!%|[.,]\d| [a-z])",
-    re.IGNORECASE,
-)
-_HEDGE = pattern("hedge").pattern
-_UNIT = (
-    r"\s?%|[ -](?:percentage[ -])?points?\b|\s?(?:percent|pp|ppts?|pts)\b|[x×](?!\w)"
-    r"| times\b(?! (?:out|in|per|each|on)\b)|\s?(?:ms|s|min|h|seconds|minutes|hours|[KMG]i?B)\b|[kM]\b"
-)
-_FIGURE = re.compile(
-    rf"(?P<hedge>(?:{_HEDGE}) ?)?(?<![\w.@^#\\])(?<![A-Za-z][/-])(?<!\d,)(?P<sign>[-+−]?)"
-    r"(?P<money>[$€£]?)(?!0\d)(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|(?<!\d)\.\d+)"
-    rf"(?P<unit>{_UNIT})?(?P<more>\+(?!\d))?(?!\w|[.,]\d|:\d|@|\^|-[A-Za-z]{{3}})",
-    re.IGNORECASE,
-)
+_NO_QUANTITY = compiled("no_quantity")
+_FIGURE = compiled("printed_number")
 _UNITS = {"percent": "%", "×": "x", "times": "x", "seconds": "s", "minutes": "min", "hours": "h"}
 _UNITS |= dict.fromkeys("point points pp ppt ppts pts".split(), "points")
 

@@ -14,11 +14,11 @@ from blade.check.arithmetic.printed_numbers import (
     Span,
     meets,
     minus,
-    pattern,
     phrase,
     quotient,
     shown,
 )
+from blade.check.vocabulary import any_of, compiled
 
 Fault = tuple[str, str, str, str]  # kind, stated, expected, why
 _OF_THEM = re.compile(r".*?(?P<count>[\d,]*\d) of (?:them|these|those)\b(?P<rest>.*)", re.S)
@@ -36,9 +36,7 @@ def faults(text: str, before: str = "") -> Iterator[Fault]:
 _ARTICLES = r"(?:(?:all|the|its|these|those|our|a total of) )*"
 _OF = re.compile(rf"(?: [\w-]+){{0,3}} (?:of|out of) {_ARTICLES}(?:[\w-]+ )?| ?/ ?")
 _DIRECTLY_OF = re.compile(rf" (?:of|out of) {_ARTICLES}")
-_THEN_SHARE = re.compile(
-    r"[^.;⟨⟩]{0,70}?(?: ?\((?:i\.e\.,? |or |only |just |= ?)?|,? (?:or|i\.e\.,?|that is|which is) | ?[—–=] ?)"
-)
+_THEN_SHARE = compiled("then_share")
 _THEN_PART = re.compile(r"[^.;⟨⟩]{0,60}?(?: ?[(\[]| ?[—–:,] ?)")
 _AVERAGED = re.compile(r"\b(?:averaged?|mean) (?:over|across)\b", re.I)  # over tasks, say: no share of rows
 _THEN_WHOLE = re.compile(rf"\),? ?(?:[\w-]+ ){{0,4}}(?:of|out of) {_ARTICLES}")
@@ -82,7 +80,7 @@ def _is_explained(words: Phrase, share: Figure) -> bool:
     return any(meets(share, quotient(top, whole, 100)) for top, whole in pairs)
 
 
-_CHANGE = pattern("change")
+_CHANGE = any_of("change")
 _BY = re.compile(r"(?:\bby|\b(?:increase|decrease|gain|drop|rise|fall|reduction|difference|growth) of) $")
 _VERSUS = re.compile(r"[^.;⟨⟩]{0,45}? (?:vs\.?|versus|against|compared \w+|than)(?: [^.;⟨⟩]{0,40}?)? ?\(?")
 _ARROW = re.compile(r"[^.;⟨⟩\]]{0,25}(?:→|->)[^.;⟨⟩\[]{0,25}")
@@ -161,15 +159,9 @@ def _readings_of_change(start: Figure, end: Figure, size: Figure, is_ordered: bo
     return relative + spans if size.unit == "%" != start.unit and not is_fraction else spans + relative
 
 
-_OPENS = re.compile(
-    r"\)?(?: (?!vs|and|to)[\w@^-]+){0,4},? ?(?:i\.e\. ?|that is,? )?"
-    r"[(\[](?P<name>[^()\[\]]{0,40}?(?:CI|interval|confidence)[^()\[\]]{0,14})?\[?"
-)
+_OPENS = compiled("opens")
 _ALONE = re.compile(r".*[(\[ ](?:CI|interval|confidence interval)s?(?: of| is| was|:| from)? ?[\[(]?", re.S)
-_WITH = re.compile(
-    r",?(?: with| and)?(?: an?| its| the)?(?: ¤+%)? "
-    r"(?:CI|(?:confidence )?interval)(?: of| is|:| from)? ?[\[(]?"
-)
+_WITH = compiled("with")
 _DASH = re.compile(r" ?(?:,|–|—|-|to|\.\.|;) ?")
 
 
@@ -209,20 +201,14 @@ def covers(low: Figure, high: Figure, value: Figure) -> bool:
 
 
 _BRACKETED = re.compile(r" ?\((?:[^()⟨⟩]*⟨\d+%⟩)[^()⟨⟩]*\)|,? ⟨\d+%⟩(?= [a-z])")
-_SEPARATOR = re.compile(
-    r"(?: (?!of\b|per\b|each\b|more\b|out\b)[^\s⟨⟩.;:(),]+){0,14}"
-    r"(?:,? and|,|,? plus)(?! of which)(?: [\w'’-]+){0,2} "
-)
-_STARTS = re.compile(
-    r"(?: [^⟨⟩.;()]{2,70})?(?::| \(| —| –|,? (?:of which|comprising|consisting of|made up of))(?: the)?"
-    r"| [^⟨⟩.;(),]{0,60}(?:split into|break down into|divide into|fall into|comprise|are|were)(?: the)?"
-)
+_SEPARATOR = compiled("separator")
+_STARTS = compiled("starts")
 _OF_ALL = re.compile(r"(?:^|.*[.;:—(,] ?|So )(?:of|among|out of) (?:(?:all|the|its|these) )*", re.I | re.S)
 _ENDS = re.compile(r"[^⟨⟩.;:()]{0,50}?(?:[,;—(]|,? for|,? making) ?(?:(?!of)[a-z]+ ){0,4}(?:of )?")
-_IN_ALL = pattern("in_all")
-_PARTLY = pattern("partly")
-_PASS = pattern("pass")
-_FAIL = pattern("fail")
+_IN_ALL = any_of("in_all")
+_PARTLY = any_of("partly")
+_PASS = any_of("pass")
+_FAIL = any_of("fail")
 
 
 def _partitions(words: Phrase) -> Iterator[Fault]:

@@ -18,7 +18,6 @@ from blade.check.arithmetic.printed_numbers import (
     Span,
     meets,
     minus,
-    pattern,
     phrase,
     quotient,
     shown,
@@ -26,6 +25,7 @@ from blade.check.arithmetic.printed_numbers import (
 )
 from blade.check.arithmetic.sentence_sums import faults
 from blade.check.markdown_document import Cell, Document, List, Row, Sentence, Table
+from blade.check.vocabulary import any_of
 
 Place = tuple[int, int]  # line and column
 _MOST_ROWS = 2_000  # a longer table is data, nobody adds it up
@@ -345,7 +345,7 @@ def _violation(source: Grid, fit: _Fit, result: Series, index: int) -> Iterator[
     yield Violation(fit.kind, here[2], places, figure.text, expected, f"{words} is {expected}, not {figure.text}")
 
 
-_ANNOUNCES = pattern("announces")
+_ANNOUNCES = any_of("announces")
 _ADDS = re.compile(r"\b(?:sums?|adds? up|add|total|amounts?) to (?:the )?⟨(\d+)n⟩")
 
 
