@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from blade.agent.skills import MAX_NAME, keys, slug, split
-from blade.package.layout import Broken, Layout, compact, read_text
+from blade.package.layout import Broken, Layout, compact, compiled, read_text, table, words_of
 from blade.package.shallow import HEADING, unfenced
 from blade.package.validation import SKILL, Check, either, plural, words
 
@@ -27,40 +27,13 @@ MIN_PARTS = 3  # of a report, under the template
 MAX_DESCRIPTION = 1024
 
 # What a benchmark-specific skill must explain, with the headings that do.
-SECTIONS = {
-    "Overview": r"overview|introduction|what .*measures|about",
-    "Input schema": r"schema|input|fields|row format|data format",
-    "Workflow funnel": r"funnel|stages|phases|pipeline",
-    "Failure taxonomy": r"taxonomy|failure (modes?|labels?|categor\w+|classes)|labels",
-    "Analysis workflow": r"analysis|workflow|procedure|how to analy[sz]e|steps",
-    "Report template": r"report|template|output format",
-}
+SECTIONS: dict[str, str] = table()["sections"]
 SCHEMA, TEMPLATE = "Input schema", "Report template"
 # What anybody says who analyses a benchmark, whatever its rows call things.
-TRADE = frozenset(
-    "accuracy agent answer answers attempted baseline behaviour behavior benchmark bucket buckets call calls "
-    "cause causes code compare comparison completed correct coverage crash diagnosis error errors evidence "
-    "executive expected fail failed failing fails failure failures feedback field fields finish finished "
-    "funnel gold golden harness incorrect infrastructure inventory knowledge label labels limit malformed "
-    "metric metrics model models never output outputs parse parsed pass passed passes passing prompt ran "
-    "rate reached recommendations refusal repeat repeats report reproducibility response result results "
-    "reward rewards rollout rollouts rows run runs score scored scores scoring sometimes solved stage stages "
-    "started step steps submitted success summary task tasks test tests timeout timeouts token tokens tool "
-    "tools trajectories trajectory turns verifier verify wrong".split()
-)
+TRADE = words_of("trade")
 # The words that prose cannot do without, in the languages that are written in Latin letters most.
-SMALL = frozenset(
-    "a an and are as at be before but by for from has if in into is it its no not of on only or so than that "
-    "the their then there these this to was what when where which who why with without you "
-    "aber als auf das dass dem den der des die ein eine für ist mit nicht oder sich sind und von wenn zu "
-    "au avec ce dans de du en est et la le les ne pas pour que qui se si sont sur un une "
-    "con del el las los no o para por se sin su y da do em os uma che di il non per sono".split()
-)
-_PLACEHOLDER = re.compile(
-    r"\b(TODO|TBD|FIXME|XXX)\b|lorem ipsum|\bplaceholder\b|<(fill|insert|your|describe|add)[^>]*>"
-    r"|\[(fill|insert|your|describe|add)\b[^\]]*\]",
-    re.IGNORECASE,
-)
+SMALL = words_of("small")
+_PLACEHOLDER = compiled("placeholder")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _RESERVED = ("anthropic", "claude")
 _PART = re.compile(r"^\s*(?:#{1,6}\s|[-*+]\s|\d{1,2}[.)]\s|\*\*|\|)\s*(.*\w.*)$")
