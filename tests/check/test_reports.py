@@ -21,6 +21,7 @@ from blade.model.conclusions import CONTRADICTED, OPINION, SUPPORTED, UNCITED, U
 from blade.pipeline import comparing
 from blade.report import write, write_comparison
 from blade.tables.index import Silent
+from tests.case_tables import cases
 
 from .conftest import Desk
 
@@ -70,19 +71,7 @@ def test_our_own_page_without_its_json_is_uncited_but_not_contradicted(desk: Des
     assert verdicts[CONTRADICTED] == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "old", "new"),
-    [
-        ("report.md", "**67.0%<!--c1-->**", "**68.0%<!--c1-->**"),
-        ("report.md", "61<!--c2--> of 92<!--c3--> rollouts", "61<!--c2--> of 93<!--c3--> rollouts"),
-        ("report.md", "\n> Error: order O-20143 is locked", "\n> Error: order O-20143 is open"),
-        ("report.md", "task `14/1#10`:", "task `14/1#2`:"),
-        ("report.md", "\n- 2 of 96 rows (2.1%) are missing", "\n- 3 of 96 rows (3.1%) are missing"),
-        ("report.json", '"text":"67.0%"', '"text":"68.0%"'),
-        ("report.json", '"id":"c1","value":0.67', '"id":"c1","value":0.68'),
-        ("report.json", '"quote":"Error: order O-20023 is locked', '"quote":"Error: order O-20023 is open'),
-    ],
-)
+@pytest.mark.parametrize(("name", "old", "new"), cases(__file__, "a_change_in_our_own_report_is_found"))
 def test_a_change_in_our_own_report_is_found(desk: Desk, ours: dict[str, str], name: str, old: str, new: str) -> None:
     assert old in ours[name]
     text = ours[name].replace(old, new, 1)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.check.markdown_document import parse
+from tests.case_tables import cases
 
 
 def test_sentences_keep_their_lines_and_headings() -> None:
@@ -39,24 +40,7 @@ def test_headings_of_both_kinds_make_a_path_and_only_the_first_top_one_is_the_ti
     ]
 
 
-@pytest.mark.parametrize(
-    ("raw", "seen"),
-    [
-        ("**bold** and *it* ~~gone~~ _so_", "bold and it gone so"),
-        ("a\\*b\\_c 2 * 3", "a*b_c 2 * 3"),
-        ("[text](https://x.example) ![alt](a.svg)", "text alt"),
-        ("[a](b\\_c) \\*x", "a *x"),
-        ("`**kept**` `a\\b` **`x`**", "`**kept**` `a\\b` `x`"),
-        ("snake_case_name and __init__ stay_so", "snake_case_name and init stay_so"),
-        ("1 &lt; 2 <b>x</b><br>y", "1 < 2 x y"),
-        ("``a ` b`` c", "`a ` b` c"),
-        ("The sum 3*4 + 2*5 = 22, so 0<c<k: it is >1", "The sum 3*4 + 2*5 = 22, so 0<c<k: it is >1"),
-        ("[text][1] stays\n\n[1]: https://x.example", "text stays"),
-        ("see <https://x.example>", "see https://x.example"),
-        ("**67.0%**<!--c1--> of", "67.0% of"),
-        ("a  \nb\\\nc", "a b c"),
-    ],
-)
+@pytest.mark.parametrize(("raw", "seen"), cases(__file__, "markup_goes_and_code_stays"))
 def test_markup_goes_and_code_stays(raw: str, seen: str) -> None:
     assert [one.text for one in parse(raw).sentences] == [seen]
 
@@ -69,18 +53,7 @@ def test_comments_are_kept_aside_with_their_offsets() -> None:
     assert (second.text, second.comments) == ("Next `<!--no-->`.", ())
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence", "offset", "line"),
-    [
-        ("We saw 92\n<!--blade: count--> rollouts.", "We saw 92 rollouts.", 10, 2),
-        ("<!--blade: count-->92 rollouts.", "92 rollouts.", 0, 1),
-        ("- It is 92<!--blade: count-->.", "It is 92.", 8, 1),
-        ("It is `<!--` 92<!--blade: count-->.", "It is `<!--` 92.", 15, 1),
-        ("See \\<!-- and 92<!--blade: count-->.", "See <!-- and 92.", 15, 1),
-        ("It is 92<!--blade:\ncount--> here.", "It is 92 here.", 8, 1),
-        ("# The 92<!--blade: count-->", "The 92", 6, 1),
-    ],
-)
+@pytest.mark.parametrize(("text", "sentence", "offset", "line"), cases(__file__, "a_comment_stands_behind_its_number"))
 def test_a_comment_stands_behind_its_number(text: str, sentence: str, offset: int, line: int) -> None:
     (one,) = parse(text).sentences
     assert one.text == sentence
@@ -123,14 +96,7 @@ def test_tables_have_pipes_escapes_lead_and_note() -> None:
     assert not table.ragged
 
 
-@pytest.mark.parametrize(
-    ("text", "ragged"),
-    [
-        ("a | b\n--- | ---\n1 | 2\n", False),
-        ("| a | b |\n|---|---|\n| 1 | 2 | 3 |\n", True),
-        ("> | a | b |\n> |---|---|\n> | 1 | 2 |\n", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "ragged"), cases(__file__, "tables_of_other_shapes"))
 def test_tables_of_other_shapes(text: str, ragged: bool) -> None:
     (table,) = parse(text).tables
     assert ([cell.text for cell in table.header], table.rows[0].cells[0].text) == (["a", "b"], "1")

@@ -10,6 +10,7 @@ import pytest
 from blade.package.anchors import Anchor, Meaning, as_file, drafted, drafted_by_wording, meaning, of_file
 from blade.package.package_queries import columns_in, names_in
 from blade.package.report_score import Bench, Case
+from tests.case_tables import cases
 from tests.conftest import Blade
 from tests.package.conftest import files
 
@@ -91,16 +92,7 @@ def test_a_query_means_its_value_its_rollouts_and_its_kind(desk: Desk) -> None:
     assert (rate.kind, rate.value) == ("rate", 0.0)
 
 
-@pytest.mark.parametrize(
-    ("query", "value", "why"),
-    [
-        ("count where truncated", 5, "the rows give 2, the anchor says 5"),
-        ("count where no_such_field", 5, "cannot be answered"),
-        ("select 1; drop table rollouts", 1, "cannot be answered"),
-        ("select model from runs", None, "not a number"),
-        ("select read_text('/etc/passwd')", None, "cannot be answered"),
-    ],
-)
+@pytest.mark.parametrize(("query", "value", "why"), cases(__file__, "an_anchor_that_the_rows_do_not_bear_out_says_why"))
 def test_an_anchor_that_the_rows_do_not_bear_out_says_why(
     desk: Desk, query: str, value: float | None, why: str
 ) -> None:

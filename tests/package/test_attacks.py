@@ -24,8 +24,7 @@ SAMPLED = ("desk", "scripted_hasty")
 def material(held: Case, seat: Bench) -> Material:
     ours, others = held.ours, held.others or ("another-model",)
     pairs = tuple(others[number % len(others)] for number in range(len(ours)))
-    facts = tuple(anchor.fact for anchor in held.anchors)
-    return Material(held.golden, facts, tuple(seat.known.keys), ours, pairs, held.shallow)
+    return Material(held.golden, tuple(seat.known.keys), ours, pairs, held.shallow)
 
 
 @pytest.mark.parametrize(

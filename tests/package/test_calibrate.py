@@ -11,6 +11,7 @@ from blade.cli.package_judge import calibration_lines
 from blade.package.calibration import Calibration, Trial, ranked
 from blade.package.layout import GRADES
 from blade.package.report_score import Bench, Case, judged
+from tests.case_tables import cases
 from tests.conftest import Blade, Said
 from tests.package.conftest import files
 
@@ -79,16 +80,7 @@ def test_what_does_not_separate_is_told(desk: tuple[Case, Bench]) -> None:
     assert low == ["the golden report scores 0.20 by its own anchors, at least 0.70 is needed"]
 
 
-@pytest.mark.parametrize(
-    ("scores", "broken"),
-    [
-        ((0.8, 0.6, 0.2, 0.1, 0.0), []),
-        ((0.8, 0.76, 0.2, 0.1, 0.0), ["2_good"]),
-        ((0.6, 0.5, 0.2, 0.1, 0.0), ["1_excellent"]),
-        ((0.9, 0.8, 0.7, 0.6, 0.5), ["5_fabricated"]),
-        ((0.9, 0.1, 0.2, 0.1, 0.0), ["3_shallow"]),
-    ],
-)
+@pytest.mark.parametrize(("scores", "broken"), cases(__file__, "each_graded_report_must_be_clearly_below_the_one_before"))
 def test_each_graded_report_must_be_clearly_below_the_one_before(
     scores: tuple[float, ...], broken: list[str]
 ) -> None:

@@ -14,14 +14,11 @@ from blade.package.drafts import prefixes
 from blade.package.validation import validate
 from blade.tables.index import Silent
 from tests.builders import make_rows, make_run
+from tests.case_tables import cases
 from tests.conftest import Blade
 from tools.planted import write_run
 
-SECTIONS = [
-    "Executive Summary", "Artifact Inventory", "Aggregate Results", "Workflow Funnel", "Task Outcome Buckets",
-    "Dominant Failure Modes", "Sometimes-Pass Deep Dives", "Never-Pass Deep Dives", "Cross-Model Comparison",
-    "Recommendations", "Reproducibility Notes",
-]  # fmt: skip
+SECTIONS = cases(__file__, "sections")
 
 
 def test_every_part_is_there(made: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from blade.package.layout import GRADES, golden
 from blade.package.report_score import BASE, Bench, Case, as_json, bench_for, case, judged
 from blade.tables.index import Silent
+from tests.case_tables import cases
 from tests.conftest import ROOT, Blade
 from tests.package.conftest import DESK, change_anchors, files
 
@@ -88,18 +89,7 @@ def test_the_score_is_the_formula(desk: Desk) -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("addition", "count"),
-    [
-        ("Rollout 8/0 says “We have never met before, dear number nine.” (8/0#3).", 1),
-        ("Task 17 never passes.", 1),
-        (
-            "Rollout 8/0 says “The account is probably C-3017, and its open order should be O-20088.” (8/0#4).",
-            0,
-        ),
-        ("Order 00004711 is another matter.", 0),
-    ],
-)
+@pytest.mark.parametrize(("addition", "count"), cases(__file__, "what_no_rollout_has_is_made_up_and_costs"))
 def test_what_no_rollout_has_is_made_up_and_costs(desk: Desk, addition: str, count: int) -> None:
     held, bench = desk
     before, after = judged(held.golden, bench), judged(f"{held.golden}\n\n{addition}\n", bench)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from blade.package.layout import golden, layout, prefix_of, rollouts_of
+from tests.case_tables import cases
 
 
 def touched(folder: Path, *names: str) -> Path:
@@ -38,16 +39,7 @@ def test_row_sidecars_are_no_runs(tmp_path: Path) -> None:
     assert [path.name for path in layout(tmp_path).rollouts] == ["a.jsonl"]
 
 
-@pytest.mark.parametrize(
-    ("report", "sidecar"),
-    [
-        ("m_golden_report.md", "m_golden_report_metrics.json"),
-        ("m-golden-report.md", "m-golden-report-metrics.json"),
-        ("big-m-golden-report.md", "big_m_golden_report_metrics.json"),
-        ("m_golden_report.md", "m_golden_report.metrics.json"),
-        ("m_golden_report.md", "m_golden_report.md.metrics.json"),
-    ],
-)
+@pytest.mark.parametrize(("report", "sidecar"), cases(__file__, "sidecars_by_their_other_names"))
 def test_sidecars_by_their_other_names(tmp_path: Path, report: str, sidecar: str) -> None:
     touched(tmp_path, f"golden_reports/{report}", f"golden_reports/{sidecar}")
     (one,) = layout(tmp_path).goldens

@@ -8,6 +8,7 @@ from blade.model.conclusions import SUPPORTED, Finding
 from blade.package.anchors import Anchor, Meaning
 from blade.package.matching import Hit, Tasks, hit_of, passages
 from blade.package.report_score import Bench, Case
+from tests.case_tables import cases
 
 KNOWN = Tasks({str(n): str(n) for n in range(20)}, {str(n): frozenset(range(4)) for n in range(20)})
 GUESSED = frozenset(
@@ -104,15 +105,7 @@ def test_a_fact_is_not_met_by_another_number_or_other_tasks(fact: tuple[Anchor, 
     assert not met(fact, text).met
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "It is false that in tasks 4, 8, 12 and 15 the account is guessed (9 tries).",
-        "In tasks 4, 8, 12 and 15 it is not 9 tries that guess.",
-        "We found no evidence that 9 tries of tasks 4, 8, 12 and 15 guess.",
-        "Nine tries of tasks 4, 8, 12 and 15 guess. None of that is true: 9 tries of tasks 4, 8, 12 and 15 are made up.",
-    ],
-)
+@pytest.mark.parametrize("text", cases(__file__, "a_fact_that_is_denied_is_not_met"))
 def test_a_fact_that_is_denied_is_not_met(text: str) -> None:
     hit = met(COUNT, text)
     assert (hit.met, hit.denied) == (False, True)
@@ -126,17 +119,7 @@ def citation(query: str, text: str) -> Finding:
     return Finding(SUPPORTED, "citation", 3, (3,), text, "9", "9", "", "", query)
 
 
-@pytest.mark.parametrize(
-    ("query", "text", "is_met"),
-    [
-        ("count where calls('find_customer') = 0", "9 of them.", True),
-        ("count  where CALLS('find_customer') = 0", "9 of them.", True),
-        ("count where task in ('4', '8', '12', '15') and not calls('find_customer') > 0", "9 of them.", True),
-        ("count where says('is locked', 'tool') and calls('update_order') = 1", "9 of them.", False),
-        ("tasks where calls('find_customer') = 0", "9 of them.", False),
-        ("count where calls('find_customer') = 0", "It is false that it is 9 of them.", False),
-    ],
-)
+@pytest.mark.parametrize(("query", "text", "is_met"), cases(__file__, "a_citation_meets_a_fact_of_the_same_rollouts"))
 def test_a_citation_meets_a_fact_of_the_same_rollouts(
     desk: tuple[Case, Bench], query: str, text: str, is_met: bool
 ) -> None:
@@ -146,16 +129,7 @@ def test_a_citation_meets_a_fact_of_the_same_rollouts(
     assert hit.met is is_met
 
 
-@pytest.mark.parametrize(
-    ("text", "is_met"),
-    [
-        ("Task 4 fails in 3 of its 4 repeats.", True),
-        ("In task 4 we count 3 of 4 failing repeats.", True),
-        ("Task 4 fails in 2 of its 4 repeats.", False),
-        ("Task 5 fails in 3 of its 4 repeats.", False),
-        ("It is false that task 4 fails in 3 of its 4 repeats.", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "is_met"), cases(__file__, "prose_without_a_query_is_matched_by_wording"))
 def test_prose_without_a_query_is_matched_by_wording(text: str, is_met: bool) -> None:
     anchor = Anchor("W", "Task 4 fails in 3 of 4 repeats.", tasks=("4",))
     hit = hit_of(anchor, None, passages(text, KNOWN), (), None, KNOWN)

@@ -10,22 +10,13 @@ from hypothesis import strategies as st
 
 from blade.package import layout as files
 from blade.package.shallow import make_shallow, shallow
+from tests.case_tables import cases
 
 HEADLINE = "| Model | Pass@1 |\n|---|---:|\n| strong | 80.0% |\n"
 PER_TASK = "| Task | Evidence |\n|---|---|\n| task_leak | wrong order changed |\n"
 
 
-@pytest.mark.parametrize(
-    "heading",
-    [
-        "Aggregate Results",
-        "1. Aggregate Metrics",
-        "Where it stands",
-        "Scoreboard",
-        "Performance at a glance",
-        "Ergebnisse",
-    ],
-)
+@pytest.mark.parametrize("heading", cases(__file__, "headline_tables_stay_whatever_their_heading"))
 def test_headline_tables_stay_whatever_their_heading(heading: str) -> None:
     made = shallow(f"# Title\n\nprose\n\n## {heading}\n\n{HEADLINE}\nmore prose\n", "x")
     assert f"## {heading}" in made
@@ -33,18 +24,7 @@ def test_headline_tables_stay_whatever_their_heading(heading: str) -> None:
     assert "prose" not in made
 
 
-@pytest.mark.parametrize(
-    "below",
-    [
-        f"## Where it stands\n\n{PER_TASK}",
-        f"## Aggregate Results\n\n### Per task\n\n{PER_TASK}",
-        "## Dominant Failure Modes\n\n| Failure | Count |\n|---|---:|\n| task_leak | 7 |\n",
-        "## Aggregate Results\n\n```text\n| task_leak | 80% |\n```\n",
-        "## Aggregate Results\n\n- task_leak fails at step 4\n",
-        "## Aggregate Results\n\n### task_leak\n\n",
-        "## Scores\n\n| Model | Pass@1 | Root cause |\n|---|---:|---|\n| strong | 80% | task_leak |\n",
-    ],
-)
+@pytest.mark.parametrize("below", cases(__file__, "no_diagnosis_stays"))
 def test_no_diagnosis_stays(below: str) -> None:
     assert "task_leak" not in shallow(f"# Title\n\n{below}", "x")
 

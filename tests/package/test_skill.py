@@ -11,24 +11,15 @@ import pytest
 from blade.agent import skills as frontmatter
 from blade.package.skill_checks import SECTIONS
 from blade.package.validation import validate_skill
+from tests.case_tables import cases
 from tests.package import person
 
 Failures = Callable[..., list[str]]
-INVENTED = [
-    a + b + c
-    for a in ("ba", "ke", "li", "mo", "nu", "ra", "si", "to", "ve")
-    for b in ("lar", "ven", "dic", "mos")
-    for c in ("et", "in", "us")
-]
+FIRST, MIDDLE = "ba ke li mo nu ra si to ve".split(), "lar ven dic mos".split()
+INVENTED = [a + b + c for a in FIRST for b in MIDDLE for c in ("et", "in", "us")]
 UNRELATED = (
-    "acorn bamboo barley candle canyon carpet cedar cellar cherry chimney cloud clover copper cotton cradle "
-    "daisy desert dragon eagle ember fabric feather fiddle forest fossil garden ginger glacier granite hammer "
-    "harbour hazel heron honey island ivory jacket jungle kettle ladder lantern lemon linen maple marble meadow "
-    "mirror mountain needle nettle oyster paddle parsley pebble pepper pillow planet plum quarry quilt raven river "
-    "saddle salmon shadow silver spider stream sugar summer thistle thunder timber tulip valley velvet violin "
-    "walnut willow window winter anchor apron beetle blanket bucket butter cabin camel carrot castle cricket curtain "
-    "donkey falcon fountain goose hedge igloo jasmine lizard magnet mustard orchid otter parrot pigeon pumpkin rabbit "
-    "ribbon rocket sandal sparrow stable tractor turnip whistle"
+    "acorn bamboo barley candle canyon carpet cedar cellar cherry chimney cloud clover copper cotton cradle daisy "
+    "desert dragon eagle ember fabric feather fiddle forest fossil garden ginger glacier granite hammer harbour hazel"
 ).split()
 
 
@@ -44,17 +35,7 @@ def test_the_draft_passes(package: Path, failures: Failures) -> None:
     assert failures(package, "skill") == []
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("Sim-Help-Desk", "must be lower-case letters and digits"),
-        ("sim--help-desk", "must be lower-case letters and digits"),
-        ("sim_help_desk", "must be lower-case letters and digits"),
-        ("sim-help-desk" + "-x" * 30, "at most 64 are allowed"),
-        ("another-benchmark", "neither the folder of the skill nor the benchmark"),
-        ("sim-help-desk-claude", "reserved word"),
-    ],
-)
+@pytest.mark.parametrize(("name", "reason"), cases(__file__, "names_that_break_a_rule"))
 def test_names_that_break_a_rule(package: Path, failures: Failures, name: str, reason: str) -> None:
     (told,) = failures(changed(package, "name: sim-help-desk", f"name: {name}"), "skill")
     assert reason in told
@@ -67,16 +48,7 @@ def test_names_that_break_none(package: Path, failures: Failures, name: str) -> 
     assert failures(changed(package, "name: sim-help-desk", f"name: {name}"), "skill") == []
 
 
-@pytest.mark.parametrize(
-    ("description", "reason"),
-    [
-        ("Reads rollouts of <b>this</b> benchmark and says which tasks fail.", "XML tag"),
-        ("I can help you read rollouts of this benchmark.", "third person"),
-        ("You can use it to read rollouts of this benchmark.", "third person"),
-        ("Analysis skill.", "does not say what the skill does"),
-        ("Reads rollouts of this benchmark and says why. " * 30, "at most 1,024 are allowed"),
-    ],
-)
+@pytest.mark.parametrize(("description", "reason"), cases(__file__, "descriptions_that_break_a_rule"))
 def test_descriptions_that_break_a_rule(
     package: Path, failures: Failures, description: str, reason: str
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from blade.package.matching import Tasks, figures, mentions, passages, visible
+from tests.case_tables import cases
 
 KNOWN = Tasks(
     {str(n): str(n) for n in range(20)} | {"desk-07": "7", "set/x-3": "12"},
@@ -40,24 +41,9 @@ def test_without_rollouts_any_id_will_do() -> None:
     assert named("Tasks 3 and 99 fail, see 99/1; 29/72 pass.", Tasks()) == {"3", "99", "99/1"}
 
 
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [
-        ("pass@1 is 40.3% (29 of 72)", [(40.3, True, None), (29, False, 72)]),
-        (
-            "twelve tries, six of eight, forty-three failures",
-            [(12, False, None), (6, False, 8), (43, False, None)],
-        ),
-        ("both fail; half of them; the one that", [(2, False, None), (0.5, False, None)]),
-        ("tasks 3, 4 and 8 (12 failures)", [(12, False, None)]),
-        ("`12` and “13 things” and step 4 and 2026-01-31", []),
-        ("95% interval 24.6% to 58.3%", [(24.6, True, None), (58.3, True, None)]),
-        ("1,204 rows and 3.90 / 4.77 turns", [(1204, False, None), (3.9, False, None), (4.77, False, None)]),
-        ("at most 16.7 points", [(16.7, False, None)]),
-    ],
-)
-def test_numbers_are_read_as_printed(text: str, values: list[tuple[float, bool, float | None]]) -> None:
-    assert [(each.number, each.is_percent, each.whole) for each in figures(text, KNOWN)] == values
+@pytest.mark.parametrize(("text", "values"), cases(__file__, "numbers_are_read_as_printed"))
+def test_numbers_are_read_as_printed(text: str, values: list[list[object]]) -> None:
+    assert [[each.number, each.is_percent, each.whole] for each in figures(text, KNOWN)] == values
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from blade.package.report_score import Bench, Case
 from blade.package.rollout_checks import NO_OBJECT, NO_REWARD, ODD_REWARD, REWARD, UNPARSED, scan_file
 from blade.package.validation import validate
 from blade.tables.index import Silent
+from tests.case_tables import cases
 from tests.conftest import Blade
 from tests.package.conftest import DESK, change_anchors, files
 from tests.package.test_skill import INVENTED, UNRELATED
@@ -269,22 +270,7 @@ def told_of(sidecar: dict[str, Any], expected: dict[str, tuple[float, ...]]) -> 
     return [check.text for check in checks if not check.passed]
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "told"),
-    [
-        ("pass_at_1", 0.99, "pass_at_1 is 0.99, the rollouts say "),
-        ("pass_at_1", 66.0, "pass_at_1 is 66.0, a percentage; sidecars hold fractions"),
-        ("pass_at_1", "0.66", 'pass_at_1 is "0.66", not a number'),
-        ("pass_at_k", 0.01, "pass_at_k is 0.01, the rollouts say "),
-        ("total_tasks", 164, "total_tasks is 164, the rollouts say 16"),
-        ("num_tasks", 17, "num_tasks is 17, the rollouts say 16"),
-        ("total_rollouts", 656, "total_rollouts is 656, the rollouts say 64"),
-        ("always_pass_tasks", 15, "always_pass_tasks is 15, the rollouts say "),
-        ("coverage", 0.5, "coverage is 0.5, the rollouts say 1"),
-        ("benchmark", "", 'benchmark is "", not a name'),
-        ("model_name", None, "model_name is null, not a name"),
-    ],
-)
+@pytest.mark.parametrize(("key", "value", "told"), cases(__file__, "metrics_that_the_rollouts_do_not_give"))
 def test_metrics_that_the_rollouts_do_not_give(
     made: Path, expected: dict[str, tuple[float, ...]], key: str, value: object, told: str
 ) -> None:
@@ -368,16 +354,7 @@ def test_a_missing_baseline_is_recommended_and_not_ready(package: Path, blade: B
     assert told.code == 1
 
 
-@pytest.mark.parametrize(
-    ("facts", "told"),
-    [
-        ([{"fact": "Failures involve errors that the model makes."}] , "1 of 1 anchor facts name nothing"),
-        ([{"fact": "Task 3 fails at step 4", "difficulty": "extreme"}], "1 malformed anchor facts"),
-        ([{"fact": "short"}], "1 malformed anchor facts"),
-        (["a string of more than twenty characters"], "1 malformed anchor facts"),
-        ([None, 7, [], {"fact": 3}], "4 malformed anchor facts"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("facts", "told"), cases(__file__, "anchors_that_are_none"))
 def test_anchors_that_are_none(tmp_path: Path, facts: list[object], told: str) -> None:
     parts = golden(tmp_path / "a_golden_report.md")
     parts.anchors.write_text(json.dumps({"anchor_facts": facts}), encoding="utf-8")
