@@ -114,15 +114,6 @@ def test_without_a_run_only_the_arithmetic_is_checked(blade: Blade, tmp_path: Pa
     assert blade("check", path).code == 1
 
 
-def test_honest_prose_never_fails_and_what_was_not_read_is_said(blade: Blade, made: Path, tmp_path: Path) -> None:
-    path = tmp_path / "mine.md"
-    path.write_text("The model scored 82.0% here.\n\nThe moon is 384,400 km away.\n\n| a | b |\n|---|---|\n| x | 2 |\n")
-    said = blade("check", path, "--run", made / "run")
-    assert said.code == 0
-    assert "3 numbers are uncited" in said.out
-    assert "supported" not in said.out
-
-
 PLAIN = "There were 4,131 quiet ones, 4,207 loud ones and 4,312 that nobody knows.\n"
 PROPOSED = {
     "4,131": "count where passed", "4,207": "count where no_such_column",

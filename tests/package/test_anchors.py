@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from blade.package.anchors import Anchor, Meaning, as_file, drafted, drafted_by_wording, meaning, of_file
-from blade.package.package_queries import columns_in, names_in
+from blade.package.package_queries import names_in
 from blade.package.report_score import Bench, Case
 from tests.case_tables import cases
 from tests.conftest import Blade
@@ -70,11 +70,6 @@ def test_a_word_that_is_none_is_told_and_stops_nothing(name: str, value: object)
 )  # fmt: skip
 def test_a_query_names_tools_values_and_fields(query: str, names: set[str]) -> None:
     assert names_in(query) == names
-
-
-def test_the_fields_of_a_condition_leave_out_outcome_and_identity() -> None:
-    assert columns_in("not passed and run = 'a' and task = '3' and calls('x') > 0") == frozenset()
-    assert columns_in("difficulty = 'hard' and \"a.b\" is null") == {"difficulty", "a.b"}
 
 
 def meant(query: str, value: float | None, tasks: tuple[str, ...], desk: Desk) -> Meaning | str:

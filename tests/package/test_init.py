@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 
@@ -30,13 +29,6 @@ def test_every_part_is_there(made: Path) -> None:
     assert "golden_reports/sim_model_a_vs_sim_model_b_golden_report.md" in names
     assert "skill/SKILL.md" in names
     assert "rollouts/blade.toml" in names
-
-
-def test_only_runs_end_in_jsonl(made: Path) -> None:
-    names = {path.name for path in (made / "rollouts").glob("*.jsonl")}
-    assert names == {"sim_model_a_rollouts.jsonl", "sim_model_b_rollouts.jsonl"}
-    packed = made / "rollouts" / "sim_model_a_rollouts_materialized_inputs.jsonl.gz"
-    assert len(gzip.decompress(packed.read_bytes()).splitlines()) == 64
 
 
 def test_the_golden_draft_has_eleven_sections_and_its_mark(made: Path) -> None:

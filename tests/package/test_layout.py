@@ -46,15 +46,6 @@ def test_sidecars_by_their_other_names(tmp_path: Path, report: str, sidecar: str
     assert one.metrics.name == sidecar
 
 
-def test_what_is_missing_is_named_as_it_should_be(tmp_path: Path) -> None:
-    one = golden(tmp_path / "m_golden_report.md")
-    assert [path.name for path in (one.metrics, one.anchors, one.shallow)] == [
-        "m_golden_report_metrics.json",
-        "m_anchor_facts.json",
-        "m_shallow.md",
-    ]
-
-
 @pytest.mark.parametrize(
     ("name", "is_comparison"), [("a_vs_b", True), ("a-vs-b", True), ("avsb", False), ("vs_a", False)]
 )

@@ -48,13 +48,6 @@ def test_a_fence_that_never_closes_keeps_what_stood_before(tmp_path: Path) -> No
     assert "Inside" not in made
 
 
-def test_a_mark_and_carriage_returns_are_read(tmp_path: Path) -> None:
-    source = tmp_path / "golden_report.md"
-    source.write_bytes(b"\xef\xbb\xbf# T\r\n\r\n## Scores\r\n\r\n" + HEADLINE.replace("\n", "\r\n").encode())
-    assert make_shallow(source, tmp_path / "deep" / "out.md") == ""
-    assert "| strong | 80.0% |" in (tmp_path / "deep" / "out.md").read_text(encoding="utf-8")
-
-
 def test_a_baseline_that_a_person_changed_is_kept_unless_forced(tmp_path: Path) -> None:
     source, to = tmp_path / "golden_report.md", tmp_path / "out.md"
     source.write_text(f"# T\n\n## Scores\n\n{HEADLINE}", encoding="utf-8")
@@ -82,11 +75,3 @@ def test_it_adds_nothing_and_leaks_nothing(parts: list[str]) -> None:
     assert "task_leak" not in made
     body = made.split("Do not use it as a report.\n", 1)[1]
     assert set(filter(None, body.splitlines())) <= {line.strip() for line in text.splitlines()}
-
-
-def test_a_shallow_baseline_is_its_own_shallow_baseline(made: Path) -> None:
-    once = files.read_text(made / "golden_reports" / "sim_model_a_shallow.md")
-    twice = shallow(once, "again")
-    assert [line for line in once.splitlines() if line.startswith("|")] == [
-        line for line in twice.splitlines() if line.startswith("|")
-    ]

@@ -101,19 +101,6 @@ def test_without_blade_it_says_how_to_install_it(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_outside_a_checkout_it_takes_the_blade_on_path(tmp_path: Path) -> None:
-    tool = tmp_path / "gym" / TOOLKIT
-    tool.parent.mkdir(parents=True)
-    shutil.copyfile(ROOT / TOOLKIT, tool)
-    program = tmp_path / "bin" / "blade"
-    program.parent.mkdir()
-    program.write_text('#!/bin/sh\necho "handed on: $*"\nexit 7\n', encoding="utf-8")
-    program.chmod(0o755)
-    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
-    done = run("score", "--report", "a b.md", cwd=tmp_path, path=path, bare=True, tool=tool)
-    assert (done.returncode, done.stdout) == (7, "handed on: package score --report a b.md\n")
-
-
 @pytest.mark.parametrize(
     "words", [("make-shallow",), ("validate",), ("validate", "--phase", "skill"), ("no-such",), ()]
 )
@@ -127,12 +114,6 @@ def test_a_report_that_is_not_there_is_told(tmp_path: Path) -> None:
     done = run("make-shallow", "--input", "none.md", "--output", "out.md", cwd=tmp_path, bare=True)
     assert done.returncode == 1
     assert done.stderr.startswith("error: none.md: cannot be read")
-
-
-def test_the_toolkit_holds_no_logic() -> None:
-    text = (ROOT / TOOLKIT).read_text(encoding="utf-8")
-    assert len(text.splitlines()) < 50
-    assert "re." not in text.replace("from blade.package", "")
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from blade.package.validation import validate
 from blade.tables.index import Silent
 from tests.case_tables import cases
 from tests.conftest import Blade
-from tests.package.conftest import DESK, change_anchors, files
+from tests.package.conftest import change_anchors, files
 from tests.package.test_skill import INVENTED, UNRELATED
 
 Failures = Callable[..., list[str]]
@@ -71,15 +71,6 @@ def test_the_nonsense_package_fails_with_a_line_for_each_reason(tmp_path: Path, 
         assert found.count(reason) == 1, (reason, found)
     assert any("8 of 8 anchor facts name nothing that could be looked up" in told for told in found)
     assert len(found) == len(set(found)), "no reason twice"
-
-
-def test_the_nonsense_package_is_ready_in_nothing(tmp_path: Path, blade: Blade) -> None:
-    told = blade("package", "validate", "--benchmark-dir", write_nonsense(tmp_path / "nonsense"))
-    assert told.code == 1
-    checklist = told.out.split("Readiness checklist\n")[1].splitlines()
-    assert len(checklist) == 7
-    assert not [line for line in checklist if line.startswith("[PASS]") and "Sanitised" not in line]
-    assert "checks passed\n" in told.out
 
 
 def test_the_package_of_a_person_is_ready(package: Path, blade: Blade) -> None:
@@ -155,40 +146,6 @@ def test_an_anchor_must_be_true_of_the_rows_and_reviewed(package: Path, failures
     ]
 
 
-def test_a_baseline_that_tells_the_findings_is_not_shallow(package: Path, failures: Failures) -> None:
-    shallow = files(package)[2]
-    good = (package / "golden_reports" / "graded" / "sim_model_a_2_good.md").read_text(encoding="utf-8")
-    shallow.write_text(good + "\n| a | 1 |\n|---|---|\n| b | 2 |\n", encoding="utf-8")
-    assert any(
-        "can be judged by" in line or "it is not shallow" in line for line in failures(package, "golden")
-    )
-
-
-def write_as_a_person(package: Path, report: str, blade: Blade) -> list[str]:
-    """Put a report in, draft its sidecars with the toolkit's commands, review the anchors, and validate."""
-    path, anchors, shallow = files(package)
-    path.write_text(report, encoding="utf-8")
-    for old in (anchors, shallow):
-        old.unlink()
-    blade(
-        "package", "extract-anchor-facts", "--golden", path, "--benchmark", "sim-help-desk",
-        "--model-name", "sim_model_a", "--output", anchors,
-    )  # fmt: skip
-    blade("package", "make-shallow", "--input", path, "--output", shallow)
-    facts = json.loads(anchors.read_text(encoding="utf-8"))["anchor_facts"]
-    change_anchors(
-        package, review_required=False, anchor_facts=[fact for fact in facts if not fact.get("weak")]
-    )
-    result = blade(
-        "package", "validate", "--benchmark-dir", package, "--phase", "golden", "--min-anchor-facts", 6
-    )
-    return [line for line in result.out.splitlines() if line.startswith("[FAIL]")]
-
-
-def test_a_report_of_a_person_passes_with_drafted_anchors(package: Path, blade: Blade) -> None:
-    assert write_as_a_person(package, files(package)[0].read_text(encoding="utf-8"), blade) == []
-
-
 def test_random_words_with_true_numbers_are_no_golden_report(package: Path, failures: Failures) -> None:
     rng = Random(1)
     parts = [
@@ -204,15 +161,6 @@ def test_random_words_with_true_numbers_are_no_golden_report(package: Path, fail
     assert any("0 quotations and citations about single tasks supported" in line for line in found)
     low = r"scores 0\.[01]\d by its own anchor facts, at least 0\.7 is needed: 0 of 9 are met, not B1, "
     assert any(re.search(low, line) for line in found), found
-
-
-@pytest.mark.parametrize("phase", ["all", "skill", "golden"])
-def test_fewer_facts_than_none_cannot_be_asked_for(tmp_path: Path, blade: Blade, phase: str) -> None:
-    told = blade(
-        "package", "validate", "--benchmark-dir", tmp_path, "--phase", phase, "--min-anchor-facts", "-3"
-    )
-    assert told.code == 2
-    assert "--min-anchor-facts" in told.err
 
 
 def test_the_same_for_a_program(package: Path, blade: Blade) -> None:
@@ -290,19 +238,6 @@ def test_rounding_of_a_rate_is_no_fault(made: Path, expected: dict[str, tuple[fl
     assert told_of({**sidecar, "pass_at_1": sidecar["pass_at_1"] + 0.006}, expected) != []
 
 
-def test_numbers_of_a_sidecar_that_the_rollouts_do_not_give_are_counted() -> None:
-    (check,) = metrics.match_checks("m.json", {"pass_at_1": 0.5, "wall_hours": 3, "note": "x"}, {"pass_at_1": (0.5,)})
-    assert (check.passed, check.text) == (True, "m.json: 1 number matches the rollouts, 1 other could not be compared")
-
-
-def test_a_sidecar_must_stand_in_its_report() -> None:
-    text = (DESK / "golden_report.md").read_text(encoding="utf-8")
-    wrong = [
-        check.text for check in metrics.in_report("m.json", {"pass_at_1": 0.987, "total_tasks": 16}, text)
-    ]
-    assert wrong == ["m.json: pass_at_1 0.987 does not stand in the report"]
-
-
 @pytest.mark.parametrize(("value", "stands"), [(0.672, True), (0.67, True), (0.68, False), (0.66, False)])
 def test_a_sidecar_may_be_rounded_more_than_its_report(value: float, stands: bool) -> None:
     (told,) = metrics.in_report("m.json", {"pass_at_1": value}, "The model scores 67.2% pass@1 on 16 tasks.")
@@ -362,22 +297,6 @@ def test_anchors_that_are_none(tmp_path: Path, facts: list[object], told: str) -
     assert any(told in line for line in failed), failed
 
 
-def test_facts_in_prose_are_accepted_and_marked(tmp_path: Path, desk: tuple[Case, Bench]) -> None:
-    held, bench = desk
-    parts = golden(tmp_path / "a_golden_report.md")
-    prose = ["In 9 tries of tasks 2, 5, 6, 13 and 14 the order is locked.", "Task 8 guesses in 4 of 4 tries."]
-    facts = [{"id": f"B{n}", "fact": fact, "difficulty": "high"} for n, fact in enumerate(prose, 1)]
-    parts.anchors.write_text(json.dumps({"anchor_facts": facts}), encoding="utf-8")
-    checks = list(anchor_checks(parts, 2, bench.worlds, held.golden))
-    assert [check.text for check in checks if not check.passed] == []
-    marked = "a_anchor_facts.json: 2 of 2 anchor facts can be judged by, 2 of them by wording alone"
-    assert marked in [check.text for check in checks]
-
-
-def test_fewer_anchors_than_asked_for(package: Path, failures: Failures) -> None:
-    assert "sim_model_a_anchor_facts.json: 9 anchor facts" in failures(package, "golden", 10)
-
-
 # ---- Whatever lies in the folder ---------------------------------------------------------------
 
 ODD_LINES = [
@@ -417,19 +336,6 @@ def test_json_that_is_not_what_it_should_be(
     found = [line for line in failures(folder, "golden") if line not in before]
     assert found
     assert all(line.startswith(f"a_{name}: ") for line in found)
-
-
-def test_a_folder_where_a_file_should_be(tmp_path: Path, failures: Failures) -> None:
-    folder = write_nonsense(tmp_path / "p")
-    path = folder / "golden_reports" / "a_anchor_facts.json"
-    path.unlink()
-    path.mkdir()
-    assert "a_golden_report.md: missing anchor facts a_anchor_facts.json" in failures(folder, "golden")
-
-
-def test_a_report_that_is_no_text(package: Path, failures: Failures) -> None:
-    (package / "golden_reports" / "sim_model_a_golden_report.md").write_bytes(b"# x\n\xff")
-    assert failures(package, "golden") == ["sim_model_a_golden_report.md: is not UTF-8 (byte 4)"]
 
 
 def test_what_is_printed_cannot_steer_a_terminal(tmp_path: Path, cache: Path) -> None:

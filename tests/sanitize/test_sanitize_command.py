@@ -124,15 +124,6 @@ def test_a_folder_is_cleaned_whole_and_what_is_no_text_stays_home(tmp_path: Path
     assert code in texts["rollouts/rollouts.jsonl"]
 
 
-def test_a_check_writes_nothing_and_fails_on_a_leak(tmp_path: Path) -> None:
-    source = make(tmp_path / "run")
-    found = run("sanitize", source, "--check", "-o", tmp_path / "out")
-    assert found.exit_code == errors.EXIT_FAILED_GATE
-    assert not (tmp_path / "out").exists()
-    (tmp_path / "clean.md").write_text("Nothing to hide.\n", encoding="utf-8")
-    assert run("sanitize", tmp_path / "clean.md", "--check").exit_code == 0
-
-
 def test_nothing_is_written_over_and_bad_settings_are_told(tmp_path: Path) -> None:
     source = make(tmp_path / "run")
     assert run("sanitize", source, "-o", tmp_path / "out").exit_code == 0
@@ -207,16 +198,6 @@ def test_the_sanitiser_runs_when_asked(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1] == "[]"
     assert "private" not in done.stderr
-
-
-def test_compare_redacts_too(tmp_path: Path) -> None:
-    make(tmp_path / "a")
-    make(tmp_path / "b")
-    done = run("compare", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "out", "--redact")
-    assert done.exit_code == 0, done.output
-    texts = {**written(tmp_path / "out"), "stdout": done.stdout}
-    assert not [(name, value) for name, text in texts.items() for value in PLANTED if value in text]
-    assert "redacted" in json.loads(texts["compare.json"])["made_by"]
 
 
 def test_numbers_do_not_move_when_a_report_is_redacted(tmp_path: Path) -> None:
