@@ -89,20 +89,15 @@ class Violation(msgspec.Struct, frozen=True):
     stated: str
     expected: str
     why: str
-    gap: float = 0.0  # of a total: by how much its parts exceed it
 
 
 _N, _P, _F = r"⟨(\d+)n⟩", r"⟨(\d+)%⟩", r"⟨(\d+)[n%pxu]⟩"
 _OF, _TO = r" ?(?:/|of|out of) ?", r" ?(?:,|–|—|-|to|\.\.|;) ?"
 _FORMS = (
     (rf"{_N}{_OF}{_N}(?: ?[(,=–-]+ ?{_P}\)?)?", "top below share"),
-    (rf"{_P} ?\(?{_N}{_OF}{_N}\)?", "share top below"),
-    (rf"{_P} of {_N}", "share below"),
     (rf"{_N} ?[(,/] ?{_P}\)?", "value share"),
-    (rf"{_P} ?[(,/] ?{_N}\)?", "share value"),
     (rf"{_F} ?[(\[][^⟨⟩]{{0,12}}{_F}{_TO}{_F}[)\]]", "value low high"),
     (rf"{_F} ?± ?{_F}(?: ?[(\[]{_F}{_TO}{_F}[)\]])?", "value half low high"),
-    (rf"[(\[]{_F}{_TO}{_F}[)\]]|{_F} ?(?:–|—|to) ?{_F}", "low high low high"),
     (rf"{_F}(?: [a-z][a-z. -]{{0,30}})?(?: \([^()⟨⟩]*\)| ?[*†‡§]+| \(⟨\d+[nxpu]⟩\))?", "value"),
 )
 _NOTHING = frozenset(("", "–", "—", "-", "−", "n/a", "na", "none", "."))
@@ -151,23 +146,18 @@ def broken_totals(source: Grid) -> Iterator[Violation]:
     for index, kind in enumerate(kinds):
         is_unnamed = source.is_turned and index == len(kinds) - 1 > 2 and not any(kinds)
         if kind in ("sum", "all") or is_unnamed:
-            sums = [_summed(source, index, addends) for addends in _addends(kinds, index, source.is_turned)]
+            sums = [_summed(source, index, addends) for addends in _addends(kinds, index)]
             evidence, violations = max(sums, key=lambda entry: entry[0], default=(0, []))
             if evidence > (6 if is_unnamed else 0):
                 yield from violations
 
 
-def _addends(kinds: Sequence[str], index: int, is_turned: bool) -> list[tuple[int, ...]]:
-    """What a total may be the sum of: all before it, its block, other totals, or what follows it."""
+def _addends(kinds: Sequence[str], index: int) -> list[list[int]]:
+    """What a total may be the sum of: all before it, its block, or what follows it."""
     above = [place for place in range(index) if not kinds[place]]
     block = [place for place in above if not any(kinds[place:index])]
     below = [place for place in range(index + 1, len(kinds)) if not kinds[place]]
-    sums = [place for place in range(index) if kinds[place] == "sum"]
-    choices = [above, block, sums, [] if above else below]
-    if is_turned:
-        choices += [block[start:end] for start in range(len(block)) for end in (len(block), len(block) - 1)]
-        choices += [below, below[:2], below[:3]]
-    return list(dict.fromkeys(tuple(choice) for choice in choices if len(choice) > 1))
+    return [choice for choice in (above, block, [] if above else below) if len(choice) > 1]
 
 
 def _summed(source: Grid, index: int, addends: Sequence[int]) -> tuple[int, list[Violation]]:
@@ -191,8 +181,7 @@ def _summed(source: Grid, index: int, addends: Sequence[int]) -> tuple[int, list
             what = "columns" if source.is_turned else f"rows of {series.name}" if series.name else "items"
             why = f"the {what} add up to {expected}, the total says {whole.text}"
             spot = series.places[index]
-            places, gap = frozenset((*figures, spot)), value - whole.value
-            violations.append(Violation("total", spot, places, whole.text, expected, why, gap))
+            violations.append(Violation("total", spot, frozenset((*figures, spot)), whole.text, expected, why))
     is_sure = satisfied >= 2 * len(violations) if source.is_turned else len(violations) <= max(satisfied, 1)
     return (evidence, violations) if is_sure else (0, [])
 
@@ -214,7 +203,7 @@ _LOW, _HIGH = re.compile(r"\b(?:low|lower|lo)\b", re.I), re.compile(r"\b(?:high|
 
 
 def wrong_cells(source: Grid) -> Iterator[Violation]:
-    """Cells that are wrong whatever the rest of the table says: 78/240 (33%), [0.5, 0.4], a p of 1.3."""
+    """Cells that are wrong whatever the rest of the table says: 78/240 (33%), [0.5, 0.4]."""
     header, rows = [cell.text for cell in source.table.header], source.table.rows
     for column, name in enumerate(header):
         for row in rows:
