@@ -75,7 +75,7 @@ PARTICIPLES = set(
 EMPTY_LOCALS = {"one", "found", "told", "at", "said", "made", "kept", "held", "asked", "given"}
 # Folders whose locals have not been renamed yet; the list only gets shorter.
 UNNAMED = (
-    "src/blade/api", "src/blade/cli", "src/blade/diagnose", "src/blade/report", "src/blade/pipeline", "src/blade/sanitize",
+    "src/blade/api", "src/blade/cli", "src/blade/diagnose", "src/blade/report", "src/blade/pipeline",
     "src/blade_eval/aggregate", "src/blade_eval/catalogue", "src/blade_eval/config", "src/blade_eval/profile",
     "src/blade_eval/reverify", "src/blade_eval/runner", "src/blade_eval/prepare", "src/blade_eval/sandbox",
     "src/blade_eval/verifiers", "tools", "scripts",

@@ -30,12 +30,6 @@ def sound(findings: tuple[Finding, ...], text: str) -> None:
         assert all(1 <= line <= n_lines for line in item.lines)
 
 
-@pytest.mark.parametrize("text", ["", "\n", "   ", "# Report\n", "Nothing was counted here.\n", "\ufeff", "---\n"])
-def test_a_report_of_no_claims_has_no_findings(desk: Desk, text: str) -> None:
-    assert checked(text, desk.world) == ()
-    assert checked(text, None) == ()
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -45,27 +45,11 @@ def test_markup_goes_and_code_stays(raw: str, seen: str) -> None:
     assert [one.text for one in parse(raw).sentences] == [seen]
 
 
-def test_comments_are_kept_aside_with_their_offsets() -> None:
-    text = "We pass 27.8%<!--blade: pass_at_1--> of 40<!--c2--> tasks.<!-- c3 --> Next `<!--no-->`.\n"
-    first, second = parse(text).sentences
-    assert first.text == "We pass 27.8% of 40 tasks."
-    assert [(one.text, one.offset) for one in first.comments] == [("blade: pass_at_1", 13), ("c2", 19), ("c3", 26)]
-    assert (second.text, second.comments) == ("Next `<!--no-->`.", ())
-
-
 @pytest.mark.parametrize(("text", "sentence", "offset", "line"), cases(__file__, "a_comment_stands_behind_its_number"))
 def test_a_comment_stands_behind_its_number(text: str, sentence: str, offset: int, line: int) -> None:
     (one,) = parse(text).sentences
     assert one.text == sentence
     assert [(" ".join(c.text.split()), c.offset, c.line) for c in one.comments] == [("blade: count", offset, line)]
-
-
-def test_lines_are_counted_over_code_comments_and_wrapped_text() -> None:
-    text = "One `a\nb` two. Three\n<b\nid=x>four</b>. Five<!--c\nd--> six. Seven\n\n> Eight\n> nine. Ten\n"
-    assert [(one.text, one.line, one.last_line) for one in parse(text).sentences] == [
-        ("One `a b` two.", 1, 2), ("Three four.", 2, 4), ("Five six.", 4, 5), ("Seven", 5, 5),
-        ("Eight nine.", 7, 8), ("Ten", 8, 8),
-    ]  # fmt: skip
 
 
 def test_comments_in_cells_may_hold_borders_and_code_keeps_what_looks_like_one() -> None:
@@ -74,16 +58,6 @@ def test_comments_in_cells_may_hold_borders_and_code_keeps_what_looks_like_one()
     document = parse("- in a list\n\n  ```\n  <!-- a\n  b -->\n  ```\n\n      <!--c-->\n\nand `x\n<!--d-->`\n")
     assert [one.text for one in document.quotations] == ["<!-- a\nb -->", "<!--c-->"]
     assert document.sentences[-1].text == "and `x <!--d-->`"
-
-
-def test_comments_in_cells_over_lines_and_in_fences() -> None:
-    text = "| a | b |\n|---|---|\n| x | 12<!--c1--> of 40<!--c2--> |\n\n<!-- claims\nc1 count\nc2 tasks\n-->\n\n```\n<!--code-->\n```\n\nopen <!-- never closed\n"
-    document = parse(text)
-    cell = document.tables[0].rows[0].cells[1]
-    assert (cell.text, [(one.text, one.offset) for one in cell.comments]) == ("12 of 40", [("c1", 2), ("c2", 8)])
-    assert [(one.text, one.line) for one in document.comments] == [("c1", 3), ("c2", 3), ("claims\nc1 count\nc2 tasks", 5)]
-    assert document.quotations[0].text == "<!--code-->"
-    assert document.sentences[-1].text == "open <!-- never closed"
 
 
 def test_tables_have_pipes_escapes_lead_and_note() -> None:
@@ -101,12 +75,6 @@ def test_tables_of_other_shapes(text: str, ragged: bool) -> None:
     (table,) = parse(text).tables
     assert ([cell.text for cell in table.header], table.rows[0].cells[0].text) == (["a", "b"], "1")
     assert table.ragged is ragged
-
-
-def test_prose_right_below_a_table_is_prose() -> None:
-    document = parse("| a | b |\n|---|---|\n| 1 | 2 |\nIt is 3 in all.\n")
-    assert len(document.tables[0].rows) == 1
-    assert [one.text for one in document.tables[0].note] == ["It is 3 in all."]
 
 
 @pytest.mark.parametrize("text", ["a | b\n\nc | d\n", "| a | b |\n| 1 | 2 |\n", "```\n| a |\n|---|\n```\n", "    | a | b |\n    |---|---|\n"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blade.package.anchors import Anchor, Meaning, as_file, drafted, drafted_by_wording, meaning, of_file
+from blade.package.anchors import Anchor, Meaning, as_file, drafted, meaning, of_file
 from blade.package.package_queries import names_in
 from blade.package.report_score import Bench, Case
 from tests.case_tables import cases
@@ -56,20 +56,9 @@ def test_a_word_that_is_none_is_told_and_stops_nothing(name: str, value: object)
     assert not good.problem
 
 
-@pytest.mark.parametrize(
-    ("query", "names"),
-    [
-        ("rate where calls('find_customer') = 0 and task in ('4', '8')", {"find_customer"}),
-        ("count where says('is locked', 'tool') and calls('update_order') = 1", {"is locked", "update_order"}),
-        ("pass_at_1 where difficulty = 'hard'", {"hard"}),
-        ("count where \"verifier.error\" is not null", {"error"}),
-        ("count where run = 'a' and task = '3' and not passed", set()),
-        ("select count(*) from calls where run = 'a' and tool = 'x_y' and arguments like '%simon.garnet%'", {"x_y", "simon.garnet"}),
-        ("count where truncated", {"truncated"}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("query", "names"), cases(__file__, "a_query_names_tools_values_and_fields"))
 def test_a_query_names_tools_values_and_fields(query: str, names: set[str]) -> None:
-    assert names_in(query) == names
+    assert names_in(query) == set(names)
 
 
 def meant(query: str, value: float | None, tasks: tuple[str, ...], desk: Desk) -> Meaning | str:
@@ -119,12 +108,6 @@ def test_contrasts_of_the_rows_fill_up_what_a_report_does_not_cite(desk: Desk) -
     assert (contrast.value, contrast.tasks) == (0.0, ("4", "12", "15"))
     assert "against 100.0% of those that call it" in contrast.fact
     assert any("never passes: 8" in anchor.fact for anchor in found)
-
-
-def test_a_report_alone_gives_sentences_with_tasks_and_numbers() -> None:
-    text = "# x\n\nTask 7 fails in 3 of 4 repeats. All is well.\n\nTask 9 fails.\n"
-    (anchor,) = drafted_by_wording(text, 12)
-    assert (anchor.fact, anchor.tasks, anchor.query) == ("Task 7 fails in 3 of 4 repeats.", ("7",), None)
 
 
 def test_the_command_takes_its_rows_from_the_package_and_keeps_what_was_reviewed(

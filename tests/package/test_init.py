@@ -15,7 +15,6 @@ from blade.tables.index import Silent
 from tests.builders import make_rows, make_run
 from tests.case_tables import cases
 from tests.conftest import Blade
-from tools.planted import write_run
 
 SECTIONS = cases(__file__, "sections")
 
@@ -110,14 +109,6 @@ def test_a_file_of_two_agents_becomes_two_runs(tmp_path: Path, blade: Blade) -> 
         )
         assert len(lines) == 8
         assert {json.loads(line)["agent_ref"]["name"] for line in lines} == {f"agent_{agent}"}
-
-
-def test_one_run_is_packaged_with_a_word_of_warning(tmp_path: Path, blade: Blade) -> None:
-    path = write_run(tmp_path / "run", n_tasks=4, repeats=2).path
-    told = blade("package", "init", tmp_path / "My Bench", "--run", path)
-    assert told.code == 0
-    assert "a package needs two scored, comparable runs" in told.err
-    assert "name: my-bench\n" in files.read_text(tmp_path / "My Bench" / "skill" / "SKILL.md")
 
 
 def test_hostile_names_stay_text(tmp_path: Path, blade: Blade) -> None:

@@ -43,76 +43,34 @@ ONE = (
 )  # fmt: skip
 
 
-def met(fact: tuple[Anchor, Meaning], text: str) -> Hit:
-    return hit_of(*fact, passages(f"# Report\n\n{text}\n", KNOWN), (), None, KNOWN)
+FACTS = {"COUNT": COUNT, "NONE": NONE, "ALL": ALL, "SHARE": SHARE, "TOTAL": TOTAL, "ONE": ONE}
 
 
-@pytest.mark.parametrize(
-    ("fact", "text", "how"),
-    [
-        (COUNT, "In tasks 4, 8, 12 and 15 the account is guessed (9 tries).", "number"),
-        (COUNT, "Nine tries guess. They belong to tasks 4, 8, 12 and 15.", "number"),
-        (COUNT, "## Guessing (nine tries)\n\nTasks 4, 8, 12 and 15 are hit.", "number"),
-        (COUNT, "9 of 64 tries never call `find_customer`.", "number"),
-        (
-            COUNT,
-            "| Mode | Tries | Tasks |\n| --- | ---: | --- |\n| guess | 9 | 4, 8, 12, 15 |\n| x | 2 | 5, 7 |",
-            "number",
-        ),
-        (COUNT, "It guesses in 4/1, 4/2, 8/0, 8/1, 8/2, 8/3, 12/3, 15/0 and 15/1.", "rollouts"),
-        (NONE, "Without `find_customer` 0% pass.", "number"),
-        (NONE, "In tasks 4 and 8 none of the tries without `find_customer` passes.", "words"),
-        (NONE, "In tasks 4 and 8 all tries without `find_customer` fail.", "words"),
-        (ALL, "Task 8 goes wrong in every try.", "words"),
-        (ALL, "All of task 8 is lost.", "words"),
-        (ONE, "19 open an order. The one that does not is task 7.", "words"),
-        (ONE, "No other ticket than task 7 goes without opening an order.", "words"),
-        (SHARE, "Easy tickets reach 91.7%.", "number"),
-        (SHARE, "Of the easy ones 11 of 12 pass.", "number"),
-        (TOTAL, "It passes 67% of its attempts.", "number"),
-    ],
-)
+def met(fact: str, text: str) -> Hit:
+    return hit_of(*FACTS[fact], passages(f"# Report\n\n{text}\n", KNOWN), (), None, KNOWN)
+
+
+@pytest.mark.parametrize(("fact", "text", "how"), cases(__file__, "a_fact_is_met_by_its_number_beside_its_names"))
 def test_a_fact_is_met_by_its_number_beside_its_names(
-    fact: tuple[Anchor, Meaning], text: str, how: str
+    fact: str, text: str, how: str
 ) -> None:
     hit = met(fact, text)
     assert (hit.met, hit.how) == (True, how)
 
 
-@pytest.mark.parametrize(
-    ("fact", "text"),
-    [
-        (COUNT, "In tasks 4, 8, 12 and 15 the account is guessed (8 tries)."),
-        (COUNT, "Nine tries guess the account."),
-        (ONE, "Task 7 only reads the order."),
-        (ONE, "Tasks 7 and 8 are the only ones that do not open an order."),
-        (ONE, "The only one that does not open an order is task 9."),
-        (COUNT, "Nine tries of tasks 1, 2 and 3 guess the account."),
-        (COUNT, "Nine tries, in tasks 0, 1, 2, 3, 4, 5, 6, 8, 9, 12 and 15."),
-        (COUNT, "In tasks 4, 8, 12 and 15 it is 9%."),
-        (COUNT, "It guesses in 4/1, 4/2, 8/0, 8/1, 8/2, 8/3, 12/3, 15/0 and 15/2."),
-        (NONE, "In tasks 4 and 8 the first 0 of the id is dropped."),
-        (NONE, "In tasks 4 and 8 all arguments are valid."),
-        (NONE, "In tasks 4 and 8 none of the tries passes."),
-        (ALL, "Task 8 deletes all customers."),
-        (SHARE, "Easy tickets reach 91.2%."),
-        (SHARE, "Hard tickets reach 91.7%."),
-        (TOTAL, "The account is guessed in 67.2% of them."),
-        (TOTAL, ""),
-    ],
-)
-def test_a_fact_is_not_met_by_another_number_or_other_tasks(fact: tuple[Anchor, Meaning], text: str) -> None:
+@pytest.mark.parametrize(("fact", "text"), cases(__file__, "a_fact_is_not_met_by_another_number_or_other_tasks"))
+def test_a_fact_is_not_met_by_another_number_or_other_tasks(fact: str, text: str) -> None:
     assert not met(fact, text).met
 
 
 @pytest.mark.parametrize("text", cases(__file__, "a_fact_that_is_denied_is_not_met"))
 def test_a_fact_that_is_denied_is_not_met(text: str) -> None:
-    hit = met(COUNT, text)
+    hit = met("COUNT", text)
     assert (hit.met, hit.denied) == (False, True)
 
 
 def test_a_negation_that_is_the_fact_denies_nothing() -> None:
-    assert met(NONE, "Tries of tasks 4 and 8 that do not call `find_customer` pass in 0% of cases.").met
+    assert met("NONE", "Tries of tasks 4 and 8 that do not call `find_customer` pass in 0% of cases.").met
 
 
 def citation(query: str, text: str) -> Finding:

@@ -42,12 +42,6 @@ def test_what_the_draft_of_a_golden_report_keeps(made: Path) -> None:
         assert absent not in text
 
 
-def test_a_fence_that_never_closes_keeps_what_stood_before(tmp_path: Path) -> None:
-    made = shallow(f"# T\n\n## Scores\n\n{HEADLINE}\n```\n\n## Inside\n", "x")
-    assert "strong" in made
-    assert "Inside" not in made
-
-
 def test_a_baseline_that_a_person_changed_is_kept_unless_forced(tmp_path: Path) -> None:
     source, to = tmp_path / "golden_report.md", tmp_path / "out.md"
     source.write_text(f"# T\n\n## Scores\n\n{HEADLINE}", encoding="utf-8")

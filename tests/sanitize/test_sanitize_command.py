@@ -99,17 +99,6 @@ def test_files_are_written_clean_and_packed_as_they_were(tmp_path: Path, compres
     assert not [value for value in PLANTED if value in json.dumps(removed)]
 
 
-def test_the_same_file_gives_the_same_bytes_and_a_clean_one_its_own(tmp_path: Path) -> None:
-    source = make(tmp_path / "run")
-    for out in ("one", "two"):
-        assert run("sanitize", source, "-o", tmp_path / out).exit_code == 0
-    one = (tmp_path / "one" / source.name).read_bytes()
-    assert one == (tmp_path / "two" / source.name).read_bytes()
-    again = run("sanitize", tmp_path / "one" / source.name, "-o", tmp_path / "three")
-    assert again.exit_code == 0
-    assert (tmp_path / "three" / source.name).read_bytes() == one
-
-
 def test_a_folder_is_cleaned_whole_and_what_is_no_text_stays_home(tmp_path: Path) -> None:
     make(tmp_path / "pack" / "rollouts")
     (tmp_path / "pack" / "golden.md").write_text(f"Asked {MAIL}.\nThe word is {WORD}.\n", encoding="utf-8")

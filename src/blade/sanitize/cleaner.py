@@ -333,8 +333,8 @@ class Cleaner:
     def _encoded(self, text: str, place: Site, depth: int, lines: Lines) -> list[Edit]:
         """What is found in the encoded parts of a text, in order."""
 
-        def clean(content: str, at: int) -> str:
-            lines.tell(at, at)
+        def clean(content: str, start: int) -> str:
+            lines.tell(start, start)
             return self._text(content, place.within(), depth + 1)
 
         return sorted(base64_in(text, clean))

@@ -263,11 +263,11 @@ def said_at(text: str, place: int) -> Iterator[Hit]:
         yield hit.start("value"), end, "SECRET"
 
 
-def kept_secret_at(text: str, at: int) -> Iterator[Hit]:
+def kept_secret_at(text: str, start: int) -> Iterator[Hit]:
     """The values of a Kubernetes secret, which its kind alone gives away."""
-    if not text[max(0, at - 12) : at].rstrip(" \"'").endswith("kind:"):
+    if not text[max(0, start - 12) : start].rstrip(" \"'").endswith("kind:"):
         return
-    for head in _DATA.finditer(text, max(0, at - 4000), at + 4000):
+    for head in _DATA.finditer(text, max(0, start - 4000), start + 4000):
         place = head.end() + 1
         while (pair := _PAIR.match(text, place)) is not None:
             yield *pair.span("value"), "SECRET"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from blade.check.arithmetic.repeated_quantities import conflicts, mismatches
+from blade.check.arithmetic.repeated_quantities import mismatches
 from blade.check.arithmetic.sentence_sums import faults
 from blade.check.arithmetic.table_sums import (
     Contradiction,
@@ -28,7 +28,7 @@ def contradictions(document: Document) -> list[Contradiction]:
     grids = [source for table in tables if (source := grid(table)) is not None]
     inner = [*_sentences(document), *(fault for source in grids for fault in _table(source))]
     distinct = list({(fault.line, fault.stated): fault for fault in reversed(inner)}.values())
-    for fault in (*unmet(grids), *mismatches(grids), *conflicts(document, grids)):
+    for fault in (*unmet(grids), *mismatches(grids)):
         # A number that is wrong in its own sentence or table is wrong elsewhere too: one cause, told once.
         lines = {line for old in distinct for line in (old.lines if old.kind == "total" else (old.line,))}
         distinct += [fault] if lines.isdisjoint(fault.lines) else []
