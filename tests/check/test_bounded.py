@@ -119,7 +119,7 @@ def calls(text: str, world: World) -> int:
 def test_work_grows_as_the_report_does(desk: Desk, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("blade.check.contradictions", lambda document: [])  # arithmetic has tests of its own
     checked("It is 5, 5%.", desk.world)  # what is made once is not counted
-    few, many = calls(SHAPES[name](50), desk.world), calls(SHAPES[name](400), desk.world)
+    few, many = calls(SHAPES[name](25), desk.world), calls(SHAPES[name](200), desk.world)
     # eight times the text: linear work takes eight times the calls, quadratic work sixty-four times
     assert many < 16 * few + 10_000, (few, many)
 

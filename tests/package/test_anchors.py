@@ -35,11 +35,6 @@ def test_a_file_gives_back_what_was_written(desk: Desk) -> None:
     )
 
 
-@pytest.mark.parametrize("data", [None, 3, "facts", {}, {"anchor_facts": 3}, [], {"anchor_facts": None}])
-def test_a_file_without_facts_holds_none(data: object) -> None:
-    assert of_file(data) == []
-
-
 def test_odd_entries_become_facts_that_cannot_be_used() -> None:
     found = of_file([7, None, {"fact": 3}, {"fact": "too short"}, "Task 4 fails in 3 of its 4 repeats."])
     assert [bool(anchor.problem) for anchor in found] == [True, True, True, True, False]

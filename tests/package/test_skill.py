@@ -10,17 +10,13 @@ import pytest
 
 from blade.agent import skills as frontmatter
 from blade.package.skill_checks import SECTIONS
-from blade.package.validation import validate_skill
 from tests.case_tables import cases
 
 Failures = Callable[..., list[str]]
 PERSON = Path(__file__).with_name("person_skill.md").read_text(encoding="utf-8")  # short and true
 FIRST, MIDDLE = "ba ke li mo nu ra si to ve".split(), "lar ven dic mos".split()
 INVENTED = [a + b + c for a in FIRST for b in MIDDLE for c in ("et", "in", "us")]
-UNRELATED = (
-    "acorn bamboo barley candle canyon carpet cedar cellar cherry chimney cloud clover copper cotton cradle daisy "
-    "desert dragon eagle ember fabric feather fiddle forest fossil garden ginger glacier granite hammer harbour hazel"
-).split()
+UNRELATED = cases(__file__, "unrelated")[0].split()
 
 
 def changed(package: Path, old: str, new: str) -> Path:
@@ -121,14 +117,3 @@ def test_a_skill_in_another_language_passes(package: Path, failures: Failures) -
         )
         path.write_text(f"---\n{frontmatter.split(PERSON)[0]}\n---\n{body}\n", encoding="utf-8")
         assert [told for told in failures(package, "skill") if "hardly anything" not in told] == []
-
-
-def test_a_folder_that_is_not_there_is_a_skill_that_is_missing(tmp_path: Path) -> None:
-    told = validate_skill(tmp_path / "nowhere")
-    assert list(told.lines()) == [
-        f"[FAIL] {tmp_path / 'nowhere'}: no such folder",
-        "[FAIL] D1 skill missing: expected skill/SKILL.md or SKILL.md",
-        "",
-        "Summary: 0/2 checks passed",
-    ]
-    assert not told.passed

@@ -38,18 +38,6 @@ def test_columns_of_ids_count_nothing(table: str, tasks: set[str], numbers: list
     assert [figure.number for row in rows for each in row.statements for figure in each.figures] == numbers
 
 
-def test_a_passage_is_a_paragraph_an_item_or_a_row_under_its_heading() -> None:
-    text = "# T\n\n## Habit (five tries)\n\nOne two. Three four.\n\n- item one. More.\n- item two\n"
-    found = [[each.text for each in passage.all] for passage in passages(text, KNOWN)]
-    assert found == [
-        ["T"],
-        ["Habit (five tries)"],
-        ["Habit (five tries)", "One two.", "Three four."],
-        ["Habit (five tries)", "item one.", "More."],
-        ["Habit (five tries)", "item two"],
-    ]
-
-
 def test_what_is_struck_or_hidden_is_not_read() -> None:
     text = "a ~~b\nc~~ d\n<div hidden>\n\ne\n\n</div>\nf"
     assert visible(text).split() == ["a", "d", "f"]

@@ -17,6 +17,7 @@ import pytest
 from blade.agent.reader import Patience
 from blade.sanitize import PLACEHOLDER
 from tests.builders import make_row, make_run
+from tests.case_tables import cases
 from tests.conftest import Blade
 from tests.read.server import Act, Call, Says, Script, Status, serving
 
@@ -179,21 +180,7 @@ def test_a_model_that_does_not_answer_is_told(blade: Blade, made: Path, tmp_path
     assert "endpoint-refused" in said.err
 
 
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        (["check"], 2), (["check", "absent.md"], 3), (["check", "."], 3), (["check", "empty.md"], 3),
-        (["check", "mine.md", "--run", "absent.jsonl"], 3), (["check", "mine.md", "stray.jsonl"], 3),
-        (["check", "odd.bin"], 4), (["check", "page.html"], 4), (["check", "half.json"], 4),
-        (["check", "old.json", "--run", "run.jsonl"], 2),
-        (["check", "mine.md", "run.jsonl", "--baseline", "nobody"], 2),
-        (["check", "mine.md", "-o", "none/marked.md"], 4),
-        (["check", "mine.md", "--llm", "--model", "m"], 2), (["cite", "mine.md"], 2),
-        (["cite", "absent.md", "--run", "run.jsonl"], 3),
-        (["cite", "mine.md", "--run", "run.jsonl", "-o", "mine.md"], 2),
-        (["cite", "mine.md", "--run", "run.jsonl", "-o", "other.md", "--in-place"], 2),
-    ],
-)
+@pytest.mark.parametrize(("words", "code"), cases(__file__, "words_that_check_refuses"))
 def test_wrong_words_are_told(
     blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int
 ) -> None:
