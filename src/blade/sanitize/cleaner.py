@@ -504,11 +504,7 @@ def _names_tool(path: tuple[str, ...]) -> bool:
 
 # ---- Source code ---------------------------------------------------------------------------------
 
-_FENCED = re.compile(
-    r"(?m)^(?P<open>[ \t]{0,3}(?:```+|~~~+)[^\n`]{0,80}\n)(?P<body>.*?)(?P<close>^[ \t]{0,3}(?:```+"
-    r"|~~~+)[ \t]*$)",
-    re.DOTALL,
-)
+_FENCED = compiled("fenced")
 _DIFF = re.compile(r"(?m)^(?:diff --git |--- (?:a/|/dev/null)|Index: )")
 _CODE_LINE = compiled("source_line")
 _LEAST_LINES, _LEAST_CHARS, _SHARE = 5, 120, 0.5

@@ -11,48 +11,27 @@ from blade.sanitize.secret_rules import HOST_CHARS, Detector, Hit
 
 _LOCAL = HOST_CHARS + "_%+'"
 _SCHEME_CHARS = HOST_CHARS + "+"
-_DOMAIN = re.compile(
-    r"(?:[A-Za-z0-9](?:[A-Za-z0-9\-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9\-])"
-)
+_DOMAIN = compiled("domain")
 _FOREIGN_DOMAIN = re.compile(r"(?:[^\W_](?:[^\W_]|-){0,62}\.){1,8}[^\W\d_]{2,24}(?![^\W_]|-)")
 _CUT_DOMAIN = re.compile(r"[A-Za-z0-9.\-]{0,60}…")
-_AT_HOST = re.compile(
-    r"(?:[A-Za-z][A-Za-z0-9\-]{1,62}|\d{1,3}(?:\.\d{1,3}){3})(?=:[\s~/\w.]|[\s&;,)\"'\\|<]|$)"
-)
+_AT_HOST = compiled("at_host")
 _PROMPT = re.compile(r"[:]\s?[~/]|\s[~/][^\]\n]{0,80}\][$#]")
 _PUBLIC_KEY = re.compile(r"\bAAAA[A-Za-z0-9+/=]{20,1200} $")
-_REMOTE = re.compile(
-    r"(?:(?:ssh|mosh)(?:\s+-\S+(?:\s+\S+)?){0,4}|(?:scp|sftp|rsync)(?:\s+\S+){0,6})\s+\S{0,80}$"
-)
+_REMOTE = compiled("remote")
 _PERSON = re.compile(r"(?:[A-Z][\w'’.\-]{0,30}[ ]){1,3}[A-Z][\w'’.\-]{1,30}[ ]?(?:\\?<|&lt;)$")
 _HOME = compiled("home")
 _ROOT = re.compile(r"(?<![\w/:.])/(?!home/|Users/)[\w./\-]{1,160}$")
 _SHARED = re.compile(r"/users?/(?P<name>[a-z][\w.\-]{1,31})(?=/)")
-_V4 = re.compile(
-    r"(?<![\w.\-])(?:10(?:\.\d{1,3}){3}|192\.168(?:\.\d{1,3}){2}|172\.(?:1[6-9]|2\d|3[01])(?:\.\d{1,3}){2}"
-    r"|169\.254(?:\.\d{1,3}){2}|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])(?:\.\d{1,3}){2})(?!\.?[\w])"
-)
+_V4 = compiled("v4")
 _V6 = re.compile(r"(?i)(?<![\w:])(?:fe80|f[cd][0-9a-f]{2})(?::[0-9a-f]{0,4}){2,7}(?:%\w{1,10})?(?![\w:])")
 _DASHED = re.compile(r"\bip-(?:10|172|192)(?:-\d{1,3}){3}\b")
 _PRIVATE_ENDS = (
     ".internal", ".corp", ".local", ".lan", ".intra", ".intranet", ".localdomain", ".home.arpa", ".private",
 )  # fmt: skip
-_PRIVATE_HOST = re.compile(
-    r"(?i)(?<![\w.@/\-])(?:[a-z0-9](?:[a-z0-9\-]{0,61}[a-z0-9])?\.){1,8}"
-    r"(?:internal|corp|local|lan|intra|intranet|localdomain|home\.arpa|private)(?![\w\-(\[])(?!\.\w)(?!\s?=)"
-)
-_MIDDLE = re.compile(
-    r"(?i)(?:^|\.)(?:corp|internal|intra|intranet|lan|priv|private)\.|^(?:intranet|internal)[.\-]"
-)
-_CODE_HOST = re.compile(
-    r"(?i)^(?:threading|thread|self|this|os|np|np\.ma|env|config|settings|gevent|werkzeug|asgiref|"
-    r"docker-compose|application|\w+\.env)\.(?:local|internal|private)$"
-)
-_URL = re.compile(
-    r"(?P<user>[^\s\"'<>`\\/@?#\[\]{}]{1,256}@)?(?P<host>\[[0-9A-Fa-f:.%]{2,60}\]|[A-Za-z0-9]"
-    r"(?:[A-Za-z0-9.\-]{0,250}"
-    r"[A-Za-z0-9])?)?(?P<port>:\d{1,5})?(?P<rest>[/?#][^\s\"'<>`\\]{0,2000})?"
-)
+_PRIVATE_HOST = compiled("private_host")
+_MIDDLE = compiled("middle")
+_CODE_HOST = compiled("code_host")
+_URL = compiled("url")
 _OPEN_HOSTS = words("open_hosts")
 _FILES = frozenset("py js ts md json txt png jpg tgz".split())  # endings of files, and of no domain
 _NO_PORT = frozenset("file data javascript vscode chrome about blob package".split())

@@ -88,10 +88,7 @@ _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+|[0-9a-fA-F\-]+")
 _NUMBERS = re.compile(r"[\deEjJ]+")
 _SPLIT = re.compile(r"[-_.~]")
 # An issuer's beginning: a short word or two, as in `acme_live_...`.
-_ISSUED = re.compile(
-    r"(?P<issuer>[A-Za-z][A-Za-z0-9]{0,11}(?:[_\-.][A-Za-z0-9]{1,8}){0,2}?)[_\-.]"
-    r"(?P<rest>[A-Za-z0-9_\-.~]{20,})"
-)
+_ISSUED = compiled("issued")
 # As long as a hash, after the short name of an issuer: ids of models' providers are longer.
 _HASHED = re.compile(r"(?P<issuer>[a-z][a-z0-9]{1,5})_(?:[0-9a-f]{40}|[0-9a-f]{64})")
 # Beginnings of ids that rollouts are full of, and of hashes: they open nothing.

@@ -238,14 +238,8 @@ _HEADS = {
     "sk-ant-": "[a-z0-9]{3,6}-",
     "xox": "[abeoprs]-",
 }
-_CUT = re.compile(
-    rf"(?<![A-Za-z0-9])(?:{'|'.join(re.escape(head) + more for head, more in _HEADS.items())}"
-    r"|sk-|SG\.|eyJ)(?P<rest>[A-Za-z0-9_\-]{6,60})(?=…|\.{3}|\[…)"
-)
-_TORN = re.compile(
-    rf"(?<![A-Za-z0-9])(?P<head>(?:{'|'.join(map(re.escape, _HEADS))})[A-Za-z0-9_\-]{{1,200}})"
-    r"\r?\n[ \t>+|]{0,8}(?P<rest>[A-Za-z0-9_\-]{4,200})"
-)
+_CUT = compiled("cut")
+_TORN = compiled("torn")
 _ELLIPSIS = re.compile(r"[….](?:(?<=…)|\.{2,})")
 _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])")
 _APP_TOKEN = re.compile(r"(?<!\d)\d{15,16}\\?\|[A-Za-z0-9_\-]{27,40}(?![A-Za-z0-9_\-])")

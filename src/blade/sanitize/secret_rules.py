@@ -10,7 +10,6 @@ import msgspec
 from blade.sanitize.lexicon import (
     GENERIC,
     NAME_CHARS,
-    SECRET_WORD,
     is_account,
     is_chosen,
     is_hard,
@@ -126,17 +125,10 @@ JUDGES: dict[str, Callable[[str], object]] = {
 
 # ---- Values after the name of a secret -----------------------------------------------------------
 
-_ASSIGNED = re.compile(
-    rf"[A-Za-z0-9_\-]{{0,48}}?(?i:(?P<word>{SECRET_WORD}))(?P<tail>[A-Za-z0-9_]{{0,24}})"
-    r"(?P<close>\\{0,3}[\"'`]?\]?\*{0,2})[ \t]{0,3}(?P<by>=>|:=|=(?!=)|:(?!:)|\bis\b:?"
-    r"|,(?=[ ]?\\{0,3}[\"'])|>(?=[^<>\s]{3,200}</))[ \t]{0,3}"
-    r"(?P<open>\\{0,3}(?:[rbuf]?[\"'`])?)"
-)
+_ASSIGNED = compiled("assigned")
 _QUOTED_VALUE = re.compile(r"[^\"'`\\\s\r\n](?:[^\"'`\\\r\n]|\\(?![\"'`nrt\\])){2,400}")
 _BARE_VALUE = re.compile(r"[^\s\"'`,;<>(){}\[\]&|\\]{4,400}")
-_MARKED_VALUE = re.compile(
-    r"[A-Za-z0-9](?:[^\s\"'`=\\.(]|\((?=[\w!@#%^&*+\-]{3,60}(?![\w(),.=]))){4,100}(?![=\w.(])"
-)
+_MARKED_VALUE = compiled("marked_value")
 _UNCALLED = re.compile(r"[(\[][\w!@#%^&*+\-]{3,60}(?![\w(),.=\]\[])")
 _SIGN = re.compile(r"[A-Za-z0-9_\-]{0,40}(?: ?key\w{0,3})?\\{0,3}[\"'`]?\]?\*{0,2}[ \t]{0,3}(?:=|:|is\b|,|>)")
 
@@ -207,26 +199,16 @@ _SAID = compiled("password_sentence")
 _CHANGING = re.compile(r"(?i)\b(?:(?:re)?set|chang|updat|rotat|switch)(?:e|es|ed|ing|ting|s)?\b[^\n.]{0,40}$")
 _ADJECTIVE = ("ed", "ing", "able", "ible", "ive", "ly", "en", "ous", "ful", "less")
 _DATA = re.compile(r"(?m)^[ \t+>\-]{0,24}(?:data|stringData):[ \t]{0,4}\r?$")
-_PAIR = re.compile(
-    r"(?P<pad>[ \t+>\-]{0,24})[\w.\-]{1,100}:[ \t]{1,4}[\"']?(?P<value>[^\s\"']{4,4000})[^\n]{0,200}(?:\n|$)"
-)
+_PAIR = compiled("pair")
 _COLUMN = re.compile(r"(?i)[*`\"']*(?:[\w ]{0,16}[_ ])?(?:passwords?|passwd|pwd|passwort|passphrase)[*`\"']*")
 _DASHES = re.compile(r"\|?[\s:|\-]*-[\s:|\-]*")
 _HEADS = re.compile(r"(?:[^\n]{0,200}:[ \t])?(?P<heads>\"?[\w\-]{1,40}\"?(?:(?P<by>[,;\t]) ?\"?"
          r"[\w\-]{1,40}\"?)+)")
 _SENTENCE = re.compile(r":\s*$|[^\W\d_]+ [^\W\d_]+ [^\W\d_]+")
 _ROWS = 500  # of a table that are looked at
-_LIST = re.compile(
-    r"(?i)[\w\-]{0,24}(?:passwords|passphrases|secrets|api[_-]?keys)[\"']?\s{0,2}[:=](?P<items>\s{0,3}\["
-         r"[^\[\]{}]{1,2000}\]"
-    r"|(?:\r?\n[ \t]{0,40}- [^\n:{}]{1,200}){1,200})"
-)
+_LIST = compiled("list")
 _ITEM = re.compile(r"(?<=[\s\"'\[,])[^\s\"',\[\]\-][^\s\"',\[\]]{3,199}(?=[\s\"'\],]|$)")
-_INSERT = re.compile(
-    r"(?i)(?:insert|replace)\s+(?:ignore\s+)?into\s+[\w.`\"\[\]]{1,100}\s{0,4}\((?P<columns>"
-         r"[^()]{1,1000})\)\s{0,8}"
-    r"(?:\w+\s+)?values\s{0,4}"
-)
+_INSERT = compiled("insert")
 # Possessive: what a quote begins is read one way only, however many quotes follow.
 _QUOTED = r"'(?:[^'\\]|\\.|'')*+'|\"[^\"]*+\"|\([^()]*+\)"
 _TUPLE = re.compile(rf"\s{{0,8}}\((?P<values>(?:[^()'\"]|{_QUOTED}){{1,4000}}+)\)\s{{0,4}}(?P<more>,?)")
