@@ -35,14 +35,8 @@ def rows() -> list[Row]:
         for repeat in range(3):
             passed = (task + repeat) % 3 == 0
             output = [
-                make_call(
-                    "c1",
-                    "shell",
-                    json.dumps({"cmd": f"cat /home/{USER}/conf; export OPENAI_API_KEY={TOKEN}"}),
-                ),
-                make_result(
-                    "c1", f"Error: {HOST} refused {MAIL}\nRuntimeError: cannot open /home/{USER}/data"
-                ),
+                make_call("c1", "shell", json.dumps({"cmd": f"cat /home/{USER}/conf; export OPENAI_API_KEY={TOKEN}"})),
+                make_result("c1", f"Error: {HOST} refused {MAIL}\nRuntimeError: cannot open /home/{USER}/data"),
                 make_message("fine" if passed else f"I asked {MAIL} about {NAME}; password: {WORD} works"),
             ]
             error = None
@@ -63,11 +57,8 @@ def run(*arguments: str | Path) -> Result:
 
 
 def written(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): path.read_text(encoding="utf-8")
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in paths}
 
 
 @pytest.mark.parametrize("compress", [None, "gz", "zst"])
@@ -76,24 +67,15 @@ def test_files_are_written_clean_and_packed_as_they_were(tmp_path: Path, compres
     done = run("sanitize", source, "-o", tmp_path / "out", "--report", tmp_path / "removed.json")
     assert done.exit_code == 0, done.output
     data = (tmp_path / "out" / source.name).read_bytes()
-    packs = {
-        None: bytes,
-        "gz": gzip.decompress,
-        "zst": lambda held: zstandard.ZstdDecompressor().decompressobj().decompress(held),
-    }
-    text = packs[compress](data).decode()
+    unzstd = zstandard.ZstdDecompressor().decompressobj().decompress
+    text = {None: bytes, "gz": gzip.decompress, "zst": unzstd}[compress](data).decode()
     assert not [value for value in PLANTED if value in text]
     for old, line in zip(rows(), text.splitlines(), strict=True):
         new = json.loads(line)
-        assert [new[key] for key in ("_ng_task_index", "_ng_rollout_index", "reward", "agent_ref")] == [
-            old[key] for key in ("_ng_task_index", "_ng_rollout_index", "reward", "agent_ref")
-        ]
+        assert all(new[key] == old[key] for key in ("_ng_task_index", "_ng_rollout_index", "reward", "agent_ref"))
     removed = json.loads((tmp_path / "removed.json").read_text())
-    assert (
-        removed["total"]
-        == sum(removed["kinds"].values())
-        == sum(place["count"] for place in removed["places"])
-    )
+    counts = [sum(removed["kinds"].values()), sum(place["count"] for place in removed["places"])]
+    assert counts == [removed["total"]] * 2
     assert {place["line"] for place in removed["places"]} == set(range(1, 16))
     assert removed["leaks"] == 0
     assert not [value for value in PLANTED if value in json.dumps(removed)]
