@@ -285,7 +285,6 @@ def _has(pattern: re.Pattern[str], text: str) -> bool:
 
 
 def _is_said(before: str, after: str = "") -> bool:
-    """Whether someone in a rollout is said to have said it."""
     return _has(_SAID, before) or _has(_SAID_AFTER, after[:_REACH])
 
 

@@ -314,7 +314,6 @@ class Ids:
         return max((n for n, mention in enumerate(self.here) if mention.end <= name.start), default=0)
 
     def _length(self, place: Address) -> int:
-        """The steps of the longest rollout that may be meant."""
         traces = [trace for run in self.runs for trace in self.rows.at(run, place.task, place.repeat)]
         return max((len(trace.steps) for trace in traces), default=0)
 

@@ -204,7 +204,6 @@ def _groups(world: World, run: str, column: str, measures: Sequence[str]) -> lis
 
 
 def _whole_run(world: World, run: str, scope: str) -> Iterator[Known]:
-    """Measures of several repeats, intervals and buckets."""
     where = f" where {scope}" if scope else ""
     repeats = world.select(f"select repeats from runs where run = {literal(run)}")
     ks = range(2, min(MAX_K, repeats[0][0] if repeats else 1) + 1)

@@ -209,7 +209,6 @@ def _worded(text: str, known: Tasks, most: int, before: Sequence[Anchor] = ()) -
 
 
 def _cited(text: str, worlds: Worlds, baseline: str) -> Iterator[Draft]:
-    """The numbers that the report cites, each with its sentence."""
     around: dict[int, str] = {}  # by line: its paragraph or list item, without quotations
     for passage in passages(text, tasks_of(worlds.home)):
         paragraph = " ".join(part.text for part in passage.statements if "“" not in part.text)
@@ -222,7 +221,6 @@ def _cited(text: str, worlds: Worlds, baseline: str) -> Iterator[Draft]:
 
 
 def _fact(finding: Finding, around: str) -> str:
-    """The sentence, with the rest of its paragraph where it says too little alone."""
     is_whole = " | " in finding.text or len(finding.text.split()) >= SHORT or finding.text not in around
     text = " ".join((finding.text if is_whole else around).split())
     return text if len(text) <= MAX_FACT else text[:MAX_FACT].rpartition(" ")[0] + " …"

@@ -80,7 +80,6 @@ def calibrated(
 
 
 def _attacks(material: Material, bench: Bench, seeds: int) -> list[Trial]:
-    """The worst of several draws of each attack."""
     trials = []
     for name, attack in ATTACKS.items():
         texts = dict.fromkeys(attack(replace(material, seed=seed)) for seed in range(max(1, seeds)))

@@ -92,7 +92,6 @@ def _substance(name: str, text: str) -> Iterator[Check]:
 
 
 def _rollouts(parts: Golden, package: Layout, sidecar: Any) -> Sequence[Path]:
-    """The files that a report is about."""
     if parts.is_comparison:
         return place.sides_of(parts, package.rollouts) or package.rollouts
     path = place.rollouts_of(parts, package.rollouts, models_in(sidecar))

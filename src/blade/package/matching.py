@@ -180,7 +180,6 @@ def _rows(document: Document, known: Tasks) -> Iterator[Passage]:
 
 
 def _id_columns(table: Table) -> set[int]:
-    """The columns that hold ids: a column called `Tasks` may count them."""
     columns = set()
     for column, head in enumerate(table.header):
         cells = [row.cells[column] for row in table.rows if column < len(row.cells)]
@@ -192,7 +191,6 @@ def _id_columns(table: Table) -> set[int]:
 
 
 def _row(table: Table, row: Row, columns: set[int], known: Tasks) -> Statement:
-    """A row as one line: `Category: crm | Tasks: 4`."""
     heads = [cell.text for cell in table.header] + [""] * len(row.cells)
     pairs = zip(heads, row.cells, strict=False)
     text = " | ".join(f"{head}: {cell.text}" if head else cell.text for head, cell in pairs)
@@ -280,7 +278,6 @@ def figures(text: str, known: Tasks) -> Iterator[Figure]:
 
 
 def _read(word: str) -> tuple[float, float]:
-    """A number in digits or words, and the worth of its last digit."""
     if word[0].isdigit():
         plain = word.replace(",", "")
         return float(plain), 10.0 ** -len(plain.partition(".")[2])

@@ -69,7 +69,6 @@ class Worlds:
         return columns_in(measure.where) <= self._slices()
 
     def _task_fields(self) -> frozenset[str]:
-        """The fields that are the same in all rollouts of a task."""
         rows = self.own("select \"column\" from fields where role = 'task-level'")
         return frozenset(str(row[0]).lower() for row in rows)
 
@@ -123,7 +122,6 @@ class Worlds:
         return tuple(again.get((each.line, each.query, each.printed), each) for each in findings)
 
     def _verified(self, finding: Finding) -> Finding:
-        """A citation about other runs, asked of all of them."""
         figure = last_figure(finding.printed)
         try:
             answer = self.value(finding.query or "")
@@ -139,7 +137,6 @@ class Worlds:
 
 
 def _rollouts_query(measure: Measure | None) -> list[str]:
-    """The query that lists the rollouts of a measure's condition, if it has one."""
     if measure is None or not measure.where or measure.by:
         return []
     return [f"select task, repeat from rollouts where ({measure.where})"]

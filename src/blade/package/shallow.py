@@ -84,6 +84,5 @@ def _is_aggregate(table: list[str], heading: str, below: str) -> bool:
 
 
 def _cells(line: str) -> list[str]:
-    """The cells of a table row, without code marks and emphasis."""
     inner = line.strip().removeprefix("|").removesuffix("|")
     return [cell.strip().strip("`*_ ") for cell in re.split(r"(?<!\\)\|", inner)]

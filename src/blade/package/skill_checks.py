@@ -115,7 +115,6 @@ def _headings(body: str) -> list[tuple[int, str, str]]:
 
 
 def _sections(headings: list[tuple[int, str, str]]) -> dict[str, str | None]:
-    """The text of each section that a skill must have; None where there is no such heading."""
     sections: dict[str, str | None] = {}
     for name, pattern in SECTIONS.items():
         titled = [text for depth, title, text in headings if depth == 2 and _is_titled(title, name, pattern)]
@@ -248,7 +247,6 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _members(value: dict[str, Any], above: str = "", depth: int = 1) -> Iterator[tuple[str, Any]]:
-    """Every field of a row with its value, those of records under their path."""
     for key, inner in value.items():
         yield f"{above}{key}", inner
         if isinstance(inner, dict) and len(inner) <= _WIDE and depth < _DEPTH:
@@ -256,7 +254,6 @@ def _members(value: dict[str, Any], above: str = "", depth: int = 1) -> Iterator
 
 
 def _tools(row: dict[str, Any]) -> Iterator[str]:
-    """The tools that a row declares or calls."""
     places = (("responses_create_params", "tools"), ("response", "tools"), ("response", "output"))
     for outer, name in places:
         inner = row.get(outer)

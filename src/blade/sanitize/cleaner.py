@@ -240,7 +240,6 @@ class Cleaner:
         return span[1]
 
     def _below(self, above: Site, text: str) -> Site:
-        """The place of a key, as JSON writes it."""
         key = decoded(text)
         path = (*above.path, key)
         role = role_of(path, above.holder, above.is_row, self.policy)
@@ -282,7 +281,6 @@ class Cleaner:
             clean.add(text)
 
     def _text(self, text: str, place: Site, depth: int = 0, on_line: OnLine | None = None) -> str:
-        """Spans replaced by placeholders, encoded parts decoded, cleaned and encoded again."""
         if len(text) < 4:
             return text
         if self.policy.source_code == "hash" and not self.policy.clears(place.path):
@@ -292,7 +290,6 @@ class Cleaner:
         return self._settled(text, place, depth, on_line)
 
     def _settled(self, text: str, place: Site, depth: int, on_line: OnLine | None) -> str:
-        """A text, read again until nothing is found in it."""
         for _ in range(_PASSES):
             lines = Lines(text, on_line)
             edits = self._edits(text, place.role, lines)
@@ -320,7 +317,6 @@ class Cleaner:
         return "".join([*parts, text[done:]])
 
     def _edits(self, text: str, role: Role, lines: Lines) -> list[Edit]:
-        """What is found in a text, in order, with what stands in its place."""
         view = View(text) if has_escapes(text) else None
         edits = []
         for start, end, kind, value in self.find(view.text if view else text, role):
@@ -331,8 +327,6 @@ class Cleaner:
         return edits
 
     def _encoded(self, text: str, place: Site, depth: int, lines: Lines) -> list[Edit]:
-        """What is found in the encoded parts of a text, in order."""
-
         def clean(content: str, start: int) -> str:
             lines.tell(start, start)
             return self._text(content, place.within(), depth + 1)
@@ -378,7 +372,6 @@ def windows(text: str, edits: list[Edit]) -> list[tuple[int, int]] | None:
 
 
 def _edge(text: str, start: int, end: int) -> int:
-    """A place between two others where a line, or else a word, begins."""
     return text.rfind("\n", start, end) + 1 or text.rfind(" ", start, end) + 1 or end
 
 

@@ -61,7 +61,6 @@ class Names:
         return distinct
 
     def _heads(self, lowered: str) -> list[str]:
-        """The first words of names that are in a text."""
         if len(self._forms) <= _FEW:
             return [head for head in self._forms if head in lowered]
         return sorted(self._forms.keys() & set(_PART.findall(lowered)))
@@ -138,7 +137,6 @@ class Echoes:
         return [item for hit, least in hits for item in self._begun(hit["word"], hit.start(), least)]
 
     def _begun(self, word: str, place: int, least: int) -> list[Found]:
-        """The known value that a word ends with the beginning of."""
         if self._sorted is None:
             self._sorted = sorted(self._kinds)
         for start in range(len(word) - least + 1):

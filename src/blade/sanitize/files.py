@@ -269,7 +269,6 @@ def _pieces(file: IO[bytes], path: Path, cleaner: Cleaner, tally: Tally) -> Iter
 
 
 def _cleaned(data: bytes, cleaner: Cleaner, suffix: str) -> bytes:
-    """A line of rows, or a text."""
     text = data.decode("utf-8", "surrogateescape")
     body = text.rstrip("\r\n") if suffix in _ROWS else text
     cleaner.field = ""
@@ -342,7 +341,6 @@ def looked(files: Iterable[Path], policy: Policy | None = None) -> Removed:
 
 
 def _left(file: IO[bytes], path: Path, cleaner: Cleaner, tally: Tally) -> Iterator[bytes]:
-    """What a cleaner leaves of a file, piece by piece."""
     suffix = _suffix(path)
     return (_cleaned(piece, cleaner, suffix) for piece in _pieces(file, path, cleaner, tally))
 
@@ -356,7 +354,6 @@ def _is_rows(path: Path) -> bool:
 
 
 def _is_told(path: Path) -> bool:
-    """Does the name of a file say that it is a text."""
     return _is_rows(path) or _suffix(path) in _TEXTS
 
 

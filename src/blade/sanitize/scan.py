@@ -105,7 +105,6 @@ class Scanner:
 
 
 def _sites(text: str, mark: str) -> list[int]:
-    """Where a mark stands."""
     sites = []
     place = text.find(mark)
     while place >= 0:
@@ -115,7 +114,6 @@ def _sites(text: str, mark: str) -> list[int]:
 
 
 def _meets(start: int, end: int, taken: list[tuple[int, int]]) -> bool:
-    """Does a span overlap one of these, which are in order and do not overlap."""
     place = bisect_left(taken, (start, end))
     return (place < len(taken) and taken[place][0] < end) or (place > 0 and taken[place - 1][1] > start)
 
@@ -307,7 +305,6 @@ def forms_in(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _paired(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The secret that stands beside the id of an Amazon key."""
     for hit in _AWS_SECRET.finditer(text, max(0, start - 120), end + 120):
         if _HAS_DIGIT.search(hit[0]) and hit[0].lower() != hit[0] != hit[0].upper():
             yield hit.span()
@@ -379,7 +376,6 @@ def _keys_in(text: str, start: int, end: int) -> Iterator[Hit]:
 
 
 def _product_keys_in(text: str, start: int, end: int) -> Iterator[Hit]:
-    """Keys that people type: groups of capitals and digits."""
     for hit in _PRODUCT.finditer(text, start, end) if text.count("-", start, end) >= 4 else ():
         mixed = [group for group in hit[0].split("-") if not group.isdigit() and not group.isalpha()]
         if len(mixed) >= 3:
@@ -393,7 +389,6 @@ def _is_line(text: str, start: int) -> bool:
 
 
 def _cards_in(text: str) -> Iterator[Hit]:
-    """Addresses of network cards."""
     for tail in _MAC_TAIL.finditer(text):
         hit = _MAC.search(text, max(0, tail.start() - 8), tail.end() + 24)
         if hit is not None and len(set(hit[0].split(":"))) > 2:

@@ -74,7 +74,6 @@ def _shares(words: Phrase) -> Iterator[Fault]:
 
 
 def _is_explained(words: Phrase, share: Figure) -> bool:
-    """Whether a percentage follows from two counts of the sentence."""
     counts = [figure for figure in words.figures if not figure.unit and figure.value > 0][:12]
     pairs = ((top, whole) for top, whole in permutations(counts, 2) if top.value <= whole.value)
     return any(meets(share, quotient(top, whole, 100)) for top, whole in pairs)
