@@ -47,27 +47,7 @@ def write_nonsense(folder: Path) -> Path:
 
 def test_the_nonsense_package_fails_with_a_line_for_each_reason(tmp_path: Path, failures: Failures) -> None:
     found = failures(write_nonsense(tmp_path / "nonsense"))
-    reasons = [
-        'SKILL.md name "x" is neither the folder of the skill nor the benchmark (nonsense, skill)',
-        "SKILL.md description does not say what the skill does and when to use it",
-        "SKILL.md says hardly anything: 0 distinct words",
-        "SKILL.md lacks the sections Overview, Input schema, Workflow funnel, Failure taxonomy, Analysis workflow, "
-        "Report template",
-        'a.jsonl: 1 of 1 rewards are no number, such as "banana" in line 1',
-        "a.jsonl: 1 of 1 rows have a null or empty task id (first in line 1)",
-        'b.jsonl: 1 of 1 rewards are no number, such as "banana" in line 1',
-        "b.jsonl: 1 of 1 rows have a null or empty task id (first in line 1)",
-        "b.jsonl holds the same rows as a.jsonl",
-        "At least two scored rollout files: 0",
-        "a_golden_report.md: says hardly anything: 0 distinct words",
-        "a_golden_report.md: holds no claim that its rollouts support",
-        "a_golden_report.md: only aggregates: names 0 tasks of 1",
-        "a_golden_report_metrics.json: model is 0, not a name",
-        "a_golden_report_metrics.json: benchmark is 0, not a name",
-        "a_golden_report_metrics.json: pass_at_1 is -999, not a fraction between 0 and 1",
-        "a_anchor_facts.json: 7 of 8 anchor facts repeat another one",
-    ]
-    for reason in reasons:
+    for reason in cases(__file__, "reasons_of_nonsense"):
         assert found.count(reason) == 1, (reason, found)
     assert any("8 of 8 anchor facts name nothing that could be looked up" in told for told in found)
     assert len(found) == len(set(found)), "no reason twice"
@@ -85,24 +65,11 @@ def test_a_draft_is_not_ready_until_a_person_reviews_it(package: Path, made: Pat
     result = blade("package", "validate", "--benchmark-dir", package)
     failed = [line for line in result.out.splitlines() if line.startswith("[FAIL]")]
     name = "sim_model_a_golden_report.md"
-    assert (
-        f"[FAIL] {name}: draft: not reviewed; read it against the rollouts, then delete its line that begins with <!-- draft:"
-        in failed
-    )
-    assert any(
-        line.startswith("[FAIL] sim_model_a_anchor_facts.json: anchor facts are not reviewed")
-        for line in failed
-    )
+    how = "read it against the rollouts, then delete its line that begins with <!-- draft:"
+    assert f"[FAIL] {name}: draft: not reviewed; {how}" in failed
+    assert "sim_model_a_anchor_facts.json: anchor facts are not reviewed" in result.out
     assert "[FAIL] draft: not reviewed (1 golden report; see above how to clear the mark)" in failed
     assert result.code == 1
-
-
-def strip_marks(text: str) -> str:
-    """A draft whose marks were deleted, and nothing else."""
-    text = re.sub(r"(?s)<!--blade claims.*?-->", "", text)
-    return re.sub(
-        r"<!--c\d+-->", "", "\n".join(line for line in text.split("\n") if "<!-- draft:" not in line)
-    )
 
 
 @pytest.mark.parametrize("how", ["mark deleted", "all marks deleted", "blade draft", "numbers changed"])
@@ -116,18 +83,13 @@ def test_a_draft_whose_marks_were_deleted_is_still_a_draft(
         assert blade("draft", f"sim_model_a={rollouts}", "-o", tmp_path / "draft.md").code == 0
         text = (tmp_path / "draft.md").read_text(encoding="utf-8")
     if how != "mark deleted":
-        text = strip_marks(text)
+        text = re.sub(r"(?s)<!--blade claims.*?-->|<!--c\d+-->", "", text)
     if how == "numbers changed":
         text = text.replace("67.2%", "67.3%")
     files(package)[0].write_text(text, encoding="utf-8")
     found = [line for line in failures(package, "golden") if "draft: not reviewed" in line]
     assert len(found) == 1
-    says = (
-        "the engine's marks"
-        if how == "mark deleted"
-        else "of its sentences are those that blade writes itself"
-    )
-    assert says in found[0]
+    assert ("the engine's marks" if how == "mark deleted" else "those that blade writes itself") in found[0]
 
 
 def test_an_anchor_must_be_true_of_the_rows_and_reviewed(package: Path, failures: Failures) -> None:
@@ -188,12 +150,11 @@ def test_a_copy_in_another_order_is_a_copy(package: Path, failures: Failures) ->
 def test_runs_of_other_tasks_are_not_comparable(package: Path, failures: Failures) -> None:
     path = package / "rollouts" / "sim_model_b_rollouts.jsonl"
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    path.write_text(
-        "".join(json.dumps({**row, "_ng_task_index": 1000 + row["_ng_task_index"], "task_id": f"other-{row['task_id']}",
-                            "instruction": f"else {row['_ng_task_index']}", "expected_answer": f"none {row['_ng_task_index']}",
-                            "responses_create_params": {"input": [{"role": "user", "content": f"else {row['_ng_task_index']}"}]}})
-                + "\n" for row in rows), encoding="utf-8",
-    )  # fmt: skip
+    for row in rows:
+        other = f"else {row['_ng_task_index']}"
+        row |= {"_ng_task_index": 1000 + row["_ng_task_index"], "task_id": other, "instruction": other, "expected_answer": other}
+        row["responses_create_params"] = {"input": [{"role": "user", "content": other}]}
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     for beside in path.parent.glob("sim_model_b_rollouts_*"):
         beside.unlink()
     (told,) = failures(package, "rollouts")
@@ -220,9 +181,7 @@ def test_metrics_that_the_rollouts_do_not_give(
     path = made / "golden_reports" / "sim_model_a_golden_report_metrics.json"
     sidecar = json.loads(path.read_text(encoding="utf-8"))
     assert told_of(sidecar, expected) == []
-    (found,) = told_of(
-        {**sidecar, "model": None, key: value} if key == "model_name" else {**sidecar, key: value}, expected
-    )
+    (found,) = told_of(sidecar | ({"model": None} if key == "model_name" else {}) | {key: value}, expected)
     assert told in found
 
 
@@ -237,9 +196,7 @@ def test_a_report_that_its_rollouts_contradict(package: Path, failures: Failures
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("16<!--blade: tasks-->", "61<!--blade: tasks-->", 1), encoding="utf-8")
     found = failures(package, "golden")
-    assert any(line.startswith("sim_model_a_golden_report.md: line ") and "61" in line for line in found), (
-        found
-    )
+    assert any(line.startswith("sim_model_a_golden_report.md: line ") and "61" in line for line in found), found
 
 
 def test_a_report_without_its_rollouts(package: Path, failures: Failures) -> None:
@@ -252,9 +209,7 @@ def test_a_report_without_its_rollouts(package: Path, failures: Failures) -> Non
 
 
 def test_a_baseline_without_numbers_controls_nothing(package: Path, failures: Failures) -> None:
-    (package / "golden_reports" / "sim_model_a_shallow.md").write_text(
-        "# x\n\n## Results\n", encoding="utf-8"
-    )
+    files(package)[2].write_text("# x\n\n## Results\n", encoding="utf-8")
     (told,) = failures(package, "golden")
     assert told.startswith("sim_model_a_shallow.md: holds no table with a number")
 
@@ -269,16 +224,7 @@ def test_anchors_that_are_none(tmp_path: Path, facts: list[object], told: str) -
 
 # ---- Whatever lies in the folder ---------------------------------------------------------------
 
-ODD_LINES = [
-    b"7",
-    b"null",
-    b'"text"',
-    b"[]",
-    b"{",
-    b"\xff\xfe",
-    b'{"reward": NaN, "task_id": "t"}',
-    b"[" * 3000,
-]
+ODD_LINES = [b"7", b"null", b'"text"', b"[]", b"{", b"\xff\xfe", b'{"reward": NaN, "task_id": "t"}', b"[" * 3000]
 
 
 @pytest.mark.parametrize("line", ODD_LINES)
@@ -291,9 +237,7 @@ def test_a_line_that_is_no_row_is_counted(package: Path, failures: Failures, lin
     assert "line 65" in found[0]
 
 
-@pytest.mark.parametrize(
-    "content", [b"\xff\xfe", b"", b"null", b"7", b"[]", b'"x"', b"{", b"[" * 5000, b'{"pass_at_1": 1e999}']
-)
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"", b"null", b'"x"', b"{", b"[" * 5000, b'{"pass_at_1": 1e999}'])
 @pytest.mark.parametrize("name", ["golden_report_metrics.json", "anchor_facts.json"])
 def test_json_that_is_not_what_it_should_be(
     tmp_path: Path, failures: Failures, name: str, content: bytes

@@ -137,12 +137,8 @@ def test_diagnose_redacts_every_form(tmp_path: Path) -> None:
     assert f"redacted `{report['made_by']['redacted']}`" in texts["report.md"]
     assert "#error`, redacted:\n" in texts["report.md"]
     quotes = [one for cause in report["attributions"] for one in cause["evidence"] if one.get("redacted")]
-    raw = (
-        (tmp_path / "run" / "rollouts.jsonl")
-        .read_text(encoding="utf-8")
-        .replace("\\n", "\n")
-        .replace('\\"', '"')
-    )
+    raw = (tmp_path / "run" / "rollouts.jsonl").read_text(encoding="utf-8")
+    raw = raw.replace("\\n", "\n").replace('\\"', '"')
     assert quotes
     for one in quotes:
         pieces = map(re.escape, re.split(r"\[[A-Z]+:[0-9a-f]{8}\]", one["quote"]))
