@@ -82,10 +82,6 @@ def _unquoted(text: str) -> str:
 _CODE = re.compile(r"`([^`]*[^`\s]\s[^`]{6,})`")
 
 
-def _is_exact(places: tuple[Address, ...]) -> bool:
-    return any(place.repeat is not None for place in places)
-
-
 def _is_cited(places: tuple[Address, ...]) -> bool:
     return any(place.is_pinned for place in places)
 
@@ -99,7 +95,8 @@ def _in_passage(passage: Passage, row: tuple[Address, ...] | None, rows: Rows) -
             text = f"{text[: comment.offset]} ({body}){text[comment.offset :]}"
     hits = [(quote, _BOUND.match(text, quote[2])) for quote in quotes_in(text)]
     bound = {quote: addresses(hit[1], rows) if hit else () for quote, hit in hits}
-    quotes = [quote for quote, places in bound.items() if _is_long(quote[0]) or _is_exact(places)]
+    exact = {quote for quote, places in bound.items() if any(place.repeat is not None for place in places)}
+    quotes = [quote for quote in bound if _is_long(quote[0]) or quote in exact]
     for code in _CODE.finditer(text):  # words in code are quoted where their step stands right behind them
         hit = _BOUND.match(text, code.end())
         if hit and _is_cited(places := addresses(hit[1], rows)):

@@ -265,11 +265,11 @@ class Cleaner:
             if value not in ("null", '""') and not PLACEHOLDER.fullmatch(value.strip('"')):
                 return end, f'"{self.stub("DROPPED", value)}"'
         elif place.role.is_numeric and (end := numbers_end(raw, start)) > start:
-            return end, re.sub(r"-?\d+", lambda hit: self._number(hit[0]), raw[start:end])
+            return end, re.sub(r"-?\d+", self._number, raw[start:end])
         return start, ""
 
-    def _number(self, digits: str) -> str:
-        return f'"{self.put("SECRET", digits)}"' if is_secret_number(digits) else digits
+    def _number(self, hit: re.Match[str]) -> str:
+        return f'"{self.put("SECRET", hit[0])}"' if secret_value("password", hit[0]) else hit[0]
 
     def _remember(self, clean: set[str], text: str) -> None:
         """A text that is clean need not be looked at again: prompts and results recur from row to row."""
@@ -428,10 +428,12 @@ def role_of(path: tuple[str, ...], holder: str, is_row: bool, policy: Policy) ->
         return _held(key)
     name_of_secret = secret_name(key)
     if is_row and not name_of_secret:
-        if path in _TASKS or _is_code(path) or ".".join(path) in policy.ids:
+        is_code = path[:-1] in _VERIFIER and _CODE.fullmatch(key) is not None
+        if path in _TASKS or is_code or ".".join(path) in policy.ids:
             return Role(key, is_id=True, is_name=True)
         if _is_named(path):
-            return Role(key, is_name=True, is_thing=key == "model" or _names_tool(path))
+            is_tool = key == "name" and len(path) > 1 and path[-2] in _TOOLS
+            return Role(key, is_name=True, is_thing=key == "model" or is_tool)
     return Role(key, is_numeric=name_of_secret and _NUMERIC.fullmatch(key) is not None)
 
 
@@ -474,25 +476,12 @@ def is_beside(path: tuple[str, ...], name: str) -> bool:
     return name.lower() == "authorization" or (bool(path) and path[-1].lower() in _VALUES)
 
 
-def is_secret_number(text: str) -> bool:
-    """Can these digits, under the name of a secret, be it."""
-    return secret_value("password", text)
-
-
-def _is_code(path: tuple[str, ...]) -> bool:
-    return path[:-1] in _VERIFIER and _CODE.fullmatch(path[-1]) is not None
-
-
 def _is_named(path: tuple[str, ...]) -> bool:
     """Is it where the format, and not its content, names something."""
     key = path[-1]
     if len(path) == 1:
         return key in _NAMES or key.endswith(("_id", "_index"))
     return key in _NAMES and all(part in _FORMAT for part in path[:-1])
-
-
-def _names_tool(path: tuple[str, ...]) -> bool:
-    return path[-1] == "name" and len(path) > 1 and path[-2] in _TOOLS
 
 
 # ---- Source code ---------------------------------------------------------------------------------
