@@ -162,24 +162,6 @@ def test_a_model_proposes_queries_and_the_author_sees_what_they_give(
     assert "packing line" not in sent, "no text of a rollout is sent"
 
 
-@pytest.mark.parametrize(
-    ("act", "told"),
-    [
-        (Says("no JSON at all"), "its reply is not the JSON"), (Says({"proposals": [{"id": "x"}]}), "its reply is not the JSON"),
-        (Says("", refusal="I would rather not"), "I would rather not"), (Status(401, "wrong key"), "wrong key"),
-    ],
-)  # fmt: skip
-def test_a_model_that_does_not_answer_is_told(blade: Blade, made: Path, tmp_path: Path, act: Act, told: str) -> None:
-    path = tmp_path / "mine.md"
-    path.write_text(PLAIN)
-    with serving() as server:
-        server.script = lambda call, number: act
-        said = blade("check", path, "--run", made / "run", "--llm", "--model", "m", "--base-url", server.url)
-    assert said.code == 4
-    assert told in said.err
-    assert "endpoint-refused" in said.err
-
-
 @pytest.mark.parametrize(("words", "code"), cases(__file__, "words_that_check_refuses"))
 def test_wrong_words_are_told(
     blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int

@@ -34,11 +34,6 @@ def test_rollouts_fall_back_to_data_unless_their_folder_is_there(tmp_path: Path)
     assert found.source == "rollouts/*.jsonl"
 
 
-def test_row_sidecars_are_no_runs(tmp_path: Path) -> None:
-    touched(tmp_path, "rollouts/a.jsonl", "rollouts/a_failures.jsonl", "rollouts/a_materialized_inputs.jsonl")
-    assert [path.name for path in layout(tmp_path).rollouts] == ["a.jsonl"]
-
-
 @pytest.mark.parametrize(("report", "sidecar"), cases(__file__, "sidecars_by_their_other_names"))
 def test_sidecars_by_their_other_names(tmp_path: Path, report: str, sidecar: str) -> None:
     touched(tmp_path, f"golden_reports/{report}", f"golden_reports/{sidecar}")
