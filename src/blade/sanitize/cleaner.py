@@ -336,7 +336,7 @@ class Cleaner:
     def _scanned(self, text: str, role: Role) -> list[Found]:
         is_word = role.is_name and not any(char.isspace() for char in text)
         spans = self.scanner.spans(text, role.name, is_id=is_word)
-        hits = [(span.start, span.end, span.kind, text[span.start : span.end]) for span in spans]
+        hits = [(start, end, kind, text[start:end]) for start, end, kind in spans]
         if role.is_thing and is_word:
             self.kept.add(text.lower())
         if role.is_id and is_word and not (role.name in WEAK and STRONG.search(self._raw)):

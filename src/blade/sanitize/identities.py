@@ -41,6 +41,8 @@ _GIVEN = re.compile(r"\w{0,24}\\{0,3}[\"'`]?\]?\s{0,2}[=:]")
 USER_KEYS = words("user_keys")
 HOST_KEYS = words("host_keys")
 _NO_NAME = words("no_name")
+
+
 def is_private_host(host: str) -> bool:
     """Does a host belong to a network that is not everybody's."""
     host = host.strip("[]").lower()
@@ -52,6 +54,7 @@ def is_private_host(host: str) -> bool:
         return bool(host) and not host.isdigit() and ":" not in host
     return host.endswith(_PRIVATE_ENDS) or bool(_MIDDLE.search(host))
 
+
 def mail_at(text: str, place: int) -> Iterator[Hit]:
     """An e-mail address, the person named before it, or a user at a host."""
     before = text[max(0, place - 64) : place]
@@ -62,9 +65,11 @@ def mail_at(text: str, place: int) -> Iterator[Hit]:
     if local:
         yield from _mail(text, place, local)
 
+
 def _is_local(sign: str) -> bool:
     """May it stand before the @; letters without capitals, as in Chinese, are the sentence around it."""
     return sign in _LOCAL or (sign > "\x7f" and sign.lower() != sign.upper())
+
 
 def _mail(text: str, place: int, local: str) -> Iterator[Hit]:
     start = place - len(local)
@@ -100,6 +105,7 @@ def _mail(text: str, place: int, local: str) -> Iterator[Hit]:
         if host[0].lower() not in _OPEN_HOSTS:
             yield host.start(), host.end(), "HOST"
 
+
 def home_at(text: str, place: int) -> Iterator[Hit]:
     """The user in the path of a home."""
     for hit in _HOME.finditer(text, max(0, place - 24), place + 110):
@@ -107,6 +113,7 @@ def home_at(text: str, place: int) -> Iterator[Hit]:
         name = hit[group].rstrip(".-")
         if name and name.lower() not in GENERIC and not _is_route(text, hit, group):
             yield hit.start(group), hit.start(group) + len(name), "USER"
+
 
 def shared_at(text: str, place: int) -> Iterator[Hit]:
     """The user in a path of a shared disk, such as /lustre/users/NAME/."""
@@ -125,6 +132,7 @@ def _is_route(text: str, hit: re.Match[str], group: str) -> bool:
     word = before.split()[-1] if group == "name" and before and not before[-1].isspace() else ""
     return "://" in word and "file://" not in word
 
+
 def host_at(text: str, place: int) -> Iterator[Hit]:
     """A host that no public name server knows, by how its name ends."""
     window = text[max(0, place - 250) : place]
@@ -141,6 +149,7 @@ def url_at(text: str, place: int) -> Iterator[Hit]:
     if scheme and scheme.lower() not in _NO_PORT:
         yield from _url(text, place, place - len(scheme))
 
+
 def _url(text: str, place: int, start: int) -> Iterator[Hit]:
     hit = _URL.match(text, place + 3)
     if hit is None or not hit["host"]:
@@ -155,6 +164,7 @@ def _url(text: str, place: int, start: int) -> Iterator[Hit]:
         if user.lower() not in GENERIC:
             yield hit.start("user"), hit.start("user") + len(user), "USER" if password else "SECRET"
 
+
 def named_at(text: str, place: int) -> Iterator[Hit]:
     """A user or a host where an environment or settings name it."""
     if not _GIVEN.match(text, place):
@@ -168,6 +178,7 @@ def named_at(text: str, place: int) -> Iterator[Hit]:
         name = hit["name"].rstrip(".-,")
         if kind == "USER" or name.lower() not in _OPEN_HOSTS:
             yield hit.start("name"), hit.start("name") + len(name), kind
+
 
 def _is_named(hit: re.Match[str]) -> bool:
     """Is what follows `username =` or `hostname:` a name, rather than code or prose."""
@@ -189,7 +200,9 @@ JUDGES: dict[str, Callable[[str], object]] = {
     "greeted": lambda name: name not in GENERIC and any(sign.isdigit() or sign in "._-" for sign in name),
     "internal": _MIDDLE.search,
     # no word of LaTeX, which has no number or dash
-    "machine": lambda host: host.lower() not in _OPEN_HOSTS and any(sign.isdigit() or sign in ".-" for sign in host),
+    "machine": lambda host: (
+        host.lower() not in _OPEN_HOSTS and any(sign.isdigit() or sign in ".-" for sign in host)
+    ),
     "private_v4": lambda address: all(int(part) < 256 for part in address.strip(".").split(".")),
 }
 READERS: dict[str, tuple[Detector, ...]] = {

@@ -6,8 +6,6 @@ import re
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 
-import msgspec
-
 from blade.sanitize import identities, secret_rules
 from blade.sanitize.escapes import is_encoded_text
 from blade.sanitize.lexicon import GENERIC, is_chosen, is_key, is_random, secret_name, secret_value
@@ -38,12 +36,6 @@ SURE = frozenset(_sure)
 (_SWITCHED,) = MARKS.pop("su")  # no mark of one word: too many words hold its two letters
 
 
-class Span(msgspec.Struct, frozen=True):
-    start: int
-    end: int
-    kind: str
-
-
 class Scanner:
     """What one policy looks for; it keeps nothing of what it saw."""
 
@@ -54,7 +46,7 @@ class Scanner:
         self.users = name_pattern(policy.users)
         self.allow = frozenset(policy.allow)
 
-    def spans(self, text: str, name: str = "", *, is_id: bool = False) -> list[Span]:
+    def spans(self, text: str, name: str = "", *, is_id: bool = False) -> list[Hit]:
         """Everything private in `text`, in order, without overlaps; `name` is the key it stands under."""
         if len(text) < 4:
             return []
@@ -91,17 +83,17 @@ class Scanner:
         words = ((self.names, "NAME"), (self.hosts, "HOST"), (self.users, "USER"))
         return [(*hit.span(), kind) for pattern, kind in words if pattern for hit in pattern.finditer(text)]
 
-    def _merged(self, text: str, hits: list[Hit]) -> list[Span]:
+    def _merged(self, text: str, hits: list[Hit]) -> list[Hit]:
         taken = [hit.span() for hit in PLACEHOLDER.finditer(text)] if "[" in text else []
-        remaining: list[Span] = []
+        remaining: list[Hit] = []
         order = sorted(set(hits), key=lambda hit: (_RANK.get(hit[2], 9), hit[0] - hit[1], hit[0]))
         for begin, end, kind in order:
             start = begin + _in_escape(text, begin)
             if start >= end or text[start:end] in self.allow or _meets(start, end, taken):
                 continue
             insort(taken, (start, end))
-            remaining.append(Span(start, end, kind))
-        return sorted(remaining, key=lambda span: span.start)
+            remaining.append((start, end, kind))
+        return sorted(remaining)
 
 
 def _sites(text: str, mark: str) -> list[int]:
@@ -140,7 +132,7 @@ def _under_name(text: str, name: str) -> list[Hit]:
         return [(*sent.span("value"), "SECRET")]
     if name in identities.USER_KEYS and _is_word(text) and text.lower() not in GENERIC:
         return [(0, len(text), "USER")]
-    if (name in ("user", "owner") and _is_word(text) and _ACCOUNT.fullmatch(text) and text not in GENERIC):
+    if name in ("user", "owner") and _is_word(text) and _ACCOUNT.fullmatch(text) and text not in GENERIC:
         return [(0, len(text), "USER")]
     if name in identities.HOST_KEYS and _is_word(text) and _is_host(name, text):
         return [(0, len(text), "HOST")]
