@@ -6,31 +6,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from blade.formats import single_rows
+from blade.check.report_ground import Rows as Rows
 from blade.model import Evidence, Report, Trace
-from blade.pipeline import Loaded
 
 NOTHING = object()
 # The parts of a report that quote rows.
 QUOTING = ("health", "attributions", "run_causes", "recommendations")
-
-
-class Rows:
-    """The rows of loaded runs, opened as they are asked for."""
-
-    def __init__(self, loaded: list[Loaded]) -> None:
-        self._runs = {one.name: one.run for one in loaded}
-        self._opened: dict[tuple[str, int], Trace] = {}
-
-    def at(self, run: str, task: str, repeat: int | None) -> list[Trace]:
-        """The rows under a key: several if they differ, none if there is no such row."""
-        found = self._runs[run]
-        return [self._trace(run, place) for place in single_rows.positions(found, task, repeat)]
-
-    def _trace(self, run: str, place: int) -> Trace:
-        if (run, place) not in self._opened:
-            self._opened[run, place] = single_rows.traced(self._runs[run], place)
-        return self._opened[run, place]
 
 
 def evidence_of(report: Report) -> Iterator[tuple[str, Evidence]]:

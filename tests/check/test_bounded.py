@@ -13,15 +13,11 @@ from hypothesis import strategies as st
 from blade.check import Finding, World, checked
 from blade.check.check_findings import VERDICTS
 from blade.model.conclusions import CONTRADICTED
+from tests.case_tables import cases
 
 from .conftest import Desk
 
-PIECES = (
-    "pass@1 is 67.0%. ", "67.0%<!--blade: pass_at_1--> ", "<!--blade-->", "<!--c1--> ", "{{ count }} ", "| Task | Rate |\n",
-    "| --- | --- |\n", "| `4` | 25.0% |\n", "|||\n", "```text\n", "\n\n", "## Results\n", "- 11 of 28 fail\n", "`4/1` ", "4/1#4 ",
-    "“Done.” (4/1#4) ", "[a](b) ", "<b>5%</b> ", "<!-- ", "--> ", "\r\n", "task 4 ", "step 99 ", "because ", "模型 67.0%。", "\\|", "\x00",
-    "\u202e", "1e999 ", "0/0 ", "-0 ", "9" * 400, "½ ∞ − ", "{", "}", "[", '"schema": "blade.report/2"', "<!--blade claims\nc1 count\n-->\n",
-)  # fmt: skip
+PIECES = cases(__file__, "pieces")
 RELAXED = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -32,12 +28,6 @@ def sound(findings: tuple[Finding, ...], text: str) -> None:
         assert item.verdict in VERDICTS
         assert 1 <= item.line <= n_lines
         assert all(1 <= line <= n_lines for line in item.lines)
-
-
-@pytest.mark.parametrize("text", ["", "\n", "   ", "# Report\n", "Nothing was counted here.\n", "\ufeff", "---\n"])
-def test_a_report_of_no_claims_has_no_findings(desk: Desk, text: str) -> None:
-    assert checked(text, desk.world) == ()
-    assert checked(text, None) == ()
 
 
 @pytest.mark.parametrize(
@@ -62,15 +52,7 @@ def test_broken_texts_are_answered(desk: Desk, text: str) -> None:
     sound(checked(text, None), text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Die Erfolgsquote beträgt 67,0 % bei 24 Aufgaben; keine schlägt immer fehl.\n",
-        "模型在 24 个任务上的通过率为 67.0%。没有任何任务失败。\n",
-        "Модель решила 9 задач из 24 (37,5 %).\n",
-        "成功率は67.0%です。\n\n| タスク | 率 |\n| --- | --- |\n| `4` | 25.0% |\n",
-    ],
-)
+@pytest.mark.parametrize("text", cases(__file__, "other_languages_raise_no_alarm"))
 def test_other_languages_raise_no_alarm(desk: Desk, text: str) -> None:
     assert CONTRADICTED not in desk.verdicts(text)
 
@@ -137,7 +119,7 @@ def calls(text: str, world: World) -> int:
 def test_work_grows_as_the_report_does(desk: Desk, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("blade.check.contradictions", lambda document: [])  # arithmetic has tests of its own
     checked("It is 5, 5%.", desk.world)  # what is made once is not counted
-    few, many = calls(SHAPES[name](50), desk.world), calls(SHAPES[name](400), desk.world)
+    few, many = calls(SHAPES[name](25), desk.world), calls(SHAPES[name](200), desk.world)
     # eight times the text: linear work takes eight times the calls, quadratic work sixty-four times
     assert many < 16 * few + 10_000, (few, many)
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from blade.package.anchors import Anchor, Meaning, as_file, drafted, drafted_by_wording, meaning, of_file
-from blade.package.package_queries import columns_in, names_in
+from blade.package.anchors import Anchor, Meaning, as_file, drafted, meaning, of_file
+from blade.package.package_queries import names_in
 from blade.package.report_score import Bench, Case
+from tests.case_tables import cases
 from tests.conftest import Blade
 from tests.package.conftest import files
 
@@ -34,11 +35,6 @@ def test_a_file_gives_back_what_was_written(desk: Desk) -> None:
     )
 
 
-@pytest.mark.parametrize("data", [None, 3, "facts", {}, {"anchor_facts": 3}, [], {"anchor_facts": None}])
-def test_a_file_without_facts_holds_none(data: object) -> None:
-    assert of_file(data) == []
-
-
 def test_odd_entries_become_facts_that_cannot_be_used() -> None:
     found = of_file([7, None, {"fact": 3}, {"fact": "too short"}, "Task 4 fails in 3 of its 4 repeats."])
     assert [bool(anchor.problem) for anchor in found] == [True, True, True, True, False]
@@ -55,25 +51,9 @@ def test_a_word_that_is_none_is_told_and_stops_nothing(name: str, value: object)
     assert not good.problem
 
 
-@pytest.mark.parametrize(
-    ("query", "names"),
-    [
-        ("rate where calls('find_customer') = 0 and task in ('4', '8')", {"find_customer"}),
-        ("count where says('is locked', 'tool') and calls('update_order') = 1", {"is locked", "update_order"}),
-        ("pass_at_1 where difficulty = 'hard'", {"hard"}),
-        ("count where \"verifier.error\" is not null", {"error"}),
-        ("count where run = 'a' and task = '3' and not passed", set()),
-        ("select count(*) from calls where run = 'a' and tool = 'x_y' and arguments like '%simon.garnet%'", {"x_y", "simon.garnet"}),
-        ("count where truncated", {"truncated"}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("query", "names"), cases(__file__, "a_query_names_tools_values_and_fields"))
 def test_a_query_names_tools_values_and_fields(query: str, names: set[str]) -> None:
-    assert names_in(query) == names
-
-
-def test_the_fields_of_a_condition_leave_out_outcome_and_identity() -> None:
-    assert columns_in("not passed and run = 'a' and task = '3' and calls('x') > 0") == frozenset()
-    assert columns_in("difficulty = 'hard' and \"a.b\" is null") == {"difficulty", "a.b"}
+    assert names_in(query) == set(names)
 
 
 def meant(query: str, value: float | None, tasks: tuple[str, ...], desk: Desk) -> Meaning | str:
@@ -91,16 +71,7 @@ def test_a_query_means_its_value_its_rollouts_and_its_kind(desk: Desk) -> None:
     assert (rate.kind, rate.value) == ("rate", 0.0)
 
 
-@pytest.mark.parametrize(
-    ("query", "value", "why"),
-    [
-        ("count where truncated", 5, "the rows give 2, the anchor says 5"),
-        ("count where no_such_field", 5, "cannot be answered"),
-        ("select 1; drop table rollouts", 1, "cannot be answered"),
-        ("select model from runs", None, "not a number"),
-        ("select read_text('/etc/passwd')", None, "cannot be answered"),
-    ],
-)
+@pytest.mark.parametrize(("query", "value", "why"), cases(__file__, "an_anchor_that_the_rows_do_not_bear_out_says_why"))
 def test_an_anchor_that_the_rows_do_not_bear_out_says_why(
     desk: Desk, query: str, value: float | None, why: str
 ) -> None:
@@ -132,12 +103,6 @@ def test_contrasts_of_the_rows_fill_up_what_a_report_does_not_cite(desk: Desk) -
     assert (contrast.value, contrast.tasks) == (0.0, ("4", "12", "15"))
     assert "against 100.0% of those that call it" in contrast.fact
     assert any("never passes: 8" in anchor.fact for anchor in found)
-
-
-def test_a_report_alone_gives_sentences_with_tasks_and_numbers() -> None:
-    text = "# x\n\nTask 7 fails in 3 of 4 repeats. All is well.\n\nTask 9 fails.\n"
-    (anchor,) = drafted_by_wording(text, 12)
-    assert (anchor.fact, anchor.tasks, anchor.query) == ("Task 7 fails in 3 of 4 repeats.", ("7",), None)
 
 
 def test_the_command_takes_its_rows_from_the_package_and_keeps_what_was_reviewed(

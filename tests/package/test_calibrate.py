@@ -7,15 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from blade.cli.package import calibration_lines
-from blade.package.calibration import Calibration, Trial, ranked
+from blade.package.calibration import ranked
 from blade.package.layout import GRADES
-from blade.package.report_score import Bench, Case, judged
+from tests.case_tables import cases
 from tests.conftest import Blade, Said
 from tests.package.conftest import files
-
-HELD = Trial("keywords", 0.1, "at most 0.25", True)
-BROKEN = Trial("negated sentences", 0.5, "at most 0.25", False)
 
 
 def run(blade: Blade, package: Path, to: Path, *more: object) -> Said:
@@ -65,30 +61,7 @@ def test_without_anchors_that_can_be_used_nothing_is_calibrated(
     assert not (tmp_path / "out").exists()
 
 
-def test_what_does_not_separate_is_told(desk: tuple[Case, Bench]) -> None:
-    held, bench = desk
-    golden, shallow = judged(held.golden, bench), judged(held.shallow, bench)
-    assert Calibration(golden, shallow, (HELD,), (HELD,), 0.5).problems == []
-    for attacks, graded in (((HELD, BROKEN), ()), ((), (BROKEN,))):
-        made = Calibration(golden, shallow, attacks, graded, 0.5)
-        assert made.problems == ["negated sentences: 0.50, at most 0.25"]
-        assert "BROKEN" in "\n".join(calibration_lines(made))
-    apart = Calibration(golden, golden, (), (), 0.5).problems
-    assert any("0.00 apart, not 0.50" in problem for problem in apart)
-    low = Calibration(shallow, shallow, (), (), 0.0).problems
-    assert low == ["the golden report scores 0.20 by its own anchors, at least 0.70 is needed"]
-
-
-@pytest.mark.parametrize(
-    ("scores", "broken"),
-    [
-        ((0.8, 0.6, 0.2, 0.1, 0.0), []),
-        ((0.8, 0.76, 0.2, 0.1, 0.0), ["2_good"]),
-        ((0.6, 0.5, 0.2, 0.1, 0.0), ["1_excellent"]),
-        ((0.9, 0.8, 0.7, 0.6, 0.5), ["5_fabricated"]),
-        ((0.9, 0.1, 0.2, 0.1, 0.0), ["3_shallow"]),
-    ],
-)
+@pytest.mark.parametrize(("scores", "broken"), cases(__file__, "each_graded_report_must_be_clearly_below_the_one_before"))
 def test_each_graded_report_must_be_clearly_below_the_one_before(
     scores: tuple[float, ...], broken: list[str]
 ) -> None:

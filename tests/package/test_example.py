@@ -1,8 +1,7 @@
-"""The example in the repository: a whole package of two scripted models that validates and calibrates."""
+"""The example in the repository: a whole package of two scripted models that validates."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from blade.package import drafts
-from blade.package.layout import GRADES
 from tests.conftest import ROOT, Blade
 from tests.package import office
 
@@ -53,19 +51,3 @@ def test_it_is_ready(blade: Blade) -> None:
         == "[PASS] A shallow baseline exists for each golden report (comparison reports need none)"
     )
     assert checklist[6].startswith("[PASS] Sanitised")
-
-
-@pytest.mark.slow
-def test_it_is_calibrated(blade: Blade, tmp_path: Path) -> None:
-    """The other model's reports and attacks are put to the judge by test_judge and test_attacks."""
-    golden = EXAMPLE / "golden_reports" / "scripted_careful"
-    result = blade(
-        "package", "calibrate", "--golden-report", f"{golden}_golden_report.md",
-        "--anchor-facts", f"{golden}_anchor_facts.json", "--shallow-report", f"{golden}_shallow.md",
-        "--output-dir", tmp_path / "runs", "--seeds", 1,
-    )  # fmt: skip
-    assert result.code == 0, result.out
-    summary = json.loads((tmp_path / "runs" / "calibration_summary.json").read_text())
-    assert summary["golden_vs_self"] >= 0.85
-    assert [trial["name"] for trial in summary["graded"]] == list(GRADES)
-    assert all(trial["held"] for trial in (*summary["graded"], *summary["attacks"]))

@@ -18,6 +18,7 @@ from blade.package.shallow import make_shallow
 from blade.package.sharing import sanitised_checks
 from blade.package.validation import validate, validate_skill
 from blade.tables.index import Silent
+from tests.case_tables import cases
 from tests.conftest import Blade
 
 SECRET = "the words of another folder"
@@ -48,11 +49,7 @@ def stranger(tmp_path: Path) -> Path:
     return folder
 
 
-LINKS = [
-    ("skill/references/notes.txt", "notes.txt"), ("README.md", "notes.txt"), ("skill/SKILL.md", "SKILL.md"),
-    ("rollouts/a_rollouts.jsonl", "a_rollouts.jsonl"), ("golden_reports/a_golden_report.md", "a_golden_report.md"),
-    ("golden_reports/graded", ""), ("assets", ""), ("rollouts/blade.toml", "notes.txt"),
-]  # fmt: skip
+LINKS = cases(__file__, "links")
 
 
 @pytest.mark.parametrize(("place", "to"), LINKS)

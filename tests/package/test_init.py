@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 
@@ -14,14 +13,10 @@ from blade.package.drafts import prefixes
 from blade.package.validation import validate
 from blade.tables.index import Silent
 from tests.builders import make_rows, make_run
+from tests.case_tables import cases
 from tests.conftest import Blade
-from tools.planted import write_run
 
-SECTIONS = [
-    "Executive Summary", "Artifact Inventory", "Aggregate Results", "Workflow Funnel", "Task Outcome Buckets",
-    "Dominant Failure Modes", "Sometimes-Pass Deep Dives", "Never-Pass Deep Dives", "Cross-Model Comparison",
-    "Recommendations", "Reproducibility Notes",
-]  # fmt: skip
+SECTIONS = cases(__file__, "sections")
 
 
 def test_every_part_is_there(made: Path) -> None:
@@ -33,13 +28,6 @@ def test_every_part_is_there(made: Path) -> None:
     assert "golden_reports/sim_model_a_vs_sim_model_b_golden_report.md" in names
     assert "skill/SKILL.md" in names
     assert "rollouts/blade.toml" in names
-
-
-def test_only_runs_end_in_jsonl(made: Path) -> None:
-    names = {path.name for path in (made / "rollouts").glob("*.jsonl")}
-    assert names == {"sim_model_a_rollouts.jsonl", "sim_model_b_rollouts.jsonl"}
-    packed = made / "rollouts" / "sim_model_a_rollouts_materialized_inputs.jsonl.gz"
-    assert len(gzip.decompress(packed.read_bytes()).splitlines()) == 64
 
 
 def test_the_golden_draft_has_eleven_sections_and_its_mark(made: Path) -> None:
@@ -121,14 +109,6 @@ def test_a_file_of_two_agents_becomes_two_runs(tmp_path: Path, blade: Blade) -> 
         )
         assert len(lines) == 8
         assert {json.loads(line)["agent_ref"]["name"] for line in lines} == {f"agent_{agent}"}
-
-
-def test_one_run_is_packaged_with_a_word_of_warning(tmp_path: Path, blade: Blade) -> None:
-    path = write_run(tmp_path / "run", n_tasks=4, repeats=2).path
-    told = blade("package", "init", tmp_path / "My Bench", "--run", path)
-    assert told.code == 0
-    assert "a package needs two scored, comparable runs" in told.err
-    assert "name: my-bench\n" in files.read_text(tmp_path / "My Bench" / "skill" / "SKILL.md")
 
 
 def test_hostile_names_stay_text(tmp_path: Path, blade: Blade) -> None:

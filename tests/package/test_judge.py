@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from blade.package.layout import GRADES, golden
-from blade.package.report_score import BASE, Bench, Case, as_json, bench_for, case, judged
+from blade.package.report_score import BASE, Bench, Case, bench_for, case, judged
 from blade.tables.index import Silent
+from tests.case_tables import cases
 from tests.conftest import ROOT, Blade
 from tests.package.conftest import DESK, change_anchors, files
 
@@ -59,21 +60,6 @@ def test_a_golden_report_meets_its_own_anchors_with_and_without_citations(desk: 
     assert plain.score >= 0.6, "numbers and quotations count without our comments too"
 
 
-def test_a_draft_written_outside_of_the_package_names_the_run_as_its_file(
-    desk: Desk, tmp_path: Path, blade: Blade
-) -> None:
-    """As the skill tells to begin: `blade draft rollouts/MODEL_rollouts.jsonl`."""
-    (rollouts,) = desk[0].rollouts
-    assert blade("draft", rollouts, "-o", tmp_path / "report.md").code == 0
-    text = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert f"run='{rollouts.name.removesuffix('.jsonl')}'" in text
-    counts = judged(text, desk[1]).counts
-    assert counts["supported"] > 50
-    assert counts["wrong"] == 0
-    another = text.replace(rollouts.name.removesuffix(".jsonl"), "another_run")
-    assert judged(another, desk[1]).counts["wrong"] > 50
-
-
 def test_the_score_is_the_formula(desk: Desk) -> None:
     held, bench = desk
     for text in (held.golden, held.golden[: len(held.golden) // 2], held.golden + "\n\nTask 4711 fails.\n"):
@@ -88,18 +74,7 @@ def test_the_score_is_the_formula(desk: Desk) -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("addition", "count"),
-    [
-        ("Rollout 8/0 says “We have never met before, dear number nine.” (8/0#3).", 1),
-        ("Task 17 never passes.", 1),
-        (
-            "Rollout 8/0 says “The account is probably C-3017, and its open order should be O-20088.” (8/0#4).",
-            0,
-        ),
-        ("Order 00004711 is another matter.", 0),
-    ],
-)
+@pytest.mark.parametrize(("addition", "count"), cases(__file__, "what_no_rollout_has_is_made_up_and_costs"))
 def test_what_no_rollout_has_is_made_up_and_costs(desk: Desk, addition: str, count: int) -> None:
     held, bench = desk
     before, after = judged(held.golden, bench), judged(f"{held.golden}\n\n{addition}\n", bench)
@@ -178,20 +153,6 @@ def test_without_rollouts_the_score_rests_on_wording_and_says_so(blade: Blade, p
     assert "rests on wording" in reward["note"]
     assert "rests on wording" in result.err
     assert reward["recall"] > 0.7
-
-
-def test_anchors_in_prose_are_judged_by_wording_and_marked(desk: Desk) -> None:
-    held, bench = desk
-    from blade.package.anchors import of_file
-    from blade.package.report_score import bench as bench_of
-
-    prose = of_file(
-        ["In 9 tries of tasks 2, 5, 6, 13 and 14 the order is locked.", "Task 8 guesses in 4 of 4 tries."]
-    )
-    made = bench_of(bench.worlds, held.golden, prose)
-    score = judged(held.golden, made)
-    assert [(hit.met, hit.how) for hit in score.hits] == [(True, "wording")] * 2
-    assert as_json(score, made)["by_wording"] == ["B1", "B2"]
 
 
 def test_too_few_usable_facts_cannot_judge(blade: Blade, package: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from blade.package.layout import golden, layout, prefix_of, rollouts_of
+from tests.case_tables import cases
 
 
 def touched(folder: Path, *names: str) -> Path:
@@ -33,34 +34,11 @@ def test_rollouts_fall_back_to_data_unless_their_folder_is_there(tmp_path: Path)
     assert found.source == "rollouts/*.jsonl"
 
 
-def test_row_sidecars_are_no_runs(tmp_path: Path) -> None:
-    touched(tmp_path, "rollouts/a.jsonl", "rollouts/a_failures.jsonl", "rollouts/a_materialized_inputs.jsonl")
-    assert [path.name for path in layout(tmp_path).rollouts] == ["a.jsonl"]
-
-
-@pytest.mark.parametrize(
-    ("report", "sidecar"),
-    [
-        ("m_golden_report.md", "m_golden_report_metrics.json"),
-        ("m-golden-report.md", "m-golden-report-metrics.json"),
-        ("big-m-golden-report.md", "big_m_golden_report_metrics.json"),
-        ("m_golden_report.md", "m_golden_report.metrics.json"),
-        ("m_golden_report.md", "m_golden_report.md.metrics.json"),
-    ],
-)
+@pytest.mark.parametrize(("report", "sidecar"), cases(__file__, "sidecars_by_their_other_names"))
 def test_sidecars_by_their_other_names(tmp_path: Path, report: str, sidecar: str) -> None:
     touched(tmp_path, f"golden_reports/{report}", f"golden_reports/{sidecar}")
     (one,) = layout(tmp_path).goldens
     assert one.metrics.name == sidecar
-
-
-def test_what_is_missing_is_named_as_it_should_be(tmp_path: Path) -> None:
-    one = golden(tmp_path / "m_golden_report.md")
-    assert [path.name for path in (one.metrics, one.anchors, one.shallow)] == [
-        "m_golden_report_metrics.json",
-        "m_anchor_facts.json",
-        "m_shallow.md",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from blade.model.conclusions import SUPPORTED, Finding
 from blade.package.anchors import Anchor, Meaning
 from blade.package.matching import Hit, Tasks, hit_of, passages
 from blade.package.report_score import Bench, Case
+from tests.case_tables import cases
 
 KNOWN = Tasks({str(n): str(n) for n in range(20)}, {str(n): frozenset(range(4)) for n in range(20)})
 GUESSED = frozenset(
@@ -42,101 +43,41 @@ ONE = (
 )  # fmt: skip
 
 
-def met(fact: tuple[Anchor, Meaning], text: str) -> Hit:
-    return hit_of(*fact, passages(f"# Report\n\n{text}\n", KNOWN), (), None, KNOWN)
+FACTS = {"COUNT": COUNT, "NONE": NONE, "ALL": ALL, "SHARE": SHARE, "TOTAL": TOTAL, "ONE": ONE}
 
 
-@pytest.mark.parametrize(
-    ("fact", "text", "how"),
-    [
-        (COUNT, "In tasks 4, 8, 12 and 15 the account is guessed (9 tries).", "number"),
-        (COUNT, "Nine tries guess. They belong to tasks 4, 8, 12 and 15.", "number"),
-        (COUNT, "## Guessing (nine tries)\n\nTasks 4, 8, 12 and 15 are hit.", "number"),
-        (COUNT, "9 of 64 tries never call `find_customer`.", "number"),
-        (
-            COUNT,
-            "| Mode | Tries | Tasks |\n| --- | ---: | --- |\n| guess | 9 | 4, 8, 12, 15 |\n| x | 2 | 5, 7 |",
-            "number",
-        ),
-        (COUNT, "It guesses in 4/1, 4/2, 8/0, 8/1, 8/2, 8/3, 12/3, 15/0 and 15/1.", "rollouts"),
-        (NONE, "Without `find_customer` 0% pass.", "number"),
-        (NONE, "In tasks 4 and 8 none of the tries without `find_customer` passes.", "words"),
-        (NONE, "In tasks 4 and 8 all tries without `find_customer` fail.", "words"),
-        (ALL, "Task 8 goes wrong in every try.", "words"),
-        (ALL, "All of task 8 is lost.", "words"),
-        (ONE, "19 open an order. The one that does not is task 7.", "words"),
-        (ONE, "No other ticket than task 7 goes without opening an order.", "words"),
-        (SHARE, "Easy tickets reach 91.7%.", "number"),
-        (SHARE, "Of the easy ones 11 of 12 pass.", "number"),
-        (TOTAL, "It passes 67% of its attempts.", "number"),
-    ],
-)
+def met(fact: str, text: str) -> Hit:
+    return hit_of(*FACTS[fact], passages(f"# Report\n\n{text}\n", KNOWN), (), None, KNOWN)
+
+
+@pytest.mark.parametrize(("fact", "text", "how"), cases(__file__, "a_fact_is_met_by_its_number_beside_its_names"))
 def test_a_fact_is_met_by_its_number_beside_its_names(
-    fact: tuple[Anchor, Meaning], text: str, how: str
+    fact: str, text: str, how: str
 ) -> None:
     hit = met(fact, text)
     assert (hit.met, hit.how) == (True, how)
 
 
-@pytest.mark.parametrize(
-    ("fact", "text"),
-    [
-        (COUNT, "In tasks 4, 8, 12 and 15 the account is guessed (8 tries)."),
-        (COUNT, "Nine tries guess the account."),
-        (ONE, "Task 7 only reads the order."),
-        (ONE, "Tasks 7 and 8 are the only ones that do not open an order."),
-        (ONE, "The only one that does not open an order is task 9."),
-        (COUNT, "Nine tries of tasks 1, 2 and 3 guess the account."),
-        (COUNT, "Nine tries, in tasks 0, 1, 2, 3, 4, 5, 6, 8, 9, 12 and 15."),
-        (COUNT, "In tasks 4, 8, 12 and 15 it is 9%."),
-        (COUNT, "It guesses in 4/1, 4/2, 8/0, 8/1, 8/2, 8/3, 12/3, 15/0 and 15/2."),
-        (NONE, "In tasks 4 and 8 the first 0 of the id is dropped."),
-        (NONE, "In tasks 4 and 8 all arguments are valid."),
-        (NONE, "In tasks 4 and 8 none of the tries passes."),
-        (ALL, "Task 8 deletes all customers."),
-        (SHARE, "Easy tickets reach 91.2%."),
-        (SHARE, "Hard tickets reach 91.7%."),
-        (TOTAL, "The account is guessed in 67.2% of them."),
-        (TOTAL, ""),
-    ],
-)
-def test_a_fact_is_not_met_by_another_number_or_other_tasks(fact: tuple[Anchor, Meaning], text: str) -> None:
+@pytest.mark.parametrize(("fact", "text"), cases(__file__, "a_fact_is_not_met_by_another_number_or_other_tasks"))
+def test_a_fact_is_not_met_by_another_number_or_other_tasks(fact: str, text: str) -> None:
     assert not met(fact, text).met
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "It is false that in tasks 4, 8, 12 and 15 the account is guessed (9 tries).",
-        "In tasks 4, 8, 12 and 15 it is not 9 tries that guess.",
-        "We found no evidence that 9 tries of tasks 4, 8, 12 and 15 guess.",
-        "Nine tries of tasks 4, 8, 12 and 15 guess. None of that is true: 9 tries of tasks 4, 8, 12 and 15 are made up.",
-    ],
-)
+@pytest.mark.parametrize("text", cases(__file__, "a_fact_that_is_denied_is_not_met"))
 def test_a_fact_that_is_denied_is_not_met(text: str) -> None:
-    hit = met(COUNT, text)
+    hit = met("COUNT", text)
     assert (hit.met, hit.denied) == (False, True)
 
 
 def test_a_negation_that_is_the_fact_denies_nothing() -> None:
-    assert met(NONE, "Tries of tasks 4 and 8 that do not call `find_customer` pass in 0% of cases.").met
+    assert met("NONE", "Tries of tasks 4 and 8 that do not call `find_customer` pass in 0% of cases.").met
 
 
 def citation(query: str, text: str) -> Finding:
     return Finding(SUPPORTED, "citation", 3, (3,), text, "9", "9", "", "", query)
 
 
-@pytest.mark.parametrize(
-    ("query", "text", "is_met"),
-    [
-        ("count where calls('find_customer') = 0", "9 of them.", True),
-        ("count  where CALLS('find_customer') = 0", "9 of them.", True),
-        ("count where task in ('4', '8', '12', '15') and not calls('find_customer') > 0", "9 of them.", True),
-        ("count where says('is locked', 'tool') and calls('update_order') = 1", "9 of them.", False),
-        ("tasks where calls('find_customer') = 0", "9 of them.", False),
-        ("count where calls('find_customer') = 0", "It is false that it is 9 of them.", False),
-    ],
-)
+@pytest.mark.parametrize(("query", "text", "is_met"), cases(__file__, "a_citation_meets_a_fact_of_the_same_rollouts"))
 def test_a_citation_meets_a_fact_of_the_same_rollouts(
     desk: tuple[Case, Bench], query: str, text: str, is_met: bool
 ) -> None:
@@ -146,16 +87,7 @@ def test_a_citation_meets_a_fact_of_the_same_rollouts(
     assert hit.met is is_met
 
 
-@pytest.mark.parametrize(
-    ("text", "is_met"),
-    [
-        ("Task 4 fails in 3 of its 4 repeats.", True),
-        ("In task 4 we count 3 of 4 failing repeats.", True),
-        ("Task 4 fails in 2 of its 4 repeats.", False),
-        ("Task 5 fails in 3 of its 4 repeats.", False),
-        ("It is false that task 4 fails in 3 of its 4 repeats.", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "is_met"), cases(__file__, "prose_without_a_query_is_matched_by_wording"))
 def test_prose_without_a_query_is_matched_by_wording(text: str, is_met: bool) -> None:
     anchor = Anchor("W", "Task 4 fails in 3 of 4 repeats.", tasks=("4",))
     hit = hit_of(anchor, None, passages(text, KNOWN), (), None, KNOWN)

@@ -10,22 +10,13 @@ from hypothesis import strategies as st
 
 from blade.package import layout as files
 from blade.package.shallow import make_shallow, shallow
+from tests.case_tables import cases
 
 HEADLINE = "| Model | Pass@1 |\n|---|---:|\n| strong | 80.0% |\n"
 PER_TASK = "| Task | Evidence |\n|---|---|\n| task_leak | wrong order changed |\n"
 
 
-@pytest.mark.parametrize(
-    "heading",
-    [
-        "Aggregate Results",
-        "1. Aggregate Metrics",
-        "Where it stands",
-        "Scoreboard",
-        "Performance at a glance",
-        "Ergebnisse",
-    ],
-)
+@pytest.mark.parametrize("heading", cases(__file__, "headline_tables_stay_whatever_their_heading"))
 def test_headline_tables_stay_whatever_their_heading(heading: str) -> None:
     made = shallow(f"# Title\n\nprose\n\n## {heading}\n\n{HEADLINE}\nmore prose\n", "x")
     assert f"## {heading}" in made
@@ -33,18 +24,7 @@ def test_headline_tables_stay_whatever_their_heading(heading: str) -> None:
     assert "prose" not in made
 
 
-@pytest.mark.parametrize(
-    "below",
-    [
-        f"## Where it stands\n\n{PER_TASK}",
-        f"## Aggregate Results\n\n### Per task\n\n{PER_TASK}",
-        "## Dominant Failure Modes\n\n| Failure | Count |\n|---|---:|\n| task_leak | 7 |\n",
-        "## Aggregate Results\n\n```text\n| task_leak | 80% |\n```\n",
-        "## Aggregate Results\n\n- task_leak fails at step 4\n",
-        "## Aggregate Results\n\n### task_leak\n\n",
-        "## Scores\n\n| Model | Pass@1 | Root cause |\n|---|---:|---|\n| strong | 80% | task_leak |\n",
-    ],
-)
+@pytest.mark.parametrize("below", cases(__file__, "no_diagnosis_stays"))
 def test_no_diagnosis_stays(below: str) -> None:
     assert "task_leak" not in shallow(f"# Title\n\n{below}", "x")
 
@@ -60,19 +40,6 @@ def test_what_the_draft_of_a_golden_report_keeps(made: Path) -> None:
     for absent in ("Can the score be trusted?", "| Failure group |", "stopped by a limit", "Fix first"):
         assert absent in golden
         assert absent not in text
-
-
-def test_a_fence_that_never_closes_keeps_what_stood_before(tmp_path: Path) -> None:
-    made = shallow(f"# T\n\n## Scores\n\n{HEADLINE}\n```\n\n## Inside\n", "x")
-    assert "strong" in made
-    assert "Inside" not in made
-
-
-def test_a_mark_and_carriage_returns_are_read(tmp_path: Path) -> None:
-    source = tmp_path / "golden_report.md"
-    source.write_bytes(b"\xef\xbb\xbf# T\r\n\r\n## Scores\r\n\r\n" + HEADLINE.replace("\n", "\r\n").encode())
-    assert make_shallow(source, tmp_path / "deep" / "out.md") == ""
-    assert "| strong | 80.0% |" in (tmp_path / "deep" / "out.md").read_text(encoding="utf-8")
 
 
 def test_a_baseline_that_a_person_changed_is_kept_unless_forced(tmp_path: Path) -> None:
@@ -102,11 +69,3 @@ def test_it_adds_nothing_and_leaks_nothing(parts: list[str]) -> None:
     assert "task_leak" not in made
     body = made.split("Do not use it as a report.\n", 1)[1]
     assert set(filter(None, body.splitlines())) <= {line.strip() for line in text.splitlines()}
-
-
-def test_a_shallow_baseline_is_its_own_shallow_baseline(made: Path) -> None:
-    once = files.read_text(made / "golden_reports" / "sim_model_a_shallow.md")
-    twice = shallow(once, "again")
-    assert [line for line in once.splitlines() if line.startswith("|")] == [
-        line for line in twice.splitlines() if line.startswith("|")
-    ]

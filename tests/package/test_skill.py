@@ -10,26 +10,13 @@ import pytest
 
 from blade.agent import skills as frontmatter
 from blade.package.skill_checks import SECTIONS
-from blade.package.validation import validate_skill
-from tests.package import person
+from tests.case_tables import cases
 
 Failures = Callable[..., list[str]]
-INVENTED = [
-    a + b + c
-    for a in ("ba", "ke", "li", "mo", "nu", "ra", "si", "to", "ve")
-    for b in ("lar", "ven", "dic", "mos")
-    for c in ("et", "in", "us")
-]
-UNRELATED = (
-    "acorn bamboo barley candle canyon carpet cedar cellar cherry chimney cloud clover copper cotton cradle "
-    "daisy desert dragon eagle ember fabric feather fiddle forest fossil garden ginger glacier granite hammer "
-    "harbour hazel heron honey island ivory jacket jungle kettle ladder lantern lemon linen maple marble meadow "
-    "mirror mountain needle nettle oyster paddle parsley pebble pepper pillow planet plum quarry quilt raven river "
-    "saddle salmon shadow silver spider stream sugar summer thistle thunder timber tulip valley velvet violin "
-    "walnut willow window winter anchor apron beetle blanket bucket butter cabin camel carrot castle cricket curtain "
-    "donkey falcon fountain goose hedge igloo jasmine lizard magnet mustard orchid otter parrot pigeon pumpkin rabbit "
-    "ribbon rocket sandal sparrow stable tractor turnip whistle"
-).split()
+PERSON = Path(__file__).with_name("person_skill.md").read_text(encoding="utf-8")  # short and true
+FIRST, MIDDLE = "ba ke li mo nu ra si to ve".split(), "lar ven dic mos".split()
+INVENTED = [a + b + c for a in FIRST for b in MIDDLE for c in ("et", "in", "us")]
+UNRELATED = cases(__file__, "unrelated")[0].split()
 
 
 def changed(package: Path, old: str, new: str) -> Path:
@@ -44,17 +31,7 @@ def test_the_draft_passes(package: Path, failures: Failures) -> None:
     assert failures(package, "skill") == []
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("Sim-Help-Desk", "must be lower-case letters and digits"),
-        ("sim--help-desk", "must be lower-case letters and digits"),
-        ("sim_help_desk", "must be lower-case letters and digits"),
-        ("sim-help-desk" + "-x" * 30, "at most 64 are allowed"),
-        ("another-benchmark", "neither the folder of the skill nor the benchmark"),
-        ("sim-help-desk-claude", "reserved word"),
-    ],
-)
+@pytest.mark.parametrize(("name", "reason"), cases(__file__, "names_that_break_a_rule"))
 def test_names_that_break_a_rule(package: Path, failures: Failures, name: str, reason: str) -> None:
     (told,) = failures(changed(package, "name: sim-help-desk", f"name: {name}"), "skill")
     assert reason in told
@@ -67,16 +44,7 @@ def test_names_that_break_none(package: Path, failures: Failures, name: str) -> 
     assert failures(changed(package, "name: sim-help-desk", f"name: {name}"), "skill") == []
 
 
-@pytest.mark.parametrize(
-    ("description", "reason"),
-    [
-        ("Reads rollouts of <b>this</b> benchmark and says which tasks fail.", "XML tag"),
-        ("I can help you read rollouts of this benchmark.", "third person"),
-        ("You can use it to read rollouts of this benchmark.", "third person"),
-        ("Analysis skill.", "does not say what the skill does"),
-        ("Reads rollouts of this benchmark and says why. " * 30, "at most 1,024 are allowed"),
-    ],
-)
+@pytest.mark.parametrize(("description", "reason"), cases(__file__, "descriptions_that_break_a_rule"))
 def test_descriptions_that_break_a_rule(
     package: Path, failures: Failures, description: str, reason: str
 ) -> None:
@@ -86,27 +54,6 @@ def test_descriptions_that_break_a_rule(
     path.write_text(f"---\nname: sim-help-desk\ndescription: {description}\n---\n{body}", encoding="utf-8")
     (told,) = failures(package, "skill")
     assert reason in told
-
-
-def test_a_block_description_over_several_lines_is_read() -> None:
-    head, body = frontmatter.split(
-        "---\nname: x\ndescription: >-\n  One\n  two.\nmetadata:\n  version: 1\n---\nbody"
-    )
-    assert body == "body"
-    assert frontmatter.keys(head or "")["description"] == "One two."
-    assert frontmatter.keys(head or "")["metadata"] == "version: 1"
-
-
-def test_a_byte_order_mark_before_the_frontmatter_is_no_fault(package: Path, failures: Failures) -> None:
-    path = package / "skill" / "SKILL.md"
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
-    assert failures(package, "skill") == []
-
-
-def test_no_frontmatter(package: Path, failures: Failures) -> None:
-    path = package / "skill" / "SKILL.md"
-    path.write_text(frontmatter.split(path.read_text(encoding="utf-8"))[1], encoding="utf-8")
-    assert failures(package, "skill") == ["SKILL.md is missing YAML frontmatter"]
 
 
 @pytest.mark.parametrize(
@@ -131,17 +78,8 @@ def test_a_placeholder(package: Path, failures: Failures) -> None:
     assert told == 'SKILL.md still holds a placeholder: "TODO"'
 
 
-def test_a_skill_about_other_rows(package: Path, failures: Failures) -> None:
-    rows = '{"task_id": "t", "reward": 1, "zork": 1, "blorb": 2, "frotz": 3}\n'
-    (package / "rollouts" / "sim_model_a_rollouts.jsonl").write_text(rows, encoding="utf-8")
-    (package / "rollouts" / "sim_model_b_rollouts.jsonl").unlink()
-    assert failures(package, "skill") == [
-        "SKILL.md Input schema names 2 fields that the rollouts have, at least 3 are needed"
-    ]
-
-
 def test_a_short_skill_of_a_person_passes(package: Path, failures: Failures) -> None:
-    (package / "skill" / "SKILL.md").write_text(person.SKILL, encoding="utf-8")
+    (package / "skill" / "SKILL.md").write_text(PERSON, encoding="utf-8")
     assert failures(package, "skill") == []
 
 
@@ -150,7 +88,7 @@ def test_random_words_under_the_right_headings_are_no_skill(
     package: Path, failures: Failures, vocabulary: list[str]
 ) -> None:
     rng = Random(5)
-    head, _ = frontmatter.split(person.SKILL)
+    head, _ = frontmatter.split(PERSON)
     parts = [
         f"## {name}\n\n" + "\n\n".join(" ".join(rng.choices(vocabulary, k=12)) for _ in range(5))
         for name in SECTIONS
@@ -177,21 +115,5 @@ def test_a_skill_in_another_language_passes(package: Path, failures: Failures) -
             + "\n\n".join(f"- {part}" for part in ("`reward`", "`db_match`", "`category`"))
             for name in SECTIONS
         )
-        path.write_text(f"---\n{frontmatter.split(person.SKILL)[0]}\n---\n{body}\n", encoding="utf-8")
+        path.write_text(f"---\n{frontmatter.split(PERSON)[0]}\n---\n{body}\n", encoding="utf-8")
         assert [told for told in failures(package, "skill") if "hardly anything" not in told] == []
-
-
-def test_a_folder_that_is_not_there_is_a_skill_that_is_missing(tmp_path: Path) -> None:
-    told = validate_skill(tmp_path / "nowhere")
-    assert list(told.lines()) == [
-        f"[FAIL] {tmp_path / 'nowhere'}: no such folder",
-        "[FAIL] D1 skill missing: expected skill/SKILL.md or SKILL.md",
-        "",
-        "Summary: 0/2 checks passed",
-    ]
-    assert not told.passed
-
-
-def test_a_skill_that_is_no_text(package: Path, failures: Failures) -> None:
-    (package / "skill" / "SKILL.md").write_bytes(b"---\nname: \xff\n")
-    assert failures(package, "skill") == ["SKILL.md is not UTF-8 (byte 10)"]

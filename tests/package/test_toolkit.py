@@ -6,45 +6,18 @@ import json
 import os
 import re
 import runpy
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from blade.agent.skills import split
 from blade.package import layout as files
 from tests.conftest import ROOT
 from tests.package.conftest import DESK
 
 TOOLKIT = ".codex/skills/nemo-gym-blade-analysis/scripts/blade_toolkit.py"
-REPORT = """# Example BLADE Report
-
-## 1. Aggregate Metrics
-
-| Model | Pass@1 |
-|---|---:|
-| strong | 80.0% |
-
-### Task-Level Aggregate Detail
-
-| Task | Evidence |
-|---|---|
-| task_nested_leak | should not appear |
-
-## Workflow Funnel and Phase Distribution
-
-| Phase | Count |
-|---|---:|
-| scored | 10 |
-
-## Dominant Failure Modes
-
-| Failure | Count |
-|---|---:|
-| wrong_tool | 7 |
-"""
+REPORT = Path(__file__).with_name("toolkit_report.md").read_text(encoding="utf-8")
 
 
 def run(
@@ -101,19 +74,6 @@ def test_without_blade_it_says_how_to_install_it(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_outside_a_checkout_it_takes_the_blade_on_path(tmp_path: Path) -> None:
-    tool = tmp_path / "gym" / TOOLKIT
-    tool.parent.mkdir(parents=True)
-    shutil.copyfile(ROOT / TOOLKIT, tool)
-    program = tmp_path / "bin" / "blade"
-    program.parent.mkdir()
-    program.write_text('#!/bin/sh\necho "handed on: $*"\nexit 7\n', encoding="utf-8")
-    program.chmod(0o755)
-    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
-    done = run("score", "--report", "a b.md", cwd=tmp_path, path=path, bare=True, tool=tool)
-    assert (done.returncode, done.stdout) == (7, "handed on: package score --report a b.md\n")
-
-
 @pytest.mark.parametrize(
     "words", [("make-shallow",), ("validate",), ("validate", "--phase", "skill"), ("no-such",), ()]
 )
@@ -121,18 +81,6 @@ def test_wrong_usage_is_told(tmp_path: Path, words: tuple[str, ...]) -> None:
     done = run(*words, cwd=tmp_path)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
-
-
-def test_a_report_that_is_not_there_is_told(tmp_path: Path) -> None:
-    done = run("make-shallow", "--input", "none.md", "--output", "out.md", cwd=tmp_path, bare=True)
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: none.md: cannot be read")
-
-
-def test_the_toolkit_holds_no_logic() -> None:
-    text = (ROOT / TOOLKIT).read_text(encoding="utf-8")
-    assert len(text.splitlines()) < 50
-    assert "re." not in text.replace("from blade.package", "")
 
 
 @pytest.mark.slow
@@ -143,69 +91,48 @@ def test_the_tutorial_step_by_step(
 
     The first command is a process of its own; the others are those of the same file, run in this one.
     """
-    bench = tmp_path / "benchmarks" / "evalplus"
-    for name in ("skill", "rollouts", "golden_reports"):
-        (bench / name).mkdir(parents=True)
+    bench, golden = tmp_path / "benchmarks" / "evalplus", "benchmarks/evalplus/golden_reports/model_a"
+    parts = {name: f"{golden}_{name}" for name in ("golden_report.md", "anchor_facts.json", "shallow.md")}
+    report, anchors, shallow = parts.values()
     for letter in "ab":
         raw = made / "rollouts" / f"sim_model_{letter}_rollouts.jsonl"
-        shutil.copyfile(raw, bench / "rollouts" / f"model_{letter}_rollouts.jsonl")
-
+        files.write_text(bench / "rollouts" / f"model_{letter}_rollouts.jsonl", files.read_text(raw))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     main = runpy.run_path(str(ROOT / TOOLKIT))["main"]
 
-    def tool(*words: str) -> subprocess.CompletedProcess[str]:
+    def tool(*words: str) -> str:
         capfd.readouterr()
         try:
-            code = main([*words])
+            ended = main([*words])
         except SystemExit as stop:
-            code = stop.code
-        return subprocess.CompletedProcess(words, code, *capfd.readouterr())
+            ended = stop.code
+        out, err = capfd.readouterr()
+        assert not ended, out + err
+        return out
 
     validate = ("validate", "--benchmark-dir", "benchmarks/evalplus", "--phase", "all")
     first = run(*validate, cwd=tmp_path)
     assert first.returncode == 1
-    assert "[FAIL] D1 skill missing: expected skill/SKILL.md or SKILL.md\n" in first.stdout
-    assert "[PASS] At least two scored rollout files: 2\n" in first.stdout
-    assert "[FAIL] D3 golden reports found: 0\n" in first.stdout
+    for line in ("[FAIL] D1 skill missing: expected skill/SKILL.md or SKILL.md", "[PASS] At least two scored rollout files: 2",
+                 "[FAIL] D3 golden reports missing: expected golden_reports/"):  # fmt: skip
+        assert f"{line}\n" in first.stdout
 
-    head, body = split(files.read_text(made / "skill" / "SKILL.md"))
-    assert head is not None
-    head = head.replace("name: sim-help-desk", "name: evalplus-analysis")
-    (bench / "skill" / "SKILL.md").write_text(f"---\n{head}\n---\n{body}", encoding="utf-8")
-    golden = "benchmarks/evalplus/golden_reports/model_a"
-    text = files.read_text(DESK / "golden_report.md").replace("sim_model_b", "model_b")
-    (tmp_path / f"{golden}_golden_report.md").write_text(text, encoding="utf-8")
-    sidecar = {"model_name": "model_a", "benchmark": "evalplus", "pass_at_1": 0.672, "pass_at_k": 0.9375,
-               "total_tasks": 16, "total_rollouts": 64}  # fmt: skip
-    (tmp_path / f"{golden}_golden_report_metrics.json").write_text(json.dumps(sidecar), encoding="utf-8")
-
-    done = tool(
-        "extract-anchor-facts", "--golden", f"{golden}_golden_report.md", "--benchmark", "evalplus",
-        "--model-name", "model_a", "--output", f"{golden}_anchor_facts.json",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    facts = files.read_json(tmp_path / f"{golden}_anchor_facts.json")
+    skill = files.read_text(made / "skill" / "SKILL.md").replace("name: sim-help-desk", "name: evalplus-analysis", 1)
+    files.write_text(bench / "skill" / "SKILL.md", skill)
+    files.write_text(tmp_path / report, files.read_text(DESK / "golden_report.md").replace("sim_model_b", "model_b"))
+    sidecar = {"model_name": "model_a", "benchmark": "evalplus", "pass_at_1": 0.672, "total_tasks": 16, "total_rollouts": 64}
+    files.write_text(tmp_path / f"{golden}_golden_report_metrics.json", json.dumps(sidecar))
+    tool("extract-anchor-facts", "--golden", report, "--benchmark", "evalplus", "--model-name", "model_a", "--output", anchors)
+    facts = files.read_json(tmp_path / anchors)
     assert (facts["model"], facts["review_required"]) == ("model_a", True)
-    (tmp_path / f"{golden}_anchor_facts.json").write_text(json.dumps(facts | {"review_required": False}))
-    done = tool("make-shallow", "--input", f"{golden}_golden_report.md", "--output", f"{golden}_shallow.md")
-    assert done.returncode == 0
-    done = tool(*validate)
-    failed = [line for line in done.stdout.splitlines() if line.startswith("[FAIL]")]
-    assert not [line for line in failed if "look private" not in line and "Sanitised" not in line], (
-        done.stdout
-    )
-    done = tool(
-        "score", "--report", f"{golden}_golden_report.md", "--golden", f"{golden}_golden_report.md",
-        "--anchor-facts", f"{golden}_anchor_facts.json", "--output-dir", "judged",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    files.write_text(tmp_path / anchors, json.dumps(facts | {"review_required": False}))
+    tool("make-shallow", "--input", report, "--output", shallow)
+    assert "[FAIL]" not in tool(*validate)
+    tool("score", "--report", report, "--golden", report, "--anchor-facts", anchors, "--output-dir", "judged")
     assert files.read_json(tmp_path / "judged" / "reward.json")["final_score"] >= 0.70
-    done = tool(
-        "calibrate", "--golden-report", f"{golden}_golden_report.md", "--anchor-facts", f"{golden}_anchor_facts.json",
-        "--shallow-report", f"{golden}_shallow.md", "--output-dir", "calibrated", "--seeds", "1",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    tool("calibrate", "--golden-report", report, "--anchor-facts", anchors, "--shallow-report", shallow,
+         "--output-dir", "calibrated", "--seeds", "1")  # fmt: skip
     summary = files.read_json(tmp_path / "calibrated" / "calibration_summary.json")
     assert summary["spread"] >= 0.5
     assert summary["graded"] == [], "graded reports are optional"

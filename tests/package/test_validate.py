@@ -21,8 +21,9 @@ from blade.package.report_score import Bench, Case
 from blade.package.rollout_checks import NO_OBJECT, NO_REWARD, ODD_REWARD, REWARD, UNPARSED, scan_file
 from blade.package.validation import validate
 from blade.tables.index import Silent
+from tests.case_tables import cases
 from tests.conftest import Blade
-from tests.package.conftest import DESK, change_anchors, files
+from tests.package.conftest import change_anchors, files
 from tests.package.test_skill import INVENTED, UNRELATED
 
 Failures = Callable[..., list[str]]
@@ -46,39 +47,10 @@ def write_nonsense(folder: Path) -> Path:
 
 def test_the_nonsense_package_fails_with_a_line_for_each_reason(tmp_path: Path, failures: Failures) -> None:
     found = failures(write_nonsense(tmp_path / "nonsense"))
-    reasons = [
-        'SKILL.md name "x" is neither the folder of the skill nor the benchmark (nonsense, skill)',
-        "SKILL.md description does not say what the skill does and when to use it",
-        "SKILL.md says hardly anything: 0 distinct words",
-        "SKILL.md lacks the sections Overview, Input schema, Workflow funnel, Failure taxonomy, Analysis workflow, "
-        "Report template",
-        'a.jsonl: 1 of 1 rewards are no number, such as "banana" in line 1',
-        "a.jsonl: 1 of 1 rows have a null or empty task id (first in line 1)",
-        'b.jsonl: 1 of 1 rewards are no number, such as "banana" in line 1',
-        "b.jsonl: 1 of 1 rows have a null or empty task id (first in line 1)",
-        "b.jsonl holds the same rows as a.jsonl",
-        "At least two scored rollout files: 0",
-        "a_golden_report.md: says hardly anything: 0 distinct words",
-        "a_golden_report.md: holds no claim that its rollouts support",
-        "a_golden_report.md: only aggregates: names 0 tasks of 1",
-        "a_golden_report_metrics.json: model is 0, not a name",
-        "a_golden_report_metrics.json: benchmark is 0, not a name",
-        "a_golden_report_metrics.json: pass_at_1 is -999, not a fraction between 0 and 1",
-        "a_anchor_facts.json: 7 of 8 anchor facts repeat another one",
-    ]
-    for reason in reasons:
+    for reason in cases(__file__, "reasons_of_nonsense"):
         assert found.count(reason) == 1, (reason, found)
     assert any("8 of 8 anchor facts name nothing that could be looked up" in told for told in found)
     assert len(found) == len(set(found)), "no reason twice"
-
-
-def test_the_nonsense_package_is_ready_in_nothing(tmp_path: Path, blade: Blade) -> None:
-    told = blade("package", "validate", "--benchmark-dir", write_nonsense(tmp_path / "nonsense"))
-    assert told.code == 1
-    checklist = told.out.split("Readiness checklist\n")[1].splitlines()
-    assert len(checklist) == 7
-    assert not [line for line in checklist if line.startswith("[PASS]") and "Sanitised" not in line]
-    assert "checks passed\n" in told.out
 
 
 def test_the_package_of_a_person_is_ready(package: Path, blade: Blade) -> None:
@@ -93,24 +65,11 @@ def test_a_draft_is_not_ready_until_a_person_reviews_it(package: Path, made: Pat
     result = blade("package", "validate", "--benchmark-dir", package)
     failed = [line for line in result.out.splitlines() if line.startswith("[FAIL]")]
     name = "sim_model_a_golden_report.md"
-    assert (
-        f"[FAIL] {name}: draft: not reviewed; read it against the rollouts, then delete its line that begins with <!-- draft:"
-        in failed
-    )
-    assert any(
-        line.startswith("[FAIL] sim_model_a_anchor_facts.json: anchor facts are not reviewed")
-        for line in failed
-    )
+    how = "read it against the rollouts, then delete its line that begins with <!-- draft:"
+    assert f"[FAIL] {name}: draft: not reviewed; {how}" in failed
+    assert "sim_model_a_anchor_facts.json: anchor facts are not reviewed" in result.out
     assert "[FAIL] draft: not reviewed (1 golden report; see above how to clear the mark)" in failed
     assert result.code == 1
-
-
-def strip_marks(text: str) -> str:
-    """A draft whose marks were deleted, and nothing else."""
-    text = re.sub(r"(?s)<!--blade claims.*?-->", "", text)
-    return re.sub(
-        r"<!--c\d+-->", "", "\n".join(line for line in text.split("\n") if "<!-- draft:" not in line)
-    )
 
 
 @pytest.mark.parametrize("how", ["mark deleted", "all marks deleted", "blade draft", "numbers changed"])
@@ -124,18 +83,13 @@ def test_a_draft_whose_marks_were_deleted_is_still_a_draft(
         assert blade("draft", f"sim_model_a={rollouts}", "-o", tmp_path / "draft.md").code == 0
         text = (tmp_path / "draft.md").read_text(encoding="utf-8")
     if how != "mark deleted":
-        text = strip_marks(text)
+        text = re.sub(r"(?s)<!--blade claims.*?-->|<!--c\d+-->", "", text)
     if how == "numbers changed":
         text = text.replace("67.2%", "67.3%")
     files(package)[0].write_text(text, encoding="utf-8")
     found = [line for line in failures(package, "golden") if "draft: not reviewed" in line]
     assert len(found) == 1
-    says = (
-        "the engine's marks"
-        if how == "mark deleted"
-        else "of its sentences are those that blade writes itself"
-    )
-    assert says in found[0]
+    assert ("the engine's marks" if how == "mark deleted" else "those that blade writes itself") in found[0]
 
 
 def test_an_anchor_must_be_true_of_the_rows_and_reviewed(package: Path, failures: Failures) -> None:
@@ -152,40 +106,6 @@ def test_an_anchor_must_be_true_of_the_rows_and_reviewed(package: Path, failures
     assert failures(package, "golden") == [
         "sim_model_a_anchor_facts.json: the rollouts do not bear out F (the rows give 9, the anchor says 3)"
     ]
-
-
-def test_a_baseline_that_tells_the_findings_is_not_shallow(package: Path, failures: Failures) -> None:
-    shallow = files(package)[2]
-    good = (package / "golden_reports" / "graded" / "sim_model_a_2_good.md").read_text(encoding="utf-8")
-    shallow.write_text(good + "\n| a | 1 |\n|---|---|\n| b | 2 |\n", encoding="utf-8")
-    assert any(
-        "can be judged by" in line or "it is not shallow" in line for line in failures(package, "golden")
-    )
-
-
-def write_as_a_person(package: Path, report: str, blade: Blade) -> list[str]:
-    """Put a report in, draft its sidecars with the toolkit's commands, review the anchors, and validate."""
-    path, anchors, shallow = files(package)
-    path.write_text(report, encoding="utf-8")
-    for old in (anchors, shallow):
-        old.unlink()
-    blade(
-        "package", "extract-anchor-facts", "--golden", path, "--benchmark", "sim-help-desk",
-        "--model-name", "sim_model_a", "--output", anchors,
-    )  # fmt: skip
-    blade("package", "make-shallow", "--input", path, "--output", shallow)
-    facts = json.loads(anchors.read_text(encoding="utf-8"))["anchor_facts"]
-    change_anchors(
-        package, review_required=False, anchor_facts=[fact for fact in facts if not fact.get("weak")]
-    )
-    result = blade(
-        "package", "validate", "--benchmark-dir", package, "--phase", "golden", "--min-anchor-facts", 6
-    )
-    return [line for line in result.out.splitlines() if line.startswith("[FAIL]")]
-
-
-def test_a_report_of_a_person_passes_with_drafted_anchors(package: Path, blade: Blade) -> None:
-    assert write_as_a_person(package, files(package)[0].read_text(encoding="utf-8"), blade) == []
 
 
 def test_random_words_with_true_numbers_are_no_golden_report(package: Path, failures: Failures) -> None:
@@ -205,15 +125,6 @@ def test_random_words_with_true_numbers_are_no_golden_report(package: Path, fail
     assert any(re.search(low, line) for line in found), found
 
 
-@pytest.mark.parametrize("phase", ["all", "skill", "golden"])
-def test_fewer_facts_than_none_cannot_be_asked_for(tmp_path: Path, blade: Blade, phase: str) -> None:
-    told = blade(
-        "package", "validate", "--benchmark-dir", tmp_path, "--phase", phase, "--min-anchor-facts", "-3"
-    )
-    assert told.code == 2
-    assert "--min-anchor-facts" in told.err
-
-
 def test_the_same_for_a_program(package: Path, blade: Blade) -> None:
     told = blade("package", "validate", "--benchmark-dir", package, "--phase", "rollouts", "--json")
     found = json.loads(told.out)
@@ -222,11 +133,6 @@ def test_the_same_for_a_program(package: Path, blade: Blade) -> None:
     assert found["readiness"] == []
     assert {check["phase"] for check in found["checks"]} == {"rollouts"}
     assert told.code == 0
-
-
-def test_one_run_is_not_enough(package: Path, failures: Failures) -> None:
-    (package / "rollouts" / "sim_model_b_rollouts.jsonl").unlink()
-    assert failures(package, "rollouts") == ["At least two scored rollout files: 1"]
 
 
 def test_a_copy_in_another_order_is_a_copy(package: Path, failures: Failures) -> None:
@@ -244,12 +150,11 @@ def test_a_copy_in_another_order_is_a_copy(package: Path, failures: Failures) ->
 def test_runs_of_other_tasks_are_not_comparable(package: Path, failures: Failures) -> None:
     path = package / "rollouts" / "sim_model_b_rollouts.jsonl"
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    path.write_text(
-        "".join(json.dumps({**row, "_ng_task_index": 1000 + row["_ng_task_index"], "task_id": f"other-{row['task_id']}",
-                            "instruction": f"else {row['_ng_task_index']}", "expected_answer": f"none {row['_ng_task_index']}",
-                            "responses_create_params": {"input": [{"role": "user", "content": f"else {row['_ng_task_index']}"}]}})
-                + "\n" for row in rows), encoding="utf-8",
-    )  # fmt: skip
+    for row in rows:
+        other = f"else {row['_ng_task_index']}"
+        row |= {"_ng_task_index": 1000 + row["_ng_task_index"], "task_id": other, "instruction": other, "expected_answer": other}
+        row["responses_create_params"] = {"input": [{"role": "user", "content": other}]}
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     for beside in path.parent.glob("sim_model_b_rollouts_*"):
         beside.unlink()
     (told,) = failures(package, "rollouts")
@@ -269,52 +174,15 @@ def told_of(sidecar: dict[str, Any], expected: dict[str, tuple[float, ...]]) -> 
     return [check.text for check in checks if not check.passed]
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "told"),
-    [
-        ("pass_at_1", 0.99, "pass_at_1 is 0.99, the rollouts say "),
-        ("pass_at_1", 66.0, "pass_at_1 is 66.0, a percentage; sidecars hold fractions"),
-        ("pass_at_1", "0.66", 'pass_at_1 is "0.66", not a number'),
-        ("pass_at_k", 0.01, "pass_at_k is 0.01, the rollouts say "),
-        ("total_tasks", 164, "total_tasks is 164, the rollouts say 16"),
-        ("num_tasks", 17, "num_tasks is 17, the rollouts say 16"),
-        ("total_rollouts", 656, "total_rollouts is 656, the rollouts say 64"),
-        ("always_pass_tasks", 15, "always_pass_tasks is 15, the rollouts say "),
-        ("coverage", 0.5, "coverage is 0.5, the rollouts say 1"),
-        ("benchmark", "", 'benchmark is "", not a name'),
-        ("model_name", None, "model_name is null, not a name"),
-    ],
-)
+@pytest.mark.parametrize(("key", "value", "told"), cases(__file__, "metrics_that_the_rollouts_do_not_give"))
 def test_metrics_that_the_rollouts_do_not_give(
     made: Path, expected: dict[str, tuple[float, ...]], key: str, value: object, told: str
 ) -> None:
     path = made / "golden_reports" / "sim_model_a_golden_report_metrics.json"
     sidecar = json.loads(path.read_text(encoding="utf-8"))
     assert told_of(sidecar, expected) == []
-    (found,) = told_of(
-        {**sidecar, "model": None, key: value} if key == "model_name" else {**sidecar, key: value}, expected
-    )
+    (found,) = told_of(sidecar | ({"model": None} if key == "model_name" else {}) | {key: value}, expected)
     assert told in found
-
-
-def test_rounding_of_a_rate_is_no_fault(made: Path, expected: dict[str, tuple[float, ...]]) -> None:
-    path = made / "golden_reports" / "sim_model_a_golden_report_metrics.json"
-    sidecar = json.loads(path.read_text(encoding="utf-8"))
-    assert told_of({**sidecar, "pass_at_1": round(sidecar["pass_at_1"], 2)}, expected) == []
-    assert told_of({**sidecar, "pass_at_1": sidecar["pass_at_1"] + 0.006}, expected) != []
-
-
-def test_numbers_of_a_sidecar_that_the_rollouts_do_not_give_are_counted() -> None:
-    (check,) = metrics.match_checks("m.json", {"pass_at_1": 0.5, "wall_hours": 3, "note": "x"}, {"pass_at_1": (0.5,)})
-    assert (check.passed, check.text) == (True, "m.json: 1 number matches the rollouts, 1 other could not be compared")
-
-
-def test_a_sidecar_must_stand_in_its_report() -> None:
-    text = (DESK / "golden_report.md").read_text(encoding="utf-8")
-    wrong = [
-        check.text for check in metrics.in_report("m.json", {"pass_at_1": 0.987, "total_tasks": 16}, text)
-    ]
-    assert wrong == ["m.json: pass_at_1 0.987 does not stand in the report"]
 
 
 @pytest.mark.parametrize(("value", "stands"), [(0.672, True), (0.67, True), (0.68, False), (0.66, False)])
@@ -328,16 +196,7 @@ def test_a_report_that_its_rollouts_contradict(package: Path, failures: Failures
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("16<!--blade: tasks-->", "61<!--blade: tasks-->", 1), encoding="utf-8")
     found = failures(package, "golden")
-    assert any(line.startswith("sim_model_a_golden_report.md: line ") and "61" in line for line in found), (
-        found
-    )
-
-
-def test_a_report_of_aggregates_alone(package: Path, failures: Failures) -> None:
-    folder = package / "golden_reports"
-    shallow = (folder / "sim_model_a_shallow.md").read_text(encoding="utf-8")
-    (folder / "sim_model_a_golden_report.md").write_text(shallow, encoding="utf-8")
-    assert "sim_model_a_golden_report.md: only aggregates: names 0 tasks of 16" in failures(package, "golden")
+    assert any(line.startswith("sim_model_a_golden_report.md: line ") and "61" in line for line in found), found
 
 
 def test_a_report_without_its_rollouts(package: Path, failures: Failures) -> None:
@@ -350,34 +209,12 @@ def test_a_report_without_its_rollouts(package: Path, failures: Failures) -> Non
 
 
 def test_a_baseline_without_numbers_controls_nothing(package: Path, failures: Failures) -> None:
-    (package / "golden_reports" / "sim_model_a_shallow.md").write_text(
-        "# x\n\n## Results\n", encoding="utf-8"
-    )
+    files(package)[2].write_text("# x\n\n## Results\n", encoding="utf-8")
     (told,) = failures(package, "golden")
     assert told.startswith("sim_model_a_shallow.md: holds no table with a number")
 
 
-def test_a_missing_baseline_is_recommended_and_not_ready(package: Path, blade: Blade) -> None:
-    (package / "golden_reports" / "sim_model_a_shallow.md").unlink()
-    told = blade("package", "validate", "--benchmark-dir", package)
-    assert (
-        "[PASS] sim_model_a_golden_report.md: optional shallow baseline missing; recommended for calibration"
-        in told.out
-    )
-    assert "[FAIL] A shallow baseline exists for each golden report (1 baseline missing)" in told.out
-    assert told.code == 1
-
-
-@pytest.mark.parametrize(
-    ("facts", "told"),
-    [
-        ([{"fact": "Failures involve errors that the model makes."}] , "1 of 1 anchor facts name nothing"),
-        ([{"fact": "Task 3 fails at step 4", "difficulty": "extreme"}], "1 malformed anchor facts"),
-        ([{"fact": "short"}], "1 malformed anchor facts"),
-        (["a string of more than twenty characters"], "1 malformed anchor facts"),
-        ([None, 7, [], {"fact": 3}], "4 malformed anchor facts"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("facts", "told"), cases(__file__, "anchors_that_are_none"))
 def test_anchors_that_are_none(tmp_path: Path, facts: list[object], told: str) -> None:
     parts = golden(tmp_path / "a_golden_report.md")
     parts.anchors.write_text(json.dumps({"anchor_facts": facts}), encoding="utf-8")
@@ -385,34 +222,9 @@ def test_anchors_that_are_none(tmp_path: Path, facts: list[object], told: str) -
     assert any(told in line for line in failed), failed
 
 
-def test_facts_in_prose_are_accepted_and_marked(tmp_path: Path, desk: tuple[Case, Bench]) -> None:
-    held, bench = desk
-    parts = golden(tmp_path / "a_golden_report.md")
-    prose = ["In 9 tries of tasks 2, 5, 6, 13 and 14 the order is locked.", "Task 8 guesses in 4 of 4 tries."]
-    facts = [{"id": f"B{n}", "fact": fact, "difficulty": "high"} for n, fact in enumerate(prose, 1)]
-    parts.anchors.write_text(json.dumps({"anchor_facts": facts}), encoding="utf-8")
-    checks = list(anchor_checks(parts, 2, bench.worlds, held.golden))
-    assert [check.text for check in checks if not check.passed] == []
-    marked = "a_anchor_facts.json: 2 of 2 anchor facts can be judged by, 2 of them by wording alone"
-    assert marked in [check.text for check in checks]
-
-
-def test_fewer_anchors_than_asked_for(package: Path, failures: Failures) -> None:
-    assert "sim_model_a_anchor_facts.json: 9 anchor facts" in failures(package, "golden", 10)
-
-
 # ---- Whatever lies in the folder ---------------------------------------------------------------
 
-ODD_LINES = [
-    b"7",
-    b"null",
-    b'"text"',
-    b"[]",
-    b"{",
-    b"\xff\xfe",
-    b'{"reward": NaN, "task_id": "t"}',
-    b"[" * 3000,
-]
+ODD_LINES = [b"7", b"null", b'"text"', b"[]", b"{", b"\xff\xfe", b'{"reward": NaN, "task_id": "t"}', b"[" * 3000]
 
 
 @pytest.mark.parametrize("line", ODD_LINES)
@@ -425,9 +237,7 @@ def test_a_line_that_is_no_row_is_counted(package: Path, failures: Failures, lin
     assert "line 65" in found[0]
 
 
-@pytest.mark.parametrize(
-    "content", [b"\xff\xfe", b"", b"null", b"7", b"[]", b'"x"', b"{", b"[" * 5000, b'{"pass_at_1": 1e999}']
-)
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"", b"null", b'"x"', b"{", b"[" * 5000, b'{"pass_at_1": 1e999}'])
 @pytest.mark.parametrize("name", ["golden_report_metrics.json", "anchor_facts.json"])
 def test_json_that_is_not_what_it_should_be(
     tmp_path: Path, failures: Failures, name: str, content: bytes
@@ -440,19 +250,6 @@ def test_json_that_is_not_what_it_should_be(
     found = [line for line in failures(folder, "golden") if line not in before]
     assert found
     assert all(line.startswith(f"a_{name}: ") for line in found)
-
-
-def test_a_folder_where_a_file_should_be(tmp_path: Path, failures: Failures) -> None:
-    folder = write_nonsense(tmp_path / "p")
-    path = folder / "golden_reports" / "a_anchor_facts.json"
-    path.unlink()
-    path.mkdir()
-    assert "a_golden_report.md: missing anchor facts a_anchor_facts.json" in failures(folder, "golden")
-
-
-def test_a_report_that_is_no_text(package: Path, failures: Failures) -> None:
-    (package / "golden_reports" / "sim_model_a_golden_report.md").write_bytes(b"# x\n\xff")
-    assert failures(package, "golden") == ["sim_model_a_golden_report.md: is not UTF-8 (byte 4)"]
 
 
 def test_what_is_printed_cannot_steer_a_terminal(tmp_path: Path, cache: Path) -> None:

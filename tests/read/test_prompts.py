@@ -73,11 +73,11 @@ def test_rollouts_that_attack_never_change_the_frame(session: Session, cache: Pa
     assert len(tasks) >= 10
     for task in tasks:
         for kind in (kind for kind in KINDS if kind != "name"):
-            asked = {"question": "Why?"} if kind == "ask" else {}
-            prompt = model_reading.prompt(run, task, kind, **asked)
+            words = {"question": "Why?"} if kind == "ask" else {}
+            prompt = model_reading.prompt(run, task, kind, **words)
             assert all(line.startswith(MARK) for line in inside(prompt))
-            assert prompt.user.partition(BEGIN)[0] == ("The question: Why?\n\n" if asked else "")
-            assert prompt.system == model_reading.prompt(session, "0", kind, **asked).system
+            assert prompt.user.partition(BEGIN)[0] == ("The question: Why?\n\n" if words else "")
+            assert prompt.system == model_reading.prompt(session, "0", kind, **words).system
 
 
 def test_clusters_of_such_rollouts_keep_the_frame_too(cache: Path, tmp_path: Path) -> None:

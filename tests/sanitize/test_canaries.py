@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import random
 
-import pytest
-
 from tools.canaries import recall
 from tools.canaries.canary_kinds import HELD_OUT
 from tools.canaries.recall import PLACES, survives
@@ -25,8 +23,7 @@ def test_simulated_rows_stay_as_they_are() -> None:
     assert lost <= recall.CHANGED * tokens
 
 
-@pytest.mark.parametrize("kind", sorted({**recall.ALL, **HELD_OUT}))
-def test_a_canary_that_nobody_took_out_is_seen(kind: str) -> None:
-    canary = {**recall.ALL, **HELD_OUT}[kind](random.Random(5))
-    for plant in PLACES.values():
-        assert survives(canary, json.dumps(plant(canary)))
+def test_a_canary_that_nobody_took_out_is_seen() -> None:
+    for kind, make in {**recall.ALL, **HELD_OUT}.items():
+        canary = make(random.Random(5))
+        assert all(survives(canary, json.dumps(plant(canary))) for plant in PLACES.values()), kind

@@ -87,12 +87,6 @@ def test_what_names_a_tool_a_field_or_a_task_is_no_user(tmp_path: Path) -> None:
     assert "ylvisson" not in text
 
 
-def test_what_is_allowed_is_known_nowhere_again(tmp_path: Path) -> None:
-    files = {"a.md": "ask jvrbata\n", "b.md": "ls /home/jvrbata/x /home/JVRBATA/x\n"}
-    texts = export(tmp_path, files, Policy(allow=("jvrbata",)))
-    assert texts["a.md"] == "ask jvrbata\n"
-
-
 def test_a_name_of_plain_words_is_no_name() -> None:
     assert not is_telling("PERSON", "Customer Service")
     assert is_telling("PERSON", "Mark Vrbata")

@@ -35,14 +35,8 @@ def rows() -> list[Row]:
         for repeat in range(3):
             passed = (task + repeat) % 3 == 0
             output = [
-                make_call(
-                    "c1",
-                    "shell",
-                    json.dumps({"cmd": f"cat /home/{USER}/conf; export OPENAI_API_KEY={TOKEN}"}),
-                ),
-                make_result(
-                    "c1", f"Error: {HOST} refused {MAIL}\nRuntimeError: cannot open /home/{USER}/data"
-                ),
+                make_call("c1", "shell", json.dumps({"cmd": f"cat /home/{USER}/conf; export OPENAI_API_KEY={TOKEN}"})),
+                make_result("c1", f"Error: {HOST} refused {MAIL}\nRuntimeError: cannot open /home/{USER}/data"),
                 make_message("fine" if passed else f"I asked {MAIL} about {NAME}; password: {WORD} works"),
             ]
             error = None
@@ -63,11 +57,8 @@ def run(*arguments: str | Path) -> Result:
 
 
 def written(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): path.read_text(encoding="utf-8")
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in paths}
 
 
 @pytest.mark.parametrize("compress", [None, "gz", "zst"])
@@ -76,38 +67,18 @@ def test_files_are_written_clean_and_packed_as_they_were(tmp_path: Path, compres
     done = run("sanitize", source, "-o", tmp_path / "out", "--report", tmp_path / "removed.json")
     assert done.exit_code == 0, done.output
     data = (tmp_path / "out" / source.name).read_bytes()
-    packs = {
-        None: bytes,
-        "gz": gzip.decompress,
-        "zst": lambda held: zstandard.ZstdDecompressor().decompressobj().decompress(held),
-    }
-    text = packs[compress](data).decode()
+    unzstd = zstandard.ZstdDecompressor().decompressobj().decompress
+    text = {None: bytes, "gz": gzip.decompress, "zst": unzstd}[compress](data).decode()
     assert not [value for value in PLANTED if value in text]
     for old, line in zip(rows(), text.splitlines(), strict=True):
         new = json.loads(line)
-        assert [new[key] for key in ("_ng_task_index", "_ng_rollout_index", "reward", "agent_ref")] == [
-            old[key] for key in ("_ng_task_index", "_ng_rollout_index", "reward", "agent_ref")
-        ]
+        assert all(new[key] == old[key] for key in ("_ng_task_index", "_ng_rollout_index", "reward", "agent_ref"))
     removed = json.loads((tmp_path / "removed.json").read_text())
-    assert (
-        removed["total"]
-        == sum(removed["kinds"].values())
-        == sum(place["count"] for place in removed["places"])
-    )
+    counts = [sum(removed["kinds"].values()), sum(place["count"] for place in removed["places"])]
+    assert counts == [removed["total"]] * 2
     assert {place["line"] for place in removed["places"]} == set(range(1, 16))
     assert removed["leaks"] == 0
     assert not [value for value in PLANTED if value in json.dumps(removed)]
-
-
-def test_the_same_file_gives_the_same_bytes_and_a_clean_one_its_own(tmp_path: Path) -> None:
-    source = make(tmp_path / "run")
-    for out in ("one", "two"):
-        assert run("sanitize", source, "-o", tmp_path / out).exit_code == 0
-    one = (tmp_path / "one" / source.name).read_bytes()
-    assert one == (tmp_path / "two" / source.name).read_bytes()
-    again = run("sanitize", tmp_path / "one" / source.name, "-o", tmp_path / "three")
-    assert again.exit_code == 0
-    assert (tmp_path / "three" / source.name).read_bytes() == one
 
 
 def test_a_folder_is_cleaned_whole_and_what_is_no_text_stays_home(tmp_path: Path) -> None:
@@ -122,15 +93,6 @@ def test_a_folder_is_cleaned_whole_and_what_is_no_text_stays_home(tmp_path: Path
     code = sanitize.own_key().placeholder("EMAIL", MAIL)
     assert code in texts["golden.md"]
     assert code in texts["rollouts/rollouts.jsonl"]
-
-
-def test_a_check_writes_nothing_and_fails_on_a_leak(tmp_path: Path) -> None:
-    source = make(tmp_path / "run")
-    found = run("sanitize", source, "--check", "-o", tmp_path / "out")
-    assert found.exit_code == errors.EXIT_FAILED_GATE
-    assert not (tmp_path / "out").exists()
-    (tmp_path / "clean.md").write_text("Nothing to hide.\n", encoding="utf-8")
-    assert run("sanitize", tmp_path / "clean.md", "--check").exit_code == 0
 
 
 def test_nothing_is_written_over_and_bad_settings_are_told(tmp_path: Path) -> None:
@@ -175,12 +137,8 @@ def test_diagnose_redacts_every_form(tmp_path: Path) -> None:
     assert f"redacted `{report['made_by']['redacted']}`" in texts["report.md"]
     assert "#error`, redacted:\n" in texts["report.md"]
     quotes = [one for cause in report["attributions"] for one in cause["evidence"] if one.get("redacted")]
-    raw = (
-        (tmp_path / "run" / "rollouts.jsonl")
-        .read_text(encoding="utf-8")
-        .replace("\\n", "\n")
-        .replace('\\"', '"')
-    )
+    raw = (tmp_path / "run" / "rollouts.jsonl").read_text(encoding="utf-8")
+    raw = raw.replace("\\n", "\n").replace('\\"', '"')
     assert quotes
     for one in quotes:
         pieces = map(re.escape, re.split(r"\[[A-Z]+:[0-9a-f]{8}\]", one["quote"]))
@@ -207,16 +165,6 @@ def test_the_sanitiser_runs_when_asked(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1] == "[]"
     assert "private" not in done.stderr
-
-
-def test_compare_redacts_too(tmp_path: Path) -> None:
-    make(tmp_path / "a")
-    make(tmp_path / "b")
-    done = run("compare", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "out", "--redact")
-    assert done.exit_code == 0, done.output
-    texts = {**written(tmp_path / "out"), "stdout": done.stdout}
-    assert not [(name, value) for name, text in texts.items() for value in PLANTED if value in text]
-    assert "redacted" in json.loads(texts["compare.json"])["made_by"]
 
 
 def test_numbers_do_not_move_when_a_report_is_redacted(tmp_path: Path) -> None:

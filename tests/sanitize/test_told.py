@@ -130,12 +130,3 @@ def test_odd_letters_make_no_text_unreadable(blade: Blade) -> None:
     assert said.code == 0
     assert "2 EMAIL" in said.out
     assert MAIL.encode() not in Path("out/a.log").read_bytes() + Path("out/b.txt").read_bytes()
-
-
-def test_a_cut_file_leaves_no_folder(blade: Blade) -> None:
-    packed = gzip.compress(random.Random(2).randbytes(400).hex().encode())
-    Path("a.jsonl.gz").write_bytes(packed[: len(packed) // 2])
-    said = blade("sanitize", "a.jsonl.gz", "-o", "out/deep")
-    assert said.code == errors.EXIT_UNREADABLE
-    assert "unreadable-file" in said.err
-    assert not Path("out").exists()

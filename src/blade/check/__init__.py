@@ -44,7 +44,6 @@ def _arithmetic(document: Document, earlier: list[Finding]) -> Iterator[Finding]
 
 
 def _sourced(document: Document, listed: list[Passage], text: str, world: World | None) -> Iterator[Finding]:
-    """What rests on the rows, and what names no source."""
     from blade.check.cited_numbers import Answers, cited, mismatches, verified
     from blade.check.quotations import quotations
     from blade.check.row_ids import Ids, named

@@ -319,7 +319,6 @@ def _other(subject: About, item: Cited, every: set[About], world: World) -> str 
 
 
 def _alternatives(column: str, cited: str, world: World) -> Iterable[str]:
-    """The other values that could have been meant."""
     if column == "measured":  # columns that differ from it in their first word, by which `_names` tells them
         tail = cited.partition("_")[2]
         return [name for name in world.columns() if tail and name.partition("_")[2] == tail]

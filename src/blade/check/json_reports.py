@@ -44,7 +44,6 @@ def json_findings(text: str, world: World | None, read: Reader) -> tuple[Finding
 
 
 def _claims(data: dict[str, Any], text: str, world: World) -> Iterator[Finding]:
-    """Every claim, its query asked again."""
     entries = data.get("claims")
     claims = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
     claims = [claim for claim in claims if isinstance(claim.get("query"), str)]
@@ -75,7 +74,6 @@ def _claim(claim: dict[str, Any], line: int, answers: Answers) -> Finding:
 
 
 def _evidence(data: dict[str, Any], world: World) -> Iterator[Finding]:
-    """Every quotation with its address, looked up there."""
     texts = RowTexts(world.rows)
     for path, entry in _members(data, ""):
         get = entry.get if isinstance(entry, dict) else {}.get

@@ -15,6 +15,7 @@ from blade.check import row_ids as names
 from blade.check.markdown_document import Document, Passage, Quotation, blanked, quotes_in
 from blade.check.report_ground import Rows
 from blade.check.row_ids import Address, addresses, leading, runs_named, steps_in, without_steps
+from blade.check.vocabulary import compiled
 from blade.events import step_texts
 from blade.formats.rollout_steps import NOTHING, quotable, value_at
 from blade.model import Trace
@@ -25,16 +26,12 @@ from blade.query.citations import PLACE
 SHORTEST = 16  # characters from which words in quotation marks are taken for a quotation
 _WORDS = re.compile(r"\s\S.*\s\S|[{\[\"=(:]", re.DOTALL)
 _ELSEWHERE = re.compile(r"\b(?:unlike|other than|except|apart from|besides|as opposed to|compared)\b", re.I)
-_ADVICE = re.compile(r"recommend|what to do|next steps|action items|interventions?\b|suggested", re.I)
+_ADVICE = compiled("advice")
 _QUOTES = re.compile(r"\b(?:quot\w*|verbatim|excerpts?|snippets?|utterances?)\b", re.I)
-_EVIDENCE = re.compile(
-    r"\b(?:evidence|errors?|messages?|outputs?|says|said|example|answer|response|repl(?:y|ies)|text)\b", re.I
-)
+_EVIDENCE = compiled("evidence")
 _BY = re.compile(r"\s*(?:[—–]|--|\()\s*(?P<by>[^—–()\n]{3,120}?)\)?\s*$")
 _BOUND = re.compile(r"[.,]?\s*[(\[—–]\s*([^()\[\]“”\"]{2,120})")  # in brackets right behind a quotation
-_REMARK = re.compile(
-    r"\W*(?:supported|contradicted|unverifiable|note|n\.?b|remark|warning|caveat|important|tip|todo)\b", re.I
-)
+_REMARK = compiled("remark")
 _ID_HEAD = re.compile(r"\s*(?:task|rollout|row|example)?s?[ _-]?(?:id|index|name|key)?\s*", re.I)
 _SHELLS = ("sh", "bash", "shell", "console")
 _TEXTS = ("", "text", "txt", "json", "log")  # of a fence that may hold a quotation
@@ -85,10 +82,6 @@ def _unquoted(text: str) -> str:
 _CODE = re.compile(r"`([^`]*[^`\s]\s[^`]{6,})`")
 
 
-def _is_exact(places: tuple[Address, ...]) -> bool:
-    return any(place.repeat is not None for place in places)
-
-
 def _is_cited(places: tuple[Address, ...]) -> bool:
     return any(place.is_pinned for place in places)
 
@@ -102,7 +95,8 @@ def _in_passage(passage: Passage, row: tuple[Address, ...] | None, rows: Rows) -
             text = f"{text[: comment.offset]} ({body}){text[comment.offset :]}"
     hits = [(quote, _BOUND.match(text, quote[2])) for quote in quotes_in(text)]
     bound = {quote: addresses(hit[1], rows) if hit else () for quote, hit in hits}
-    quotes = [quote for quote, places in bound.items() if _is_long(quote[0]) or _is_exact(places)]
+    exact = {quote for quote, places in bound.items() if any(place.repeat is not None for place in places)}
+    quotes = [quote for quote in bound if _is_long(quote[0]) or quote in exact]
     for code in _CODE.finditer(text):  # words in code are quoted where their step stands right behind them
         hit = _BOUND.match(text, code.end())
         if hit and _is_cited(places := addresses(hit[1], rows)):
@@ -136,10 +130,7 @@ def _in_passage(passage: Passage, row: tuple[Address, ...] | None, rows: Rows) -
         )  # fmt: skip
 
 
-_BARE = re.compile(
-    r"`[^`]*`|[\w.#@:+/-]*\d[\w.#@:+/-]*|\W"
-    r"|\b(?:of|in|for|at|from|on|the|see|tasks?|rollouts?|repeat|run|its)\b", re.IGNORECASE
-)
+_BARE = compiled("bare")
 _RELATIVE = re.compile(r"\b(?:after|before|since|until|following|beyond)\s+(?:the\s+)?\W*$", re.IGNORECASE)
 
 
@@ -158,7 +149,7 @@ def _has_own_step(outside: str, quotes: Sequence[tuple[str, int, int]], number: 
     before = [span for span in steps if span[1] <= start]
     before = [span for span in before if not number or _BARE.sub("", outside[low : span[0]])]
     between = outside[before[-1][1] : start] if before else ""
-    speakers = (between[: hit.start()] for hit in re.finditer(_SPEAKER, between, re.IGNORECASE))
+    speakers = (between[: hit.start()] for hit in _SPEAKER.finditer(between))
     return bool(before) and not _has(_ONWARD, between) and not any(_BARE.sub("", part) for part in speakers)
 
 
@@ -276,67 +267,21 @@ def _finding(excerpt: Excerpt, verdict: str, why: str, expected: str = "") -> Fi
     place = (excerpt.line, excerpt.lines, excerpt.text, hostile.line(excerpt.quote, 300))
     return Finding(verdict, "quotation", *place, expected, reading, why, tasks=tasks)
 
-_WHO = (
-    r"(?:model|agent|assistant|user|customer|caller|rollouts?|repeats?|responses?|answers?|transcripts?|traces?"
-    r"|trajector(?:y|ies)|reasoning|repl(?:y|ies)|messages?|tools?|calls?|steps?|tasks?)"
-)
 # Forms of regular verbs are made from what comes before their endings.
-_REGULAR = (
-    "say|answer|respond|return|output|print|report|ask|conclud|stat|claim|announc|complain|quot|reason|admit|assert"
-    "|promis|insist|apologis|apologiz|confirm|think|tell|writ|repl"
-)
-_SPEECH = (
-    rf"(?:(?:{_REGULAR})(?:e?s|e?d|ing|y|ies|ied|ying|ted|ting|e)?|said|wrote|written|told|thought|reads?|verbatim"
-    r"|(?:end|start|begin|began|open|clos|finish|fail|stopp?)(?:e?s|e?d|ning|ing)? (?:with|by))"
-)
-_SAID = rf"\b(?:{_WHO}\b[^.;]{{0,60}}?|(?:it|they)\s+(?:[\w'’-]+\s+){{0,2}})\b{_SPEECH}\b[^.;]{{0,40}}$"
-_SAID_AFTER = rf"^[,\s]*(?:{_SPEECH}\s+(?:the\s+)?{_WHO}\b|(?:the\s+)?(?:{_WHO}|it)\s+{_SPEECH}\b)"
-_REPORTED = (
-    rf"\b{_SPEECH}\b[^.;]{{0,40}}$|\b(?:errors?|exceptions?|messages?|outputs?|text|line|evidence)\W{{0,3}}$"
-)
-_NO = r"(?:\b(?:never|not|nor|neither|no|none|without|cannot|nowhere)\b|n['’]t\b)"
-_NAMING = (
-    r"called|calls? (?:this|it|that|them|these)|label(?:l?ed)?|named?|titled?|termed|dubbed|known as"
-    r"|so-called|categor(?:y|ies)|polic(?:y|ies)|hypothesis|class(?:ed)?|(?:mode|mechanism|cluster|pattern"
-    r"|theme|type|slice|bucket|section|chapter|heading|column|metric|benchmark|rule|prompt|instruction|definition"
-    r"|question|term)s?"
-)
-_UNSAID = "|".join(
-    (
-        # said not to have been said
-        rf"{_NO}(?:\s+[\w'’-]+){{0,3}}?\s+(?:{_SPEECH}|(?:contain|mention|includ|show)\w*|sign of)\b"
-        r"[^.;:]{0,40}$",
-        rf"(?:{_NO}|\b(?:lacks?|lacking|omit\w*|missing|instead of|rather than)\b)(?:\s+[\w'’-]+){{0,2}}\s*$",
-        # wished for, supposed, proposed
-        r"\b(?:should|would|could|might|ought|must|expected|ideally|supposed?|wanted?|wants|needs?|if|better"
-        r"|add|instead of|rather than|correct(?:ly)?|imagine|adding|insert|append|include|change|replace|use"
-        r"|try|rewrite|reword|consider|require|tell the|(?:hypothetical|recommend|suggest|instruct|propos)\w*"
-        r")\b[^.;]{0,60}$",
-        # the gist of it
-        r"\b(?:basically|essentially|effectively|something like|along the lines|i\.e\.|in effect|roughly|akin"
-        r"|as if|paraphras\w*|in other words|meaning|to the effect|sort of|kind of|similar to|variants? of"
-        r"|such as|e\.g\.|typical(?:ly)?|generic)[^.;]{0,40}$",
-        # a name, or another source
-        rf"\b(?:{_NAMING})\s*(?:is|are|was|of|as|says|reads|states)?\s*[:(–—]?\s*$",
-        r"\b(?:papers?|documentation|docs|readme|guidelines?|specification|blog|article|authors?|website|card"
-        r"|our|my|reviewers?|annotators?|colleagues?|team)\b[^.;]{0,40}$",
-        r"\b(?:we|I) (?:say|write|call|mean|argue|define|use)\b[^.;,]{0,40}$",
-    )
-)
-_ONWARD = (
-    r";|\b(?:and|but|yet|then|so|while|whereas|although|though|after\w*|before|later|final\w*|last\w*|next"
-    r"|still|even|eventually|nevertheless|nonetheless|however|followed|subsequent\w*|despite|conclu\w*|until)\b"
-)
-_SPEAKER = rf"\b(?:(?:the|its?|this|that|an?)\s+(?:[\w'’-]+\s+)?{_WHO}|it|they|he|she)\b"
+_SAID = compiled("said_before")
+_SAID_AFTER = compiled("said_after")
+_REPORTED = compiled("reported")
+_UNSAID = compiled("unsaid")
+_ONWARD = compiled("onward")
+_SPEAKER = compiled("speaker")
 _REACH = 120  # characters before a quotation that say what it is
 
 
-def _has(pattern: str, text: str) -> bool:
-    return re.search(pattern, text[-_REACH:], re.IGNORECASE) is not None
+def _has(pattern: re.Pattern[str], text: str) -> bool:
+    return pattern.search(text[-_REACH:]) is not None
 
 
 def _is_said(before: str, after: str = "") -> bool:
-    """Whether someone in a rollout is said to have said it."""
     return _has(_SAID, before) or _has(_SAID_AFTER, after[:_REACH])
 
 

@@ -96,7 +96,6 @@ class World:
         return self.ground.connection(with_traces).execute(sql).fetchall()
 
     def _columns(self) -> dict[str, str]:
-        """The columns of the rollouts and their types."""
         return {name: kind for name, kind, *_ in self.select("describe rollouts")}
 
     def _values(self, column: str) -> tuple[str, ...]:

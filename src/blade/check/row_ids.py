@@ -10,43 +10,23 @@ import msgspec
 
 from blade.check.markdown_document import Passage, blanked, quotes_in
 from blade.check.report_ground import Rows, World
+from blade.check.vocabulary import compiled
 from blade.formats.rollout_steps import NOTHING, value_at
 from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 
 STEP, REPEAT, TASK = "step", "repeat", "task"
 MAX_NAMED = 100  # tasks of one sentence
-_WORDS = "step|repeat|attempt|trial|rollout|row|turn|line|index|task|message|episode|position|order"
 # What a number counts, or is a share of, stands behind it; a number that is not whole names nothing.
-_COUNTED = (
-    r"times|percent|points?|pp|tasks|rollouts|rows|attempts|trials|tokens|seconds|minutes|hours|messages|failures"
-    r"|others?|more|fewer|less"
-)
-_DOES = r"calls|runs|turns|steps|passes|repeats|lines|errors"  # `repeat 1 calls` it, and `7 calls`
-_DIGITS = r"#?(?:0|[1-9]\d{0,5})(?![\w@^/]|[.,:]\d|\s?%|\s+(?:[a-z]+(?:ing|ed|er|nt)\s+)?"
-_NUMBER = rf"{_DIGITS}(?:{_COUNTED})\b)"
-_NEXT = rf"{_DIGITS}(?:{_COUNTED}|{_DOES})\b)"
 _RANGE = r"(?:\s?[-–—]\s?|\s+(?:up\s+)?to\s+|\s+through\s+)"
-_NUMBERED = re.compile(
-    r"(?<![\w`-])(?<!per )(?<!each )(?<!every )(?<!another )"
-    rf"(?:(?P<one>{_WORDS})\s+(?P<number>{_NUMBER}(?:(?:{_RANGE}|\s+(?:and|or|&)\s+){_NEXT})*)"
-    rf"|(?P<some>{_WORDS})s\s+(?P<numbers>{_NUMBER}(?:(?:{_RANGE}|,\s*(?:and\s+|or\s+)?|\s+(?:and|or|&)\s+){_NEXT})+))",
-    re.IGNORECASE,
-)
+_NUMBERED = compiled("numbered")
 _AT = r"/(?P<repeat>\d{1,8})#(?P<where>\w+(?:[.\[\]-]+\w+)*)`"
 _HASH = re.compile(rf"(?<![\w/#.-])`?(?P<task>\w[\w.@:+-]{{0,200}}(?:/[\w.@:+-]+){{0,8}}?){_AT}?")
 _CODED = re.compile(rf"`(?P<task>[^`\n]{{1,400}}){_AT}")  # a known task may hold any sign
-_NOUN = re.compile(
-    r"\b(?:(?:rollout|repeat)\s+(?P<nth>\d{1,8})\s+(?:of|in|for)\s+)?(?P<noun>task|rollout)(?P<many>s?)\s+"
-    r"(?:`(?P<code>[^`]{1,200})`|(?P<bare>[\w.#@:+-]*\w(?:/\d{1,8})?)(?![\w/]))"
-    r"(?:[,\s]*\(?(?:repeat|rollout)\s+(?P<repeat>\d{1,8})(?![\d/]))?",
-    re.IGNORECASE,
-)
+_NOUN = compiled("noun")
 _WORD = re.compile(r"`(?P<code>[^`\s]{1,200})`|(?<![\w./-])(?P<bare>[\w.#@:+-]*\w(?:/\d{1,8})?)(?![\w/%-])")
 _FIELD = re.compile(r"\bfield\s+`(?P<field>[^`]{1,200})`", re.IGNORECASE)
 # Beside a fraction: `passes 2/4`, `2/4 of them`, `2/4 (50%)`.
-_FRACTION = re.compile(
-    r"(?:pass\w*|fail\w*|solv\w*|scor\w*|succe\w*|got|reach\w*|=|\bis|\bwas|\bat|rate|score)\s*:?\s*`?$", re.I
-)
+_FRACTION = compiled("fraction")
 _OF = re.compile(r"`?\s*(?:\(\s*\d|%|=|(?:of|(?:task|rollout|repeat|attempt|time)s?|pass|fail)\b)", re.I)
 
 
@@ -194,11 +174,7 @@ def without_steps(places: tuple[Address, ...], even_pinned: bool = False) -> tup
     return tuple(place if place.is_pinned and not even_pinned else place.rollout for place in places)
 
 
-_LEAD = re.compile(
-    r"\W*(?:(?:in|see|from|task|rollout|failing|passing|example)\b\W*){0,3}`(?P<code>[^`\s]{1,200})`"
-    r"(?:\W*\(?(?:at\s+)?(?P<steps>steps?\s+\d))?",
-    re.IGNORECASE,
-)
+_LEAD = compiled("lead")
 
 
 def leading(text: str, rows: Rows) -> Address | None:
@@ -227,15 +203,10 @@ def runs_named(text: str, runs: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(run for run, mark in marks if re.search(rf"(?<![\w-]){mark}(?![\w-])", text)) or runs
 
 # Steps of something else than a rollout.
-_OTHERS = re.compile(
-    r"\b(?:training|gradient|optimi[sz]er|update|checkpoint|global|next|action|recommended)\s+$", re.I
-)
+_OTHERS = compiled("others")
 _BEHIND = re.compile(r"\s*\(?(?:in|of|for)\s+(?:the\s+)?(?:task\s+|rollout\s+|failing\s+|passing\s+)*", re.I)
 # `the failing repeat 3`, and not `they repeat 3 calls`
-_BEFORE_REPEAT = re.compile(
-    r"(?:^|[,;:(`\d]|\b(?:the|in|of|at|for|on|from|its|this|failing|passing|failed|passed|and|or|than|also))\s*$",
-    re.IGNORECASE,
-)
+_BEFORE_REPEAT = compiled("before_repeat")
 _ID_HEAD = re.compile(r"(?:task|rollout)(?:[ _-](?:id|index|key|name))?", re.IGNORECASE)
 _LIST = re.compile(r"\d{1,9}(?:/\d{1,8})?(?:(?:, | and |, and )\d{1,9}(?:/\d{1,8})?)+")
 
@@ -249,12 +220,7 @@ def with_noun(passage: Passage) -> str:
     return f"tasks {cell}" if is_list else passage.own
 
 
-_ABSENT = re.compile(  # what is said not to be here
-    r"\b(?:n[o']t (?:exist|run|part|included|among|there|contain)\w*|no such|there (?:is|are) no|absent"
-    r"|outside|excluded|(?:other|another|earlier|previous|full) (?:\w+ )?(?:set|split|benchmark|run|suite)s?"
-    r"|in the (?:paper|original))\b",
-    re.IGNORECASE,
-)
+_ABSENT = compiled("absent")
 
 
 class Ids:
@@ -348,7 +314,6 @@ class Ids:
         return max((n for n, mention in enumerate(self.here) if mention.end <= name.start), default=0)
 
     def _length(self, place: Address) -> int:
-        """The steps of the longest rollout that may be meant."""
         traces = [trace for run in self.runs for trace in self.rows.at(run, place.task, place.repeat)]
         return max((len(trace.steps) for trace in traces), default=0)
 

@@ -15,6 +15,7 @@ from blade.check.cited_numbers import Answers, Cited, is_sentence
 from blade.check.markdown_document import Passage, blanked, quotes_in
 from blade.check.report_ground import World
 from blade.check.row_ids import mentions, numbered, runs_named, step_spans, with_noun
+from blade.check.vocabulary import compiled
 from blade.model.conclusions import OPINION, UNCITED, Finding
 from blade.model.measurements import PLACEHOLDER
 from blade.query.number_readings import last_figure
@@ -24,16 +25,9 @@ from blade.tables.database import literal, quoted
 Spans = list[tuple[int, int]]
 _NUMBERING = re.compile(r"^\s*(?:\d+(?:\.\d+)*[.)]?|\(?\d+\))\s+")
 _ID_HEADS = "# no. no k rank step steps line row repeat task rollout id index version seed date year".split()
-_DAY = re.compile(
-    r"\b\d{1,2}(?:st|nd|rd|th)? (?:of )?(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sep|Oct|Nov|Dec)[a-z]*\b"
-)
+_DAY = compiled("day")
 _COUNTED = re.compile(r"(count|tasks)\b(?! *[.(])")
-_CAUSE = re.compile(
-    r"\b(?:because|due to|owing to|caus(?:ed by|ing|es? (?:the|an?|this|it|these|most|all|many))|thanks to"
-    r"|as a result|result(?:s|ed|ing)? (?:in|from)|leads? to|led to|driven by|stem(?:s|med)? from"
-    r"|explain(?:s|ed)?|(?:the|main|root) reason)\b",
-    re.IGNORECASE,
-)
+_CAUSE = compiled("cause")
 
 
 def uncited(passages: list[Passage], items: list[Cited], answers: Answers, world: World) -> Iterator[Finding]:
@@ -210,7 +204,6 @@ def _groups(world: World, run: str, column: str, measures: Sequence[str]) -> lis
 
 
 def _whole_run(world: World, run: str, scope: str) -> Iterator[Known]:
-    """Measures of several repeats, intervals and buckets."""
     where = f" where {scope}" if scope else ""
     repeats = world.select(f"select repeats from runs where run = {literal(run)}")
     ks = range(2, min(MAX_K, repeats[0][0] if repeats else 1) + 1)

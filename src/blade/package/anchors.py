@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from blade.errors import BladeError
 from blade.model.conclusions import SUPPORTED, Finding
-from blade.package.layout import is_finite, sealed_json
+from blade.package.layout import is_finite, sealed_json, table
 from blade.package.matching import Tasks, passages, tasks_of, visible
 from blade.package.package_queries import Worlds, names_in
 from blade.package.shallow import shallow
@@ -209,7 +209,6 @@ def _worded(text: str, known: Tasks, most: int, before: Sequence[Anchor] = ()) -
 
 
 def _cited(text: str, worlds: Worlds, baseline: str) -> Iterator[Draft]:
-    """The numbers that the report cites, each with its sentence."""
     around: dict[int, str] = {}  # by line: its paragraph or list item, without quotations
     for passage in passages(text, tasks_of(worlds.home)):
         paragraph = " ".join(part.text for part in passage.statements if "“" not in part.text)
@@ -222,7 +221,6 @@ def _cited(text: str, worlds: Worlds, baseline: str) -> Iterator[Draft]:
 
 
 def _fact(finding: Finding, around: str) -> str:
-    """The sentence, with the rest of its paragraph where it says too little alone."""
     is_whole = " | " in finding.text or len(finding.text.split()) >= SHORT or finding.text not in around
     text = " ".join((finding.text if is_whole else around).split())
     return text if len(text) <= MAX_FACT else text[:MAX_FACT].rpartition(" ")[0] + " …"
@@ -296,62 +294,15 @@ def _same(anchor: Anchor) -> tuple[object, ...]:
 
 # -- from the rows ----------------------------------------------------------------------------------
 
-_NEVER = "select task from tasks where bucket = 'never' order by length(task), task"
-_CHECKS = """
-    select name, count(distinct "row") n from checks where status = 'failed' and name is not null
-    group by 1 order by n desc, 1 limit 5"""
-_ENDS = """
-    select last_tool, count(*) n from rollouts where not passed and last_tool is not null
-    group by 1 having n >= 3 order by n desc, 1 limit 5"""
-# Tools without which the same tasks pass much less often, or more: tasks that have rollouts of both kinds.
-_TOOLS = f"""
-    with used as (
-        select r.task, r.repeat, r.passed::int passed, list(distinct c.tool) tools
-        from rollouts r left join calls c on c.run = r.run and c."row" = r."row"
-        where r.passed is not null group by all
-    ), sides as (
-        select tool, task, passed, list_contains(tools, tool) has
-        from used, (select distinct tool from calls where tool <> '')
-    ), mixed as (select * from sides qualify count(distinct has) over (partition by tool, task) = 2)
-    select tool, avg(passed) filter (not has) low, avg(passed) filter (has) high,
-        list_sort(list(distinct [lpad(length(task)::text, 6, '0'), task])) tasks
-    from mixed group by tool
-    having least(count(*) filter (has), count(*) filter (not has)) >= {MIN_ROWS}
-        and abs(low - high) >= {MIN_GAP} and count(distinct task) <= {MAX_TASKS}
-    order by tool"""
-
-
 def _contrasts(worlds: Worlds) -> Iterator[Draft]:
     """What the tables show: pass rates with and without a tool, tasks that never pass, checks, last tools."""
     if worlds.own("select count(*) from rollouts")[0][0] > MAX_LOOKED:
         return
-    for contrasts in (_tools, _never, _checks, _ends):
+    for contrast in table()["contrasts"]:
+        limits = {"rows": MIN_ROWS, "gap": MIN_GAP, "tasks": MAX_TASKS}
         with suppress(BladeError):  # rows that have no such column
-            yield from contrasts(worlds)
-
-
-def _tools(worlds: Worlds) -> Iterator[Draft]:
-    for tool, low, high, keyed in worlds.own(_TOOLS):
-        tasks = [task for _, task in keyed]
-        rates = f"{low:.1%} of the rollouts without `{tool}` pass, against {high:.1%} of those that call it"
-        query = f"rate where calls({literal(tool)}) = 0 and task in ({', '.join(map(literal, tasks))})"
-        yield Draft(f"On tasks {', '.join(tasks)} {rates}.", query)
-
-
-def _never(worlds: Worlds) -> Iterator[Draft]:
-    tasks = [str(row[0]) for row in worlds.own(_NEVER)]
-    if 0 < len(tasks) <= MAX_TASKS:
-        noun = "task never passes" if len(tasks) == 1 else "tasks never pass"
-        query = f"rate where task in ({', '.join(map(literal, tasks))})"
-        yield Draft(f"{len(tasks)} {noun}: {', '.join(tasks)}.", query)
-
-
-def _checks(worlds: Worlds) -> Iterator[Draft]:
-    for name, n in worlds.own(_CHECKS):
-        yield Draft(f"{n} rollouts fail the check `{name}`.", f"count where check_failed({literal(name)})")
-
-
-def _ends(worlds: Worlds) -> Iterator[Draft]:
-    for tool, n in worlds.own(_ENDS):
-        fact = f"{n} failing rollouts end with a call of `{tool}`."
-        yield Draft(fact, f"count where not passed and last_tool = {literal(tool)}")
+            for row in worlds.own(contrast["sql"].format(**limits)):
+                listed = [[task for _, task in cell] if isinstance(cell, list | tuple) else [cell] for cell in row]
+                texts = [cell[0] if len(cell) == 1 else ", ".join(cell) for cell in listed]
+                quoted = [", ".join(literal(str(part)) for part in cell) for cell in listed]
+                yield Draft(contrast["fact"].format(*texts), contrast["query"].format(*quoted))

@@ -9,7 +9,6 @@ from random import Random
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from blade.package.layout import GRADES
 from blade.package.report_score import WORDING, Bench, Case, Score, as_json, judged
@@ -70,20 +69,17 @@ def calibrated(
     case: Case, bench: Bench, graded: Mapping[str, str], min_spread: float = 0.50, seeds: int = 2
 ) -> Calibration:
     """Put the golden report, its baseline, the attacks and the graded reports to the judge."""
-    facts = tuple((anchor.fact, anchor.query, anchor.value) for anchor in case.anchors)
-    material = Material(case.golden, facts, case.other_goldens)
     return Calibration(
-        judged(case.golden, bench), judged(case.shallow, bench), tuple(_attacks(material, bench, seeds)),
+        judged(case.golden, bench), judged(case.shallow, bench), tuple(_attacks(case, bench, seeds)),
         tuple(ranked({grade: judged(text, bench).score for grade, text in graded.items()})), min_spread,
         WORDING if bench.worlds is None else "rollouts",
     )  # fmt: skip
 
 
-def _attacks(material: Material, bench: Bench, seeds: int) -> list[Trial]:
-    """The worst of several draws of each attack."""
+def _attacks(case: Case, bench: Bench, seeds: int) -> list[Trial]:
     trials = []
     for name, attack in ATTACKS.items():
-        texts = dict.fromkeys(attack(replace(material, seed=seed)) for seed in range(max(1, seeds)))
+        texts = dict.fromkeys(attack(case, seed) for seed in range(max(1, seeds)))
         if not any(texts):
             trials.append(Trial(name, None, "not tried: the package has no other golden report", None))
             continue
@@ -129,13 +125,7 @@ def as_summary(calibration: Calibration) -> dict[str, Any]:
 
 def _trial(trial: Trial) -> dict[str, Any]:
     score = None if trial.score is None else round(trial.score, 4)
-    return {
-        "name": trial.name,
-        "score": score,
-        "bound": trial.bound,
-        "held": trial.held,
-        "tried": score is not None,
-    }
+    return msgspec.structs.asdict(trial) | {"score": score, "tried": score is not None}
 
 
 def rewards(calibration: Calibration, bench: Bench) -> dict[str, dict[str, Any]]:
@@ -153,34 +143,25 @@ _DIGITS = re.compile(r"\d+")
 _SENTENCES = re.compile(r"(?<=[.!?])\s+(?=[*_`(]*[A-Z0-9`])")
 
 
-class Material(msgspec.Struct, frozen=True):
-    """What attacks are made of."""
-
-    golden: str
-    facts: tuple[tuple[str, str | None, float | None], ...]  # sentence, query and value of each anchor
-    others: tuple[str, ...] = ()  # golden reports of other models in the package
-    seed: int = 0
-
-
-def pasted(material: Material) -> str:
+def pasted(case: Case, seed: int) -> str:
     """The facts of the anchors, line by line, each with its number cited."""
     lines = [
-        f"- {fact} {value}<!--blade: {query}-->" if query is not None else f"- {fact}"
-        for fact, query, value in material.facts
+        f"- {each.fact} {each.value}<!--blade: {each.query}-->" if each.query is not None else f"- {each.fact}"
+        for each in case.anchors
     ]
     return "\n".join(["# Findings", "", *lines, ""])
 
 
-def anchors_file(material: Material) -> str:
+def anchors_file(case: Case, seed: int) -> str:
     """The file of anchors itself."""
-    entries = [{"fact": fact, "query": query, "value": value} for fact, query, value in material.facts]
+    entries = [{"fact": each.fact, "query": each.query, "value": each.value} for each in case.anchors]
     return "# Report\n\n" + json.dumps(entries, indent=2, ensure_ascii=False).replace("[", "(", 1)
 
 
-def keywords(material: Material) -> str:
+def keywords(case: Case, seed: int) -> str:
     """The vocabulary of the anchors in any order, with the look of a report."""
-    random = Random(f"keywords/{material.seed}")
-    words = _WORD.findall(" ".join(fact for fact, _, _ in material.facts))
+    random = Random(f"keywords/{seed}")
+    words = _WORD.findall(" ".join(anchor.fact for anchor in case.anchors))
     random.shuffle(words)
     size = max(1, len(words) // 8)
     parts = [words[start : start + size] for start in range(0, len(words), size)]
@@ -193,9 +174,9 @@ def _mark(line: str) -> str:
     return hit[0] if hit else ""
 
 
-def shuffled(material: Material) -> str:
+def shuffled(case: Case, seed: int) -> str:
     """The words of each line in any order: every heading, id and number stays in its line."""
-    random = Random(f"shuffled/{material.seed}")
+    random = Random(f"shuffled/{seed}")
 
     def mixed(line: str) -> str:
         start = _mark(line)
@@ -203,22 +184,22 @@ def shuffled(material: Material) -> str:
         random.shuffle(words)
         return start + " ".join(words)
 
-    return "\n".join(mixed(line) for line in material.golden.split("\n"))
+    return "\n".join(mixed(line) for line in case.golden.split("\n"))
 
 
-def other_numbers(material: Material) -> str:
+def other_numbers(case: Case, seed: int) -> str:
     """Every number another one."""
-    random = Random(f"numbers/{material.seed}")
+    random = Random(f"numbers/{seed}")
 
     def other(hit: re.Match[str]) -> str:
         first = str((int(hit[0][0]) + random.randint(1, 8)) % 9 + 1) if len(hit[0]) > 1 else ""
         rest = "".join(random.choice("0123456789") for _ in hit[0][len(first) :])
         return first + rest if first + rest != hit[0] else first + str((int(rest or 0) + 1) % 10)
 
-    return _DIGITS.sub(other, material.golden)
+    return _DIGITS.sub(other, case.golden)
 
 
-def negated(material: Material) -> str:
+def negated(case: Case, seed: int) -> str:
     """Every sentence of the prose denied; headings and tables stay."""
 
     def denied(line: str) -> str:
@@ -228,20 +209,20 @@ def negated(material: Material) -> str:
         parts = _SENTENCES.split(line[len(start) :])
         return start + " ".join(f"It is false that {part[:1].lower()}{part[1:]}" for part in parts)
 
-    return "\n".join(denied(line) for line in material.golden.split("\n"))
+    return "\n".join(denied(line) for line in case.golden.split("\n"))
 
 
-def headings(material: Material) -> str:
+def headings(case: Case, seed: int) -> str:
     """The headings of the golden report, with nothing under them."""
-    return "\n\n".join(line for line in material.golden.split("\n") if line.startswith("#")) + "\n"
+    return "\n\n".join(line for line in case.golden.split("\n") if line.startswith("#")) + "\n"
 
 
-def other_model(material: Material) -> str:
+def other_model(case: Case, seed: int) -> str:
     """The golden report of another model of the package."""
-    return material.others[0] if material.others else ""
+    return case.other_goldens[0] if case.other_goldens else ""
 
 
-ATTACKS: dict[str, Callable[[Material], str]] = {
+ATTACKS: dict[str, Callable[[Case, int], str]] = {
     "anchors pasted": pasted,
     "anchors file": anchors_file,
     "keywords": keywords,

@@ -9,9 +9,8 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec.structs import replace
 
 from blade.agent.skills import slug
@@ -35,7 +34,6 @@ _THRESHOLD = re.compile(r"--pass-threshold[ =](?P<value>-?\d+(?:\.\d+)?)")
 # Row sidecars are packed: tools that take every `rollouts/*.jsonl` for a run must not take them for one.
 _PACKED = ("materialized_inputs", "failures", "reward_profiling")
 _PLAIN = ("aggregate_metrics", "agent_metrics", "repeat_level_metrics")
-Value = TypeVar("Value")
 
 
 def refuse_filled(folder: Path, force: bool) -> None:
@@ -226,23 +224,11 @@ def _page(
 
 
 def _portable(report: Report, base: str) -> Report:
-    """The same report, without the place where the package happens to lie."""
+    from blade.sanitize.redaction import mapped
+
     parts = "made_by", "runs", "compared", "skipped", "gaps", "benchmark"
-    return replace(report, **{name: _without(getattr(report, name), base) for name in parts})
-
-
-def _without(value: Value, base: str) -> Value:
-    """A value of nouns whose texts do not hold `base`."""
-    copy: Any = value
-    if isinstance(copy, str):
-        copy = copy.replace(base, "") if base in copy else copy  # an enumeration stays one
-    elif isinstance(copy, tuple):
-        copy = tuple(_without(part, base) for part in copy)
-    elif isinstance(copy, dict):
-        copy = {key: _without(part, base) for key, part in copy.items()}
-    elif isinstance(copy, msgspec.Struct):
-        copy = replace(copy, **{name: _without(getattr(copy, name), base) for name in copy.__struct_fields__})
-    return copy  # type: ignore[no-any-return]
+    moved = {name: mapped(getattr(report, name), lambda text, _: text.replace(base, "")) for name in parts}
+    return replace(report, **moved)
 
 
 def runs_of(package: Layout, parts: Golden, text: str, watcher: Watcher) -> tuple[list[Loaded], float | None]:
@@ -276,7 +262,6 @@ def redraft(package: Layout, parts: Golden, watcher: Watcher) -> bool:
 
 
 def _marked(text: str, source: str) -> str:
-    """A report that is marked as a draft where nobody takes the mark for a claim."""
     title, _, body = text.partition("\n")
     return f"{title}\n\n{_DRAFT.format(path=source)}\n{body}"
 
@@ -284,7 +269,6 @@ def _marked(text: str, source: str) -> str:
 def _anchors(
     text: str, report: Report, run: Loaded, benchmark: str, threshold: float | None, watcher: Watcher
 ) -> dict[str, Any]:
-    """Facts that the draft cites, each with its query."""
     from blade.check import world_of
     from blade.package.anchors import as_file, drafted
     from blade.package.package_queries import Worlds
@@ -329,7 +313,6 @@ def _own_share(text: str, package: Layout, parts: Golden, watcher: Watcher) -> f
 
 
 def _sentences(text: str) -> list[str]:
-    """The sentences and table rows of a text, without their numbers."""
     from blade.package.matching import Tasks, passages
 
     listed = [part for passage in passages(text, Tasks()) for part in passage.statements]

@@ -16,7 +16,17 @@ from blade.package import layout as place
 from blade.package.anchors import DIFFICULTIES, MIN_FACT, number_or_none, of_file
 from blade.package.calibration import TARGETS
 from blade.package.drafts import threshold_in, why_draft
-from blade.package.layout import Broken, Golden, Layout, compact, is_finite, models_in, read_json, read_text
+from blade.package.layout import (
+    Broken,
+    Golden,
+    Layout,
+    compact,
+    is_finite,
+    models_in,
+    read_json,
+    read_text,
+    table,
+)
 from blade.package.matching import Tasks, figures, passages, tasks_of
 from blade.package.package_queries import Worlds, worlds_of
 from blade.package.report_score import Bench, bench, is_shown, judged
@@ -82,7 +92,6 @@ def _substance(name: str, text: str) -> Iterator[Check]:
 
 
 def _rollouts(parts: Golden, package: Layout, sidecar: Any) -> Sequence[Path]:
-    """The files that a report is about."""
     if parts.is_comparison:
         return place.sides_of(parts, package.rollouts) or package.rollouts
     path = place.rollouts_of(parts, package.rollouts, models_in(sidecar))
@@ -266,48 +275,11 @@ def _scores(parts: Golden, seat: Bench, text: str) -> Iterator[Check]:
 
 # -- the numbers of a sidecar -----------------------------------------------------------------------
 
-IDENTITY = ("model", "model_name", "benchmark", "pass_at_1", "num_tasks", "total_tasks")
 RATES = ("pass_at_1", "pass_at_k", "consistency", "coverage", "mean_reward")
 TOLERANCE = 0.005  # of a rate that somebody rounded
 MAX_K = 16
-_NAMED = {  # what a line says that states the number
-    "pass_at_1": re.compile(r"pass@1|pass_at_1|pass rate|success rate|accuracy|resolv", re.IGNORECASE),
-    "total_tasks": re.compile(r"task|problem|instance|question|item", re.IGNORECASE),
-}
-_BUCKET = "select count(*) from tasks where bucket = '{}'"
-_QUERIES: dict[str, list[str]] = {  # by key of a sidecar; several where honest readings differ
-    "pass_at_1": [
-        "pass_at_1", "rate", "select count(*) filter (where passed) / max(expected) from rollouts, runs"
-    ],
-    "score_low": ["pass_at_1.low"],
-    "score_high": ["pass_at_1.high"],
-    "score": ["select score from runs"],
-    "mean_reward": ["select avg(reward) from tasks", "mean(reward)"],
-    "pass_at_k": ["pass_at_k({k})", "select avg((passes > 0)::int) from tasks"],
-    "consistency": ["pass_hat_k({k})"],
-    "coverage": ["select scored / expected from runs where expected > 0"],
-    "repeats": ["select repeats from runs"],
-    "total_tasks": ["tasks", "select n_tasks from runs"],
-    "total_rollouts": [
-        f"select {column} from runs"
-        for column in ("n_rollouts", "expected", "scored", "n_rollouts + duplicates + superseded")
-    ],
-    "expected_rollouts": ["select expected from runs"],
-    "passed_rollouts": ["count where passed"],
-    "failed_rollouts": [
-        "count where not passed",
-        *(f"select {total} - (select count(*) filter (where passed) from rollouts) from runs" for total in ("n_rollouts", "expected")),
-    ],
-    "always_pass_tasks": [_BUCKET.format("always")],
-    "sometimes_pass_tasks": [_BUCKET.format("sometimes")],
-    "always_fail_tasks": [_BUCKET.format("never")],
-    "missing_tasks": [_BUCKET.format("missing")],
-}  # fmt: skip
-_ALSO = {  # other keys that sidecars use for the same number
-    "n_tasks": "total_tasks", "num_tasks": "total_tasks", "n_rollouts": "total_rollouts",
-    "num_rollouts": "total_rollouts", "always_pass": "always_pass_tasks", "always_fail": "always_fail_tasks",
-    "sometimes_pass": "sometimes_pass_tasks", "never_pass_tasks": "always_fail_tasks",
-}  # fmt: skip
+_QUERIES: dict[str, list[str]] = table()["metrics"]["queries"]
+_ALSO: dict[str, str] = table()["metrics"]["also"]
 
 
 def _metrics(parts: Golden, sidecar: Any, broken: str) -> Iterator[Check]:
@@ -327,7 +299,7 @@ def identity_checks(name: str, sidecar: Any) -> Iterator[Check]:
     yield Check(isinstance(sidecar, dict), f"{name}: metrics JSON parses", METRICS)
     if not isinstance(sidecar, dict):
         return
-    identity = [key for key in IDENTITY if key in sidecar]
+    identity = [key for key in table()["metrics"]["identity"] if key in sidecar]
     yield Check(len(identity) >= 3, f"{name}: contains common metric identity fields", METRICS)
     for what, keys in (("model", ("model_name", "model")), ("benchmark", ("benchmark",))):
         present = [key for key in keys if key in sidecar]
@@ -390,13 +362,13 @@ def match_checks(
 def in_report(name: str, sidecar: Mapping[str, Any], text: str) -> Iterator[Check]:
     """Whether the headline numbers of a sidecar stand in its report."""
     absent, looked = [], 0
-    for key, pattern in _NAMED.items():
+    for key, pattern in table()["metrics"]["lines"].items():
         value = number_or_none(sidecar.get(key))
         if value is None or (key in RATES and _no_fraction(value)):
             continue
         looked += 1
         lines = [line[:20_000] for line in text.splitlines()]
-        lines = [line for line in lines if pattern.search(line)] or lines
+        lines = [line for line in lines if re.search(pattern, line, re.IGNORECASE)] or lines
         numbers = [each for line in lines for each in figures(re.sub(r"<!--.*?-->", "", line), Tasks())]
         if key in RATES:
             numbers = [each for each in numbers if each.is_percent or each.step < 1]  # `1` is a count

@@ -6,8 +6,10 @@ import json
 import os
 import re
 import sys
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -143,6 +145,23 @@ def models_in(data: Any) -> list[str]:
 
 def _files(folder: Path, pattern: str) -> list[Path]:
     return sorted(path for path in folder.glob(pattern) if path.is_file()) if folder.is_dir() else []
+
+
+# -- words and patterns -----------------------------------------------------------------------------
+
+
+@cache
+def table() -> dict[str, Any]:
+    """The words, patterns and queries that packages are checked and reports are judged by."""
+    return tomllib.loads(Path(__file__).with_name("tables.toml").read_text(encoding="utf-8"))
+
+
+def words_of(name: str) -> frozenset[str]:
+    return frozenset(table()["words"][name].split())
+
+
+def compiled(name: str) -> re.Pattern[str]:
+    return re.compile("".join(table()["patterns"][name]))
 
 
 # -- reading and writing ----------------------------------------------------------------------------

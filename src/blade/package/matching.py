@@ -13,6 +13,7 @@ import msgspec
 
 from blade.check.markdown_document import Document, Row, Sentence, Table, parse
 from blade.model.conclusions import SUPPORTED, Finding
+from blade.package.layout import compiled
 from blade.query.measures import measure_of
 from blade.query.number_readings import Figure, agrees
 
@@ -163,11 +164,7 @@ def _is_rollout(name: str, known: Tasks) -> bool:
     return bool(slash) and tail.isdigit() and (not known.keys or known.rollout(name) == name)
 
 
-_ID_COLUMN = re.compile(
-    r"^(?:tasks?|rollouts?|transcripts?|instances?|problems?|tickets?|questions?|cases?|which|examples?"
-    r"|for instance|evidence|tr(?:y|ies)|attempts?|repeats?)\b",
-    re.IGNORECASE,
-)
+_ID_COLUMN = compiled("id_column")
 _ID_HEAD = re.compile(r"(?:task|rollout|transcript|instance|problem|ticket)\b(?!s)", re.IGNORECASE)
 _LISTED = re.compile(r"\d\s*[,;/]\s*\d|\d and \d")
 
@@ -183,7 +180,6 @@ def _rows(document: Document, known: Tasks) -> Iterator[Passage]:
 
 
 def _id_columns(table: Table) -> set[int]:
-    """The columns that hold ids: a column called `Tasks` may count them."""
     columns = set()
     for column, head in enumerate(table.header):
         cells = [row.cells[column] for row in table.rows if column < len(row.cells)]
@@ -195,7 +191,6 @@ def _id_columns(table: Table) -> set[int]:
 
 
 def _row(table: Table, row: Row, columns: set[int], known: Tasks) -> Statement:
-    """A row as one line: `Category: crm | Tasks: 4`."""
     heads = [cell.text for cell in table.header] + [""] * len(row.cells)
     pairs = zip(heads, row.cells, strict=False)
     text = " | ".join(f"{head}: {cell.text}" if head else cell.text for head, cell in pairs)
@@ -208,11 +203,7 @@ def _row(table: Table, row: Row, columns: set[int], known: Tasks) -> Statement:
 
 
 _TOKEN = re.compile(r"[^\s`'\"“”|,;:()\[\]{}<>]+")
-_NOUN = r"(?:tasks?|problems?|instances?|questions?|tickets?|puzzles?|samples?)"
-_ONE = r"[`*#]*\d+[`*]*(?:\s*\([^()]{0,80}\))?"
-_LIST = re.compile(
-    rf"\b{_NOUN}\s+{_ONE}(?:(?:\s*[,;]\s*(?:and\s+|or\s+)?|\s+(?:and|or|to)\s+){_ONE}(?!\s?%))*", re.I
-)
+_LIST = compiled("task_list")
 _SERIES = re.compile(r"(?<![\w.,])\d+(?:, \d+)+(?:,? (?:and|or) \d+)?(?![\w%]|\.\d)")
 
 
@@ -261,12 +252,7 @@ _FIGURE = re.compile(
     re.IGNORECASE,
 )
 # What has digits and counts nothing: code, quotations, levels of confidence, dates.
-_ASIDE = re.compile(
-    r"`[^`]*`|“[^”]*”|\b(?:90|95|99)\s?%(?=[ -](?:CI|conf|interval))|\b\d{4}-\d\d-\d\d\b"
-    r"|\b\d{1,2} (?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sep|Oct|Nov|Dec)[a-z]*\b"
-    r"|\b(?:steps?|page|line|version|section)\s+\d+(?:\s*(?:,|and|to|–|-)\s*\d+)*",
-    re.IGNORECASE,
-)
+_ASIDE = compiled("aside")
 _ONE_OF = re.compile(
     r"\s+(?:\w+\s+)?(?:rollout|repeat|try|attempt|task|call|pass(?:es|ed)|fails?|failed)\b", re.IGNORECASE
 )
@@ -292,7 +278,6 @@ def figures(text: str, known: Tasks) -> Iterator[Figure]:
 
 
 def _read(word: str) -> tuple[float, float]:
-    """A number in digits or words, and the worth of its last digit."""
     if word[0].isdigit():
         plain = word.replace(",", "")
         return float(plain), 10.0 ** -len(plain.partition(".")[2])
@@ -410,10 +395,7 @@ def _has(text: str, name: str) -> bool:
 
 
 _ALL = re.compile(r"\b(?:all|every|each|always|both)\b", re.IGNORECASE)
-_EVERY_ROLLOUT = re.compile(
-    rf"\b(?:all|every|each)\s+(?:of\s+)?(?:the\s+|its\s+|these\s+|single\s+)?(?:{ROLLOUTS}|time|of\s+tasks?|tasks?\s+\d)\b",
-    re.IGNORECASE,
-)
+_EVERY_ROLLOUT = compiled("every_rollout")
 _ONLY = re.compile(r"\bthe (?:only|one|single)\b|\bonly one\b|\bno other\b", re.IGNORECASE)
 _NONE = re.compile(r"\b(?:none|no|never|neither|not a single|not one)\b", re.IGNORECASE)
 _PASS = re.compile(r"\b(?:pass(?:es|ed|ing)?|solved?|succeeds?|succeeded)\b", re.IGNORECASE)
@@ -497,17 +479,9 @@ def _worded(anchor: Anchor, passage: Passage, known: Tasks) -> Iterator[Hit]:
 
 # -- negation ---------------------------------------------------------------------------------------
 
-DENIAL = re.compile(
-    r"\bit(?: is|'s) (?:simply |just )?(?:false|untrue|wrong|not true|not the case|a (?:lie|myth)) that\b"
-    r"|\bthis is (?:false|untrue|wrong|a lie)\b|, which is (?:false|untrue|a lie)\b"
-    r"|\b(?:none|nothing) of (?:that|this|it|the above) (?:is|was) true\b|\bno evidence that\b"
-    r"|\bdoubt(?:s|ed)? that\b|\brefutes? the (?:idea|claim|notion)\b|\bwrongly (?:alleges?|claims?) that\b",
-    re.IGNORECASE,
-)
-_JUST_BEFORE = re.compile(r"\b(?:not|never|no|neither|nor)\b(?:\s+[\w-]+){0,2}\s+[\"“*_]*$", re.IGNORECASE)
-_NEGATIVE = re.compile(
-    r"\b(?:not|no|never|none|without|nor|neither|nothing|skip\w*|lacks?|missing)\b|= 0\b|n't\b", re.I
-)
+DENIAL = compiled("denial")
+_JUST_BEFORE = compiled("just_before")
+_NEGATIVE = compiled("negative")
 
 
 def is_denied(text: str, start: int, anchor: Anchor) -> bool:

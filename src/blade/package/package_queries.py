@@ -16,7 +16,7 @@ from blade.check.cited_numbers import Answers
 from blade.errors import BladeError
 from blade.formats.find import stem
 from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
-from blade.package.layout import prefix_of
+from blade.package.layout import compiled, prefix_of, words_of
 from blade.query.measures import Measure, measure_of
 from blade.query.number_readings import agrees, last_figure
 from blade.query.query_ground import Table, value
@@ -26,11 +26,7 @@ if TYPE_CHECKING:
     from blade.tables.index import Watcher
 
 # What looks into single tasks or their traces.
-OF_TASKS = re.compile(
-    r"\b(?:task|repeat|row)\b\s*(?:=|<>|in\b|>|<)|\b(?:calls|says|check_failed)\s*\("
-    r"|\bfrom\s+(?:calls|steps|texts|checks|answers)\b",
-    re.IGNORECASE,
-)
+OF_TASKS = compiled("of_tasks")
 MAX_ROWS = 400  # rollouts that a report could list one by one
 _BY_RUN = re.compile(r"\bby\s+run\b", re.IGNORECASE)
 
@@ -73,7 +69,6 @@ class Worlds:
         return columns_in(measure.where) <= self._slices()
 
     def _task_fields(self) -> frozenset[str]:
-        """The fields that are the same in all rollouts of a task."""
         rows = self.own("select \"column\" from fields where role = 'task-level'")
         return frozenset(str(row[0]).lower() for row in rows)
 
@@ -127,7 +122,6 @@ class Worlds:
         return tuple(again.get((each.line, each.query, each.printed), each) for each in findings)
 
     def _verified(self, finding: Finding) -> Finding:
-        """A citation about other runs, asked of all of them."""
         figure = last_figure(finding.printed)
         try:
             answer = self.value(finding.query or "")
@@ -143,7 +137,6 @@ class Worlds:
 
 
 def _rollouts_query(measure: Measure | None) -> list[str]:
-    """The query that lists the rollouts of a measure's condition, if it has one."""
     if measure is None or not measure.where or measure.by:
         return []
     return [f"select task, repeat from rollouts where ({measure.where})"]
@@ -164,25 +157,13 @@ def worlds_of(
 
 # -- what a query names ------------------------------------------------------------------------------
 
-_FUNCTION = re.compile(r"\b(?P<name>calls|says|check_failed)\s*\(\s*'(?P<text>(?:[^']|'')*)'", re.IGNORECASE)
+_FUNCTION = compiled("function")
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")
-_TOOL = re.compile(
-    r"\b(?:calls\s*\(|\w*tool\s*(?:=|in\b))\s*\(?(?P<names>(?:\s*'(?:[^']|'')*'\s*,?)+)", re.IGNORECASE
-)
-_OWN = re.compile(
-    r"\b(?:run|task|repeat|task_name)\s*(?:=|<>|!=|in)\s*(?:'(?:[^']|'')*'|\((?:[^()]*)\))", re.IGNORECASE
-)
-_COLUMN = re.compile(
-    r"(?<![\w.'\"])(?:\"(?P<quoted>[^\"]+)\"|(?P<plain>[a-z_][\w.]*))(?![\w.]|\s*\()", re.IGNORECASE
-)
+_TOOL = compiled("tools_in_query")
+_OWN = compiled("own_columns")
+_COLUMN = compiled("column")
 _TABLE = re.compile(r"\b(?:from|join)\s+\w+(?:\s+(?:as\s+)?[a-z]\b)?", re.IGNORECASE)
-_RESERVED = frozenset(
-    "count tasks rate pass_at_1 pass_at_k pass_hat_k mean sum low high n where by and or not "
-    "is null in like ilike between true false select from distinct case when then else end as order group "
-    "having limit on using join left exists cast integer int double avg min max median rollouts runs fields "
-    "checks answers texts run task repeat row rows step passed masked any tool user arguments "
-    "result text kind failed status value name path c r s t".split()
-)
+_RESERVED = words_of("reserved")
 
 
 def columns_in(condition: str) -> frozenset[str]:

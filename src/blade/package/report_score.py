@@ -20,7 +20,7 @@ from blade.package import MIN_ANCHORS, matching
 from blade.package import layout as place
 from blade.package.anchors import TRIVIAL, Anchor, Meaning, meaning, of_file
 from blade.package.drafts import threshold_in
-from blade.package.layout import Broken, Golden, Layout, json_or_nothing, models_in, prefix_of
+from blade.package.layout import Broken, Golden, Layout, compiled, json_or_nothing, models_in, prefix_of
 from blade.package.matching import DENIAL, Hit, Passage, Statement, Tasks, named, passages, tasks_of, visible
 from blade.package.package_queries import Worlds, worlds_of
 from blade.query.citations import citations
@@ -472,14 +472,8 @@ def _bare(reading: Reading, worlds: Worlds | None) -> list[Passage]:
 
 # -- whether it is meant ----------------------------------------------------------------------------
 
-_OF_ITSELF = re.compile(  # a sentence that takes the whole report back
-    r"\b(?:this report|every (?:statement|word|claim))\b[^.]*\b(?:is|are|was|were)"
-    r" (?:a lie|lies|false|untrue|made up|fabricated|invented)\b",
-    re.IGNORECASE,
-)
-_DISOWNED = re.compile(  # a title or heading that does
-    r"\W*(?:refuted|false|untrue|debunked|retracted)\b(?!\s+(?:positive|negative|alarm|success|report))", re.I
-)
+_OF_ITSELF = compiled("of_itself")
+_DISOWNED = compiled("disowned")
 
 
 def _plain(reading: Reading) -> tuple[float, list[str]]:

@@ -160,7 +160,6 @@ def scan_file(path: Path) -> Scan:
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file; of one that is too long its beginning alone."""
     while line := file.readline(MAX_LINE + 2):
         rest = line
         while len(rest) > MAX_LINE and not rest.endswith(b"\n"):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from blade.package.layout import read_text, sealed, why_kept, write_text
+from blade.package.layout import compiled, read_text, sealed, why_kept, write_text
 
 NOTE = (
     "This is a negative control, made from the headings and aggregate tables of a golden report.",
@@ -17,28 +17,12 @@ NOTE = (
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
 _RULE = re.compile(r"^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
-_AGGREGATE = re.compile(
-    r"aggregate.*(result|metric)|workflow.*(funnel|phase)|headline|overall", re.IGNORECASE
-)
+_AGGREGATE = compiled("aggregate")
 # Headings under which a table is a diagnosis or no result, whatever its columns are called.
-_DIAGNOSIS = re.compile(
-    r"failure|cause|deep.?dive|recommend|action|never|sometimes|example|case|evidence|trajector|why|fix"
-    r"|reproducib|appendix|setting",
-    re.IGNORECASE,
-)
+_DIAGNOSIS = compiled("diagnosis")
 # Columns that name single tasks or say what went wrong.
-_DETAIL = re.compile(
-    r"^(task|rollout|trajectory|instance|problem)([ _-]?(id|name|key))?$|^which\b|evidence|quote|example"
-    r"|cause|\bmodes?\b|failure|mechanism|behaviou?r|signature|template|error|diagnos|explanation|why|fix|action"
-    r"|recommend|step|tool\b|what was seen|for instance|sha-?256|path|file",
-    re.IGNORECASE,
-)
-_MEASURE = re.compile(
-    r"pass(ed)?\b|pass[@^_ -]|score|accuracy|reward|coverage|consistency|success|solved|rate\b|tokens|turns"
-    r"|\btasks\b|\brollouts\b|\brows\b|repeats|stage|phase|reached|bucket|metric|measure|mean|median|total"
-    r"|count|share|latency|cost|\bn\b",
-    re.IGNORECASE,
-)
+_DETAIL = compiled("detail")
+_MEASURE = compiled("measure")
 _LONG = 160  # characters of a cell that tells a story rather than a number
 
 
@@ -100,6 +84,5 @@ def _is_aggregate(table: list[str], heading: str, below: str) -> bool:
 
 
 def _cells(line: str) -> list[str]:
-    """The cells of a table row, without code marks and emphasis."""
     inner = line.strip().removeprefix("|").removesuffix("|")
     return [cell.strip().strip("`*_ ") for cell in re.split(r"(?<!\\)\|", inner)]

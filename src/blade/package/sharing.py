@@ -54,7 +54,6 @@ def _private(folder: Path, removed: Removed) -> Iterator[Check]:
 
 
 def _policy(package: Layout) -> Policy:
-    """What the benchmark's own facts say of sharing, in the package or beside its rollouts."""
     from blade.sanitize import policy_near
 
     return policy_near([package.folder, *package.rollouts])
@@ -98,7 +97,6 @@ def sanitise(source: Path, target: Path, policy: Policy | None, key: Key | None,
 
 
 def _rehash(raw: tuple[Layout, Golden], clean: tuple[Layout, Golden]) -> None:
-    """Give a report the sizes and hashes of the clean rollout files."""
     text = text_or_nothing(clean[1].report)
     lines = text.split("\n")
     for before, after in zip(raw[0].rollouts, clean[0].rollouts, strict=True):

@@ -7,16 +7,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from blade.agent.skills import MAX_NAME, keys, slug, split
-from blade.package.layout import Broken, Layout, compact, read_text
+from blade.package.layout import Broken, Layout, compact, compiled, read_text, table, words_of
 from blade.package.shallow import HEADING, unfenced
 from blade.package.validation import SKILL, Check, either, plural, words
 
-MIN_LINES = 50
-MIN_HEADINGS = 3
+MIN_LINES, MIN_HEADINGS = 50, 3
 MIN_WORDS = 100  # distinct ones, of the whole skill
 MIN_SECTION_WORDS = 10  # distinct ones, of a section with those below it
 MIN_TERMS = 2  # words of the rows or of the trade in each section, and their least share of its words
@@ -27,40 +27,13 @@ MIN_PARTS = 3  # of a report, under the template
 MAX_DESCRIPTION = 1024
 
 # What a benchmark-specific skill must explain, with the headings that do.
-SECTIONS = {
-    "Overview": r"overview|introduction|what .*measures|about",
-    "Input schema": r"schema|input|fields|row format|data format",
-    "Workflow funnel": r"funnel|stages|phases|pipeline",
-    "Failure taxonomy": r"taxonomy|failure (modes?|labels?|categor\w+|classes)|labels",
-    "Analysis workflow": r"analysis|workflow|procedure|how to analy[sz]e|steps",
-    "Report template": r"report|template|output format",
-}
+SECTIONS: dict[str, str] = table()["sections"]
 SCHEMA, TEMPLATE = "Input schema", "Report template"
 # What anybody says who analyses a benchmark, whatever its rows call things.
-TRADE = frozenset(
-    "accuracy agent answer answers attempted baseline behaviour behavior benchmark bucket buckets call calls "
-    "cause causes code compare comparison completed correct coverage crash diagnosis error errors evidence "
-    "executive expected fail failed failing fails failure failures feedback field fields finish finished "
-    "funnel gold golden harness incorrect infrastructure inventory knowledge label labels limit malformed "
-    "metric metrics model models never output outputs parse parsed pass passed passes passing prompt ran "
-    "rate reached recommendations refusal repeat repeats report reproducibility response result results "
-    "reward rewards rollout rollouts rows run runs score scored scores scoring sometimes solved stage stages "
-    "started step steps submitted success summary task tasks test tests timeout timeouts token tokens tool "
-    "tools trajectories trajectory turns verifier verify wrong".split()
-)
+TRADE = words_of("trade")
 # The words that prose cannot do without, in the languages that are written in Latin letters most.
-SMALL = frozenset(
-    "a an and are as at be before but by for from has if in into is it its no not of on only or so than that "
-    "the their then there these this to was what when where which who why with without you "
-    "aber als auf das dass dem den der des die ein eine für ist mit nicht oder sich sind und von wenn zu "
-    "au avec ce dans de du en est et la le les ne pas pour que qui se si sont sur un une "
-    "con del el las los no o para por se sin su y da do em os uma che di il non per sono".split()
-)
-_PLACEHOLDER = re.compile(
-    r"\b(TODO|TBD|FIXME|XXX)\b|lorem ipsum|\bplaceholder\b|<(fill|insert|your|describe|add)[^>]*>"
-    r"|\[(fill|insert|your|describe|add)\b[^\]]*\]",
-    re.IGNORECASE,
-)
+SMALL = words_of("small")
+_PLACEHOLDER = compiled("placeholder")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _RESERVED = ("anthropic", "claude")
 _PART = re.compile(r"^\s*(?:#{1,6}\s|[-*+]\s|\d{1,2}[.)]\s|\*\*|\|)\s*(.*\w.*)$")
@@ -73,49 +46,42 @@ def skill_checks(package: Layout, benchmarks: Iterable[str], rows: Terms) -> lis
     path = package.skill
     if path is None:
         return [Check(False, "D1 skill missing: expected skill/SKILL.md or SKILL.md", SKILL)]
-    checks = [Check(True, f"D1 skill found: {path.resolve()}", SKILL)]
+    first = Check(True, f"D1 skill found: {path.resolve()}", SKILL)
     try:
         text = read_text(path)
     except Broken as broken:
-        return [*checks, Check(False, f"SKILL.md {broken}", SKILL)]
-    block, body = split(text)
-    if block is None:
-        checks.append(Check(False, "SKILL.md is missing YAML frontmatter", SKILL))
-    else:
-        checks += _head(keys(block), path, package.folder, benchmarks)
-    lines, headings = len(text.splitlines()), _headings(body)
-    n = sum(depth == 2 for depth, _, _ in headings)
-    is_long = lines >= MIN_LINES and n >= MIN_HEADINGS
-    checks.append(Check(is_long, f"SKILL.md has substantive content: {lines} lines, {n} sections", SKILL))
-    sections = _sections(headings)
-    return [*checks, *_body(body, sections), *_meant(body, sections, rows)]
+        return [first, Check(False, f"SKILL.md {broken}", SKILL)]
+    names = (path.resolve().parent.name, package.folder.resolve().name, *benchmarks)
+    own = {slug(name, "-") for name in names} - {""}
+    return [first, *_head(text, own), *_body(text, rows)]
 
 
-def _head(keys: dict[str, str], path: Path, folder: Path, benchmarks: Iterable[str]) -> Iterable[Check]:
+def _head(text: str, own: set[str]) -> Iterator[Check]:
     """The two keys that a skill must have, then the rules for each."""
-    name, description = keys.get("name", ""), keys.get("description", "")
+    block, _ = split(text)
+    if block is None:
+        yield Check(False, "SKILL.md is missing YAML frontmatter", SKILL)
+        return
+    name, description = (keys(block).get(key, "") for key in ("name", "description"))
     yield Check(bool(name), "SKILL.md frontmatter has name", SKILL)
     yield Check(bool(description), "SKILL.md frontmatter has description", SKILL)
     if name:
-        wrong = _wrong_name(name, path, folder, benchmarks)
+        wrong = _wrong_name(name, own)
         yield Check(not wrong, f"SKILL.md name {compact(name)} {wrong or 'follows the rules'}", SKILL)
     if description:
         wrong = _wrong_description(description)
         yield Check(not wrong, f"SKILL.md description {wrong or 'follows the rules'}", SKILL)
 
 
-def _wrong_name(name: str, path: Path, folder: Path, benchmarks: Iterable[str]) -> str:
+def _wrong_name(name: str, own: set[str]) -> str:
     if len(name) > MAX_NAME:
         return f"has {len(name)} characters, at most {MAX_NAME} are allowed"
     if not _NAME.fullmatch(name):
         return "must be lower-case letters and digits, joined by single hyphens"
     if any(word in name for word in _RESERVED):
         return f"holds a reserved word ({', '.join(_RESERVED)})"
-    own = {slug(known, "-") for known in (path.resolve().parent.name, folder.resolve().name, *benchmarks)}
-    own.discard("")
-    if not any(name == known or name.startswith(f"{known}-") for known in own):
-        return f"is neither the folder of the skill nor the benchmark ({', '.join(sorted(own))})"
-    return ""
+    is_own = any(name == known or name.startswith(f"{known}-") for known in own)
+    return "" if is_own else f"is neither the folder of the skill nor the benchmark ({', '.join(sorted(own))})"
 
 
 def _wrong_description(description: str) -> str:
@@ -125,9 +91,7 @@ def _wrong_description(description: str) -> str:
         return "holds an XML tag"
     if _PERSON.search(description):
         return "must speak of the skill in the third person"
-    if len(words(description)) < 5:
-        return "does not say what the skill does and when to use it"
-    return ""
+    return "" if len(words(description)) >= 5 else "does not say what the skill does and when to use it"
 
 
 def _headings(body: str) -> list[tuple[int, str, str]]:
@@ -141,61 +105,46 @@ def _headings(body: str) -> list[tuple[int, str, str]]:
     return headings
 
 
-def _sections(headings: list[tuple[int, str, str]]) -> dict[str, str | None]:
-    """The text of each section that a skill must have; None where there is no such heading."""
-    sections: dict[str, str | None] = {}
-    for name, pattern in SECTIONS.items():
-        titled = [text for depth, title, text in headings if depth == 2 and _is_titled(title, name, pattern)]
-        sections[name] = max(titled, key=len, default=None)
-    return sections
-
-
-def _body(body: str, sections: dict[str, str | None]) -> Iterable[Check]:
-    """Whether each section is there, says something, and was not left for later."""
-    known = len(words(body))
-    is_filler = known < MIN_WORDS
-    result = f"SKILL.md {'says hardly anything' if is_filler else 'says something'}: {known} distinct words"
-    yield Check(not is_filler, result, SKILL)
-    missing = [name for name, text in sections.items() if text is None]
+def _body(text: str, rows: Terms) -> Iterator[Check]:
+    """Whether each section is there, says something of these rows and an analysis, and was not left for later."""
+    _, body = split(text)
+    titles = [(title, below) for depth, title, below in _headings(body) if depth == 2]
+    n, known = len(text.splitlines()), len(words(body))
+    is_long = n >= MIN_LINES and len(titles) >= MIN_HEADINGS
+    yield Check(is_long, f"SKILL.md has substantive content: {n} lines, {len(titles)} sections", SKILL)
+    says = "says something" if known >= MIN_WORDS else "says hardly anything"
+    yield Check(known >= MIN_WORDS, f"SKILL.md {says}: {known} distinct words", SKILL)
+    titled = {name: [below for title, below in titles if _is_titled(title, name)] for name in SECTIONS}
+    present = {name: max(texts, key=len) for name, texts in titled.items() if texts}
+    missing = [name for name in SECTIONS if name not in present]
     lacks = f"SKILL.md lacks the section{'s' * (len(missing) > 1)} {', '.join(missing)}"
     yield either(not missing, f"SKILL.md has the sections {', '.join(SECTIONS)}", lacks, SKILL)
-    filled = {
-        name: len(words(text)) >= MIN_SECTION_WORDS for name, text in sections.items() if text is not None
-    }
-    empty = ", ".join(name for name, is_filled in filled.items() if not is_filled)
-    if filled:
+    filled = {name: below for name, below in present.items() if len(words(below)) >= MIN_SECTION_WORDS}
+    empty = ", ".join(name for name in present if name not in filled)
+    if present:
         yield either(not empty, "SKILL.md sections are filled", f"SKILL.md says nothing under {empty}", SKILL)
     left = _PLACEHOLDER.search(body)
     bad = f"SKILL.md still holds a placeholder: {compact(left[0])}" if left else ""
     yield either(not left, "SKILL.md has no placeholder", bad, SKILL)
-
-
-def _is_titled(title: str, name: str, pattern: str) -> bool:
-    """Whether a heading is the one of a section; `workflow` alone is no funnel and a funnel no workflow."""
-    if name == "Analysis workflow" and re.search(SECTIONS["Workflow funnel"], title, re.IGNORECASE):
-        return False
-    return bool(re.search(pattern, title, re.IGNORECASE))
-
-
-def _meant(body: str, sections: dict[str, str | None], rows: Terms) -> Iterable[Check]:
-    """Whether the sections speak of these rows and of an analysis, in sentences."""
-    present = {name: text for name, text in sections.items() if text is not None}
     if rows.top and SCHEMA in present:
         n, least = len(rows.named(present[SCHEMA])), min(MIN_FIELDS, len(rows.top))
         few = "" if n >= least else f", at least {least} are needed"
-        named = f"SKILL.md {SCHEMA} names {plural(n, 'field')} that the rollouts have{few}"
-        yield Check(not few, named, SKILL)
-    filled = {name: text for name, text in present.items() if len(words(text)) >= MIN_SECTION_WORDS}
-    idle = [name for name, text in filled.items() if name != SCHEMA and not _is_meant(text, rows)]
+        yield Check(not few, f"SKILL.md {SCHEMA} names {plural(n, 'field')} that the rollouts have{few}", SKILL)
+    idle = [name for name, below in filled.items() if name != SCHEMA and not _is_meant(below, rows)]
     if filled:
         wrong = f"SKILL.md says nothing of this benchmark or its analysis under {', '.join(idle)}"
         yield either(not idle, "SKILL.md sections speak of this benchmark", wrong, SKILL)
     if TEMPLATE in present:
-        lines = map(_PART.match, present[TEMPLATE].splitlines())
-        parts = {line[1].strip().lower() for line in lines if line}
+        parts = {hit[1].strip().lower() for hit in map(_PART.match, present[TEMPLATE].splitlines()) if hit}
         few = "" if len(parts) >= MIN_PARTS else f", at least {MIN_PARTS} are needed"
-        lists = f"SKILL.md {TEMPLATE} lists {plural(len(parts), 'part')} of a report{few}"
-        yield Check(not few, lists, SKILL)
+        yield Check(not few, f"SKILL.md {TEMPLATE} lists {plural(len(parts), 'part')} of a report{few}", SKILL)
+
+
+def _is_titled(title: str, name: str) -> bool:
+    """Whether a heading is the one of a section; `workflow` alone is no funnel and a funnel no workflow."""
+    if name == "Analysis workflow" and re.search(SECTIONS["Workflow funnel"], title, re.IGNORECASE):
+        return False
+    return bool(re.search(SECTIONS[name], title, re.IGNORECASE))
 
 
 def _is_meant(text: str, rows: Terms) -> bool:
@@ -260,22 +209,17 @@ def terms(rollouts: Iterable[Path]) -> Terms:
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
     try:
         with path.open("rb") as file:
-            for _ in range(SAMPLE):
-                line = file.readline(MAX_LINE)
-                if not line:
-                    return
+            for line in islice(iter(lambda: file.readline(MAX_LINE), b""), SAMPLE):
                 try:
                     row = json.loads(line.decode("utf-8-sig"))
                 except (ValueError, RecursionError):
                     continue
-                if isinstance(row, dict):
-                    yield row
+                yield from [row] if isinstance(row, dict) else []
     except OSError:
         return
 
 
 def _members(value: dict[str, Any], above: str = "", depth: int = 1) -> Iterator[tuple[str, Any]]:
-    """Every field of a row with its value, those of records under their path."""
     for key, inner in value.items():
         yield f"{above}{key}", inner
         if isinstance(inner, dict) and len(inner) <= _WIDE and depth < _DEPTH:
@@ -283,12 +227,9 @@ def _members(value: dict[str, Any], above: str = "", depth: int = 1) -> Iterator
 
 
 def _tools(row: dict[str, Any]) -> Iterator[str]:
-    """The tools that a row declares or calls."""
-    places = (("responses_create_params", "tools"), ("response", "tools"), ("response", "output"))
-    for outer, name in places:
+    for outer, name in (("responses_create_params", "tools"), ("response", "tools"), ("response", "output")):
         inner = row.get(outer)
         items = inner.get(name) if isinstance(inner, dict) else None
         for item in items if isinstance(items, list) else []:
-            members = item.get("name") if isinstance(item, dict) else None
-            if isinstance(members, str):
-                yield members
+            tool = item.get("name") if isinstance(item, dict) else None
+            yield from [tool] if isinstance(tool, str) else []

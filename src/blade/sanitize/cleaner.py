@@ -23,6 +23,7 @@ from blade.sanitize.escapes import (
 )  # fmt: skip
 from blade.sanitize.lexicon import secret_name, secret_value
 from blade.sanitize.policy import PLACEHOLDER, Key, Policy
+from blade.sanitize.rule_table import compiled, words
 from blade.sanitize.scan import Scanner, forms_in
 
 Seen = Callable[[str, str, str], None]  # field, kind, value
@@ -239,7 +240,6 @@ class Cleaner:
         return span[1]
 
     def _below(self, above: Site, text: str) -> Site:
-        """The place of a key, as JSON writes it."""
         key = decoded(text)
         path = (*above.path, key)
         role = role_of(path, above.holder, above.is_row, self.policy)
@@ -265,11 +265,11 @@ class Cleaner:
             if value not in ("null", '""') and not PLACEHOLDER.fullmatch(value.strip('"')):
                 return end, f'"{self.stub("DROPPED", value)}"'
         elif place.role.is_numeric and (end := numbers_end(raw, start)) > start:
-            return end, re.sub(r"-?\d+", lambda hit: self._number(hit[0]), raw[start:end])
+            return end, re.sub(r"-?\d+", self._number, raw[start:end])
         return start, ""
 
-    def _number(self, digits: str) -> str:
-        return f'"{self.put("SECRET", digits)}"' if is_secret_number(digits) else digits
+    def _number(self, hit: re.Match[str]) -> str:
+        return f'"{self.put("SECRET", hit[0])}"' if secret_value("password", hit[0]) else hit[0]
 
     def _remember(self, clean: set[str], text: str) -> None:
         """A text that is clean need not be looked at again: prompts and results recur from row to row."""
@@ -281,7 +281,6 @@ class Cleaner:
             clean.add(text)
 
     def _text(self, text: str, place: Site, depth: int = 0, on_line: OnLine | None = None) -> str:
-        """Spans replaced by placeholders, encoded parts decoded, cleaned and encoded again."""
         if len(text) < 4:
             return text
         if self.policy.source_code == "hash" and not self.policy.clears(place.path):
@@ -291,7 +290,6 @@ class Cleaner:
         return self._settled(text, place, depth, on_line)
 
     def _settled(self, text: str, place: Site, depth: int, on_line: OnLine | None) -> str:
-        """A text, read again until nothing is found in it."""
         for _ in range(_PASSES):
             lines = Lines(text, on_line)
             edits = self._edits(text, place.role, lines)
@@ -319,7 +317,6 @@ class Cleaner:
         return "".join([*parts, text[done:]])
 
     def _edits(self, text: str, role: Role, lines: Lines) -> list[Edit]:
-        """What is found in a text, in order, with what stands in its place."""
         view = View(text) if has_escapes(text) else None
         edits = []
         for start, end, kind, value in self.find(view.text if view else text, role):
@@ -330,10 +327,8 @@ class Cleaner:
         return edits
 
     def _encoded(self, text: str, place: Site, depth: int, lines: Lines) -> list[Edit]:
-        """What is found in the encoded parts of a text, in order."""
-
-        def clean(content: str, at: int) -> str:
-            lines.tell(at, at)
+        def clean(content: str, start: int) -> str:
+            lines.tell(start, start)
             return self._text(content, place.within(), depth + 1)
 
         return sorted(base64_in(text, clean))
@@ -341,7 +336,7 @@ class Cleaner:
     def _scanned(self, text: str, role: Role) -> list[Found]:
         is_word = role.is_name and not any(char.isspace() for char in text)
         spans = self.scanner.spans(text, role.name, is_id=is_word)
-        hits = [(span.start, span.end, span.kind, text[span.start : span.end]) for span in spans]
+        hits = [(start, end, kind, text[start:end]) for start, end, kind in spans]
         if role.is_thing and is_word:
             self.kept.add(text.lower())
         if role.is_id and is_word and not (role.name in WEAK and STRONG.search(self._raw)):
@@ -377,7 +372,6 @@ def windows(text: str, edits: list[Edit]) -> list[tuple[int, int]] | None:
 
 
 def _edge(text: str, start: int, end: int) -> int:
-    """A place between two others where a line, or else a word, begins."""
     return text.rfind("\n", start, end) + 1 or text.rfind(" ", start, end) + 1 or end
 
 
@@ -402,11 +396,7 @@ STRONG = re.compile(r'"(?:_ng_task_index|task_id|problem_id|instance_id|question
 _VERIFIER = frozenset({(), ("verifier_metadata",), ("metadata",), ("verifier",), ("verification",)})
 _CODE = re.compile(r"(?:\w*_)?(?:kind|code|class|category|verdict|label|outcome)")
 # What the format itself names: models, tools, roles, states.
-_FORMAT = frozenset(
-    "response responses_create_params input output content tools agent_ref messages tool_calls function "
-    "choices message trajectory delegated_response subagent_trajectories reasoning summary "
-    "tool_choice".split()
-)
+_FORMAT = words("formats")
 _TOOLS = frozenset("tools function output agent_ref tool_choice".split())
 _NAMES = frozenset(
     "id uuid call_id tool_call_id task_name name type role status object model finish_reason".split()
@@ -414,11 +404,7 @@ _NAMES = frozenset(
 # Below a key such as `credentials`: what holds the secret, who it is of, and what only tells about it.
 _SECRETS = frozenset("pass pw pin value secret password key plain plaintext".split())
 _USERS = frozenset("user login account usr".split())
-_ABOUT = frozenset(
-    "type description title format pattern enum default const examples name label placeholder url uri host "
-    "port email id status expires expires_at created created_at updated_at scope scopes provider method "
-    "items properties required".split()
-)
+_ABOUT = words("about")
 _NAMING = frozenset("name key variable var env env_var header".split())
 _VALUES = frozenset("value val content data secret_value".split())
 _NAME_LETTERS = 60
@@ -442,10 +428,12 @@ def role_of(path: tuple[str, ...], holder: str, is_row: bool, policy: Policy) ->
         return _held(key)
     name_of_secret = secret_name(key)
     if is_row and not name_of_secret:
-        if path in _TASKS or _is_code(path) or ".".join(path) in policy.ids:
+        is_code = path[:-1] in _VERIFIER and _CODE.fullmatch(key) is not None
+        if path in _TASKS or is_code or ".".join(path) in policy.ids:
             return Role(key, is_id=True, is_name=True)
         if _is_named(path):
-            return Role(key, is_name=True, is_thing=key == "model" or _names_tool(path))
+            is_tool = key == "name" and len(path) > 1 and path[-2] in _TOOLS
+            return Role(key, is_name=True, is_thing=key == "model" or is_tool)
     return Role(key, is_numeric=name_of_secret and _NUMERIC.fullmatch(key) is not None)
 
 
@@ -488,15 +476,6 @@ def is_beside(path: tuple[str, ...], name: str) -> bool:
     return name.lower() == "authorization" or (bool(path) and path[-1].lower() in _VALUES)
 
 
-def is_secret_number(text: str) -> bool:
-    """Can these digits, under the name of a secret, be it."""
-    return secret_value("password", text)
-
-
-def _is_code(path: tuple[str, ...]) -> bool:
-    return path[:-1] in _VERIFIER and _CODE.fullmatch(path[-1]) is not None
-
-
 def _is_named(path: tuple[str, ...]) -> bool:
     """Is it where the format, and not its content, names something."""
     key = path[-1]
@@ -505,25 +484,11 @@ def _is_named(path: tuple[str, ...]) -> bool:
     return key in _NAMES and all(part in _FORMAT for part in path[:-1])
 
 
-def _names_tool(path: tuple[str, ...]) -> bool:
-    return path[-1] == "name" and len(path) > 1 and path[-2] in _TOOLS
-
-
 # ---- Source code ---------------------------------------------------------------------------------
 
-_FENCED = re.compile(
-    r"(?m)^(?P<open>[ \t]{0,3}(?:```+|~~~+)[^\n`]{0,80}\n)(?P<body>.*?)(?P<close>^[ \t]{0,3}(?:```+"
-    r"|~~~+)[ \t]*$)",
-    re.DOTALL,
-)
+_FENCED = compiled("fenced")
 _DIFF = re.compile(r"(?m)^(?:diff --git |--- (?:a/|/dev/null)|Index: )")
-_CODE_LINE = re.compile(
-    r"^\s*(?:def |class |import |from \S+ import |return\b|if .*:$|for .*:$|while .*:$|elif |else:|try:"
-    r"|except|"
-    r"with .*:$|@\w|#include|#define|public |private |static |const |let |var |function |fn |impl |struct |"
-    r"package |using |namespace |module |SELECT |INSERT |always |assign |end\b|\}|\{|//|/\*|#!)"
-    r"|[;{}]\s*$|^\s*\w+(?:\.\w+)*\s*[+\-*/]?=\s*\S"
-)
+_CODE_LINE = compiled("source_line")
 _LEAST_LINES, _LEAST_CHARS, _SHARE = 5, 120, 0.5
 _FIELDS = frozenset(
     "patch model_patch gold_patch test_patch diff source source_code code solution_code file_content".split()

@@ -54,14 +54,13 @@ class Names:
             for pattern, kind in self._forms[head]
             if (hit := pattern.match(text, start)) is not None and hit[0].lower() not in things
         ]
-        found: list[Found] = []
+        distinct: list[Found] = []
         for item in sorted(hits, key=lambda hit: (hit[0], -hit[1])):
-            if not found or item[0] >= found[-1][1]:
-                found.append(item)
-        return found
+            if not distinct or item[0] >= distinct[-1][1]:
+                distinct.append(item)
+        return distinct
 
     def _heads(self, lowered: str) -> list[str]:
-        """The first words of names that are in a text."""
         if len(self._forms) <= _FEW:
             return [head for head in self._forms if head in lowered]
         return sorted(self._forms.keys() & set(_PART.findall(lowered)))
@@ -135,20 +134,19 @@ class Echoes:
         hits = [(hit, _CUT_LETTERS) for hit in _CUT.finditer(text)] if "…" in text else []
         if at_end and (last := _LAST.search(text)):
             hits.append((last, _LAST_LETTERS))
-        return [found for hit, least in hits for found in self._begun(hit["word"], hit.start(), least)]
+        return [item for hit, least in hits for item in self._begun(hit["word"], hit.start(), least)]
 
-    def _begun(self, word: str, at: int, least: int) -> list[Found]:
-        """The known value that a word ends with the beginning of."""
+    def _begun(self, word: str, place: int, least: int) -> list[Found]:
         if self._sorted is None:
             self._sorted = sorted(self._kinds)
         for start in range(len(word) - least + 1):
             if start and word[start - 1].isalnum():
                 continue
             piece = word[start:]
-            place = bisect_left(self._sorted, piece)
-            if place < len(self._sorted) and self._sorted[place].startswith(piece):
-                value = self._sorted[place]
-                return [(at + start, at + len(word), self._kinds[value], value)]
+            index = bisect_left(self._sorted, piece)
+            nearest = self._sorted[index : index + 1]
+            if nearest and nearest[0].startswith(piece):
+                return [(place + start, place + len(word), self._kinds[nearest[0]], nearest[0])]
         return []
 
     def found(self, text: str, at_end: bool = False, things: Set[str] = frozenset()) -> list[Found]:

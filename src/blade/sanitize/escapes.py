@@ -13,9 +13,9 @@ from urllib.parse import unquote
 
 import msgspec
 
-TOKEN = re.compile(
-    r'"(?P<text>[^"\\]*(?:\\.[^"\\]*)*)"(?P<key>\s*:\s*)?|(?P<open>[{\[])|(?P<close>[}\]])', re.DOTALL
-)
+from blade.sanitize.rule_table import compiled
+
+TOKEN = compiled("token")
 _SCALAR = re.compile(r"[^\s,}\]]+")
 _NUMBERS = re.compile(r"\[?\s*(?:-?\d+\s*,\s*)*-?\d+\s*(?=[,}\]])")  # one, or the first of a plain list
 
@@ -91,9 +91,7 @@ _ESCAPE = re.compile(
 _FIRST = re.compile(rf"[\\%&{_UNSEEN}{_WIDE}]")  # one letter to look for is found sooner than a pattern
 _WORDS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "commat": "@", "nbsp": " "}
 # A form as browsers send it, where + stands for a space.
-_FORM = re.compile(
-    r"(?<![^\s\"'?&;])[\w.\-\[\]]{1,80}=(?P<value>[^\s\"'&=+]*+(?:\+[^\s\"'&=+]*+)++)(?P<next>[\s\"']|&\w|$)"
-)
+_FORM = compiled("form")
 _BLANK = str.maketrans("+", " ")
 
 
@@ -171,10 +169,7 @@ def has_escapes(text: str) -> bool:
 
 _RUN = re.compile(r"[A-Za-z0-9+/_\-]{24,}={0,2}")  # of either alphabet: one look a letter
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{24,}={0,2}|[A-Za-z0-9_\-]{24,}={0,2}")
-_WRAPPED = re.compile(
-    r"(?:(?<![A-Za-z0-9+/])|(?<=\\n))(?:[A-Za-z0-9+/]{60,76}(?P<break>\\n|\r?\n)){1,4000}"
-    r"[A-Za-z0-9+/]{1,76}={0,2}"
-)
+_WRAPPED = compiled("wrapped")
 _PROBE = 64  # characters that tell whether the rest is worth decoding
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 

@@ -269,7 +269,6 @@ def _pieces(file: IO[bytes], path: Path, cleaner: Cleaner, tally: Tally) -> Iter
 
 
 def _cleaned(data: bytes, cleaner: Cleaner, suffix: str) -> bytes:
-    """A line of rows, or a text."""
     text = data.decode("utf-8", "surrogateescape")
     body = text.rstrip("\r\n") if suffix in _ROWS else text
     cleaner.field = ""
@@ -309,8 +308,8 @@ def inside(source: Path, target: Path | None) -> list[tuple[Path, tuple[str, ...
     if target is not None and (target.resolve() == top or top in target.resolve().parents):
         message = f"{target} lies inside {source}"
         raise UsageError(message, "name a folder outside it with -o", "output-not-empty")
-    hits = (path for path in sorted(source.rglob("*")) if not _is_hidden(path, source))
-    paths = [path for path in hits if path.is_symlink() or not path.is_dir()]
+    paths = [path for path in sorted(source.rglob("*")) if path.is_symlink() or not path.is_dir()]
+    paths = [path for path in paths if not any(part.startswith(".") for part in path.relative_to(source).parts)]
     return [(path, (top.name, *path.relative_to(source).parts)) for path in paths]
 
 
@@ -342,27 +341,17 @@ def looked(files: Iterable[Path], policy: Policy | None = None) -> Removed:
 
 
 def _left(file: IO[bytes], path: Path, cleaner: Cleaner, tally: Tally) -> Iterator[bytes]:
-    """What a cleaner leaves of a file, piece by piece."""
     suffix = _suffix(path)
     return (_cleaned(piece, cleaner, suffix) for piece in _pieces(file, path, cleaner, tally))
-
-
-def _is_hidden(path: Path, top: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(top).parts)
 
 
 def _is_rows(path: Path) -> bool:
     return _suffix(path) in _ROWS
 
 
-def _is_told(path: Path) -> bool:
-    """Does the name of a file say that it is a text."""
-    return _is_rows(path) or _suffix(path) in _TEXTS
-
-
 def _is_left(path: Path, tally: Tally) -> bool:
     """Must a file stay at home: no link is followed, and what is no text cannot be looked into."""
-    is_told = _is_told(path)
+    is_told = _is_rows(path) or _suffix(path) in _TEXTS
     if path.is_symlink():
         tally.left(_LINK, is_told=True)
     elif not path.is_file():

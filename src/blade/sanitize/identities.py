@@ -3,95 +3,46 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from blade.sanitize.lexicon import GENERIC
-from blade.sanitize.secret_rules import Detector, Hit, Rule
+from blade.sanitize.rule_table import compiled, words
+from blade.sanitize.secret_rules import HOST_CHARS, Detector, Hit
 
-_LOCAL = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-'"
-_HOST_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
-_SCHEME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-."
-_DOMAIN = re.compile(
-    r"(?:[A-Za-z0-9](?:[A-Za-z0-9\-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9\-])"
-)
+_LOCAL = HOST_CHARS + "_%+'"
+_SCHEME_CHARS = HOST_CHARS + "+"
+_DOMAIN = compiled("domain")
 _FOREIGN_DOMAIN = re.compile(r"(?:[^\W_](?:[^\W_]|-){0,62}\.){1,8}[^\W\d_]{2,24}(?![^\W_]|-)")
 _CUT_DOMAIN = re.compile(r"[A-Za-z0-9.\-]{0,60}…")
-_AT_HOST = re.compile(
-    r"(?:[A-Za-z][A-Za-z0-9\-]{1,62}|\d{1,3}(?:\.\d{1,3}){3})(?=:[\s~/\w.]|[\s&;,)\"'\\|<]|$)"
-)
+_AT_HOST = compiled("at_host")
 _PROMPT = re.compile(r"[:]\s?[~/]|\s[~/][^\]\n]{0,80}\][$#]")
 _PUBLIC_KEY = re.compile(r"\bAAAA[A-Za-z0-9+/=]{20,1200} $")
-_REMOTE = re.compile(
-    r"(?:(?:ssh|mosh)(?:\s+-\S+(?:\s+\S+)?){0,4}|(?:scp|sftp|rsync)(?:\s+\S+){0,6})\s+\S{0,80}$"
-)
+_REMOTE = compiled("remote")
 _PERSON = re.compile(r"(?:[A-Z][\w'’.\-]{0,30}[ ]){1,3}[A-Z][\w'’.\-]{1,30}[ ]?(?:\\?<|&lt;)$")
-_HOME = re.compile(
-    r"(?:(?<![\w.])|(?<=[a-z]))(?:/+home/+|/+Users/+|/+export/+home/+)(?P<name>[A-Za-z0-9_][\w.\-]{0,63})"
-    r"|(?:(?i:\b[a-z]:|\\\\wsl\$)|(?:(?<=%)|(?<=%25))(?=\\))"
-    r"(?:\\{1,8}|/)(?i:users|documents and settings)(?:\\{1,8}|/)"
-    r"(?P<win>[A-Za-z0-9_][\w.\- ]{0,40}?)(?=\\|/|[\"'\s<>|:*?]|$)"
-)
+_HOME = compiled("home")
 _ROOT = re.compile(r"(?<![\w/:.])/(?!home/|Users/)[\w./\-]{1,160}$")
 _SHARED = re.compile(r"/users?/(?P<name>[a-z][\w.\-]{1,31})(?=/)")
-_V4 = re.compile(
-    r"(?<![\w.\-])(?:10(?:\.\d{1,3}){3}|192\.168(?:\.\d{1,3}){2}|172\.(?:1[6-9]|2\d|3[01])(?:\.\d{1,3}){2}"
-    r"|169\.254(?:\.\d{1,3}){2}|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])(?:\.\d{1,3}){2})(?!\.?[\w])"
-)
+_V4 = compiled("v4")
 _V6 = re.compile(r"(?i)(?<![\w:])(?:fe80|f[cd][0-9a-f]{2})(?::[0-9a-f]{0,4}){2,7}(?:%\w{1,10})?(?![\w:])")
 _DASHED = re.compile(r"\bip-(?:10|172|192)(?:-\d{1,3}){3}\b")
 _PRIVATE_ENDS = (
     ".internal", ".corp", ".local", ".lan", ".intra", ".intranet", ".localdomain", ".home.arpa", ".private",
 )  # fmt: skip
-_PRIVATE_HOST = re.compile(
-    r"(?i)(?<![\w.@/\-])(?:[a-z0-9](?:[a-z0-9\-]{0,61}[a-z0-9])?\.){1,8}"
-    r"(?:internal|corp|local|lan|intra|intranet|localdomain|home\.arpa|private)(?![\w\-(\[])(?!\.\w)(?!\s?=)"
-)
-_MIDDLE = re.compile(
-    r"(?i)(?:^|\.)(?:corp|internal|intra|intranet|lan|priv|private)\.|^(?:intranet|internal)[.\-]"
-)
-_CODE_HOST = re.compile(
-    r"(?i)^(?:threading|thread|self|this|os|np|np\.ma|env|config|settings|gevent|werkzeug|asgiref|"
-    r"docker-compose|application|\w+\.env)\.(?:local|internal|private)$"
-)
-_URL = re.compile(
-    r"(?P<user>[^\s\"'<>`\\/@?#\[\]{}]{1,256}@)?(?P<host>\[[0-9A-Fa-f:.%]{2,60}\]|[A-Za-z0-9]"
-    r"(?:[A-Za-z0-9.\-]{0,250}"
-    r"[A-Za-z0-9])?)?(?P<port>:\d{1,5})?(?P<rest>[/?#][^\s\"'<>`\\]{0,2000})?"
-)
-_OPEN_HOSTS = frozenset(
-    "localhost 127.0.0.1 0.0.0.0 host example test www api server hostname website url".split()
-)
+_PRIVATE_HOST = compiled("private_host")
+_MIDDLE = compiled("middle")
+_CODE_HOST = compiled("code_host")
+_URL = compiled("url")
+_OPEN_HOSTS = words("open_hosts")
 _FILES = frozenset("py js ts md json txt png jpg tgz".split())  # endings of files, and of no domain
 _NO_PORT = frozenset("file data javascript vscode chrome about blob package".split())
-_USER_NAME = re.compile(
-    r"(?:(?i:\b(?:user_?name|log_?name|login_?name|login_?user|unix_?user|remote_user|sudo_user|run_as"
-    r"|submitted_by|"
-    r"created_by|started_by|uploaded_by))|\bUSER|\bLOGNAME)\\{0,3}[\"'`]?\]?(?P<by>\s{0,2}(?:=(?!=)|:"
-    r"(?!:))\s{0,2})"
-    r"(?P<quote>\\{0,3}[\"'`])?(?P<name>[A-Za-z_][\w.\-]{1,40})(?P<after>.?)"
-)
-_HOST_NAME = re.compile(
-    r"(?:(?i:\b(?:host_?name|node_?name|slurmd_nodename|slurm_job_nodelist|slurm_nodelist|nodelist"
-    r"|computer_?name|"
-    r"machine_?name|fqdn|server_?name|db_?host|redis_?host|ssh_?host|master_addr))|\bHOST)\\{0,3}[\"'`]?\]?"
-    r"(?P<by>\s{0,2}(?:=(?!=)|:(?!:))\s{0,2})(?P<quote>\\{0,3}[\"'`])?"
-    r"(?P<name>[A-Za-z][A-Za-z0-9.\-\[\],]{1,100})(?P<after>.?)"
-)
+_USER_NAME = compiled("user_name")
+_HOST_NAME = compiled("host_name")
 _GIVEN = re.compile(r"\w{0,24}\\{0,3}[\"'`]?\]?\s{0,2}[=:]")
-USER_KEYS = frozenset(
-    "username user_name logname log_name login login_name unix_user remote_user submitted_by created_by "
-    "started_by "
-    "uploaded_by run_by owner_name user.name userName".split()
-)
-HOST_KEYS = frozenset(
-    "hostname host_name node_name nodename nodelist computername machine_name fqdn server_name host db_host "
-    "redis_host ssh_host master_addr hostName nodeName".split()
-)
-_NO_NAME = frozenset(
-    "str string int none null true false self os request args config the a an of is in and or not "
-    "undefined any "
-    "field value text input data required optional varchar char unknown bool".split()
-)
+USER_KEYS = words("user_keys")
+HOST_KEYS = words("host_keys")
+_NO_NAME = words("no_name")
+
+
 def is_private_host(host: str) -> bool:
     """Does a host belong to a network that is not everybody's."""
     host = host.strip("[]").lower()
@@ -103,6 +54,7 @@ def is_private_host(host: str) -> bool:
         return bool(host) and not host.isdigit() and ":" not in host
     return host.endswith(_PRIVATE_ENDS) or bool(_MIDDLE.search(host))
 
+
 def mail_at(text: str, place: int) -> Iterator[Hit]:
     """An e-mail address, the person named before it, or a user at a host."""
     before = text[max(0, place - 64) : place]
@@ -113,9 +65,11 @@ def mail_at(text: str, place: int) -> Iterator[Hit]:
     if local:
         yield from _mail(text, place, local)
 
+
 def _is_local(sign: str) -> bool:
     """May it stand before the @; letters without capitals, as in Chinese, are the sentence around it."""
     return sign in _LOCAL or (sign > "\x7f" and sign.lower() != sign.upper())
+
 
 def _mail(text: str, place: int, local: str) -> Iterator[Hit]:
     start = place - len(local)
@@ -151,6 +105,7 @@ def _mail(text: str, place: int, local: str) -> Iterator[Hit]:
         if host[0].lower() not in _OPEN_HOSTS:
             yield host.start(), host.end(), "HOST"
 
+
 def home_at(text: str, place: int) -> Iterator[Hit]:
     """The user in the path of a home."""
     for hit in _HOME.finditer(text, max(0, place - 24), place + 110):
@@ -158,6 +113,7 @@ def home_at(text: str, place: int) -> Iterator[Hit]:
         name = hit[group].rstrip(".-")
         if name and name.lower() not in GENERIC and not _is_route(text, hit, group):
             yield hit.start(group), hit.start(group) + len(name), "USER"
+
 
 def shared_at(text: str, place: int) -> Iterator[Hit]:
     """The user in a path of a shared disk, such as /lustre/users/NAME/."""
@@ -176,10 +132,11 @@ def _is_route(text: str, hit: re.Match[str], group: str) -> bool:
     word = before.split()[-1] if group == "name" and before and not before[-1].isspace() else ""
     return "://" in word and "file://" not in word
 
+
 def host_at(text: str, place: int) -> Iterator[Hit]:
     """A host that no public name server knows, by how its name ends."""
     window = text[max(0, place - 250) : place]
-    start = max(0, place - 250) + len(window.rstrip(_HOST_CHARS))
+    start = max(0, place - 250) + len(window.rstrip(HOST_CHARS))
     hit = _PRIVATE_HOST.match(text, start) or _PRIVATE_HOST.search(text, start, place + 16)
     if hit is not None and not _CODE_HOST.match(hit[0]):
         yield *hit.span(), "HOST"
@@ -191,6 +148,7 @@ def url_at(text: str, place: int) -> Iterator[Hit]:
     scheme = window[len(window.rstrip(_SCHEME_CHARS)) :]
     if scheme and scheme.lower() not in _NO_PORT:
         yield from _url(text, place, place - len(scheme))
+
 
 def _url(text: str, place: int, start: int) -> Iterator[Hit]:
     hit = _URL.match(text, place + 3)
@@ -206,6 +164,7 @@ def _url(text: str, place: int, start: int) -> Iterator[Hit]:
         if user.lower() not in GENERIC:
             yield hit.start("user"), hit.start("user") + len(user), "USER" if password else "SECRET"
 
+
 def named_at(text: str, place: int) -> Iterator[Hit]:
     """A user or a host where an environment or settings name it."""
     if not _GIVEN.match(text, place):
@@ -219,6 +178,7 @@ def named_at(text: str, place: int) -> Iterator[Hit]:
         name = hit["name"].rstrip(".-,")
         if kind == "USER" or name.lower() not in _OPEN_HOSTS:
             yield hit.start("name"), hit.start("name") + len(name), kind
+
 
 def _is_named(hit: re.Match[str]) -> bool:
     """Is what follows `username =` or `hostname:` a name, rather than code or prose."""
@@ -236,39 +196,15 @@ def _is_named(hit: re.Match[str]) -> bool:
     return tight or any(char.isdigit() or char in "-." for char in name)
 
 
-def _is_private_v4(address: str) -> bool:
-    return all(int(part) < 256 for part in address.strip(".").split("."))
-
-
-def _is_machine(host: str) -> bool:
-    """Is it no word of LaTeX, which has no number or dash."""
-    return host.lower() not in _OPEN_HOSTS and any(sign.isdigit() or sign in ".-" for sign in host)
-
-
-def _is_greeted(name: str) -> bool:
-    return name not in GENERIC and any(sign.isdigit() or sign in "._-" for sign in name)
-
-
-_WHO = r"[A-Za-z_][\w.\-]{1,31}"
-RULES = (
-    Rule("~", r"(?<![\w/~])~(?P<user>[a-z][a-z0-9_\-]{2,31})/"),
-    Rule("fe80: fd fc", f"(?P<ip>{_V6.pattern})".replace("(?i)", "").replace("(?P<ip>", "(?i)(?P<ip>")),
-    Rule("ip-1", rf"(?P<host>{_DASHED.pattern})"),
-    Rule("10. 192.168. 172. 169.254. 100.", rf"(?P<ip>{_V4.pattern})", _is_private_v4),
-    Rule("10. 192.168. 172.", r"(?P<ip>(?<![\w.\-])(?:192\.168|(?:10|172\.(?:1[6-9]|2\d|3[01]))\.\d{1,3})\."
-         r"\d{1,3}\.?(?=…))", _is_private_v4),
-    Rule("\\\\", r"(?<![\w\\:])(?P<by>\\{1,8})(?P=by)(?P<host>[A-Za-z][A-Za-z0-9.\-]{2,60})(?P=by)[\w$]{2}",
-         _is_machine),
-    Rule("intranet. .corp.", rf"(?P<host>{_DOMAIN.pattern})", _MIDDLE.search, _HOST_CHARS, 250, is_sure=True),
-    Rule("drwx -rw lrwx -r- dr- srw", rf"[-dlbcps][-rwxsStT]{{9}}[.+@]?[ \t]+\d+[ \t]+(?P<user>{_WHO})[ \t]+"
-         rf"(?P<group>{_WHO})[ \t]"),
-    Rule("logged", r"(?i:logged in as)[: ]{1,2}[\"'`]?(?P<user>[a-z_][\w.\-]{2,31})", is_user=_is_greeted),
-    Rule("uid= gid= groups=", rf"\b(?:uid|gid|groups)=\d+\((?P<user>{_WHO})\)"),
-    Rule("author: committer: -by: from: assignee: reviewer:", r"(?m)^[ \t>+\-]{0,4}(?:Author|Committer"
-         r"|Signed-off-by|Co-authored-by|Reviewed-by|Reported-by|Acked-by|From|Assignee|Reviewer):[ \t]+"
-         r"(?P<person>[A-Z][\w'’.\-]{1,30}(?: [A-Z][\w'’.\-]{0,30}){1,3})(?=[ ]?(?:\\?<|&lt;|$|\r|\n))",
-         reach=32),
-)  # fmt: skip
+JUDGES: dict[str, Callable[[str], object]] = {
+    "greeted": lambda name: name not in GENERIC and any(sign.isdigit() or sign in "._-" for sign in name),
+    "internal": _MIDDLE.search,
+    # no word of LaTeX, which has no number or dash
+    "machine": lambda host: (
+        host.lower() not in _OPEN_HOSTS and any(sign.isdigit() or sign in ".-" for sign in host)
+    ),
+    "private_v4": lambda address: all(int(part) < 256 for part in address.strip(".").split(".")),
+}
 READERS: dict[str, tuple[Detector, ...]] = {
     "@": (mail_at,), "://": (url_at,), "/users/": (home_at, shared_at), "/user/": (shared_at,),
     **dict.fromkeys(("/home/", "users\\", ":/users", "settings\\"), (home_at,)),

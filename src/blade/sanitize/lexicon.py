@@ -8,42 +8,18 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+from blade.sanitize.rule_table import compiled, words
+
 NAME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 # ---- Names of secrets ----------------------------------------------------------------------------
 
-SECRET_WORD = (
-    r"passwords?|passwd|passphrase|passcode|pwd|client[_\-]?secret|secret|token|"
-    r"api[_\- ]?keys?|(?:access|private|secret|signing|encryption|account|license|master|shared|service"
-    r"|ssh|deploy|"
-    r"admin|webhook|wandb|storage|subscription|auth|session|hmac|jwt|app|client|root)[_\-]?keys?"
-    r"(?:[_\-]?id)?|"
-    r"credentials?|authorization|auth|cookie|session[_\-]?id|sessionid|signature|x-amz-credential|"
-    r"(?<![a-z0-9])(?:db|database|sql|mysql|pg|postgres|mongo|redis|smtp|imap|ftp|mail|email|user|admin"
-    r"|root|sudo|ssh|http|proxy|login|account|become|keystore|store|vault|ldap)[_\-]?(?:pass|pw)(?!"
-         r"[a-z0-9_\-])"
-    r"|(?-i:(?<=[A-Z0-9]_)(?:PASS|PW)(?![A-Za-z0-9_\-]))"
-)
+SECRET_WORD = compiled("secret_word").pattern
 _NAME = re.compile(rf"(?i){SECRET_WORD}")
 _TAIL = re.compile(r"(?:[_\-]|\d|(?=[A-Z]))\w{0,8}|")
 # Tokens of language models and parsers, and settings about secrets that are none themselves.
-_HARMLESS = re.compile(
-    r"(?i)(?:^|[_\-])(?:tokens|tokeni[sz]er|tokeni[sz]ed|(?:eos|bos|pad|unk|sep|cls|mask|stop|start|end"
-    r"|special|next|"
-    r"prev|previous|page|image|audio|first|last|new|cur|current|num|n|max|min|per|sub|think|eot|each"
-    r"|this|max_new)_?"
-    r"token(?:_?ids?)?|token_?(?:ids?|type|count|len|length|index|limit|budget|usage|url|uri|name|s)|"
-    r"auth_?(?:type|method|mode|url|uri|enabled|required|or|ors|ority|entic\w{0,12}|orization_?(?:type"
-    r"|url|code_url))|"
-    r"(?:password|secret|api_?key|credentials?|cookie|session|signature)_?(?:type|method|length|len|min"
-    r"|max|policy|"
-    r"required|enabled|name|field|file|path|env|hash_?type|version|url|reset|count|s|label|hint"
-    r"|placeholder|expir\w{0,8})"
-    r"|s?(?:reset|forgot|change|invalid|wrong|missing|no|has|need|needs|bad)_?(?:password|token|api_?key"
-    r"|credentials?)|"
-    r"function_?signature|method_?signature|type_?signature|call_?signature)$|^signature$"
-)
-_QUIET = frozenset("pass pw token auth authorization session cookie signature credential credentials".split())
+_HARMLESS = compiled("harmless")
+_QUIET = words("quiet")
 
 
 def secret_name(name: str) -> bool:
@@ -64,15 +40,7 @@ def is_hard(name: str) -> bool:
 
 # ---- Values of secrets ---------------------------------------------------------------------------
 
-_NO_SECRET = re.compile(
-    r"(?i)(?:none|null|nil|true|false|undefined|str|string|int|bytes|bool|float|optional.*|any|self.*|os\..*|"
-    r"process\..*|env\..*|config.*|settings.*|args.*|request.*|getenv.*|input|required|invalid|expired"
-    r"|missing|"
-    r"x{3,}.*|\*{2,}.*|\.{3,}.*|…+.*|<.*|\$.*|%.*|\{.*|\[[A-Z]{2,12}:[0-9a-f]{8}.*|your[_\- ].*|my[_\- "
-    r"].*|redacted|"
-    r"changeme|change_me|example|placeholder|dummy|secret|password|token|api_key|credentials?|basic|bearer|"
-    r"n/a|empty|unset|not[_ ].*|\d{1,5}|and|or|the|is|in|of|to|for|with|are|was|must|should|can|not)"
-)
+_NO_SECRET = compiled("no_secret")
 _SWITCH, _DIGIT, _LETTER = re.compile(r"[a-z][A-Z]"), re.compile(r"\d"), re.compile(r"[^\W\d_]")
 _PARTS = re.compile(r"[^\W\d_]+")
 _EXPRESSION = re.compile(r"[\-~./]|\w+=|.*[(){}<>$]|.*\.\.")
@@ -120,20 +88,11 @@ _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+|[0-9a-fA-F\-]+")
 _NUMBERS = re.compile(r"[\deEjJ]+")
 _SPLIT = re.compile(r"[-_.~]")
 # An issuer's beginning: a short word or two, as in `acme_live_...`.
-_ISSUED = re.compile(
-    r"(?P<issuer>[A-Za-z][A-Za-z0-9]{0,11}(?:[_\-.][A-Za-z0-9]{1,8}){0,2}?)[_\-.]"
-    r"(?P<rest>[A-Za-z0-9_\-.~]{20,})"
-)
+_ISSUED = compiled("issued")
 # As long as a hash, after the short name of an issuer: ids of models' providers are longer.
 _HASHED = re.compile(r"(?P<issuer>[a-z][a-z0-9]{1,5})_(?:[0-9a-f]{40}|[0-9a-f]{64})")
 # Beginnings of ids that rollouts are full of, and of hashes: they open nothing.
-_PLAIN_IDS = frozenset(
-    "call chatcmpl cmpl toolu tool msg message resp response fc rs req request run thread asst "
-    "assistant file batch gen evt event item task job step trace span conv conversation chat id uid "
-    "uuid guid node img image sha1 sha256 sha384 sha512 md5 hash digest commit blob etag tree ref cache "
-    "tmp temp fp ftjob ws order user product doc document video vs cid rollout sample row episode build "
-    "release layer model srvtoolu".split()
-)
+_PLAIN_IDS = words("plain_ids")
 _SPELT = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}")
 _VOWEL = re.compile(r"(?i)[aeiouy]")
 _CHANGE = re.compile(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
@@ -203,23 +162,9 @@ def _turns(letters: str) -> bool:
 # ---- Names of somebody, and words of everybody ---------------------------------------------------
 
 # Accounts that any machine has: they tell of nobody.
-GENERIC = frozenset(
-    "root user users ubuntu admin administrator runner app node vscode agent sandbox docker test tester "
-    "guest "
-    "nobody public shared default git www www-data daemon bin sys sync mail ec2-user centos debian fedora pi "
-    "jovyan codespace circleci jenkins gitpod workspace model assistant system you me name username "
-    "home dev staff wheel sudo users devuser appuser nonroot coder openhands swe-agent oracle postgres mysql "
-    "redis nginx hadoop spark airflow linuxbrew".split()
-)
+GENERIC = words("accounts")
 # Accounts of services, names of things, and names that examples give.
-_SERVICE = re.compile(
-    r"(?i).*(?:user|group|test|admin|example|daemon|foo|owner|name|data|model|ckpt|cache|tmp"
-    r"|conda|bench|imagenet|llama|qwen).*|(?:res|alex)net\d*|coco\d*|bert|bar|demo\d*|systemd.*|_.*|[ug]id"
-         r"|www.*|elasticsearch|kafka|zookeeper"
-    r"|prometheus|grafana|rabbitmq|tomcat\d*|apache\d*|httpd|hdfs|hive|yarn|vagrant|deploy(?:er)?|mongodb?"
-    r"|memcached?|sshd|messagebus|gitlab|backup|postfix|dovecot|bind|ntp|chrony|solr|cassandra|jupyter"
-    r"|slurm|munge|ceph|nfsnobody|alice|bob"
-)
+_SERVICE = compiled("service")
 _LEAST = 4  # letters of a name that stands alone
 _LONG = 6  # signs of one that has hardly any letters, but digits
 _TELLING = 3  # letters from which on a part of a name may tell of someone

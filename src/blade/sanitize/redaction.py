@@ -47,7 +47,7 @@ def redacted(report: Report, key: Key, policy: Policy | None = None) -> tuple[Re
             clean.add(text)
         return new
 
-    new = _mapped(report, change)
+    new = mapped(report, change)
     tally.renamed(scout.echoing(None).text)
     removed = tally.told()
     page = {**new.made_by, "redacted": _said(new, removed)}
@@ -83,11 +83,10 @@ def _nodes(value: Any, field: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _is_text(value: Any) -> bool:
-    """Is it a text that is long enough to hold anything private."""
     return isinstance(value, str) and not isinstance(value, enum.Enum) and len(value) >= _SHORTEST
 
 
-def _mapped(value: Any, change: Callable[[str, str], str], field: str = "") -> Any:
+def mapped(value: Any, change: Callable[[str, str], str], field: str = "") -> Any:
     """A noun with every text in it changed, by the field it stands in; what stays is the same object."""
     if isinstance(value, str):
         return change(value, field) if _is_text(value) else value
@@ -97,17 +96,17 @@ def _mapped(value: Any, change: Callable[[str, str], str], field: str = "") -> A
         changed = {}
         for name in value.__struct_fields__:
             old = getattr(value, name)
-            new = _mapped(old, change, f"{field}.{name}" if field else name)
+            new = mapped(old, change, f"{field}.{name}" if field else name)
             if new is not old:
                 changed[name] = new
         return msgspec.structs.replace(value, **changed) if changed else value
     if isinstance(value, _LISTS):
-        items = [_mapped(item, change, field) for item in value]
+        items = [mapped(item, change, field) for item in value]
         same = all(new is old for new, old in zip(items, value, strict=True))
         return value if same else type(value)(items)
     if isinstance(value, Mapping):
         # a key may be private itself, and is told by what stands for it
-        named = [(_mapped(key, change, field), item) for key, item in value.items()]
-        pairs = {key: _mapped(item, change, f"{field}.{key}") for key, item in named}
+        named = [(mapped(key, change, field), item) for key, item in value.items()]
+        pairs = {key: mapped(item, change, f"{field}.{key}") for key, item in named}
         return value if pairs == value else pairs
     return value

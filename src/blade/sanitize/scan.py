@@ -6,13 +6,12 @@ import re
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 
-import msgspec
-
 from blade.sanitize import identities, secret_rules
 from blade.sanitize.escapes import is_encoded_text
 from blade.sanitize.lexicon import GENERIC, is_chosen, is_key, is_random, secret_name, secret_value
 from blade.sanitize.policy import PLACEHOLDER, Policy, name_pattern
-from blade.sanitize.secret_rules import Detector, Hit, detector
+from blade.sanitize.rule_table import compiled, table, words
+from blade.sanitize.secret_rules import Detector, Hit
 
 # Where two spans meet, the surer kind wins; then the longer one.
 _RANK = {"NAME": 0, "SECRET": 1, "URL": 2, "EMAIL": 3, "IP": 4, "HOST": 5, "USER": 6, "PERSON": 7, "MAC": 8}
@@ -24,25 +23,17 @@ _SENT = re.compile(r"(?i)(?:bearer|basic|token)\s+(?P<value>\S{6,200})")
 # What begins or betrays a private thing, in lower case and within one word -> who looks there.
 MARKS: dict[str, tuple[Detector, ...]] = {}
 _sure: set[Detector] = {*identities.SURE, secret_rules.assigned_at}
-for _room in (identities, secret_rules):
-    for _mark, _readers in _room.READERS.items():
-        MARKS[_mark] = (*MARKS.get(_mark, ()), *_readers)
-    for _rule in _room.RULES:
-        _look = detector(_rule)
-        for _mark in _rule.marks.split():
-            MARKS[_mark] = (*MARKS.get(_mark, ()), _look)
-        if _rule.is_sure:
-            _sure.add(_look)
+for _mark, _readers in (*identities.READERS.items(), *secret_rules.READERS.items()):
+    MARKS[_mark] = (*MARKS.get(_mark, ()), *_readers)
+for _rule in secret_rules.rules():
+    _look = secret_rules.detector(_rule, secret_rules.JUDGES | identities.JUDGES)
+    for _mark in _rule.marks.split():
+        MARKS[_mark] = (*MARKS.get(_mark, ()), _look)
+    _sure |= {_look} if _rule.is_sure else set()
 # What is private by its form or by what is written beside it, and so replaced even where a model, a tool
 # or a task is named; a word that merely looks drawn at random is not.
 SURE = frozenset(_sure)
-_SWITCHED = detector(secret_rules.SWITCHED)
-
-
-class Span(msgspec.Struct, frozen=True):
-    start: int
-    end: int
-    kind: str
+(_SWITCHED,) = MARKS.pop("su")  # no mark of one word: too many words hold its two letters
 
 
 class Scanner:
@@ -55,7 +46,7 @@ class Scanner:
         self.users = name_pattern(policy.users)
         self.allow = frozenset(policy.allow)
 
-    def spans(self, text: str, name: str = "", *, is_id: bool = False) -> list[Span]:
+    def spans(self, text: str, name: str = "", *, is_id: bool = False) -> list[Hit]:
         """Everything private in `text`, in order, without overlaps; `name` is the key it stands under."""
         if len(text) < 4:
             return []
@@ -92,21 +83,20 @@ class Scanner:
         words = ((self.names, "NAME"), (self.hosts, "HOST"), (self.users, "USER"))
         return [(*hit.span(), kind) for pattern, kind in words if pattern for hit in pattern.finditer(text)]
 
-    def _merged(self, text: str, hits: list[Hit]) -> list[Span]:
+    def _merged(self, text: str, hits: list[Hit]) -> list[Hit]:
         taken = [hit.span() for hit in PLACEHOLDER.finditer(text)] if "[" in text else []
-        remaining: list[Span] = []
+        remaining: list[Hit] = []
         order = sorted(set(hits), key=lambda hit: (_RANK.get(hit[2], 9), hit[0] - hit[1], hit[0]))
         for begin, end, kind in order:
             start = begin + _in_escape(text, begin)
             if start >= end or text[start:end] in self.allow or _meets(start, end, taken):
                 continue
             insort(taken, (start, end))
-            remaining.append(Span(start, end, kind))
-        return sorted(remaining, key=lambda span: span.start)
+            remaining.append((start, end, kind))
+        return sorted(remaining)
 
 
 def _sites(text: str, mark: str) -> list[int]:
-    """Where a mark stands."""
     sites = []
     place = text.find(mark)
     while place >= 0:
@@ -116,7 +106,6 @@ def _sites(text: str, mark: str) -> list[int]:
 
 
 def _meets(start: int, end: int, taken: list[tuple[int, int]]) -> bool:
-    """Does a span overlap one of these, which are in order and do not overlap."""
     place = bisect_left(taken, (start, end))
     return (place < len(taken) and taken[place][0] < end) or (place > 0 and taken[place - 1][1] > start)
 
@@ -143,7 +132,7 @@ def _under_name(text: str, name: str) -> list[Hit]:
         return [(*sent.span("value"), "SECRET")]
     if name in identities.USER_KEYS and _is_word(text) and text.lower() not in GENERIC:
         return [(0, len(text), "USER")]
-    if (name in ("user", "owner") and _is_word(text) and _ACCOUNT.fullmatch(text) and text not in GENERIC):
+    if name in ("user", "owner") and _is_word(text) and _ACCOUNT.fullmatch(text) and text not in GENERIC:
         return [(0, len(text), "USER")]
     if name in identities.HOST_KEYS and _is_word(text) and _is_host(name, text):
         return [(0, len(text), "HOST")]
@@ -227,56 +216,11 @@ SIEVE = Sieve()
 
 # ---- Long words ----------------------------------------------------------------------------------
 
-# What issuers put before their secrets, and what follows. Each begins a word and is bounded, so that a long
-# text costs one look a character. Every kind of secret is told as SECRET: the kind of a leak helps a finder.
-_FORMS = (
-    r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA|AGPA|AIDA|AROA)[0-9A-Z]{16}(?![0-9A-Za-z])",  # Amazon key ids
-    r"gh[pousr]_[A-Za-z0-9]{30,255}",
-    r"github_pat_[A-Za-z0-9_]{22,255}",
-    r"gl(?:pat|dt|ft|soat|rt|cbt|ptt|imt|agent|oas|ffct)-[A-Za-z0-9_\-]{20,300}",
-    r"sk-(?:proj-|svcacct-|admin-|ant-|or-|lf-|None-)?[A-Za-z0-9_\-]{20,250}",  # providers of models
-    r"(?:sk|rk|pk|whsec)_(?:live_|test_|prod_)?[A-Za-z0-9]{24,250}",
-    r"xox[abeoprs]-[A-Za-z0-9\-]{10,250}|xapp-[A-Za-z0-9\-]{20,250}|xoxe\.[A-Za-z0-9.\-]{20,250}",
-    r"AIza[0-9A-Za-z_\-]{35}|ya29\.[0-9A-Za-z_\-]{20,300}|GOCSPX-[0-9A-Za-z_\-]{20,60}"
-    r"|1//0[0-9A-Za-z_\-]{30,200}",
-    r"hf_[A-Za-z0-9]{30,60}|api_org_[A-Za-z0-9]{30,60}|nvapi-[A-Za-z0-9_\-]{20,120}",
-    r"gsk_[A-Za-z0-9]{20,120}|r8_[A-Za-z0-9]{20,60}|xai-[A-Za-z0-9]{20,120}|pplx-[A-Za-z0-9]{20,120}",
-    r"tgp_v1_[A-Za-z0-9_\-]{20,80}|fw_[A-Za-z0-9]{20,60}|csk-[A-Za-z0-9]{20,80}|jina_[A-Za-z0-9_]{30,90}",
-    r"lsv2_(?:pt|sk)_[A-Za-z0-9_]{20,90}|wandb_v1_[A-Za-z0-9_]{20,120}|ak-[A-Za-z0-9]{22,40}(?![\w\-])",
-    r"npm_[A-Za-z0-9]{30,80}|pypi-[A-Za-z0-9_\-]{30,300}|rubygems_[a-f0-9]{40,60}|dckr_(?:pat"
-    r"|oat)_[\w\-]{20,60}",
-    r"SG\.[A-Za-z0-9_\-]{16,32}\.[A-Za-z0-9_\-]{32,64}|(?:AC|SK)[a-f0-9]{32}(?![0-9A-Za-z])",
-    r"key-[a-f0-9]{32}(?![0-9A-Za-z])|[0-9a-f]{32}-us[0-9]{1,2}(?![0-9A-Za-z])",
-    r"sq0(?:csp|atp|idp)-[0-9A-Za-z_\-]{22,60}|EAAA[A-Za-z0-9_\-]{50,80}|EAA[A-Za-z0-9]{80,300}",
-    r"dapi[a-f0-9]{32}|do[opr]_v1_[a-f0-9]{40,80}|shp(?:at|ca|pa|ss|ua)_[a-fA-F0-9]{32}",
-    r"hv[sbr]\.[A-Za-z0-9_\-]{20,300}|s\.[A-Za-z0-9]{24}(?![0-9A-Za-z])"
-    r"|[A-Za-z0-9]{14}\.atlasv1\.[\w\-]{50,90}",
-    r"glsa_[A-Za-z0-9_]{30,60}|glc_[A-Za-z0-9+/=]{30,300}|lin_api_[A-Za-z0-9]{30,60}|ntn_[A-Za-z0-9]{40,60}",
-    r"secret_[A-Za-z0-9]{40,50}|figd_[A-Za-z0-9_\-]{30,60}|PMAK-[a-f0-9]{24}-[a-f0-9]{34}|NRAK-[A-Z0-9]{27}",
-    r"sntry[su]_[A-Za-z0-9+/=_\-]{30,300}|dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9]{30,60}",
-    r"AKC[a-zA-Z0-9]{40,90}|cmVmd[A-Za-z0-9]{50,80}|CFPAT-[A-Za-z0-9_\-]{30,60}|sbp_[a-f0-9]{40}",
-    r"ATATT3[A-Za-z0-9_\-=]{50,250}|ATCTT3[A-Za-z0-9_\-=]{50,250}|tskey-[a-z]{2,10}-[A-Za-z0-9\-]{10,80}",
-    r"eyJ[A-Za-z0-9_\-]{10,2000}\.eyJ[A-Za-z0-9_\-]{10,8000}(?:\.[A-Za-z0-9_\-]{0,2000})?",  # web tokens
-    r"[MNO][A-Za-z\d_\-]{23,25}\.[A-Za-z\d_\-]{6}\.[A-Za-z\d_\-]{27,40}(?![\w\-])",
-    r"AGE-SECRET-KEY-1[A-Z0-9]{50,70}|ops_eyJ[A-Za-z0-9+/=]{50,2000}|pul-[a-f0-9]{40}",
-)
-_MORE = (
-    r"(?:LTAI[A-Za-z0-9]{16,24}|EZ[AT]K[A-Za-z0-9]{54})(?![0-9A-Za-z])|FLW(?:SEC"
-    r"|PUB)K(?:_TEST)?-[a-h0-9]{12,40}(?:-X)?",
-    r"v1\.0-[a-f0-9]{24}-[a-f0-9]{100,160}|sgp_(?:[a-f0-9]{16}_|local_)?[a-f0-9]{40}"
-    r"|xkeysib-[a-f0-9]{64}-\w{16}",
-    # what is used, and that it opens something: `acme_live_...`, `acme-production-...`, `acme_pat_...`
-    r"(?:[a-z]{2,12}[_\-])?(?:live|test|prod|production|sandbox"
-    r"|development)[_\-](?:pub_)?[a-f0-9\-]{31,64}(?![\w.])",
-    r"[a-z]{2,10}_(?:pat|aat|sat|tok|tkn|token|key|apikey|secret)_[A-Za-z0-9]{16,200}(?!\w)",
-)
+# Each form begins a word and is bounded, so that a long text costs one look a character. Every kind of secret is
+# told as SECRET: the kind of a leak helps a finder.
+_FORMS = "|".join(table()["forms"])
 # The same, where a letter before does not hide them: their beginnings are no part of any word.
-_GLUED = re.compile(
-    r"(?:AKIA|ASIA)[0-9A-Z]{16}(?![0-9A-Za-z])|gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{36,255}"
-    r"|glpat-[A-Za-z0-9_\-]{20}|xox[abeoprs]-[0-9A-Za-z\-]{24,250}|AIza[0-9A-Za-z_\-]{35}(?![0-9A-Za-z])"
-    r"|sk-(?:proj|ant|svcacct)-[A-Za-z0-9_\-]{32,250}|hf_[A-Za-z0-9]{34}(?![0-9A-Za-z])"
-    r"|nvapi-[A-Za-z0-9_\-]{40,120}"
-)
+_GLUED = re.compile("|".join(table()["glued"]))
 # Beginnings of tokens that no word has, and what more of the same stands before what is drawn.
 _HEADS = {
     **dict.fromkeys(("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "hf_", "nvapi-"), ""),
@@ -284,23 +228,17 @@ _HEADS = {
     "sk-ant-": "[a-z0-9]{3,6}-",
     "xox": "[abeoprs]-",
 }
-_CUT = re.compile(
-    rf"(?<![A-Za-z0-9])(?:{'|'.join(re.escape(head) + more for head, more in _HEADS.items())}"
-    r"|sk-|SG\.|eyJ)(?P<rest>[A-Za-z0-9_\-]{6,60})(?=…|\.{3}|\[…)"
-)
-_TORN = re.compile(
-    rf"(?<![A-Za-z0-9])(?P<head>(?:{'|'.join(map(re.escape, _HEADS))})[A-Za-z0-9_\-]{{1,200}})"
-    r"\r?\n[ \t>+|]{0,8}(?P<rest>[A-Za-z0-9_\-]{4,200})"
-)
+_CUT = compiled("cut")
+_TORN = compiled("torn")
 _ELLIPSIS = re.compile(r"[….](?:(?<=…)|\.{2,})")
 _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])")
 _APP_TOKEN = re.compile(r"(?<!\d)\d{15,16}\\?\|[A-Za-z0-9_\-]{27,40}(?![A-Za-z0-9_\-])")
-_FORM = re.compile(rf"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:{'|'.join((*_FORMS, *_MORE))})")
+_FORM = re.compile(rf"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:{_FORMS})")
 RUN = re.compile(r"[A-Za-z0-9_\-+/=.]{20,}")  # where a secret, or something encoded, can stand
 _HAS_DIGIT = re.compile(r"\d")
 _PART = re.compile(r"[-_./]")
 # Beginnings that words have too: what follows must look drawn at random.
-_LOOSE = tuple("sk- ak- csk- pk_ sk_ rk_ fw_ secret_ s. key- xai- EAA pypi- 1//".split())
+_LOOSE = tuple(words("loose"))
 _TURN = re.compile(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
 _GLUE = 320  # letters of a run within which a glued secret begins and ends
 _MIXED = re.compile(r"[a-z][A-Z][a-z]?[A-Z]")
@@ -309,17 +247,9 @@ _TELEGRAM = re.compile(r"(?<!\d)\d{8,10}:[A-Za-z0-9_\-]{35}(?![A-Za-z0-9_\-])")
 _WORDS = re.compile(r"[a-z_/.+=\-]+")
 _HASH = re.compile(r"[0-9a-f\-]+")
 # Words near which a word drawn at random is likely a secret, and words that say what else it is.
-_CONTEXT = re.compile(
-    r"(?i)secret|token(?!s|iz)|api[_\- ]?key|apikey|credential|passw|passphrase|bearer|private[_\- ]key|"
-    r"access[_\- ]?key|signing[_\- ]?key|auth[_\- ]|authoriz|\bauth\b|\bkey\b(?:[^\w]{1,4}| (?:is|was):? "
-         r"[\"'`]?)$|wandb|webhook"
-    r"|[_\-]key\b"
-)
+_CONTEXT = compiled("near_secret")
 _HASHED = re.compile(r"(?i)commit|sha-?\d|digest|checksum|etag|md5|hash|uuid|call_id|revision|blob|_id\b")
-_DATA = re.compile(
-    r"(?i)commit|sha-?\d|digest|checksum|etag|md5|hash|uuid|guid|revision|blob|[_\W]id\W{1,4}$|integrity|"
-    r"fingerprint|nonce|\bcid\b|base64|data:|image|cursor|thumb"
-)
+_DATA = compiled("not_near_secret")
 _ENTROPIC = re.compile(r"[A-Za-z0-9+/_\-]{20,}={0,2}")
 _LOOKBACK = 48
 _WORD = re.compile(r"[A-Za-z0-9_\-.~]{24,}")
@@ -367,7 +297,6 @@ def forms_in(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _paired(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The secret that stands beside the id of an Amazon key."""
     for hit in _AWS_SECRET.finditer(text, max(0, start - 120), end + 120):
         if _HAS_DIGIT.search(hit[0]) and hit[0].lower() != hit[0] != hit[0].upper():
             yield hit.span()
@@ -439,7 +368,6 @@ def _keys_in(text: str, start: int, end: int) -> Iterator[Hit]:
 
 
 def _product_keys_in(text: str, start: int, end: int) -> Iterator[Hit]:
-    """Keys that people type: groups of capitals and digits."""
     for hit in _PRODUCT.finditer(text, start, end) if text.count("-", start, end) >= 4 else ():
         mixed = [group for group in hit[0].split("-") if not group.isdigit() and not group.isalpha()]
         if len(mixed) >= 3:
@@ -453,7 +381,6 @@ def _is_line(text: str, start: int) -> bool:
 
 
 def _cards_in(text: str) -> Iterator[Hit]:
-    """Addresses of network cards."""
     for tail in _MAC_TAIL.finditer(text):
         hit = _MAC.search(text, max(0, tail.start() - 8), tail.end() + 24)
         if hit is not None and len(set(hit[0].split(":"))) > 2:

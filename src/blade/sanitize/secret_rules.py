@@ -1,15 +1,15 @@
-"""Find secrets by what stands beside them: a table of rules by mark, and readers of what no pattern reads."""
+"""Find secrets by what stands beside them: rules of the table by mark, and readers of what no pattern reads."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
 
 from blade.sanitize.lexicon import (
     GENERIC,
     NAME_CHARS,
-    SECRET_WORD,
     is_account,
     is_chosen,
     is_hard,
@@ -18,6 +18,7 @@ from blade.sanitize.lexicon import (
     secret_name,
     secret_value,
 )
+from blade.sanitize.rule_table import compiled, joined, table, words
 
 Hit = tuple[int, int, str]  # from, to, kind
 Detector = Callable[[str, int], Iterator[Hit]]
@@ -25,37 +26,47 @@ Detector = Callable[[str, int], Iterator[Hit]]
 KINDS = {"value": "SECRET", "user": "USER", "group": "USER", "host": "HOST", "ip": "IP", "person": "PERSON"}
 
 
+HOST_CHARS = NAME_CHARS.removesuffix("_-") + ".-"
 QUOTE = r"\\{0,3}[\"']?"  # `<q>` in a pattern: a quotation mark, or none, escaped or not
 _AHEAD = 600  # letters after a mark within which a match that begins before it ends
 
 
-class Rule(NamedTuple):
-    """One look where a mark stands: what is there, and which of its values are private."""
+class Rule(msgspec.Struct, frozen=True):
+    """One look where a mark stands, as `rules.yaml` explains it."""
 
-    marks: str  # in lower case, each within one word; where one stands we look
-    pattern: str
-    accept: Callable[[str], object] = lambda _: True
-    left: str = ""  # letters that may stand between the beginning of a match and the mark
-    reach: int = 0  # how many of them; else how far before the mark, on its line, the match may begin
-    begins: str = ""  # the match begins at the last of these signs before the mark
-    after: str = ""  # what must stand before the match
-    ends: str = ".!?"  # signs at the end of a value that are the sentence's
-    is_sure: bool = False  # true by its form, and so even where a tool or a model is named
-    is_user: Callable[[str], object] = lambda name: name.lower() not in GENERIC
+    name: str
+    marks: str
+    pattern: str | list[str]
+    accept: str = ""
+    left: str = ""
+    reach: int = 0
+    begins: str = ""
+    after: str = ""
+    ends: str = ".!?"
+    is_sure: bool = False
+    is_user: str = "user"
+    example: str = ""
 
 
-def detector(rule: Rule) -> Detector:
+def rules() -> list[Rule]:
+    """All rules of the table."""
+    return msgspec.convert(table()["rules"], list[Rule])
+
+
+def detector(rule: Rule, judges: Mapping[str, Callable[[str], object]]) -> Detector:
     """Look as a rule says."""
-    pattern = re.compile(rule.pattern.replace("<q>", QUOTE))
+    pattern = re.compile(joined(rule.pattern).replace("<q>", QUOTE))
     after = re.compile(rule.after) if rule.after else None
-    groups = sorted((group for group in pattern.groupindex if group in KINDS),
-         key=lambda name: name != "value")
+    accept, is_user = judges[rule.accept], judges[rule.is_user]
+    letters, _, more = rule.left.partition(" ")
+    left = {"name": NAME_CHARS, "host": HOST_CHARS}.get(letters, "") + more
+    groups = sorted((group for group in pattern.groupindex if group in KINDS), key=lambda name: name != "value")
 
     def match(text: str, place: int) -> re.Match[str] | None:
         first = max(0, place - rule.reach)
-        if rule.left:
+        if left:
             window = text[first:place]
-            return pattern.match(text, place - len(window) + len(window.rstrip(rule.left)))
+            return pattern.match(text, place - len(window) + len(window.rstrip(left)))
         if rule.begins:
             start = max(text.rfind(sign, first, place) for sign in rule.begins)
             return pattern.match(text, start) if start >= 0 else None
@@ -79,7 +90,7 @@ def detector(rule: Rule) -> Detector:
                 continue
             kind = KINDS[group]
             value = value.rstrip(rule.ends if kind == "SECRET" else ".-" if kind in ("USER", "HOST") else "")
-            is_private = rule.is_user(value) if kind == "USER" else rule.accept(value)
+            is_private = is_user(value) if kind == "USER" else accept(value)
             if kind == "SECRET" and not (value and is_private and (key is None or secret_value(key, value))):
                 return  # whoever it belongs to stands there for an example
             if is_private:
@@ -92,205 +103,32 @@ def _has_digit(value: str) -> bool:
     return any(sign.isdigit() for sign in value)
 
 
-def _is_told(value: str) -> bool:
-    return is_chosen(value) and _has_digit(value)
-
-
-def _is_given(value: str) -> bool:
-    return not is_no_secret(value)
-
-
-def _is_mixed(value: str) -> bool:
-    return mixes(value, 8)
-
-
-def _is_mixed_word(value: str) -> bool:
-    return not is_no_secret(value) and mixes(value, 8)
-
-
-def _is_sent(value: str) -> bool:
-    return mixes(value, 8) or (len(value) >= 20 and value.endswith("="))
-
-
-def _is_cookie(value: str) -> bool:
-    return "=" in value and mixes(value.partition("=")[2], 8)
-
-
-def _is_login(value: str) -> bool:
-    return not is_no_secret(value) and not value.isdigit()
-
-
-_ASKED = frozenset(
-    "erforderlich falsch fehlt vergessen pflichtfeld obligatorio requerida requerido incorrecta "
-    "incorrecto obligatoire requis incorrecte invalide errada ausente".split()
-)
-_NAME = r"[A-Za-z_][\w.\-]{1,31}"
-_ENDS = r"(?=[\s;&|\"'`)\\]|$)"
-_SECRETS = "passw pwd secret token key auth credential _pass _pw"
-_FOREIGN = "kennwort contrase senha 密码 密碼 口令 пароль パスワード 비밀번호"
-_KEY_BLOCK = r"(?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-_STORED = r"-(?:(?:src|dest|new|old|trust)?(?:key)?(?:store|key|src|dest|new|old)pass(?:word)?|passphrase)"
-
-RULES = (
-    # ---- by their form
-    Rule("-----begin", rf"(?P<value>-----BEGIN {_KEY_BLOCK}(?:[^\x00]{{0,12000}}?-----END {_KEY_BLOCK}|"
-         rf"(?:\\+[rnt]|[\s+A-Za-z0-9/=>\"',:.\-]){{0,12000}}))", ends="", is_sure=True),
-    Rule("putty-user", r"(?P<value>PuTTY-User-Key-File-\d:(?:[^\x00]{0,12000}?Private-MAC: ?[0-9a-f]{20,80}|"
-         r"[^\x00]{0,4000}?Private-Lines: ?\d+(?:\s+[A-Za-z0-9+/=]{16,80})+))", ends="", is_sure=True),
-    Rule("private-lines", r"Private-Lines: ?\d{1,3}\s+(?P<value>[A-Za-z0-9+/=]{16,80}(?:\s+"
-         r"[A-Za-z0-9+/=]{16,80})*)", ends=""),
-    Rule("webhook hooks.slack", r"(?P<value>hooks\.slack\.com/(?:services|workflows|triggers)/"
-         r"[A-Za-z0-9_/\-]{10,200}|discord(?:app)?\.com/api/webhooks/\d{5,30}/[A-Za-z0-9_\-]{20,120}|"
-         r"[A-Za-z0-9\-]{1,60}\.webhook\.office\.com/[A-Za-z0-9@/\-]{20,300})", reach=80, ends="",
-         is_sure=True),
-    Rule("accountkey= sharedaccesskey= sharedsecretvalue=", r"(?i:AccountKey|SharedAccessKey"
-         r"|SharedSecretValue)=(?P<value>[A-Za-z0-9+/]{20,100}={0,2})", is_sure=True),
-    Rule("q~", r"(?<![\w~.])(?P<value>[\w~.]{3}\dQ~[\w~.\-]{31,34})(?![\w~])", left=NAME_CHARS + "~.",
-         reach=4, ends=""),
-    Rule("sha256~", r"(?<![\w~])(?P<value>sha256~[A-Za-z0-9_\-]{43})(?![\w\-])", ends=""),
-    Rule("$1$ $2 $5$ $6$ $7$ $y$ $gy$ $p$ $h$ $apr1$ $argon2 $scrypt$ $pbkdf2", r"(?P<value>\$(?:[1567y]|gy"
-         r"|2[abxy]?|apr1|argon2i?d?|scrypt|pbkdf2[\w\-]{0,10}|P|H)\$(?:[\w=,.\-/]{1,64}\$){0,3}"
-         r"[A-Za-z0-9./+]{20,128}={0,2})", lambda value: _has_digit(value[4:]), ends=""),
-    Rule("wifi:", r"(?i:WIFI):(?=[^\n]{0,200}?[TS]:)(?:[^\n;]{1,80};){0,4}?P:(?P<value>(?:[^;\\\n]|"
-         r"\\.){4,80});", ends=""),
-    # ---- headers, cookies, queries, logins
-    Rule("token key auth", r"(?i)\b(?:(?:proxy-)?authorization|bearer|basic|x-api-key|x-auth-token|x-"
-         r"[a-z\-]{2,30}-(?:token|key)|api-key)<q>[ ]{0,2}[:=]?[ ]{0,2}<q>(?:(?:bearer|basic|token|digest"
-         r"|negotiate|apikey)[ ]{1,2})?(?P<value>[A-Za-z0-9_\-.~+/=:]{8,4000})", _is_sent, NAME_CHARS, 32,
-         ends="", is_sure=True),
-    Rule("token key auth bearer basic", r"(?i)\b(?:bearer|basic)[ ]{1,2}(?P<value>"
-         r"[A-Za-z0-9_\-.~+/=]{12,4000})", _is_sent, ends="", is_sure=True),
-    Rule("authorization", r"(?i)authorization<q>\]?\s{0,2}[:=,]\s{0,2}<q>(?:bearer|basic|token)\s{1,2}"
-         r"(?P<value>[\w\-.~+/=]{6,200})(?=\\{0,3}[\"']|\s{0,8}(?:$|\r|\n))", is_chosen),
-    Rule("cookie", r"(?i)\b(?:set-)?cookie<q>[ ]{0,2}[:=][ ]{0,2}<q>(?P<value>[^\r\n\"'\\]{8,2000})",
-         _is_cookie, ends=""),
-    Rule("passw pwd secret token key auth credential session sign sig= code= sid= jwt= ticket= sas= state=",
-         r"(?i)[?&;](?:amp;)?(?:access_token|auth|key|sig|signature|code|token|apikey|api_key|secret"
-         r"|password|pwd|state|sas|sv|se|x-amz-(?:signature|credential|security-token)|x-goog-signature"
-         r"|session|sid|jwt|ticket)=(?P<value>[^&\s\"'<>#\\)\]]{6,4000})", _is_mixed, reach=28, begins="?&;",
-         ends="", is_sure=True),
-    Rule("-u", r"(?<!\S)(?:-u|--(?:proxy-)?user)[ =]{0,3}\\{0,7}[\"']?[^\s:\"'$\\]{1,64}:(?P<value>"
-         r"[^\s\"':/$\\]{4,200})(?![:/])", _is_login, "-proxy", 8, ends=""),
-    Rule("curl", r"curl\s(?:[^\n|;]{0,300}?\s)?(?:-[a-zA-Z]{0,6}u|--(?:proxy-)?user)[ =]{0,2}<q>"
-         r"[^\s:\"'$\\]{1,64}:(?P<value>[^\s\"'$\\]{3,200})", _is_login, ends=""),
-    Rule("auth", r"auth\s?=\s?\(\s?[\"'][^\"'\n]{1,64}[\"'],\s?[\"'](?P<value>[^\"'\n]{4,200})[\"']",
-         _is_login, ends=""),
-    Rule("--pass --token --secret --api", r"(?<!\S)(?:--?(?:password|passwd|token|secret|api-?key))[ =]"
-         r"(?P<value>[^\s\"']{6,200})", _is_mixed_word, ends="", is_sure=True),
-    # ---- what a person chose, where an option, a statement or a sentence tells of it
-    Rule("passw --pass -pass key token secret -pw passphrase", r"(?<![\w\-])--?(?:[a-z]{1,16}-){0,2}"
-         r"(?:password|passwd|passphrase|pass|pw|api-?key|access-?key|secret-?key|token|secret)(?: {1,2}|=)"
-         r"<q>(?P<value>[^\s\"'`,;|\\\]]{4,200})", is_chosen, NAME_CHARS, 40),
-    Rule("storepass keypass srcpass destpass newpass oldpass -passphrase -passwd",
-         rf"(?<![\w\-]){_STORED}(?: {{1,2}}|[=:])<q>(?P<value>[^\s\"'`,;|\\\]$]{{4,200}})", is_chosen,
-         NAME_CHARS, 24),
-    Rule("/pass /p: /user", r"(?i)/(?:pass|password|p):<q>(?P<value>[^\s\"'`,;|\\\]$]{4,200})", is_chosen),
-    Rule("--from-literal", r"--from-literal[= ]<q>(?P<key>[\w.\-]{1,80})=<q>(?P<value>[^\s\"'\\$]{3,400})",
-         ends=""),
-    Rule("--from-literal", r"--from-literal[= ]<q>[\w.\-]{1,80}=<q>(?P<value>[^\s\"'\\$]{4,400})", is_chosen,
-         after=r"(?i)create\s+secret\b[^\n]{0,100}$", ends=""),
-    Rule("securestring", r"(?i)(?:ConvertTo-SecureString|SecureString)\s+(?:-String\s+|-AsPlainText\s+"
-         r"|-Force\s+){0,3}\(?<q>(?P<value>[^\s\"'$\\|()\-][^\s\"'$\\|()]{3,200})", _is_given,
-         "convertoCONVERTO-", 12, ends=""),
-    Rule("pwd= password=", r"(?i)(?:pwd|password)=(?P<value>[^;'\"\s=]{4,100})(?=[;'\"]|$)", is_chosen,
-         after=r"(?i)(?:server|host|uid|user id|user|data source|driver|dsn|database)=[^\n]{0,100};\s?$"),
-    Rule("psk", r"(?<![\w\-])psk\s?=\s?<q>(?P<value>[^\s\"'\\]{8,64})", is_chosen),
-    Rule("setx", r"(?i:setx)\s+[\"']?(?P<key>\w{2,60})[\"']?\s+[\"']?(?P<value>[^\s\"'%$]{4,200})",
-         is_chosen),
-    Rule("passw", r"(?i:password)\s{1,3}(?:=\s?)?\\{0,3}(?P<mark>[\"'])(?P<value>[^\"'\s\\]{4,200})\\{0,3}(?P=mark)", _is_given,
-         ends="", after=r"(?i)\b(?:create|alter|set|with|encrypted)\b[^\n;]{0,80}$"),
-    Rule("identified", r"(?i)identified\s+(?:with\s+\S{1,40}\s+)?(?:by|as)\s+(?:password\s+)?\\{0,3}[\"']"
-         r"(?P<value>[^\"'\s\\]{4,200})", is_chosen),
-    Rule("chpasswd", r"chpasswd\s{0,3}(?:-\w\s+)?<<<\s{0,3}<q>(?P<user>[\w.\-]{1,32}):(?P<value>"
-         r"[^\s\"'|:$\\]{4,100})", _is_given, ends=""),
-    Rule("chpasswd", r"(?P<user>[\w.\-]{1,32}):(?P<value>[^\s\"'|:$]{4,100}?)(?:\\+n)?<q>\s{0,3}\|\s{0,3}"
-         r"(?:sudo\s+(?:-\S+\s+)?)?\S{0,20}chpasswd", _is_given, reach=200, ends=""),
-    Rule("sudo", r"(?:echo|printf)\s+(?:-\w+\s+){0,2}(?:\\{0,3}[\"']%s\\+n\\{0,3}[\"']\s+)?<q>(?P<value>"
-         r"[^\s\"'|$\\]{3,100})(?:\\+n)?<q>\s{0,3}\|\s{0,3}sudo\s+(?:-\S+\s+){0,4}?-\w{0,4}S", _is_given,
-         reach=200, ends=""),
-    Rule("sudo", r"sudo\s+(?:-\S+\s+){0,4}?-\w{0,4}S\b[^\n|;]{0,80}<<<\s{0,3}<q>(?P<value>"
-         r"[^\s\"'|$\\]{3,100})", _is_given, ends=""),
-    Rule("pass: pass= pw: pw=", r"(?i)(?<![^\W_])(?:pass|pw)\s?[:=]\s?[\"'`]?(?P<value>"
-         r"[A-Za-z0-9!@#%&*+?\-]{6,40})(?![\w./:(])", _is_told, after=r"(?i)\b(?:user(?:name)?|login|account"
-         r"|e?mail)\b[^\n]{0,60}$"),
-    Rule(f"passw {_FOREIGN} mot", r"(?i)(?:(?:passwort|kennwort|contrase(?:ñ|n)a|mot de passe|senha|密码|密碼|口令"
-         r"|пароль|パスワード|비밀번호)[\"'*]{0,2}\s{0,2}(?:ist\s|[:=]|：)|password[\"'*]{0,2}\s{0,2}：)\s{0,2}"
-         r"[\"'`*]{0,2}(?P<value>[!-~]{4,100})",
-         lambda value: is_chosen(value) and value.lower() not in _ASKED, ends=".,;!?\"'`*"),
-    Rule("pin passcode otp verification one-time 2fa mfa security", r"(?i)(?<![\w\-.])(?:PIN(?:[ \-]?(?:code|number))?"
-         r"|passcode|OTP|(?:verification|one-time|2FA|MFA|security)[ ]code)(?:[ ]{0,2}[:=]|[ ]?\((?=\d{4,8}\))|[ ]"
-         r"(?:is|was|has been)(?: now)?(?: (?:re)?(?:set|changed) to)?:?|(?: (?:re)?set| changed)? to:?)"
-         r"[ ]{0,2}\\{0,3}[\"'`*]{0,2}(?P<value>\d{4,8})(?![\w\-:/%]|\.\d)"),
-    Rule("-p", r"(?<=\s)-[pP]\s{1,2}<q>(?P<value>[^\s\"'$\\]{4,100})", is_chosen,
-         after=r"\s(?:-u|--user(?:name)?)[ =]\S{1,80}\s[^\n|;]{0,30}$"),
-    Rule("passw", r"(?i)(?:set|change|reset|update|make|check)_?passw(?:or)?d\(\s?(?:[^()\n]{0,60},\s?)?"
-         r"[\"'](?P<value>[^\"'\n\\]{4,100})[\"']", is_chosen, NAME_CHARS, 20),
-    Rule("login(", r"login\(\s?[\"'][^\"'\n]{1,80}[\"'],\s?[\"'](?P<value>[^\"'\n\\]{4,100})[\"']",
-         is_chosen),
-    Rule("send sendline", r"send(?:line)?\s{1,2}(?:--\s)?\\{0,3}[\"'](?P<value>[^\"'\s\\$]{4,100})",
-         is_chosen, after=r"(?i)passw\w*[^\n]{0,20}\n?[^\n]{0,30}$"),
-    Rule("phrase mnemonic words", r"(?i)(?:(?:seed|recovery|backup|secret|mnemonic)[ _\-]?(?:phrase|words)"
-         r"|mnemonic)[\"'*]{0,2}[ ]?(?:\w{1,8}[ ]){0,2}(?:is|was|[:=])\s{0,3}\\{0,3}[\"'`]?(?P<value>"
-         r"(?-i:(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8}))(?![a-z])", reach=12, ends=""),
-    Rule("login credential account creds", r"(?i)\b(?:login|credentials?|account|creds)\b(?: (?:is|are|with"
-         r"|as|for|details|data|via)){0,2}(?: ?[:=])?\s{1,3}[\"'`(]?(?P<user>[A-Za-z][\w.@\-]{1,40})"
-         r"[\"'`]?(?: ?/ ?|:)[\"'`]?(?P<value>[^\s/,;\"'`)]{5,60})", _is_told, is_user=is_account),
-    Rule("admin root", r"(?i)(?<![\w/.\-])(?:admin|administrator|root)[\"'`]? / [\"'`]?(?P<value>"
-         r"[^\s/,;\"'`)]{5,60})", _is_told),
-    # ---- files of settings
-    Rule("<input", r"(?i)<input\b(?=[^<>]{0,400}?\btype\s?=\s?<q>password)[^<>]{0,400}?\bvalue\s?=\s?<q>"
-         r"(?P<value>[^\"'\s<>\\]{3,200})", _is_given, ends=""),
-    Rule("variable", r"variable\s+\\{0,3}\"(?P<key>[\w\-]{2,80})\\{0,3}\"\s{0,3}\{[^{}]{0,600}?\bdefault"
-         r"\s{0,8}=\s{0,3}\\{0,3}\"(?P<value>[^\"\n\\]{4,400})", _is_given, ends=""),
-    Rule("passw pass: pwd secret token key: credential", r"(?P<key>[\w.\-]{2,64})[\"']?[ \t]{0,3}:[ \t]{0,3}"
-         r"[|>][+\-]?\d?[ \t]{0,8}\r?\n(?P<pad>[ \t]{1,40})(?P<value>[^\s#][^\n]{2,400}(?:\n(?P=pad)"
-         r"[^\n]{1,400}){0,100})", _is_given, NAME_CHARS + ".", 64, ends="\r\n"),
-    Rule("requirepass masterauth community enable", r"(?i)\b(?:requirepass|masterauth|enable "
-         r"(?:password|secret)(?: \d)?|snmp-server community)\s{1,4}[\"']?(?P<value>[^\s\"'$<>]{4,128})",
-         is_chosen, reach=12),
-    Rule("passw secret", r"(?i)\busername\s+(?P<user>\S{2,32})\s+(?:privilege\s+\d+\s+)?(?:password|secret)"
-         r"\s+(?:\d\s+)?(?P<value>[^\s\"'<>]{4,128})", is_chosen, reach=80),
-    Rule("login", r"login\s{1,8}(?P<user>\S{1,100})\s{1,8}password\s{1,8}(?P<value>[^\s\"'\\]{4,200})",
-         _is_given, ends=""),
-    Rule(":5432: :5433: :6432: :*:", r"(?<![^\s\"'>=+])[\w.*\-]{1,100}:(?:5432|5433|6432|\*):[\w*\-]{1,63}:"
-         r"[\w*.\-]{1,63}:(?P<value>[^\s\"'\\:]{4,200})", _is_given, NAME_CHARS + ".*", 100, ends=""),
-    Rule(_SECRETS, r"(?P<key>[\w\-]{2,80}?)\\{0,7}[\"']?,?\s{0,16}-?\s{0,4}\\{0,7}[\"']?value\\{0,7}[\"']?"
-         r"\s{0,3}[=:]\s{0,3}\\{0,7}[\"']?(?P<value>[^\s\"'<>\\,;]{4,400})", left=NAME_CHARS, reach=40,
-         ends=""),
-    # ---- users whom commands name
-    Rule("sudo", rf"sudo\s+(?:-[A-Zbehiknsv]{{1,5}}\s+){{0,3}}(?:-[a-zA-Z]{{0,3}}u\s?|--user[= ])"
-         rf"(?P<user>{_NAME}){_ENDS}", is_user=is_account),
-    Rule("chown", rf"chown\s+(?:-\S+\s+){{0,3}}(?P<user>{_NAME})(?:[:](?P<group>{_NAME})?(?=\s)|(?=\s+"
-         rf"[\w.\-]*[/.~]))", is_user=is_account),
-    Rule("useradd adduser usermod userdel deluser", rf"(?:useradd|adduser|usermod|userdel|deluser)\s+"
-         rf"(?:(?:-[a-zA-Z]{{0,2}}[sdgGucekpb]|--(?:shell|home|home-dir|gid|groups|uid|comment|gecos"
-         rf"|ingroup))[ =](?:\"[^\"\n]{{0,60}}\"|'[^'\n]{{0,60}}'|\S{{1,60}})\s+|-[\w\-]{{1,24}}\s+){{0,8}}"
-         rf"(?P<user>{_NAME}){_ENDS}", is_user=is_account),
-    Rule("whoami", rf"whoami[ \t]{{0,4}}\r?\n(?P<user>{_NAME})[ \t]{{0,4}}(?=\r?\n|$)", is_user=is_account,
-         after=r"(?:^|\n)(?:[^\n]{0,60}[$#>%+] ?)?$"),
-    Rule("/scratch", r"(?<=[\W_])/scratch\d?/(?P<user>[a-z][\w.\-]{1,31})(?=/)", is_user=is_account),
-    Rule("ssh sftp", rf"(?:ssh|sftp)\s(?:[^\n|;]{{0,120}}?\s)?-l\s{{0,2}}(?P<user>{_NAME})(?=\s)",
-         is_user=lambda name: name not in GENERIC),
-)  # fmt: skip
-
-
-# No mark of one word: too many words hold its two letters.
-SWITCHED = Rule("su", rf"(?<![\w\-./])su (?:-l?|--login) (?P<user>{_NAME}){_ENDS}", is_user=is_account)
+_ASKED = words("asked")
+# What a value must be to be taken; rules and people's names of the table go by these words.
+JUDGES: dict[str, Callable[[str], object]] = {
+    "": lambda _: True,
+    "account": is_account,
+    "chosen": is_chosen,
+    "cookie": lambda value: "=" in value and mixes(value.partition("=")[2], 8),
+    "given": lambda value: not is_no_secret(value),
+    "hash_digit": lambda value: _has_digit(value[4:]),
+    "login": lambda value: not is_no_secret(value) and not value.isdigit(),
+    "mixed": lambda value: mixes(value, 8),
+    "mixed_word": lambda value: not is_no_secret(value) and mixes(value, 8),
+    "named": lambda name: name not in GENERIC,
+    "sent": lambda value: mixes(value, 8) or (len(value) >= 20 and value.endswith("=")),
+    "told": lambda value: is_chosen(value) and _has_digit(value),
+    "unasked": lambda value: is_chosen(value) and value.lower() not in _ASKED,
+    "user": lambda name: name.lower() not in GENERIC,
+}
 
 
 # ---- Values after the name of a secret -----------------------------------------------------------
 
-_ASSIGNED = re.compile(
-    rf"[A-Za-z0-9_\-]{{0,48}}?(?i:(?P<word>{SECRET_WORD}))(?P<tail>[A-Za-z0-9_]{{0,24}})"
-    r"(?P<close>\\{0,3}[\"'`]?\]?\*{0,2})[ \t]{0,3}(?P<by>=>|:=|=(?!=)|:(?!:)|\bis\b:?"
-    r"|,(?=[ ]?\\{0,3}[\"'])|>(?=[^<>\s]{3,200}</))[ \t]{0,3}"
-    r"(?P<open>\\{0,3}(?:[rbuf]?[\"'`])?)"
-)
+_ASSIGNED = compiled("assigned")
 _QUOTED_VALUE = re.compile(r"[^\"'`\\\s\r\n](?:[^\"'`\\\r\n]|\\(?![\"'`nrt\\])){2,400}")
 _BARE_VALUE = re.compile(r"[^\s\"'`,;<>(){}\[\]&|\\]{4,400}")
-_MARKED_VALUE = re.compile(
-    r"[A-Za-z0-9](?:[^\s\"'`=\\.(]|\((?=[\w!@#%^&*+\-]{3,60}(?![\w(),.=]))){4,100}(?![=\w.(])"
-)
+_MARKED_VALUE = compiled("marked_value")
 _UNCALLED = re.compile(r"[(\[][\w!@#%^&*+\-]{3,60}(?![\w(),.=\]\[])")
 _SIGN = re.compile(r"[A-Za-z0-9_\-]{0,40}(?: ?key\w{0,3})?\\{0,3}[\"'`]?\]?\*{0,2}[ \t]{0,3}(?:=|:|is\b|,|>)")
 
@@ -356,51 +194,21 @@ def _is_setting(text: str, hit: re.Match[str], end: int) -> bool:
 # ---- Passwords in commands, sentences and tables -------------------------------------------------
 
 # A tool, and the option after which it takes a password; none of them is a port.
-_TOOL = re.compile(
-    r"(?<![\w.\-])(?:(?:mysql|mariadb)\w{0,10}(?=\s)(?P<a>[^\n|;]{0,300}?\s-p)"
-    r"|sshpass(?P<b>\s+-p\s{0,2})|mongo\w{0,8}(?=\s)(?P<c>[^\n|;]{0,300}?\s-p\s)"
-    r"|redis-cli(?P<d>[^\n|;]{0,200}?\s-a\s)"
-    r"|(?:docker|podman|helm|az)\s(?P<e>[^\n|;]{0,40}login\s[^\n|;]{0,200}?\s-p\s)"
-    r"|smbclient(?P<f>[^\n|;]{0,200}?\s-U\s?\S{1,64}?%)|ldap\w{2,10}(?=\s)(?P<g>[^\n|;]{0,300}?\s-w\s)"
-    r"|sqlcmd(?P<h>[^\n|;]{0,300}?\s-P\s?)|htpasswd(?P<i>\s+-(?:\w*n\w*|\w*b\w*\s+\S+)\s+\S+\s)"
-    r"|openssl(?P<j>[^\n|;]{0,300}?\s(?:-[kK]\s{1,2}|-?pass(?:in|out|word)?[ :]{1,2}(?:pass:)?|pass:)"
-         r"(?!file:|env:|fd:|stdin))"
-    r"|lftp(?P<o>[^\n|;]{0,200}?\s-u\s?[^\s,]{1,64},)|wpa_passphrase(?P<p>\s+\S+\s)"
-    r"|nmcli(?P<r>\s[^\n|;]{0,200}?\spassword\s)"
-    r"|ssh-keygen(?P<m>[^\n|;]{0,300}?\s-[NP]\s{1,2})|net(?P<n> user [\w.\-]{1,40} )"
-    r"|(?:zip|7z)(?P<k>[^\n|;]{0,100}?\s-[pP]\s?)|unzip(?P<l>[^\n|;]{0,100}?\s-P\s?))"
-    r"[\"']?(?P<value>[^\s\"'`$<>|;\\]{4,200})"
-)
-_SAID = re.compile(
-    r"(?i:password|passphrase|passwd|passcode)\s(?i:(?:for \S{1,40} )?(?:is|was|has been|had been|got)"
-         r"(?: now)?"
-    r"(?P<changed> (?:(?:re)?set|changed|updated|rotated|switched) (?:back )?to)?|(?P<verb>"
-         r"(?:for \S{1,40} )?to)):?\s"
-    r"\\{0,3}(?P<open>[\"'`*]{0,2})(?P<value>[^\s\"'`*,;\\]{4,100})(?P<rest>[^\n]?)"
-)
+_TOOL = compiled("password_option")
+_SAID = compiled("password_sentence")
 _CHANGING = re.compile(r"(?i)\b(?:(?:re)?set|chang|updat|rotat|switch)(?:e|es|ed|ing|ting|s)?\b[^\n.]{0,40}$")
 _ADJECTIVE = ("ed", "ing", "able", "ible", "ive", "ly", "en", "ous", "ful", "less")
 _DATA = re.compile(r"(?m)^[ \t+>\-]{0,24}(?:data|stringData):[ \t]{0,4}\r?$")
-_PAIR = re.compile(
-    r"(?P<pad>[ \t+>\-]{0,24})[\w.\-]{1,100}:[ \t]{1,4}[\"']?(?P<value>[^\s\"']{4,4000})[^\n]{0,200}(?:\n|$)"
-)
+_PAIR = compiled("pair")
 _COLUMN = re.compile(r"(?i)[*`\"']*(?:[\w ]{0,16}[_ ])?(?:passwords?|passwd|pwd|passwort|passphrase)[*`\"']*")
 _DASHES = re.compile(r"\|?[\s:|\-]*-[\s:|\-]*")
 _HEADS = re.compile(r"(?:[^\n]{0,200}:[ \t])?(?P<heads>\"?[\w\-]{1,40}\"?(?:(?P<by>[,;\t]) ?\"?"
          r"[\w\-]{1,40}\"?)+)")
 _SENTENCE = re.compile(r":\s*$|[^\W\d_]+ [^\W\d_]+ [^\W\d_]+")
 _ROWS = 500  # of a table that are looked at
-_LIST = re.compile(
-    r"(?i)[\w\-]{0,24}(?:passwords|passphrases|secrets|api[_-]?keys)[\"']?\s{0,2}[:=](?P<items>\s{0,3}\["
-         r"[^\[\]{}]{1,2000}\]"
-    r"|(?:\r?\n[ \t]{0,40}- [^\n:{}]{1,200}){1,200})"
-)
+_LIST = compiled("list")
 _ITEM = re.compile(r"(?<=[\s\"'\[,])[^\s\"',\[\]\-][^\s\"',\[\]]{3,199}(?=[\s\"'\],]|$)")
-_INSERT = re.compile(
-    r"(?i)(?:insert|replace)\s+(?:ignore\s+)?into\s+[\w.`\"\[\]]{1,100}\s{0,4}\((?P<columns>"
-         r"[^()]{1,1000})\)\s{0,8}"
-    r"(?:\w+\s+)?values\s{0,4}"
-)
+_INSERT = compiled("insert")
 # Possessive: what a quote begins is read one way only, however many quotes follow.
 _QUOTED = r"'(?:[^'\\]|\\.|'')*+'|\"[^\"]*+\"|\([^()]*+\)"
 _TUPLE = re.compile(rf"\s{{0,8}}\((?P<values>(?:[^()'\"]|{_QUOTED}){{1,4000}}+)\)\s{{0,4}}(?P<more>,?)")
@@ -437,11 +245,11 @@ def said_at(text: str, place: int) -> Iterator[Hit]:
         yield hit.start("value"), end, "SECRET"
 
 
-def kept_secret_at(text: str, at: int) -> Iterator[Hit]:
+def kept_secret_at(text: str, start: int) -> Iterator[Hit]:
     """The values of a Kubernetes secret, which its kind alone gives away."""
-    if not text[max(0, at - 12) : at].rstrip(" \"'").endswith("kind:"):
+    if not text[max(0, start - 12) : start].rstrip(" \"'").endswith("kind:"):
         return
-    for head in _DATA.finditer(text, max(0, at - 4000), at + 4000):
+    for head in _DATA.finditer(text, max(0, start - 4000), start + 4000):
         place = head.end() + 1
         while (pair := _PAIR.match(text, place)) is not None:
             yield *pair.span("value"), "SECRET"

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from blade.check.arithmetic.repeated_quantities import conflicts, mismatches
+from blade.check.arithmetic.repeated_quantities import mismatches
 from blade.check.arithmetic.sentence_sums import faults
 from blade.check.arithmetic.table_sums import (
     Contradiction,
     Grid,
-    Place,
-    Violation,
     as_tables,
     broken_totals,
     exceptions,
@@ -30,7 +28,7 @@ def contradictions(document: Document) -> list[Contradiction]:
     grids = [source for table in tables if (source := grid(table)) is not None]
     inner = [*_sentences(document), *(fault for source in grids for fault in _table(source))]
     distinct = list({(fault.line, fault.stated): fault for fault in reversed(inner)}.values())
-    for fault in (*unmet(grids), *mismatches(grids), *conflicts(document, grids)):
+    for fault in (*unmet(grids), *mismatches(grids)):
         # A number that is wrong in its own sentence or table is wrong elsewhere too: one cause, told once.
         lines = {line for old in distinct for line in (old.lines if old.kind == "total" else (old.line,))}
         distinct += [fault] if lines.isdisjoint(fault.lines) else []
@@ -48,9 +46,9 @@ def _table(source: Grid) -> Iterator[Contradiction]:
     """The violations of one table; several that one wrong cell explains are told once."""
     other = turned(source)
     left = [*broken_totals(source), *broken_totals(other), *wrong_cells(source)]
-    left += [*exceptions(source), *exceptions(other)]
+    left += exceptions(source)
     while left:
-        explained = {place: _explained(place, left) for violation in left for place in violation.places}
+        explained = {place: [each for each in left if place in each.places] for violation in left for place in violation.places}
         stated = [violation.place for violation in left]
         place = max(explained, key=lambda place: (len(explained[place]), stated.count(place), place))
         first = min(explained[place], key=lambda violation: (violation.place != place, len(violation.places)))
@@ -59,12 +57,3 @@ def _table(source: Grid) -> Iterator[Contradiction]:
         yield Contradiction(line, lines, first.kind, text, first.stated, first.expected, first.why)
         mine = explained[place]
         left = [each for each in left if each not in mine and each.place not in (place, first.place)]
-
-
-def _explained(place: Place, violations: list[Violation]) -> list[Violation]:
-    """The violations that one wrong cell accounts for."""
-    here = [violation for violation in violations if place in violation.places]
-    sums = [violation for violation in here if violation.gap]
-    if not sums:
-        return here
-    return [each for each in here if each not in sums or abs(abs(each.gap) - abs(sums[0].gap)) < 1e-6]

@@ -7,21 +7,12 @@ from functools import lru_cache
 
 import msgspec
 
+from blade.check.vocabulary import any_of, compiled, words
+
 Label = frozenset[str]
 
 
-def pattern(words: str, more: str = "") -> re.Pattern[str]:
-    """A pattern for any of these words; `_` is a space, `*` any ending."""
-    choices = "|".join(re.escape(word).replace("_", " ").replace(r"\*", r"\w*") for word in words.split())
-    return re.compile(rf"\b(?:{choices})\b{more}", re.IGNORECASE)
-
-
-EMPTY = frozenset(
-    """a an the of in on at to for by with and or all any each every per is are was were be been has have had
-    this that these those its their it as from into than then also both only just no not n number count counts
-    value values total totals overall sum amount result results vs via which who where when while still what
-    how there we our they out off up such more most other others same own do does did can may will""".split()
-)
+EMPTY = words("empty")
 # Plural and tense: failures, failing and Failed are all `fail`.
 _ENDING = re.compile(r"(?<=\w{3})(?:ies|y|ures?|ings?|ed|es|e|(?<!s)s)$")
 
@@ -35,11 +26,7 @@ def label(text: str) -> Label:
 
 _SUM = re.compile(r"(?:grand |column |row |sub-?)?(?:totals?|sum)(?: \([^()]*\)| [\w-]+){0,2}:?", re.I)
 _ALL = re.compile(r"(?:overall|all|together|combined)(?: [\w-]+){0,2}(?: \([^()]*\))?:?", re.I)
-_OTHER = pattern(
-    "mean average avg median max min maximum minimum best worst std sd macro micro weighted of_which change "
-    "difference delta range cv stdev variance spread iqr",
-    r"|^(?:↳|└|–|—|-)\s?\w|^[σΔδ]",
-)
+_OTHER = any_of("other_summary")
 
 
 @lru_cache(maxsize=20_000)
@@ -51,31 +38,13 @@ def summary(name: str) -> str:
 
 
 # Quantities of which a total is no sum.
-RATE = pattern(
-    "rate rates score scores accuracy pass mean average avg median p50 p90 p95 p99 p ratio per max min speed "
-    "recall precision f1 probability confidence interval ci rank id index year step steps k odds std sd auc "
-    "latency version seed repeats percentile coverage effect kappa level temperature weight",
-    r"|pass[@^]\w+",
-)
-_DELTA = "change difference* diff delta gain drop gap shift increase decrease improvement lift net vs"
-DELTA = pattern(_DELTA, "|Δ|−")
-MULTIPLE = pattern(f"{_DELTA} ratio speedup factor multiple times relative x", "|×|Δ")
-SHARE = pattern("share percent percentage fraction proportion rate of_total accuracy coverage", "|%|pass@1")
+RATE = any_of("rate")
+DELTA = any_of("delta")
+SHARE = any_of("share")
 # Rows that are a choice, or overlap, need not add up.
-PARTIAL = pattern(
-    "top first largest selected sample_of example* excerpt among_others overlap* several multiple exclusive "
-    "more_than_one distinct unique at_least_one may can not_add not_sum not_shown omit* remaining biggest "
-    "most_common most_frequent worst best main includ* notable subset rounded weighted such_as some",
-    r"|…|\.\.\.",
-)
+PARTIAL = any_of("partial")
 # The first header of a table whose rows are different quantities.
-MIXED = pattern("metric measure quantity field parameter setting statistic headline property option key what")
-# A number in such a clause may be of another time, a plan, or part of something.
-UNSURE = pattern(
-    "if would could should expected target without exclud* except after before previous* earlier another "
-    "additional more remaining rest new first second last half least next goal planned paper published than "
-    "reported instead no_longer up_to per each every extra beyond threshold baseline other mean average"
-)
+MIXED = any_of("mixed")
 
 
 Span = tuple[float, float]  # the least and the greatest value that a printed number allows
@@ -114,35 +83,9 @@ class Phrase(msgspec.Struct, frozen=True):
     gaps: tuple[str, ...]  # the words between: gaps[i] precedes figures[i], and one follows the last
 
 
-_IDS = """tasks? steps? sections? tables? tab\\.? figures? fig\\.? runs? seeds? lines? pages? chapters? top
-    appendix levels? versions? rollouts? repeats? attempts? trials? phases? stages? tiers? rows? columns? id
-    layers? epochs? rounds? weeks? days? items? examples? cases? batch shards? nodes? no\\. number port turns?
-    rank findings? recommendations? experiments? clusters? buckets? groups? parts? options? questions? issues?
-    q k january february march april may june july august september october november december since""".split()
-_CHAIN = r"#?\d[\d.]*(?:(?:, (?:and )?| and | or | to | ?[-–/] ?| & )#?\d[\d.]*(?!\.?\d*[%,]?\d)(?![%\w]))*"
 # What has digits and is no quantity: code, dates, times, versions, levels of confidence, ids.
-_NO_QUANTITY = re.compile(
-    r"`[^`]*`|https?://\S+|\b\d{4}-\d\d(?:-\d\d)?(?:T[\d:]+Z?)?\b|\b\d{1,2}:\d\d(?::\d\d)?\b|\bv?\d+\.\d+\.\d[\w.]*"
-    r"|\b(?:80|90|95|99)(?:\.\d)?\s?%?[,:]? ?(?=CIs?\b|confidence|credible|intervals?|Wilson|bootstrap)"
-    rf"|(?<![\w-])(?:{'|'.join(_IDS)}) {_CHAIN}(?!\s?%|\.?\d|,\d)|\[\^?\d+\]"
-    r"|\b(?:in|of|by|since|until|year|from|to) 20[0-3]\d\b(?!%|[.,]\d| [a-z])",
-    re.IGNORECASE,
-)
-_HEDGE = pattern(
-    "about around roughly approximately nearly almost over under some more_than less_than fewer_than at_most "
-    "at_least up_to below above circa close_to",
-    r"|[<>≤≥~≈≲≳]=?|\b(?:approx|ca)\.",
-).pattern
-_UNIT = (
-    r"\s?%|[ -](?:percentage[ -])?points?\b|\s?(?:percent|pp|ppts?|pts)\b|[x×](?!\w)"
-    r"| times\b(?! (?:out|in|per|each|on)\b)|\s?(?:ms|s|min|h|seconds|minutes|hours|[KMG]i?B)\b|[kM]\b"
-)
-_FIGURE = re.compile(
-    rf"(?P<hedge>(?:{_HEDGE}) ?)?(?<![\w.@^#\\])(?<![A-Za-z][/-])(?<!\d,)(?P<sign>[-+−]?)"
-    r"(?P<money>[$€£]?)(?!0\d)(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|(?<!\d)\.\d+)"
-    rf"(?P<unit>{_UNIT})?(?P<more>\+(?!\d))?(?!\w|[.,]\d|:\d|@|\^|-[A-Za-z]{{3}})",
-    re.IGNORECASE,
-)
+_NO_QUANTITY = compiled("no_quantity")
+_FIGURE = compiled("printed_number")
 _UNITS = {"percent": "%", "×": "x", "times": "x", "seconds": "s", "minutes": "min", "hours": "h"}
 _UNITS |= dict.fromkeys("point points pp ppt ppts pts".split(), "points")
 

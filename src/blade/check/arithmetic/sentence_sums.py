@@ -14,11 +14,11 @@ from blade.check.arithmetic.printed_numbers import (
     Span,
     meets,
     minus,
-    pattern,
     phrase,
     quotient,
     shown,
 )
+from blade.check.vocabulary import any_of, compiled
 
 Fault = tuple[str, str, str, str]  # kind, stated, expected, why
 _OF_THEM = re.compile(r".*?(?P<count>[\d,]*\d) of (?:them|these|those)\b(?P<rest>.*)", re.S)
@@ -29,28 +29,14 @@ def faults(text: str, before: str = "") -> Iterator[Fault]:
     counts = [figure for figure in phrase(before).figures if figure.is_count] if " of the" in text else []
     if counts and (hit := _OF_THEM.match(text)):
         text = f"Of {counts[-1].text}, {hit['count']}{hit['rest']}"
-    for check in (_out_of_range, _shares, _changes, _intervals, _equations, _partitions):
+    for check in (_shares, _changes, _intervals, _partitions):
         yield from check(phrase(text))
-
-
-_PROBABILITY = re.compile(
-    r"(?:^|[\s(])(?P<name>p|p-values?|p value|adjusted p|probability|AUC)(?: of| is| was|:)? ?[=<>≤≥]? ?$"
-)
-
-
-def _out_of_range(words: Phrase) -> Iterator[Fault]:
-    for gap, figure in zip(words.gaps, words.figures, strict=False):
-        hit = _PROBABILITY.search(gap)
-        if hit and not figure.unit and not figure.hedged and not 0 <= figure.value <= 1:
-            yield "range", figure.text, "between 0 and 1", f"{hit['name']} lies between 0 and 1"
 
 
 _ARTICLES = r"(?:(?:all|the|its|these|those|our|a total of) )*"
 _OF = re.compile(rf"(?: [\w-]+){{0,3}} (?:of|out of) {_ARTICLES}(?:[\w-]+ )?| ?/ ?")
 _DIRECTLY_OF = re.compile(rf" (?:of|out of) {_ARTICLES}")
-_THEN_SHARE = re.compile(
-    r"[^.;⟨⟩]{0,70}?(?: ?\((?:i\.e\.,? |or |only |just |= ?)?|,? (?:or|i\.e\.,?|that is|which is) | ?[—–=] ?)"
-)
+_THEN_SHARE = compiled("then_share")
 _THEN_PART = re.compile(r"[^.;⟨⟩]{0,60}?(?: ?[(\[]| ?[—–:,] ?)")
 _AVERAGED = re.compile(r"\b(?:averaged?|mean) (?:over|across)\b", re.I)  # over tasks, say: no share of rows
 _THEN_WHOLE = re.compile(rf"\),? ?(?:[\w-]+ ){{0,4}}(?:of|out of) {_ARTICLES}")
@@ -88,17 +74,12 @@ def _shares(words: Phrase) -> Iterator[Fault]:
 
 
 def _is_explained(words: Phrase, share: Figure) -> bool:
-    """Whether a percentage follows from two counts of the sentence."""
     counts = [figure for figure in words.figures if not figure.unit and figure.value > 0][:12]
     pairs = ((top, whole) for top, whole in permutations(counts, 2) if top.value <= whole.value)
     return any(meets(share, quotient(top, whole, 100)) for top, whole in pairs)
 
 
-_CHANGE = pattern(
-    "gain* drop* rise rose fall fell increas* decreas* improve* difference gap change* loss jump* declin* up "
-    "reduction swing lead delta cliff advantage shift growth lift deficit by higher lower better worse fewer "
-    "down apart lost more less net relative speedup faster slower grew below above behind ahead distance"
-)
+_CHANGE = any_of("change")
 _BY = re.compile(r"(?:\bby|\b(?:increase|decrease|gain|drop|rise|fall|reduction|difference|growth) of) $")
 _VERSUS = re.compile(r"[^.;⟨⟩]{0,45}? (?:vs\.?|versus|against|compared \w+|than)(?: [^.;⟨⟩]{0,40}?)? ?\(?")
 _ARROW = re.compile(r"[^.;⟨⟩\]]{0,25}(?:→|->)[^.;⟨⟩\[]{0,25}")
@@ -177,15 +158,9 @@ def _readings_of_change(start: Figure, end: Figure, size: Figure, is_ordered: bo
     return relative + spans if size.unit == "%" != start.unit and not is_fraction else spans + relative
 
 
-_OPENS = re.compile(
-    r"\)?(?: (?!vs|and|to)[\w@^-]+){0,4},? ?(?:i\.e\. ?|that is,? )?"
-    r"[(\[](?P<name>[^()\[\]]{0,40}?(?:CI|interval|confidence)[^()\[\]]{0,14})?\[?"
-)
+_OPENS = compiled("opens")
 _ALONE = re.compile(r".*[(\[ ](?:CI|interval|confidence interval)s?(?: of| is| was|:| from)? ?[\[(]?", re.S)
-_WITH = re.compile(
-    r",?(?: with| and)?(?: an?| its| the)?(?: ¤+%)? "
-    r"(?:CI|(?:confidence )?interval)(?: of| is|:| from)? ?[\[(]?"
-)
+_WITH = compiled("with")
 _DASH = re.compile(r" ?(?:,|–|—|-|to|\.\.|;) ?")
 
 
@@ -224,68 +199,15 @@ def covers(low: Figure, high: Figure, value: Figure) -> bool:
     return any(bottom <= scale * most and scale * least <= top for scale in scales)
 
 
-_TERM = r"⟨\d+[n%pxu]⟩(?: (?!and|or|to|of)[^\s⟨⟩=+×*/−().;:,`]+){0,3}"
-_SIGN = r"(?:[+×*/÷−–-]|\bx\b|\bplus\b|\btimes\b|\bminus\b)"
-_SIDE = rf"{_TERM}(?: ?{_SIGN} ?{_TERM}){{0,20}}"
-_EQUATION = re.compile(rf"(?P<left>{_SIDE}) ?(?:=|\bequals\b) ?(?P<right>{_SIDE})(?! ?[+×*/÷=(])")
-_OPERATORS = {"x": "*", "×": "*", "times": "*", "plus": "+", "minus": "-", "−": "-", "–": "-", "÷": "/"}
-
-
-def _equations(words: Phrase) -> Iterator[Fault]:
-    """12 + 5 + 4 = 22 · 27 conditions x 400 rows = 10,800 rollouts."""
-    for hit in _EQUATION.finditer(words.text):
-        single = next((hit[side] for side in ("right", "left") if hit[side].count("⟨") == 1), "")
-        is_cut = words.text[: hit.start()].rstrip().endswith(tuple("+×*/−-=÷"))
-        if is_cut or hit[0].count("⟨") < 3 or not single:
-            continue
-        other = hit["left"] if single == hit["right"] else hit["right"]
-        span = _evaluated(words, other)
-        stated = words.figures[int(re.findall(r"⟨(\d+)", single)[0])]
-        spans = [span] if span and not stated.hedged else []
-        spans += [(100 * low, 100 * high) for low, high in spans if stated.unit == "%" and "%" not in other]
-        if spans and not any(meets(stated, reading) for reading in spans):
-            value = shown(sum(spans[-1]) / 2, stated)
-            yield "equation", stated.text, value, f"the other side gives {value}, not {stated.text}"
-
-
-def _evaluated(words: Phrase, text: str) -> Span | None:
-    terms, sign = list[Span](), "+"
-    for index, operator in re.findall(rf"⟨(\d+)[n%pxu]⟩|({_SIGN})", text):
-        if operator:
-            sign = _OPERATORS.get(operator, operator)
-            continue
-        low, high = words.figures[int(index)].span
-        if words.figures[int(index)].hedged or (sign == "/" and low <= 0):
-            return None
-        if sign in "*/" and terms:
-            factors = (low, high) if sign == "*" else (1 / high, 1 / low)
-            ends = [end * factor for end in terms[-1] for factor in factors]
-            terms[-1] = min(ends), max(ends)
-        else:
-            terms.append((low, high) if sign != "-" else (-high, -low))
-        sign = "+"
-    return sum(term[0] for term in terms), sum(term[1] for term in terms)
-
-
 _BRACKETED = re.compile(r" ?\((?:[^()⟨⟩]*⟨\d+%⟩)[^()⟨⟩]*\)|,? ⟨\d+%⟩(?= [a-z])")
-_SEPARATOR = re.compile(
-    r"(?: (?!of\b|per\b|each\b|more\b|out\b)[^\s⟨⟩.;:(),]+){0,14}"
-    r"(?:,? and|,|,? plus)(?! of which)(?: [\w'’-]+){0,2} "
-)
-_STARTS = re.compile(
-    r"(?: [^⟨⟩.;()]{2,70})?(?::| \(| —| –|,? (?:of which|comprising|consisting of|made up of))(?: the)?"
-    r"| [^⟨⟩.;(),]{0,60}(?:split into|break down into|divide into|fall into|comprise|are|were)(?: the)?"
-)
+_SEPARATOR = compiled("separator")
+_STARTS = compiled("starts")
 _OF_ALL = re.compile(r"(?:^|.*[.;:—(,] ?|So )(?:of|among|out of) (?:(?:all|the|its|these) )*", re.I | re.S)
 _ENDS = re.compile(r"[^⟨⟩.;:()]{0,50}?(?:[,;—(]|,? for|,? making) ?(?:(?!of)[a-z]+ ){0,4}(?:of )?")
-_IN_ALL = pattern("in_all in_total altogether together total combined")
-_PARTLY = pattern(
-    "mostly mainly includ* such_as among_them among_others among_which at_least largest notably for_instance "
-    "for_example per each overlap* also of_them of_those another respectively",
-    r"|e\.g\.|\bn =",
-)
-_PASS = pattern("pass* succe* solved correct resolved accepted right")
-_FAIL = pattern("fail* unsolved incorrect wrong unresolved rejected not")
+_IN_ALL = any_of("in_all")
+_PARTLY = any_of("partly")
+_PASS = any_of("pass")
+_FAIL = any_of("fail")
 
 
 def _partitions(words: Phrase) -> Iterator[Fault]:

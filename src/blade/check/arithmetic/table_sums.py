@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 import msgspec
@@ -11,7 +11,6 @@ import msgspec
 from blade.check.arithmetic.printed_numbers import (
     DELTA,
     MIXED,
-    MULTIPLE,
     PARTIAL,
     RATE,
     SHARE,
@@ -19,7 +18,6 @@ from blade.check.arithmetic.printed_numbers import (
     Span,
     meets,
     minus,
-    pattern,
     phrase,
     quotient,
     shown,
@@ -27,6 +25,7 @@ from blade.check.arithmetic.printed_numbers import (
 )
 from blade.check.arithmetic.sentence_sums import faults
 from blade.check.markdown_document import Cell, Document, List, Row, Sentence, Table
+from blade.check.vocabulary import any_of
 
 Place = tuple[int, int]  # line and column
 _MOST_ROWS = 2_000  # a longer table is data, nobody adds it up
@@ -90,20 +89,15 @@ class Violation(msgspec.Struct, frozen=True):
     stated: str
     expected: str
     why: str
-    gap: float = 0.0  # of a total: by how much its parts exceed it
 
 
 _N, _P, _F = r"⟨(\d+)n⟩", r"⟨(\d+)%⟩", r"⟨(\d+)[n%pxu]⟩"
 _OF, _TO = r" ?(?:/|of|out of) ?", r" ?(?:,|–|—|-|to|\.\.|;) ?"
 _FORMS = (
     (rf"{_N}{_OF}{_N}(?: ?[(,=–-]+ ?{_P}\)?)?", "top below share"),
-    (rf"{_P} ?\(?{_N}{_OF}{_N}\)?", "share top below"),
-    (rf"{_P} of {_N}", "share below"),
     (rf"{_N} ?[(,/] ?{_P}\)?", "value share"),
-    (rf"{_P} ?[(,/] ?{_N}\)?", "share value"),
     (rf"{_F} ?[(\[][^⟨⟩]{{0,12}}{_F}{_TO}{_F}[)\]]", "value low high"),
     (rf"{_F} ?± ?{_F}(?: ?[(\[]{_F}{_TO}{_F}[)\]])?", "value half low high"),
-    (rf"[(\[]{_F}{_TO}{_F}[)\]]|{_F} ?(?:–|—|to) ?{_F}", "low high low high"),
     (rf"{_F}(?: [a-z][a-z. -]{{0,30}})?(?: \([^()⟨⟩]*\)| ?[*†‡§]+| \(⟨\d+[nxpu]⟩\))?", "value"),
 )
 _NOTHING = frozenset(("", "–", "—", "-", "−", "n/a", "na", "none", "."))
@@ -152,23 +146,18 @@ def broken_totals(source: Grid) -> Iterator[Violation]:
     for index, kind in enumerate(kinds):
         is_unnamed = source.is_turned and index == len(kinds) - 1 > 2 and not any(kinds)
         if kind in ("sum", "all") or is_unnamed:
-            sums = [_summed(source, index, addends) for addends in _addends(kinds, index, source.is_turned)]
+            sums = [_summed(source, index, addends) for addends in _addends(kinds, index)]
             evidence, violations = max(sums, key=lambda entry: entry[0], default=(0, []))
-            if evidence > (6 if is_unnamed else 0) or (kind and _is_plain(source, index, violations)):
+            if evidence > (6 if is_unnamed else 0):
                 yield from violations
 
 
-def _addends(kinds: Sequence[str], index: int, is_turned: bool) -> list[tuple[int, ...]]:
-    """What a total may be the sum of: all before it, its block, other totals, or what follows it."""
+def _addends(kinds: Sequence[str], index: int) -> list[list[int]]:
+    """What a total may be the sum of: all before it, its block, or what follows it."""
     above = [place for place in range(index) if not kinds[place]]
     block = [place for place in above if not any(kinds[place:index])]
     below = [place for place in range(index + 1, len(kinds)) if not kinds[place]]
-    sums = [place for place in range(index) if kinds[place] == "sum"]
-    choices = [above, block, sums, [] if above else below]
-    if is_turned:
-        choices += [block[start:end] for start in range(len(block)) for end in (len(block), len(block) - 1)]
-        choices += [below, below[:2], below[:3]]
-    return list(dict.fromkeys(tuple(choice) for choice in choices if len(choice) > 1))
+    return [choice for choice in (above, block, [] if above else below) if len(choice) > 1]
 
 
 def _summed(source: Grid, index: int, addends: Sequence[int]) -> tuple[int, list[Violation]]:
@@ -192,8 +181,7 @@ def _summed(source: Grid, index: int, addends: Sequence[int]) -> tuple[int, list
             what = "columns" if source.is_turned else f"rows of {series.name}" if series.name else "items"
             why = f"the {what} add up to {expected}, the total says {whole.text}"
             spot = series.places[index]
-            places, gap = frozenset((*figures, spot)), value - whole.value
-            violations.append(Violation("total", spot, places, whole.text, expected, why, gap))
+            violations.append(Violation("total", spot, frozenset((*figures, spot)), whole.text, expected, why))
     is_sure = satisfied >= 2 * len(violations) if source.is_turned else len(violations) <= max(satisfied, 1)
     return (evidence, violations) if is_sure else (0, [])
 
@@ -210,26 +198,16 @@ def _may_be_sum(source: Grid, series: Series, index: int, parts: Sequence[Figure
     return is_near and is_alike and whole.value > max(part.value for part in parts)
 
 
-def _is_plain(source: Grid, index: int, violations: Sequence[Violation]) -> bool:
-    """Whether a lone total that no other column bears out must be a sum all the same."""
-    around = [sentence.text for sentence in (*source.table.lead, *source.table.note)]
-    context = " ".join((*around, *source.table.headings[-1:], *(cell.text for cell in source.table.header)))
-    is_alone = index in (0, len(source.names) - 1) and len(violations) == 1 and not source.is_turned
-    return is_alone and not PARTIAL.search(context)
-
-
-_PROBABILITY = re.compile(r"(?:adj\w*\.? |raw )?p(?:[- ]?val(?:ue)?s?)?(?:,? ?\(?adj[\w.]*\)?)?", re.I)
-_INTERVAL, _LOW, _HIGH = pattern("CI interval confidence"), pattern("low lower lo"), pattern("high upper hi")
-_WHOLE = re.compile(r"\((?:out )?of (?:the |all )?⟨(\d+)n⟩")  # 12 failures (of 800): none is more than 800
+_INTERVAL = re.compile(r"\b(?:CI|interval|confidence)\b", re.I)
+_LOW, _HIGH = re.compile(r"\b(?:low|lower|lo)\b", re.I), re.compile(r"\b(?:high|upper|hi)\b", re.I)
 
 
 def wrong_cells(source: Grid) -> Iterator[Violation]:
-    """Cells that are wrong whatever the rest of the table says: 78/240 (33%), [0.5, 0.4], a p of 1.3."""
+    """Cells that are wrong whatever the rest of the table says: 78/240 (33%), [0.5, 0.4]."""
     header, rows = [cell.text for cell in source.table.header], source.table.rows
     for column, name in enumerate(header):
-        before = "p = " if _PROBABILITY.fullmatch(name.strip()) else ""
         for row in rows:
-            yield from _faulty(row.line, column, f"{before}{row.cells[column].text}")
+            yield from _faulty(row.line, column, row.cells[column].text)
         # A value and its interval in the next column, or the next two.
         are_ends = _LOW.search(name) and _HIGH.search(" ".join(header[column + 1 : column + 2]))
         outside = []
@@ -238,13 +216,6 @@ def wrong_cells(source: Grid) -> Iterator[Violation]:
             text = f"{value} [{low}, {high}]" if are_ends else f"{value} {low}"
             outside += [fault for fault in _faulty(row.line, column, text) if fault.kind == "interval"]
         yield from outside if 2 * len(outside) <= len(rows) else ()
-    for series in source.series:
-        words, hit = phrase(series.name), _WHOLE.search(phrase(series.name).text)
-        whole = words.figures[int(hit[1])] if hit else None
-        for figure, place in zip(series.figures, series.places, strict=True):
-            if whole and figure and figure.is_count and figure.value > whole.value and series.role == "value":
-                why = f"the header says that it is of {whole.text}"
-                yield Violation("announced", place, frozenset((place,)), figure.text, f"<= {whole.text}", why)
 
 
 def _faulty(line: int, column: int, text: str) -> Iterator[Violation]:
@@ -255,56 +226,16 @@ def _faulty(line: int, column: int, text: str) -> Iterator[Violation]:
 _WIDE = 24  # series beyond which nobody reads one column against another
 
 
-Spanner = Callable[[Figure, Figure, Figure], Span | None]  # what the third should be, given the other two
-
-
-def _difference(a: Figure, b: Figure, result: Figure) -> Span | None:
-    is_alike = a.unit == b.unit and (a.step == 1) == (b.step == 1)
-    if not is_alike or (a.unit != result.unit and not {a.unit, result.unit} <= {"%", "points", ""}):
-        return None
-    low, high = minus(b, a)
-    is_fraction = result.unit in ("%", "points") and not a.unit and a.step < 1
-    return (100 * low, 100 * high) if is_fraction else (low, high)
-
-
-_NOT_ADDED = re.compile(r"%|\b(?:rate|share|percent\w*|sd|std|stdev|cv|range|variance)\b|^σ", re.I)
-
-
-def _sum(a: Figure, b: Figure, result: Figure) -> Span | None:
-    is_mean = min(a.value, b.value) <= result.value <= max(a.value, b.value) and a.value and b.value
-    is_alike = a.unit == b.unit == result.unit and not is_mean  # 26.2 and 48.9 make a rate of 42.0
-    return (a.span[0] + b.span[0], a.span[1] + b.span[1]) if is_alike else None
-
-
-def _share(a: Figure, b: Figure, result: Figure) -> Span | None:
-    is_rate = (result.unit == "%" or result.step < 1) and a.is_count and b.is_count
-    return quotient(a, b, 100 if result.unit else 1) if is_rate and a.value <= b.value else None
-
-
-def _ratio(a: Figure, b: Figure, result: Figure) -> Span | None:
-    if a.unit != b.unit or min(a.value, b.value) <= 0 or (result.step == 1 and result.unit != "%"):
-        return None
-    low, high = quotient(b, a, 100 if result.unit == "%" else 1)
-    return (low - 100, high - 100) if result.unit == "%" else (low, high)
-
-
-_RELATIONS: tuple[tuple[str, str, Spanner, re.Pattern[str]], ...] = (  # with the columns that state it
-    ("difference", "{b} minus {a} is", _difference, DELTA),
-    ("share", "{a} of {b} is", _share, SHARE),
-    ("ratio", "from {a} to {b} is", _ratio, MULTIPLE),
-    ("total", "{a} plus {b} is", _sum, re.compile("(?!)")),
-)
+_NO_COUNT = re.compile(r"%|\b(?:rate|share|percent\w*|sd|std|stdev|cv|range|variance)\b|^σ", re.I)  # rows
 
 
 class _Fit(msgspec.Struct):
-    """A relation with its operands, and the rows that follow or break it."""
+    """A column as the difference or the share of two others, and the rows that follow it or break it."""
 
     kind: str
-    words: str
-    span: Spanner
     a: Series
     b: Series
-    is_named: bool
+    is_named: bool  # the header of the column says so
     evidence: int = 0
     n_rows: int = 0
     broken: list[int] = []
@@ -317,38 +248,40 @@ class _Fit(msgspec.Struct):
         if self.is_named:
             most = self.n_rows / 2 if self.n_rows + len(self.broken) > 3 else self.n_rows
             return self.evidence > 2 - (self.n_rows > 1) and len(self.broken) <= most
-        is_common = self.span in (_difference, _sum, _share)
-        return is_common and self.n_rows > 2 and self.evidence > 6 and 3 * len(self.broken) <= self.n_rows
+        return self.n_rows > 2 and self.evidence > 6 and 3 * len(self.broken) <= self.n_rows
 
-    def holds(self, a: Figure | None, b: Figure | None, result: Figure | None) -> bool | None:
-        """Whether one row follows the relation; None if it says nothing of it."""
-        if a is None or b is None or result is None or a.hedged or b.hedged or result.hedged:
+    def span(self, a: Figure, b: Figure, result: Figure) -> Span | None:
+        """What the result should be; None if the relation says nothing of such figures."""
+        if self.kind == "share":
+            is_rate = (result.unit == "%" or result.step < 1) and a.is_count and b.is_count
+            return quotient(a, b, 100 if result.unit else 1) if is_rate and a.value <= b.value else None
+        is_alike = a.unit == b.unit and (a.step == 1) == (b.step == 1)
+        if not is_alike or (a.unit != result.unit and not {a.unit, result.unit} <= {"%", "points", ""}):
             return None
-        span = self.span(a, b, result)
-        if span and self.kind == "difference" and result.step == 1 and RATE.search(self.a.name + self.b.name):
-            span = span[0] - 1, span[1] + 1  # means that are rounded to whole numbers
-        return meets(result, span) if span else None
+        low, high = minus(b, a)
+        is_fraction = result.unit in ("%", "points") and not a.unit and a.step < 1
+        return (100 * low, 100 * high) if is_fraction else (low, high)
 
     def weigh(self, result: Series, index: int) -> None:
         a, b, figure = self.a.figures[index], self.b.figures[index], result.figures[index]
-        holds = self.holds(a, b, figure)
-        if holds is False:
+        if a is None or b is None or figure is None or a.hedged or b.hedged or figure.hedged:
+            return
+        span = self.span(a, b, figure)
+        if span and self.kind == "difference" and figure.step == 1 and RATE.search(self.a.name + self.b.name):
+            span = span[0] - 1, span[1] + 1  # means that are rounded to whole numbers
+        if span and not meets(figure, span):
             self.broken.append(index)
-        elif holds and a and b and figure and figure.value not in (a.value, b.value, 0, 100) and b.value > 9:
+        elif span and figure.value not in (a.value, b.value, 0, 100) and b.value > 9:
             self.n_rows += 1
             self.evidence += figure.digits
 
 
 def exceptions(source: Grid) -> Iterator[Violation]:
-    """Every cell that breaks the relation which the rest of its column follows."""
+    """Every cell that breaks the difference or share which the rest of its column follows."""
     usable = [series for series in source.series if series.role not in ("low", "high")]
-    wholes = [] if source.is_turned else _wholes(source, usable)
-    meant = {result: [fit for fit in _fits(source, usable, wholes, result) if fit.is_meant]
-             for result in (usable if len(usable) <= _WIDE else ())}  # fmt: skip
-    owned = {(fit.kind, fit.a, fit.b) for fits in meant.values() for fit in fits if not fit.broken}
-    for result, fits in meant.items():
-        # Two numbers that give one column in full do not give another one in part.
-        fits = [fit for fit in fits if not fit.broken or (fit.kind, fit.a, fit.b) not in owned]
+    wholes = _wholes(source, usable)
+    for result in usable if len(usable) <= _WIDE else ():
+        fits = [fit for fit in _fits(source, usable, wholes, result) if fit.is_meant]
         best = max((fit.evidence for fit in fits), default=0)
         fits = [fit for fit in fits if fit.evidence > 0.7 * best]
         if fits:
@@ -356,8 +289,6 @@ def exceptions(source: Grid) -> Iterator[Violation]:
             # A cell that some other reading explains is no contradiction.
             for index in sorted(set.intersection(*(set(fit.broken) for fit in fits))):
                 yield from _violation(source, top, result, index)
-            if top.b.role == "whole" and not top.broken:
-                yield from _header(source, result, [fit.b for fit in fits])
 
 
 def _wholes(source: Grid, usable: Sequence[Series]) -> list[Series]:
@@ -374,21 +305,18 @@ def _wholes(source: Grid, usable: Sequence[Series]) -> list[Series]:
 def _fits(source: Grid, usable: Sequence[Series], wholes: Sequence[Series], result: Series) -> Iterator[_Fit]:
     others = [series for series in usable if series is not result]
     kinds = [summary(name) for name in source.names]
-    for a, b in [*permutations(others, 2), *((a, whole) for a in others for whole in wholes)]:
-        for name, words, span, names in _RELATIONS:
-            is_share, is_sum, is_whole = name == "share", name == "total", b.role == "whole"
-            is_named = bool(names.search(result.name)) or (is_share and result.role == "share")
-            is_unlikely = source.is_turned and not is_sum and not (is_named and len(result.name.split()) < 4)
-            if is_unlikely or (is_whole and not is_share) or (is_sum and a.column > b.column):
-                continue
-            fit = _Fit(name, words, span, a, b, is_named, 0, 0, [])
-            for index, kind in enumerate(kinds):
-                is_mean = kind == "other" and name != "difference"
-                is_mean = is_mean or (not is_named and bool(_NOT_ADDED.search(source.names[index])))
-                if not is_mean and not (kind and is_whole) and len(fit.broken) <= 2 + fit.n_rows:
-                    fit.weigh(result, index)
-            if fit.n_rows:
-                yield fit
+    named = {"difference": bool(DELTA.search(result.name)),
+             "share": bool(SHARE.search(result.name)) or result.role == "share"}  # fmt: skip
+    pairs = [("share", a, whole) for a in others for whole in wholes]
+    for name, a, b in [*((name, *pair) for pair in permutations(others, 2) for name in named), *pairs]:
+        fit = _Fit(name, a, b, named[name], 0, 0, [])
+        for index, kind in enumerate(kinds):
+            is_skipped = (kind == "other" and name == "share") or (bool(kind) and b.role == "whole")
+            is_skipped = is_skipped or (not fit.is_named and bool(_NO_COUNT.search(source.names[index])))
+            if not is_skipped and len(fit.broken) <= 2 + fit.n_rows:
+                fit.weigh(result, index)
+        if fit.n_rows:
+            yield fit
 
 
 def _violation(source: Grid, fit: _Fit, result: Series, index: int) -> Iterator[Violation]:
@@ -397,32 +325,16 @@ def _violation(source: Grid, fit: _Fit, result: Series, index: int) -> Iterator[
     if not a or not b or not figure or not span:
         return
     rates = [rate.value for rate in source.parts(result)] if summary(source.names[index]) else []
-    is_mean = rates and abs(sum(rates) / len(rates) - figure.value) <= figure.step
-    if is_mean and fit.kind in ("share", "ratio"):
-        return
+    if rates and fit.kind == "share" and abs(sum(rates) / len(rates) - figure.value) <= figure.step:
+        return  # a mean of rates
     expected = shown(sum(span) / 2, figure)
-    why = f"{fit.words.format(a=a.text, b=b.text)} {expected}, not {figure.text}"
+    words = f"{b.text} minus {a.text}" if fit.kind == "difference" else f"{a.text} of {b.text}"
     here = fit.a.places[index], fit.b.places[index], result.places[index]
     places = frozenset(place for place in here if place[0])
-    yield Violation(fit.kind, here[2], places, figure.text, expected, why)
+    yield Violation(fit.kind, here[2], places, figure.text, expected, f"{words} is {expected}, not {figure.text}")
 
 
-def _header(source: Grid, result: Series, wholes: Sequence[Series]) -> Iterator[Violation]:
-    """A header that names another whole than its shares are of."""
-    hit = re.search(r"\bof (?:the |all )?⟨(\d+)n⟩", phrase(result.name).text)
-    stated = phrase(result.name).figures[int(hit[1])] if hit else None
-    values = [whole.figures[0].value for whole in wholes if whole.figures[0]]
-    if stated and stated.is_count and stated.value not in values:
-        here, expected = (source.table.line, result.column), f"{values[0]:,.0f}"
-        why = f"the shares below are of {expected}, the header says {stated.text}"
-        yield Violation("announced", here, frozenset((here,)), stated.text, expected, why)
-
-
-_ANNOUNCES = pattern(
-    "split* break_down breaks_down broken_down breakdown divid* distribut* categor* classif* fall_into by "
-    "below grouped following as_follows compris* consist* made_up sorted assigned attribut* spread causes",
-    "|:$",
-)
+_ANNOUNCES = any_of("announces")
 _ADDS = re.compile(r"\b(?:sums?|adds? up|add|total|amounts?) to (?:the )?⟨(\d+)n⟩")
 
 

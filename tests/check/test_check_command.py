@@ -17,6 +17,7 @@ import pytest
 from blade.agent.reader import Patience
 from blade.sanitize import PLACEHOLDER
 from tests.builders import make_row, make_run
+from tests.case_tables import cases
 from tests.conftest import Blade
 from tests.read.server import Act, Call, Says, Script, Status, serving
 
@@ -114,15 +115,6 @@ def test_without_a_run_only_the_arithmetic_is_checked(blade: Blade, tmp_path: Pa
     assert blade("check", path).code == 1
 
 
-def test_honest_prose_never_fails_and_what_was_not_read_is_said(blade: Blade, made: Path, tmp_path: Path) -> None:
-    path = tmp_path / "mine.md"
-    path.write_text("The model scored 82.0% here.\n\nThe moon is 384,400 km away.\n\n| a | b |\n|---|---|\n| x | 2 |\n")
-    said = blade("check", path, "--run", made / "run")
-    assert said.code == 0
-    assert "3 numbers are uncited" in said.out
-    assert "supported" not in said.out
-
-
 PLAIN = "There were 4,131 quiet ones, 4,207 loud ones and 4,312 that nobody knows.\n"
 PROPOSED = {
     "4,131": "count where passed", "4,207": "count where no_such_column",
@@ -170,39 +162,7 @@ def test_a_model_proposes_queries_and_the_author_sees_what_they_give(
     assert "packing line" not in sent, "no text of a rollout is sent"
 
 
-@pytest.mark.parametrize(
-    ("act", "told"),
-    [
-        (Says("no JSON at all"), "its reply is not the JSON"), (Says({"proposals": [{"id": "x"}]}), "its reply is not the JSON"),
-        (Says("", refusal="I would rather not"), "I would rather not"), (Status(401, "wrong key"), "wrong key"),
-    ],
-)  # fmt: skip
-def test_a_model_that_does_not_answer_is_told(blade: Blade, made: Path, tmp_path: Path, act: Act, told: str) -> None:
-    path = tmp_path / "mine.md"
-    path.write_text(PLAIN)
-    with serving() as server:
-        server.script = lambda call, number: act
-        said = blade("check", path, "--run", made / "run", "--llm", "--model", "m", "--base-url", server.url)
-    assert said.code == 4
-    assert told in said.err
-    assert "endpoint-refused" in said.err
-
-
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        (["check"], 2), (["check", "absent.md"], 3), (["check", "."], 3), (["check", "empty.md"], 3),
-        (["check", "mine.md", "--run", "absent.jsonl"], 3), (["check", "mine.md", "stray.jsonl"], 3),
-        (["check", "odd.bin"], 4), (["check", "page.html"], 4), (["check", "half.json"], 4),
-        (["check", "old.json", "--run", "run.jsonl"], 2),
-        (["check", "mine.md", "run.jsonl", "--baseline", "nobody"], 2),
-        (["check", "mine.md", "-o", "none/marked.md"], 4),
-        (["check", "mine.md", "--llm", "--model", "m"], 2), (["cite", "mine.md"], 2),
-        (["cite", "absent.md", "--run", "run.jsonl"], 3),
-        (["cite", "mine.md", "--run", "run.jsonl", "-o", "mine.md"], 2),
-        (["cite", "mine.md", "--run", "run.jsonl", "-o", "other.md", "--in-place"], 2),
-    ],
-)
+@pytest.mark.parametrize(("words", "code"), cases(__file__, "words_that_check_refuses"))
 def test_wrong_words_are_told(
     blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int
 ) -> None:
