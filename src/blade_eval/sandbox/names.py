@@ -36,9 +36,22 @@ JUDGES = {
     " assert_equal",
     "decimal": "Decimal",
     "fractions": "Fraction",
+    "datetime": "date datetime timedelta",
+    "statistics": "mean median",
+    "pytest": "approx raises",
+    "unittest": "TestCase",
 }
 JUDGED_BY = {name: home for home, names in JUDGES.items() for name in names.split()}
-ALIASES = {"np": "numpy", "pd": "pandas"}
+ALIASES = {"np": "numpy", "pd": "pandas", "pytest": "pytest", "numpy": "numpy", "pandas": "pandas"}
+
+# What tests ask of plain values. An object that a solution gives in place of a list or a text does not get to
+# answer `result.issubset(expected)` by itself; what a method that changes a list says is not judged.
+CHANGES = set("add append clear discard extend insert pop popitem remove reverse sort update".split())
+PLAIN = {name for kind in (str, list, dict, set, tuple, int, float, bytes) for name in dir(kind)} | set(
+    "all any argmax date day days dtype equals flatten hour item isoformat max mean min minute month most_common"
+    " ndim quantize second seconds shape size strftime sum time tobytes tolist total_seconds weekday year".split()
+)
+JUDGING = PLAIN - CHANGES - set("copy decode encode get items join keys values".split())
 
 
 def used(code: types.CodeType) -> set[str]:
