@@ -20,8 +20,8 @@ def lines(found: Iterable[dict[str, Any]]) -> bytes:
 
 def facts() -> str:
     """What BLADE should know of runs of the office. The addresses are invented, so they may be shared."""
-    named = re.findall(r"[\w.-]+@[\w.-]+", _requests())
-    addresses = sorted({*by_address(), *named})
+    requests = " ".join(quest.request for quest in quests().values())
+    addresses = sorted({*by_address(), *re.findall(r"[\w.-]+@[\w.-]+", requests)})
     return f"""# What BLADE should know of runs of workplace_assistant; read where it lies beside rollouts.
 name = "workplace_assistant"
 pass_threshold = 1.0
@@ -38,10 +38,6 @@ equals = true
 allow = [
 {"".join(f'  "{address}",{chr(10)}' for address in addresses)}]
 """
-
-
-def _requests() -> str:
-    return " ".join(quest.request for quest in quests().values())
 
 
 def datasets() -> dict[str, bytes]:
