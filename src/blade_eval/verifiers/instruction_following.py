@@ -18,27 +18,14 @@ from typing import Any
 
 from blade_eval import replies, task_row
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
+from blade_eval.expressions import Expressions
 from blade_eval.libraries import available
+
+PATTERNS = Expressions("instruction_following")
 
 Details = dict[str, Any]
 Rule = Callable[[str, Details], bool]
 
-WORD = re.compile(r"\w+")
-# A stop ends a sentence unless it belongs to an abbreviation, an initial or a number.
-STOP = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？]+")
-ABBREVIATION = re.compile(
-    r"(?:^|[\s(\[\"'])(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|e\.g|i\.e|cf|no|fig|approx|u\.s|u\.k|a\.m|p\.m|(?-i:[A-Z])|\d+)$",
-    re.IGNORECASE,
-)
-MORE = re.compile(r"\S")
-DIVIDER = re.compile(r"\s?\*\*\*\s?")
-PLACEHOLDER = re.compile(r"\[[^\[\]\n]*\]")
-STAR_BULLET = re.compile(r"^[ \t]*\*[^*\n].*$", re.MULTILINE)
-DASH_BULLET = re.compile(r"^[ \t]*-.*$", re.MULTILINE)
-HIGHLIGHT = re.compile(r"\*[^\n*]*\*")
-STRONG = re.compile(r"\*\*[^\n*]*\*\*")
-FENCE = re.compile(r"```(?:json|JSON|Json)?\s*\n?")
-FIRST_WORD_ENDS = re.compile(r"[.,?!'\"]")
 ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 POSTSCRIPTS = {"P.S.": re.compile(r"p\.\s?s\."), "P.P.S": re.compile(r"p\.\s?p\.\s?s")}
 
@@ -85,12 +72,12 @@ def letters(text: str, given: Details) -> bool:
 def sentence_count(text: str) -> int:
     """How many sentences; a heading or a line without a stop ends where the text ends."""
     count, start = 0, 0
-    for stop in STOP.finditer(text):
+    for stop in PATTERNS.stop.finditer(text):
         before = text[max(start, stop.start() - 12) : stop.start()]
-        if stop[0] == "." and ABBREVIATION.search(before) and MORE.search(text, stop.end()):
+        if stop[0] == "." and PATTERNS.abbreviation.search(before) and PATTERNS.more.search(text, stop.end()):
             continue
         count, start = count + 1, stop.end()
-    return count + bool(WORD.search(text, start))
+    return count + bool(PATTERNS.word.search(text, start))
 
 
 def sentences(text: str, given: Details) -> bool:
@@ -98,7 +85,7 @@ def sentences(text: str, given: Details) -> bool:
 
 
 def words(text: str, given: Details) -> bool:
-    return related(len(WORD.findall(text)), given.get("relation"), given["num_words"])
+    return related(len(PATTERNS.word.findall(text)), given.get("relation"), given["num_words"])
 
 
 def between(parts: list[str]) -> list[str] | None:
@@ -109,7 +96,7 @@ def between(parts: list[str]) -> list[str] | None:
 
 
 def paragraphs(text: str, given: Details) -> bool:
-    parts = between(DIVIDER.split(text))
+    parts = between(PATTERNS.divider.split(text))
     return parts is not None and len(parts) == int(given["num_paragraphs"])
 
 
@@ -121,12 +108,12 @@ def nth_paragraph(text: str, given: Details) -> bool:
         return False
     # Blank ones do not count as paragraphs, but they have their place: as published.
     begins = parts[nth - 1].split()[:1] or [""]
-    first = FIRST_WORD_ENDS.split(begins[0].lstrip("'").lstrip('"'))[0]
+    first = PATTERNS.first_word_ends.split(begins[0].lstrip("'").lstrip('"'))[0]
     return bool(first.lower() == given["first_word"].lower() != "")
 
 
 def placeholders(text: str, given: Details) -> bool:
-    return len(PLACEHOLDER.findall(text)) >= int(given["num_placeholders"])
+    return len(PATTERNS.placeholder.findall(text)) >= int(given["num_placeholders"])
 
 
 def postscript(text: str, given: Details) -> bool:
@@ -137,7 +124,7 @@ def postscript(text: str, given: Details) -> bool:
 
 
 def bullets(text: str, given: Details) -> bool:
-    count = len(STAR_BULLET.findall(text)) + len(DASH_BULLET.findall(text))
+    count = len(PATTERNS.star_bullet.findall(text)) + len(PATTERNS.dash_bullet.findall(text))
     return count == int(given["num_bullets"])
 
 
@@ -146,7 +133,7 @@ def constrained(text: str, given: Details) -> bool:
 
 
 def highlights(text: str, given: Details) -> bool:
-    found = [part.strip("*").strip() for part in HIGHLIGHT.findall(text) + STRONG.findall(text)]
+    found = [part.strip("*").strip() for part in PATTERNS.highlight.findall(text) + PATTERNS.strong.findall(text)]
     return sum(map(bool, found)) >= int(given["num_highlights"])
 
 
@@ -158,7 +145,7 @@ def sections(text: str, given: Details) -> bool:
 def json_format(text: str, given: Details) -> bool:
     try:
         text = text.strip()
-        opening = FENCE.match(text)
+        opening = PATTERNS.fence.match(text)
         json.loads(text[opening.end() if opening else 0 :].removesuffix("```").strip())
     except (ValueError, RecursionError):
         return False
