@@ -407,8 +407,7 @@ def test_a_user_without_rights_has_the_same_box() -> None:
         if not os.path.exists(interpreter):
             pytest.skip("no interpreter that nobody may start")
         version = subprocess.run(
-            [interpreter, "-c", "import sys; print(sys.version_info >= (3, 11))"],
-            capture_output=True,
+            [interpreter, "-c", "import sys; print(sys.version_info >= (3, 11))"], capture_output=True,
             text=True,
         )
         if version.stdout.strip() != "True":

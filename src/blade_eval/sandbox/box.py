@@ -94,11 +94,7 @@ class Session:
 
 
 async def run(
-    code: str,
-    stdin: bytes = b"",
-    limits: Limits | None = None,
-    *,
-    files: Mapping[str, str] | None = None,
+    code: str, stdin: bytes = b"", limits: Limits | None = None, *, files: Mapping[str, str] | None = None,
     readable: Sequence[str] = (),
 ) -> Outcome:
     """Run a Python program in a box of its own and give what it wrote.
@@ -119,13 +115,8 @@ async def run(
             feeding.cancel()
     stopped = "output" if too_long else _why(ending, limits)
     return Outcome(
-        code=None if stopped in ("output", "wall", "memory") else ending["code"],
-        stopped=stopped,
-        stdout=stdout,
-        stderr=bytes(box.errors),
-        wall=ending["wall"],
-        cpu=ending["cpu"],
-        peak=ending["peak"],
+        code=None if stopped in ("output", "wall", "memory") else ending["code"], stopped=stopped,
+        stdout=stdout, stderr=bytes(box.errors), wall=ending["wall"], cpu=ending["cpu"], peak=ending["peak"],
     )
 
 
@@ -139,15 +130,9 @@ async def session(
     theirs, ours = os.pipe()  # not asyncio's own, which is a socket and cannot be opened as /dev/stdin
     try:
         process = await asyncio.create_subprocess_exec(
-            *(interpreter(), "-I", "-S", str(LAUNCHER), str(writing)),
-            stdin=theirs,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            pass_fds=(writing,),
-            env={},
-            cwd="/",
-            start_new_session=True,
-            limit=limits.output,
+            *(interpreter(), "-I", "-S", str(LAUNCHER), str(writing)), stdin=theirs,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, pass_fds=(writing,), env={},
+            cwd="/", start_new_session=True, limit=limits.output,
         )
     except OSError as fault:
         os.close(reading)

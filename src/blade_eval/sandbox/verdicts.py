@@ -255,8 +255,7 @@ async def asserted(
     if isinstance(result, Judged):
         return replace(result, review=reading.review())
     raise Unmeasured(
-        "unsafe_check",
-        f"{result}; that takes one process for both, where a solution can forge its verdict",
+        "unsafe_check", f"{result}; that takes one process for both, where a solution can forge its verdict",
         terminal=True,
     )
 

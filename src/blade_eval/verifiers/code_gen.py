@@ -43,8 +43,7 @@ def environment(settings: Mapping[str, Any]) -> Environment:
     """The environment of the settings of a `code_gen` block."""
     wall = settings.get("unit_test_wall_secs")
     limits = Limits(
-        cpu=float(settings.get("unit_test_timeout_secs") or 10),
-        wall=float(wall) if wall else None,
+        cpu=float(settings.get("unit_test_timeout_secs") or 10), wall=float(wall) if wall else None,
         memory=int(settings.get("memory_mb") or 1024) << 20,
         processes=int(settings.get("max_subprocesses") or 64),
     )

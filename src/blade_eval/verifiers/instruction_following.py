@@ -209,14 +209,12 @@ def in_language(text: str, wanted: str) -> bool:
 
 
 RULES: dict[str, Rule] = {
-    "keywords:existence": existence, "keywords:frequency": frequency,
-    "keywords:forbidden_words": forbidden, "keywords:letter_frequency": letters,
-    "language:response_language": response_language, "length_constraints:number_sentences": sentences,
-    "length_constraints:number_paragraphs": paragraphs, "length_constraints:number_words": words,
-    "length_constraints:nth_paragraph_first_word": nth_paragraph,
+    "keywords:existence": existence, "keywords:frequency": frequency, "keywords:forbidden_words": forbidden,
+    "keywords:letter_frequency": letters, "language:response_language": response_language,
+    "length_constraints:number_sentences": sentences, "length_constraints:number_paragraphs": paragraphs,
+    "length_constraints:number_words": words, "length_constraints:nth_paragraph_first_word": nth_paragraph,
     "detectable_content:number_placeholders": placeholders, "detectable_content:postscript": postscript,
-    "detectable_format:number_bullet_lists": bullets,
-    "detectable_format:constrained_response": constrained,
+    "detectable_format:number_bullet_lists": bullets, "detectable_format:constrained_response": constrained,
     "detectable_format:number_highlighted_sections": highlights,
     "detectable_format:multiple_sections": sections, "detectable_format:json_format": json_format,
     "detectable_format:title": title, "combination:two_responses": two_responses,

@@ -43,9 +43,7 @@ def environment(settings: Mapping[str, Any]) -> Environment:
         judge_model.checked(judge.template, FIELDS, {"first_answer", "second_answer"})
     seconds = int(settings.get("verify_timeout_seconds") or COMPUTING)
     return Environment(
-        "math_with_judge",
-        partial(verify, judge, seconds),
-        scores=scores,
+        "math_with_judge", partial(verify, judge, seconds), scores=scores,
         answer=lambda row: row.get("extracted_answer"),
     )
 
@@ -60,9 +58,8 @@ async def verify(judge: judge_model.Judge | None, seconds: int, attempt: Attempt
     if not found["readable"] and judge is None:
         raise task_row.faulty(f"math-verify cannot read the expected answer {expected[:80]!r}")
     fields: Row = {
-        "reward": float(found["equal"]), "expected_answer": expected,
-        "extracted_answer": found["extracted"], "library_reward": float(found["equal"]),
-        "judge_evaluations": None,
+        "reward": float(found["equal"]), "expected_answer": expected, "extracted_answer": found["extracted"],
+        "library_reward": float(found["equal"]), "judge_evaluations": None,
     }
     if "reason" in found:
         fields["failure_reason"] = found["reason"]

@@ -43,10 +43,7 @@ async def verify(seconds: int, attempt: Attempt) -> Row:
     else:
         try:
             problem = await limited.call(
-                "blade_eval.verifiers.structured_outputs:problem_of",
-                schema,
-                found["text"],
-                found["kind"],
+                "blade_eval.verifiers.structured_outputs:problem_of", schema, found["text"], found["kind"],
                 seconds=seconds,
             )
         except limited.TooCostly as error:
@@ -54,9 +51,7 @@ async def verify(seconds: int, attempt: Attempt) -> Row:
     if problem and problem[0] == "schema_invalid":
         raise task_row.faulty(f"the schema cannot be used: {problem[1]}")
     return {
-        "reward": float(problem is None),
-        "schema_type": kind,
-        "error_type": problem[0] if problem else None,
+        "reward": float(problem is None), "schema_type": kind, "error_type": problem[0] if problem else None,
         "error_message": problem[1] if problem else None,
     }
 

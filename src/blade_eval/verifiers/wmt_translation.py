@@ -70,8 +70,7 @@ async def verify(tokenizer: str, order: int, attempt: Attempt) -> Row:
     bleu = bounded(_bleu(cut).sentence_score(compared, [reference]).score) if generation else 0.0
     return {
         "reward": chrf / 100, "generation": generation, "comet_score": None, "sentence_chrf": chrf,
-        "sentence_bleu": bleu, "sentence_spbleu": bleu if cut == "flores200" else None,
-        "bleu_tokenizer": cut,
+        "sentence_bleu": bleu, "sentence_spbleu": bleu if cut == "flores200" else None, "bleu_tokenizer": cut,
     }
 
 

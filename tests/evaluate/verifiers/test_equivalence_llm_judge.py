@@ -184,8 +184,7 @@ def test_the_exchanged_order_must_agree_where_it_is_asked() -> None:
 
 def test_labels_and_template_are_the_settings() -> None:
     own = built(
-        judge_equal_label="SAME",
-        judge_not_equal_label="NOT SAME",
+        judge_equal_label="SAME", judge_not_equal_label="NOT SAME",
         judge_prompt_template="{expected_answer} / {generated_answer}",
     )
     assert reward(own, row(), "x", ask=Judge("SAME")) == 1.0

@@ -9,15 +9,7 @@ from hypothesis import given, settings
 
 from blade_eval.environment import Unmeasured
 from blade_eval.verifiers import environment
-from tests.evaluate.verifiers.attempts import (
-    example,
-    judged,
-    message,
-    responses,
-    reward,
-    shipped,
-    survives,
-)
+from tests.evaluate.verifiers.attempts import example, judged, message, responses, reward, shipped, survives
 
 LENIENT = environment("mcqa", {"grading_mode": "any_form"})
 STRICT = environment("mcqa", {})

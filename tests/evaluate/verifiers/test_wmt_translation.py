@@ -12,15 +12,7 @@ from blade.errors import UsageError
 from blade_eval.environment import Unmeasured
 from blade_eval.verifiers import environment
 from blade_eval.verifiers.wmt_translation import metrics, tokenizer_of
-from tests.evaluate.verifiers.attempts import (
-    example,
-    judged,
-    message,
-    responses,
-    reward,
-    shipped,
-    survives,
-)
+from tests.evaluate.verifiers.attempts import example, judged, message, responses, reward, shipped, survives
 
 MT = environment("wmt_translation", {})
 SOURCE = "The old bridge will stay closed until the first of May."

@@ -34,13 +34,8 @@ PAGE = 5  # results of a search on one page
 NEW = 50_000  # ids of new records lie above, so that none is that of a deleted one
 NOW = f"{TODAY} 09:00"  # the clock of the office stands still
 CHOICES = {
-    "boards": BOARDS,
-    "lists": LISTS,
-    "products": PRODUCTS,
-    "sources": SOURCES,
-    "statuses": STATUSES,
-    "yes_no": ("yes", "no"),
-    "metrics": ("visits", "engaged visits", "duration", "sources"),
+    "boards": BOARDS, "lists": LISTS, "products": PRODUCTS, "sources": SOURCES, "statuses": STATUSES,
+    "yes_no": ("yes", "no"), "metrics": ("visits", "engaged visits", "duration", "sources"),
     "plots": ("line", "bar", "histogram", "scatter"),
 }
 
