@@ -128,22 +128,15 @@ def test_a_slow_solution_is_the_solutions_fault_and_not_the_tests() -> None:
     assert (fields["reward"], fields["result"]) == (0.0, [-3])
 
 
-HOARDS = {
-    "endless": "def give():\n    while True: yield 1\ndef take(x): return 1",
-    "deep": "def give():\n    x = []\n    for _ in range(400): x = [x]\n    return x\ndef take(x): return 1",
-    "digits": "def give(): return 10 ** 100000\ndef take(x): return 2",
-}
-
-
 @boxed
-@pytest.mark.parametrize("name", HOARDS)
+@pytest.mark.parametrize("name", PROGRAMS["hoards"])
 def test_a_solution_cannot_ask_for_the_weaker_check(name: str) -> None:
     """Values that are hard to pass on are the solution's own doing; the twins pass them on."""
     row = asserting("assert take(give()) == 3")
-    fields = judged(environment({}), row, block(HOARDS[name]))
+    fields = judged(environment({}), row, block(PROGRAMS["hoards"][name]))
     assert (fields["reward"], fields["checked"]) == (0.0, "apart")
     honest = (
-        HOARDS[name] .replace("while True: yield 1", "yield from range(99_999)")
+        PROGRAMS["hoards"][name] .replace("while True: yield 1", "yield from range(99_999)")
         .replace("return 1", "return 3")
     )
     fields = judged(environment({}), row, block(honest.replace("return 2", "return 3")))
@@ -241,33 +234,13 @@ def test_what_the_task_says_of_a_name_comes_before_how_it_is_written() -> None:
     assert Reading(Asserted([test], before="def Interval(a, b):")).roles() == {"Interval": "function"}
 
 
-PYTEST = "def test_a():\n    assert f(5) == 25\n\ndef helper(x):\n    return x\n"
-UNITTEST = (
-    "import unittest\nclass Squares(unittest.TestCase):\n    def setUp(self): self.five = 5\n"
-    "    def test_a(self): self.assertEqual(f(self.five), 25)\nif __name__ == '__main__':\n    unittest.main()"
-)
-FORMS = {
-    "test functions": {"test": PYTEST}, "cases of unittest": {"test": UNITTEST},
-    "a class of pytest": {"test": "class TestSquares:\n    def test_a(self):\n        assert f(5) == 25"},
-    "a check without candidate": {"test": "def check():\n    assert f(5) == 25"},
-    "a check of the entry": {"test": "def check(candidate):\n    assert candidate(5) == 25", "entry_point": "f"},
-    "a check that uses the name": {"test": "META = {'by': 1}\ndef check(candidate):\n    assert candidate(5) == 25 == f(5)", "entry_point": "f"},
-    "a check that is called": {"test": "def check(c):\n    assert c(5) == 25\ncheck(f)"},
-    "statements": {"test": "x = f(5)\nassert x == 25"},
-    "statements and functions": {"test": "limit = f(5)\ndef test_a():\n    assert limit == 25"},
-    "an import": {"test": "from solution import f\nassert f(5) == 25"},
-    "an import of everything": {"test": "from solution import *\n\ndef test_a():\n    assert f(5) == 25"},
-    "setup that uses the solution": {"test_setup_code": "x = f(5)", "test_list": ["assert x == 25"]},
-}
-
-
 @boxed
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", PROGRAMS["forms"])
 def test_every_form_of_tests_is_run(form: str) -> None:
     """A program that does nothing and one that is wrong get nothing, where the right one gets its reward."""
-    assert verdict(SQUARE, FORMS[form]) == (1.0, "apart")
-    assert verdict("def f(x): return x + x", FORMS[form]) == (0.0, "apart")
-    assert verdict("pass", FORMS[form]) == (0.0, "apart")
+    assert verdict(SQUARE, PROGRAMS["forms"][form]) == (1.0, "apart")
+    assert verdict("def f(x): return x + x", PROGRAMS["forms"][form]) == (0.0, "apart")
+    assert verdict("pass", PROGRAMS["forms"][form]) == (0.0, "apart")
 
 
 @boxed
@@ -293,19 +266,13 @@ def test_only_imports_and_definitions_come_first() -> None:
 
 
 CHANNEL = "import gc, os, json\ndef channel():\n    return next(o for o in gc.get_objects() if type(o).__name__ == 'Channel')\n"
-SPOILERS = {
-    "a number that raises when compared": "from decimal import Decimal\ndef f(x): return Decimal('sNaN')",
-    "deep nesting on the channel": CHANNEL + "def f(x):\n    data = b'[' * 300000 + b'\\n'\n    while data: data = data[os.write(channel().outgoing, data):]",
-    "another type on the channel": CHANNEL + "def f(x):\n    channel().send({'value': {'a': [1]}, 'raised': 5})",
-    "an object": "def f(x): return object()", "a coroutine": "async def f(x): return 25",
-}
 
 
 @boxed
-@pytest.mark.parametrize("name", SPOILERS)
+@pytest.mark.parametrize("name", PROGRAMS["spoilers"])
 def test_a_failing_solution_cannot_make_itself_unmeasured(name: str) -> None:
-    assert verdict(SPOILERS[name], CALLED) == (0.0, "calls")
-    assert verdict(SPOILERS[name], "assert f(5) == 25") == (0.0, "apart")
+    assert verdict(PROGRAMS["spoilers"][name], CALLED) == (0.0, "calls")
+    assert verdict(PROGRAMS["spoilers"][name], "assert f(5) == 25") == (0.0, "apart")
     assert verdict(SQUARE, CALLED) == (1.0, "calls")
 
 
@@ -339,35 +306,23 @@ def test_a_text_that_takes_long_to_parse_is_parsed_by_a_worker(monkeypatch: pyte
 FUNCTION = {
     "test": "def check(candidate):\n    assert candidate(lambda x: x + 1, 3) == 4\n", "entry_point": "f",
 }
-HOLES = {
-    "equal to everything": "class E:\n    def __eq__(self, other): return True\ndef f(*_): return E()",
-    "a driver of its own": "import sys\nsys.modules['__main__']._tested = lambda m, t, c: {'passed': True, 'nonce': t['nonce']}\ndef f(*_): return 0",
-}
 
 
 @boxed
-@pytest.mark.parametrize("name", HOLES)
+@pytest.mark.parametrize("name", PROGRAMS["holes"])
 def test_one_process_for_both_is_forged_easily_and_only_used_when_asked_for(name: str) -> None:
     """Known holes: they are why such rows are not measured unless somebody says that they shall be."""
-    assert verdict(HOLES[name], FUNCTION) == (None, "unsafe_check")
-    assert verdict(HOLES[name], {**FUNCTION, "checked": "in_process"}) == (1.0, "in_process")
-    assert verdict(HOLES[name], FUNCTION, allow_in_process=True) == (1.0, "in_process")
+    assert verdict(PROGRAMS["holes"][name], FUNCTION) == (None, "unsafe_check")
+    assert verdict(PROGRAMS["holes"][name], {**FUNCTION, "checked": "in_process"}) == (1.0, "in_process")
+    assert verdict(PROGRAMS["holes"][name], FUNCTION, allow_in_process=True) == (1.0, "in_process")
     assert verdict("def f(g, x): return x", FUNCTION, allow_in_process=True) == (0.0, "in_process")
 
 
-MALFORMED = {
-    "odd fields": "class T(tuple):\n    _fields = ('a b', 'class', '')\ndef f(x): return T((1,))",
-    "odd dtype": "import sys\nsys.modules['__main__'].plain.encoded = lambda *a, **k: '{\"array\":[\"<f8,(((\",[1]]}'\ndef f(x): return 1",
-    "two keys": "import sys\nsys.modules['__main__'].plain.encoded = lambda *a, **k: '{\"a\":1,\"b\":2}'\ndef f(x): return 1",
-    "not even text": "import sys\nsys.modules['__main__'].plain.encoded = lambda *a, **k: 7\ndef f(x): return 1",
-}
-
-
 @boxed
-@pytest.mark.parametrize("name", MALFORMED)
+@pytest.mark.parametrize("name", PROGRAMS["malformed"])
 def test_h1_an_answer_that_cannot_be_read_is_the_answers_fault(name: str) -> None:
-    assert verdict(MALFORMED[name], CALLED) == (0.0, "calls")
-    assert verdict(MALFORMED[name], "assert f(5) == 25") == (0.0, "apart")
+    assert verdict(PROGRAMS["malformed"][name], CALLED) == (0.0, "calls")
+    assert verdict(PROGRAMS["malformed"][name], "assert f(5) == 25") == (0.0, "apart")
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,10 @@ from blade_eval.judge_model import fenced, label_of
 from blade_eval.verifiers import environment
 from tests.evaluate.verifiers.attempts import (
     Judge,
-    example,
     judged,
     message,
     responded,
-    responses,
     reward,
-    shipped,
-    survives,
 )
 
 SERVER = {"judge_model_server": {"type": "responses_api_models", "name": "policy_model"}}
@@ -228,21 +224,3 @@ def test_the_verdict_is_the_judges_whatever_is_judged(text: str, verdict: str) -
     if text.strip() and "think" not in text:
         given = reward(JUDGED, row(), f"x {text}", ask=Judge(verdict))
         assert given == float(verdict == EQUAL)
-
-
-@given(responses)
-@settings(max_examples=40, deadline=None)
-def test_nothing_a_model_or_a_judge_puts_out_breaks_it(response: Any) -> None:
-    async def anything(params: Any, asked: Any) -> Any:
-        return response
-
-    survives(JUDGED, row(), response, Judge(EQUAL))
-    survives(JUDGED, row(), {"output": [message("x")]}, anything)
-
-
-def test_the_shipped_example_is_judged() -> None:
-    env = shipped("equivalence_llm_judge")
-    for task in example("equivalence_llm_judge"):
-        judge = Judge(EQUAL)
-        assert reward(env, task, "some answer", ask=judge) == 1.0
-        assert task["expected_answer"] in judge.prompt()
