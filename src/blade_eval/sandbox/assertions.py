@@ -14,7 +14,7 @@ import symtable
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 
 from blade_eval.sandbox import names, plain
@@ -38,6 +38,12 @@ FOREIGN_CALLS = set(
     "compile StringIO BytesIO object Mock MagicMock AsyncMock Random Lock RLock Queue Event partial Path PurePath"
     " count cycle repeat attrgetter itemgetter methodcaller cmp_to_key SimpleNamespace uuid4 UUID TextIOWrapper".split()
 )
+FRAMES = {"DataFrame", "Series", "assert_frame_equal", "assert_series_equal"}
+# Libraries whose members tests use without importing them; a solution may define one of that name too.
+LIBRARIES = (
+    "contextlib dataclasses enum hashlib io itertools json pathlib statistics uuid functools collections math copy"
+    " decimal fractions datetime unittest unittest.mock"
+).split()
 IMPORTABLE = names.MODULES | {"io", "asyncio", "enum", "dataclasses", "pathlib", "threading", "contextlib"}
 
 
@@ -51,6 +57,14 @@ class Asserted:
     entry: str | None = None
     names: Mapping[str, str] = field(default_factory=dict)  # other names under which the tests know the solution's
     question: str = ""  # what the model was asked, which may say that a name is a class
+
+
+@cache
+def _libraries() -> dict[str, str]:
+    """The names of libraries that tests use, and the module that each comes from."""
+    members = {name: home for home in LIBRARIES for name in getattr(import_module(home), "__all__", None) or dir(import_module(home))}
+    public = {name: home for name, home in members.items() if not name.startswith("_") and name not in sys.stdlib_module_names}
+    return {**public, **names.HOME, **names.JUDGED_BY, "copy": "copy"}
 
 
 class Reading:
@@ -113,13 +127,13 @@ class Reading:
         is_class = name in names.JUDGED_BY and (name in self.called or not attributes - {"now", "today", "strptime"})
         if attributes and not is_class and (name in names.ALIASES or name in sys.stdlib_module_names):
             return "module"
-        return "tests" if name in names.HOME or name in names.JUDGED_BY else ""
+        return f"from {home}" if (home := _libraries().get(name)) else ""
 
     def _under_test(self, free: set[str]) -> set[str]:
         """The customary names that are the solution's: the entry, or what an assertion asks that has nothing else to ask."""
         if self.task.entry:
             return set()
-        customary = {name for name in free if self._library(name) == "tests" and name not in names.JUDGED_BY}
+        customary = {name for name in free if self._library(name).startswith("from") and name not in names.JUDGED_BY}
         builtin = {name for name in free if callable(native := getattr(builtins, name, None)) and not isinstance(native, type)}
         builtin -= {"print", "isinstance", "len", *self.theirs}
         found: set[str] = set()
@@ -127,14 +141,28 @@ class Reading:
             is_call = isinstance(node, ast.Call) and _last_name(node.func) in COMPARED
             is_bare = isinstance(node, ast.Assert) and not any(isinstance(part, ast.Compare) for part in ast.walk(node))
             if is_call or is_bare or isinstance(node, ast.Compare):
-                used = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} - {"self"}
-                if all(hasattr(builtins, name) or self._library(name) for name in used):
-                    found |= self._innermost(node, customary)
+                used, parts = self._used(node)
+                if all(name not in self._handed and (hasattr(builtins, name) or self._library(name)) for name in used):
+                    found |= set[str]().union(*(self._innermost(part, customary) for part in parts))
                     if not found and not self.theirs:
                         found = self._innermost(node, builtin)
         if not found and not self.theirs:
             found = self.called & customary or self.called & builtin
         return found
+
+    def _used(self, node: ast.AST) -> tuple[set[str], list[ast.AST]]:
+        """The names behind an assertion, through the variables in it, and the expressions in which they stand."""
+        used: set[str] = set()
+        parts, seen = [node], set[str]()
+        for part in parts:
+            for name in {name.id for name in ast.walk(part) if isinstance(name, ast.Name)} - seen - {"self"}:
+                seen.add(name)
+                values = self._assigned.get(name)
+                if values and name not in self._handed:
+                    parts += values
+                else:
+                    used.add(name)
+        return used, parts
 
     def _innermost(self, node: ast.AST, known: set[str]) -> set[str]:
         calls = [part for part in ast.walk(node) if isinstance(part, ast.Call) and self._name(part.func) in known]
@@ -266,11 +294,14 @@ class Reading:
             is_own = any(self._maker(item.context_expr) for item in node.items)
             if is_own and (isinstance(node, ast.AsyncWith) or any(_raises(part) for part in ast.walk(node))):
                 yield "the tests raise an exception within a context of the solution"
-        elif isinstance(node, ast.AsyncFor) and self._maker(node.iter):
-            yield "the tests iterate asynchronously"
+        elif isinstance(node, ast.AsyncFor | ast.comprehension) and self._maker(node.iter):
+            if isinstance(node, ast.AsyncFor) or node.is_async:
+                yield "the tests iterate asynchronously"
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if any(self._root(decorator) in self.theirs for decorator in node.decorator_list):
                 yield "the tests hand a function to the solution"
+        elif isinstance(node, ast.Name | ast.Attribute) and _last_name(node) in FRAMES:
+            yield f"the tests use a {_last_name(node)} of pandas"
         elif isinstance(node, ast.Attribute) and node.attr in INNER:
             if self._name(node.value) in self.theirs or self._maker(node.value) in objects:
                 yield f"the tests look at {node.attr}"
@@ -289,6 +320,12 @@ class Reading:
         home = self._home(node.func)
         if name in SAME:
             yield from self._identity(node.args[:2])
+        if isinstance(node.func, ast.Name) and name in self.theirs:
+            inner = {self._name(part.func) for argument in node.args for part in ast.walk(argument) if isinstance(part, ast.Call)}
+            if name.startswith("assert") or (self.task.entry in inner and name != self.task.entry and name not in self.classes):
+                yield f"the tests judge with {name}, which nobody defines"
+        if name == "throw" and isinstance(node.func, ast.Attribute) and self._maker(node.func.value):
+            yield "the tests throw an exception into an iterator of the solution"
         if (isinstance(node.func, ast.Name) and name in LOOKS and roots & (self.theirs if name == "callable" else objects)) or (
             home in LOOKING and roots & self.theirs
         ):
@@ -381,6 +418,12 @@ class Reading:
             elif isinstance(node, ast.arg):
                 values.setdefault(node.arg, [])
         return values
+
+    @cached_property
+    def _handed(self) -> set[str]:
+        """The variables that a call of the solution may have changed."""
+        calls = (node for node in self.nodes if isinstance(node, ast.Call) and self._name(node.func) in self.theirs)
+        return {name.id for call in calls for part in call.args for name in ast.walk(part) if isinstance(name, ast.Name)}
 
     @cached_property
     def _imported(self) -> set[str]:

@@ -10,6 +10,7 @@ plain data, or cannot be used as such; nothing that the solution sends makes a t
 
 from __future__ import annotations
 
+import _thread
 import builtins
 import contextlib
 import importlib
@@ -37,7 +38,7 @@ class Channel:
     """Lines of JSON on descriptors that a print does not reach."""
 
     def __init__(self) -> None:
-        self.incoming = os.fdopen(os.dup(0), "rb")
+        self.incoming, self.turn = os.fdopen(os.dup(0), "rb"), _thread.allocate_lock()
         self.outgoing = os.dup(1)
         nothing = os.open("/dev/null", os.O_RDONLY)
         os.dup2(nothing, 0)
@@ -58,8 +59,9 @@ class Channel:
 
     def ask(self, message: dict[str, Any]) -> dict[str, Any]:
         """Ask the solution's box, by way of whoever runs both."""
-        self.send(message)
-        return self.next()
+        with self.turn:  # tests may call from several threads
+            self.send(message)
+            return self.next()
 
 
 def _fault(fault: BaseException) -> dict[str, Any]:
@@ -478,8 +480,8 @@ def _found(name: str, ask: Ask) -> Any:
         return native or LOCAL.setdefault(name, type(name, (Raised,), {}))
     if role == "module":
         return importlib.import_module(names.ALIASES.get(name, name))
-    if role == "tests":  # what tests judge with comes from a library, never from the solution
-        return names.member(name, names.JUDGED_BY if name in names.JUDGED_BY else names.HOME)
+    if role.startswith("from "):  # what tests judge with comes from a library, never from the solution
+        return names.member(name, {name: role.removeprefix("from ")})
     remote = Remote(name, cast(Kind, role), name, ask)
     if role == "given":
         with contextlib.suppress(Exception):

@@ -36,8 +36,7 @@ JUDGES = {
     " assert_equal",
     "decimal": "Decimal",
     "fractions": "Fraction",
-    "datetime": "date datetime timedelta",
-    "statistics": "mean median",
+    "datetime": "date datetime timedelta timezone",
     "pytest": "approx raises",
     "unittest": "TestCase",
 }

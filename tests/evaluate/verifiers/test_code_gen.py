@@ -215,9 +215,9 @@ def test_m1_an_exception_that_ends_loops_does_not_end_the_tests() -> None:
 @pytest.mark.parametrize(
     ("test", "roles"),
     [
-        ("assert isclose(f(2), 4.0)", {"f": "function", "isclose": "tests"}), ("assert gcd(4, 6) == 2", {"gcd": "function"}),
+        ("assert isclose(f(2), 4.0)", {"f": "function", "isclose": "from math"}), ("assert gcd(4, 6) == 2", {"gcd": "function"}),
         ("r = f(2)\nassert Counter(r) == date(1, 1, 1) == pytest.approx(3)",
-            {"f": "function", "Counter": "tests", "date": "tests", "pytest": "module"}),
+            {"f": "function", "Counter": "from collections", "date": "from datetime", "pytest": "module"}),
         ("assert len({Point(1), Point(1)}) == MOD", {"Point": "class", "MOD": "given"}),
         ("assert sum([1, 2]) == 3", {"sum": "function"}), ("try: f(1)\nexcept Bad: pass", {"f": "function", "Bad": "caught"}),
         ("assert f(3).x == 3", {"f": "maker"}), ("assert Square(5) == 25", {"Square": "function"}),
@@ -225,6 +225,11 @@ def test_m1_an_exception_that_ends_loops_does_not_end_the_tests() -> None:
 )  # fmt: skip
 def test_m2_names_are_the_tests_or_the_solutions_by_their_text(test: str, roles: dict[str, str]) -> None:
     assert Reading(Asserted([test])).roles() == roles
+
+
+def test_m2_beside_the_entry_nothing_of_the_solution_judges() -> None:
+    task = Asserted(["check(candidate)"], "def check(c):\n    assert is_close(candidate(2), 4)", entry="f", names={"candidate": "f"})
+    assert "is_close, which nobody defines" in str(Reading(task).unreachable())
 
 
 def test_what_the_task_says_of_a_name_comes_before_how_it_is_written() -> None:
