@@ -43,30 +43,16 @@ def occurrences(text: str, keyword: str) -> int:
     return len(re.findall(re.escape(keyword), text, re.IGNORECASE))
 
 
-def existence(text: str, given: Details) -> bool:
-    return all(occurrences(text, keyword) for keyword in listed(given["keywords"]))
-
-
-def frequency(text: str, given: Details) -> bool:
-    return related(occurrences(text, given["keyword"]), given.get("relation"), given["frequency"])
-
-
-def forbidden(text: str, given: Details) -> bool:
-    words = listed(given["forbidden_words"])
-    return not any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) for word in words)
-
-
 def listed(given: Any) -> list[str]:
     if not isinstance(given, list) or not all(isinstance(entry, str) for entry in given) or not given:
         raise ValueError("a list of words is needed")
     return given
 
 
-def letters(text: str, given: Details) -> bool:
-    if len(given["letter"]) != 1:
+def one_letter(text: str) -> str:
+    if len(text) != 1:
         raise ValueError("one letter is needed")
-    count = text.lower().count(given["letter"].lower())
-    return related(count, given.get("let_relation"), given["let_frequency"])
+    return text.lower()
 
 
 def sentence_count(text: str) -> int:
@@ -80,24 +66,11 @@ def sentence_count(text: str) -> int:
     return count + bool(PATTERNS.word.search(text, start))
 
 
-def sentences(text: str, given: Details) -> bool:
-    return related(sentence_count(text), given.get("relation"), given["num_sentences"])
-
-
-def words(text: str, given: Details) -> bool:
-    return related(len(PATTERNS.word.findall(text)), given.get("relation"), given["num_words"])
-
-
 def between(parts: list[str]) -> list[str] | None:
     """The parts of a divided text; the first and the last may be empty, none between them may."""
     if any(not part.strip() for part in parts[1:-1]):
         return None
     return [part.strip() for part in parts if part.strip()]
-
-
-def paragraphs(text: str, given: Details) -> bool:
-    parts = between(PATTERNS.divider.split(text))
-    return parts is not None and len(parts) == int(given["num_paragraphs"])
 
 
 def nth_paragraph(text: str, given: Details) -> bool:
@@ -112,10 +85,6 @@ def nth_paragraph(text: str, given: Details) -> bool:
     return bool(first.lower() == given["first_word"].lower() != "")
 
 
-def placeholders(text: str, given: Details) -> bool:
-    return len(PATTERNS.placeholder.findall(text)) >= int(given["num_placeholders"])
-
-
 def postscript(text: str, given: Details) -> bool:
     marker = given["postscript_marker"].strip()
     known = POSTSCRIPTS.get(marker)
@@ -123,23 +92,9 @@ def postscript(text: str, given: Details) -> bool:
     return bool(known.search(lowered)) if known else marker.lower() in lowered
 
 
-def bullets(text: str, given: Details) -> bool:
-    count = len(PATTERNS.star_bullet.findall(text)) + len(PATTERNS.dash_bullet.findall(text))
-    return count == int(given["num_bullets"])
-
-
-def constrained(text: str, given: Details) -> bool:
-    return any(answer in text for answer in ANSWERS)
-
-
 def highlights(text: str, given: Details) -> bool:
     found = [part.strip("*").strip() for part in PATTERNS.highlight.findall(text) + PATTERNS.strong.findall(text)]
     return sum(map(bool, found)) >= int(given["num_highlights"])
-
-
-def sections(text: str, given: Details) -> bool:
-    splitter = given["section_spliter"].strip()  # so spelt in the published data
-    return len(re.findall(rf"{re.escape(splitter)}\s?\d+", text)) >= int(given["num_sections"])
 
 
 def json_format(text: str, given: Details) -> bool:
@@ -165,36 +120,6 @@ def two_responses(text: str, given: Details) -> bool:
     return parts is not None and len(parts) == 2 and parts[0] != parts[1]
 
 
-def repeat_prompt(text: str, given: Details) -> bool:
-    return text.strip().lower().startswith(given["prompt_to_repeat"].strip().lower())
-
-
-def end_checker(text: str, given: Details) -> bool:
-    return text.strip().strip('"').lower().endswith(given["end_phrase"].strip().lower())
-
-
-def quotation(text: str, given: Details) -> bool:
-    text = text.strip()
-    return len(text) > 1 and text[0] == '"' == text[-1]
-
-
-def capital_words(text: str, given: Details) -> bool:
-    found = [word for word in re.findall(r"\w+(?:-\w+)*", text) if word.isupper()]
-    return related(len(found), given.get("capital_relation"), given["capital_frequency"])
-
-
-def capital(text: str, given: Details) -> bool:
-    return text.isupper() and in_language(text, "en")
-
-
-def lowercase(text: str, given: Details) -> bool:
-    return text.islower() and in_language(text, "en")
-
-
-def response_language(text: str, given: Details) -> bool:
-    return in_language(text, given["language"])
-
-
 def in_language(text: str, wanted: str) -> bool:
     """Whether a text is in a language, by langdetect; where it cannot tell, it is, as published."""
     library = available("langdetect")
@@ -208,21 +133,50 @@ def in_language(text: str, wanted: str) -> bool:
     return bool(found == wanted.lower() or found.partition("-")[0] == wanted.lower())
 
 
+def matches(name: str, text: str) -> int:
+    return len(getattr(PATTERNS, name).findall(text))
+
+
+# Of a text and the details of its instruction: is it kept?
 RULES: dict[str, Rule] = {
-    "keywords:existence": existence, "keywords:frequency": frequency, "keywords:forbidden_words": forbidden,
-    "keywords:letter_frequency": letters, "language:response_language": response_language,
-    "length_constraints:number_sentences": sentences, "length_constraints:number_paragraphs": paragraphs,
-    "length_constraints:number_words": words, "length_constraints:nth_paragraph_first_word": nth_paragraph,
-    "detectable_content:number_placeholders": placeholders, "detectable_content:postscript": postscript,
-    "detectable_format:number_bullet_lists": bullets, "detectable_format:constrained_response": constrained,
+    "keywords:existence": lambda text, given: all(occurrences(text, word) for word in listed(given["keywords"])),
+    "keywords:frequency": lambda text, given: related(
+        occurrences(text, given["keyword"]), given.get("relation"), given["frequency"]),
+    "keywords:forbidden_words": lambda text, given: not any(
+        re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) for word in listed(given["forbidden_words"])),
+    "keywords:letter_frequency": lambda text, given: related(
+        text.lower().count(one_letter(given["letter"])), given.get("let_relation"), given["let_frequency"]),
+    "language:response_language": lambda text, given: in_language(text, given["language"]),
+    "length_constraints:number_sentences": lambda text, given: related(
+        sentence_count(text), given.get("relation"), given["num_sentences"]),
+    "length_constraints:number_paragraphs": lambda text, given: len(
+        between(PATTERNS.divider.split(text)) or ()) == int(given["num_paragraphs"]),
+    "length_constraints:number_words": lambda text, given: related(
+        matches("word", text), given.get("relation"), given["num_words"]),
+    "length_constraints:nth_paragraph_first_word": nth_paragraph,
+    "detectable_content:number_placeholders": lambda text, given: matches(
+        "placeholder", text) >= int(given["num_placeholders"]),
+    "detectable_content:postscript": postscript,
+    "detectable_format:number_bullet_lists": lambda text, given: matches("star_bullet", text) + matches(
+        "dash_bullet", text) == int(given["num_bullets"]),
+    "detectable_format:constrained_response": lambda text, given: any(answer in text for answer in ANSWERS),
     "detectable_format:number_highlighted_sections": highlights,
-    "detectable_format:multiple_sections": sections, "detectable_format:json_format": json_format,
-    "detectable_format:title": title, "combination:two_responses": two_responses,
-    "combination:repeat_prompt": repeat_prompt, "startend:end_checker": end_checker,
-    "startend:quotation": quotation, "change_case:capital_word_frequency": capital_words,
-    "change_case:english_capital": capital, "change_case:english_lowercase": lowercase,
+    "detectable_format:multiple_sections": lambda text, given: len(re.findall(  # so spelt in the published data
+        rf"{re.escape(given['section_spliter'].strip())}\s?\d+", text)) >= int(given["num_sections"]),
+    "detectable_format:json_format": json_format,
+    "detectable_format:title": title,
+    "combination:two_responses": two_responses,
+    "combination:repeat_prompt": lambda text, given: text.strip().lower().startswith(
+        given["prompt_to_repeat"].strip().lower()),
+    "startend:end_checker": lambda text, given: text.strip().strip('"').lower().endswith(
+        given["end_phrase"].strip().lower()),
+    "startend:quotation": lambda text, given: len(text.strip()) > 1 and text.strip()[0] == '"' == text.strip()[-1],
+    "change_case:capital_word_frequency": lambda text, given: related(
+        sum(map(str.isupper, PATTERNS.hyphenated.findall(text))), given.get("capital_relation"), given["capital_frequency"]),
+    "change_case:english_capital": lambda text, given: text.isupper() and in_language(text, "en"),
+    "change_case:english_lowercase": lambda text, given: text.islower() and in_language(text, "en"),
     "punctuation:no_comma": lambda text, given: "," not in text,
-}
+}  # fmt: skip
 
 
 def environment(settings: Mapping[str, Any]) -> Environment:

@@ -11,12 +11,7 @@ from blade.errors import UsageError
 from blade_eval import limited
 from blade_eval.environment import Attempt, Unmeasured
 from blade_eval.verifiers import environment
-from tests.evaluate.verifiers.attempts import (
-    Judge,
-    judged,
-    responded,
-    reward,
-)
+from tests.evaluate.verifiers.attempts import Judge, judged, responded, reward
 
 MATH = environment("math_with_judge", {"verify_timeout_seconds": 1})
 SERVER = {"judge_model_server": {"type": "responses_api_models", "name": "policy_model"}}

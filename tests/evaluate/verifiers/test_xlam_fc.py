@@ -10,12 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade_eval.verifiers import environment
-from tests.evaluate.verifiers.attempts import (
-    called,
-    judged,
-    plain,
-    reward,
-)
+from tests.evaluate.verifiers.attempts import called, judged, plain, reward
 
 CALLS = environment("xlam_fc", {})
 TOOLS = [
