@@ -82,11 +82,16 @@ class Reading:
             for node in self.nodes if isinstance(node, ast.Import)
             for alias in node.names if alias.name == MODULE
         }  # fmt: skip
-        imports = [node for node in self.nodes if isinstance(node, ast.ImportFrom)]
-        self.aliases = {
-            **{alias.asname or alias.name: alias.name for node in imports if node.module == MODULE for alias in node.names},
-            **task.names,
-        }
+        self.asked: dict[str, set[str]] = {}  # of each name, its attributes
+        self.homes: dict[str, str] = {}  # of each name that is imported, its module
+        self.aliases = dict(task.names)
+        for node in self.nodes:
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                self.asked.setdefault(node.value.id, set()).add(node.attr)
+            if isinstance(node, ast.ImportFrom):
+                self.homes |= {alias.asname or alias.name: node.module or "" for alias in node.names}
+                if node.module == MODULE:
+                    self.aliases |= {alias.asname or alias.name: alias.name for alias in node.names}
         own = [node for tree in (given, *trees) for node in ast.walk(tree) if isinstance(node, DEFINED[2:])]
         self.own = {node.name: node for node in own if node.name != task.entry}
         bound = (set[str]().union(*map(_bound, texts)) | _bound(task.before) - {task.entry}) - self.aliases.keys()
@@ -100,6 +105,7 @@ class Reading:
         self.theirs |= self._under_test(free)
         self.library = {name: role for name in free - self.theirs if (role := self._library(name))}
         self.makers = dict(self._makers())
+        self.foreign: dict[str, bool] = {}  # of variables
 
     # ---- Names ----
 
@@ -120,10 +126,7 @@ class Reading:
 
     def _library(self, name: str) -> str:
         """Is it a module or a member of one, of those that tests use without importing them?"""
-        attributes = {
-            node.attr for node in self.nodes
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name
-        }  # fmt: skip
+        attributes = self.asked.get(name, set())
         is_class = name in names.JUDGED_BY and (name in self.called or not attributes - {"now", "today", "strptime"})
         if attributes and not is_class and (name in names.ALIASES or name in sys.stdlib_module_names):
             return "module"
@@ -153,15 +156,18 @@ class Reading:
     def _used(self, node: ast.AST) -> tuple[set[str], list[ast.AST]]:
         """The names behind an assertion, through the variables in it, and the expressions in which they stand."""
         used: set[str] = set()
-        parts, seen = [node], set[str]()
-        for part in parts:
-            for name in {name.id for name in ast.walk(part) if isinstance(name, ast.Name)} - seen - {"self"}:
-                seen.add(name)
-                values = self._assigned.get(name)
-                if values and name not in self._handed:
-                    parts += values
-                else:
-                    used.add(name)
+        parts, waiting, seen = [node], list(_names_in(node)), {"self"}
+        while waiting:
+            name = waiting.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            values = self._assigned.get(name)
+            if values and name not in self._handed:
+                parts += values
+                waiting += self._behind[name]
+            else:
+                used.add(name)
         return used, parts
 
     def _innermost(self, node: ast.AST, known: set[str]) -> set[str]:
@@ -365,8 +371,7 @@ class Reading:
         """The module of a function that is called."""
         if isinstance(node, ast.Attribute):
             return node.value.id if isinstance(node.value, ast.Name) else ""
-        imports = (part for part in self.nodes if isinstance(part, ast.ImportFrom))
-        return next((part.module or "" for part in imports for alias in part.names if (alias.asname or alias.name) == _last_name(node)), "")
+        return self.homes.get(_last_name(node), "")
 
     def _asks(self, node: ast.Call, objects: set[str]) -> bool:
         """Is this a call of the solution, or of a method of an object of its own?"""
@@ -387,7 +392,9 @@ class Reading:
             if node.id in self.theirs or node.id in self.aliases or node.id in plain.BUILTIN or depth > 3:
                 return False
             if node.id in self._assigned:
-                return any(self._is_foreign(value, depth + 1) for value in self._assigned[node.id])
+                if node.id not in self.foreign:
+                    self.foreign[node.id] = any(self._is_foreign(value, depth + 1) for value in self._assigned[node.id])
+                return self.foreign[node.id]
             home = self._home(node)
             library = import_module(home) if home in IMPORTABLE else builtins
             return callable(getattr(library, node.id, None)) or node.id in self._imported
@@ -420,10 +427,15 @@ class Reading:
         return values
 
     @cached_property
+    def _behind(self) -> dict[str, set[str]]:
+        """The names of which each variable is made."""
+        return {name: set[str]().union(*map(_names_in, values)) for name, values in self._assigned.items()}
+
+    @cached_property
     def _handed(self) -> set[str]:
         """The variables that a call of the solution may have changed."""
         calls = (node for node in self.nodes if isinstance(node, ast.Call) and self._name(node.func) in self.theirs)
-        return {name.id for call in calls for part in call.args for name in ast.walk(part) if isinstance(name, ast.Name)}
+        return {name for call in calls for part in call.args for name in _names_in(part)}
 
     @cached_property
     def _imported(self) -> set[str]:
@@ -463,6 +475,10 @@ class Reading:
 
 CLOSE = ("allclose", "isclose", "assert_allclose", "approx")
 VALUED = (ast.Compare, ast.BinOp, ast.UnaryOp, ast.Subscript, ast.Assert, ast.For, ast.Attribute, ast.FormattedValue)
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
 def _is_camel(name: str) -> bool:

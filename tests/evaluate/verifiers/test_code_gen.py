@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,14 @@ def test_m2_names_are_the_tests_or_the_solutions_by_their_text(test: str, roles:
 def test_m2_beside_the_entry_nothing_of_the_solution_judges() -> None:
     task = Asserted(["check(candidate)"], "def check(c):\n    assert is_close(candidate(2), 4)", entry="f", names={"candidate": "f"})
     assert "is_close, which nobody defines" in str(Reading(task).unreachable())
+
+
+def test_the_text_of_long_tests_is_read_in_time() -> None:
+    data = f"data = {list(range(20_000))}\n"
+    lines = "\n".join(f"assert f(data, {n}) == {n}\nassert data[{n}] == g({n})" for n in range(1000))
+    begun = time.process_time()
+    assert Reading(Asserted([data + lines])).unreachable() is None
+    assert time.process_time() - begun < 5
 
 
 def test_what_the_task_says_of_a_name_comes_before_how_it_is_written() -> None:
