@@ -74,7 +74,7 @@ class Reading:
         self.task = task
         texts = (task.setup, *task.tests)
         trees = [_tree(text) for text in texts]
-        given = _tree(task.before, lenient=True)
+        prompt = _tree(task.before, lenient=True)
         self.nodes = [node for tree in trees for node in ast.walk(tree)]
         self.parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
         self.modules = {
@@ -92,7 +92,7 @@ class Reading:
                 self.homes |= {alias.asname or alias.name: node.module or "" for alias in node.names}
                 if node.module == MODULE:
                     self.aliases |= {alias.asname or alias.name: alias.name for alias in node.names}
-        own = [node for tree in (given, *trees) for node in ast.walk(tree) if isinstance(node, DEFINED[2:])]
+        own = [node for tree in (prompt, *trees) for node in ast.walk(tree) if isinstance(node, DEFINED[2:])]
         self.own = {node.name: node for node in own if node.name != task.entry}
         bound = (set[str]().union(*map(_bound, texts)) | _bound(task.before) - {task.entry}) - self.aliases.keys()
         members = {node.attr for node in self.nodes if isinstance(node, ast.Attribute) and self._is_module(node.value)}
@@ -139,19 +139,19 @@ class Reading:
         customary = {name for name in free if self._library(name).startswith("from") and name not in names.JUDGED_BY}
         builtin = {name for name in free if callable(native := getattr(builtins, name, None)) and not isinstance(native, type)}
         builtin -= {"print", "isinstance", "len", *self.theirs}
-        found: set[str] = set()
+        tested: set[str] = set()
         for node in self.nodes:
             is_call = isinstance(node, ast.Call) and _last_name(node.func) in COMPARED
             is_bare = isinstance(node, ast.Assert) and not any(isinstance(part, ast.Compare) for part in ast.walk(node))
             if is_call or is_bare or isinstance(node, ast.Compare):
                 used, parts = self._used(node)
                 if all(name not in self._handed and (hasattr(builtins, name) or self._library(name)) for name in used):
-                    found |= set[str]().union(*(self._innermost(part, customary) for part in parts))
-                    if not found and not self.theirs:
-                        found = self._innermost(node, builtin)
-        if not found and not self.theirs:
-            found = self.called & customary or self.called & builtin
-        return found
+                    tested |= set[str]().union(*(self._innermost(part, customary) for part in parts))
+                    if not tested and not self.theirs:
+                        tested = self._innermost(node, builtin)
+        if not tested and not self.theirs:
+            tested = self.called & customary or self.called & builtin
+        return tested
 
     def _used(self, node: ast.AST) -> tuple[set[str], list[ast.AST]]:
         """The names behind an assertion, through the variables in it, and the expressions in which they stand."""
@@ -231,15 +231,15 @@ class Reading:
     @cached_property
     def classes(self) -> set[str]:
         """The solution's names that are classes, by what the task says or by how the tests use them."""
-        said = f"{self.task.before}\n{self.task.question}"
+        wording = f"{self.task.before}\n{self.task.question}"
         classes = {
             self._name(part) for node in self.nodes
             if isinstance(node, ast.Call) and self._name(node.func) in ("isinstance", "issubclass") and len(node.args) > 1
             for part in ast.walk(node.args[1]) if isinstance(part, ast.expr)
         }  # fmt: skip
         for name in self.theirs:
-            is_function = not _is_camel(name) or re.search(rf"\bdef {name}\b", said)
-            if re.search(rf"\bclass {name}\b", said) or (not is_function and self._looks_like_class(name)):
+            is_function = not _is_camel(name) or re.search(rf"\bdef {name}\b", wording)
+            if re.search(rf"\bclass {name}\b", wording) or (not is_function and self._looks_like_class(name)):
                 classes.add(name)
         return classes & self.theirs
 
@@ -250,8 +250,8 @@ class Reading:
         is_held = any(isinstance(node, ast.Attribute) and self._name(node.value) == name for node in self.nodes)
         if is_held and not (name.isupper() and len(name) > 1):
             return True
-        found = {use for node in self.nodes if self._maker(node) == name for use in self._uses(node)}
-        return "context" in found or ("object" in found and "plain" not in found)
+        tested = {use for node in self.nodes if self._maker(node) == name for use in self._uses(node)}
+        return "context" in tested or ("object" in tested and "plain" not in tested)
 
     def _uses(self, node: ast.AST) -> Iterator[str]:
         """As what the tests use a value of the solution: a context, an object, or plain data."""

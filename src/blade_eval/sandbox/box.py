@@ -198,11 +198,11 @@ async def _writer(fd: int) -> asyncio.StreamWriter:
 
 
 async def _ending(status: asyncio.StreamReader) -> dict[str, Any]:
-    told = await status.read()
-    if not told:
+    report = await status.read()
+    if not report:
         raise Unmeasured("sandbox_failed", "the watcher of the box ended without a word")
     ending: dict[str, Any] = marshal.loads(
-        told
+        report
     )  # of our own watcher, which no program in a box can speak for
     if "refused" in ending:
         raise Unmeasured("sandbox_unavailable", ending["refused"])
@@ -227,11 +227,11 @@ async def _capped(stdout: asyncio.StreamReader, errors: bytearray, cap: int) -> 
     return bytes(data), False
 
 
-async def _kept(stderr: asyncio.StreamReader, kept: bytearray, cap: int = 1 << 16) -> None:
+async def _kept(stderr: asyncio.StreamReader, tail: bytearray, cap: int = 1 << 16) -> None:
     """Keep the end of what a program says of its errors: that is where the exception stands."""
     while chunk := await stderr.read(1 << 16):
-        kept += chunk
-        del kept[: max(0, len(kept) - cap)]
+        tail += chunk
+        del tail[: max(0, len(tail) - cap)]
 
 
 def _why(ending: Mapping[str, Any], limits: Limits) -> str | None:

@@ -72,15 +72,15 @@ def _fault(fault: BaseException) -> dict[str, Any]:
         message = ""
     shown, message = (text.encode("utf-8", "replace").decode() for text in (shown, message))
     line = [kind.__name__ for kind in type(fault).__mro__[:20]]
-    held = {}
+    fields = {}
     for name, value in getattr(fault, "__dict__", {}).items():
         with contextlib.suppress(Exception):
             plain.encoded(value)
-            held[name] = value
-    told = {"type": type(fault).__name__, "message": message, "trace": shown, "line": line}
+            fields[name] = value
+    report = {"type": type(fault).__name__, "message": message, "trace": shown, "line": line}
     with contextlib.suppress(Exception):
-        told["held"] = plain.encoded([list(fault.args), held])
-    return told
+        report["held"] = plain.encoded([list(fault.args), fields])
+    return report
 
 
 def _load(module: types.ModuleType, before: str, code: str, entry: str | None) -> None:
@@ -352,13 +352,13 @@ def asked(
     target, _, label, ask, _ = remote._blade
     kwargs = kwargs or {}
     try:
-        given = plain.encoded([list(args), kwargs], _named)
+        encoded = plain.encoded([list(args), kwargs], _named)
     except plain.TooMuch as fault:  # which the solution could have made, to be tested in another way
         raise Raised(f"{label} is called with {fault}") from fault
     except plain.NotPlain as fault:
         raise Unreachable(f"{label} is called with {fault}") from fault
     hears = sys.stdout is not OUT
-    reply = ask({"ask": what, "on": target, "given": given, "hears": hears, "how": how})
+    reply = ask({"ask": what, "on": target, "given": encoded, "hears": hears, "how": how})
 
     def thing(number: int) -> Remote:
         return Remote(number, kind, f"{label}.{args[0]}" if what == "get" else f"{label}()", ask)
@@ -410,11 +410,11 @@ def _changed(mine: Any, theirs: Any) -> None:
     if type(mine) is not type(theirs) or not isinstance(mine, list | dict | set | deque):
         return
     if isinstance(mine, dict):
-        kept: Any = {key: _kept(mine.get(key), new) for key, new in theirs.items()}
+        content: Any = {key: _kept(mine.get(key), new) for key, new in theirs.items()}
     else:
-        kept = theirs if isinstance(mine, set) else [_kept(old, new) for old, new in zip_longest(list(mine)[: len(theirs)], theirs)]
+        content = theirs if isinstance(mine, set) else [_kept(old, new) for old, new in zip_longest(list(mine)[: len(theirs)], theirs)]
     mine.clear()
-    getattr(mine, "extend" if isinstance(mine, list | deque) else "update")(kept)
+    getattr(mine, "extend" if isinstance(mine, list | deque) else "update")(content)
 
 
 def _kept(old: Any, new: Any) -> Any:
@@ -440,9 +440,9 @@ def _same(raised: dict[str, Any], handles: plain.Handles) -> BaseException:
     faults = [kind for kind in known if isinstance(kind, type) and issubclass(kind, BaseException)]
     native = next((kind for kind in faults if issubclass(kind, Exception) or kind.__name__ in CAUGHT), Exception)
     try:
-        args, held = plain.decoded(raised["held"] or "", handles)
+        args, fields = plain.decoded(raised["held"] or "", handles)
     except (KeyError, ValueError, TypeError):
-        args, held = [message], {}
+        args, fields = [message], {}
     try:
         if native.__name__ == line[0] and own is Raised:
             fault = native(*args)
@@ -453,7 +453,7 @@ def _same(raised: dict[str, Any], handles: plain.Handles) -> BaseException:
             fault.args = tuple(args)
     except Exception:  # a class that wants more than it is told, or two that do not go together
         fault = own(message)
-    fault.__dict__.update({name: value for name, value in held.items() if not name.startswith("__")})
+    fault.__dict__.update({name: value for name, value in fields.items() if not name.startswith("__")})
     if not isinstance(fault, Raised):
         fault.__cause__ = Raised(raised.get("type"))
     return fault

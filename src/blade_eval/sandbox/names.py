@@ -71,8 +71,8 @@ def provide(code: types.CodeType, space: dict[str, object]) -> None:
 
 def member(name: str, home: dict[str, str]) -> object:
     """A customary name."""
-    found: object = getattr(__import__(home[name], fromlist=["_"]), name)
-    return found
+    value: object = getattr(__import__(home[name], fromlist=["_"]), name)
+    return value
 
 
 def provide_modules(code: types.CodeType, space: dict[str, object]) -> None:
@@ -89,14 +89,14 @@ def _main() -> None:
     with open("/tmp/box/solution.py", encoding="utf-8", errors="surrogatepass") as file:
         code = compile(file.read(), "solution.py", "exec")
     builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # which `site` would have set
-    given: dict[str, object] = {}
-    provide(code, given)
+    provided: dict[str, object] = {}
+    provide(code, provided)
     space = globals()
     for name in [name for name in space if not name.startswith("__")]:
         del space[name]
     space.pop("__annotations__", None)
     space["__doc__"] = None
-    space.update(given)
+    space.update(provided)
     exec(code, space)
 
 

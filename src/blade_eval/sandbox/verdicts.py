@@ -94,9 +94,9 @@ class Ended(Exception):
         self.fault = fault
 
 
-def _stopped(stopped: str | None, code: int | None, said: bytes, limits: Limits) -> Fault | None:
+def _stopped(stopped: str | None, code: int | None, output: bytes, limits: Limits) -> Fault | None:
     """A fault of what the box tells of a program's end; None when it ended by itself and well."""
-    text = said.decode("utf-8", "replace")[-SHOWN:]
+    text = output.decode("utf-8", "replace")[-SHOWN:]
     if stopped == "cpu":
         return Fault(TIME, f"Time limit: more than {limits.cpu:g} s of processor time")
     if stopped == "wall":
@@ -115,34 +115,34 @@ def _stopped(stopped: str | None, code: int | None, said: bytes, limits: Limits)
 async def outputs(code: str, inputs: Sequence[str], expected: Sequence[str], limits: Limits) -> Judged:
     """Run the solution once for each input and compare what it printed, outside of the box."""
     begun = time.monotonic()
-    for position, (given, wanted) in enumerate(zip(inputs, expected, strict=True)):
-        outcome = await run(code, given.encode("utf-8", "surrogatepass"), limits)
+    for position, (arguments, wanted) in enumerate(zip(inputs, expected, strict=True)):
+        outcome = await run(code, arguments.encode("utf-8", "surrogatepass"), limits)
         fault = _stopped(outcome.stopped, outcome.code, outcome.stderr, limits)
         if fault is None:
-            said = outcome.stdout.decode("utf-8", "replace")
-            difference = differs(said, wanted)
-            fault = Fault(WRONG, f"Wrong answer: {difference}", said[:SHOWN]) if difference else None
+            output = outcome.stdout.decode("utf-8", "replace")
+            difference = differs(output, wanted)
+            fault = Fault(WRONG, f"Wrong answer: {difference}", output[:SHOWN]) if difference else None
         if fault is not None:
             return Judged(position, fault, time.monotonic() - begun, "outputs")
     return Judged(len(inputs), None, time.monotonic() - begun, "outputs")
 
 
-def differs(said: str, wanted: str) -> str | None:
+def differs(output: str, wanted: str) -> str | None:
     """Where two outputs differ: lines without the spaces around them, and numbers by value."""
-    ours, theirs = said.strip().split("\n"), wanted.strip().split("\n")
+    ours, theirs = output.strip().split("\n"), wanted.strip().split("\n")
     if len(ours) != len(theirs):
         return f"{len(ours)} lines where {len(theirs)} are expected"
-    for number, (one, other) in enumerate(zip(ours, theirs, strict=True), 1):
-        if one.strip() != other.strip() and not _same_numbers(one, other):
-            return f"line {number} is {one.strip()[:80]!r} where {other.strip()[:80]!r} is expected"
+    for number, (mine, other) in enumerate(zip(ours, theirs, strict=True), 1):
+        if mine.strip() != other.strip() and not _same_numbers(mine, other):
+            return f"line {number} is {mine.strip()[:80]!r} where {other.strip()[:80]!r} is expected"
     return None
 
 
-def _same_numbers(one: str, other: str) -> bool:
+def _same_numbers(mine: str, other: str) -> bool:
     from decimal import Decimal
 
     try:
-        return [Decimal(word) for word in one.split()] == [Decimal(word) for word in other.split()]
+        return [Decimal(word) for word in mine.split()] == [Decimal(word) for word in other.split()]
     except (ArithmeticError, ValueError):
         return False
 
@@ -201,15 +201,15 @@ def _whole(limits: Limits, n: int) -> Limits:
 
 
 async def calls(
-    code: str, name: str, given: Sequence[Sequence[Any]], expected: Sequence[Any], limits: Limits
+    code: str, name: str, arguments: Sequence[Sequence[Any]], expected: Sequence[Any], limits: Limits
 ) -> Judged:
     """Call a function of the solution and compare what it returns, outside of the box."""
     begun, position = time.monotonic(), 0
-    async with session("driver.py", {}, _whole(limits, len(given))) as box:
+    async with session("driver.py", {}, _whole(limits, len(arguments))) as box:
         try:
             await _begun(box)
             await _loaded(box, code, "", None, limits)
-            for args, wanted in zip(given, expected, strict=True):
+            for args, wanted in zip(arguments, expected, strict=True):
                 message = {"ask": "call", "on": name, "given": plain.encoded([list(args), {}])}
                 reply = await _reply(box, message, limits)
                 if fault := _raised(reply) or await _unequal(reply, wanted, limits):
@@ -305,8 +305,8 @@ class Between:
             return await _reply(self.tests, message, self.limits)
         except Ended as ended:
             if self.is_used:
-                told = f"{ended.fault.message} (in the tests, with what the solution gave them)"
-                raise Ended(replace(ended.fault, message=told)) from ended
+                words = f"{ended.fault.message} (in the tests, with what the solution gave them)"
+                raise Ended(replace(ended.fault, message=words)) from ended
             by_clock = ended.fault.message.startswith(UNANSWERED)  # on a busy machine, perhaps not the tests' fault
             raise _invalid(f"the tests themselves ended: {ended.fault.message}", not by_clock) from ended
 
@@ -319,8 +319,8 @@ def _clean(answer: Said) -> dict[str, Any]:
     """What the tests may hear of a solution's answer: a value, read in their box, or what was raised."""
     clean: dict[str, Any] = {"args": answer.args, "printed": answer.printed}
     if (raised := answer.raised) is not None:
-        told = {"type": raised.type, "message": raised.message, "line": raised.line[:20], "held": raised.held}
-        return {**clean, "raised": told}
+        words = {"type": raised.type, "message": raised.message, "line": raised.line[:20], "held": raised.held}
+        return {**clean, "raised": words}
     if answer.value is None:
         raise Ended(Fault(RUNTIME, BROKEN))
     return {**clean, "value": answer.value}

@@ -73,10 +73,10 @@ async def _program(text: str) -> str | None:
         return extracted(text)
     function = "blade_eval.verifiers.code_gen:extracted"
     try:
-        found: str | None = await limited.call(function, _writable(text), seconds=PARSING)
+        program: str | None = await limited.call(function, _writable(text), seconds=PARSING)
     except limited.TooCostly:
         return None
-    return found
+    return program
 
 
 def extracted(text: str) -> str | None:
@@ -149,9 +149,9 @@ def _pairs(unit_tests: Mapping[str, Any], limits: Limits) -> tuple[Run, Callable
 
     name = unit_tests.get("fn_name")
     if name:
-        given = [_arguments(entry) for entry in inputs]
+        arguments = [_arguments(entry) for entry in inputs]
         wanted = [_value(entry) for entry in expected]
-        return lambda code: calls(code, str(name), given, wanted, limits), shown
+        return lambda code: calls(code, str(name), arguments, wanted, limits), shown
     texts, outcomes = [str(entry) for entry in inputs], [str(entry) for entry in expected]
     return lambda code: outputs(code, texts, outcomes, limits), shown
 

@@ -43,10 +43,10 @@ def occurrences(text: str, keyword: str) -> int:
     return len(re.findall(re.escape(keyword), text, re.IGNORECASE))
 
 
-def listed(given: Any) -> list[str]:
-    if not isinstance(given, list) or not all(isinstance(entry, str) for entry in given) or not given:
+def listed(detail: Any) -> list[str]:
+    if not isinstance(detail, list) or not all(isinstance(entry, str) for entry in detail) or not detail:
         raise ValueError("a list of words is needed")
-    return given
+    return detail
 
 
 def one_letter(text: str) -> str:
@@ -73,31 +73,31 @@ def between(parts: list[str]) -> list[str] | None:
     return [part.strip() for part in parts if part.strip()]
 
 
-def nth_paragraph(text: str, given: Details) -> bool:
+def nth_paragraph(text: str, detail: Details) -> bool:
     parts = text.split("\n\n")
     count = sum(bool(part.strip()) for part in parts)
-    nth = int(given["nth_paragraph"])
-    if count != int(given["num_paragraphs"]) or not 1 <= nth <= count:
+    nth = int(detail["nth_paragraph"])
+    if count != int(detail["num_paragraphs"]) or not 1 <= nth <= count:
         return False
     # Blank ones do not count as paragraphs, but they have their place: as published.
     begins = parts[nth - 1].split()[:1] or [""]
     first = PATTERNS.first_word_ends.split(begins[0].lstrip("'").lstrip('"'))[0]
-    return bool(first.lower() == given["first_word"].lower() != "")
+    return bool(first.lower() == detail["first_word"].lower() != "")
 
 
-def postscript(text: str, given: Details) -> bool:
-    marker = given["postscript_marker"].strip()
+def postscript(text: str, detail: Details) -> bool:
+    marker = detail["postscript_marker"].strip()
     known = POSTSCRIPTS.get(marker)
     lowered = text.lower()
     return bool(known.search(lowered)) if known else marker.lower() in lowered
 
 
-def highlights(text: str, given: Details) -> bool:
-    found = [part.strip("*").strip() for part in PATTERNS.highlight.findall(text) + PATTERNS.strong.findall(text)]
-    return sum(map(bool, found)) >= int(given["num_highlights"])
+def highlights(text: str, detail: Details) -> bool:
+    result = [part.strip("*").strip() for part in PATTERNS.highlight.findall(text) + PATTERNS.strong.findall(text)]
+    return sum(map(bool, result)) >= int(detail["num_highlights"])
 
 
-def json_format(text: str, given: Details) -> bool:
+def json_format(text: str, detail: Details) -> bool:
     try:
         text = text.strip()
         opening = PATTERNS.fence.match(text)
@@ -107,7 +107,7 @@ def json_format(text: str, given: Details) -> bool:
     return True
 
 
-def title(text: str, given: Details) -> bool:
+def title(text: str, detail: Details) -> bool:
     for line in text.split("\n"):
         start, end = line.find("<<"), line.rfind(">>")
         if 0 <= start < end and line[start:end].strip("<> \t"):
@@ -115,7 +115,7 @@ def title(text: str, given: Details) -> bool:
     return False
 
 
-def two_responses(text: str, given: Details) -> bool:
+def two_responses(text: str, detail: Details) -> bool:
     parts = between(text.split("******"))
     return parts is not None and len(parts) == 2 and parts[0] != parts[1]
 
@@ -127,10 +127,10 @@ def in_language(text: str, wanted: str) -> bool:
         raise Unmeasured("verifier_error", "langdetect, which tells languages apart, is not installed")
     library.DetectorFactory.seed = 0  # without it the same text may get another language
     try:
-        found = library.detect(text)
+        result = library.detect(text)
     except library.LangDetectException:
         return True
-    return bool(found == wanted.lower() or found.partition("-")[0] == wanted.lower())
+    return bool(result == wanted.lower() or result.partition("-")[0] == wanted.lower())
 
 
 def matches(name: str, text: str) -> int:
@@ -139,43 +139,43 @@ def matches(name: str, text: str) -> int:
 
 # Of a text and the details of its instruction: is it kept?
 RULES: dict[str, Rule] = {
-    "keywords:existence": lambda text, given: all(occurrences(text, word) for word in listed(given["keywords"])),
-    "keywords:frequency": lambda text, given: related(
-        occurrences(text, given["keyword"]), given.get("relation"), given["frequency"]),
-    "keywords:forbidden_words": lambda text, given: not any(
-        re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) for word in listed(given["forbidden_words"])),
-    "keywords:letter_frequency": lambda text, given: related(
-        text.lower().count(one_letter(given["letter"])), given.get("let_relation"), given["let_frequency"]),
-    "language:response_language": lambda text, given: in_language(text, given["language"]),
-    "length_constraints:number_sentences": lambda text, given: related(
-        sentence_count(text), given.get("relation"), given["num_sentences"]),
-    "length_constraints:number_paragraphs": lambda text, given: len(
-        between(PATTERNS.divider.split(text)) or ()) == int(given["num_paragraphs"]),
-    "length_constraints:number_words": lambda text, given: related(
-        matches("word", text), given.get("relation"), given["num_words"]),
+    "keywords:existence": lambda text, detail: all(occurrences(text, word) for word in listed(detail["keywords"])),
+    "keywords:frequency": lambda text, detail: related(
+        occurrences(text, detail["keyword"]), detail.get("relation"), detail["frequency"]),
+    "keywords:forbidden_words": lambda text, detail: not any(
+        re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) for word in listed(detail["forbidden_words"])),
+    "keywords:letter_frequency": lambda text, detail: related(
+        text.lower().count(one_letter(detail["letter"])), detail.get("let_relation"), detail["let_frequency"]),
+    "language:response_language": lambda text, detail: in_language(text, detail["language"]),
+    "length_constraints:number_sentences": lambda text, detail: related(
+        sentence_count(text), detail.get("relation"), detail["num_sentences"]),
+    "length_constraints:number_paragraphs": lambda text, detail: len(
+        between(PATTERNS.divider.split(text)) or ()) == int(detail["num_paragraphs"]),
+    "length_constraints:number_words": lambda text, detail: related(
+        matches("word", text), detail.get("relation"), detail["num_words"]),
     "length_constraints:nth_paragraph_first_word": nth_paragraph,
-    "detectable_content:number_placeholders": lambda text, given: matches(
-        "placeholder", text) >= int(given["num_placeholders"]),
+    "detectable_content:number_placeholders": lambda text, detail: matches(
+        "placeholder", text) >= int(detail["num_placeholders"]),
     "detectable_content:postscript": postscript,
-    "detectable_format:number_bullet_lists": lambda text, given: matches("star_bullet", text) + matches(
-        "dash_bullet", text) == int(given["num_bullets"]),
-    "detectable_format:constrained_response": lambda text, given: any(answer in text for answer in ANSWERS),
+    "detectable_format:number_bullet_lists": lambda text, detail: matches("star_bullet", text) + matches(
+        "dash_bullet", text) == int(detail["num_bullets"]),
+    "detectable_format:constrained_response": lambda text, detail: any(answer in text for answer in ANSWERS),
     "detectable_format:number_highlighted_sections": highlights,
-    "detectable_format:multiple_sections": lambda text, given: len(re.findall(  # so spelt in the published data
-        rf"{re.escape(given['section_spliter'].strip())}\s?\d+", text)) >= int(given["num_sections"]),
+    "detectable_format:multiple_sections": lambda text, detail: len(re.findall(  # so spelt in the published data
+        rf"{re.escape(detail['section_spliter'].strip())}\s?\d+", text)) >= int(detail["num_sections"]),
     "detectable_format:json_format": json_format,
     "detectable_format:title": title,
     "combination:two_responses": two_responses,
-    "combination:repeat_prompt": lambda text, given: text.strip().lower().startswith(
-        given["prompt_to_repeat"].strip().lower()),
-    "startend:end_checker": lambda text, given: text.strip().strip('"').lower().endswith(
-        given["end_phrase"].strip().lower()),
-    "startend:quotation": lambda text, given: len(text.strip()) > 1 and text.strip()[0] == '"' == text.strip()[-1],
-    "change_case:capital_word_frequency": lambda text, given: related(
-        sum(map(str.isupper, PATTERNS.hyphenated.findall(text))), given.get("capital_relation"), given["capital_frequency"]),
-    "change_case:english_capital": lambda text, given: text.isupper() and in_language(text, "en"),
-    "change_case:english_lowercase": lambda text, given: text.islower() and in_language(text, "en"),
-    "punctuation:no_comma": lambda text, given: "," not in text,
+    "combination:repeat_prompt": lambda text, detail: text.strip().lower().startswith(
+        detail["prompt_to_repeat"].strip().lower()),
+    "startend:end_checker": lambda text, detail: text.strip().strip('"').lower().endswith(
+        detail["end_phrase"].strip().lower()),
+    "startend:quotation": lambda text, detail: len(text.strip()) > 1 and text.strip()[0] == '"' == text.strip()[-1],
+    "change_case:capital_word_frequency": lambda text, detail: related(
+        sum(map(str.isupper, PATTERNS.hyphenated.findall(text))), detail.get("capital_relation"), detail["capital_frequency"]),
+    "change_case:english_capital": lambda text, detail: text.isupper() and in_language(text, "en"),
+    "change_case:english_lowercase": lambda text, detail: text.islower() and in_language(text, "en"),
+    "punctuation:no_comma": lambda text, detail: "," not in text,
 }  # fmt: skip
 
 
@@ -198,8 +198,8 @@ async def verify(usual: str, attempt: Attempt) -> Row:
         raise task_row.faulty(f"the grading mode {mode!r} is neither binary nor fraction")
     details = details or [{}] * len(names)
     text = replies.answer(attempt.response)
-    strict = [kept(name, given, [text]) for name, given in zip(names, details, strict=True)]
-    loose = [kept(name, given, loosened(text)) for name, given in zip(names, details, strict=True)]
+    strict = [kept(name, detail, [text]) for name, detail in zip(names, details, strict=True)]
+    loose = [kept(name, detail, loosened(text)) for name, detail in zip(names, details, strict=True)]
     return {
         "reward": float(all(strict)) if mode == "binary" else sum(strict) / len(strict),
         "follow_all_instructions": all(strict), "follow_instruction_list": strict,
@@ -222,9 +222,9 @@ def kept(name: Any, details: Any, texts: list[str]) -> bool:
     rule = RULES.get(name) if isinstance(name, str) else None
     if rule is None:
         raise task_row.faulty(f"no rule is known for the instruction {str(name)[:80]!r}")
-    given = {key: value for key, value in (details or {}).items() if value is not None}
+    detail = {key: value for key, value in (details or {}).items() if value is not None}
     try:
-        return any(rule(text, given) for text in texts if text.strip())
+        return any(rule(text, detail) for text in texts if text.strip())
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise task_row.faulty(f"the details of {name} cannot be used: {type(error).__name__}: {error}") from None
 

@@ -42,25 +42,25 @@ def environment(settings: Mapping[str, Any]) -> Environment:
     async def verify(attempt: Attempt) -> Row:
         options = options_of(attempt.row)
         expected = letter_of(task_row.needed(attempt.row, "expected_answer"), options)
-        found = await extracted(attempt.row, replies.answer(attempt.response), options, usual)
-        return {"reward": float(found == expected), "expected_answer": expected, "extracted_answer": found}
+        hits = await extracted(attempt.row, replies.answer(attempt.response), options, usual)
+        return {"reward": float(hits == expected), "expected_answer": expected, "extracted_answer": hits}
 
     return Environment("mcqa", verify, answer=lambda row: row.get("extracted_answer"))
 
 
 def options_of(row: Row) -> Options:
     """The options by letter; they stand as `[{"A": text}, …]`, `{"A": text}` or a list of texts."""
-    given = task_row.needed(row, "options")
-    if isinstance(given, dict):
-        given = [given]
-    kinds = set(map(type, given)) if isinstance(given, list) else set()
+    entries = task_row.needed(row, "options")
+    if isinstance(entries, dict):
+        entries = [entries]
+    kinds = set(map(type, entries)) if isinstance(entries, list) else set()
     if kinds == {str}:
-        given = [{chr(ord("A") + place): text} for place, text in enumerate(given[:26])]
+        entries = [{chr(ord("A") + place): text} for place, text in enumerate(entries[:26])]
     elif dict in kinds:
-        given = [entry for entry in given if isinstance(entry, dict)]
+        entries = [entry for entry in entries if isinstance(entry, dict)]
     else:
-        given = []
-    options = {str(letter).strip().upper(): str(text) for entry in given for letter, text in entry.items()}
+        entries = []
+    options = {str(letter).strip().upper(): str(text) for entry in entries for letter, text in entry.items()}
     if not options or max(map(len, options)) != 1 or "" in options:
         raise task_row.faulty("the options have no letters")
     return options
@@ -104,11 +104,11 @@ def compiles(expression: str) -> bool:
 
 def last_match(expression: str, text: str) -> str | None:
     """The first group of the last match, or the match itself."""
-    found = deque(re.finditer(expression, text, re.IGNORECASE), maxlen=1)
-    if not found:
+    hits = deque(re.finditer(expression, text, re.IGNORECASE), maxlen=1)
+    if not hits:
         return None
-    groups = [group for group in found[0].groups() if group is not None]
-    return groups[0] if groups else found[0][0]
+    groups = [group for group in hits[0].groups() if group is not None]
+    return groups[0] if groups else hits[0][0]
 
 
 def strict_boxed(text: str, options: Options) -> str | None:
@@ -127,10 +127,10 @@ def lenient_boxed(text: str, options: Options) -> str | None:
 
 def answer_colon(text: str, options: Options) -> str | None:
     """The letter or the option's text after the last `Answer:`, alone on the rest of its line."""
-    found = deque(re.finditer(r"answer[*_]*\s*:[*_]*[ \t]*([^\n]*)", text, re.IGNORECASE), maxlen=1)
-    if not found:
+    hits = deque(re.finditer(r"answer[*_]*\s*:[*_]*[ \t]*([^\n]*)", text, re.IGNORECASE), maxlen=1)
+    if not hits:
         return None
-    what = found[0][1]
+    what = hits[0][1]
     letter = replies.unwrapped(what).strip(PADDING).upper()
     return letter if letter in options else by_text(what, options)
 
@@ -166,15 +166,15 @@ def spelled_out(letter: str, own: str) -> re.Pattern[str]:
 
 def named(text: str, options: Options) -> Iterator[tuple[int, str]]:
     """Where a sentence says of a letter that it is right, and that letter with what follows."""
-    found = [(match, match.start()) for match in PATTERNS.subject.finditer(text) if opens(text, match.start())]
+    hits = [(match, match.start()) for match in PATTERNS.subject.finditer(text) if opens(text, match.start())]
     for match in PATTERNS.needed.finditer(text):
         if PATTERNS.must.search(text[max(0, match.start() - 40) : match.start()]):
-            found.append((match, match.start("letter")))
+            hits.append((match, match.start("letter")))
     folded = text.casefold()
     for letter, own in options.items():
         if own.casefold() in folded:  # an expression costs more to compile than all else here
-            found += [(match, match.start()) for match in spelled_out(letter, own).finditer(text)]
-    for match, start in sorted(found, key=lambda pair: pair[0].end()):
+            hits += [(match, match.start()) for match in spelled_out(letter, own).finditer(text)]
+    for match, start in sorted(hits, key=lambda pair: pair[0].end()):
         before = text[max(0, start - SHOWN) : start]
         sentence = PATTERNS.sentence_ends.split(before)[-1]
         clause = re.split(r"[,;:]", sentence)[-1]

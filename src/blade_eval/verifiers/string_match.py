@@ -61,8 +61,8 @@ class Rules:
 
 def environment(settings: Mapping[str, Any]) -> Environment:
     """Text match as the settings say; rows may name their own `extraction_mode` and `case_sensitive`."""
-    given = {name: settings[name] for name in Rules.__dataclass_fields__ if settings.get(name) is not None}
-    rules = Rules(**given)
+    own = {name: settings[name] for name in Rules.__dataclass_fields__ if settings.get(name) is not None}
+    rules = Rules(**own)
     if rules.match_mode not in ("exact", "fuzzy"):
         hint = "match_mode is exact or fuzzy"
         raise UsageError(f"string_match has no match mode {rules.match_mode!r}", hint, "environment-settings")
@@ -77,14 +77,14 @@ async def verify(rules: Rules, attempt: Attempt) -> Row:
     mode = str(task_row.field(attempt.row, "extraction_mode") or rules.extraction_mode)
     if mode not in EXTRACTIONS:
         raise task_row.faulty(f"the extraction mode {mode!r} is none of {', '.join(sorted(EXTRACTIONS))}")
-    found = EXTRACTIONS[mode](replies.answer(attempt.response))
+    answer = EXTRACTIONS[mode](replies.answer(attempt.response))
     own_case = task_row.field(attempt.row, "case_sensitive")
     case = rules.case_sensitive if own_case is None else bool(own_case)
-    kept = task_row.field(attempt.row, "expected_answer", accepted)
-    fields: Row = {"reward": 0.0, "expected_answer": kept, "extracted_answer": found}
+    expected = task_row.field(attempt.row, "expected_answer", accepted)
+    fields: Row = {"reward": 0.0, "expected_answer": expected, "extracted_answer": answer}
     wanted = [normal(text, rules, case) for text in accepted]
     most = LONGEST + 4 * max(map(len, accepted))
-    got = normal(found, rules, case) if found is not None and len(found) <= most else ""
+    got = normal(answer, rules, case) if answer is not None and len(answer) <= most else ""
     equal = bool(got) and got in wanted
     if rules.match_mode == "exact":
         return {**fields, "reward": float(equal)}
@@ -94,11 +94,11 @@ async def verify(rules: Rules, attempt: Attempt) -> Row:
 
 def accepted_of(row: Row) -> list[str]:
     """The accepted answers: `expected_answer`, one or several, and `accepted_answers`."""
-    found: list[Any] = []
+    answer: list[Any] = []
     for name in ("expected_answer", "accepted_answers"):
         value = task_row.field(row, name, [])
-        found.extend(value if isinstance(value, list) else [value])
-    accepted = [str(value) for value in found if isinstance(value, (str, int, float))]
+        answer.extend(value if isinstance(value, list) else [value])
+    accepted = [str(value) for value in answer if isinstance(value, (str, int, float))]
     if not any(text.strip() for text in accepted):
         raise task_row.faulty("the row has no expected_answer")
     return accepted
@@ -158,7 +158,7 @@ def bare(text: str) -> str:
 
 def number(text: str) -> str:
     """Numbers written one way; leading zeros and decimals that are not zero mean something and stay."""
-    text = PATTERNS.grouped.sub(lambda found: found[0].replace(",", ""), text)
+    text = PATTERNS.grouped.sub(lambda answer: answer[0].replace(",", ""), text)
     text = PATTERNS.plus.sub("", PATTERNS.whole.sub(r"\1", text))
     words = text.casefold().replace("-", " ").split()
     if len(words) == 1 and words[0] in ONES:
@@ -173,10 +173,10 @@ def similarity(got: str, wanted: str) -> float:
     fuzz = loaded("rapidfuzz.fuzz", "rapidfuzz", "string_match")
     if Counter(PATTERNS.number.findall(got)) != Counter(PATTERNS.number.findall(wanted)):
         return 0.0
-    one, other = got.casefold(), wanted.casefold()
-    if Counter(PATTERNS.numeral.findall(one)) != Counter(PATTERNS.numeral.findall(other)) or unlike(one, other):
+    ours, other = got.casefold(), wanted.casefold()
+    if Counter(PATTERNS.numeral.findall(ours)) != Counter(PATTERNS.numeral.findall(other)) or unlike(ours, other):
         return 0.0
-    return 0.0 if opposed(one, other) else float(fuzz.ratio(got, wanted))
+    return 0.0 if opposed(ours, other) else float(fuzz.ratio(got, wanted))
 
 
 def unlike(got: str, wanted: str) -> bool:

@@ -86,9 +86,9 @@ def refuses(text: str, question: str = "") -> bool:
     if said_first and PATTERNS.flatly.match(said_first[0]) and not PATTERNS.yes_or_no.match(question.strip()):
         return True
     for place, sentence in enumerate(said_first[:OPENING]):
-        found = None if PATTERNS.condition.match(sentence) else PATTERNS.refused.search(sentence)
-        if found and not withdrawn(
-            " ".join((sentence[found.end() :], *said_first[place + 1 : place + OPENING]))
+        refusal = None if PATTERNS.condition.match(sentence) else PATTERNS.refused.search(sentence)
+        if refusal and not withdrawn(
+            " ".join((sentence[refusal.end() :], *said_first[place + 1 : place + OPENING]))
         ):
             return True
     return False

@@ -14,8 +14,8 @@ from blade_eval.verifiers.workplace_assistant.quests import EXAMPLES, quests, ro
 from blade_eval.verifiers.workplace_assistant.world import by_address
 
 
-def lines(found: Iterable[dict[str, Any]]) -> bytes:
-    return b"".join(msgspec.json.encode(row) + b"\n" for row in found)
+def lines(records: Iterable[dict[str, Any]]) -> bytes:
+    return b"".join(msgspec.json.encode(row) + b"\n" for row in records)
 
 
 def facts() -> str:

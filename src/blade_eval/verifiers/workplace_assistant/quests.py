@@ -78,10 +78,10 @@ def holds(quest: Quest, total: int) -> bool:
     return total > bound if kind == "above" else (total > 0) == (kind == "any")
 
 
-def consequences(quest: Quest, people: Iterable[str], found: list[str], total: int, met: bool) -> list[Call]:
+def consequences(quest: Quest, people: Iterable[str], entries: list[str], total: int, met: bool) -> list[Call]:
     """The calls that follow from what was found."""
     addresses = tuple(people)
-    picked = found[:1] if quest.pick == "first" else found
+    picked = entries[:1] if quest.pick == "first" else entries
     return [
         made(act, addresses, ident, total)
         for act in (quest.acts if met else quest.otherwise)
@@ -92,24 +92,24 @@ def consequences(quest: Quest, people: Iterable[str], found: list[str], total: i
 def truth(quest: Quest) -> list[Call]:
     """The calls that do what the task asks, and nothing else."""
     people = [named.address for named in quest.people]
-    found: list[str] = []
+    entries: list[str] = []
     total = 0
     if quest.read is not None:
-        name, given = made(quest.read, people)
-        answer = msgspec.json.decode(call(fresh(), name, given))
+        name, search = made(quest.read, people)
+        answer = msgspec.json.decode(call(fresh(), name, search))
         total = answer["total"]
         for page in range(1, answer.get("pages", 0) + 1):  # a count has none
-            rows = msgspec.json.decode(call(fresh(), name, {**given, "page": page}))["results"]
-            found += [str(next(value for key, value in row.items() if key.endswith("_id"))) for row in rows]
-    return consequences(quest, people, found, total, holds(quest, total))
+            rows = msgspec.json.decode(call(fresh(), name, {**search, "page": page}))["results"]
+            entries += [str(next(value for key, value in row.items() if key.endswith("_id"))) for row in rows]
+    return consequences(quest, people, entries, total, holds(quest, total))
 
 
 @cache
 def quests() -> dict[str, Quest]:
     """All tasks by their id."""
     lines = (Path(__file__).parent / "quests.jsonl").read_bytes().splitlines()
-    found = msgspec.convert([msgspec.json.decode(line) for line in lines], list[Quest])
-    return {quest.id: quest for quest in found}
+    entries = msgspec.convert([msgspec.json.decode(line) for line in lines], list[Quest])
+    return {quest.id: quest for quest in entries}
 
 
 # ---- Rows of a dataset ---------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def row(ident: str) -> dict[str, Any]:
     """One line of the dataset."""
     quest = quests()[ident]
     truths = [
-        {"name": name, "arguments": msgspec.json.encode(given).decode()} for name, given in truth(quest)
+        {"name": name, "arguments": msgspec.json.encode(search).decode()} for name, search in truth(quest)
     ]
     return {
         "task_id": ident,
