@@ -17,7 +17,6 @@ from blade_eval.libraries import loaded
 
 PATTERNS = Expressions("symbolic")
 
-
 FUNCTIONS = frozenset("sinh cosh tanh coth sqrt arcsin arccos arctan log10 infinity".split())
 
 MOST = 20  # boxes in one answer

@@ -250,7 +250,7 @@ def test_the_honest_twin_of_the_forgeries_passes(kind: str) -> None:
     ["hard exit", "exit in the call", "polite exit in the call", "no assertion error", "patched exec and compile",
      "assertion error that cannot be raised", "patched unittest", "at exit", "writes the verdict", "a thread that exits"],
 )  # fmt: skip
-def test_the_weaker_check_withstands_some(name: str) -> None:  # its holes stand in test_code_gen_tests
+def test_the_weaker_check_withstands_some(name: str) -> None:  # its holes stand in verifiers/programs.yaml
     row = {"verifier_metadata": {**LISTED["verifier_metadata"], "checked": "in_process"}}
     fields = judged(PROGRAMS["forgeries"][name], row)
     assert (fields["reward"], fields["checked"]) == (0.0, "in_process")

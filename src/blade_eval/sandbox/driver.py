@@ -4,7 +4,7 @@ It lies in the box with `plain.py` and `names.py`, and speaks in lines of JSON o
 output. Solution and tests are never in the same process, unless somebody asks for that. Where they are apart,
 the tests hold a `Remote` for each name and object of the solution: calls, attributes and iteration are asked of
 the solution, and plain data or the number of an object comes back. What a name is to the tests (a function, a
-class, a library's) is read from their text before anything runs (`verdicts.Reading`). What a function gives is
+class, a library's) is read from their text before anything runs (`assertions.Reading`). What a function gives is
 plain data, or cannot be used as such; nothing that the solution sends makes a test unreachable.
 """
 

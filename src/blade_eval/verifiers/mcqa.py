@@ -28,7 +28,6 @@ PADDING = " \t\n*_`\"'“”‘’$()[]{}<>.,;:!"
 
 JOINING = frozenset("/&+,;|")
 
-
 LONGEST = 4000  # characters more than four times an option's, of what can be one
 SHOWN = 400  # characters of a declaration, or of a last line, in which a letter is looked for
 # What a sentence about a letter may begin with: a sign, or one of these words before it.
@@ -42,8 +41,8 @@ def environment(settings: Mapping[str, Any]) -> Environment:
     async def verify(attempt: Attempt) -> Row:
         options = options_of(attempt.row)
         expected = letter_of(task_row.needed(attempt.row, "expected_answer"), options)
-        hits = await extracted(attempt.row, replies.answer(attempt.response), options, usual)
-        return {"reward": float(hits == expected), "expected_answer": expected, "extracted_answer": hits}
+        letter = await extracted(attempt.row, replies.answer(attempt.response), options, usual)
+        return {"reward": float(letter == expected), "expected_answer": expected, "extracted_answer": letter}
 
     return Environment("mcqa", verify, answer=lambda row: row.get("extracted_answer"))
 
