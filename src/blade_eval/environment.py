@@ -12,7 +12,6 @@ Response = dict[str, Any]  # a Responses object, as it stands in a rollout row
 # The request (`responses_create_params`) and the materialised row it belongs to, to a Responses object.
 Respond = Callable[[Row, Row], Awaitable[Response]]
 
-
 JUDGE_UNREACHED = "judge_unreached"  # `_ng_failure_type`: the rollout is whole, its judge gave no answer
 
 

@@ -50,8 +50,7 @@ def last(text: str, languages: tuple[str, ...]) -> str | None:
     usable = [block for block in every if block.is_closed] or every
     for chosen in (
         [block for block in usable if block.language in languages],
-        [block for block in usable if not block.language],
-        usable,
+        [block for block in usable if not block.language], usable,
     ):
         if chosen:
             return chosen[-1].code

@@ -14,8 +14,7 @@ def required(module: str, package: str, environment: str) -> None:
     if find_spec(module.partition(".")[0]) is None:
         raise UsageError(
             f"the environment {environment} needs the package {package!r}, which is not installed",
-            "pip install 'blade-diagnostics[eval]'",
-            "eval-not-installed",
+            "pip install 'blade-diagnostics[eval]'", "eval-not-installed",
         )
 
 

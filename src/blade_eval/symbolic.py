@@ -8,40 +8,17 @@ follows `answer is`, else its last line; without a box, `5 or 7` is no answer.
 from __future__ import annotations
 
 import logging
-import re
 from collections import deque
 from typing import Any
 
 from blade_eval import replies
+from blade_eval.expressions import Expressions
 from blade_eval.libraries import loaded
 
-JOINED = re.compile(
-    r"[\s$,;.*_]*(?:\\?(?:quad|text\{)?\s*\b(?:or|and)\b\s*\}?)?[\s$,;.*_]*(?:\\quad)?(?:[a-zA-Z]\w?\s*=\s*)?"
-)
-BOX = re.compile(r"\\f?boxed\b")
-# A box and its brace, a box without one, a sign that LaTeX escapes, or a plain brace.
-BRACES = re.compile(r"\\f?boxed\s*\{|\\f?boxed\s+(?P<bare>[^\s{}$\\]*[^\s{}$\\.,;])|\\.|[{}]", re.DOTALL)
-DECLARED = re.compile(r"\banswer\b[*_\s]*(?:\bis\b|:|=)[*_\s:]*(?=([^\n]{1,2000}))", re.IGNORECASE)
+PATTERNS = Expressions("symbolic")
 
-HEDGED = re.compile(r"\bor\b", re.IGNORECASE)
-
-# Letters side by side are a product to the library, so that it takes a word and its anagram for equal.
-WORDS = re.compile(r"(?=.*[^\W\d_]{4})[^\W\d_]+(?:[\s'’.-]+[^\W\d_]+)*\.?")
 FUNCTIONS = frozenset("sinh cosh tanh coth sqrt arcsin arccos arctan log10 infinity".split())
 
-# A sign that says how a value lies to another, other than that it is the same.
-RELATION = re.compile(r"[≠≥≤<>∉]|\\(?:neq?|n?geq?|n?leq?|[lg]t|not|notin|[lg]eqslant)\b")
-DENIED = re.compile(
-    r"(?:not|never|at (?:least|most)|(?:more|less|greater|fewer) than|about|around)\b"
-    r"|[≠≥≤≈<>]|\\(?:neq?|geq?|leq?|[lg]t|approx|sim|not)\b",
-    re.IGNORECASE,
-)
-ASIDE = re.compile(r"\\(?:text|mathrm|textbf)\s*\{[^{}]*\}|\\[ ,;:!]|\\q?quad\b|\\(?:left|right)\b|(?:≈|\\approx\b).*")
-NESTED = re.compile(r"\([^()]*\)|_\{[^{}]*\}|\{[^{}]*\}")
-GROUPED = re.compile(r"(?<=\d)(?:,|\{,\})(?=\d{3}(?!\d))")
-ITEMS = re.compile(r"[,;]")
-LISTED = re.compile(r"[,;{}]|\\pm|\b(?:and|or)\b")
-VALUE = re.compile(r"[-+\s]*[\d.\s]*\d[\d.\s]*%?")
 MOST = 20  # boxes in one answer
 
 LONGEST = 20_000  # characters of a declared answer; a longer one is no answer to a task of this kind
@@ -52,10 +29,10 @@ def answer_part(text: str) -> str:
     spans = box_spans(text)
     if spans:
         return boxed([text[start:end].strip().rstrip(".,;") for start, end, _ in last_group(text, spans)])
-    declared = deque(DECLARED.finditer(text), maxlen=1)
+    declared = deque(PATTERNS.declared.finditer(text), maxlen=1)
     lines = [line for line in text[-LONGEST:].splitlines() if line.strip()]
     part = declared[0][1] if declared else lines[-1] if lines else ""
-    return "" if HEDGED.search(part) else part
+    return "" if PATTERNS.hedged.search(part) else part
 
 
 def box_spans(text: str) -> list[tuple[int, int, int]]:
@@ -65,7 +42,7 @@ def box_spans(text: str) -> list[tuple[int, int, int]]:
     """
     spans: list[tuple[int, int, int]] = []
     open_braces: list[int] = []  # where the content of a box starts; -1 for any other brace
-    for sign in BRACES.finditer(text) if "boxed" in text else ():
+    for sign in PATTERNS.braces.finditer(text) if "boxed" in text else ():
         if sign[0] == "}":
             start = open_braces.pop() if open_braces else -1
             if start >= 0:
@@ -81,8 +58,8 @@ def last_group(text: str, spans: list[tuple[int, int, int]]) -> list[tuple[int, 
     """The last box and those before it that a mere `or`, `and` or comma joins to it."""
     group = [spans[-1]]
     for span in reversed(spans[:-1]):
-        start = BOX.search(text, span[2])
-        if start is None or not JOINED.fullmatch(text[span[2] : min(start.start(), span[2] + 40)]):
+        start = PATTERNS.box.search(text, span[2])
+        if start is None or not PATTERNS.joined.fullmatch(text[span[2] : min(start.start(), span[2] + 40)]):
             break
         between = text[span[2] : start.start()].strip(" $\n\t*_")
         if not between or len(group) == MOST:
@@ -105,18 +82,18 @@ def claims(part: str, gold: str) -> list[str] | None:
     """
     is_boxed = last_box(part) is not None
     inner = (last_box(part) or "") if is_boxed else part
-    is_denied = DENIED.match(inner.strip(" $*_{("))
-    inner = ASIDE.sub("", inner).strip(" $*_").rstrip(".,; $*_")
-    if RELATION.search(gold) or LISTED.search(GROUPED.sub("", gold)):
+    is_denied = PATTERNS.denied.match(inner.strip(" $*_{("))
+    inner = PATTERNS.aside.sub("", inner).strip(" $*_").rstrip(".,; $*_")
+    if PATTERNS.relation.search(gold) or PATTERNS.listed.search(PATTERNS.grouped.sub("", gold)):
         return []
-    if is_denied or (is_boxed and RELATION.search(NESTED.sub("", inner))):
+    if is_denied or (is_boxed and PATTERNS.relation.search(PATTERNS.nested.sub("", inner))):
         return None
     sides: list[str] = []
-    for item in ITEMS.split(NESTED.sub("x", GROUPED.sub("", inner))):
+    for item in PATTERNS.items.split(PATTERNS.nested.sub("x", PATTERNS.grouped.sub("", inner))):
         chain = [side.strip(" $").rstrip(".") for side in item.split("=")]
         if "=" not in gold and len(chain) > 1:
-            sides += [side for side in chain if VALUE.fullmatch(side)]
-        elif VALUE.fullmatch(chain[0]):
+            sides += [side for side in chain if PATTERNS.value.fullmatch(side)]
+        elif PATTERNS.value.fullmatch(chain[0]):
             sides.append(chain[0])
         else:
             break  # prose or an expression, in which a comma is no list
@@ -135,7 +112,7 @@ def compared(expected: str, text: str) -> dict[str, Any]:
     wanted = replies.unwrapped(expected.strip().strip("$").strip())
     inner = last_box(wanted)
     wanted = wanted if inner is None else replies.unwrapped(inner)
-    if WORDS.fullmatch(wanted) and not FUNCTIONS & set(wanted.casefold().split()):
+    if PATTERNS.words.fullmatch(wanted) and not FUNCTIONS & set(wanted.casefold().split()):
         got = replies.unwrapped(last_box(part) or part)
         return {"equal": words(got) == words(wanted), "extracted": got or None, "readable": True}
     gold = parsed(boxed([expected.strip().strip("$").strip()]) if inner is None else expected)

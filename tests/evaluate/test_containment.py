@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import blade
 import blade_eval
@@ -27,6 +28,7 @@ from blade_eval.sandbox.box import packages
 from blade_eval.verifiers.code_gen import environment
 
 MEGABYTE = 1 << 20
+PROGRAMS = yaml.safe_load((Path(__file__).parent / "containment.yaml").read_text("utf-8"))
 MISSING = [f"{check.name}: {check.seen}" for check in holds() if not check.holds]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"no box on this machine: {'; '.join(MISSING)}")
 
@@ -64,28 +66,11 @@ HONEST = "def add(a, b):\n    return a + b\nif __name__ == '__main__':\n    prin
 
 # --- exhaustion ---
 
-BOMBS = {
-    "fork bomb": "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass",
-    "thread bomb": "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(60,)).start()",
-    "one big block": "x = bytearray(1 << 40)", "many small ones": "x = []\nwhile True: x.append(bytes(65536))",
-    "mapped memory": "import mmap\nx = []\nwhile True:\n    m = mmap.mmap(-1, 1 << 24); m.write(bytes(1 << 24)); x.append(m)",
-    "memory of many processes": "import os, time\nfor _ in range(4): os.fork()\nx = bytearray(b'x' * (60 << 20))\ntime.sleep(60)",
-    "infinite loop": "while True: pass", "sleep": "import time\ntime.sleep(3600)",
-    "deaf to signals": "import signal\nfor s in range(1, 64):\n    try: signal.signal(s, signal.SIG_IGN)\n    except (OSError, ValueError): pass\nwhile True: pass",
-    "output flood": "while True: print('42' * 10000)",
-    "flood of errors": "import sys\nwhile True: sys.stderr.write('x' * 100000)",
-    "disk filling": "f = open('big', 'wb')\nwhile True: f.write(bytes(1 << 20)); f.flush()",
-    "many files": "n = 0\nwhile True:\n    open(f'/tmp/box/{n}', 'w').close(); n += 1",
-    "shared memory": "import os\nf = os.open('/dev/shm/x', os.O_CREAT | os.O_RDWR)\nwhile True: os.write(f, bytes(1 << 20))",
-    "open files": "x = []\nwhile True: x.append(open('/dev/null'))",
-    "deep recursion": "import sys\nsys.setrecursionlimit(10**9)\ndef f(): return [f()]\nf()",
-}
 
-
-@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("name", PROGRAMS["bombs"])
 def test_exhaustion_ends_and_costs_the_reward(name: str) -> None:
     mark = marked()
-    fields = judged(f"{BOMBS[name]}\n{mark}", PRINTED)
+    fields = judged(PROGRAMS["bombs"][name] + "\n" + mark, PRINTED)
     assert fields["reward"] == 0.0
     assert fields["metadata"]["error_code"] in (TIME, RUNTIME)
     assert fields["metadata"]["error_message"]
@@ -119,25 +104,11 @@ def marked() -> str:
     return f"# {secrets.token_hex(8)}"
 
 
-HEARTY = {
-    "processes": "import multiprocessing\ndef f(x): return 2 * x\nif __name__ == '__main__':\n    with multiprocessing.Pool(4) as p: print(sum(p.map(f, [10, 11])))",
-    "threads": "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(8) as p: print(sum(p.map(int, input().split())))",
-    "files": "import tempfile\nwith tempfile.TemporaryDirectory() as d:\n    open(d + '/x', 'w').write(str(sum(map(int, input().split()))))\n    print(open(d + '/x').read())",
-    "much memory": "x = bytearray(150 << 20)\nfor n in range(0, len(x), 4096): x[n] = 1\nprint(len(x) // (150 << 20) * 42)",
-    "an event loop": "import asyncio, multiprocessing\nasync def f(): await asyncio.sleep(0); return 42\nends = [multiprocessing.Pipe() for _ in range(9)]\nprint(asyncio.run(f()))",
-    "standard input by its path": "print(sum(map(int, open('/dev/stdin').read().split())))",
-    "leaving early": "print(42)\nexit()",
-    "a background process": "import os, time\nif os.fork() == 0: time.sleep(60)\nprint(42)",
-    "much output below the limit": "import sys\nsys.stderr.write('x' * 500000)\nprint(42)",
-    "numpy": "import numpy\nprint(int(numpy.array([20, 22]).sum()))",
-}
-
-
-@pytest.mark.parametrize("name", HEARTY)
+@pytest.mark.parametrize("name", PROGRAMS["hearty"])
 def test_honest_programs_pass(name: str) -> None:
     if name == "numpy" and not (Path(packages()) / "numpy").exists():
         pytest.skip("this interpreter has no numpy of its own")
-    fields = judged(HEARTY[name], PRINTED, seconds=10)
+    fields = judged(PROGRAMS["hearty"][name], PRINTED, seconds=10)
     assert fields["reward"] == 1.0, fields["metadata"]
     assert fields["checked"] == "outputs"
 
@@ -153,50 +124,12 @@ def tried(action: str) -> str:
     return outcome.stdout.decode().strip()
 
 
-@pytest.mark.parametrize(
-    "action",
-    [
-        "open('/blade_escape', 'w').write('x')",
-        "open('/usr/blade_escape', 'w').write('x')",
-        "open('/etc/passwd', 'a').write('x')",
-        "open(os.path.dirname(sys.executable) + '/blade_escape', 'w').write('x')",
-        "os.mkdir('/var')",
-        "open('/root/blade_escape', 'w').write('x')",
-        "open('/etc/shadow').read()",
-        "os.listdir('/home')",
-        "os.listdir('/sys')",
-        "open('/proc/1/environ').read()",
-        "open('/proc/1/mem', 'rb').read(1)",
-        "os.listdir('/proc/1/fd')",
-        "open('/proc/sys/kernel/hostname', 'w').write('x')",
-        "os.setuid(0)",
-        "os.chroot('/tmp')",
-        "os.mknod('/tmp/box/d', 0o60660, os.makedev(8, 0))",
-        "os.memfd_create('x')",
-        "socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 24)",
-        "socket.socket(40, socket.SOCK_STREAM)",
-        "socket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
-        "socket.create_connection(('1.1.1.1', 53), 1)",
-        "socket.getaddrinfo('example.org', 80)",
-        # channels between boxes, by a file that all may read
-        "import fcntl; fcntl.flock(os.open(os.__file__, 0), fcntl.LOCK_EX)",
-        "import fcntl; fcntl.fcntl(os.open(os.__file__, 0), fcntl.F_GETLK, bytes(32))",
-        "import fcntl; fcntl.fcntl(os.open('/usr', 0), fcntl.F_NOTIFY, fcntl.DN_ACCESS)",
-        "import ctypes; os.close(ctypes.CDLL(None).inotify_init1(0))",
-    ],
-)
+@pytest.mark.parametrize("action", PROGRAMS["out of reach"])
 def test_what_is_not_the_programs_is_out_of_reach(action: str) -> None:
     assert tried(action).lower().endswith("error")
 
 
-@pytest.mark.parametrize(
-    "action",
-    [
-        "open('/tmp/box/mine', 'w').write('x')", "open('/tmp/mine', 'w').write('x')", "open(os.__file__).read()",
-        "os.kill(os.getpid(), 0)", "socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)",
-        "socket.socket(socket.AF_INET, socket.SOCK_STREAM)",
-    ],
-)
+@pytest.mark.parametrize("action", PROGRAMS["within reach"])
 def test_what_is_the_programs_is_within_reach(action: str) -> None:
     assert tried(action) == "done"
 
@@ -295,35 +228,11 @@ def test_a_daemon_does_not_outlive_its_box() -> None:
 
 # --- verdicts that are not earned ---
 
-EVERYTHING_EQUAL = "class Yes:\n    def __eq__(self, other): return True\n    def __ne__(self, other): return False\n    __hash__ = None\n"
-FORGERIES = {
-    "exit": "import sys\nsys.exit(0)", "hard exit": "import os\nos._exit(0)",
-    "says so": "print('passed'); print('OK'); print('42 passed')", "exit in the call": "import os\ndef add(a, b): os._exit(0)",
-    "polite exit in the call": "import sys\ndef add(a, b): sys.exit(0)",
-    "equal to everything": EVERYTHING_EQUAL + "def add(a, b): return Yes()",
-    "a number equal to everything": "class Yes(int):\n    def __eq__(self, other): return True\n    def __hash__(self): return 42\ndef add(a, b): return Yes(7)",
-    "a list equal to everything": "class Yes(list):\n    def __eq__(self, other): return True\ndef add(a, b): return Yes()",
-    "no assertion error": "import builtins\nclass Quiet(BaseException): pass\nbuiltins.AssertionError = Quiet\ndef add(a, b): return 7",
-    "assertion error that cannot be raised": "import builtins, os\nclass Quiet(Exception):\n    def __init__(self, *a): os._exit(0)\nbuiltins.AssertionError = Quiet\ndef add(a, b): return 7",
-    "patched unittest": "import unittest\nunittest.TestCase.assertEqual = lambda *a: None\ndef add(a, b): return 7",
-    "patched exec and compile": "import builtins\nbuiltins.exec = lambda *a: None\nbuiltins.compile = lambda *a, **k: None\ndef add(a, b): return 7",
-    "patched json": 'import json\njson.dumps = lambda *a, **k: \'{"passed": true, "value": "42"}\'\ndef add(a, b): return 7',
-    "patched plain": "from blade_eval.sandbox import plain\nplain.encoded = lambda v: v\ndef add(a, b): return True",
-    "at exit": "import atexit, os\natexit.register(os._exit, 0)\ndef add(a, b): return 7",
-    "a thread that exits": "import os, threading, time\ndef go():\n    time.sleep(0.05)\n    os._exit(0)\nthreading.Thread(target=go).start()\ndef add(a, b): time.sleep(1)",
-    "writes the verdict": 'import os\nfor fd in range(3, 20):\n    for text in (b\'{"passed": true, "nonce": ""}\\n\', b\'{"loaded": true}\\n\'):\n        try: os.write(fd, text)\n        except OSError: pass\ndef add(a, b): return 7',
-    "reads the tests on the stack": "import sys\ndef add(a, b):\n    frame = sys._getframe()\n    while frame:\n        for value in [*frame.f_locals.values(), *frame.f_globals.values()]:\n            if chr(97) + 'ssert candidate(20' in repr(value): return a + b\n        frame = frame.f_back\n    return 7",
-    "reads the tests in memory": "import gc\nword = chr(97) + 'ssert'\ndef add(a, b):\n    for thing in gc.get_objects():\n        if isinstance(thing, (list, dict)):\n            for held in gc.get_referents(thing):\n                if isinstance(held, str) and held.count(word) > 1 and 'candidate(20' in held: return a + b\n    return 7",
-    "deletes the tests": "import glob, os\nfor path in glob.glob('/tmp/box/**', recursive=True):\n    try: os.remove(path)\n    except OSError: pass\ndef add(a, b): return 7",
-    "rewrites the driver": "import glob\nfor path in glob.glob('/tmp/box/**/*.py', recursive=True):\n    try: open(path, 'w').write('print(\"passed\")')\n    except OSError: pass\ndef add(a, b): return 7",
-    "traces": "import sys, os\nsys.settrace(lambda *a: os._exit(0))\ndef add(a, b): return 7",
-}
-
 
 @pytest.mark.parametrize("kind", ["printed", "called", "checked"])
-@pytest.mark.parametrize("name", FORGERIES)
+@pytest.mark.parametrize("name", PROGRAMS["forgeries"])
 def test_a_forged_verdict_is_worth_nothing(name: str, kind: str) -> None:
-    fields = judged(FORGERIES[name], KINDS[kind])
+    fields = judged(PROGRAMS["forgeries"][name], KINDS[kind])
     assert fields["reward"] == 0.0
     assert fields["metadata"]["error_code"] in (WRONG, TIME, RUNTIME)
     assert fields["metadata"]["error_message"]
@@ -341,9 +250,9 @@ def test_the_honest_twin_of_the_forgeries_passes(kind: str) -> None:
     ["hard exit", "exit in the call", "polite exit in the call", "no assertion error", "patched exec and compile",
      "assertion error that cannot be raised", "patched unittest", "at exit", "writes the verdict", "a thread that exits"],
 )  # fmt: skip
-def test_the_weaker_check_withstands_some(name: str) -> None:  # its holes stand in test_code_gen_tests
+def test_the_weaker_check_withstands_some(name: str) -> None:  # its holes stand in verifiers/programs.yaml
     row = {"verifier_metadata": {**LISTED["verifier_metadata"], "checked": "in_process"}}
-    fields = judged(FORGERIES[name], row)
+    fields = judged(PROGRAMS["forgeries"][name], row)
     assert (fields["reward"], fields["checked"]) == (0.0, "in_process")
     assert fields["metadata"]["error_message"]
 
@@ -407,8 +316,7 @@ def test_a_user_without_rights_has_the_same_box() -> None:
         if not os.path.exists(interpreter):
             pytest.skip("no interpreter that nobody may start")
         version = subprocess.run(
-            [interpreter, "-c", "import sys; print(sys.version_info >= (3, 11))"],
-            capture_output=True,
+            [interpreter, "-c", "import sys; print(sys.version_info >= (3, 11))"], capture_output=True,
             text=True,
         )
         if version.stdout.strip() != "True":

@@ -62,8 +62,7 @@ def test_calls_are_read_or_say_why_not(item: dict[str, Any], call: replies.Call)
 
 def test_the_question_is_what_users_asked() -> None:
     messages = [
-        {"role": "system", "content": "s"},
-        {"role": "user", "content": "a"},
+        {"role": "system", "content": "s"}, {"role": "user", "content": "a"},
         {"role": "user", "content": [{"text": "b"}]},
     ]
     assert task_row.question({"responses_create_params": {"input": messages}}) == "a\n\nb"

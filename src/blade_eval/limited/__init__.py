@@ -111,11 +111,8 @@ def _started() -> subprocess.Popen[bytes]:
     # -P: no module of the directory in which somebody evaluates. A session of its own: an interrupt at the
     # terminal lets the rollouts under way finish, so it must not reach the worker that judges them.
     worker = subprocess.Popen(
-        [sys.executable, "-P", "-m", "blade_eval.limited.worker", str(MEMORY)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
+        [sys.executable, "-P", "-m", "blade_eval.limited.worker", str(MEMORY)], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
     )
     _alive.add(worker)
     return worker

@@ -94,11 +94,7 @@ class Session:
 
 
 async def run(
-    code: str,
-    stdin: bytes = b"",
-    limits: Limits | None = None,
-    *,
-    files: Mapping[str, str] | None = None,
+    code: str, stdin: bytes = b"", limits: Limits | None = None, *, files: Mapping[str, str] | None = None,
     readable: Sequence[str] = (),
 ) -> Outcome:
     """Run a Python program in a box of its own and give what it wrote.
@@ -119,13 +115,8 @@ async def run(
             feeding.cancel()
     stopped = "output" if too_long else _why(ending, limits)
     return Outcome(
-        code=None if stopped in ("output", "wall", "memory") else ending["code"],
-        stopped=stopped,
-        stdout=stdout,
-        stderr=bytes(box.errors),
-        wall=ending["wall"],
-        cpu=ending["cpu"],
-        peak=ending["peak"],
+        code=None if stopped in ("output", "wall", "memory") else ending["code"], stopped=stopped,
+        stdout=stdout, stderr=bytes(box.errors), wall=ending["wall"], cpu=ending["cpu"], peak=ending["peak"],
     )
 
 
@@ -139,15 +130,9 @@ async def session(
     theirs, ours = os.pipe()  # not asyncio's own, which is a socket and cannot be opened as /dev/stdin
     try:
         process = await asyncio.create_subprocess_exec(
-            *(interpreter(), "-I", "-S", str(LAUNCHER), str(writing)),
-            stdin=theirs,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            pass_fds=(writing,),
-            env={},
-            cwd="/",
-            start_new_session=True,
-            limit=limits.output,
+            *(interpreter(), "-I", "-S", str(LAUNCHER), str(writing)), stdin=theirs,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, pass_fds=(writing,), env={},
+            cwd="/", start_new_session=True, limit=limits.output,
         )
     except OSError as fault:
         os.close(reading)
@@ -213,11 +198,11 @@ async def _writer(fd: int) -> asyncio.StreamWriter:
 
 
 async def _ending(status: asyncio.StreamReader) -> dict[str, Any]:
-    told = await status.read()
-    if not told:
+    report = await status.read()
+    if not report:
         raise Unmeasured("sandbox_failed", "the watcher of the box ended without a word")
     ending: dict[str, Any] = marshal.loads(
-        told
+        report
     )  # of our own watcher, which no program in a box can speak for
     if "refused" in ending:
         raise Unmeasured("sandbox_unavailable", ending["refused"])
@@ -242,11 +227,11 @@ async def _capped(stdout: asyncio.StreamReader, errors: bytearray, cap: int) -> 
     return bytes(data), False
 
 
-async def _kept(stderr: asyncio.StreamReader, kept: bytearray, cap: int = 1 << 16) -> None:
+async def _kept(stderr: asyncio.StreamReader, tail: bytearray, cap: int = 1 << 16) -> None:
     """Keep the end of what a program says of its errors: that is where the exception stands."""
     while chunk := await stderr.read(1 << 16):
-        kept += chunk
-        del kept[: max(0, len(kept) - cap)]
+        tail += chunk
+        del tail[: max(0, len(tail) - cap)]
 
 
 def _why(ending: Mapping[str, Any], limits: Limits) -> str | None:
@@ -339,33 +324,15 @@ SPYING = (5, 36, 1024, 1026)
 
 AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 CLONE3 = 435  # this number and those below are the same on both
-# What no program under test needs, and escapes, hidden memory, spying and channels between boxes are made of.
-REFUSED = {
-    "x86_64": (
-        "ptrace 101 mount 165 umount2 166 pivot_root 155 chroot 161 swapon 167 reboot 169 init_module 175"
-        " finit_module 313 kexec_load 246 bpf 321 setns 308 unshare 272 process_vm_readv 310"
-        " process_vm_writev 311 kcmp 312 userfaultfd 323 perf_event_open 298 add_key 248 request_key 249"
-        " keyctl 250 open_by_handle_at 304 memfd_create 319 shmget 29 msgget 68 semget 64 personality 135"
-        " acct 163 quotactl 179 syslog 103 iopl 172 ioperm 173 mq_open 240 modify_ldt 154 fanotify_init 300"
-        " flock 73 inotify_init 253 inotify_add_watch 254 inotify_init1 294"
-    ),
-    "aarch64": (
-        "ptrace 117 mount 40 umount2 39 pivot_root 41 chroot 51 swapon 224 reboot 142 init_module 105"
-        " finit_module 273 kexec_load 104 bpf 280 setns 268 unshare 97 process_vm_readv 270"
-        " process_vm_writev 271 kcmp 272 userfaultfd 282 perf_event_open 241 add_key 217 request_key 218"
-        " keyctl 219 open_by_handle_at 265 memfd_create 279 shmget 194 msgget 186 semget 190 personality 92"
-        " acct 89 quotactl 60 syslog 116 mq_open 180 fanotify_init 262 flock 32 inotify_init1 26"
-        " inotify_add_watch 27"
-    ),
-}
-REFUSED_ON_BOTH = (
-    "memfd_secret 447 fsopen 430 fsmount 432 move_mount 429 open_tree 428 mount_setattr 442"
-    " io_uring_setup 425 io_uring_enter 426 io_uring_register 427 pidfd_getfd 438 landlock_create_ruleset 444"
-)
-LOOKED_INTO = {  # clone, socket, setsockopt, fcntl: calls that hang on their arguments
-    "x86_64": (56, 41, 54, 72),
-    "aarch64": (220, 198, 208, 25),
-}
+# clone, socket, setsockopt, fcntl: calls that hang on their arguments.
+LOOKED_INTO = {"x86_64": (56, 41, 54, 72), "aarch64": (220, 198, 208, 25)}
+
+
+@cache
+def refused_calls(machine: str) -> tuple[int, ...]:
+    """What no program under test needs, and escapes, hidden memory, spying and channels between boxes are made of."""
+    head, *lines = (line.split() for line in (HERE / "refused_calls.txt").read_text("utf-8").splitlines())
+    return tuple(int(line[head.index(machine)]) for line in lines if line[head.index(machine)] != "-")
 
 
 def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
@@ -391,8 +358,8 @@ def _steps(machine: str) -> Iterator[bytes]:
     if machine == "x86_64":
         yield _step(JUMP_GREATER, 0x3FFFFFFF, 0, 1)  # the x32 numbers
         yield _step(RETURN, KILL)
-    for word in f"{REFUSED[machine]} {REFUSED_ON_BOTH}".split()[1::2]:
-        yield _step(JUMP_EQUAL, int(word), 0, 1)
+    for number in refused_calls(machine):
+        yield _step(JUMP_EQUAL, number, 0, 1)
         yield _refused(EPERM)
     # Flags of clone3 stand behind a pointer, where a filter cannot look; without it libraries use clone.
     yield _step(JUMP_EQUAL, CLONE3, 0, 1)

@@ -3,15 +3,17 @@
 It lies in the box with `plain.py` and `names.py`, and speaks in lines of JSON over what were standard input and
 output. Solution and tests are never in the same process, unless somebody asks for that. Where they are apart,
 the tests hold a `Remote` for each name and object of the solution: calls, attributes and iteration are asked of
-the solution, and plain data or the number of an object comes back. What the tests expect is never judged by the
-solution's own code: an object equals nothing that is plain. Nothing that the solution does makes a test
-unreachable; what it gives and cannot be used as the tests use it is its failure.
+the solution, and plain data or the number of an object comes back. What a name is to the tests (a function, a
+class, a library's) is read from their text before anything runs (`assertions.Reading`). What a function gives is
+plain data, or cannot be used as such; nothing that the solution sends makes a test unreachable.
 """
 
 from __future__ import annotations
 
+import _thread
 import builtins
 import contextlib
+import importlib
 import io
 import json
 import operator
@@ -19,8 +21,10 @@ import os
 import sys
 import traceback
 import types
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from itertools import zip_longest
+from typing import Any, Literal, cast
 
 from blade_eval.sandbox import names, plain
 
@@ -34,7 +38,7 @@ class Channel:
     """Lines of JSON on descriptors that a print does not reach."""
 
     def __init__(self) -> None:
-        self.incoming = os.fdopen(os.dup(0), "rb")
+        self.incoming, self.turn = os.fdopen(os.dup(0), "rb"), _thread.allocate_lock()
         self.outgoing = os.dup(1)
         nothing = os.open("/dev/null", os.O_RDONLY)
         os.dup2(nothing, 0)
@@ -55,8 +59,9 @@ class Channel:
 
     def ask(self, message: dict[str, Any]) -> dict[str, Any]:
         """Ask the solution's box, by way of whoever runs both."""
-        self.send(message)
-        return self.next()
+        with self.turn:  # tests may call from several threads
+            self.send(message)
+            return self.next()
 
 
 def _fault(fault: BaseException) -> dict[str, Any]:
@@ -67,7 +72,15 @@ def _fault(fault: BaseException) -> dict[str, Any]:
         message = ""
     shown, message = (text.encode("utf-8", "replace").decode() for text in (shown, message))
     line = [kind.__name__ for kind in type(fault).__mro__[:20]]
-    return {"type": type(fault).__name__, "message": message, "trace": shown, "line": line}
+    fields = {}
+    for name, value in getattr(fault, "__dict__", {}).items():
+        with contextlib.suppress(Exception):
+            plain.encoded(value)
+            fields[name] = value
+    report = {"type": type(fault).__name__, "message": message, "trace": shown, "line": line}
+    with contextlib.suppress(Exception):
+        report["held"] = plain.encoded([list(fault.args), fields])
+    return report
 
 
 def _load(module: types.ModuleType, before: str, code: str, entry: str | None) -> None:
@@ -92,41 +105,73 @@ def _target(module: types.ModuleType, name: str) -> Any:
     return getattr(module, name)
 
 
-def _calling(method: str) -> Callable[..., Any]:
+def _next(it: Any, most: int) -> list[Any]:
+    """The next items, and whether they were the last; a fault after some of them is told when it is its turn."""
+    items: list[Any] = []
+    if id(it) in LATE:
+        raise LATE.pop(id(it))
+    try:
+        while len(items) < most:
+            items.append(next(it))
+    except StopIteration:
+        return [items, True]
+    except BaseException as fault:
+        if not items:
+            raise
+        LATE[id(it)] = fault
+    return [items, False]
+
+
+def _base(it: Any) -> list[Any]:
+    """The plain data that an object is, by the class that it is derived from; nothing when it is none."""
+    return [] if plain.kind_of(it) in (None, "iterator") else [it]
+
+
+def _of_type(method: str) -> Callable[..., Any]:
     return lambda it, *args: getattr(type(it), method)(it, *args)
 
 
-BINARY = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift lt le gt ge".split()
-UNARY = "neg pos abs invert".split()
-FUNCTIONS = {  # what Python calls a method of two underscores for
-    **{name: getattr(operator, f"__{name}__") for name in (*BINARY, *UNARY, "contains", "getitem", "delitem", "setitem")},
-    "hash": hash, "int": int, "float": float, "index": operator.index, "round": round, "reversed": reversed,
-    "enter": _calling("__enter__"), "exit": _calling("__exit__"),
+ARITHMETIC = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
+INPLACE = [f"i{name}" for name in ARITHMETIC]
+COMPARING = "eq lt le gt ge contains".split()
+ITEMS = "getitem setitem delitem".split()
+# What Python calls a method of two underscores for.
+ASKED: dict[str, Callable[..., Any]] = {
+    **{name: getattr(operator, f"__{name}__") for name in (*ARITHMETIC, *INPLACE, *COMPARING, *ITEMS)},
+    **{f"r{name}": lambda it, other, name=name: getattr(operator, f"__{name}__")(other, it) for name in ARITHMETIC},
+    **{name: getattr(operator, f"__{name}__") for name in ("neg", "pos", "abs", "invert", "index")},
+    **{kind.__name__: kind for kind in (hash, len, bool, int, float, complex, bytes, iter, str, repr, format, reversed)},
+    "round": round, "divmod": divmod, "next": _next, "enter": _of_type("__enter__"), "exit": _of_type("__exit__"),
+    **{name: _of_type(f"__{name}__") for name in ("trunc", "floor", "ceil")},
+    **{name: lambda it, *memo, name=name: getattr(__import__("copy"), name)(it) for name in ("copy", "deepcopy")},
+    "value": lambda it: it, "call": lambda it, *args, **kwargs: it(*args, **kwargs), "get": getattr, "set": setattr,
+    "del": delattr, "base": _base, "instance": lambda it, other: isinstance(other, it),
+    "subclass": lambda it, other: issubclass(other, it), "send": lambda it, value: it.send(value),
+    "close": lambda it: it.close(), "await": lambda it: __import__("asyncio").run(it),  # which takes long to load
 }  # fmt: skip
 HELD: list[Any] = []  # objects of the solution that the tests know by their numbers
-ASKED: dict[str, Callable[..., Any]] = {
-    "value": lambda it: it,
-    "touch": lambda it: None,
-    "call": lambda it, *args, **kwargs: it(*args, **kwargs),
-    "get": getattr,
-    "set": setattr,
-    "eq": lambda it, other: bool(it == other),
-    "len": len,
-    "bool": bool,
-    "iter": iter,
-    "str": str,
-    "repr": repr,
-    "instance": lambda it, other: isinstance(other, it),
-    "subclass": lambda it, other: issubclass(other, it),
-    "operator": lambda it, name, *others: FUNCTIONS[name](it, *others),
-    "reflected": lambda it, name, other: FUNCTIONS[name](other, it),
-    "await": lambda it: __import__("asyncio").run(it),  # which takes long to load
-}
+NUMBERS: dict[int, int] = {}  # by their identity
+LATE: dict[int, BaseException] = {}
 
 
 def _numbered(value: Any) -> dict[str, int]:
-    HELD.append(value)
-    return {"coroutine" if isinstance(value, types.CoroutineType) else "thing": len(HELD) - 1}
+    if id(value) not in NUMBERS:
+        NUMBERS[id(value)] = len(HELD)
+        HELD.append(value)
+    kind = "coroutine" if isinstance(value, types.CoroutineType) else "stream" if isinstance(value, Iterator) else "thing"
+    return {kind: NUMBERS[id(value)]}
+
+
+def _made(value: Any) -> dict[str, int]:
+    """What a class gives that the tests make objects of is one, also when it is a tuple or an iterator."""
+    return {"thing": next(iter(_numbered(value).values()))}
+
+
+def _given(value: Any, how: str) -> str:
+    """An answer. Tests of functions have plain data; tests of classes have objects with all that is theirs."""
+    if how == "made" and type(value) not in plain.EXACT | {bool, type(None), types.CoroutineType}:
+        return json.dumps(_made(value))
+    return plain.encoded(value, _numbered, exact=how != "data")
 
 
 def _answered(module: types.ModuleType, message: dict[str, Any]) -> dict[str, Any]:
@@ -146,7 +191,7 @@ def _answered(module: types.ModuleType, message: dict[str, Any]) -> dict[str, An
             target = message["on"]
             it = handles["name" if isinstance(target, str) else "thing"](target)
             args, kwargs = plain.decoded(message["given"], handles)
-            answer["value"] = plain.encoded(ASKED[message["ask"]](it, *args, **kwargs), _numbered)
+            answer["value"] = _given(ASKED[message["ask"]](it, *args, **kwargs), message.get("how") or "data")
         except plain.NotPlain as fault:
             answer["raised"] = {"type": "NotPlain", "message": f"returned {fault}, which is no plain data"}
         except BaseException as fault:
@@ -164,13 +209,8 @@ def _answered(module: types.ModuleType, message: dict[str, Any]) -> dict[str, An
 
 OUT = sys.stdout
 NOTHING = plain.encoded([[], {}])
-# What tests ask of plain values. A function that gives an object of its own in place of a list or a text does
-# not get to answer `x in result` or `result.issubset(x)` by itself.
-PLAIN = {
-    name for kind in (str, list, dict, set, tuple, int, float, bytes) for name in dir(kind)
-} | {"all", "any", "equals", "item", "tolist"}  # fmt: skip
-JUDGING = set("issubset issuperset isdisjoint startswith endswith count index find equals all any".split())
-CLASSES: set[str] = set()  # names that the tests' own text uses as classes
+ENOUGH = 1_000_000  # items of an iterator, which may be endless
+Kind = Literal["function", "maker", "class", "made", "given", "seen"]
 
 
 class Unreachable(BaseException):
@@ -178,56 +218,46 @@ class Unreachable(BaseException):
 
 
 class Raised(Exception):
-    """The solution raised what this side has no class for."""
+    """The solution raised what this side has no class for, or gave what cannot be used as the tests use it."""
 
 
 class Remote:
-    """A name of the solution, or an object it made: only the solution's box has it."""
+    """A name of the solution, or an object it made: only the solution's box has it.
 
-    def __init__(self, target: str | int, root: str, ask: Ask) -> None:
-        object.__setattr__(self, "_blade", (target, root, ask))
+    An object that the tests *made*, by calling what their text shows to be a class, is asked for everything.
+    One that was *given* in place of a result is not told what is expected: where the tests use it as plain data,
+    the plain data that it is by its base class is used here, and there is none in most objects.
+    """
+
+    def __init__(self, target: str | int, kind: Kind, label: str, ask: Ask, holder: Remote | None = None) -> None:
+        object.__setattr__(self, "_blade", (target, kind, label, ask, holder))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return asked(self, "call", args, kwargs)
+        _, kind, label, _, holder = self._blade
+        if holder is not None and (args or kwargs):  # `given.issubset(expected)`
+            return getattr(_plain(holder, label), label.rpartition(".")[2])(*args, **kwargs)
+        how = {"function": "data", "class": "made"}.get(kind, "objects")
+        return asked(self, "call", args, kwargs, how, "made" if kind == "class" else "given")
 
     def __getattr__(self, attribute: str) -> Any:
-        target, root, _ = self._blade
-        is_of_class = isinstance(target, str) or root.rstrip("().") in CLASSES
-        refused = JUDGING if root[:1].isupper() else PLAIN  # `Max(5)` may be a function or make an object
-        if not is_of_class and (attribute.startswith("__") or attribute in refused):
-            _touch(self)
-            raise AttributeError(f"{root} gave no plain data, so {attribute} is not asked of it")
-        return asked(self, "get", (attribute,))
+        _, kind, label, ask, _ = self._blade
+        is_owner = kind not in ("given", "seen")
+        is_inner = attribute.startswith("__") and attribute not in ("__name__", "__qualname__")
+        if (is_inner and not is_owner) or (kind == "seen" and attribute in names.PLAIN):
+            raise AttributeError(f"{label} gave no plain data, so {attribute} is not asked of it")
+        value = asked(self, "get", (attribute,))
+        if is_owner or attribute not in names.JUDGING or not isinstance(value, Remote):
+            return value
+        return Remote(value._blade[0], "given", f"{label}.{attribute}", ask, self)
 
     def __setattr__(self, attribute: str, value: Any) -> None:
         asked(self, "set", (attribute, value))
 
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Remote):
-            return asked(self, "eq", (other,)) is True
-        _touch(self)
-        return False
+    def __delattr__(self, attribute: str) -> None:
+        asked(self, "del", (attribute,))
 
     def __ne__(self, other: object) -> bool:
         return not self == other
-
-    def __hash__(self) -> int:
-        return int(self.__blade_hash__())
-
-    def __len__(self) -> int:
-        return int(asked(self, "len"))
-
-    def __bool__(self) -> bool:
-        return asked(self, "bool") is True
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(asked(self, "iter"))
-
-    def __str__(self) -> str:
-        return str(asked(self, "str"))
-
-    def __repr__(self) -> str:
-        return str(asked(self, "repr"))
 
     def __instancecheck__(self, instance: Any) -> bool:
         return asked(self, "instance", (instance,)) is True
@@ -236,53 +266,104 @@ class Remote:
         return asked(self, "subclass", (other,)) is True
 
     def __exit__(self, kind: Any, *_: Any) -> None:
-        self.__blade_exit__(None, None, None)  # what was raised here is not swallowed there
+        asked(self, "exit", (None, None, None))  # what was raised here is not swallowed there
+
+    def __next__(self) -> Any:
+        for item in asked(self, "next", (1,))[0]:
+            return item
+        raise StopIteration
 
 
-def _touch(remote: Remote) -> None:
-    """Let whoever runs both know that the tests have used it: what follows is the solution's doing."""
-    remote._blade[2]({"ask": "touch", "on": remote._blade[0], "given": NOTHING, "hears": False})
+def _refused(label: str, name: str) -> Raised:
+    return Raised(f"{label} gave no plain data, and {name} is not asked of anything else")
 
 
-def _operator(name: str, how: str = "operator") -> Callable[..., Any]:
-    """Ask for an operator, unless plain data that the tests expect would go to an object that was returned."""
+def _plain(remote: Remote, name: str) -> Any:
+    """The plain data that an object is by its base class."""
+    if remote._blade[1] != "seen":
+        base = asked(remote, "base", how="data")
+        if isinstance(base, list) and base:
+            return base[0]
+    raise _refused(remote._blade[2], name)
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    """Ask for an operator, unless plain data of the tests would go to an object that was given to them."""
 
     def method(self: Remote, *others: Any) -> Any:
-        root = self._blade[1]
-        are_objects = root[:1].isupper() and all(isinstance(other, Remote) for other in others)
-        if root.removesuffix("()") not in CLASSES and (name == "hash" or not are_objects):
-            _touch(self)
-            raise TypeError(f"{root} gave no plain data, and {name} is not asked of anything else")
-        return asked(self, how, (name, *others))
+        target, kind, label = self._blade[:3]
+        others = () if name == "deepcopy" else others
+        if kind == "seen" and name not in ("str", "repr", "eq", *ARITHMETIC):
+            raise _refused(label, name)
+        meets_plain = not all(isinstance(other, Remote) for other in others)
+        tells = meets_plain and kind not in ("class", "made") and name not in (*ITEMS, "round", "format")
+        if tells or (meets_plain and name == "eq"):
+            with contextlib.suppress(Raised):
+                return ASKED[name](_plain(self, name), *others)
+            if tells and name == "eq":
+                return False
+            if tells and name.removeprefix("r") not in ARITHMETIC:
+                raise _refused(label, name)
+        result = asked(self, name, others, kind="seen" if tells or kind == "seen" else "given")
+        if (tells or name in ("copy", "deepcopy")) and not isinstance(result, Remote):
+            raise _refused(label, name)
+        stays = name in (*INPLACE, "enter") and isinstance(result, Remote) and result._blade[0] == target
+        return self if stays else result
 
     return method
 
 
-for _name in FUNCTIONS:
-    setattr(Remote, f"__blade_{_name}__" if _name in ("hash", "exit") else f"__{_name}__", _operator(_name))
-for _name in BINARY[:-4]:
-    setattr(Remote, f"__r{_name}__", _operator(_name, "reflected"))
+NAMED = "next exit divmod value call get set del base instance subclass send close await".split()
+for _name in ASKED.keys() - set(NAMED):
+    setattr(Remote, f"__{_name}__", _operator(_name))
+Remote.__doc__ = property(lambda self: asked(self, "get", ("__doc__",)))  # type: ignore[assignment]
 
 
-def asked(remote: Remote, what: str, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+class Stream(Generator[Any, Any, None]):
+    """An iterator of the solution, asked for a few items at a time: it may be endless."""
+
+    def __init__(self, remote: Remote) -> None:
+        self.remote, self.waiting, self.taken, self.is_over = remote, deque[Any](), 0, False
+
+    def send(self, value: Any) -> Any:
+        if value is not None:
+            return asked(self.remote, "send", (value,))
+        if not self.waiting and not self.is_over:
+            items, self.is_over = asked(self.remote, "next", (1 + min(self.taken // 8, 200),))
+            self.waiting += items
+        if not self.waiting:
+            raise StopIteration
+        self.taken += 1
+        if self.taken > ENOUGH:
+            raise Raised(f"an iterator of more than {ENOUGH:,} items")
+        return self.waiting.popleft()
+
+    def throw(self, *fault: Any) -> Any:
+        raise Raised("an exception is thrown into an iterator of the solution")
+
+    def close(self) -> None:
+        asked(self.remote, "close")
+
+
+def asked(
+    remote: Remote, what: str, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None, how: str = "objects", kind: Kind = "given"
+) -> Any:
     """What the solution's box answers; what it did to lists, dicts and sets it was given is done here."""
-    target, root, ask = remote._blade
+    target, _, label, ask, _ = remote._blade
     kwargs = kwargs or {}
     try:
-        given = plain.encoded([list(args), kwargs], _named)
+        encoded = plain.encoded([list(args), kwargs], _named)
     except plain.TooMuch as fault:  # which the solution could have made, to be tested in another way
-        raise Raised(f"{root} is called with {fault}") from fault
+        raise Raised(f"{label} is called with {fault}") from fault
     except plain.NotPlain as fault:
-        raise Unreachable(f"{root} is called with {fault}") from fault
+        raise Unreachable(f"{label} is called with {fault}") from fault
     hears = sys.stdout is not OUT
-    reply = ask({"ask": what, "on": target, "given": given, "hears": hears})
+    reply = ask({"ask": what, "on": target, "given": encoded, "hears": hears, "how": how})
 
     def thing(number: int) -> Remote:
-        # An object that the tests made themselves, by calling a class; what its methods give is a result.
-        is_made = isinstance(target, str) and what == "call"
-        return Remote(number, root.rstrip("().") + ("()" if is_made else "."), ask)
+        return Remote(number, kind, f"{label}.{args[0]}" if what == "get" else f"{label}()", ask)
 
-    handles = {"thing": thing, "coroutine": lambda number: _later(thing(number))}
+    handles = {"thing": thing, "coroutine": lambda n: _later(thing(n)), "stream": lambda n: Stream(thing(n))}
     try:
         theirs, named = plain.decoded(reply.get("args") or NOTHING, handles)
         value = plain.decoded(reply["value"], handles) if "value" in reply else None
@@ -294,7 +375,7 @@ def asked(remote: Remote, what: str, args: tuple[Any, ...] = (), kwargs: dict[st
     if hears and isinstance(reply.get("printed"), str):
         sys.stdout.write(reply["printed"])
     if "raised" in reply:
-        raise _same(reply["raised"])
+        raise _same(reply["raised"], handles)
     return value
 
 
@@ -316,6 +397,8 @@ def _named(value: Any) -> dict[str, Any] | None:
         raise Raised("an exception is handed on to the solution, which may have raised it")
     if isinstance(value, Coroutine):
         value = LATER.get(value)
+    elif isinstance(value, Stream):
+        value = value.remote
     if not isinstance(value, Remote):
         return None
     target = value._blade[0]
@@ -323,11 +406,24 @@ def _named(value: Any) -> dict[str, Any] | None:
 
 
 def _changed(mine: Any, theirs: Any) -> None:
-    if isinstance(mine, list) and isinstance(theirs, list):
-        mine[:] = theirs
-    elif isinstance(mine, dict | set) and isinstance(theirs, type(mine)):
-        mine.clear()
-        mine.update(theirs)
+    """Do to a list, dict or set here what the solution did to it; objects in it stay as they are known."""
+    if type(mine) is not type(theirs) or not isinstance(mine, list | dict | set | deque):
+        return
+    if isinstance(mine, dict):
+        content: Any = {key: _kept(mine.get(key), new) for key, new in theirs.items()}
+    else:
+        content = theirs if isinstance(mine, set) else [_kept(old, new) for old, new in zip_longest(list(mine)[: len(theirs)], theirs)]
+    mine.clear()
+    getattr(mine, "extend" if isinstance(mine, list | deque) else "update")(content)
+
+
+def _kept(old: Any, new: Any) -> Any:
+    if type(old) is Remote and type(new) is Remote:
+        return old if old._blade[0] == new._blade[0] else new
+    if type(old) is type(new) and isinstance(old, list | dict | set | deque):
+        _changed(old, new)
+        return old
+    return new
 
 
 LOCAL: dict[str, type[Exception]] = {}  # for names of the solution that the tests catch
@@ -335,64 +431,62 @@ ENDS_LOOPS = {"StopIteration", "StopAsyncIteration"}  # crossing as they are, th
 CAUGHT: set[str] = set()  # names that the tests catch
 
 
-def _same(raised: dict[str, Any]) -> Exception:
+def _same(raised: dict[str, Any], handles: plain.Handles) -> BaseException:
     """The exception here: of the class that the tests catch by its name, of a built-in one, or `Raised`."""
     message = str(raised.get("message"))
     line = [str(name) for name in raised.get("line") or [raised.get("type")]]
-    own = next((LOCAL[name] for name in line if name in LOCAL), None)
-    known = (getattr(builtins, name, None) for name in line if name not in ENDS_LOOPS - CAUGHT)
-    natives = (kind for kind in known if isinstance(kind, type) and issubclass(kind, Exception))
-    native = next(natives, Exception)
+    own = next((LOCAL[name] for name in line if name in LOCAL), Raised)
+    known = [getattr(builtins, name, None) for name in line if name not in ENDS_LOOPS - CAUGHT]
+    faults = [kind for kind in known if isinstance(kind, type) and issubclass(kind, BaseException)]
+    native = next((kind for kind in faults if issubclass(kind, Exception) or kind.__name__ in CAUGHT), Exception)
     try:
-        if own is not None:
-            both: type[Exception] = own if native is Exception else type(line[0], (own, native), {})
-            return both(message)
-        if native is not Exception or line[0] == "Exception":
-            fault = native(message)
-            fault.__cause__ = Raised(raised.get("type"))
-            return fault
-    except Exception:  # a class that wants more than a message, or two that do not go together
-        if own is not None:
-            return own(message)
-    return Raised(f"{raised.get('type')}: {message}")
-
-
-def _bind(sources: dict[str, str], space: dict[str, Any], ask: Ask) -> None:
-    """Give tests the names that they use and do not define: the tests' own, or the solution's."""
-    CAUGHT.update(name for name, source in sources.items() if source == "caught")
-    for name, source in sources.items():
-        if name in space:
-            continue
-        if source == "caught":
-            if not hasattr(builtins, name):
-                space[name] = LOCAL.setdefault(name, type(name, (Raised,), {}))
-        elif source == "tests":
-            space[name] = _of_tests(name)
+        args, fields = plain.decoded(raised["held"] or "", handles)
+    except (KeyError, ValueError, TypeError):
+        args, fields = [message], {}
+    try:
+        if native.__name__ == line[0] and own is Raised:
+            fault = native(*args)
         else:
+            bases = (own,) if native is Exception else (native,) if own is Raised else (own, native)
+            kind = type(line[0], bases, {"__str__": lambda self: message})
+            fault = kind.__new__(kind, *args)
+            fault.args = tuple(args)
+    except Exception:  # a class that wants more than it is told, or two that do not go together
+        fault = own(message)
+    fault.__dict__.update({name: value for name, value in fields.items() if not name.startswith("__")})
+    if not isinstance(fault, Raised):
+        fault.__cause__ = Raised(raised.get("type"))
+    return fault
+
+
+ROLES: dict[str, str] = {}  # who answers for the names that the tests use and do not define, by their text
+
+
+def _bind(space: dict[str, Any], ask: Ask) -> None:
+    """Give tests the names that they use and do not define: the tests' own, or the solution's."""
+    for name, role in ROLES.items():
+        if role == "caught":
+            CAUGHT.add(name)
+            if name in space:  # a class that the task defines
+                LOCAL[name] = space[name]
+        if name not in space:
             space[name] = _found(name, ask)
 
 
-def _of_tests(name: str) -> Any:
-    """What tests judge with comes from a library, never from the solution."""
-    if name in names.ALIASES:
-        return __import__(names.ALIASES[name])
-    return names.member(name, names.JUDGED_BY if name in names.JUDGED_BY else names.HOME)
-
-
 def _found(name: str, ask: Ask) -> Any:
-    """The plain value that a name of the solution stands for, or what asks for it."""
-    remote = Remote(name, name, ask)
-    reply = ask({"ask": "value", "on": name, "given": NOTHING, "hears": False})
-    if "value" not in reply:
-        # The solution's own `lcm` comes before the customary one.
-        return names.member(name, names.HOME) if name in names.HOME else remote
-    numbers: list[int] = []
-    handles = {"thing": numbers.append, "coroutine": numbers.append}
-    try:
-        value = plain.decoded(reply["value"], handles)
-    except ValueError:
-        return remote
-    return remote if numbers else value
+    role = ROLES.get(name, "function")
+    if role == "caught":
+        native = getattr(builtins, name, None)
+        return native or LOCAL.setdefault(name, type(name, (Raised,), {}))
+    if role == "module":
+        return importlib.import_module(names.ALIASES.get(name, name))
+    if role.startswith("from "):  # what tests judge with comes from a library, never from the solution
+        return names.member(name, {name: role.removeprefix("from ")})
+    remote = Remote(name, cast(Kind, role), name, ask)
+    if role == "given":
+        with contextlib.suppress(Exception):
+            return asked(remote, "value")
+    return remote
 
 
 def _away(name: str, ask: Ask) -> Any:
@@ -402,12 +496,13 @@ def _away(name: str, ask: Ask) -> Any:
 
 
 GUARDED: list[Callable[..., Any]] = []
+SIDES = ("a", "b", "a1", "a2", "x", "y", "actual", "desired")
 
 
 def _guard_numpy(code: types.CodeType) -> None:
     """An empty array is close to every number by broadcasting; here it is close to empty ones alone."""
     used = names.used(code)
-    if not used & {"numpy", "np", *names.JUDGED_BY}:
+    if not used & {"numpy", "np", "approx", *names.JUDGED_BY} - {"date", "datetime", "Decimal", "TestCase"}:
         return
     with contextlib.suppress(ImportError):
         import numpy
@@ -419,12 +514,19 @@ def _guard_numpy(code: types.CodeType) -> None:
             if is_judge and whole is not None and whole not in GUARDED:
                 GUARDED.append(_refusing_empty(numpy.size, whole))
                 setattr(home, name, GUARDED[-1])
+        if "approx" in used:
+            approx = type(importlib.import_module("pytest").approx(0.0))
+            equal: Callable[..., bool] = approx.__eq__
+            if equal not in GUARDED:
+                GUARDED.append(lambda self, actual: numpy.size(actual) != 0 and equal(self, actual))
+                approx.__eq__ = GUARDED[-1]
 
 
 def _refusing_empty(size: Callable[[Any], int], whole: Callable[..., Any]) -> Callable[..., Any]:
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        if len(args) > 1 and (size(args[0]) == 0) != (size(args[1]) == 0):
-            args = (0, 1, *args[2:])  # which are neither equal nor close
+        sides = [*args[:2], *(kwargs[name] for name in SIDES if name in kwargs)]
+        if len({size(side) == 0 for side in sides}) > 1:
+            return whole(0, 1)  # which are neither equal nor close
         return whole(*args, **kwargs)
 
     return guarded
@@ -437,16 +539,15 @@ def _set_up(module: types.ModuleType, message: dict[str, Any], channel: Channel)
     away.__dict__["__all__"] = []  # whatever is used of it is bound by its name
     module.__name__ = TESTS
     sys.modules[TESTS] = module
-    CLASSES.update(message["classes"])
+    ROLES.update(message["roles"])
     try:
         _load(module, message.get("before", ""), "", message.get("entry"))
         compiled = COMPILE(message["set_up"], "<setup>", "exec")
         sys.modules[MODULE] = away
         for name, stands_for in message["names"].items():
-            module.__dict__[name] = Remote(stands_for, stands_for, channel.ask)
-        names.provide_modules(compiled, module.__dict__)
+            module.__dict__[name] = _found(stands_for, channel.ask)
         _guard_numpy(compiled)
-        _bind(message["sources"], module.__dict__, channel.ask)
+        _bind(module.__dict__, channel.ask)
         RUN(compiled, module.__dict__)
     except Unreachable as fault:
         return {"unreachable": str(fault)}
@@ -460,11 +561,10 @@ def _tested(module: types.ModuleType, message: dict[str, Any], channel: Channel)
     space = module.__dict__
     try:
         compiled = COMPILE(message["test"], "<test>", "exec")
-        names.provide_modules(compiled, space)  # no members: the function under test may be called `lcm`
         if message["remote"]:
             _guard_numpy(compiled)
-            _bind(message["sources"], space, channel.ask)
         else:
+            names.provide_modules(compiled, space)  # no members: the function under test may be called `lcm`
             for name, stands_for in message["names"].items():
                 space[name] = _target(module, stands_for)
         RUN(compiled, space)

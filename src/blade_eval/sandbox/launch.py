@@ -296,15 +296,15 @@ def _threads(proc: int, pid: int) -> list[str]:
 
 def _memory(proc: int, first: int, limit: int) -> int:
     """What the processes in the box hold together; shared pages are divided only when the sum is too high."""
-    found, queue = [], [first]
+    pids, queue = [], [first]
     while queue:
         pid = queue.pop()
-        found.append(pid)
+        pids.append(pid)
         for thread in _threads(proc, pid):
             queue += [int(child) for child in _look(proc, f"{pid}/task/{thread}/children").split()]
-    sizes = [_look(proc, f"{pid}/statm").split() for pid in found]
+    sizes = [_look(proc, f"{pid}/statm").split() for pid in pids]
     total = sum(int(size[1]) for size in sizes if size) * resource.getpagesize()
-    return total if total <= limit else sum(_share(proc, pid) for pid in found)
+    return total if total <= limit else sum(_share(proc, pid) for pid in pids)
 
 
 def _buffer(proc: int) -> int:
@@ -350,8 +350,8 @@ def _watch(
     os.waitpid(first, 0)
     result: dict[str, Any] = {"code": None, "cpu": None, "peak": high}
     with os.fdopen(report, "rb") as pipe:
-        told = pipe.read()
-    result |= marshal.loads(told) if told else {}
+        summary = pipe.read()
+    result |= marshal.loads(summary) if summary else {}
     result |= {"stopped": stopped, "wall": round(time.monotonic() - begun, 3)}
     result["peak"] = max(high, result["peak"])
     return result

@@ -36,9 +36,21 @@ JUDGES = {
     " assert_equal",
     "decimal": "Decimal",
     "fractions": "Fraction",
+    "datetime": "date datetime timedelta timezone",
+    "pytest": "approx raises",
+    "unittest": "TestCase",
 }
 JUDGED_BY = {name: home for home, names in JUDGES.items() for name in names.split()}
-ALIASES = {"np": "numpy", "pd": "pandas"}
+ALIASES = {"np": "numpy", "pd": "pandas", "pytest": "pytest", "numpy": "numpy", "pandas": "pandas"}
+
+# What tests ask of plain values. An object that a solution gives in place of a list or a text does not get to
+# answer `result.issubset(expected)` by itself; what a method that changes a list says is not judged.
+CHANGES = set("add append clear discard extend insert pop popitem remove reverse sort update".split())
+PLAIN = {name for kind in (str, list, dict, set, tuple, int, float, bytes) for name in dir(kind)} | set(
+    "all any argmax date day days dtype equals flatten hour item isoformat max mean min minute month most_common"
+    " ndim quantize second seconds shape size strftime sum time tobytes tolist total_seconds weekday year".split()
+)
+JUDGING = PLAIN - CHANGES - set("copy decode encode get items join keys values".split())
 
 
 def used(code: types.CodeType) -> set[str]:
@@ -59,8 +71,8 @@ def provide(code: types.CodeType, space: dict[str, object]) -> None:
 
 def member(name: str, home: dict[str, str]) -> object:
     """A customary name."""
-    found: object = getattr(__import__(home[name], fromlist=["_"]), name)
-    return found
+    value: object = getattr(__import__(home[name], fromlist=["_"]), name)
+    return value
 
 
 def provide_modules(code: types.CodeType, space: dict[str, object]) -> None:
@@ -77,14 +89,14 @@ def _main() -> None:
     with open("/tmp/box/solution.py", encoding="utf-8", errors="surrogatepass") as file:
         code = compile(file.read(), "solution.py", "exec")
     builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # which `site` would have set
-    given: dict[str, object] = {}
-    provide(code, given)
+    provided: dict[str, object] = {}
+    provide(code, provided)
     space = globals()
     for name in [name for name in space if not name.startswith("__")]:
         del space[name]
     space.pop("__annotations__", None)
     space["__doc__"] = None
-    space.update(given)
+    space.update(provided)
     exec(code, space)
 
 

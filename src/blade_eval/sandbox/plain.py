@@ -16,10 +16,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from blade_eval.sandbox.names import PLAIN
+
 LONGEST = 100_000  # of what an iterator gives
 SHOWN = 2000  # characters of a value
 SMALL = 1 << 53  # beyond, readers of JSON differ
-FACTORIES = {kind.__name__: kind for kind in (int, float, str, bool, list, dict, set, tuple)}
+BUILTIN = {kind.__name__: kind for kind in (int, float, str, bool, list, dict, set, tuple, bytes, complex, frozenset)}
+NAMES = {id(kind): name for name, kind in BUILTIN.items()}  # by identity: a hash may be somebody's own
 BROKEN = "Runtime error: something else was written where the answer belongs"
 
 Number = Callable[[Any], dict[str, Any] | None]  # what stands for a value that is not plain
@@ -34,10 +37,10 @@ class TooMuch(NotPlain):
     """The value is of a kind that crosses, but too deep or too long."""
 
 
-def encoded(value: Any, number: Number | None = None) -> str:
-    """One line of JSON."""
+def encoded(value: Any, number: Number | None = None, exact: bool = False) -> str:
+    """One line of JSON. A list of a class of its own is a list, or, where types are exact, a thing by number."""
     try:
-        return json.dumps(_packed(value, number), separators=(",", ":"))
+        return json.dumps(_packed(value, number, exact), separators=(",", ":"))
     except RecursionError as fault:
         raise TooMuch("a value that is nested too deeply or contains itself") from fault
 
@@ -50,38 +53,38 @@ def decoded(text: str | bytes, handles: Handles | None = None) -> Any:
         raise ValueError(f"not plain data: {type(fault).__name__}") from fault
 
 
-def _packed(value: Any, number: Number | None) -> Any:
+def _packed(value: Any, number: Number | None, exact: bool) -> Any:
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int):
-        whole = int.__index__(value)
-        return whole if -SMALL < whole < SMALL else {"int": hex(whole)}
-    if isinstance(value, float):
-        return {"float": float.hex(value)}
-    if isinstance(value, list):
-        return [_packed(item, number) for item in list.__iter__(value)]
-    kind = _kind(value)
+    kind = kind_of(value)
+    if number and (kind in (None, "iterator") or (exact and _has_own_class(value, kind))):
+        numbered = number(value)
+        if numbered is not None:
+            return numbered
     if kind is None:
-        numbered = number(value) if number else None
-        if numbered is None:
-            raise NotPlain(f"a {type(value).__qualname__}")
-        return numbered
-    return {kind: PACKED[kind](value, lambda inner: _packed(inner, number))}
+        raise NotPlain(f"a {type(value).__qualname__}")
+    content = PACKED[kind](value, lambda inner: _packed(inner, number, exact))
+    return content if kind in ("text", "list") or type(content) is int else {kind: content}
 
 
 KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
+    ("text", (str,)), ("int", (int,)), ("float", (float,)), ("list", (list,)),
     ("tuple", (tuple,)), ("counter", (Counter,)), ("defaultdict", (defaultdict,)),
     ("ordered", (OrderedDict,)), ("dict", (dict,)), ("set", (set,)), ("frozenset", (frozenset,)),
-    ("bytes", (bytes, bytearray)), ("complex", (complex,)), ("range", (range,)), ("deque", (deque,)),
+    ("bytes", (bytes, bytearray)), ("complex", (complex,)), ("range", (range,)), ("slice", (slice,)), ("deque", (deque,)),
     ("decimal", (Decimal,)), ("fraction", (Fraction,)), ("datetime", (datetime.datetime,)),
-    ("date", (datetime.date,)), ("timedelta", (datetime.timedelta,)), ("ellipsis", (types.EllipsisType,)),
-    ("iterator", (Iterator, KeysView, ValuesView, ItemsView)),
+    ("date", (datetime.date,)), ("time", (datetime.time,)), ("timedelta", (datetime.timedelta,)),
+    ("ellipsis", (types.EllipsisType,)), ("keys", (KeysView,)), ("values", (ValuesView,)), ("items", (ItemsView,)),
+    ("iterator", (Iterator,)),
 )  # fmt: skip
+EXACT = {type_ for _, types_ in KINDS for type_ in types_}
+BARE = {"__annotations__", "__orig_bases__", "__doc__", "__module__"}
 
 
-def _kind(value: Any) -> str | None:
+def kind_of(value: Any) -> str | None:
+    """The kind of plain data that a value is, itself or by its base class; None when it is none."""
+    if id(value) in NAMES:
+        return "builtin"
     kind = next((kind for kind, types_ in KINDS if isinstance(value, types_)), None)
     if kind == "tuple" and isinstance(getattr(type(value), "_fields", None), tuple):
         return "namedtuple"
@@ -89,6 +92,13 @@ def _kind(value: Any) -> str | None:
         return kind
     is_array = type(value).__name__ == "ndarray" and value.dtype.kind in "biufc"
     return "array" if is_array else "same"
+
+
+def _has_own_class(value: Any, kind: str | None) -> bool:
+    """Is there more to ask of a value than of plain data of its kind? Not of a tuple that has but names."""
+    if kind == "namedtuple":
+        return bool(vars(type(value)).keys() - vars(namedtuple("T", type(value)._fields)).keys() - BARE)
+    return type(value) not in EXACT and kind not in ("array", "same", "keys", "values", "items", "ellipsis", "builtin")
 
 
 def _items(values: Any, pack: Callable[[Any], Any]) -> list[Any]:
@@ -100,12 +110,17 @@ def _items(values: Any, pack: Callable[[Any], Any]) -> list[Any]:
     return items
 
 
-def _each(value: Any, pack: Callable[[Any], Any]) -> list[Any]:
-    return [pack(item) for item in value]
+def _each(kind: Any) -> Callable[[Any, Callable[[Any], Any]], list[Any]]:
+    return lambda value, pack: [pack(item) for item in kind.__iter__(value)]
 
 
 def _pairs(value: dict[Any, Any], pack: Callable[[Any], Any]) -> list[Any]:
     return [[pack(key), pack(item)] for key, item in dict.items(value)]
+
+
+def _whole(value: int, _: Callable[[Any], Any]) -> Any:
+    whole = int.__index__(value)
+    return whole if -SMALL < whole < SMALL else hex(whole)
 
 
 def _factory(value: defaultdict[Any, Any]) -> str:
@@ -114,22 +129,25 @@ def _factory(value: defaultdict[Any, Any]) -> str:
 
 
 PACKED: dict[str, Callable[[Any, Callable[[Any], Any]], Any]] = {
+    "text": lambda value, pack: str.__str__(value),
+    "int": _whole,
+    "float": lambda value, pack: float.hex(value),
+    **{kind.__name__: _each(kind) for kind in (list, tuple, set, frozenset, deque)},
     **dict.fromkeys(("dict", "counter", "ordered"), _pairs),
-    **dict.fromkeys(("tuple", "set", "frozenset", "deque"), _each),
+    **dict.fromkeys(("iterator", "keys", "values", "items"), _items),
     "defaultdict": lambda value, pack: [_factory(value), _pairs(value, pack)],
     "namedtuple": lambda value, pack: [
-        type(value).__name__, [str(name) for name in type(value)._fields], _each(tuple.__iter__(value), pack)
+        type(value).__name__, [str(name) for name in type(value)._fields], [pack(item) for item in tuple.__iter__(value)]
     ],
-    "iterator": _items,
     "bytes": lambda value, pack: bytes(value).hex(),
     "complex": lambda value, pack: [float.hex(value.real), float.hex(value.imag)],
-    "range": lambda value, pack: [pack(part) for part in (value.start, value.stop, value.step)],
+    **dict.fromkeys(("range", "slice"), lambda value, pack: [pack(part) for part in (value.start, value.stop, value.step)]),
     "decimal": lambda value, pack: str(value),
     "fraction": lambda value, pack: [pack(value.numerator), pack(value.denominator)],
-    "datetime": lambda value, pack: value.isoformat(),
-    "date": lambda value, pack: value.isoformat(),
+    **dict.fromkeys(("datetime", "date", "time"), lambda value, pack: value.isoformat()),
     "timedelta": lambda value, pack: [value.days, value.seconds, value.microseconds],
     "ellipsis": lambda value, pack: None,
+    "builtin": lambda value, pack: NAMES[id(value)],
     "array": lambda value, pack: [value.dtype.str, pack(value.tolist())],
     "same": lambda value, pack: pack(value.tolist()),
 }  # fmt: skip
@@ -155,6 +173,13 @@ def _dict(content: Any, unpack: Callable[[Any], Any]) -> dict[Any, Any]:
     return {unpack(key): unpack(item) for key, item in content}
 
 
+def _named_tuple(content: Any, unpack: Callable[[Any], Any]) -> Any:
+    name, fields, items = content
+    if any(field in PLAIN and isinstance(item, dict) and "thing" in item for field, item in zip(fields, items, strict=True)):
+        raise ValueError("a thing in the place of a method")
+    return namedtuple(name, fields)(*unpack(items))
+
+
 def _array(content: Any, unpack: Callable[[Any], Any]) -> Any:
     import numpy
 
@@ -168,24 +193,30 @@ UNPACKED: dict[str, Callable[[Any, Callable[[Any], Any]], Any]] = {
     "int": lambda content, unpack: int(content, 16),
     "float": lambda content, unpack: float.fromhex(content),
     "tuple": lambda content, unpack: tuple(unpack(content)),
-    "namedtuple": lambda content, unpack: namedtuple(content[0], content[1])(*unpack(content[2])),
+    "namedtuple": _named_tuple,
     "dict": _dict,
     "counter": lambda content, unpack: Counter(_dict(content, unpack)),
     "ordered": lambda content, unpack: OrderedDict(_dict(content, unpack)),
-    "defaultdict": lambda content, unpack: defaultdict(FACTORIES.get(content[0]), _dict(content[1], unpack)),
+    "defaultdict": lambda content, unpack: defaultdict(BUILTIN.get(content[0]), _dict(content[1], unpack)),
     "set": lambda content, unpack: set(unpack(content)),
     "frozenset": lambda content, unpack: frozenset(unpack(content)),
     "bytes": lambda content, unpack: bytes.fromhex(content),
     "complex": lambda content, unpack: complex(float.fromhex(content[0]), float.fromhex(content[1])),
     "range": lambda content, unpack: range(*unpack(content)),
+    "slice": lambda content, unpack: slice(*unpack(content)),
     "deque": lambda content, unpack: deque(unpack(content)),
     "decimal": lambda content, unpack: Decimal(content),
     "fraction": lambda content, unpack: Fraction(*unpack(content)),
     "datetime": lambda content, unpack: datetime.datetime.fromisoformat(content),
     "date": lambda content, unpack: datetime.date.fromisoformat(content),
+    "time": lambda content, unpack: datetime.time.fromisoformat(content),
     "timedelta": lambda content, unpack: datetime.timedelta(*content),
     "ellipsis": lambda content, unpack: ...,
+    "builtin": lambda content, unpack: BUILTIN[content],
     "iterator": lambda content, unpack: iter(unpack(content)),
+    "keys": lambda content, unpack: dict.fromkeys(unpack(content)).keys(),
+    "values": lambda content, unpack: dict(enumerate(unpack(content))).values(),
+    "items": lambda content, unpack: dict(unpack(content)).items(),
     "array": _array,
     "same": lambda content, unpack: unpack(content),
 }
@@ -196,7 +227,7 @@ def unequal(answer: str, wanted: str) -> dict[str, str | bool] | None:
 
     It runs in a worker that may be ended. Whatever fails while the answer is read is the answer's fault.
     """
-    if answer.startswith(('{"thing":', '{"coroutine":')):
+    if answer.startswith(('{"thing":', '{"coroutine":', '{"stream":')):
         return {"wrong": False, "message": "Runtime error: what was returned is no plain data", "got": ""}
     expected = _listed(decoded(wanted))
     try:

@@ -41,10 +41,10 @@ def rows(connection: sqlite3.Connection, query: str, seconds: float, most: int) 
     """The rows of a query, or sqlite3.Error; `interrupted` when it takes too long."""
     until = time.monotonic() + seconds
     connection.set_progress_handler(lambda: time.monotonic() > until, 10_000)
-    found = connection.execute(query).fetchmany(most + 1)
-    if len(found) > most:
+    results = connection.execute(query).fetchmany(most + 1)
+    if len(results) > most:
         raise sqlite3.DataError(f"more than {most:,} rows")
-    return found
+    return results
 
 
 def differs(expected: list[Any], got: list[Any], compare: str, is_ordered: bool) -> str | None:
@@ -75,13 +75,13 @@ def main() -> None:
         print(json.dumps({"database": f"{type(fault).__name__}: {fault}"}), flush=True)
         return
     connection.set_authorizer(_authorized)
-    found: list[list[Any]] = []
+    results: list[list[Any]] = []
     for query in job["queries"]:
         reply: dict[str, Any] = {}
         try:
-            found.append(rows(connection, query, job["seconds"], job["rows"]))
-            if len(found) == 2:
-                reply["difference"] = differs(found[0], found[1], job["compare"], job["is_ordered"])
+            results.append(rows(connection, query, job["seconds"], job["rows"]))
+            if len(results) == 2:
+                reply["difference"] = differs(results[0], results[1], job["compare"], job["is_ordered"])
         except (sqlite3.Error, sqlite3.Warning, ValueError, MemoryError) as fault:
             reply["error"] = f"{type(fault).__name__}: {fault}"
         print(json.dumps(reply), flush=True)

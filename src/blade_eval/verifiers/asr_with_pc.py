@@ -97,8 +97,8 @@ def marked(reference: str) -> bool:
 def tokenised(text: str) -> list[str]:
     """Words and marks, each by itself, in their own case."""
     text = unicodedata.normalize("NFKC", text).translate(APOSTROPHES)
-    kept = {found.start() for found in INSIDE.finditer(text)}
-    spaced = [f" {sign} " if is_mark(sign) and place not in kept else sign for place, sign in enumerate(text)]
+    inner = {result.start() for result in INSIDE.finditer(text)}
+    spaced = [f" {sign} " if is_mark(sign) and place not in inner else sign for place, sign in enumerate(text)]
     return "".join(spaced).split()
 
 
@@ -109,16 +109,16 @@ def is_mark(token: str) -> bool:
 
 def words(text: str) -> list[str]:
     """Words in lower case, without marks and hesitations."""
-    found = (token.casefold() for token in tokenised(text) if not is_mark(token))
-    return [word for word in found if word not in HESITATIONS]
+    result = (token.casefold() for token in tokenised(text) if not is_mark(token))
+    return [word for word in result if word not in HESITATIONS]
 
 
 def rates(reference: list[str], heard: list[str]) -> Row:
     """The word error rate of two lists of words, with the errors and the words behind it."""
     if not reference:
         return {"wer": float(bool(heard)), "errors": len(heard), "words": 0}
-    found = loaded(*NEEDS).process_words(" ".join(reference), " ".join(heard))
-    errors = found.substitutions + found.deletions + found.insertions
+    result = loaded(*NEEDS).process_words(" ".join(reference), " ".join(heard))
+    errors = result.substitutions + result.deletions + result.insertions
     return {"wer": errors / len(reference), "errors": errors, "words": len(reference)}
 
 
@@ -144,7 +144,7 @@ def mark_rate(reference: list[str], heard: list[str]) -> float:
                 heard[chunk.hyp_start_idx : chunk.hyp_end_idx],
                 strict=True,
             )
-            errors += sum(is_mark(one) or is_mark(other) for one, other in pairs)
+            errors += sum(is_mark(piece) or is_mark(other) for piece, other in pairs)
         else:
             errors += theirs + ours
     return errors / (errors + hits) if errors + hits else 0.0

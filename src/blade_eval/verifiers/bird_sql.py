@@ -54,8 +54,8 @@ def environment(settings: Mapping[str, Any]) -> Environment:
         await box_needed()
         slot = slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(at_once))
         async with slot:
-            held = {"compare": compare, "is_ordered": is_ordered and bool(ORDER.search(gold))}
-            outcome = await _run({"queries": [gold, query], **held}, script, path, seconds)
+            rules = {"compare": compare, "is_ordered": is_ordered and bool(ORDER.search(gold))}
+            outcome = await _run({"queries": [gold, query], **rules}, script, path, seconds)
         difference, error = _result(outcome, seconds)
         if error is not None:
             return _fields(text, query, had_codeblock, False, "execution_error", error)
@@ -78,9 +78,9 @@ def _database(row: Row, folder: Path) -> tuple[str | None, Path | None]:
     if isinstance(script, str):
         return script, None
     name = str(needed(row, "db_id"))
-    given = field(row, "db_path")
+    row_path = field(row, "db_path")
     # A row may come from whoever reaches the server: a path of its own stays within the folder of databases.
-    named = [(base / str(given)).resolve() for base in (folder, Path())] if given else []
+    named = [(base / str(row_path)).resolve() for base in (folder, Path())] if row_path else []
     places = [path for path in named if path.is_relative_to(folder.resolve())]
     if re.fullmatch(r"[\w.-]+", name) and name not in (".", ".."):
         places += [folder / name / f"{name}.sqlite", *sorted(folder.glob(f"**/{name}/{name}.sqlite"))]
@@ -91,8 +91,8 @@ def _database(row: Row, folder: Path) -> tuple[str | None, Path | None]:
     raise Unmeasured("database_missing", f"no database {name!r}: looked for {looked}", terminal=True)
 
 
-async def _run(asked: Row, script: str | None, path: Path | None, seconds: float) -> Outcome:
-    job = {**asked, "script": script, "path": str(path), "seconds": seconds, "rows": ROWS}
+async def _run(query_job: Row, script: str | None, path: Path | None, seconds: float) -> Outcome:
+    job = {**query_job, "script": script, "path": str(path), "seconds": seconds, "rows": ROWS}
     readable = [str(path)] if path else []
     limits = Limits(cpu=2 * seconds + 5, wall=2 * seconds + 10)
     program = (HERE / "sql.py").read_text("utf-8")

@@ -28,10 +28,11 @@ import msgspec
 
 from blade_eval import fences, limited, replies
 from blade_eval.environment import Attempt, Environment, Row
-from blade_eval.sandbox import Limits, needed, verdicts
+from blade_eval.sandbox import Limits, assertions, needed
+from blade_eval.sandbox.assertions import Asserted
 from blade_eval.sandbox.plain import SHOWN
-from blade_eval.sandbox.verdicts import RUNTIME, Asserted, Judged, asserted, calls, outputs
-from blade_eval.task_row import faulty, field
+from blade_eval.sandbox.verdicts import RUNTIME, Judged, asserted, calls, outputs
+from blade_eval.task_row import faulty, field, question
 
 LANGUAGES = ("python", "python3", "py")
 PARSING = 2  # seconds of computing to find out whether a text is a program
@@ -42,8 +43,7 @@ def environment(settings: Mapping[str, Any]) -> Environment:
     """The environment of the settings of a `code_gen` block."""
     wall = settings.get("unit_test_wall_secs")
     limits = Limits(
-        cpu=float(settings.get("unit_test_timeout_secs") or 10),
-        wall=float(wall) if wall else None,
+        cpu=float(settings.get("unit_test_timeout_secs") or 10), wall=float(wall) if wall else None,
         memory=int(settings.get("memory_mb") or 1024) << 20,
         processes=int(settings.get("max_subprocesses") or 64),
     )
@@ -73,10 +73,10 @@ async def _program(text: str) -> str | None:
         return extracted(text)
     function = "blade_eval.verifiers.code_gen:extracted"
     try:
-        found: str | None = await limited.call(function, _writable(text), seconds=PARSING)
+        program: str | None = await limited.call(function, _writable(text), seconds=PARSING)
     except limited.TooCostly:
         return None
-    return found
+    return program
 
 
 def extracted(text: str) -> str | None:
@@ -149,9 +149,9 @@ def _pairs(unit_tests: Mapping[str, Any], limits: Limits) -> tuple[Run, Callable
 
     name = unit_tests.get("fn_name")
     if name:
-        given = [_arguments(entry) for entry in inputs]
+        arguments = [_arguments(entry) for entry in inputs]
         wanted = [_value(entry) for entry in expected]
-        return lambda code: calls(code, str(name), given, wanted, limits), shown
+        return lambda code: calls(code, str(name), arguments, wanted, limits), shown
     texts, outcomes = [str(entry) for entry in inputs], [str(entry) for entry in expected]
     return lambda code: outputs(code, texts, outcomes, limits), shown
 
@@ -178,7 +178,7 @@ def _assertions(row: Row, limits: Limits, is_shared: bool) -> tuple[Run, Callabl
     names = {"candidate": str(entry)} if entry else {}
     before = str(field(row, "prompt", ""))
     together = field(row, "checked") == "in_process"
-    task = Asserted(tests, setup, before, str(entry) if entry else None, names)
+    task = Asserted(tests, setup, before, str(entry) if entry else None, names, question(row))
 
     def shown(position: int) -> Row:
         return {"inputs": tests[position][:SHOWN] if position < len(tests) else ""}
@@ -193,8 +193,8 @@ def _statements(row: Row) -> tuple[str, Sequence[str]]:
     if isinstance(listed, list) and listed:
         imports = field(row, "test_imports", [])
         lines = imports if isinstance(imports, list) else [str(imports)]
-        return "\n".join([*map(str, lines), setup]), verdicts.listed([str(test) for test in listed])
+        return "\n".join([*map(str, lines), setup]), assertions.listed([str(test) for test in listed])
     if not isinstance(text, str) or not text.strip():
         raise faulty("the row has neither unit_tests nor test nor test_list")
-    first, tests = verdicts.statements(text, bool(field(row, "entry_point")))
+    first, tests = assertions.statements(text, bool(field(row, "entry_point")))
     return f"{setup}\n{first}", tests

@@ -57,10 +57,10 @@ def environment(settings: Mapping[str, Any]) -> Environment:
     equal = str(settings.get("judge_equal_label") or "[[A=B]]")
     different = str(settings.get("judge_not_equal_label") or "[[A!=B]]")
     names = [name for name in Rules.__dataclass_fields__ if name in settings]
-    given = {name: settings[name] for name in names}
+    own_rules = {name: settings[name] for name in names}
     judge = judge_model.judge(settings, "equivalence_llm_judge", TEMPLATE, (equal, different))
     judge_model.checked(judge.template, KNOWN, NEEDED)
-    return Environment("equivalence_llm_judge", partial(verify, judge, Rules(equal, different, **given)))
+    return Environment("equivalence_llm_judge", partial(verify, judge, Rules(equal, different, **own_rules)))
 
 
 async def verify(judge: judge_model.Judge, rules: Rules, attempt: Attempt) -> Row:
@@ -88,11 +88,11 @@ async def extracted(rules: Rules, row: Row, expected: str, text: str) -> tuple[s
     if own is None or (most is not None and len(expected) > most):
         return text, 1.0
     try:
-        found = await limited.call("blade_eval.verifiers.mcqa:last_match", own, text, seconds=2)
+        match = await limited.call("blade_eval.verifiers.mcqa:last_match", own, text, seconds=2)
     except limited.TooCostly:
-        found = None
-    if found:
-        return str(found), 1.0
+        match = None
+    if match:
+        return str(match), 1.0
     if rules.check_full_generation_on_fail:
         return text, rules.reward_if_full_generation_succeeds
     return None, 0.0

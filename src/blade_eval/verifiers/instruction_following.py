@@ -18,27 +18,14 @@ from typing import Any
 
 from blade_eval import replies, task_row
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
+from blade_eval.expressions import Expressions
 from blade_eval.libraries import available
+
+PATTERNS = Expressions("instruction_following")
 
 Details = dict[str, Any]
 Rule = Callable[[str, Details], bool]
 
-WORD = re.compile(r"\w+")
-# A stop ends a sentence unless it belongs to an abbreviation, an initial or a number.
-STOP = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？]+")
-ABBREVIATION = re.compile(
-    r"(?:^|[\s(\[\"'])(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|e\.g|i\.e|cf|no|fig|approx|u\.s|u\.k|a\.m|p\.m|(?-i:[A-Z])|\d+)$",
-    re.IGNORECASE,
-)
-MORE = re.compile(r"\S")
-DIVIDER = re.compile(r"\s?\*\*\*\s?")
-PLACEHOLDER = re.compile(r"\[[^\[\]\n]*\]")
-STAR_BULLET = re.compile(r"^[ \t]*\*[^*\n].*$", re.MULTILINE)
-DASH_BULLET = re.compile(r"^[ \t]*-.*$", re.MULTILINE)
-HIGHLIGHT = re.compile(r"\*[^\n*]*\*")
-STRONG = re.compile(r"\*\*[^\n*]*\*\*")
-FENCE = re.compile(r"```(?:json|JSON|Json)?\s*\n?")
-FIRST_WORD_ENDS = re.compile(r"[.,?!'\"]")
 ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 POSTSCRIPTS = {"P.S.": re.compile(r"p\.\s?s\."), "P.P.S": re.compile(r"p\.\s?p\.\s?s")}
 
@@ -56,49 +43,27 @@ def occurrences(text: str, keyword: str) -> int:
     return len(re.findall(re.escape(keyword), text, re.IGNORECASE))
 
 
-def existence(text: str, given: Details) -> bool:
-    return all(occurrences(text, keyword) for keyword in listed(given["keywords"]))
-
-
-def frequency(text: str, given: Details) -> bool:
-    return related(occurrences(text, given["keyword"]), given.get("relation"), given["frequency"])
-
-
-def forbidden(text: str, given: Details) -> bool:
-    words = listed(given["forbidden_words"])
-    return not any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) for word in words)
-
-
-def listed(given: Any) -> list[str]:
-    if not isinstance(given, list) or not all(isinstance(entry, str) for entry in given) or not given:
+def listed(detail: Any) -> list[str]:
+    if not isinstance(detail, list) or not all(isinstance(entry, str) for entry in detail) or not detail:
         raise ValueError("a list of words is needed")
-    return given
+    return detail
 
 
-def letters(text: str, given: Details) -> bool:
-    if len(given["letter"]) != 1:
+def one_letter(text: str) -> str:
+    if len(text) != 1:
         raise ValueError("one letter is needed")
-    count = text.lower().count(given["letter"].lower())
-    return related(count, given.get("let_relation"), given["let_frequency"])
+    return text.lower()
 
 
 def sentence_count(text: str) -> int:
     """How many sentences; a heading or a line without a stop ends where the text ends."""
     count, start = 0, 0
-    for stop in STOP.finditer(text):
+    for stop in PATTERNS.stop.finditer(text):
         before = text[max(start, stop.start() - 12) : stop.start()]
-        if stop[0] == "." and ABBREVIATION.search(before) and MORE.search(text, stop.end()):
+        if stop[0] == "." and PATTERNS.abbreviation.search(before) and PATTERNS.more.search(text, stop.end()):
             continue
         count, start = count + 1, stop.end()
-    return count + bool(WORD.search(text, start))
-
-
-def sentences(text: str, given: Details) -> bool:
-    return related(sentence_count(text), given.get("relation"), given["num_sentences"])
-
-
-def words(text: str, given: Details) -> bool:
-    return related(len(WORD.findall(text)), given.get("relation"), given["num_words"])
+    return count + bool(PATTERNS.word.search(text, start))
 
 
 def between(parts: list[str]) -> list[str] | None:
@@ -108,64 +73,41 @@ def between(parts: list[str]) -> list[str] | None:
     return [part.strip() for part in parts if part.strip()]
 
 
-def paragraphs(text: str, given: Details) -> bool:
-    parts = between(DIVIDER.split(text))
-    return parts is not None and len(parts) == int(given["num_paragraphs"])
-
-
-def nth_paragraph(text: str, given: Details) -> bool:
+def nth_paragraph(text: str, detail: Details) -> bool:
     parts = text.split("\n\n")
     count = sum(bool(part.strip()) for part in parts)
-    nth = int(given["nth_paragraph"])
-    if count != int(given["num_paragraphs"]) or not 1 <= nth <= count:
+    nth = int(detail["nth_paragraph"])
+    if count != int(detail["num_paragraphs"]) or not 1 <= nth <= count:
         return False
     # Blank ones do not count as paragraphs, but they have their place: as published.
     begins = parts[nth - 1].split()[:1] or [""]
-    first = FIRST_WORD_ENDS.split(begins[0].lstrip("'").lstrip('"'))[0]
-    return bool(first.lower() == given["first_word"].lower() != "")
+    first = PATTERNS.first_word_ends.split(begins[0].lstrip("'").lstrip('"'))[0]
+    return bool(first.lower() == detail["first_word"].lower() != "")
 
 
-def placeholders(text: str, given: Details) -> bool:
-    return len(PLACEHOLDER.findall(text)) >= int(given["num_placeholders"])
-
-
-def postscript(text: str, given: Details) -> bool:
-    marker = given["postscript_marker"].strip()
+def postscript(text: str, detail: Details) -> bool:
+    marker = detail["postscript_marker"].strip()
     known = POSTSCRIPTS.get(marker)
     lowered = text.lower()
     return bool(known.search(lowered)) if known else marker.lower() in lowered
 
 
-def bullets(text: str, given: Details) -> bool:
-    count = len(STAR_BULLET.findall(text)) + len(DASH_BULLET.findall(text))
-    return count == int(given["num_bullets"])
+def highlights(text: str, detail: Details) -> bool:
+    result = [part.strip("*").strip() for part in PATTERNS.highlight.findall(text) + PATTERNS.strong.findall(text)]
+    return sum(map(bool, result)) >= int(detail["num_highlights"])
 
 
-def constrained(text: str, given: Details) -> bool:
-    return any(answer in text for answer in ANSWERS)
-
-
-def highlights(text: str, given: Details) -> bool:
-    found = [part.strip("*").strip() for part in HIGHLIGHT.findall(text) + STRONG.findall(text)]
-    return sum(map(bool, found)) >= int(given["num_highlights"])
-
-
-def sections(text: str, given: Details) -> bool:
-    splitter = given["section_spliter"].strip()  # so spelt in the published data
-    return len(re.findall(rf"{re.escape(splitter)}\s?\d+", text)) >= int(given["num_sections"])
-
-
-def json_format(text: str, given: Details) -> bool:
+def json_format(text: str, detail: Details) -> bool:
     try:
         text = text.strip()
-        opening = FENCE.match(text)
+        opening = PATTERNS.fence.match(text)
         json.loads(text[opening.end() if opening else 0 :].removesuffix("```").strip())
     except (ValueError, RecursionError):
         return False
     return True
 
 
-def title(text: str, given: Details) -> bool:
+def title(text: str, detail: Details) -> bool:
     for line in text.split("\n"):
         start, end = line.find("<<"), line.rfind(">>")
         if 0 <= start < end and line[start:end].strip("<> \t"):
@@ -173,39 +115,9 @@ def title(text: str, given: Details) -> bool:
     return False
 
 
-def two_responses(text: str, given: Details) -> bool:
+def two_responses(text: str, detail: Details) -> bool:
     parts = between(text.split("******"))
     return parts is not None and len(parts) == 2 and parts[0] != parts[1]
-
-
-def repeat_prompt(text: str, given: Details) -> bool:
-    return text.strip().lower().startswith(given["prompt_to_repeat"].strip().lower())
-
-
-def end_checker(text: str, given: Details) -> bool:
-    return text.strip().strip('"').lower().endswith(given["end_phrase"].strip().lower())
-
-
-def quotation(text: str, given: Details) -> bool:
-    text = text.strip()
-    return len(text) > 1 and text[0] == '"' == text[-1]
-
-
-def capital_words(text: str, given: Details) -> bool:
-    found = [word for word in re.findall(r"\w+(?:-\w+)*", text) if word.isupper()]
-    return related(len(found), given.get("capital_relation"), given["capital_frequency"])
-
-
-def capital(text: str, given: Details) -> bool:
-    return text.isupper() and in_language(text, "en")
-
-
-def lowercase(text: str, given: Details) -> bool:
-    return text.islower() and in_language(text, "en")
-
-
-def response_language(text: str, given: Details) -> bool:
-    return in_language(text, given["language"])
 
 
 def in_language(text: str, wanted: str) -> bool:
@@ -215,29 +127,56 @@ def in_language(text: str, wanted: str) -> bool:
         raise Unmeasured("verifier_error", "langdetect, which tells languages apart, is not installed")
     library.DetectorFactory.seed = 0  # without it the same text may get another language
     try:
-        found = library.detect(text)
+        result = library.detect(text)
     except library.LangDetectException:
         return True
-    return bool(found == wanted.lower() or found.partition("-")[0] == wanted.lower())
+    return bool(result == wanted.lower() or result.partition("-")[0] == wanted.lower())
 
 
+def matches(name: str, text: str) -> int:
+    return len(getattr(PATTERNS, name).findall(text))
+
+
+# Of a text and the details of its instruction: is it kept?
 RULES: dict[str, Rule] = {
-    "keywords:existence": existence, "keywords:frequency": frequency,
-    "keywords:forbidden_words": forbidden, "keywords:letter_frequency": letters,
-    "language:response_language": response_language, "length_constraints:number_sentences": sentences,
-    "length_constraints:number_paragraphs": paragraphs, "length_constraints:number_words": words,
+    "keywords:existence": lambda text, detail: all(occurrences(text, word) for word in listed(detail["keywords"])),
+    "keywords:frequency": lambda text, detail: related(
+        occurrences(text, detail["keyword"]), detail.get("relation"), detail["frequency"]),
+    "keywords:forbidden_words": lambda text, detail: not any(
+        re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) for word in listed(detail["forbidden_words"])),
+    "keywords:letter_frequency": lambda text, detail: related(
+        text.lower().count(one_letter(detail["letter"])), detail.get("let_relation"), detail["let_frequency"]),
+    "language:response_language": lambda text, detail: in_language(text, detail["language"]),
+    "length_constraints:number_sentences": lambda text, detail: related(
+        sentence_count(text), detail.get("relation"), detail["num_sentences"]),
+    "length_constraints:number_paragraphs": lambda text, detail: len(
+        between(PATTERNS.divider.split(text)) or ()) == int(detail["num_paragraphs"]),
+    "length_constraints:number_words": lambda text, detail: related(
+        matches("word", text), detail.get("relation"), detail["num_words"]),
     "length_constraints:nth_paragraph_first_word": nth_paragraph,
-    "detectable_content:number_placeholders": placeholders, "detectable_content:postscript": postscript,
-    "detectable_format:number_bullet_lists": bullets,
-    "detectable_format:constrained_response": constrained,
+    "detectable_content:number_placeholders": lambda text, detail: matches(
+        "placeholder", text) >= int(detail["num_placeholders"]),
+    "detectable_content:postscript": postscript,
+    "detectable_format:number_bullet_lists": lambda text, detail: matches("star_bullet", text) + matches(
+        "dash_bullet", text) == int(detail["num_bullets"]),
+    "detectable_format:constrained_response": lambda text, detail: any(answer in text for answer in ANSWERS),
     "detectable_format:number_highlighted_sections": highlights,
-    "detectable_format:multiple_sections": sections, "detectable_format:json_format": json_format,
-    "detectable_format:title": title, "combination:two_responses": two_responses,
-    "combination:repeat_prompt": repeat_prompt, "startend:end_checker": end_checker,
-    "startend:quotation": quotation, "change_case:capital_word_frequency": capital_words,
-    "change_case:english_capital": capital, "change_case:english_lowercase": lowercase,
-    "punctuation:no_comma": lambda text, given: "," not in text,
-}
+    "detectable_format:multiple_sections": lambda text, detail: len(re.findall(  # so spelt in the published data
+        rf"{re.escape(detail['section_spliter'].strip())}\s?\d+", text)) >= int(detail["num_sections"]),
+    "detectable_format:json_format": json_format,
+    "detectable_format:title": title,
+    "combination:two_responses": two_responses,
+    "combination:repeat_prompt": lambda text, detail: text.strip().lower().startswith(
+        detail["prompt_to_repeat"].strip().lower()),
+    "startend:end_checker": lambda text, detail: text.strip().strip('"').lower().endswith(
+        detail["end_phrase"].strip().lower()),
+    "startend:quotation": lambda text, detail: len(text.strip()) > 1 and text.strip()[0] == '"' == text.strip()[-1],
+    "change_case:capital_word_frequency": lambda text, detail: related(
+        sum(map(str.isupper, PATTERNS.hyphenated.findall(text))), detail.get("capital_relation"), detail["capital_frequency"]),
+    "change_case:english_capital": lambda text, detail: text.isupper() and in_language(text, "en"),
+    "change_case:english_lowercase": lambda text, detail: text.islower() and in_language(text, "en"),
+    "punctuation:no_comma": lambda text, detail: "," not in text,
+}  # fmt: skip
 
 
 def environment(settings: Mapping[str, Any]) -> Environment:
@@ -259,8 +198,8 @@ async def verify(usual: str, attempt: Attempt) -> Row:
         raise task_row.faulty(f"the grading mode {mode!r} is neither binary nor fraction")
     details = details or [{}] * len(names)
     text = replies.answer(attempt.response)
-    strict = [kept(name, given, [text]) for name, given in zip(names, details, strict=True)]
-    loose = [kept(name, given, loosened(text)) for name, given in zip(names, details, strict=True)]
+    strict = [kept(name, detail, [text]) for name, detail in zip(names, details, strict=True)]
+    loose = [kept(name, detail, loosened(text)) for name, detail in zip(names, details, strict=True)]
     return {
         "reward": float(all(strict)) if mode == "binary" else sum(strict) / len(strict),
         "follow_all_instructions": all(strict), "follow_instruction_list": strict,
@@ -283,9 +222,9 @@ def kept(name: Any, details: Any, texts: list[str]) -> bool:
     rule = RULES.get(name) if isinstance(name, str) else None
     if rule is None:
         raise task_row.faulty(f"no rule is known for the instruction {str(name)[:80]!r}")
-    given = {key: value for key, value in (details or {}).items() if value is not None}
+    detail = {key: value for key, value in (details or {}).items() if value is not None}
     try:
-        return any(rule(text, given) for text in texts if text.strip())
+        return any(rule(text, detail) for text in texts if text.strip())
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise task_row.faulty(f"the details of {name} cannot be used: {type(error).__name__}: {error}") from None
 

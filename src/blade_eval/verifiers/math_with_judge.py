@@ -43,9 +43,7 @@ def environment(settings: Mapping[str, Any]) -> Environment:
         judge_model.checked(judge.template, FIELDS, {"first_answer", "second_answer"})
     seconds = int(settings.get("verify_timeout_seconds") or COMPUTING)
     return Environment(
-        "math_with_judge",
-        partial(verify, judge, seconds),
-        scores=scores,
+        "math_with_judge", partial(verify, judge, seconds), scores=scores,
         answer=lambda row: row.get("extracted_answer"),
     )
 
@@ -56,19 +54,18 @@ async def verify(judge: judge_model.Judge | None, seconds: int, attempt: Attempt
     if not expected.strip():
         raise task_row.faulty("the expected answer is empty")
     text = replies.answer(attempt.response)
-    found = await compared(expected, text, seconds)
-    if not found["readable"] and judge is None:
+    comparison = await compared(expected, text, seconds)
+    if not comparison["readable"] and judge is None:
         raise task_row.faulty(f"math-verify cannot read the expected answer {expected[:80]!r}")
     fields: Row = {
-        "reward": float(found["equal"]), "expected_answer": expected,
-        "extracted_answer": found["extracted"], "library_reward": float(found["equal"]),
-        "judge_evaluations": None,
+        "reward": float(comparison["equal"]), "expected_answer": expected, "extracted_answer": comparison["extracted"],
+        "library_reward": float(comparison["equal"]), "judge_evaluations": None,
     }
-    if "reason" in found:
-        fields["failure_reason"] = found["reason"]
-    if found["equal"] or judge is None or not found["extracted"] or "reason" in found:
+    if "reason" in comparison:
+        fields["failure_reason"] = comparison["reason"]
+    if comparison["equal"] or judge is None or not comparison["extracted"] or "reason" in comparison:
         return fields
-    return {**fields, **await judged(judge, attempt, expected, found["extracted"])}
+    return {**fields, **await judged(judge, attempt, expected, comparison["extracted"])}
 
 
 async def compared(expected: str, text: str, seconds: int) -> Row:
@@ -76,8 +73,8 @@ async def compared(expected: str, text: str, seconds: int) -> Row:
     if not text:
         return {"equal": False, "extracted": None, "readable": True}
     try:
-        found: Row = await limited.call("blade_eval.symbolic:compared", expected, text, seconds=seconds)
-        return found
+        comparison: Row = await limited.call("blade_eval.symbolic:compared", expected, text, seconds=seconds)
+        return comparison
     except limited.TooCostly as error:
         reason = f"the answer cannot be compared: {error}"
     try:

@@ -17,87 +17,21 @@ from typing import Any
 from blade.answers import last_box
 from blade_eval import limited, replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
+from blade_eval.expressions import Expressions
+
+PATTERNS = Expressions("mcqa")
 
 Options = dict[str, str]  # letter to text
 
 # Signs that may surround a letter in a box or after `Answer:` without changing it.
 PADDING = " \t\n*_`\"'“”‘’$()[]{}<>.,;:!"
 
-# A letter and what may follow it: the end, a label's sign, or a reason; `A` before a noun is an article.
-LABELLED = re.compile(
-    r"[\W_]*(?:(?:option|choice|answer)\b[\W_]+)?([A-Za-z])"
-    r"(?P<rest>$|[)\].:,;!?。，；：！？\-–—*_`\"'}$/&+|\s].*)",
-    re.DOTALL | re.IGNORECASE,
-)
-REASON = re.compile(r"\s+(?:because|since|as|for|is|which|\(|[:=]|[-–—]+\s)", re.IGNORECASE)
-ANOTHER = re.compile(
-    r"(?P<gap>[\W_]*+)(?P<word>(?:(?:or|and|nor|plus|but|also|perhaps|maybe|option)\b[\W_]*+)*+)"
-    r"([A-Za-z])\b(?!['’])(?!\s+[a-z])",
-    re.IGNORECASE,
-)
 JOINING = frozenset("/&+,;|")
-# After a letter: "but it could be C", "or maybe C"; and "B? No, …", which takes it back.
-HEDGED = re.compile(
-    r"\b(?:(?:could|might|may|can|would)(?:\s+(?:also|well|just|equally|possibly|as)){0,2}\s+be"
-    r"|maybe|perhaps|possibly|alternatively|or)\b[\W_]*"
-    r"(?:(?:even|also|it|be|is|the|option|choice|answer)\b[\W_]*){0,4}(?-i:([A-Z]))\b(?!['’])(?!\s+[a-z])",
-    re.IGNORECASE,
-)
-RETRACTED = re.compile(
-    r"[\W_]*(?:no|wait|actually|hmm|hold\s+on|scratch\s+that)\b\s*[,.;:!?—–-]", re.IGNORECASE
-)
-SENTENCE_ENDS = re.compile(r"[.!?。！？](?:\s|$)|\n")
-
-SPACING = re.compile(r"\\\\(?:[ ,;:!]|quad\b|qquad\b)|~")
-# What may stand between a letter and the text that it is said to have, and what may follow that text.
-LEAD_IN = re.compile(
-    r"(?:i\.?\s?e\.?|namely|(?:it|this|that|which|the (?:correct |right |final )?(?:answer|option|choice)) is)\b[\s,:]*",
-    re.IGNORECASE,
-)
-AFFIRMED = re.compile(r"\s+(?:is|must be|being)\s+(?:the\s+)?(?:correct|right|best|true|answer)\b", re.IGNORECASE)
-CLAUSE_ENDS = re.compile(r"[;\n]|[.,:]\s|\s[(–—-]")
 
 LONGEST = 4000  # characters more than four times an option's, of what can be one
 SHOWN = 400  # characters of a declaration, or of a last line, in which a letter is looked for
-DECLARED = re.compile(
-    r"\b(?:answer|option|choice)\b"
-    r"(?:\s+(?:is|would\s+be|must\s+be|should\s+be)\b\s*:?|\s*[*_]*\s*[:=])[*_\s]*(?=(?P<what>[^\n]{0,2000}))",
-    re.IGNORECASE,
-)
-# "Option B is correct", "B is the right answer", "it must be B": declarations that name the letter.
-RIGHT = (
-    r"\s+(?:is|must\s+be|has\s+to\s+be|would\s+be)\s+(?:(?:clearly|therefore|indeed|thus)\s+)?"
-    r"(?:the\s+)?(?:(?:only|most|single|one)\s+)?"
-    r"(?:correct|right|best|(?:accurate|appropriate|suitable)(?!\s+(?:to|for|about))|answer)\b"
-    r"(?!\s+(?:about|that|in)\b)(?:\s+(?:answer|option|choice|one)\b)?"
-)
-# Both start at a sign that is rare, for a long answer is searched as a whole: at the letter, and at `be`.
-SUBJECT = re.compile(rf"(?P<letter>[A-Z])(?<![A-Za-z][A-Z])[)\]*_\"'”]*(?i:{RIGHT})")
-NEEDED = re.compile(
-    r"[bB][eE](?<!\w[bB][eE])\s+[*_(\[\"'“]*(?P<letter>[A-Z])(?=[)\]*_\"'”.,:;!?。]|\s*$)", re.MULTILINE
-)
 # What a sentence about a letter may begin with: a sign, or one of these words before it.
 OPENING = ".!?:;,。"
-PADDED = re.compile(r"[\s*_(\[\"'“]+\Z")
-LEADING = re.compile(
-    r"\b(?:so|thus|hence|therefore|think|believe|conclude|confirm|say|that|and|but|while|only|clearly|"
-    r"obviously|definitely|option|choice|answer)\Z",
-    re.IGNORECASE,
-)
-MUST = re.compile(r"\b(?:it|this|that)\s+(?:must|has\s+to)\s+\Z", re.IGNORECASE)
-UNSAID = re.compile(r"\b(?:not|never|neither|doubt|cannot|deny|nobody)\b|n['’]t\b", re.IGNORECASE)
-SUPPOSED = re.compile(
-    r"\b(?:if|whether|unless|suppose|supposing|assume|assuming|why|when|could|might|may|perhaps|maybe)\b"
-    r"|[A-Z]\s+(?:or|and)\s+$",
-    re.IGNORECASE,
-)
-NEGATED = re.compile(r"\W*(?:not|n't|neither|never|cannot|unlikely|none)\b", re.IGNORECASE)
-MARKED = re.compile(r"[(\[*_`]+([A-Z])[)\]*_`]+")
-HEADED = re.compile(r"[A-Za-z](?:[).:\]]|\s*[-–—]\s)")
-CONCLUDED = re.compile(
-    r"(?:\b(?:it[’']?s|is|be|option|choice|choose|pick|select|go\s+with|so|thus|hence|therefore)\b|[:=→⇒>])"
-    r"[\W_]*([A-Z])[\s.,;:!?。！？)\]}*_`\"'”’$]*$"
-)
 
 
 def environment(settings: Mapping[str, Any]) -> Environment:
@@ -107,25 +41,25 @@ def environment(settings: Mapping[str, Any]) -> Environment:
     async def verify(attempt: Attempt) -> Row:
         options = options_of(attempt.row)
         expected = letter_of(task_row.needed(attempt.row, "expected_answer"), options)
-        found = await extracted(attempt.row, replies.answer(attempt.response), options, usual)
-        return {"reward": float(found == expected), "expected_answer": expected, "extracted_answer": found}
+        letter = await extracted(attempt.row, replies.answer(attempt.response), options, usual)
+        return {"reward": float(letter == expected), "expected_answer": expected, "extracted_answer": letter}
 
     return Environment("mcqa", verify, answer=lambda row: row.get("extracted_answer"))
 
 
 def options_of(row: Row) -> Options:
     """The options by letter; they stand as `[{"A": text}, …]`, `{"A": text}` or a list of texts."""
-    given = task_row.needed(row, "options")
-    if isinstance(given, dict):
-        given = [given]
-    kinds = set(map(type, given)) if isinstance(given, list) else set()
+    entries = task_row.needed(row, "options")
+    if isinstance(entries, dict):
+        entries = [entries]
+    kinds = set(map(type, entries)) if isinstance(entries, list) else set()
     if kinds == {str}:
-        given = [{chr(ord("A") + place): text} for place, text in enumerate(given[:26])]
+        entries = [{chr(ord("A") + place): text} for place, text in enumerate(entries[:26])]
     elif dict in kinds:
-        given = [entry for entry in given if isinstance(entry, dict)]
+        entries = [entry for entry in entries if isinstance(entry, dict)]
     else:
-        given = []
-    options = {str(letter).strip().upper(): str(text) for entry in given for letter, text in entry.items()}
+        entries = []
+    options = {str(letter).strip().upper(): str(text) for entry in entries for letter, text in entry.items()}
     if not options or max(map(len, options)) != 1 or "" in options:
         raise task_row.faulty("the options have no letters")
     return options
@@ -169,11 +103,11 @@ def compiles(expression: str) -> bool:
 
 def last_match(expression: str, text: str) -> str | None:
     """The first group of the last match, or the match itself."""
-    found = deque(re.finditer(expression, text, re.IGNORECASE), maxlen=1)
-    if not found:
+    hits = deque(re.finditer(expression, text, re.IGNORECASE), maxlen=1)
+    if not hits:
         return None
-    groups = [group for group in found[0].groups() if group is not None]
-    return groups[0] if groups else found[0][0]
+    groups = [group for group in hits[0].groups() if group is not None]
+    return groups[0] if groups else hits[0][0]
 
 
 def strict_boxed(text: str, options: Options) -> str | None:
@@ -192,10 +126,10 @@ def lenient_boxed(text: str, options: Options) -> str | None:
 
 def answer_colon(text: str, options: Options) -> str | None:
     """The letter or the option's text after the last `Answer:`, alone on the rest of its line."""
-    found = deque(re.finditer(r"answer[*_]*\s*:[*_]*[ \t]*([^\n]*)", text, re.IGNORECASE), maxlen=1)
-    if not found:
+    hits = deque(re.finditer(r"answer[*_]*\s*:[*_]*[ \t]*([^\n]*)", text, re.IGNORECASE), maxlen=1)
+    if not hits:
         return None
-    what = found[0][1]
+    what = hits[0][1]
     letter = replies.unwrapped(what).strip(PADDING).upper()
     return letter if letter in options else by_text(what, options)
 
@@ -205,7 +139,7 @@ def any_form(text: str, options: Options) -> str | None:
     text = text.strip()
     box = last_box(text)
     places = [] if box is None else [box]
-    worded = (m for m in DECLARED.finditer(text) if not NEGATED.match(m["what"]))
+    worded = (m for m in PATTERNS.declared.finditer(text) if not PATTERNS.negated.match(m["what"]))
     places += [(m.end(), m["what"]) for m in deque(worded, maxlen=1)]
     spoken = list(named(text, options))
     if spoken and spoken[-1] > max(places, default=(0, "")):
@@ -225,25 +159,25 @@ def last_line(text: str) -> str:
 def spelled_out(letter: str, own: str) -> re.Pattern[str]:
     """A letter with its own text behind it, and that it is right."""
     return re.compile(
-        rf"(?<!\w){re.escape(letter)}[)\].:,*_\s-]{{1,6}}(?i:{re.escape(own)}[)*_\"'”.]{{0,4}}{RIGHT})"
+        rf"(?<!\w){re.escape(letter)}[)\].:,*_\s-]{{1,6}}(?i:{re.escape(own)}[)*_\"'”.]{{0,4}}{PATTERNS.text('right')})"
     )
 
 
 def named(text: str, options: Options) -> Iterator[tuple[int, str]]:
     """Where a sentence says of a letter that it is right, and that letter with what follows."""
-    found = [(match, match.start()) for match in SUBJECT.finditer(text) if opens(text, match.start())]
-    for match in NEEDED.finditer(text):
-        if MUST.search(text[max(0, match.start() - 40) : match.start()]):
-            found.append((match, match.start("letter")))
+    hits = [(match, match.start()) for match in PATTERNS.subject.finditer(text) if opens(text, match.start())]
+    for match in PATTERNS.needed.finditer(text):
+        if PATTERNS.must.search(text[max(0, match.start() - 40) : match.start()]):
+            hits.append((match, match.start("letter")))
     folded = text.casefold()
     for letter, own in options.items():
         if own.casefold() in folded:  # an expression costs more to compile than all else here
-            found += [(match, match.start()) for match in spelled_out(letter, own).finditer(text)]
-    for match, start in sorted(found, key=lambda pair: pair[0].end()):
+            hits += [(match, match.start()) for match in spelled_out(letter, own).finditer(text)]
+    for match, start in sorted(hits, key=lambda pair: pair[0].end()):
         before = text[max(0, start - SHOWN) : start]
-        sentence = SENTENCE_ENDS.split(before)[-1]
+        sentence = PATTERNS.sentence_ends.split(before)[-1]
         clause = re.split(r"[,;:]", sentence)[-1]
-        if not UNSAID.search(clause) and not SUPPOSED.search(sentence):
+        if not PATTERNS.unsaid.search(clause) and not PATTERNS.supposed.search(sentence):
             follows = text[match.end() : match.end() + SHOWN].split("\n")[0]
             yield match.end(), f"{text[start]}. {follows}"
 
@@ -251,21 +185,21 @@ def named(text: str, options: Options) -> Iterator[tuple[int, str]]:
 def opens(text: str, place: int) -> bool:
     """Whether a letter there begins a sentence or a clause, or stands after a word that leads to one."""
     before = text[max(0, place - SHOWN) : place]
-    head = PADDED.sub("", before)
+    head = PATTERNS.padded.sub("", before)
     if not head or "\n" in before[len(head) :] or head[-1] in OPENING:
         return True
-    return LEADING.search(head[-12:]) is not None
+    return PATTERNS.leading.search(head[-12:]) is not None
 
 
 def concluded(line: str, options: Options) -> str | None:
     """The option that a last line gives without declaring it: `B`, `(B)`, `B) Square`, `so it is B`."""
     end = line[-SHOWN:]
-    marked = {letter for letter in MARKED.findall(end) if letter in options}
+    marked = {letter for letter in PATTERNS.marked.findall(end) if letter in options}
     if len(marked) > 1:
         return None
-    if not line.strip(PADDING)[1:] or HEADED.match(line):
+    if not line.strip(PADDING)[1:] or PATTERNS.headed.match(line):
         return declared(line, options)
-    at_end = CONCLUDED.search(end)
+    at_end = PATTERNS.concluded.search(end)
     if at_end and at_end[1] in options and not marked - {at_end[1]}:
         return at_end[1]
     return marked.pop() if marked else by_text(line, options)
@@ -286,7 +220,7 @@ def declared(what: str, options: Options) -> str | None:
 
 def labelled(text: str, options: Options, capital: bool = False) -> str | None:
     """The letter at the head of a text; with two letters it is ambiguous, and a word is no letter."""
-    match = LABELLED.match(text[:SHOWN])
+    match = PATTERNS.labelled.match(text[:SHOWN])
     if match is None:
         return None
     letter, rest = match[1], match["rest"]
@@ -298,16 +232,16 @@ def labelled(text: str, options: Options, capital: bool = False) -> str | None:
     if contradicted(rest, letter.upper(), options):
         return None
     beyond = after_text(rest, options.get(letter.upper(), ""))
-    if RETRACTED.match(beyond) or hedged(beyond, letter.upper(), options):
+    if PATTERNS.retracted.match(beyond) or hedged(beyond, letter.upper(), options):
         return None
-    another = ANOTHER.match(beyond)
+    another = PATTERNS.another.match(beyond)
     second = another[3].upper() if another else letter.upper()
     joined = another is not None and bool(another["word"] or JOINING & set(another["gap"]))
     if joined and second in options and second != letter.upper():
         return None
     if rest[0].isspace():
         # What follows after a mere space makes a sentence: only a reason keeps the letter a letter.
-        if letter.islower() or not (REASON.match(rest) or spelled(rest, options.get(letter))):
+        if letter.islower() or not (PATTERNS.reason.match(rest) or spelled(rest, options.get(letter))):
             return None
     elif rest[0] in "'’" or (letter.islower() and rest[0] not in "):"):
         return None
@@ -316,12 +250,12 @@ def labelled(text: str, options: Options, capital: bool = False) -> str | None:
 
 def contradicted(rest: str, letter: str, options: Options) -> bool:
     """Whether the text of another option stands behind a letter: `A. Rome`, where Rome is B."""
-    bare = LEAD_IN.sub("", SPACING.sub(" ", rest).lstrip(PADDING + "-–—=\\"))
+    bare = PATTERNS.lead_in.sub("", PATTERNS.spacing.sub(" ", rest).lstrip(PADDING + "-–—=\\"))
     own = options.get(letter, "").strip()
     if own and bare.casefold().startswith(own.casefold()):
         return False
-    clause = CLAUSE_ENDS.split(bare, maxsplit=1)[0]
-    named = {by_text(part, options) for part in (bare, clause, AFFIRMED.split(clause, maxsplit=1)[0])}
+    clause = PATTERNS.clause_ends.split(bare, maxsplit=1)[0]
+    named = {by_text(part, options) for part in (bare, clause, PATTERNS.affirmed.split(clause, maxsplit=1)[0])}
     return bool(named - {None, letter})
 
 
@@ -333,8 +267,8 @@ def after_text(rest: str, text: str) -> str:
 
 def hedged(rest: str, letter: str, options: Options) -> bool:
     """Whether what follows a letter, to the end of its sentence, holds another one possible."""
-    sentence = SENTENCE_ENDS.split(rest.lstrip(PADDING + "?。！？"), maxsplit=1)[0]
-    return any(other in options and other != letter for other in HEDGED.findall(sentence))
+    sentence = PATTERNS.sentence_ends.split(rest.lstrip(PADDING + "?。！？"), maxsplit=1)[0]
+    return any(other in options and other != letter for other in PATTERNS.hedged.findall(sentence))
 
 
 def spelled(rest: str, text: str | None) -> bool:

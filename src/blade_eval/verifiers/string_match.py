@@ -20,33 +20,20 @@ from blade.answers import last_box
 from blade.errors import UsageError
 from blade_eval import replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
+from blade_eval.expressions import Expressions
 from blade_eval.libraries import loaded, required
 from blade_eval.replies import unwrapped
 
-PREFIX = re.compile(r"(?:final\s+)?\banswer\b[ \t]*[*_]*[ \t]*:[*_\s]*(?=([^\n]{0,4000}))", re.IGNORECASE)
-ARTICLE = re.compile(r"^(?:the|a|an)\s+(?=\S)", re.IGNORECASE)
+PATTERNS = Expressions("string_match")
+
 AROUND = " \"'`*_“”‘’«»„[]{}<>.,;:!?"
 LONGEST = 20_000  # characters more than four times an accepted answer's, of what can be one
 DEEPEST = 10  # brackets within brackets around an answer
 PAIRS = {"(": ")", "[": "]", "{": "}", "$": "$"}
 
-SUPERSCRIPTS = re.compile("[⁰¹²³⁴-⁹]+")
 DASHES = dict.fromkeys(map(ord, "‐‑‒–—−"), "-")
 QUOTES = {ord("‘"): "'", ord("’"): "'", ord("“"): '"', ord("”"): '"'}
 
-GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])")
-WHOLE = re.compile(r"(?<![\w.])(\d+)\.0+(?![\w.])")
-PLUS = re.compile(r"(?<![\w.)+])\+(?=\d)")
-NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*")
-WORD = re.compile(r"\w+")
-NEGATION = re.compile(r"\b(?:not|no|never|none|neither|nor|without|cannot|non)\b|n't\b")
-# A small roman numeral, or one too long to be a word by chance.
-NUMERAL = re.compile(
-    r"\b(?=[ivx]{2,}\b)x{0,3}(?:ix|iv|v?i{0,3})\b"
-    r"|\b(?=[mdclxvi]{4,}\b)m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})\b"
-)
-# Letters on their own, "H. W." as one; an article and the end of "it's" are none.
-INITIALS = re.compile(r"(?<![\w'’])(?!a\s+\w{2})[^\W\d_](?:[.\s]+[^\W\d_](?![\w'’]))*(?![\w'’])")
 OPPOSITES = ("un", "in", "im", "ir", "il", "non", "non-", "dis")
 
 ONES = (
@@ -74,8 +61,8 @@ class Rules:
 
 def environment(settings: Mapping[str, Any]) -> Environment:
     """Text match as the settings say; rows may name their own `extraction_mode` and `case_sensitive`."""
-    given = {name: settings[name] for name in Rules.__dataclass_fields__ if settings.get(name) is not None}
-    rules = Rules(**given)
+    own = {name: settings[name] for name in Rules.__dataclass_fields__ if settings.get(name) is not None}
+    rules = Rules(**own)
     if rules.match_mode not in ("exact", "fuzzy"):
         hint = "match_mode is exact or fuzzy"
         raise UsageError(f"string_match has no match mode {rules.match_mode!r}", hint, "environment-settings")
@@ -90,14 +77,14 @@ async def verify(rules: Rules, attempt: Attempt) -> Row:
     mode = str(task_row.field(attempt.row, "extraction_mode") or rules.extraction_mode)
     if mode not in EXTRACTIONS:
         raise task_row.faulty(f"the extraction mode {mode!r} is none of {', '.join(sorted(EXTRACTIONS))}")
-    found = EXTRACTIONS[mode](replies.answer(attempt.response))
+    answer = EXTRACTIONS[mode](replies.answer(attempt.response))
     own_case = task_row.field(attempt.row, "case_sensitive")
     case = rules.case_sensitive if own_case is None else bool(own_case)
-    kept = task_row.field(attempt.row, "expected_answer", accepted)
-    fields: Row = {"reward": 0.0, "expected_answer": kept, "extracted_answer": found}
+    expected = task_row.field(attempt.row, "expected_answer", accepted)
+    fields: Row = {"reward": 0.0, "expected_answer": expected, "extracted_answer": answer}
     wanted = [normal(text, rules, case) for text in accepted]
     most = LONGEST + 4 * max(map(len, accepted))
-    got = normal(found, rules, case) if found is not None and len(found) <= most else ""
+    got = normal(answer, rules, case) if answer is not None and len(answer) <= most else ""
     equal = bool(got) and got in wanted
     if rules.match_mode == "exact":
         return {**fields, "reward": float(equal)}
@@ -107,11 +94,11 @@ async def verify(rules: Rules, attempt: Attempt) -> Row:
 
 def accepted_of(row: Row) -> list[str]:
     """The accepted answers: `expected_answer`, one or several, and `accepted_answers`."""
-    found: list[Any] = []
+    answer: list[Any] = []
     for name in ("expected_answer", "accepted_answers"):
         value = task_row.field(row, name, [])
-        found.extend(value if isinstance(value, list) else [value])
-    accepted = [str(value) for value in found if isinstance(value, (str, int, float))]
+        answer.extend(value if isinstance(value, list) else [value])
+    accepted = [str(value) for value in answer if isinstance(value, (str, int, float))]
     if not any(text.strip() for text in accepted):
         raise task_row.faulty("the row has no expected_answer")
     return accepted
@@ -119,7 +106,7 @@ def accepted_of(row: Row) -> list[str]:
 
 def final_answer(text: str) -> str | None:
     """What follows the last `Answer:` on its line, or on the next; else what the last box holds."""
-    prefixed = deque(PREFIX.finditer(text), maxlen=1)  # the text may say it a hundred thousand times
+    prefixed = deque(PATTERNS.prefix.finditer(text), maxlen=1)  # the text may say it a hundred thousand times
     return (prefixed[0][1].strip() or None) if prefixed else boxed(text)
 
 
@@ -143,14 +130,14 @@ EXTRACTIONS: dict[str, Callable[[str], str | None]] = {
 
 def normal(text: str, rules: Rules, case_sensitive: bool) -> str:
     """A text in the form in which answers are compared."""
-    text = SUPERSCRIPTS.sub(lambda sign: "^" + unicodedata.normalize("NFKC", sign[0]), text)
+    text = PATTERNS.superscripts.sub(lambda sign: "^" + unicodedata.normalize("NFKC", sign[0]), text)
     text = unicodedata.normalize("NFKC", text).translate(DASHES).translate(QUOTES)
     text = "".join(sign for sign in text if unicodedata.category(sign) != "Cf")
     text = " ".join(text.split())
     if rules.ignore_punctuation:
         text = bare(text)
     if rules.ignore_articles:
-        text = ARTICLE.sub("", text)
+        text = PATTERNS.article.sub("", text)
     if not case_sensitive:
         text = text.casefold()
     return number(text) if rules.normalize_numbers else text
@@ -163,7 +150,7 @@ def bare(text: str) -> str:
         if before == text:
             break
         before = text
-        text = text.strip(AROUND) if not NUMBER.fullmatch(text) else text
+        text = text.strip(AROUND) if not PATTERNS.number.fullmatch(text) else text
         if len(text) > 2 and PAIRS.get(text[0]) == text[-1]:
             text = text[1:-1]
     return text or before
@@ -171,8 +158,8 @@ def bare(text: str) -> str:
 
 def number(text: str) -> str:
     """Numbers written one way; leading zeros and decimals that are not zero mean something and stay."""
-    text = GROUPED.sub(lambda found: found[0].replace(",", ""), text)
-    text = PLUS.sub("", WHOLE.sub(r"\1", text))
+    text = PATTERNS.grouped.sub(lambda answer: answer[0].replace(",", ""), text)
+    text = PATTERNS.plus.sub("", PATTERNS.whole.sub(r"\1", text))
     words = text.casefold().replace("-", " ").split()
     if len(words) == 1 and words[0] in ONES:
         return str(ONES.index(words[0]))
@@ -184,25 +171,25 @@ def number(text: str) -> str:
 def similarity(got: str, wanted: str) -> float:
     """From 0 to 100; 0 when numbers, numerals, initials or negations differ, however alike the rest is."""
     fuzz = loaded("rapidfuzz.fuzz", "rapidfuzz", "string_match")
-    if Counter(NUMBER.findall(got)) != Counter(NUMBER.findall(wanted)):
+    if Counter(PATTERNS.number.findall(got)) != Counter(PATTERNS.number.findall(wanted)):
         return 0.0
-    one, other = got.casefold(), wanted.casefold()
-    if Counter(NUMERAL.findall(one)) != Counter(NUMERAL.findall(other)) or unlike(one, other):
+    ours, other = got.casefold(), wanted.casefold()
+    if Counter(PATTERNS.numeral.findall(ours)) != Counter(PATTERNS.numeral.findall(other)) or unlike(ours, other):
         return 0.0
-    return 0.0 if opposed(one, other) else float(fuzz.ratio(got, wanted))
+    return 0.0 if opposed(ours, other) else float(fuzz.ratio(got, wanted))
 
 
 def unlike(got: str, wanted: str) -> bool:
     """Whether a letter of its own is in one text and not in the other; "U.S." is also "US"."""
     mine, theirs = (
-        {re.sub(r"\W", "", letters) for letters in INITIALS.findall(text)} for text in (got, wanted)
+        {re.sub(r"\W", "", letters) for letters in PATTERNS.initials.findall(text)} for text in (got, wanted)
     )
-    return bool(mine - theirs - set(WORD.findall(wanted)) or theirs - mine - set(WORD.findall(got)))
+    return bool(mine - theirs - set(PATTERNS.word.findall(wanted)) or theirs - mine - set(PATTERNS.word.findall(got)))
 
 
 def opposed(got: str, wanted: str) -> bool:
     """Whether one text negates what the other says, by a word of its own or by a syllable."""
-    if Counter(NEGATION.findall(got)) != Counter(NEGATION.findall(wanted)):
+    if Counter(PATTERNS.negation.findall(got)) != Counter(PATTERNS.negation.findall(wanted)):
         return True
     mine, theirs = set(got.split()) - set(wanted.split()), set(wanted.split()) - set(got.split())
     return any(

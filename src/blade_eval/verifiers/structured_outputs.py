@@ -34,19 +34,16 @@ async def verify(seconds: int, attempt: Attempt) -> Row:
     row = attempt.row
     kind = str(task_row.field(row, "schema_type", "json")).lower()
     schema = schema_of(row)
-    found = (
+    content = (
         called(row, attempt) if task_row.field(row, "response_mode") == "tool_call" else written(attempt, kind)
     )
     problem: list[str] | None
-    if "problem" in found:
-        problem = found["problem"]
+    if "problem" in content:
+        problem = content["problem"]
     else:
         try:
             problem = await limited.call(
-                "blade_eval.verifiers.structured_outputs:problem_of",
-                schema,
-                found["text"],
-                found["kind"],
+                "blade_eval.verifiers.structured_outputs:problem_of", schema, content["text"], content["kind"],
                 seconds=seconds,
             )
         except limited.TooCostly as error:
@@ -54,26 +51,24 @@ async def verify(seconds: int, attempt: Attempt) -> Row:
     if problem and problem[0] == "schema_invalid":
         raise task_row.faulty(f"the schema cannot be used: {problem[1]}")
     return {
-        "reward": float(problem is None),
-        "schema_type": kind,
-        "error_type": problem[0] if problem else None,
+        "reward": float(problem is None), "schema_type": kind, "error_type": problem[0] if problem else None,
         "error_message": problem[1] if problem else None,
     }
 
 
 def schema_of(row: Row) -> Any:
     """The schema, which stands as an object or as its JSON."""
-    given = (
+    document = (
         task_row.needed(row, "schema_str") if task_row.field(row, "schema") is None else task_row.field(row, "schema")
     )
-    if isinstance(given, str):
+    if isinstance(document, str):
         try:
-            given = msgspec.json.decode(given)
+            document = msgspec.json.decode(document)
         except (msgspec.DecodeError, RecursionError) as error:
             raise task_row.faulty(f"the schema is not JSON: {error}") from None
-    if not isinstance(given, (dict, bool)):
+    if not isinstance(document, (dict, bool)):
         raise task_row.faulty("the schema is not an object")
-    return given
+    return document
 
 
 def written(attempt: Attempt, kind: str) -> Row:
@@ -152,10 +147,10 @@ def read_yaml(text: str) -> Any:
 
     class Loader(yaml.SafeLoader):
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-            found: dict[Any, Any] = super().construct_mapping(node, deep)
-            if len(found) < len(node.value):
+            content: dict[Any, Any] = super().construct_mapping(node, deep)
+            if len(content) < len(node.value):
                 raise ValueError("a key stands twice in one mapping")
-            return found
+            return content
 
     Loader.yaml_implicit_resolvers = {}  # those of 1.1 stay with the parent
     for kind, (pattern, signs, read) in CORE.items():
@@ -206,10 +201,10 @@ READERS = {"json": read_json, "yaml": read_yaml, "toml": read_toml}
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    content = dict(pairs)
+    if len(content) < len(pairs):
         raise ValueError("a key stands twice in one object")
-    return found
+    return content
 
 
 def _refused(constant: str) -> Any:

@@ -70,8 +70,7 @@ async def verify(tokenizer: str, order: int, attempt: Attempt) -> Row:
     bleu = bounded(_bleu(cut).sentence_score(compared, [reference]).score) if generation else 0.0
     return {
         "reward": chrf / 100, "generation": generation, "comet_score": None, "sentence_chrf": chrf,
-        "sentence_bleu": bleu, "sentence_spbleu": bleu if cut == "flores200" else None,
-        "bleu_tokenizer": cut,
+        "sentence_bleu": bleu, "sentence_spbleu": bleu if cut == "flores200" else None, "bleu_tokenizer": cut,
     }
 
 
@@ -90,13 +89,13 @@ def metrics(tasks: Iterable[Iterable[Row]]) -> dict[str, float]:
             if isinstance(row.get("generation"), str) and isinstance(row.get("translation"), str):
                 pair = f"{row.get('source_language', 'xx')}->{row.get('target_language', 'xx')}"
                 corpora[pair, repeat].append(row)
-    found: dict[str, list[float]] = defaultdict(list)
+    values_of: dict[str, list[float]] = defaultdict(list)
     for (pair, _), rows in sorted(corpora.items()):
         said_, wanted = [row["generation"] for row in rows], [[row["translation"] for row in rows]]
         cut = str(rows[0].get("bleu_tokenizer") or tokenizer_of(pair.partition("->")[2]))
-        found[f"{pair}/bleu"].append(float(_bleu(cut).corpus_score(said_, wanted).score))
-        found[f"{pair}/chrf"].append(float(_chrf(2).corpus_score(said_, wanted).score))
-    named = {name: statistics.fmean(values) for name, values in found.items()}
+        values_of[f"{pair}/bleu"].append(float(_bleu(cut).corpus_score(said_, wanted).score))
+        values_of[f"{pair}/chrf"].append(float(_chrf(2).corpus_score(said_, wanted).score))
+    named = {name: statistics.fmean(values) for name, values in values_of.items()}
     for what in ("bleu", "chrf"):
         of_pairs = [value for name, value in named.items() if name.endswith(f"/{what}")]
         if of_pairs:

@@ -73,22 +73,22 @@ def expected_of(row: Row) -> list[Expected]:
     if accepted is not None:
         return [expected_call(entry, True) for entry in listed(accepted)]
     for name in ("expected_answers", "expected_calls", "answers"):
-        given = task_row.field(row, name)
-        if given is not None:
-            return [expected_call(entry, False) for entry in listed(given)]
+        source = task_row.field(row, name)
+        if source is not None:
+            return [expected_call(entry, False) for entry in listed(source)]
     raise task_row.faulty("the row has neither expected_answers nor accepted_calls")
 
 
-def listed(given: Any) -> list[Any]:
+def listed(source: Any) -> list[Any]:
     """A list, which may stand as its JSON."""
-    if isinstance(given, str):
+    if isinstance(source, str):
         try:
-            given = msgspec.json.decode(given)
+            source = msgspec.json.decode(source)
         except (msgspec.DecodeError, RecursionError) as error:
             raise task_row.faulty(f"the expected calls are not JSON: {error}") from None
-    if not isinstance(given, list):
+    if not isinstance(source, list):
         raise task_row.faulty("the expected calls are not a list")
-    return given
+    return source
 
 
 def expected_call(entry: Any, alternatives: bool) -> Expected:
@@ -110,7 +110,7 @@ def defaults_of(row: Row) -> dict[str, dict[str, Any]]:
     """Tool to argument to the default that its schema declares."""
     params = row.get("responses_create_params")
     tools = params.get("tools") if isinstance(params, dict) else None
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     for tool in tools if isinstance(tools, list) else ():
         schema = tool.get("parameters") if isinstance(tool, dict) else None
         properties = schema.get("properties") if isinstance(schema, dict) else None
@@ -118,8 +118,8 @@ def defaults_of(row: Row) -> dict[str, dict[str, Any]]:
             declared = {
                 k: v["default"] for k, v in properties.items() if isinstance(v, dict) and "default" in v
             }
-            found[str(tool.get("name"))] = declared
-    return found
+            results[str(tool.get("name"))] = declared
+    return results
 
 
 def fitting(defaults: Mapping[str, Mapping[str, Any]], expected: Expected, call: replies.Call) -> bool:
@@ -141,30 +141,30 @@ def told(arguments: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, An
     return {k: v for k, v in values.items() if k not in usual or v != value_of(usual[k])}
 
 
-def accepted(allowed: Mapping[str, list[Any]], given: Mapping[str, Any], usual: Mapping[str, Any]) -> bool:
+def accepted(allowed: Mapping[str, list[Any]], source: Mapping[str, Any], usual: Mapping[str, Any]) -> bool:
     """Whether each argument has one of its values, and those that are absent may be."""
-    if any(name not in allowed for name in told(given, usual)):
+    if any(name not in allowed for name in told(source, usual)):
         return False
     for name, values in allowed.items():
-        if name in given:
-            if not any(alike(value, given[name]) for value in values):
+        if name in source:
+            if not any(alike(value, source[name]) for value in values):
                 return False
         elif "" not in values and not (name in usual and any(alike(value, usual[name]) for value in values)):
             return False
     return True
 
 
-def alike(wanted: Any, given: Any) -> bool:
+def alike(wanted: Any, source: Any) -> bool:
     """Equality as BFCL has it: texts without case, spaces and some marks; objects of alternatives."""
-    if isinstance(wanted, str) and isinstance(given, str):
-        return wanted == given or plain(wanted) == plain(given) != ""
-    if isinstance(wanted, list) and isinstance(given, list):
-        return len(wanted) == len(given) and all(map(alike, wanted, given))
-    if isinstance(wanted, dict) and isinstance(given, dict):
+    if isinstance(wanted, str) and isinstance(source, str):
+        return wanted == source or plain(wanted) == plain(source) != ""
+    if isinstance(wanted, list) and isinstance(source, list):
+        return len(wanted) == len(source) and all(map(alike, wanted, source))
+    if isinstance(wanted, dict) and isinstance(source, dict):
         if all(isinstance(values, list) for values in wanted.values()):
-            return accepted(wanted, given, {})
-        return set(wanted) == set(given) and all(alike(wanted[name], given[name]) for name in wanted)
-    return bool(value_of(wanted) == value_of(given))
+            return accepted(wanted, source, {})
+        return set(wanted) == set(source) and all(alike(wanted[name], source[name]) for name in wanted)
+    return bool(value_of(wanted) == value_of(source))
 
 
 def plain(text: str) -> str:
@@ -187,15 +187,15 @@ def matched(
     expected: list[Expected], calls: list[replies.Call], fits: Callable[[Expected, replies.Call], bool]
 ) -> int:
     """The most expected calls that can each be given a call of its own."""
-    possible = [[at for at, call in enumerate(calls) if fits(wanted, call)] for wanted in expected]
+    possible = [[place for place, call in enumerate(calls) if fits(wanted, call)] for wanted in expected]
     taken: dict[int, int] = {}  # call to the expected call it is given to
 
     def placed(wanted: int, tried: set[int]) -> bool:
-        for at in possible[wanted]:
-            if at not in tried:
-                tried.add(at)
-                if at not in taken or placed(taken[at], tried):
-                    taken[at] = wanted
+        for place in possible[wanted]:
+            if place not in tried:
+                tried.add(place)
+                if place not in taken or placed(taken[place], tried):
+                    taken[place] = wanted
                     return True
         return False
 
@@ -205,14 +205,14 @@ def matched(
 def written(text: str) -> list[replies.Call]:
     """Calls that stand in the text as JSON: in tags, in the last fence, or all of it."""
     tagged = [part.partition(CLOSE)[0] for part in text.split(OPEN)[1:] if CLOSE in part]
-    found: list[replies.Call] = []
+    results: list[replies.Call] = []
     for part in tagged or fences.closed(text)[-1:] or [text]:
         try:
             value = msgspec.json.decode(part.strip())
         except (msgspec.DecodeError, RecursionError):
             if tagged:
-                found.append(replies.Call("", None, "the call is not JSON"))
+                results.append(replies.Call("", None, "the call is not JSON"))
             continue
         entries = value if isinstance(value, list) else [value]
-        found += [replies.call(entry) for entry in entries if isinstance(entry, dict)]
-    return found
+        results += [replies.call(entry) for entry in entries if isinstance(entry, dict)]
+    return results

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import yaml
 from hypothesis import strategies as st
 
 from blade_eval.environment import Attempt, Environment, Respond, Row, Unmeasured
 from blade_eval.verifiers import environment
 
 ROOT = Path(__file__).parents[3]
+ANSWERS = yaml.safe_load((Path(__file__).parent / "answers.yaml").read_text("utf-8"))
+INSTRUCTIONS: list[list[Any]] = ANSWERS["instructions"]
 
 
 def message(text: Any, role: str = "assistant") -> Row:
@@ -68,8 +71,6 @@ def example(impl: str) -> list[Row]:
 
 
 def config(impl: str) -> Row:
-    import yaml
-
     text = (ROOT / "resources_servers" / impl / "configs" / f"{impl}.yaml").read_text()
     tree: Row = yaml.safe_load(text)
     return tree

@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.errors import UsageError
-from blade_eval.environment import Unmeasured
 from blade_eval.verifiers import environment
 from blade_eval.verifiers.asr_with_pc import metrics
-from tests.evaluate.verifiers.attempts import example, judged, responses, reward, shipped, survives
+from tests.evaluate.verifiers.attempts import judged
 
 HEARD = environment("asr_with_pc", {})
 EXACT = environment("asr_with_pc", {"correct_below": 1e-9})
@@ -21,32 +20,6 @@ TEXT = "Well, don't stop: it's 3.5 miles to St Ives."
 
 def row(text: Any = TEXT, **more: Any) -> dict[str, Any]:
     return {"text": text, **more}
-
-
-@pytest.mark.parametrize(
-    ("text", "heard"),
-    [
-        (TEXT, TEXT), (TEXT, f"  {TEXT}\n"), (TEXT, TEXT.replace("'", "’")), (TEXT, f"<think>Hm.</think>{TEXT}"),
-        ("the cat sat", "The cat sat."), ("THE CAT SAT", "the cat sat"), ("the cat sat", "Um, the cat, uh, sat!"),
-        ("don't stop", "Don’t stop"), ("a well-known name", "a well-known name"), ("Zürich is near", "Zu\u0308rich is near"),
-    ],
-)
-def test_the_same_words_in_another_form(text: str, heard: str) -> None:
-    fields = judged(EXACT, row(text), heard)
-    assert (fields["reward"], fields["wer"], fields["is_correct"]) == (1.0, 0.0, True)
-
-
-@pytest.mark.parametrize(
-    ("text", "heard"),
-    [
-        (TEXT, ""), (TEXT, "<think>" + TEXT), (TEXT, TEXT.replace("don't", "do not")), (TEXT, TEXT.replace("3.5", "35")),
-        (TEXT, TEXT.replace("Well,", "Well")), (TEXT, TEXT.replace("Ives.", "Ives?")), (TEXT, TEXT.replace("Ives", "ives")),
-        (TEXT, f"The transcript is: {TEXT}"), (TEXT, f"{TEXT} {TEXT}"), ("the cat sat", "the cat sat down"),
-        ("the cat sat", "the cats at"), ("the cat sat", "cat the sat"),
-    ],
-)
-def test_what_is_not_quite_the_same(text: str, heard: str) -> None:
-    assert reward(EXACT, row(text), heard) == 0.0
 
 
 def test_the_rates_are_those_counted_by_hand() -> None:
@@ -75,12 +48,6 @@ def test_a_corpus_weighs_by_words() -> None:
     assert metrics([rows, [{}]]) == {"corpus_wer": 0.2}
 
 
-@pytest.mark.parametrize("bad", [{}, row(""), row(" ... "), row("um"), row("word", task_type="song")])
-def test_a_broken_task_is_not_the_models_fault(bad: dict[str, Any]) -> None:
-    with pytest.raises(Unmeasured, match="task_invalid"):
-        judged(HEARD, bad, "word")
-
-
 def test_a_wrong_setting_is_said() -> None:
     with pytest.raises(UsageError, match="task type"):
         environment("asr_with_pc", {"task_type": "MT"})
@@ -96,16 +63,3 @@ def test_rates_are_zero_for_the_same_and_never_negative(reference: str, heard: s
     assert (same["wer"], same["wer_c"], same["wer_pc"], same["per"]) == (0.0, 0.0, 0.0, 0.0)
     assert min(other["wer"], other["wer_c"], other["wer_pc"]) >= 0
     assert 0 <= other["per"] <= 1
-
-
-@given(responses)
-@settings(max_examples=40, deadline=None)
-def test_nothing_a_model_puts_out_breaks_it(response: Any) -> None:
-    survives(HEARD, row(), response)
-
-
-def test_the_shipped_example_is_judged() -> None:
-    env = shipped("asr_with_pc")
-    for task in example("asr_with_pc"):
-        assert reward(env, task, task["text"]) == 1.0
-        assert reward(env, task, "something else entirely") == 0.0

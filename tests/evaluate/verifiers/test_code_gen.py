@@ -1,22 +1,74 @@
-"""Programs judged by printed output, returned values and assertions; wrong ones say why."""
+"""Programs judged by printed output, returned values and tests of every form, which they can neither forge nor spoil."""
 
 from __future__ import annotations
 
+import asyncio
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blade_eval import fences
-from blade_eval.environment import Unmeasured
-from blade_eval.sandbox import holds, plain
+from blade_eval.environment import Attempt, Unmeasured
+from blade_eval.sandbox import assertions, holds, plain
+from blade_eval.sandbox.assertions import Asserted, Reading
+from blade_eval.sandbox.box import packages
 from blade_eval.sandbox.verdicts import differs
+from blade_eval.verifiers import code_gen
 from blade_eval.verifiers.code_gen import environment, extracted
-from tests.evaluate.verifiers.attempts import example, judged, responses, shipped, survives
+from tests.evaluate.verifiers.attempts import example, judged, responded, responses, shipped, survives
 
 MISSING = [f"{check.name}: {check.seen}" for check in holds() if not check.holds]
 boxed = pytest.mark.skipif(bool(MISSING), reason=f"no box on this machine: {'; '.join(MISSING)}")
+has_numpy = pytest.mark.skipif(not (Path(packages()) / "numpy").exists(), reason="no numpy of its own")
+
+PROGRAMS = yaml.safe_load((Path(__file__).parent / "programs.yaml").read_text("utf-8"))
+SQUARE = "def f(x): return x * x"
+CALLED = {"unit_tests": {"fn_name": "f", "inputs": ["5"], "outputs": ["25"]}}
+TIME, RUNTIME = -3, -4
+
+
+def block(code: str) -> str:
+    return f"Like this:\n\n```python\n{code}\n```\n\nIt is quick."
+
+
+def asserting(*tests: str, **more: Any) -> dict[str, Any]:
+    return {"verifier_metadata": {"test_list": list(tests), **more}}
+
+
+def verdict(code: str, tests: dict[str, Any] | str, **settings: Any) -> tuple[Any, ...]:
+    """The reward and how it was come by, or why there is none."""
+    row = {"test_list": [tests]} if isinstance(tests, str) else tests
+    try:
+        fields = judged(environment(settings), {"verifier_metadata": row}, block(code))
+    except Unmeasured as missing:
+        return None, missing.kind
+    return fields["reward"], fields["checked"]
+
+
+def rewards(rows: list[tuple[str, str, str]], **settings: Any) -> dict[str, Any]:
+    """The reward of each program, or why it has none; all of them at once."""
+    env = environment(settings)
+
+    async def reward(code: str, test: str) -> Any:
+        try:
+            return (await env.verify(Attempt({"test_list": [test]}, responded(block(code)))))["reward"]
+        except Unmeasured as missing:
+            return missing.kind
+
+    async def all_of() -> list[Any]:
+        return await asyncio.gather(*(reward(code, test) for _, code, test in rows))
+
+    return dict(zip([name for name, _, _ in rows], asyncio.run(all_of()), strict=True))
+
+
+def programs(kind: str) -> list[tuple[str, str, str]]:
+    return [(name, PROGRAMS["defined"].get(first, "") + code, test) for name, first, code, test in PROGRAMS[kind]]
+
 
 SOLUTIONS = [
     "print(sum(n for n in map(int, input().split()) if n % 2 == 0))",
@@ -26,10 +78,6 @@ SOLUTIONS = [
     "def mirror_pairs(words):\n    return {(a, b) for a in words for b in words if a < b and a == b[::-1]}",
 ]
 HOW = ["outputs", "outputs", "calls", "apart", "apart"]
-
-
-def block(code: str) -> str:
-    return f"Like this:\n\n```python\n{code}\n```\n\nIt is quick."
 
 
 @boxed
@@ -61,29 +109,6 @@ def test_wrong_programs_say_what_is_wrong() -> None:
         assert fields["metadata"]["inputs"]
 
 
-def asserting(*tests: str, **more: Any) -> dict[str, Any]:
-    return {"verifier_metadata": {"test_list": list(tests), **more}}
-
-
-@boxed
-@pytest.mark.parametrize(
-    ("row", "code", "how"),
-    [
-        (asserting("x = [2, 1]\norder(x)\nassert x == [1, 2]"), "def order(x): x.sort()", "apart"),
-        (asserting("assert list(up(3)) == [0, 1, 2]"), "def up(n):\n    yield from range(n)", "apart"),
-        (asserting("try: f(1)\nexcept ValueError: pass\nelse: assert False"), "def f(x): raise ValueError(x)", "apart"),
-        (asserting("assert math.isclose(lcm(2, 3), 6.0)"), "def lcm(a, b): return a * b", "apart"),
-        (asserting("assert f(10 ** 400) == 10 ** 400 + 1"), "def f(n): return n + 1", "apart"),
-        (asserting("assert f(lambda x: x + 1) == 4", checked="in_process"), "def f(g): return g(3)", "in_process"),
-        (asserting("assert Node.kind == 3"), "class Node:\n    kind = 3", "apart"),
-        (asserting("assert Node(3).v == 3", checked="in_process"), "class Node:\n    def __init__(s, v): s.v = v", "in_process"),
-    ],
-)  # fmt: skip
-def test_assertions_of_many_kinds(row: dict[str, Any], code: str, how: str) -> None:
-    fields = judged(environment({}), row, block(code))
-    assert (fields["reward"], fields["checked"]) == (1.0, how), fields["metadata"]
-
-
 @boxed
 def test_helpers_of_the_task_are_the_tasks_own() -> None:
     """A solution that redefines the helper by which it is tested changes nothing."""
@@ -104,22 +129,15 @@ def test_a_slow_solution_is_the_solutions_fault_and_not_the_tests() -> None:
     assert (fields["reward"], fields["result"]) == (0.0, [-3])
 
 
-HOARDS = {
-    "endless": "def give():\n    while True: yield 1\ndef take(x): return 1",
-    "deep": "def give():\n    x = []\n    for _ in range(400): x = [x]\n    return x\ndef take(x): return 1",
-    "digits": "def give(): return 10 ** 100000\ndef take(x): return 2",
-}
-
-
 @boxed
-@pytest.mark.parametrize("name", HOARDS)
+@pytest.mark.parametrize("name", PROGRAMS["hoards"])
 def test_a_solution_cannot_ask_for_the_weaker_check(name: str) -> None:
     """Values that are hard to pass on are the solution's own doing; the twins pass them on."""
     row = asserting("assert take(give()) == 3")
-    fields = judged(environment({}), row, block(HOARDS[name]))
+    fields = judged(environment({}), row, block(PROGRAMS["hoards"][name]))
     assert (fields["reward"], fields["checked"]) == (0.0, "apart")
     honest = (
-        HOARDS[name] .replace("while True: yield 1", "yield from range(99_999)")
+        PROGRAMS["hoards"][name] .replace("while True: yield 1", "yield from range(99_999)")
         .replace("return 1", "return 3")
     )
     fields = judged(environment({}), row, block(honest.replace("return 2", "return 3")))
@@ -156,6 +174,218 @@ def test_a_task_without_usable_tests_is_not_measured(tests: dict[str, Any]) -> N
     with pytest.raises(Unmeasured) as missing:
         judged(environment({}), {"verifier_metadata": tests}, block("print(1)"))
     assert missing.value.kind == "task_invalid"
+
+
+# --- the table of programs ---
+
+
+@boxed
+def test_c1_a_zero_stays_a_zero_whatever_the_solution_sends() -> None:
+    outcomes = rewards(programs("wrong"), allow_in_process=True, unit_test_timeout_secs=2)
+    assert {name: outcome for name, outcome in outcomes.items() if outcome != 0.0} == {}
+
+
+@boxed
+def test_c1_what_tests_ask_of_names_and_classes_is_measured() -> None:
+    outcomes = rewards(programs("right"))
+    assert {name: outcome for name, outcome in outcomes.items() if outcome != 1.0} == {}
+
+
+def test_c1_what_cannot_be_judged_from_outside_is_known_before_anything_runs() -> None:
+    reasons = {name: Reading(Asserted([test])).unreachable() for name, _, _, test in PROGRAMS["unmeasured"]}
+    assert [name for name, reason in reasons.items() if reason is None] == []
+    assert [name for name, _, _, test in PROGRAMS["wrong"] + PROGRAMS["right"] if Reading(Asserted([test])).unreachable()] == []
+
+
+@boxed
+@has_numpy
+def test_m3_an_empty_answer_is_close_to_nothing() -> None:
+    rows = [(f"{wanted}: {code} | {test}", code, test) for wanted, code, test in PROGRAMS["numpy"]]
+    assert {name: outcome for name, outcome in rewards(rows).items() if outcome != float(name[0])} == {}
+
+
+@boxed
+def test_m1_an_exception_that_ends_loops_does_not_end_the_tests() -> None:
+    loop = "n = 0\nfor got, want in zip(map(f, [1, 2]), [1, 4]):\n    assert got == want\n"
+    assert verdict("class S(StopAsyncIteration): pass\ndef f(x): raise S", loop) == (0.0, "apart")
+    assert verdict(SQUARE, loop) == (1.0, "apart")
+    caught = "try: f(5)\nexcept StopIteration: pass\nelse: assert False"
+    assert verdict("def f(x): raise StopIteration", caught) == (1.0, "apart")
+
+
+@pytest.mark.parametrize(
+    ("test", "roles"),
+    [
+        ("assert isclose(f(2), 4.0)", {"f": "function", "isclose": "from math"}), ("assert gcd(4, 6) == 2", {"gcd": "function"}),
+        ("r = f(2)\nassert Counter(r) == date(1, 1, 1) == pytest.approx(3)",
+            {"f": "function", "Counter": "from collections", "date": "from datetime", "pytest": "module"}),
+        ("assert len({Point(1), Point(1)}) == MOD", {"Point": "class", "MOD": "given"}),
+        ("assert sum([1, 2]) == 3", {"sum": "function"}), ("try: f(1)\nexcept Bad: pass", {"f": "function", "Bad": "caught"}),
+        ("assert f(3).x == 3", {"f": "maker"}), ("assert Square(5) == 25", {"Square": "function"}),
+    ],
+)  # fmt: skip
+def test_m2_names_are_the_tests_or_the_solutions_by_their_text(test: str, roles: dict[str, str]) -> None:
+    assert Reading(Asserted([test])).roles() == roles
+
+
+def test_m2_beside_the_entry_nothing_of_the_solution_judges() -> None:
+    task = Asserted(["check(candidate)"], "def check(c):\n    assert is_close(candidate(2), 4)", entry="f", names={"candidate": "f"})
+    assert "is_close, which nobody defines" in str(Reading(task).unreachable())
+
+
+def test_the_text_of_long_tests_is_read_in_time() -> None:
+    data = f"data = {list(range(20_000))}\n"
+    lines = "\n".join(f"assert f(data, {n}) == {n}\nassert data[{n}] == g({n})" for n in range(1000))
+    begun = time.process_time()
+    assert Reading(Asserted([data + lines])).unreachable() is None
+    assert time.process_time() - begun < 5
+
+
+def test_what_the_task_says_of_a_name_comes_before_how_it_is_written() -> None:
+    test = "assert 3 in Interval(1, 5)"
+    assert Reading(Asserted([test])).unreachable() is not None
+    assert Reading(Asserted([test], question="Write a class Interval.")).roles() == {"Interval": "class"}
+    assert Reading(Asserted([test], before="def Interval(a, b):")).roles() == {"Interval": "function"}
+
+
+@boxed
+@pytest.mark.parametrize("form", PROGRAMS["forms"])
+def test_every_form_of_tests_is_run(form: str) -> None:
+    """A program that does nothing and one that is wrong get nothing, where the right one gets its reward."""
+    assert verdict(SQUARE, PROGRAMS["forms"][form]) == (1.0, "apart")
+    assert verdict("def f(x): return x + x", PROGRAMS["forms"][form]) == (0.0, "apart")
+    assert verdict("pass", PROGRAMS["forms"][form]) == (0.0, "apart")
+
+
+@boxed
+@pytest.mark.parametrize(
+    "tests",
+    [
+        {"test_list": ["", "# nothing"]}, {"test": "def check(candidate):\n    assert candidate(5) == 25"},
+        {"test": "def never():\n    assert f(5) == 25"}, {"test": "def test_a(fixture):\n    assert f(fixture) == 25"},
+        {"test": "assert True"}, {"test": "assert False"},
+        {"test": "import unittest\nclass Empty(unittest.TestCase):\n    pass"},
+        {"test": "import no_such_module\nassert f(5) == 25"}, {"test_list": ["while True: pass"]},
+    ],
+)
+def test_tests_that_test_nothing_are_the_tasks_fault(tests: dict[str, Any]) -> None:
+    assert verdict(SQUARE, tests, unit_test_timeout_secs=1, unit_test_wall_secs=0.3) == (None, "task_invalid")
+
+
+def test_only_imports_and_definitions_come_first() -> None:
+    assert assertions.statements("import math\nassert f(1) == 1\nassert f(2) == 4", False) == (
+        "import math", ["assert f(1) == 1", "assert f(2) == 4"],
+    )
+    assert assertions.statements("import math\nx = f(1)\nassert x == 1", False)[0] == ""
+
+
+CHANNEL = "import gc, os, json\ndef channel():\n    return next(o for o in gc.get_objects() if type(o).__name__ == 'Channel')\n"
+
+
+@boxed
+@pytest.mark.parametrize("name", PROGRAMS["spoilers"])
+def test_a_failing_solution_cannot_make_itself_unmeasured(name: str) -> None:
+    assert verdict(PROGRAMS["spoilers"][name], CALLED) == (0.0, "calls")
+    assert verdict(PROGRAMS["spoilers"][name], "assert f(5) == 25") == (0.0, "apart")
+    assert verdict(SQUARE, CALLED) == (1.0, "calls")
+
+
+@boxed
+def test_tests_that_do_not_end_on_what_was_returned_are_the_solutions_failure() -> None:
+    limits = {"unit_test_timeout_secs": 1, "unit_test_wall_secs": 0.5}
+    assert verdict("def f(x): return range(10 ** 12)", "assert sum(f(5)) == 25", **limits) == (0.0, "apart")
+    assert verdict("f = range(10 ** 12)", "assert sum(f) == 25", **limits) == (0.0, "apart")
+    assert verdict("def f(x): return range(x, 21, 15)", "assert sum(f(5)) == 25") == (1.0, "apart")
+
+
+@boxed
+def test_an_answer_that_takes_long_to_read_is_read_by_a_worker() -> None:
+    """Numbers of one hash: a set of them takes the square of its size to build."""
+    hard = (
+        CHANNEL + "def f(x):\n    hard = [{'int': hex(k * (2 ** 61 - 1))} for k in range(45000)]\n"
+        "    channel().send({'value': json.dumps({'set': hard})})"
+    )
+    fields = judged(environment({"unit_test_timeout_secs": 1}), CALLED, block(hard))
+    assert fields["result"] == [RUNTIME]
+    assert "cannot be compared: more than 1 s of computing" in fields["metadata"]["error_message"]
+
+
+def test_a_text_that_takes_long_to_parse_is_parsed_by_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(code_gen, "PARSING", 1)
+    row = {"unit_tests": {"inputs": ["5"], "outputs": ["25"]}}
+    fields = judged(environment({}), row, "import a" + ".b" * 100_000)
+    assert fields["metadata"]["error_message"] == "No program in the answer"
+
+
+FUNCTION = {
+    "test": "def check(candidate):\n    assert candidate(lambda x: x + 1, 3) == 4\n", "entry_point": "f",
+}
+
+
+@boxed
+@pytest.mark.parametrize("name", PROGRAMS["holes"])
+def test_one_process_for_both_is_forged_easily_and_only_used_when_asked_for(name: str) -> None:
+    """Known holes: they are why such rows are not measured unless somebody says that they shall be."""
+    assert verdict(PROGRAMS["holes"][name], FUNCTION) == (None, "unsafe_check")
+    assert verdict(PROGRAMS["holes"][name], {**FUNCTION, "checked": "in_process"}) == (1.0, "in_process")
+    assert verdict(PROGRAMS["holes"][name], FUNCTION, allow_in_process=True) == (1.0, "in_process")
+    assert verdict("def f(g, x): return x", FUNCTION, allow_in_process=True) == (0.0, "in_process")
+
+
+@boxed
+@pytest.mark.parametrize("name", PROGRAMS["malformed"])
+def test_h1_an_answer_that_cannot_be_read_is_the_answers_fault(name: str) -> None:
+    assert verdict(PROGRAMS["malformed"][name], CALLED) == (0.0, "calls")
+    assert verdict(PROGRAMS["malformed"][name], "assert f(5) == 25") == (0.0, "apart")
+
+
+@pytest.mark.parametrize(
+    ("test", "hack"),
+    [
+        ("assert isclose(f(2), 4.0)", "an empty array is close to any number"),
+        ("for x in f(5): assert x > 0", "an empty answer ends a loop over it before anything is compared"),
+        ("assert all(x > 0 for x in f(5))", "an empty answer ends a loop over it before anything is compared"),
+        ("assert f(5)", "any answer that counts as true passes"),
+        ("assert f(2) == f(3)", "answers are compared with one another: one answer to everything passes"),
+        ("assert f(2) != 3", "any answer but one passes"), ("assert f(2) == 3", None),
+    ],
+)
+def test_m3_tests_that_a_wrong_solution_can_pass_are_named(test: str, hack: str | None) -> None:
+    assert Reading(Asserted([test])).review() == ([hack] if hack else [])
+
+
+@boxed
+def test_m3_the_review_stands_in_the_row() -> None:
+    fields = judged(environment({}), {"test_list": ["assert f(5)"]}, block(SQUARE))
+    assert fields["metadata"] == {"review": ["any answer that counts as true passes"]}
+
+
+@boxed
+def test_l2_a_solution_named_like_a_builtin_is_asked() -> None:
+    assert verdict("def sum(a): return 3", "assert sum([1, 2]) == 3") == (1.0, "apart")
+    assert verdict("def sum(a): return 4", "assert sum([1, 2]) == 3") == (0.0, "apart")
+    by_entry = {"test": "def check(candidate):\n    assert candidate([1, 2]) == max([1, 2]) == 2", "entry_point": "max"}
+    assert verdict("def max(a): return 1", by_entry) == (0.0, "apart")
+    assert verdict("def set(x): return 0\ndef f(x): return x", "assert set(f([1])) == {1}") == (1.0, "apart")
+
+
+@boxed
+def test_l2_a_time_out_that_the_machine_may_have_caused_can_be_tried_again() -> None:
+    limits = {"unit_test_timeout_secs": 5, "unit_test_wall_secs": 0.3}
+    row = {"verifier_metadata": {"test_list": ["import time\ntime.sleep(60)\nassert f(5) == 25"]}}
+    with pytest.raises(Unmeasured) as missing:
+        judged(environment(limits), row, block(SQUARE))
+    assert (missing.value.kind, missing.value.terminal) == ("task_invalid", False)
+
+
+def test_tuples_are_lists_at_any_depth() -> None:
+    def same(value: Any, wanted: Any) -> bool:
+        return plain.unequal(plain.encoded(value), plain.encoded(wanted)) is None
+
+    assert same({"k": (1, (2,))}, {"k": [1, [2]]})
+    assert same([{"k": ()}], [{"k": []}])
+    assert not same({"k": (1, 2)}, {"k": [2, 1]})
+    assert not same({"k": (1, 2)}, {"j": [1, 2]})
 
 
 @pytest.mark.parametrize(

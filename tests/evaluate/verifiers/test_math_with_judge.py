@@ -6,22 +6,12 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 
 from blade.errors import UsageError
 from blade_eval import limited
 from blade_eval.environment import Attempt, Unmeasured
 from blade_eval.verifiers import environment
-from tests.evaluate.verifiers.attempts import (
-    Judge,
-    example,
-    judged,
-    responded,
-    responses,
-    reward,
-    shipped,
-    survives,
-)
+from tests.evaluate.verifiers.attempts import Judge, judged, responded, reward
 
 MATH = environment("math_with_judge", {"verify_timeout_seconds": 1})
 SERVER = {"judge_model_server": {"type": "responses_api_models", "name": "policy_model"}}
@@ -30,34 +20,6 @@ JUDGED = environment("math_with_judge", {"should_use_judge": True, "verify_timeo
 
 def row(expected: Any) -> dict[str, Any]:
     return {"expected_answer": expected, "responses_create_params": {"input": "How many?"}}
-
-
-@pytest.mark.parametrize(
-    ("expected", "text"),
-    [
-        ("1/2", "\\boxed{\\frac{1}{2}}"), ("\\frac{1}{2}", "so \\boxed{.5}"), ("$5$", "The answer is $5$."),
-        ("\\boxed{5}", "**Answer:** 5"), ("3, 4", "$\\boxed{4}$ or $\\boxed{3}$"), ("x^2+2x+1", "\\boxed{(x+1)^2}"),
-        ("1000", "\\boxed{1{,}000}"), ("70", "\\boxed{\\binom{8}{4}}"), ("\\text{Tuesday}", "\\boxed{tuesday}"),
-        ("5", "\\boxed{5\\text{ cm}}"), ("4", "\\boxed{3}. No, I erred: \\boxed{4}"),
-        ("5", "<think>\\boxed{6}</think>\\boxed{5}"), (5, "It costs\n5"), ("-5", "\\boxed{−5}"),
-    ],
-)
-def test_the_same_value_written_otherwise(expected: Any, text: str) -> None:
-    assert reward(MATH, row(expected), text) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("expected", "text"),
-    [
-        ("4", "\\boxed{3} or \\boxed{4}"), ("4", "\\boxed{3 \\text{ or } 4}"), ("7", "It may be 5 or 7"),
-        ("3", "\\boxed{3}. No, I erred: \\boxed{4}"), ("5", "\\boxed{-5}"), ("12", "\\boxed{1,2}"), ("(3,4)", "\\boxed{(4,3)}"),
-        ("[1,2)", "\\boxed{[1,2]}"), ("x<5", "\\boxed{x>5}"), ("1/3", "\\boxed{0.33}"), ("\\pi", "\\boxed{3.14}"),
-        ("5", "\\boxed{5 \\neq 6}"), ("Tuesday", "\\boxed{Tuesdya}"), ("5", "<think>so it is \\boxed{5}"), ("5", ""),
-        ("5", "\\boxed{}"),
-    ],
-)
-def test_another_value_that_looks_alike(expected: Any, text: str) -> None:
-    assert reward(MATH, row(expected), text) == 0.0
 
 
 def test_the_fields_are_gyms() -> None:
@@ -126,16 +88,3 @@ def test_a_judge_that_fails_measures_nothing() -> None:
     assert "refused" in raised.value.fields["_ng_failure_judge_error"]
     with pytest.raises(UsageError, match="judge_model_server"):
         environment("math_with_judge", {"should_use_judge": True})
-
-
-@given(responses)
-@settings(max_examples=40, deadline=None)
-def test_nothing_a_model_puts_out_breaks_it(response: Any) -> None:
-    survives(MATH, row("5"), response)
-
-
-def test_the_shipped_example_is_judged() -> None:
-    env = shipped("math_with_judge")
-    for task in example("math_with_judge"):
-        assert reward(env, task, f"\\boxed{{{task['expected_answer']}}}") == 1.0
-        assert reward(env, task, "\\boxed{10^{6}+1}") == 0.0

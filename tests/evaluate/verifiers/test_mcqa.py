@@ -5,19 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 
-from blade_eval.environment import Unmeasured
 from blade_eval.verifiers import environment
-from tests.evaluate.verifiers.attempts import (
-    example,
-    judged,
-    message,
-    responses,
-    reward,
-    shipped,
-    survives,
-)
+from tests.evaluate.verifiers.attempts import judged, message, reward
 
 LENIENT = environment("mcqa", {"grading_mode": "any_form"})
 STRICT = environment("mcqa", {})
@@ -28,46 +18,6 @@ def row(expected: str = "B", **more: Any) -> dict[str, Any]:
     return {
         "responses_create_params": {"input": "Which?"}, "options": OPTIONS, "expected_answer": expected, **more,
     }
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "\\boxed{B}", "Final: \\boxed{ [B] }", "\\boxed{\\text{B: Square}}", "First \\boxed{C}, no: $\\boxed{\\mathbf{B}}$",
-        "The answer is B.", "**Answer:** B", "Answer: B because it has four corners", "Answer: (b)", "Answer: Square",
-        "The correct option is **B**.", "The answer is not C, so the answer is B.", "It has four corners.\n\nB", "b) Square",
-        "I think it's B", "<think>Answer: C? No.</think>Answer: B", "Let me think, answer: C.</think>\nAnswer: B",
-        "The correct answer is option (B).", "Option B is correct.", "Choice (B) is the right one.", "B is the correct answer.",
-        "Therefore, B is correct.", "A is not right, so B is the best answer.", "(A) is wrong and (B) is correct.",
-        "I believe that **B** is correct: it has four corners.", "A is correct at first sight.\n\nB",
-        "Answer: C? No. Option B is correct.", "The answer is B!", "Answer: B!", "The answer is B?", "The correct answer is B。",
-        "\\boxed{B!}", "It must be B: Square. Confidence: A+", "The answer is B, not C", "The best answer is B - Square",
-        "Final answer: B — since C has three corners", "Only B is correct.", "Option B: Square is the correct answer.",
-        "The answer is B, because it could not be C.", "The answer is B. No other shape has four corners.",
-        "The answer is B, since a ring could be a circle.",
-    ],
-)
-def test_a_right_letter_counts_in_any_form(text: str) -> None:
-    assert judged(LENIENT, row(), text) == {"reward": 1.0, "expected_answer": "B", "extracted_answer": "B"}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", "Answer: B or C", "Answer: A or B", "Answer: B, C", "Answer: B/D", "The answer is B and C", "(A) and (B)",
-        "The answer is not B", "Neither B nor C", "Bravo", "Answer: Blue", "\\boxed{B} was my first thought, but \\boxed{C}",
-        "Answer: B? No. Final answer: C", "<think>Answer: B", "I cannot answer. Option B looks like a square.",
-        "Vitamin B helps", "Answer: Q", "\\boxed{AB}", "Answer: b'x'", "I think the answer is B, but it could be C",
-        "Answer: B, or maybe C", "Answer: B (it might also be option C)", "Option B is correct, but it could be C.",
-        "The answer is B? No, C.", "Answer: B. Wait, that is a ring.", "B is not the correct answer.",
-        "I don't think B is correct.", "If B is correct, the shape has corners.", "I doubt that B is correct.",
-        "Either A or B is correct.", "Not only B is correct.", "Option B: Square is not the correct answer.",
-        "Option B: Circle is the correct answer.", "Vitamin B is the best answer to that.",
-        "B is correct in saying so, and wrong otherwise. It is C", "It must be C. Confidence: B", "It must be sure. Grade: B+",
-    ],
-)
-def test_what_is_not_the_letter_does_not_count(text: str) -> None:
-    assert reward(LENIENT, row(), text) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -129,48 +79,8 @@ def test_options_come_in_three_shapes() -> None:
         assert reward(LENIENT, {"options": options, "expected_answer": "Square"}, "Answer: B") == 1.0
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {}, {"options": OPTIONS}, {"options": [], "expected_answer": "A"}, row("Hexagon"), row(grading_mode="loud"),
-    ],
-)
-def test_a_broken_task_is_not_the_models_fault(bad: dict[str, Any]) -> None:
-    with pytest.raises(Unmeasured) as raised:
-        judged(LENIENT, bad, "Answer: B")
-    assert raised.value.kind == "task_invalid"
-    assert raised.value.terminal
-
-
 def test_the_last_assistant_message_is_read_whatever_its_shape() -> None:
     assert reward(LENIENT, row(), message("Answer: C"), message("Answer: B")) == 1.0
     assert reward(LENIENT, row(), message("Answer: B"), message("Answer: C", role="user")) == 1.0
     assert reward(LENIENT, row(), [message("Answer: C")], [[message(["Answer: ", {"text": "B"}])]]) == 1.0
     assert reward(LENIENT, row(), {"type": "message", "role": "assistant", "content": None}) == 0.0
-
-
-@pytest.mark.parametrize(
-    "sign",
-    [
-        ":", "(", "*", "final ", "answer ", "answer is ", "\\text{", "\\boxed{", ",", " ", "(A", "so B is ", "or ", "B, ",
-    ],
-)
-def test_no_form_goes_astray_in_a_long_text(sign: str) -> None:
-    for text in ("x " + sign * 30_000, "\\boxed{A" + sign * 30_000 + "}"):
-        for mode in ("strict_single_letter_boxed", "lenient_boxed", "lenient_answer_colon", "any_form"):
-            judged(LENIENT, row(grading_mode=mode), text)
-
-
-@given(responses)
-@settings(max_examples=60, deadline=None)
-def test_nothing_a_model_puts_out_breaks_it(response: Any) -> None:
-    survives(LENIENT, row(), response)
-
-
-def test_the_shipped_example_is_judged() -> None:
-    env = shipped("mcqa")
-    rows = example("mcqa")
-    assert len(rows) == 5
-    for task in rows:
-        assert reward(env, task, f"The answer is ({task['expected_answer']})") == 1.0
-        assert reward(env, task, "I do not know") == 0.0

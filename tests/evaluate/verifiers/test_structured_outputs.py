@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blade_eval.environment import Unmeasured
 from blade_eval.verifiers import environment
 from blade_eval.verifiers.structured_outputs import read_yaml
-from tests.evaluate.verifiers.attempts import called, example, judged, responses, reward, shipped, survives
+from tests.evaluate.verifiers.attempts import ANSWERS, called, judged, reward
 
 SHAPED = environment("structured_outputs", {"verify_timeout_seconds": 1})
 SCHEMA = {
@@ -26,56 +25,7 @@ def row(kind: str = "json", schema: Any = SCHEMA, **more: Any) -> dict[str, Any]
     return {"schema_str": json.dumps(schema), "schema_type": kind, **more}
 
 
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        ("json", '{"name": "a", "size": 3}'), ("json", '\n{"size":3,\n"name":"\\u00e9"}\n'),
-        ("json", '```json\n{"name": "a", "size": 3}\n```'), ("json", 'Here it is:\n```\n{"name": "a", "size": 3}\n```\nDone.'),
-        ("json", '<think>{"name": 1}</think>{"name": "a", "size": 0}'), ("json", '{"name": "```", "size": 3.0}'),
-        ("yaml", "name: a\nsize: 3\n"), ("yaml", "```yaml\nname: no\nsize: 3\non: 2024-01-31\n```"),
-        ("yaml", '{"name": "a", "size": 3}'), ("toml", 'name = "a"\nsize = 3\non = 2024-01-31'),
-        ("JSON", '{"name": "a", "size": 3}'),
-    ],
-)
-def test_what_the_schema_admits(kind: str, text: str) -> None:
-    fields = judged(SHAPED, row(kind), text)
-    assert fields == {"reward": 1.0, "schema_type": kind.lower(), "error_type": None, "error_message": None}
-
-
-@pytest.mark.parametrize(
-    ("kind", "text", "error"),
-    [
-        ("json", "", "no_answer"), ("json", '{"name": "a"}', "schema_error"),
-        ("json", '{"name": "a", "size": "3"}', "schema_error"), ("json", '{"name": "a", "size": 3.5}', "schema_error"),
-        ("json", '{"name": "a", "size": true}', "schema_error"), ("json", '{"name": "a", "size": -1}', "schema_error"),
-        ("json", '{"name": "a", "size": 3, "extra": 1}', "schema_error"), ("json", '[{"name": "a", "size": 3}]', "schema_error"),
-        ("json", "{'name': 'a', 'size': 3}", "parse_error"), ("json", '{"name": "a", "size": 3,}', "parse_error"),
-        ("json", '{"name": "a", "size": NaN}', "parse_error"), ("json", '{"name": "a", "size": 1, "size": 3}', "parse_error"),
-        ("json", 'It is {"name": "a", "size": 3}', "parse_error"),
-        ("json", '{"name": "a", "size": 3}\n{"name": "b", "size": 3}', "parse_error"),
-        ("json", '```\n{"name": "a", "size": 3}\n```\n```\n{}\n```', "parse_error"),
-        ("json", '```json\n{"name": "a", "size": 3', "parse_error"), ("json", "name: a\nsize: 3", "parse_error"),
-        ("yaml", "name: 3\nsize: 3", "schema_error"), ("yaml", "name: [a\nsize: 3", "parse_error"),
-        ("yaml", "!!python/object/apply:os.getcwd []", "parse_error"), ("yaml", "1: a\nsize: 3", "parse_error"),
-        ("yaml", "name: a\nsize: 3\nname: b", "parse_error"), ("toml", "name: a", "parse_error"),
-    ],
-)
-def test_what_it_does_not_admit(kind: str, text: str, error: str) -> None:
-    fields = judged(SHAPED, row(kind), text)
-    assert (fields["reward"], fields["error_type"]) == (0.0, error)
-    assert fields["error_message"]
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("12:30", "12:30"), ("12:30:45.5", "12:30:45.5"), ("1_000", "1_000"), ("1_0.5", "1_0.5"), ("010", 10), ("0o10", 8),
-        ("0x1F", 31), ("0b11", "0b11"), ("=", "="), ("<<", "<<"), ("no", "no"), ("On", "On"), ("TRUE", True), ("False", False),
-        ("~", None), ("", None), ("Null", None), ("nULL", "nULL"), ("2024-01-31", "2024-01-31"), ("+12", 12), ("-0", 0),
-        ("1.", 1.0), (".5", 0.5), ("1e3", 1000.0), ("-1.5E-2", -0.015), ("1e", "1e"), ("-.INF", float("-inf")),
-        ("1.2.3", "1.2.3"), ('"12"', "12"), ("'true'", "true"), ("!!str 12", "12"), ("!!float 3", 3.0),
-    ],
-)
+@pytest.mark.parametrize(("text", "value"), ANSWERS["scalars"])
 def test_scalars_are_those_of_the_core_schema_of_yaml_1_2(text: str, value: Any) -> None:
     (found,) = read_yaml(f"key: {text}\n").values()
     assert (found, type(found)) == (value, type(value))
@@ -123,36 +73,9 @@ def test_a_number_beyond_all_measure_is_no_escape() -> None:
     assert reward(SHAPED, odd, '{"n": 2.5}') == 1.0
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {}, {"schema_str": "{"}, {"schema_str": "3"}, row("xml"), row(schema={"type": "text"}),
-        row(schema={"$ref": "http://127.0.0.1:9/schema.json"}),
-    ],
-)
-def test_a_broken_task_is_not_the_models_fault(bad: dict[str, Any]) -> None:
-    with pytest.raises(Unmeasured, match="task_invalid"):
-        judged(SHAPED, bad, "{}")
-
-
 @given(st.permutations(["name", "size", "on"]), st.integers(0, 8))
 @settings(max_examples=20, deadline=None)
 def test_order_and_indentation_change_nothing(order: list[str], indent: int) -> None:
     values = {"name": "a", "size": 3, "on": "x"}
     text = json.dumps({key: values[key] for key in order}, indent=indent or None)
     assert reward(SHAPED, row(), text) == 1.0
-
-
-@given(responses)
-@settings(max_examples=40, deadline=None)
-def test_nothing_a_model_puts_out_breaks_it(response: Any) -> None:
-    survives(SHAPED, row(), response)
-    survives(SHAPED, row(response_mode="tool_call"), response)
-
-
-def test_the_shipped_example_is_judged() -> None:
-    env = shipped("structured_outputs")
-    rows = example("structured_outputs")
-    assert len(rows) == 5
-    assert all(reward(env, task, "I would rather not") == 0.0 for task in rows)
-    assert reward(env, rows[0], '{"city": "Ulm", "temperature": -3, "sunny": true}') == 1.0

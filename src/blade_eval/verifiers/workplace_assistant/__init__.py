@@ -46,10 +46,10 @@ def _offered(row: Row) -> set[str] | None:
     return {str(tool.get("name")) for tool in tools if isinstance(tool, Mapping)}
 
 
-def arguments(given: Any) -> Any:
+def arguments(spelled: Any) -> Any:
     """Arguments as the agent reads them, which refuses what is no text; None where they cannot be read."""
     try:
-        return json.loads(given or "{}")
+        return json.loads(spelled or "{}")
     except (ValueError, TypeError, RecursionError):
         return None
 
@@ -57,16 +57,16 @@ def arguments(given: Any) -> Any:
 def after(calls: Iterable[Call]) -> State:
     """The office after these calls on a fresh one; a refused call changes nothing."""
     state = fresh()
-    for name, given in calls:
-        call(state, name, given)
+    for name, spelled in calls:
+        call(state, name, spelled)
     return state
 
 
 def intended(calls: Iterable[Call]) -> State:
     """The office after the task's own calls; a task one of whose calls is refused asks for nothing."""
     state = fresh()
-    for name, given in calls:
-        answer = call(state, name, given)
+    for name, spelled in calls:
+        answer = call(state, name, spelled)
         if answer.startswith("Error"):
             raise task_row.faulty(f"a call of ground_truth is refused: {answer[:300]}")
     return state
@@ -83,9 +83,9 @@ def expected(row: Row) -> list[Call]:
     return [(str(entry["name"]), opened(entry.get("arguments"))) for entry in truth]
 
 
-def opened(given: Any) -> Any:
+def opened(spelled: Any) -> Any:
     """Arguments of a call that no model made: its writer may spell them as a text or as an object."""
-    return given if isinstance(given, Mapping) else arguments(given)
+    return spelled if isinstance(spelled, Mapping) else arguments(spelled)
 
 
 def changes(state: State) -> Counter[Change]:
@@ -94,28 +94,28 @@ def changes(state: State) -> Counter[Change]:
     Mail that was sent is known to its reader: it counts from the ledger, whatever became of the copy.
     """
     start = fresh()
-    found: Counter[Change] = Counter()
+    differences: Counter[Change] = Counter()
     for name in TABLES:
         before, now = start.table(name), state.table(name)
         for ident, row in now.items():
             if ident not in before:
                 if name != "emails":
-                    found[("new", name, "", *_said(row))] += 1
+                    differences[("new", name, "", *_said(row))] += 1
             elif row is not before[ident]:
                 old = before[ident]
                 differing = {
                     key: value for key, value in row.items() if _plain(key, value) != _plain(key, old[key])
                 }
                 if differing:
-                    found[("changed", name, ident, *_said(differing))] += 1
+                    differences[("changed", name, ident, *_said(differing))] += 1
         for ident in before.keys() - now.keys():
-            found[("deleted", name, ident)] += 1
+            differences[("deleted", name, ident)] += 1
     copies = {id(row) for row in state.emails.values()}
     for mail in state.sent:
-        found[("new", "emails", "", *_said(mail))] += 1
+        differences[("new", "emails", "", *_said(mail))] += 1
         if id(mail) not in copies:
-            found[("deleted", "emails", "", *_said(mail))] += 1
-    return found
+            differences[("deleted", "emails", "", *_said(mail))] += 1
+    return differences
 
 
 def _said(fields: Mapping[str, Any]) -> tuple[str, ...]:
@@ -133,8 +133,8 @@ def _told(change: Change) -> str:
     return text if len(text) <= 160 else text[:159] + "…"
 
 
-def _listed(found: Counter[Change]) -> list[str]:
-    return [_told(change) for change in sorted(found.elements())][:_SHOWN]
+def _listed(differences: Counter[Change]) -> list[str]:
+    return [_told(change) for change in sorted(differences.elements())][:_SHOWN]
 
 
 async def verify(attempt: Attempt) -> Row:
@@ -150,7 +150,7 @@ async def verify(attempt: Attempt) -> Row:
     return {
         "reward": 1.0 if match else 0.0, "db_match": match, "missing_changes": _listed(missing),
         "extra_changes": _listed(extra), "verifier_message": _message(missing, extra),
-        "expected_actions": [{"name": name, "arguments": given} for name, given in wanted],
+        "expected_actions": [{"name": name, "arguments": spelled} for name, spelled in wanted],
     }
 
 

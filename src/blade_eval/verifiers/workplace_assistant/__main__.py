@@ -14,14 +14,14 @@ from blade_eval.verifiers.workplace_assistant.quests import EXAMPLES, quests, ro
 from blade_eval.verifiers.workplace_assistant.world import by_address
 
 
-def lines(found: Iterable[dict[str, Any]]) -> bytes:
-    return b"".join(msgspec.json.encode(row) + b"\n" for row in found)
+def lines(records: Iterable[dict[str, Any]]) -> bytes:
+    return b"".join(msgspec.json.encode(row) + b"\n" for row in records)
 
 
 def facts() -> str:
     """What BLADE should know of runs of the office. The addresses are invented, so they may be shared."""
-    named = re.findall(r"[\w.-]+@[\w.-]+", _requests())
-    addresses = sorted({*by_address(), *named})
+    requests = " ".join(quest.request for quest in quests().values())
+    addresses = sorted({*by_address(), *re.findall(r"[\w.-]+@[\w.-]+", requests)})
     return f"""# What BLADE should know of runs of workplace_assistant; read where it lies beside rollouts.
 name = "workplace_assistant"
 pass_threshold = 1.0
@@ -38,10 +38,6 @@ equals = true
 allow = [
 {"".join(f'  "{address}",{chr(10)}' for address in addresses)}]
 """
-
-
-def _requests() -> str:
-    return " ".join(quest.request for quest in quests().values())
 
 
 def datasets() -> dict[str, bytes]:

@@ -34,13 +34,8 @@ PAGE = 5  # results of a search on one page
 NEW = 50_000  # ids of new records lie above, so that none is that of a deleted one
 NOW = f"{TODAY} 09:00"  # the clock of the office stands still
 CHOICES = {
-    "boards": BOARDS,
-    "lists": LISTS,
-    "products": PRODUCTS,
-    "sources": SOURCES,
-    "statuses": STATUSES,
-    "yes_no": ("yes", "no"),
-    "metrics": ("visits", "engaged visits", "duration", "sources"),
+    "boards": BOARDS, "lists": LISTS, "products": PRODUCTS, "sources": SOURCES, "statuses": STATUSES,
+    "yes_no": ("yes", "no"), "metrics": ("visits", "engaged visits", "duration", "sources"),
     "plots": ("line", "bar", "histogram", "scatter"),
 }
 
@@ -80,12 +75,12 @@ def kinds_of(text: str) -> dict[str, Kind]:
     return kinds
 
 
-def checked(name: str, kinds: Mapping[str, Kind], given: Mapping[str, Any]) -> Arguments:
+def checked(name: str, kinds: Mapping[str, Kind], inputs: Mapping[str, Any]) -> Arguments:
     """The arguments as the tool uses them; absent and null ones are left out."""
-    unknown = [key for key in given if key not in kinds]
+    unknown = [key for key in inputs if key not in kinds]
     if unknown:
         raise Refused(f"unknown argument {unknown[0]!r}; {name} takes {', '.join(kinds)}")
-    present = {key: value for key, value in given.items() if value is not None and value != ""}
+    present = {key: value for key, value in inputs.items() if value is not None and value != ""}
     missing = [key for key, kind in kinds.items() if kind.required and key not in present]
     if missing:
         raise Refused(f"missing argument {', '.join(map(repr, missing))}")
@@ -124,12 +119,12 @@ def read(key: str, rule: str, value: Any) -> Any:
 # ---- What tools find ---------------------------------------------------------------------------
 
 
-def find_people(_: State, given: Arguments) -> Answer:
+def find_people(_: State, inputs: Arguments) -> Answer:
     """Matching the whole name: a first name is everybody who has it."""
-    wanted = given["name"].strip().lower()
+    wanted = inputs["name"].strip().lower()
     people = [person for person in staff() if wanted in person.name.lower() or wanted == person.address]
     if not people:
-        raise Refused(f"nobody in the directory is called {given['name']!r:.60}")
+        raise Refused(f"nobody in the directory is called {inputs['name']!r:.60}")
     shown = [
         {"name": person.name, "email": person.address, "role": f"{person.title}, {person.department}"}
         for person in people[:10]
@@ -147,7 +142,7 @@ def record(state: State, table: str, ident: str) -> Record:
 
 def getter(table: str) -> Run:
     key = id_of(table)
-    return lambda state, given: {key: given[key], **record(state, table, given[key])}
+    return lambda state, inputs: {key: inputs[key], **record(state, table, inputs[key])}
 
 
 def id_of(table: str) -> str:
@@ -167,9 +162,9 @@ class Search:
     order: str
     is_newest_first: bool = False
 
-    def run(self, state: State, given: Arguments) -> Answer:
-        rows = sorted(self.matching(state, given), key=lambda item: item[1][self.order], reverse=self.is_newest_first)
-        page, pages = given.get("page", 1), max(1, -(-len(rows) // PAGE))
+    def run(self, state: State, inputs: Arguments) -> Answer:
+        rows = sorted(self.matching(state, inputs), key=lambda item: item[1][self.order], reverse=self.is_newest_first)
+        page, pages = inputs.get("page", 1), max(1, -(-len(rows) // PAGE))
         if page > pages:
             raise Refused(f"page {page} does not exist, there are {pages}")
         results = [
@@ -178,15 +173,15 @@ class Search:
         ]
         return {"total": len(rows), "page": page, "pages": pages, "results": results}
 
-    def matching(self, state: State, given: Arguments) -> Iterator[tuple[str, Record]]:
+    def matching(self, state: State, inputs: Arguments) -> Iterator[tuple[str, Record]]:
         """Records that hold each text given, between the days given, both included."""
-        first, last = given.get(self.days[0]) or "", given.get(self.days[1]) or "9999"
-        wanted = {field: given[key].strip().lower() for key, field in self.among.items() if given.get(key)}
-        asked = (given.get("query") or "").lower().split()
+        first, last = inputs.get(self.days[0]) or "", inputs.get(self.days[1]) or "9999"
+        wanted = {field: inputs[key].strip().lower() for key, field in self.among.items() if inputs.get(key)}
+        query_words = (inputs.get("query") or "").lower().split()
         for ident, row in state.table(self.table).items():
             text = " ".join(row[field] for field in self.words).lower()
             is_fitting = all(value in row[field].lower() for field, value in wanted.items())
-            if first <= row[self.when][:10] <= last and is_fitting and all(word in text for word in asked):
+            if first <= row[self.when][:10] <= last and is_fitting and all(word in text for word in query_words):
                 yield ident, row
 
 
@@ -211,30 +206,30 @@ CUSTOMERS = Search(
 )  # fmt: skip
 
 
-def _between(given: Arguments) -> list[Record]:
-    if given["date_min"] > given["date_max"]:
+def _between(inputs: Arguments) -> list[Record]:
+    if inputs["date_min"] > inputs["date_max"]:
         raise Refused("date_min lies after date_max")
-    return [row for row in visits() if given["date_min"] <= row["date"] <= given["date_max"]]
+    return [row for row in visits() if inputs["date_min"] <= row["date"] <= inputs["date_max"]]
 
 
-def count_visits(_: State, given: Arguments) -> Answer:
-    rows: Iterable[Record] = _between(given)
-    if "source" in given:
-        rows = [row for row in rows if row["source"] == given["source"]]
-    if "engaged" in given:
-        rows = [row for row in rows if row["engaged"] == (given["engaged"] == "yes")]
+def count_visits(_: State, inputs: Arguments) -> Answer:
+    rows: Iterable[Record] = _between(inputs)
+    if "source" in inputs:
+        rows = [row for row in rows if row["source"] == inputs["source"]]
+    if "engaged" in inputs:
+        rows = [row for row in rows if row["engaged"] == (inputs["engaged"] == "yes")]
     return {"total": len(list(rows))}
 
 
-def average_duration(_: State, given: Arguments) -> Answer:
-    rows = _between(given)
+def average_duration(_: State, inputs: Arguments) -> Answer:
+    rows = _between(inputs)
     if not rows:
         raise Refused("there are no visits in this span")
     return {"total": round(sum(row["duration_seconds"] for row in rows) / len(rows)), "visits": len(rows)}
 
 
-def traffic_sources(_: State, given: Arguments) -> Answer:
-    rows = _between(given)
+def traffic_sources(_: State, inputs: Arguments) -> Answer:
+    rows = _between(inputs)
     return {source: sum(row["source"] == source for row in rows) for source in SOURCES}
 
 
@@ -251,24 +246,24 @@ def _add(state: State, table: str, fields: dict[str, Any]) -> Answer:
 def updater(table: str) -> Run:
     key = id_of(table)
 
-    def update(state: State, given: Arguments) -> Answer:
-        before = record(state, table, given[key])
-        changes = {field: value for field, value in given.items() if field != key}
+    def update(state: State, inputs: Arguments) -> Answer:
+        before = record(state, table, inputs[key])
+        changes = {field: value for field, value in inputs.items() if field != key}
         if not changes:
             raise Refused("nothing to change was given")
         if "event_start" in changes:
-            _need_free(state, changes["event_start"], given[key])
-        state.table(table)[given[key]] = MappingProxyType({**before, **changes})
-        return {"ok": True, key: given[key], "changed": sorted(changes)}
+            _need_free(state, changes["event_start"], inputs[key])
+        state.table(table)[inputs[key]] = MappingProxyType({**before, **changes})
+        return {"ok": True, key: inputs[key], "changed": sorted(changes)}
 
     return update
 
 
 def deleter(table: str) -> Run:
-    def delete(state: State, given: Arguments) -> Answer:
-        record(state, table, given[id_of(table)])
-        del state.table(table)[given[id_of(table)]]
-        return {"ok": True, "deleted": given[id_of(table)]}
+    def delete(state: State, inputs: Arguments) -> Answer:
+        record(state, table, inputs[id_of(table)])
+        del state.table(table)[inputs[id_of(table)]]
+        return {"ok": True, "deleted": inputs[id_of(table)]}
 
     return delete
 
@@ -288,23 +283,23 @@ def _send(state: State, recipient: str, subject: str, body: str) -> Answer:
     return answer
 
 
-def send_email(state: State, given: Arguments) -> Answer:
-    return _send(state, _recipient(state, given["recipient"]), given["subject"], given["body"])
+def send_email(state: State, inputs: Arguments) -> Answer:
+    return _send(state, _recipient(state, inputs["recipient"]), inputs["subject"], inputs["body"])
 
 
-def reply_email(state: State, given: Arguments) -> Answer:
-    mail = record(state, "emails", given["email_id"])
-    return _send(state, mail["sender"], f"Re: {mail['subject']}", given["body"])
+def reply_email(state: State, inputs: Arguments) -> Answer:
+    mail = record(state, "emails", inputs["email_id"])
+    return _send(state, mail["sender"], f"Re: {mail['subject']}", inputs["body"])
 
 
-def forward_email(state: State, given: Arguments) -> Answer:
-    mail = record(state, "emails", given["email_id"])
-    return _send(state, _recipient(state, given["recipient"]), f"Fwd: {mail['subject']}", mail["body"])
+def forward_email(state: State, inputs: Arguments) -> Answer:
+    mail = record(state, "emails", inputs["email_id"])
+    return _send(state, _recipient(state, inputs["recipient"]), f"Fwd: {mail['subject']}", mail["body"])
 
 
-def create_event(state: State, given: Arguments) -> Answer:
-    _need_free(state, given["event_start"], None)
-    return _add(state, "events", dict(given))
+def create_event(state: State, inputs: Arguments) -> Answer:
+    _need_free(state, inputs["event_start"], None)
+    return _add(state, "events", dict(inputs))
 
 
 def _need_free(state: State, start: str, but: str | None) -> None:
@@ -313,19 +308,19 @@ def _need_free(state: State, start: str, but: str | None) -> None:
             raise Refused(f"there is already an event at {start} ({ident}); nothing was booked")
 
 
-def add_customer(state: State, given: Arguments) -> Answer:
-    name = given["customer_name"].strip().lower()
+def add_customer(state: State, inputs: Arguments) -> Answer:
+    name = inputs["customer_name"].strip().lower()
     if any(row["customer_name"].lower() == name for row in state.customers.values()):
-        raise Refused(f"a customer called {given['customer_name']!r:.60} already exists")
+        raise Refused(f"a customer called {inputs['customer_name']!r:.60} already exists")
     blank = {"status": "Lead", "last_contact_date": str(TODAY), "follow_up_by": "", "notes": ""}
-    return _add(state, "customers", {**blank, **given})
+    return _add(state, "customers", {**blank, **inputs})
 
 
-def create_plot(state: State, given: Arguments) -> Answer:
-    if given["date_min"] > given["date_max"]:
+def create_plot(state: State, inputs: Arguments) -> Answer:
+    if inputs["date_min"] > inputs["date_max"]:
         raise Refused("date_min lies after date_max")
-    name = f"{given['metric']}_{given['date_min']}_{given['date_max']}_{given['plot_type']}"
-    return {**_add(state, "plots", dict(given)), "file": f"plots/{name.replace(' ', '_')}.png"}
+    name = f"{inputs['metric']}_{inputs['date_min']}_{inputs['date_max']}_{inputs['plot_type']}"
+    return {**_add(state, "plots", dict(inputs)), "file": f"plots/{name.replace(' ', '_')}.png"}
 
 
 # ---- The tools ---------------------------------------------------------------------------------
@@ -368,7 +363,7 @@ _WHOLE: tuple[tuple[str, str, str, Run], ...] = (  # name, what it is about, its
     (f"{_TASK}_get_task", "Read one task.", "task_id!", getter("tasks")),
     (f"{_TASK}_create_task", "Add a task to a board.",
      "task_name!, assigned_to_email!:colleague, list_name!:lists, due_date!:day, board!:boards",
-     lambda state, given: _add(state, "tasks", dict(given))),
+     lambda state, inputs: _add(state, "tasks", dict(inputs))),
     (f"{_TASK}_update_task", "Change fields of a task.",
      "task_id!, task_name, assigned_to_email:colleague, list_name:lists, due_date:day, board:boards", updater("tasks")),
     (f"{_TASK}_delete_task", "Delete a task.", "task_id!", deleter("tasks")),
@@ -403,14 +398,14 @@ def schemas() -> list[dict[str, Any]]:
     ]
 
 
-def call(state: State, name: str, given: Any) -> str:
+def call(state: State, name: str, inputs: Any) -> str:
     """A tool's answer as text; what it cannot do is an answer too, and changes nothing."""
     tool = TOOLS.get(name)
     if tool is None:
         return f"Error: there is no tool {name!r:.80}."
-    if not isinstance(given, Mapping):
+    if not isinstance(inputs, Mapping):
         return f"Error: the arguments of {name} must be a JSON object."
     try:
-        return msgspec.json.encode(tool.run(state, checked(name, tool.kinds, given))).decode()
+        return msgspec.json.encode(tool.run(state, checked(name, tool.kinds, inputs))).decode()
     except Refused as refused:
         return f"Error: {refused}."

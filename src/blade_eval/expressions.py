@@ -1,0 +1,35 @@
+"""Compile the expressions by which verifiers read answers; they stand in a table, by verifier and name."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+@cache
+def _table() -> dict[str, dict[str, Any]]:
+    table: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "expressions.yaml").read_text("utf-8"))
+    return table
+
+
+class Expressions:
+    """The expressions of one verifier, compiled when they are first used."""
+
+    def __init__(self, verifier: str) -> None:
+        self.verifier = verifier
+
+    def text(self, name: str) -> str:
+        """An expression as text: its parts joined, and the entries that it names put in."""
+        entry = _table()[self.verifier][name]
+        if isinstance(entry, dict):
+            entry = f"(?:{'|'.join(entry['any of'])})"
+        return re.sub("@([a-z_]+)@", lambda place: self.text(place[1]), "".join(entry))
+
+    def __getattr__(self, name: str) -> re.Pattern[str]:
+        pattern = re.compile(self.text(name))
+        setattr(self, name, pattern)
+        return pattern
