@@ -254,13 +254,14 @@ def test_rows_with_skills_need_those_skills(tmp_path: Path) -> None:
 
     acting = Acting(silent, Judging(counting(), None), {}, (tmp_path,))
     row = {"responses_create_params": PARAMS, "goal": 0, "skills_ref": ref}
-    asyncio.run(acting.run(row))
+    asyncio.run(acting.run(row, acting.skills_of(row)))
     assert "- one: d" in seen[0]["instructions"]
-    asyncio.run(acting.run({"responses_create_params": PARAMS, "goal": 0}))
+    bare = {"responses_create_params": PARAMS, "goal": 0}
+    asyncio.run(acting.run(bare, acting.skills_of(bare)))
     assert "instructions" not in seen[1]
     for wrong in ({**ref, "hash": "0" * 12}, {**ref, "path": "elsewhere"}):
         with pytest.raises(Unmeasured, match="skills_unavailable") as told:
-            asyncio.run(acting.run({**row, "skills_ref": wrong}))
+            acting.skills_of({**row, "skills_ref": wrong})
         assert told.value.terminal
 
 

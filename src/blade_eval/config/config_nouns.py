@@ -59,9 +59,7 @@ class Asked:
     @property
     def nothing(self) -> bool:
         """Nobody named a definition."""
-        return not (
-            self.paths or self.benchmarks or self.environments or self.resources_servers or self.model_types
-        )
+        return not any((self.paths, self.benchmarks, self.environments, self.resources_servers, self.model_types))
 
 
 @dataclass(frozen=True)

@@ -170,19 +170,11 @@ def answered(params: Row, row: Row, settings: Mapping[str, Any]) -> Response:
         number += 1
     output = _items(turn, whole, number)
     return {
-        "id": f"resp_{_ident(whole, number, 99)}",
-        "created_at": _CREATED,
-        "model": str(settings.get("model") or f"scripted-{script}"),
-        "object": "response",
-        "output": output,
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
-        "status": "completed",
-        "error": None,
-        "incomplete_details": None,
-        "usage": _usage(params, output),
-    }
+        "id": f"resp_{_ident(whole, number, 99)}", "created_at": _CREATED,
+        "model": str(settings.get("model") or f"scripted-{script}"), "object": "response", "output": output,
+        "parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "status": "completed", "error": None,
+        "incomplete_details": None, "usage": _usage(params, output),
+    }  # fmt: skip
 
 
 def _course(row: Row, settings: Mapping[str, Any], rng: Random) -> Play:
@@ -191,9 +183,7 @@ def _course(row: Row, settings: Mapping[str, Any], rng: Random) -> Play:
         return play(quests()[str(ident)], truth(row, settings), rng)
     calls = row.get("ground_truth")
     if not isinstance(calls, list) or not all(isinstance(call, Mapping) and "name" in call for call in calls):
-        reason = (
-            "the scripted model knows the tasks of workplace_assistant, and those whose ground_truth is calls"
-        )
+        reason = "the scripted model knows the tasks of workplace_assistant, and those whose ground_truth is calls"
         raise Unmeasured("unknown_task", reason, terminal=True)
     return _plainly(calls)
 
@@ -226,41 +216,24 @@ def _items(turn: Turn, whole: str, number: int) -> list[Row]:
         items.append({"id": f"rs_{_ident(whole, number, 98)}", "type": "reasoning", "summary": summary})
     for place, (name, arguments) in enumerate(turn.calls):
         ident = _ident(whole, number, place)
-        items.append(
-            {
-                "id": f"fc_{ident}",
-                "type": "function_call",
-                "call_id": f"call_{ident}",
-                "name": name,
-                "arguments": arguments
-                if isinstance(arguments, str)
-                else msgspec.json.encode(arguments).decode(),
-                "status": "completed",
-            }
-        )
+        text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+        head = {"id": f"fc_{ident}", "type": "function_call", "call_id": f"call_{ident}"}
+        items.append({**head, "name": name, "arguments": text, "status": "completed"})
     if turn.says:
         content = [{"type": "output_text", "text": turn.says, "annotations": []}]
-        items.append(
-            {
-                "id": f"msg_{_ident(whole, number, 97)}",
-                "type": "message",
-                "role": "assistant",
-                "status": "completed",
-                "content": content,
-            }
-        )
+        head = {"id": f"msg_{_ident(whole, number, 97)}", "type": "message", "role": "assistant"}
+        items.append({**head, "status": "completed", "content": content})
     return items
 
 
 def _usage(params: Row, output: list[Row]) -> Row:
     """About a token for four bytes, thoughts counted as reasoning."""
-    n_input = len(msgspec.json.encode([params.get("input"), params.get("tools")])) // 4
-    n_output = max(1, len(msgspec.json.encode(output)) // 4)
-    n_thought = len(msgspec.json.encode([item for item in output if item["type"] == "reasoning"])) // 4
+    thoughts = [item for item in output if item["type"] == "reasoning"]
+    parts = ([params.get("input"), params.get("tools")], output, thoughts)
+    n_input, n_output, n_thought = (len(msgspec.json.encode(part)) // 4 for part in parts)
+    n_output = max(1, n_output)
     return {
-        "input_tokens": n_input,
-        "input_tokens_details": {"cached_tokens": 0},
-        "output_tokens": n_output,
+        "input_tokens": n_input, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": n_output,
         "output_tokens_details": {"reasoning_tokens": n_thought if n_thought > 1 else 0},
         "total_tokens": n_input + n_output,
-    }
+    }  # fmt: skip
