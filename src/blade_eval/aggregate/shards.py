@@ -95,7 +95,6 @@ class Merged:
     notices: list[str] = field(default_factory=list)
 
     def scores(self, threshold: float = 1.0) -> list[scores.Score]:
-        """pass@k and variance of each agent."""
         return scores.scores(self.rollouts, threshold)
 
 

@@ -59,7 +59,6 @@ class Entry:
     trouble: str | None = None  # why parts of it are not known
 
     def as_json(self) -> dict[str, Any]:
-        """The incumbent's keys in its order, then ours."""
         names = ("version", "integration_profile", "modality", "licensing", "lifecycle")
         ours = ("category", "agent", "verifier", "num_repeats", "license", "choose")
         return {
@@ -132,7 +131,6 @@ class _Files:
         self._tree = cache(lambda path: tree_of(self.text(path), path))
 
     def tree(self, path: Path) -> Tree:
-        """A file's mapping."""
         return self._tree(path.resolve())
 
 
@@ -152,7 +150,6 @@ def _benchmarks(root: Path, files: _Files) -> Iterator[tuple[str, str, Path]]:
 
 
 def _runnable(root: Path, files: _Files) -> Iterator[tuple[str, Path]]:
-    """Resources servers that come with an agent and data."""
     for path in sorted((root / "resources_servers").glob("*/configs/*.yaml")):
         try:
             text = files.text(path)
@@ -289,12 +286,10 @@ class Component:
 
     @property
     def domain(self) -> str | None:
-        """As its block says."""
         return _line((self.settings or {}).get("domain"))
 
     @property
     def description(self) -> str | None:
-        """As its block says, with what it is good for."""
         text, value = (_line((self.settings or {}).get(key)) for key in ("description", "value"))
         return f"{text or ''}\nValue: {value}".strip() if value else text
 
@@ -304,7 +299,6 @@ class Component:
         return "resources_server" not in (self.settings or {})
 
     def as_json(self) -> dict[str, Any]:
-        """The incumbent's keys for this kind."""
         if self.kind == "models":
             return {"name": self.name, "model": self.name, "model_group": self.name.split("/")[0]}
         if self.kind == "agents":

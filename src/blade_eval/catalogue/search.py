@@ -54,7 +54,6 @@ def ranked(query: str, among: Sequence[Entry] | Sequence[Component]) -> Ranked:
 
 
 def _fields(part: Entry | Component) -> list[tuple[float, list[str]]]:
-    """The words of a component, by the worth of their field."""
     name = part.name.removeprefix("resources_servers/")
     fields = [(_NAME, name), (_DOMAIN, part.domain), (_TEXT, part.description)]
     if isinstance(part, Entry):
@@ -85,7 +84,6 @@ def _score(word: str, fields: list[tuple[float, list[str]]]) -> float:
 
 
 def _fit(word: str, words: list[str], in_name: bool) -> float:
-    """How well a word fits the words of a field, from 0 to 1."""
     if word in words:
         return _EXACT
     if any(stem(word) == stem(other) for other in words):

@@ -36,7 +36,6 @@ def merged(under: Tree, over: Tree) -> Tree:
 
 
 def _step(holder: Any, key: str) -> Any:
-    """What a mapping or a list has under a key."""
     if isinstance(holder, dict):
         return holder.get(key, _Absent)
     is_place = isinstance(holder, list) and key.isdigit() and int(key) < len(holder)
@@ -44,12 +43,10 @@ def _step(holder: Any, key: str) -> Any:
 
 
 def there(tree: Any, keys: Keys) -> bool:
-    """Whether a path exists."""
     return reduce(_step, keys, tree) is not _Absent
 
 
 def _value(tree: Any, keys: Keys) -> Any:
-    """What stands at a path; below an unset value all is unset."""
     return reduce(lambda value, key: UNSET if value == UNSET else _step(value, key), keys, tree)
 
 
@@ -107,7 +104,6 @@ class Applied:
             self.problems.append(Problem("error", message, ".".join((*path, "_delete_key")), hint=hint))
 
     def _merge_source(self, holder: Any, key: str | int, path: Keys, word: str, source: str) -> None:
-        """What stands at the source, below the block's own keys."""
         name = ".".join(path)
         value = self._source(path, word, source, f"{name}.{word}")
         if value == UNSET:
@@ -119,7 +115,6 @@ class Applied:
             self.problems.append(Problem("error", message, name))
 
     def _take_source(self, holder: Any, key: str | int, path: Keys, word: str, source: str) -> None:
-        """What stands at the source, in the place of an expression."""
         value = self._source(path, word, source, ".".join(path))
         holder[key] = UNSET if value is _Absent else value
 
@@ -175,7 +170,6 @@ class Override:
 
 
 def parsed(text: str) -> Override:
-    """One argument of the command line as a change."""
     key, equals, value = text.partition("=")
     removes = key.startswith("~")
     name = key.lstrip("~") if removes else key.removeprefix("+").removeprefix("+")
@@ -209,7 +203,6 @@ def value_of(text: str, name: str) -> Any:
 
 
 def as_tree(override: Override) -> Tree:
-    """The change as a mapping that can be merged."""
     tree: Tree = reduce(lambda value, key: {key: value}, reversed(override.keys), override.value)
     return tree
 
@@ -239,7 +232,6 @@ def change(tree: Tree, override: Override) -> bool:
 
 
 def nowhere(override: Override, tree: Tree) -> Problem:
-    """That a change has no place."""
     return _unplaced("error", override, tree, "{} is nowhere in the config")
 
 

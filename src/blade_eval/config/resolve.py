@@ -154,7 +154,6 @@ def _merge(low: Tree, high: Tree, whose: str = "what inherits") -> Tree:
 
 
 def _unusable() -> tuple[type[Exception], ...]:
-    """What omegaconf raises for values that it does not take."""
     from omegaconf.errors import OmegaConfBaseException
 
     return (OmegaConfBaseException, ValueError, TypeError)
@@ -168,7 +167,6 @@ def _unused(keys: Keys, value: Any, why: str) -> str:
 
 
 def _clashes(low: Any, high: Any, above: Keys = ()) -> Iterator[Keys]:
-    """Where a list meets a mapping."""
     if isinstance(low, dict) and isinstance(high, dict):
         for key in low.keys() & high.keys():
             yield from _clashes(low[key], high[key], (*above, str(key)))
@@ -289,7 +287,6 @@ def _unfilled(key: str, written: str, error: Exception) -> Problem:
 
 
 def _unset(tree: Tree) -> Iterator[Problem]:
-    """All values that still are `???`."""
     for key in (".".join(path) for path, value in walk(tree) if value == UNSET):
         hint, flag = f"give ++{key}=VALUE", POLICY.get(key, ("",))[0]
         if flag:
@@ -307,7 +304,6 @@ class Places:
         self._lines = cache(sources.lines_of)
 
     def at(self, problem: Problem) -> Problem:
-        """The problem with its place."""
         return problem if problem.place else replace(problem, place=self.where(tuple(problem.path.split("."))))
 
     def where(self, keys: Keys) -> str:
@@ -323,7 +319,6 @@ class Places:
         return ""
 
     def _written(self, keys: Keys) -> list[Keys]:
-        """The path itself, then what it was inherited from."""
         ways = ((*source, *keys[len(to) :]) for to, source in self._sources.items() if keys[: len(to)] == to)
         return [keys, *ways]
 
@@ -369,7 +364,6 @@ def found_servers(tree: Tree, where: Where) -> tuple[list[Server], list[Problem]
 
 
 def _almost(name: str, block: Tree, kinds: list[str]) -> Iterator[Problem]:
-    """A top-level block that was meant as an instance."""
     if len(kinds) > 1:
         yield Problem("error", f"{name} is {' and '.join(kinds)} at once", name, hint="an instance is one of them")
     elif kinds:
@@ -392,7 +386,6 @@ def _almost(name: str, block: Tree, kinds: list[str]) -> Iterator[Problem]:
 
 
 def references(servers: Sequence[Server]) -> Iterator[Problem]:
-    """Fields that name an instance which is not there."""
     for server in servers:
         for path, value in walk(server.settings, (server.instance, server.kind, server.implementation)):
             kind, name = (value.get("type"), value.get("name")) if isinstance(value, dict) else (None, None)

@@ -77,7 +77,6 @@ def without(text: str, secrets: Iterable[str]) -> str:
 
 
 def names_secret(name: str) -> bool:
-    """Whether a key of that name holds a secret."""
     return any(_SECRET.search(word.lower()) for word in _WORD.findall(name))
 
 
@@ -124,7 +123,6 @@ def _below(key: Any, inner: Any, secret: bool, known: list[str]) -> Any:
 
 
 def _is_block(value: Any) -> bool:
-    """An instance may be called anything."""
     return isinstance(value, dict) and any(kind in value for kind in KINDS)
 
 
@@ -139,7 +137,6 @@ def _value(text: str, known: list[str]) -> str:
 
 
 def _formless(text: str) -> str:
-    """A text without what has the form of a secret."""
     text = _QUERY.sub(_parameter, _LOGIN.sub(HIDDEN, text))
     return _ISSUED.sub(HIDDEN, _BEARER.sub(rf"\g<1>{HIDDEN}", _HEADER.sub(rf"\g<1>{HIDDEN}", text)))
 

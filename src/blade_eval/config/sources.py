@@ -51,7 +51,6 @@ def loaded(path: Path) -> dict[str, Any]:
 
 
 def text_of(path: Path) -> str:
-    """A file's text."""
     try:
         with path.open("rb") as file:  # a device has no size, and no end
             data = file.read(MOST_BYTES + 1)
@@ -65,7 +64,6 @@ def text_of(path: Path) -> str:
 
 
 def tree_of(text: str, path: Path) -> dict[str, Any]:
-    """The mapping in a text that stands in `path`."""
     loader, node = _composed(text, path)
     if node is None:
         return {}
@@ -218,7 +216,6 @@ def not_found(what: str | Path, under: Sequence[Path], hint: str) -> UsageError:
 
 
 def found(relative: str | Path, under: Sequence[Path]) -> Path:
-    """The first root's file of that relative path."""
     paths = candidates(relative, under)
     if not paths:
         hint = "check the spelling, run from the folder it is relative to, or add --search-dir"
@@ -247,7 +244,6 @@ def component_file(kind: str, name: str, under: Sequence[Path]) -> Path:
 
 
 def names(kind: str, under: Sequence[Path]) -> Iterator[str]:
-    """Every name that `named` finds, root by root."""
     folder = FOLDERS[kind]
     for root in under:
         for path in yaml_files(root / folder):
@@ -319,7 +315,6 @@ def chained(
 
 
 def included(path: Path, tree: Tree) -> list[str]:
-    """The entries of a file's `config_paths`."""
     entries = tree.get("config_paths") or []
     if isinstance(entries, list) and all(isinstance(entry, str) for entry in entries):
         return entries
@@ -384,7 +379,6 @@ def _place(path: Path, key: tuple[str, ...]) -> str:
 
 
 def _together(broken: list[BladeError]) -> BladeError:
-    """Every file that cannot be used, in one message."""
     if len(broken) == 1:
         return broken[0]
     message = f"{len(broken)} files cannot be used:\n" + "\n".join(f"  {error.message}" for error in broken)

@@ -99,11 +99,8 @@ async def model(settings: Mapping[str, Any]) -> AsyncIterator[OpenAIModel]:
     wanted = _settings(settings)
     url = client.address(wanted.openai_base_url)
     if url is None:
-        raise UsageError(
-            "policy_base_url is no http or https address",
-            "give it as http://HOST/v1, in env.yaml, with --model-url or as OPENAI_BASE_URL",
-            "bad-model-url",
-        )
+        hint = "give it as http://HOST/v1, in env.yaml, with --model-url or as OPENAI_BASE_URL"
+        raise UsageError("policy_base_url is no http or https address", hint, "bad-model-url")
     key, splits = wanted.openai_api_key.strip(), wanted.splits_thoughts
     async with client.connected(url, key, wanted.timeout, _FORM, splits_thoughts=splits) as connection:
         yield OpenAIModel(wanted, connection, _secrets(key, url))
@@ -120,12 +117,9 @@ def request(params: Row, name: str) -> Row:
         body = {**body, "metadata": rest} if rest else {k: v for k, v in body.items() if k != "metadata"}
         extra = metadata["extra_body"]
         try:
-            merged = (
-                msgspec.json.decode(extra, type=dict[str, Any]) if isinstance(extra, str) else dict(extra)
-            )
+            body |= msgspec.json.decode(extra, type=dict[str, Any]) if isinstance(extra, str) else dict(extra)
         except (msgspec.DecodeError, TypeError, ValueError):
             raise Unmeasured("bad_request", "metadata.extra_body is no JSON object", terminal=True) from None
-        body |= merged
     return body
 
 
@@ -156,8 +150,5 @@ def _settings(block: Mapping[str, Any]) -> Settings:
     try:
         return msgspec.convert(known, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise UsageError(
-            f"the block of openai_model: {error}",
-            "it wants openai_base_url, openai_api_key and openai_model; see docs/serve.md",
-            "bad-model-settings",
-        ) from None
+        hint = "it wants openai_base_url, openai_api_key and openai_model; see docs/serve.md"
+        raise UsageError(f"the block of openai_model: {error}", hint, "bad-model-settings") from None

@@ -122,12 +122,9 @@ def main(arguments: list[str]) -> int:
 
 def limited(limits: Mapping[str, int]) -> None:
     """Set the limits of this process and of all it starts; a system without one of them goes without."""
-    for what, most in (
-        (resource.RLIMIT_CPU, limits["cpu_s"]),
-        (resource.RLIMIT_AS, limits["memory_bytes"]),
-        (resource.RLIMIT_FSIZE, limits["file_bytes"]),
-        (resource.RLIMIT_CORE, 0),
-    ):
+    cpu, memory, size = limits["cpu_s"], limits["memory_bytes"], limits["file_bytes"]
+    whats = (resource.RLIMIT_CPU, resource.RLIMIT_AS, resource.RLIMIT_FSIZE, resource.RLIMIT_CORE)
+    for what, most in zip(whats, (cpu, memory, size, 0), strict=True):
         with suppress(ValueError, OSError):
             hard = resource.getrlimit(what)[1]
             least = most if hard == resource.RLIM_INFINITY else min(most, hard)

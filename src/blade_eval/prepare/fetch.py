@@ -209,7 +209,9 @@ def fetched(url: str, name: str, sha256: str | None = None) -> Path:
         if context.offline:
             raise Missing([replace(file, why="not in the cache, and --offline forbids to fetch it")])
         try:
-            part = downloaded(_address(url), place.with_name(name + ".part"), _headers(url), _tell)
+            mirror = os.environ.get("HF_ENDPOINT")  # as the hub's own library does it
+            address = url.replace(_HUB, mirror.rstrip("/") + "/") if mirror and url.startswith(_HUB) else url
+            part = downloaded(address, place.with_name(name + ".part"), _headers(url), _tell)
         except Unreachable as error:
             raise Missing([replace(file, why=str(error))]) from error
         try:
@@ -241,7 +243,6 @@ def place_of(context: Context, url: str, name: str) -> Path:
 
 
 def current() -> Context:
-    """The context of this process."""
     text = os.environ.get(CONTEXT)
     if text is None:
         raise RuntimeError("prepare scripts are run by `blade eval prepare`, which says where raw files are kept")
@@ -249,7 +250,6 @@ def current() -> Context:
 
 
 def digest(path: Path) -> str:
-    """The SHA-256 of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -300,14 +300,7 @@ def _damaged(place: Path) -> bool:
     return True
 
 
-def _address(url: str) -> str:
-    """The hub's mirror where one is configured, as the hub's own library does it."""
-    mirror = os.environ.get("HF_ENDPOINT")
-    return mirror.rstrip("/") + "/" + url[len(_HUB) :] if mirror and url.startswith(_HUB) else url
-
-
 def _headers(url: str) -> dict[str, str]:
-    """The hub's token, for the hub alone."""
     token = os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN")
     return {"Authorization": f"Bearer {token}"} if token and url.startswith(_HUB) else {}
 

@@ -40,7 +40,6 @@ class Found(dict[str, Any]):
         self.path, self.what, self.number = path, what, number
 
     def place(self) -> str:
-        """The file and the line or record in it."""
         return f"{self.path.name}, {self.what} {self.number}"
 
     def __missing__(self, column: str) -> Any:

@@ -26,7 +26,6 @@ Tell = Callable[[str], None]
 
 
 def record_of(output: Path) -> Path:
-    """Where the record of a dataset's rows is."""
     return output.with_name(f"{output.stem}_prepare.json")
 
 
@@ -128,7 +127,6 @@ class Wanted:
     pins: Mapping[str, Any] = field(default_factory=dict)
 
     def pin(self, file: Any) -> Mapping[str, Any]:
-        """What is pinned of a raw file."""
         return (self.pins.get("files") or {}).get(file) or {}
 
     def failed(self, why: str) -> BladeError:
@@ -338,7 +336,6 @@ def _checked(wish: Wanted, how: How, result: Mapping[str, Any]) -> Prepared:
 
 
 def _counted(wish: Wanted, how: How, sources: list[dict[str, Any]], is_cached: bool) -> Prepared:
-    """What the rows are; a line that is no object fails the whole."""
     import msgspec
 
     decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -375,7 +372,6 @@ def _complete(wish: Wanted, how: How, rows: int, sha256: str) -> bool | None:
 
 
 def failure(wish: Wanted, how: How, result: Mapping[str, Any]) -> BladeError:
-    """The error for a script that brought no rows."""
     if "missing" in result:
         return Absent(wish.name, result["missing"])
     if "mismatch" in result:
@@ -418,7 +414,6 @@ def unknown(rows: Prepared) -> list[str]:
 
 
 def as_json(results: Iterable[Prepared]) -> str:
-    """The same for a program."""
     return json.dumps([asdict(rows) for rows in results], indent=2, ensure_ascii=False)
 
 
@@ -479,7 +474,6 @@ def arguments(resolved: Resolved) -> Mapping[str, Any]:
 
 
 def is_cached(resolved: Resolved) -> bool:
-    """The override `use_cached_prepared_benchmarks`."""
     return bool(resolved.tree.get("use_cached_prepared_benchmarks"))
 
 

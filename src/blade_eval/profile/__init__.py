@@ -55,16 +55,13 @@ class Profiled:
         return expected.size, complete, expected.size - complete - none, none
 
     def missing(self) -> list[tuple[int, int]]:
-        """The keys of inputs without a rollout."""
         rows = self.asked[~self.asked["came"]]
         return list(zip(rows["task"].tolist(), rows["repeat"].tolist(), strict=True))
 
     def scores(self, threshold: float = 1.0) -> list[Score]:
-        """pass@k and variance of each agent."""
         return scores.scores(self.rollouts, threshold)
 
     def write(self) -> tuple[Path, Path, Path]:
-        """Write the three files, each whole or not at all."""
         tasks, agents, repeats = (beside(self.path, ending) for ending in (PROFILE, AGENTS, REPEATS))
         with written(tasks) as file:
             file.writelines(encoded(entry) + b"\n" for entry in self.task_entries())
@@ -102,7 +99,6 @@ class Profiled:
         return {key: value for key, value in values.items() if key not in (TASK, REPEAT)}
 
     def agent_entries(self) -> list[Row]:
-        """The content of the agents' file."""
         return [
             {
                 **agent.values, **self.custom.get(agent.name, {}), "agent_ref": {"name": agent.name},
@@ -112,7 +108,6 @@ class Profiled:
         ]  # fmt: skip
 
     def repeat_entries(self) -> list[Row]:
-        """The content of the repeats' file."""
         return [{"agent_ref": {"name": agent.name}, **entry} for agent in self.agents for entry in agent.by_repeat]
 
 
@@ -163,7 +158,6 @@ class Settled(NamedTuple):
     n_overruled: int  # and with other content, given up because the caller chose
 
     def notices(self, what: str, duplicates: Duplicates) -> list[str]:
-        """What was left out."""
         copies = f"{self.n_copies:,} {what} stand there again, word for word; kept once"
         others = f"{self.n_overruled:,} {what} contradict another of their key; the {duplicates} was kept"
         return [text for n, text in ((self.n_copies, copies), (self.n_overruled, others)) if n]
@@ -270,7 +264,6 @@ def key_text(frame: pd.DataFrame, row: int) -> str:
 
 
 def listed(frame: pd.DataFrame, with_lines: bool = False) -> str:
-    """The first few keys."""
     shown = (
         key_text(frame, row) + (f" (line {frame['line'][row]})" if with_lines else "") for row in frame.index[:SHOWN]
     )

@@ -63,7 +63,6 @@ class Seen:
     bad: list[tuple[int, str]] = field(default_factory=list)  # and why
 
     def notices(self) -> list[str]:
-        """What a reader must know, one sentence each."""
         notices = []
         for numbers, what in (
             (self.blank, "blank; skipped"),
@@ -309,17 +308,14 @@ class Table:
 
     @property
     def paths(self) -> list[Path]:
-        """The files, in the order they were read."""
         return [seen.path for seen in self.seen]
 
     def notices(self) -> list[str]:
-        """What all files held besides rows."""
         return [notice for seen in self.seen for notice in seen.notices()]
 
     def add(
         self, row: Keyed, line: int, content: int, source: int = 0, offset: int = 0, size: int = 0
     ) -> None:
-        """A row, and where it stands."""
         task, repeat, agent, server, masked, numbers, info = row
         names = tuple(numbers)
         if (codes := self._shapes.get(names)) is None:
@@ -352,7 +348,6 @@ class Table:
         return seen
 
     def frame(self) -> pd.DataFrame:
-        """A line for each row."""
         import pandas as pd
 
         return pd.DataFrame(np.array(self._keys).reshape(-1, len(_COLUMNS)), columns=_COLUMNS)
@@ -366,7 +361,6 @@ class Table:
         return Cells(np.repeat(np.arange(rows.size), wanted), codes[place], values[place])
 
     def info(self, row: int) -> bytes:
-        """A row's entry of `rollout_infos`."""
         return bytes(self._infos[self._ends[row] : self._ends[row + 1]])
 
     def line(self, row: int) -> bytes:
@@ -381,7 +375,6 @@ class Table:
         return os.pread(file.fileno(), size, offset).strip().removeprefix(BOM).strip()
 
     def close(self) -> None:
-        """Give up the files."""
         for file in (*self._open.values(), *self._unpacked.values()):
             file.close()
         self._open.clear()

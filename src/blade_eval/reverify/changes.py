@@ -48,7 +48,6 @@ class Changes:
         self._add(key, agent, reward_of(old), reward_of(fields), others, "")
 
     def unjudged(self, key: Key, agent: str, old: Row, reason: str) -> None:
-        """A rollout that could not be judged now."""
         self._add(key, agent, reward_of(old), None, (), reason)
 
     def _add(
@@ -69,7 +68,6 @@ class Changes:
 
     @property
     def n_both(self) -> int:
-        """Rollouts with a reward before and after."""
         return len(self.pairs)
 
     def means(self) -> tuple[float, float] | None:
@@ -80,7 +78,6 @@ class Changes:
         return before, after
 
     def ordered(self) -> list[Change]:
-        """By agent, task and repeat."""
         return sorted(self.rows, key=lambda change: (change.agent, change.key))
 
     def folded(self, way: str) -> list[list[Change]]:
@@ -93,7 +90,6 @@ class Changes:
         return list(alike.values())
 
     def as_json(self) -> Row:
-        """The same for a program."""
         means = self.means()
         return {
             "rollouts": sum(self.ways.values()),

@@ -73,7 +73,6 @@ class _Bench(NamedTuple):
     alone: list[str]  # resources servers that name a model as judge, and none is chosen
 
     def of(self, name: str) -> _Judge:
-        """The judge of an agent's rows."""
         server = self.config.server(name) if name else None
         if server is not None and (instance := server.named("resources_server")) in self.judges:
             return self.judges[instance]
@@ -95,7 +94,6 @@ class _Bench(NamedTuple):
 
 
 async def reverified(config: Resolved, wish: Wish, tick: Callable[[int], None] = lambda _: None) -> Done:
-    """Judge again; `tick` is told how many were."""
     if wish.append and not wish.judge_failed_only:
         raise UsageError("--append goes with --judge-failed-only", "leave it out, or add that", "usage")
     if wish.output.suffix in (".gz", ".zst"):
@@ -211,7 +209,6 @@ def _waiting(wish: Wish, inputs: Inputs, done: Done, ready: set[Who]) -> Iterato
 
 
 def _failures(wish: Wish) -> Path:
-    """Those of the stored run, packed or not."""
     return row_table.sidecar(wish.rollouts, shards.FAILURES) or row_table.beside(wish.rollouts, shards.FAILURES)
 
 
@@ -253,7 +250,6 @@ async def _judge(
 
 
 async def _fields(bench: _Bench, pair: Pair) -> tuple[Row, Row]:
-    """The row as it is now, and what of it the verifier says."""
     response = pair.stored.get("response")
     if not isinstance(response, dict):
         raise Unmeasured("response_missing", "the stored row has no response to judge", terminal=True)
@@ -281,7 +277,6 @@ class Stored(NamedTuple):
     line: Line
 
     def row(self) -> Row:
-        """What stands there; NaN is none."""
         return json_lines.any_row(self.line.data.removeprefix(BOM)) or {}
 
 
@@ -350,7 +345,6 @@ class Inputs:
         return who
 
     def pair(self, path: Path, stored: Stored) -> Pair:
-        """The row with its input."""
         who = self.asked_for(path, stored)
         agents = self._rows[stored.key]
         number = agents[who[2]] if len(agents) > 1 else next(iter(agents.values()))
@@ -386,7 +380,6 @@ def judge_failed(inputs: Inputs, path: Path, succeeded: set[Who]) -> Iterator[Pa
 
 
 def rollouts_of(inputs: Inputs, path: Path) -> set[Who]:
-    """The rollouts of which a file has rows."""
     return {who for stored in keyed(path) if (who := inputs.who(stored))} if path.exists() else set()
 
 
@@ -422,7 +415,6 @@ def _unreadable(seen: Seen) -> Unreadable:
 
 
 def insist(path: Path) -> None:
-    """That there is a file, and that we may read it."""
     try:
         path.open("rb").close()
     except FileNotFoundError:

@@ -58,7 +58,6 @@ def result(row: Row, params: Row, response: Response, fields: Row) -> Row:
 
 
 def _columns(row: Row) -> Row:
-    """What the task itself says, beside its request."""
     return {key: value for key, value in row.items() if key not in FRAMEWORK and not key.startswith("_ng_")}
 
 

@@ -148,7 +148,6 @@ def _environments(known: Resolved) -> Callable[[str], Environment | None]:
 
 @asynccontextmanager
 async def _runner(order: Order, ready: _Set) -> AsyncIterator[tuple[Runner, Resolved]]:
-    """Who runs the rows, and the configuration by which it does."""
     if ready.resolved is not None:
         from blade_eval.runner import components
 
@@ -268,7 +267,6 @@ def _datasets(order: Order, resolved: Resolved) -> list[Dataset]:
 
 
 def _identity(order: Order, ready: _Set, known: Resolved) -> Row:
-    """What must be the same in every sitting of a run."""
     from blade_eval.runner import components
 
     wanted = ready.wanted
@@ -380,7 +378,6 @@ def _at_least_one(text: str) -> int | None:
 
 
 def parsed_shard(text: str | None) -> tuple[int, int] | None:
-    """Which shard of how many, from `2/8`."""
     if text is None:
         return None
     match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text.strip())

@@ -27,7 +27,6 @@ class Stop:
         self._event = asyncio.Event()
 
     def ask(self) -> None:
-        """No new rollouts; asked again, none at all."""
         if self.is_set:
             self.now()
         self.is_set = True

@@ -49,7 +49,6 @@ class Sessions:
         return token
 
     def state(self, token: str) -> Any:
-        """The state of a token; using it keeps it."""
         self._expire()
         if token not in self._states:
             raise Unmeasured("session_expired", "the session is unknown: it ended, or the server was restarted")
@@ -59,7 +58,6 @@ class Sessions:
         return state
 
     def closed(self, token: str) -> None:
-        """The rollout is over."""
         self._states.pop(token, None)
 
     def _expire(self) -> None:
@@ -121,7 +119,6 @@ class Components:
         self._resolved, self._stack, self._is_probed = resolved, stack, is_probed
 
     async def model(self, instance: str | None, why: str) -> Respond:
-        """A model, its connections open."""
         server = self._needed(instance, "responses_api_models", why)
         if server.instance not in self.models:
             if self._is_probed:
@@ -131,7 +128,6 @@ class Components:
         return self.models[server.instance]
 
     async def resources(self, instance: str | None, why: str) -> Judging:
-        """An environment, with the model of its judge."""
         server = self._needed(instance, "resources_servers", why)
         if server.instance not in self.judging:
             judge = server.named("judge_model_server")
@@ -141,7 +137,6 @@ class Components:
         return self.judging[server.instance]
 
     async def agent(self, name: str, settings: Mapping[str, Any] | None = None) -> Acting:
-        """An agent, some of its settings changed."""
         server = self._resolved.server(name)
         if server is None or server.kind != "responses_api_agents":
             raise unknown_agent(name, [agent.instance for agent in self._resolved.agents])
@@ -185,7 +180,6 @@ class Local:
         self._parts, self._skills = parts, known
 
     async def __call__(self, row: Row) -> Row:
-        """The result row, or `Unmeasured`."""
         acting = self._parts.agents.get(agent_of(row) or "")
         if acting is None:
             raise unknown_agent(agent_of(row), self._parts.agents)

@@ -48,7 +48,6 @@ def filled(template: str, row: Mapping[str, Any]) -> str:
 
 
 def load_prompt(path: Path) -> Prompt:
-    """The templates of a YAML file."""
     import yaml
 
     try:
@@ -160,7 +159,6 @@ def materialized(
 
 
 def agent_of(row: Row) -> str | None:
-    """The agent that a row names."""
     ref = row.get("agent_ref")
     name = ref.get("name") if isinstance(ref, Mapping) else None
     return name if isinstance(name, str) else None
@@ -226,15 +224,8 @@ def _texts(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _parsed(path: Path, number: int, text: bytes) -> Row:
-    try:
-        row = json_lines.decode(text)
-    except json_lines.NOT_JSON:
-        try:
-            row = json.loads(text)  # takes NaN and half surrogate pairs, which are written as null and �
-        except (ValueError, RecursionError) as error:
-            hint = "each line must be one JSON object"
-            raise Unreadable(f"{path}, line {number} is not JSON: {error}", hint, "bad-input") from error
-    if not isinstance(row, dict):
+    row = json_lines.any_row(text)  # also with NaN and half surrogate pairs, which are written as null and �
+    if row is None:
         raise Unreadable(f"{path}, line {number} is no JSON object", "each line must be one", "bad-input")
     return row
 
@@ -243,7 +234,6 @@ def _parsed(path: Path, number: int, text: bytes) -> Row:
 
 
 def _row(line: _Line, repeat: int, wanted: Wanted) -> Row:
-    """The row of one repeat; the two indices are its last keys."""
     template = line.row.get("responses_create_params")
     params = {**template} if isinstance(template, dict) else {}
     if line.source.prompt is not None:
@@ -270,7 +260,6 @@ def _seeded(metadata: Any, repeat: int) -> Row:
 
 
 def _fault(line: _Line) -> str:
-    """Why a row cannot be asked."""
     params, prompt = line.row.get("responses_create_params"), line.source.prompt
     has_input = isinstance(params, dict) and params.get("input") not in (None, [], "")
     if prompt is None:

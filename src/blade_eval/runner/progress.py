@@ -74,7 +74,6 @@ class Progress:
     _live: Any = None
 
     def seen(self, head: LineHead) -> None:
-        """A rollout of an earlier sitting."""
         self.totals.add(head.reward, getattr(head.response, "usage", None))
 
     def scored(self, reward: Any, usage: Any) -> None:
@@ -96,7 +95,6 @@ class Progress:
             self.draw()
 
     def draw(self) -> None:
-        """Show where the run stands."""
         if not self.out.isatty():
             print(self.text(), file=self.out, flush=True)
             return
@@ -118,7 +116,6 @@ class Progress:
             self._live = None
 
     def text(self) -> str:
-        """Where the run stands, on one line."""
         totals, several = self.totals, self.kinds.total() > 1
         done = totals.scored + self.given_up
         share = f" ({100 * done / self.expected:.0f}%)" if self.expected else ""

@@ -190,7 +190,6 @@ class Kept:
         self._write(self._places.failures, json_lines.line(row))
 
     def emptied(self) -> None:
-        """Nothing of an earlier run stays."""
         for path, file in self._open.items():
             os.ftruncate(file, 0)
             _aside(path).unlink(missing_ok=True)
@@ -288,7 +287,6 @@ def mend(path: Path) -> str | None:
 
 
 def _last_line(file: Any, size: int) -> int:
-    """Where the last line begins."""
     end = size - 1  # a newline at the very end belongs to the line it ends
     while end > 0:
         begin = max(0, end - _BLOCK)

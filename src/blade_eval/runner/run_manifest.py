@@ -115,7 +115,6 @@ def _inner(value: Any, shown: Any, secrets: set[str]) -> Any:
 
 
 def command_line() -> list[str]:
-    """What was typed, as far as the process knows."""
     return ["blade", *sys.argv[1:]]
 
 

@@ -47,7 +47,6 @@ class Skills(NamedTuple):
     skills: tuple[Skill, ...]
 
     def ref(self) -> Row:
-        """What stamps every row of the run."""
         rows = [{"name": name, "description": text, "version": version} for name, text, version, _ in self.skills]
         return {"path": self.path, "hash": self.hash, "skills": rows}
 

@@ -32,7 +32,6 @@ class Remote:
         self.url = cache(self._address)
 
     async def __call__(self, row: Row) -> Row:
-        """The result row, or `Unmeasured` in the server's words."""
         agent = self._agent or agent_of(row)
         if agent is None:
             raise UsageError("a row names no agent", "name one for all rows with --agent", "no-agent")
@@ -63,7 +62,6 @@ class Remote:
         raise understood(status, content)
 
     def _address(self, agent: str) -> str:
-        """Where an agent listens."""
         blocks = {name: block for name, block in self.tree.items() if isinstance(block, dict)}
         agents = blocks.get(agent, {}).get("responses_api_agents")
         for settings in agents.values() if isinstance(agents, dict) else ():
@@ -123,7 +121,6 @@ async def _configuration(session: aiohttp.ClientSession, head_url: str) -> Row:
 
 
 def understood(status: int, content: bytes) -> Unmeasured:
-    """What an answer other than 200 means."""
     try:
         body: Any = msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError, ValueError):

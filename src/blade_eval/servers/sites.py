@@ -74,7 +74,6 @@ def resources_site(name: str, part: Judging) -> web.Application:
 
 
 def agent_site(part: Acting) -> web.Application:
-    """Where whole rollouts are run."""
 
     async def run(request: web.Request) -> web.Response:
         row = await _row(request)
@@ -100,7 +99,6 @@ def agent_site(part: Acting) -> web.Application:
 
 
 def model_site(respond: Respond) -> web.Application:
-    """Where the model is asked."""
 
     async def responses(request: web.Request) -> web.Response:
         return _json(await respond(await _row(request), {}))
@@ -142,14 +140,9 @@ def runner(app: web.Application, shutdown_s: float) -> web.AppRunner:
     handler = logging.StreamHandler()
     handler.setFormatter(_OneLine())
     log.addHandler(handler)
-    return web.AppRunner(
-        app,
-        access_log=None,
-        logger=log,
-        auto_decompress=False,
-        handler_cancellation=True,  # when a caller goes away, its rollout need not go on
-        shutdown_timeout=shutdown_s,
-    )
+    # when a caller goes away, its rollout need not go on
+    how: dict[str, Any] = {"handler_cancellation": True, "auto_decompress": False, "shutdown_timeout": shutdown_s}
+    return web.AppRunner(app, access_log=None, logger=log, **how)
 
 
 def _application(posts: Mapping[str, Handler], gets: Mapping[str, Handler] | None = None) -> web.Application:

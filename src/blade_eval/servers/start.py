@@ -21,7 +21,6 @@ _BACKLOG = 4096
 
 
 def start(resolved: Resolved, host: str = "127.0.0.1", head_port: int = 11000) -> None:
-    """Serve until Ctrl-C or SIGTERM."""
     if not resolved.servers:
         raise UsageError(
             "no server instances are configured, so there is nothing to start",
