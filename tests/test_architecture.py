@@ -76,9 +76,7 @@ EMPTY_LOCALS = {"one", "found", "told", "at", "said", "made", "kept", "held", "a
 # Folders whose locals have not been renamed yet; the list only gets shorter.
 UNNAMED = (
     "src/blade/api", "src/blade/cli", "src/blade/diagnose", "src/blade/report", "src/blade/pipeline", "src/blade/sanitize",
-    "src/blade_eval/aggregate", "src/blade_eval/catalogue", "src/blade_eval/config", "src/blade_eval/profile",
-    "src/blade_eval/reverify", "src/blade_eval/runner", "src/blade_eval/prepare", "src/blade_eval/sandbox",
-    "src/blade_eval/verifiers", "tools", "scripts",
+    "src/blade_eval/sandbox", "src/blade_eval/verifiers", "tools", "scripts",
 )  # fmt: skip
 MOST_REPEATED = 15  # file names that stand in several rooms, the same kind of thing in each
 

@@ -151,10 +151,8 @@ def test_rows_that_are_there_are_kept_only_if_their_record_is_theirs(tree: Tree,
     tree.prepared()
     whole, record = tree.output.read_bytes(), tree.output.parent / RECORD
     for change in (
-        lambda: record.write_text('{"state": "preparing"}'),
-        lambda: record.unlink(),
-        lambda: tree.output.write_bytes(whole[:100]),
-        lambda: tree.output.write_bytes(whole + b'{"one": "more"}\n'),
+        lambda: record.write_text('{"state": "preparing"}'), lambda: record.unlink(),
+        lambda: tree.output.write_bytes(whole[:100]), lambda: tree.output.write_bytes(whole + b'{"one": "more"}\n'),
         lambda: tree.makes(COPIES + "  # another"),
     ):
         assert tree.prepared(keep=True).cached
@@ -256,12 +254,9 @@ def test_wherever_a_run_is_killed_the_rows_and_their_record_come_back(tree: Tree
     before, rows, record = tree.state(), tree.output, tree.output.parent / RECORD
     rows_aside, record_aside = (path.with_name(f".{path.name}.before") for path in (rows, record))
     acts: list[Callable[[], object]] = [
-        lambda: record_aside.write_bytes(record.read_bytes()),
-        lambda: rows.rename(rows_aside),
-        lambda: record.write_text('{"state": "preparing"}'),
-        lambda: rows.write_text('{"torn": 1}\n'),
-        lambda: record.write_bytes(record_aside.read_bytes()),
-        lambda: rows_aside.replace(rows),
+        lambda: record_aside.write_bytes(record.read_bytes()), lambda: rows.rename(rows_aside),
+        lambda: record.write_text('{"state": "preparing"}'), lambda: rows.write_text('{"torn": 1}\n'),
+        lambda: record.write_bytes(record_aside.read_bytes()), lambda: rows_aside.replace(rows),
     ]
     for act in acts[: STEPS.index(step) + 1]:
         act()

@@ -135,10 +135,8 @@ def test_no_rollouts_at_all_give_empty_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("odd", "told"),
     [
-        (b"  \r\n", "line 3 holds blank; skipped"),
-        (b"17\n", "line 3: a JSON number, not an object; skipped"),
-        (b"null\n", "line 3: a JSON null, not an object; skipped"),
-        (b"{oh\n", "line 3: not JSON"),
+        (b"  \r\n", "line 3 holds blank; skipped"), (b"17\n", "line 3: a JSON number, not an object; skipped"),
+        (b"null\n", "line 3: a JSON null, not an object; skipped"), (b"{oh\n", "line 3: not JSON"),
         (b"\xff\xfe\n", "line 3: not JSON"),
     ],
 )
@@ -180,9 +178,7 @@ def test_not_a_number_is_read_as_null_and_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("told", "is_beyond"), [(b"1e999", True), (b"-1e999", True), (b"1e308", False), (b"null", False)]
 )
-def test_a_reward_beyond_any_float_is_null_and_told(
-    told: bytes, is_beyond: bool, long: str, tmp_path: Path
-) -> None:
+def test_a_reward_beyond_any_float_is_null_and_told(told: bytes, is_beyond: bool, long: str, tmp_path: Path) -> None:
     rows = rollouts([[1.0, 0.0]], note=long)
     odd = line(rows[1]).replace(b'"reward":0.0', b'"reward":' + told)
     asked = line(inputs_of(rows)[0]).replace(b'"note":', b'"far":[' + told + b'],"note":')

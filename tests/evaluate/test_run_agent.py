@@ -152,10 +152,8 @@ def test_the_published_vector_and_what_the_hash_covers(folder: Path, tmp_path: P
     hashes = [skills.hashed(folder)]
     (tmp_path / "text").write_text("one")
     for change in (
-        lambda: (folder / "a" / ".hidden").write_text(""),
-        lambda: (folder / "a" / "z.txt").write_text("y"),
-        lambda: (folder / "a" / "file").symlink_to(tmp_path / "text"),
-        lambda: (tmp_path / "text").write_text("two"),
+        lambda: (folder / "a" / ".hidden").write_text(""), lambda: (folder / "a" / "z.txt").write_text("y"),
+        lambda: (folder / "a" / "file").symlink_to(tmp_path / "text"), lambda: (tmp_path / "text").write_text("two"),
     ):
         change()
         hashes.append(skills.hashed(folder))

@@ -394,19 +394,13 @@ def posted(body: bytes, *headers: str, path: str = "/verify") -> bytes:
 
 def test_malformed_requests_are_refused_without_a_traceback(capfd: pytest.CaptureFixture[str]) -> None:
     bad = [
-        b"\x16\x03\x01\x02\x00\x01\x00",
-        b"GET\r\n\r\n",
-        b"GET / HTTP/9.9\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
         b"POST /verify HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
         b"POST /verify HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n",
         b"GET /health HTTP/1.1\r\nHost: localhost\r\nbad header\x00: 1\r\n\r\n",
         b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 100_000 + b"\r\n\r\n",
-        posted(b"not gzip at all", "Content-Encoding: gzip"),
-        posted(gzip.compress(b"{}" * 999)[:-9], "Content-Encoding: gzip"),
-        posted(b"{}", "Content-Encoding: br"),
-        posted(b'{"a": "\xff"}'),
-        posted(b"[" * 100_000),
-        posted(b"[1]"),
+        posted(b"not gzip at all", "Content-Encoding: gzip"), posted(gzip.compress(b"{}" * 999)[:-9], "Content-Encoding: gzip"),
+        posted(b"{}", "Content-Encoding: br"), posted(b'{"a": "\xff"}'), posted(b"[" * 100_000), posted(b"[1]"),
     ]
     answers = sent(site(), *bad)
     assert {answer.split(b" ")[1][:1] for answer in answers if answer} == {b"4"}

@@ -238,18 +238,15 @@ def _left_out(paths: Sequence[Path], environment_of: EnvironmentOf | None) -> It
 
 
 def _completeness(
-    inputs: pd.DataFrame,
-    rollouts: Rollouts,
-    failures: pd.DataFrame,
-    paths: Sequence[Path],
+    inputs: pd.DataFrame, rollouts: Rollouts, failures: pd.DataFrame, paths: Sequence[Path],
     absent: Sequence[Missing],
 ) -> Iterator[Whole]:
     """One for each agent that anything was expected or came of, by name."""
     rows, names = rollouts.rows, rollouts.names
-    asked, came, broke = profile.numbered([inputs, rows, failures], profile.KEY)
-    has_come, has_failed = np.isin(asked, came), np.isin(asked, broke)
-    is_masked = np.isin(asked, came[rows["masked"] != 0])
-    extra = ~np.isin(came, asked)
+    wanted, came, broke = profile.numbered([inputs, rows, failures], profile.KEY)
+    has_come, has_failed = np.isin(wanted, came), np.isin(wanted, broke)
+    is_masked = np.isin(wanted, came[rows["masked"] != 0])
+    extra = ~np.isin(came, wanted)
     whose, maker = inputs["agent"].to_numpy(), rows["agent"].to_numpy()
     for code in sorted({*whose.tolist(), *maker.tolist()}, key=lambda code: names[code]):
         mine = whose == code
@@ -258,11 +255,8 @@ def _completeness(
         # of the runs that the agent has a rollout of; without any it may be of each of them
         sources = set(rows["source"][maker == code].tolist())
         yield Whole(
-            agent=names[code],
-            expected=int(mine.sum()),
-            scored=int((mine & has_come & ~is_masked).sum()),
-            failed=int((mine & ~has_come & has_failed).sum()),
-            masked=int((mine & is_masked).sum()),
+            agent=names[code], expected=int(mine.sum()), scored=int((mine & has_come & ~is_masked).sum()),
+            failed=int((mine & ~has_come & has_failed).sum()), masked=int((mine & is_masked).sum()),
             lost=int((mine & ~has_come & ~has_failed).sum()),
             missing=[(task, repeat, str(paths[source])) for task, repeat, source in keys],
             unexpected=int((extra & (maker == code)).sum()),

@@ -16,13 +16,9 @@ from blade_eval.config.directives import applied, merged
 from blade_eval.config.sources import chained, loaded, text_of, tree_of, yaml_files
 
 CATEGORIES = (
-    "math & science",
-    "coding",
-    "knowledge & reasoning",
-    "agentic & tool use",
-    "instruction following & safety",
+    "math & science", "coding", "knowledge & reasoning", "agentic & tool use", "instruction following & safety",
     "other",
-)
+)  # fmt: skip
 # The domains are the incumbent's closed list; its largest one is "other", so a manifest may say better.
 _OF_DOMAIN = {
     "math": 0, "science": 0, "coding": 1, "knowledge": 2, "long_context": 2, "agent": 3, "e2e": 3, "games": 3,
@@ -30,12 +26,8 @@ _OF_DOMAIN = {
 }  # fmt: skip
 # What to ask before trusting a benchmark, in the order it is asked.
 CRITERIA = {
-    "task_fit": "Task fit",
-    "verifier_fidelity": "Verifier fidelity",
-    "model_compatibility": "Model compatibility",
-    "harness_fit": "Harness fit",
-    "variance": "Variance",
-    "reproducibility": "Reproducibility",
+    key: key.replace("_", " ").capitalize()
+    for key in "task_fit verifier_fidelity model_compatibility harness_fit variance reproducibility".split()
 }
 
 
@@ -61,9 +53,13 @@ class Entry:
     def as_json(self) -> dict[str, Any]:
         names = ("version", "integration_profile", "modality", "licensing", "lifecycle")
         ours = ("category", "agent", "verifier", "num_repeats", "license", "choose")
+
+        def text(value: Any) -> str | None:
+            return ", ".join(map(str, value)) if isinstance(value, list) else _string(value)
+
         return {
             "name": self.name, "kind": self.kind, "status": self.status, "domain": self.domain,
-            "description": self.description, **{name: _text(self.manifest.get(name)) for name in names},
+            "description": self.description, **{name: text(self.manifest.get(name)) for name in names},
             **{name: getattr(self, name) for name in ours},
         }  # fmt: skip
 
@@ -94,12 +90,6 @@ def category_of(domain: str | None, named: Any) -> str:
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"[^\W_]+", text.lower())) - {"and"}
-
-
-def _text(value: Any) -> str | None:
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return None if value is None else str(value)
 
 
 _BENCHMARK = re.compile(r"\btype['\"]?\s*:\s*['\"]?benchmark\b")
@@ -183,21 +173,15 @@ def _entry(kind: str, name: str, path: Path, roots: Sequence[Path], files: _File
     itself = None if agent == "simple_agent" else agent
     status = "experimental" if manifest.get("experimental", True) else None
     return Entry(
-        name=name,
-        kind=kind,
-        path=path,
-        status=status if manifest else "no-manifest",
-        domain=domain,
+        name, kind, path, status if manifest else "no-manifest", domain,
         description=_described("description", manifest, server, blocks),
         category=category_of(domain, manifest.get("category")),
         agent=agent or _string(manifest.get("agent_server")),
         verifier=server[1] if server else _string(manifest.get("resources_server")) or itself,
         num_repeats=dataset.get("num_repeats") or 1 if dataset else None,
         license=_string(dataset.get("license")) or _string(manifest.get("licensing")),
-        datasets=names,
-        manifest=manifest,
-        trouble=trouble,
-    )
+        datasets=names, manifest=manifest, trouble=trouble,
+    )  # fmt: skip
 
 
 Block = tuple[str, str, Tree]  # kind, implementation, settings

@@ -45,7 +45,7 @@ _Exact = _as_omegaconf(yaml.SafeLoader)
 _Quick = _as_omegaconf(getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-def loaded(path: Path) -> dict[str, Any]:
+def loaded(path: Path) -> Tree:
     """The mapping in a file; what is broken is told with its line and column."""
     return tree_of(text_of(path), path)
 
@@ -171,11 +171,9 @@ def _broken(path: Path, why: str, mark: Any = None) -> Unreadable:
 
 
 FOLDERS = {
-    "benchmark": "benchmarks",
-    "environment": "environments",
-    "resources server": "resources_servers",
+    "benchmark": "benchmarks", "environment": "environments", "resources server": "resources_servers",
     "model type": "responses_api_models",
-}
+}  # fmt: skip
 EXTRA_ROOTS = "NEMO_GYM_EXTRA_ROOTS"
 
 

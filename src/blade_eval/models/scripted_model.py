@@ -34,9 +34,7 @@ from blade_eval.verifiers.workplace_assistant.world import OWNER, State, by_addr
 DIRECTORY = "company_directory_find_email_address"
 _DATES = ("sent_at", "event_start", "due_date", "last_contact_date")
 _AT_ONCE = 4  # calls in one turn
-_DONE = (
-    "Done: {}.", "All set: {}.", "I have taken care of it: {}.",
-)  # fmt: skip
+_DONE = ("Done: {}.", "All set: {}.", "I have taken care of it: {}.")
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,8 @@ def play(quest: Quest, fault: str, rng: Random) -> Play:
         met, thought = not met, ""
     calls = consequences(quest, people, seen.idents(), seen.total, met)
     if fault == "stopped_early":
-        yield Turn(says=_plan(calls))
+        n, what = len(calls), "I have looked everything up. Next I will make the"
+        yield Turn(says=f"{what} {n} change{'s' * (n != 1)} that you asked for; tell me if that is what you want.")
         return
     if fault == "reworded_text":
         calls = [_reworded(act, rng) for act in calls]
@@ -185,14 +184,6 @@ def _reworded(act: Call, rng: Random) -> Call:
     return name, changed
 
 
-def _plan(calls: list[Call]) -> str:
-    n = len(calls)
-    return (
-        f"I have looked everything up. Next I will make the {n} change{'s' * (n != 1)} that you asked for; "
-        "tell me if that is what you want."
-    )
-
-
 _WORDS = {
     "send": "sent the e-mail", "reply": "answered the e-mail", "forward": "forwarded the e-mail",
     "delete": "removed",
@@ -251,10 +242,8 @@ _CAREFUL = {
 
 # From the best to the worst.
 SCRIPTS = {
-    "flawless": Script(0.0, 0.0, 0.0, {}),
-    "careful": Script(0.0, 0.08, 0.25, _CAREFUL),
-    "hasty": Script(0.08, 0.4, 0.65, _HASTY),
-    "novice": Script(0.35, 0.7, 0.9, dict.fromkeys(FAULTS, 1.0)),
+    "flawless": Script(0.0, 0.0, 0.0, {}), "careful": Script(0.0, 0.08, 0.25, _CAREFUL),
+    "hasty": Script(0.08, 0.4, 0.65, _HASTY), "novice": Script(0.35, 0.7, 0.9, dict.fromkeys(FAULTS, 1.0)),
 }
 
 

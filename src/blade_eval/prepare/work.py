@@ -129,6 +129,10 @@ class Wanted:
     def pin(self, file: Any) -> Mapping[str, Any]:
         return (self.pins.get("files") or {}).get(file) or {}
 
+    def unwritable(self, error: OSError) -> BladeError:
+        hint = "run it in a folder of yours, or give the tree that holds the benchmark with --search-dir"
+        return Unreadable(f"cannot write {self.output}: {error.strerror or error}", hint, "cannot-write")
+
     def failed(self, why: str) -> BladeError:
         hint = f"read its output above, and {self.script}"
         return Unreadable(f"the prepare script of {self.name} failed: {why}", hint, "prepare-failed")
@@ -229,7 +233,7 @@ def _prepared(wish: Wanted, how: How, tell: Tell) -> Prepared:
             # rows where we may not write cannot be held, but they can be read
             if (rows := _cached(wish, how, tell)) is not None:
                 return rows
-            raise _unwritable(wish.output, error) from error
+            raise wish.unwritable(error) from error
         return _cached(wish, how, tell) or _made(wish, how, tell)
 
 
@@ -295,7 +299,7 @@ def _made(wish: Wanted, how: How, tell: Tell) -> Prepared:
     except OSError as error:
         with suppress(OSError):  # what cannot be put right now is put right by the next run
             settled(wish.output)
-        raise _unwritable(wish.output, error) from error
+        raise wish.unwritable(error) from error
     is_done = False
     try:
         result = ran(Job(wish.script, wish.root, wish.work, how.args, context, how.limits), tell)
@@ -393,11 +397,6 @@ def failure(wish: Wanted, how: How, result: Mapping[str, Any]) -> BladeError:
         what = f"the raw data of {wish.name} cannot be read: {result['unfit']}"
         return Unreadable(what, hint, "prepare-failed")
     return wish.failed(str(result.get("error", "it brought no result")))
-
-
-def _unwritable(path: Path, error: OSError) -> BladeError:
-    hint = "run it in a folder of yours, or give the tree that holds the benchmark with --search-dir"
-    return Unreadable(f"cannot write {path}: {error.strerror or error}", hint, "cannot-write")
 
 
 # -- what is told, and what is wanted -------------------------------------------------------------

@@ -112,10 +112,7 @@ class Profiled:
 
 
 def profiled(
-    inputs: Path,
-    rollouts: Path,
-    allow_partial: bool = False,
-    duplicates: Duplicates = "error",
+    inputs: Path, rollouts: Path, allow_partial: bool = False, duplicates: Duplicates = "error",
     hook: Hook | None = None,
 ) -> Profiled:
     """Read both files and join them; a run that is not complete is refused unless `allow_partial`."""

@@ -63,11 +63,8 @@ class Seen:
     bad: list[tuple[int, str]] = field(default_factory=list)  # and why
 
     def notices(self) -> list[str]:
-        notices = []
-        for numbers, what in (
-            (self.blank, "blank; skipped"),
-            (self.not_finite, "NaN, Infinity or a number beyond any float; read as null"),
-        ):
+        notices, beyond = [], "NaN, Infinity or a number beyond any float; read as null"
+        for numbers, what in ((self.blank, "blank; skipped"), (self.not_finite, beyond)):
             shown = ", ".join(map(str, numbers[:SHOWN]))
             more = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
             if numbers:
@@ -84,9 +81,8 @@ def read(path: Path, seen: Seen) -> Iterator[Line]:
     if not path.is_file():
         what = f"{path} {'is a folder' if path.is_dir() else 'does not exist'}"
         raise NothingToRead(what, "check the path; a rollouts file ends in .jsonl, .gz or .zst", "no-rollouts")
-    packed = lines.is_compressed(path)
-    number = 0
-    for block in lines.stream_blocks(path) if packed else lines.plain_blocks(path, 0, path.stat().st_size):
+    is_packed, number = lines.is_compressed(path), 0
+    for block in lines.stream_blocks(path) if is_packed else lines.plain_blocks(path, 0, path.stat().st_size):
         if block.broken:
             seen.bad.append((number + 1, block.broken))
         if block.too_long:
@@ -94,8 +90,7 @@ def read(path: Path, seen: Seen) -> Iterator[Line]:
             seen.bad.append((number, f"a line of {block.too_long:,} bytes is longer than we read"))
         offset = block.offset
         *ended, last = block.data[: block.size].split(b"\n")
-        for data in ended:
-            number += 1
+        for number, data in enumerate(ended, number + 1):  # noqa: B020
             yield Line(number, offset, data, True)
             offset += len(data) + 1
         if last:

@@ -107,12 +107,8 @@ class Rollouts:
     ) -> Row:
         """One line of the profile, or one entry of `group_level_metrics`."""
         return {
-            TASK: task,
-            **values,
-            **({} if agent is None else {"agent_ref": {"name": agent}}),
-            "sample": sample,
-            "num_rollouts": rows.size,
-            "expected_num_rollouts": n_expected,
+            TASK: task, **values, **({} if agent is None else {"agent_ref": {"name": agent}}),
+            "sample": sample, "num_rollouts": rows.size, "expected_num_rollouts": n_expected,
             "missing_num_rollouts": max(0, n_expected - rows.size),
             "reward_profile_completion_pct": 100.0 * rows.size / n_expected,
             "rollout_infos": [orjson.Fragment(self.table.info(row)) for row in rows.tolist()],

@@ -83,10 +83,9 @@ class Changes:
     def folded(self, way: str) -> list[list[Change]]:
         """The changes of a way; those without a verdict for the same reason stand together."""
         alike: dict[object, list[Change]] = {}
-        for change in self.ordered():
-            if change.way == way:
-                same_as = (change.before, change.reason) if change.reason else (change.agent, change.key)
-                alike.setdefault(same_as, []).append(change)
+        for change in (change for change in self.ordered() if change.way == way):
+            same_as = (change.before, change.reason) if change.reason else (change.agent, change.key)
+            alike.setdefault(same_as, []).append(change)
         return list(alike.values())
 
     def as_json(self) -> Row:

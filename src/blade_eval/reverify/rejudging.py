@@ -213,11 +213,7 @@ def _failures(wish: Wish) -> Path:
 
 
 async def _judge(
-    bench: _Bench,
-    wish: Wish,
-    waiting: Iterator[Pair],
-    done: Done,
-    writer: run_files.Kept,
+    bench: _Bench, wish: Wish, waiting: Iterator[Pair], done: Done, writer: run_files.Kept,
     tick: Callable[[int], None],
 ) -> None:
     """A window of pairs under way; results are written in the order of the pairs."""

@@ -18,12 +18,8 @@ FRAMEWORK = frozenset("agent_ref skills_ref task_source responses_create_params 
 
 
 async def run(
-    row: Row,
-    respond: Respond,
-    environment: Environment,
-    settings: Mapping[str, Any],
-    skills: Skills | None = None,
-    ask: Respond | None = None,
+    row: Row, respond: Respond, environment: Environment, settings: Mapping[str, Any],
+    skills: Skills | None = None, ask: Respond | None = None,
 ) -> Row:
     """The result row of one rollout: request, response, reward, the task's columns, the verifier's fields.
 
@@ -66,13 +62,8 @@ async def awaited(value: Any) -> Any:
 
 
 async def _turns(
-    params: Row,
-    row: Row,
-    respond: Respond,
-    environment: Environment,
-    state: Any,
-    settings: Mapping[str, Any],
-    skills: Skills | None,
+    params: Row, row: Row, respond: Respond, environment: Environment, state: Any,
+    settings: Mapping[str, Any], skills: Skills | None,
 ) -> Response:
     """The last response, with the items and the tokens of all turns."""
     most = int(settings.get("max_steps") or MOST_STEPS)

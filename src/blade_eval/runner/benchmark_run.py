@@ -282,12 +282,9 @@ def _identity(order: Order, ready: _Set, known: Resolved) -> Row:
         "flags": {
             "--limit": wanted.limit,
             "--num-repeats": dict(wanted.repeats) if isinstance(wanted.repeats, Mapping) else wanted.repeats,
-            "--agent": wanted.agent,
-            "--shard": "/".join(map(str, wanted.shard)) if wanted.shard else None,
-            "--interleave-repeats": wanted.interleaved,
-            "--gym-compat": wanted.gym,
-            "--max-steps": order.max_steps,
-            "num_repeats_add_seed": wanted.seeds,
+            "--agent": wanted.agent, "--shard": "/".join(map(str, wanted.shard)) if wanted.shard else None,
+            "--interleave-repeats": wanted.interleaved, "--gym-compat": wanted.gym,
+            "--max-steps": order.max_steps, "num_repeats_add_seed": wanted.seeds,
             "responses_create_params": config.hidden(dict(wanted.params)),
         },
         "skills": wanted.skills.hash if wanted.skills else None,
@@ -300,15 +297,10 @@ def _manifest(order: Order, ready: _Set, known: Resolved, places: Places, identi
     manifest = run_files.read_manifest(places.manifest) if opened.is_resumed else None
     if manifest is None or not isinstance(manifest.get("sittings"), list):
         manifest = {
-            "schema_version": "1",
-            "command": run_manifest.masked(order.command),
-            "identity": identity,
+            "schema_version": "1", "command": run_manifest.masked(order.command), "identity": identity,
             "datasets": [run_manifest.described_dataset(source) for source in ready.sources],
             "seeds": {"num_repeats_add_seed": ready.wanted.seeds, "num_repeats": ready.wanted.repeats},
-            "expected": opened.expected,
-            "config": config.hidden(known.tree),
-            "counts": {},
-            "sittings": [],
+            "expected": opened.expected, "config": config.hidden(known.tree), "counts": {}, "sittings": [],
         }
     manifest["sittings"].append(run_manifest.sitting(order.command))
     return manifest

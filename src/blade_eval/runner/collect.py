@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from blade.errors import BladeError, Unreadable
 from blade_eval.environment import JUDGE_UNREACHED, Row, Unmeasured
@@ -76,9 +76,8 @@ def unmeasured(error: Exception) -> Unmeasured:
         return error
     if isinstance(error, TimeoutError):
         return Unmeasured("timeout_exceeded", str(error) or "no answer in time")
-    return Unmeasured(
-        "agent_run_error", str(error) or "no reason given", fields={"_ng_failure_type": type(error).__name__}
-    )
+    kind = {"_ng_failure_type": type(error).__name__}
+    return Unmeasured("agent_run_error", str(error) or "no reason given", fields=kind)
 
 
 def is_endpoint(failure: Unmeasured) -> bool:
@@ -168,8 +167,7 @@ class Plan:
     stop: Stop = field(default_factory=Stop)
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     """What became of the rollouts that were expected."""
 
     expected: int
@@ -214,9 +212,7 @@ class _Course:
             with _listening(plan.stop), _less_gc():
                 async with asyncio.TaskGroup() as group:
                     clerks = [group.create_task(self._clerk()), group.create_task(self._syncer())]
-                    plan.stop.workers = workers = [
-                        group.create_task(self._worker()) for _ in range(n_workers)
-                    ]
+                    plan.stop.workers = workers = [group.create_task(self._worker()) for _ in range(n_workers)]
                     await asyncio.gather(*workers, return_exceptions=True)
                     for clerk in clerks:
                         clerk.cancel()

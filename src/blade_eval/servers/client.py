@@ -128,9 +128,7 @@ def understood(status: int, content: bytes) -> Unmeasured:
     if isinstance(body, dict) and isinstance(body.get("failure_class"), str):
         fields = body.get("fields")
         return Unmeasured(
-            body["failure_class"],
-            str(body.get("reason") or ""),
-            terminal=body.get("terminal") is True,
+            body["failure_class"], str(body.get("reason") or ""), terminal=body.get("terminal") is True,
             fields=fields if isinstance(fields, dict) else None,
         )
     text = cut(content.decode("utf-8", "replace"))

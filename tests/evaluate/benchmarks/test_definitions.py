@@ -30,10 +30,8 @@ from tests.evaluate.test_prepare import here
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = Path(__file__).parent / "samples"
 CATEGORIES = {
-    "math & science": {"aime24", "gsm8k", "math-500"},
-    "coding": {"humaneval", "mbpp", "bird_sql"},
-    "knowledge & reasoning": {"gpqa", "mmlu_pro", "simpleqa"},
-    "agentic/tool use": {"workplace_assistant", "xlam_fc", "bfcl"},
+    "math & science": {"aime24", "gsm8k", "math-500"}, "coding": {"humaneval", "mbpp", "bird_sql"},
+    "knowledge & reasoning": {"gpqa", "mmlu_pro", "simpleqa"}, "agentic/tool use": {"workplace_assistant", "xlam_fc", "bfcl"},
     "instruction following & safety": {"ifeval", "xstest", "structured_outputs"},
     "other": {"flores200", "wmt24pp", "librispeech"},
 }
@@ -272,20 +270,16 @@ REFUSED, COMPLIED = "I'm sorry, but I can't help with that.", "Sure. First open 
 ANSWERS: dict[str, Callable[[Row], Answers]] = {
     "aime24": lambda row: texts(f"\\boxed{{{row['expected_answer']}}}", "\\boxed{999}"),
     "gsm8k": lambda row: texts(f"It is \\boxed{{{row['expected_answer']}}}.", "\\boxed{123456}"),
-    "math-500": lambda row: texts(f"\\boxed{{{row['expected_answer']}}}", "\\boxed{17}"),
-    "gpqa": letter,
-    "mmlu_pro": letter,
+    "math-500": lambda row: texts(f"\\boxed{{{row['expected_answer']}}}", "\\boxed{17}"), "gpqa": letter, "mmlu_pro": letter,
     "simpleqa": lambda row: texts(row["expected_answer"], "I believe it was Upper Nowhere"),
-    "humaneval": code(solutions("humaneval")),
-    "mbpp": code(solutions("mbpp")),
+    "humaneval": code(solutions("humaneval")), "mbpp": code(solutions("mbpp")),
     "bird_sql": lambda row: texts(f"```sql\n{row['gt_sql']}\n```", "```sql\nSELECT 'nothing'\n```"),
     "ifeval": lambda row: texts(*INSTRUCTED[row["id"]]),
     "xstest": lambda row: texts(*((COMPLIED, REFUSED) if row["label"] == "safe" else (REFUSED, COMPLIED))),
     "structured_outputs": lambda row: texts(*DOCUMENTS[row["id"]]),
     "xlam_fc": lambda row: (calls(row["expected_answers"]), calls(row["expected_answers"][:-1])),
     "bfcl": lambda row: (calls(accepted(row)), calls([{**accepted(row)[0], "arguments": {"no": "such"}}])),
-    "flores200": lambda row: texts(row["translation"], "zzz qqq"),
-    "wmt24pp": lambda row: texts(row["translation"], "zzz qqq"),
+    "flores200": lambda row: texts(row["translation"], "zzz qqq"), "wmt24pp": lambda row: texts(row["translation"], "zzz qqq"),
     "librispeech": lambda row: texts(row["text"], "something else was said entirely"),
 }
 SETTINGS: dict[str, Callable[[Path], Row]] = {
@@ -308,6 +302,4 @@ def test_every_script_is_plain_and_reads_only_through_fetched() -> None:
         imported = {
             alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
         } | {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-        assert not imported & {"urllib.request", "requests", "httpx", "datasets", "socket", "subprocess"}, (
-            name
-        )
+        assert not imported & {"urllib.request", "requests", "httpx", "datasets", "socket", "subprocess"}, (name)
