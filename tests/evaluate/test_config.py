@@ -21,6 +21,7 @@ from blade_eval.runner.run_manifest import masked
 from tests.evaluate.gym_tree import write
 
 CASES = yaml.safe_load(Path(__file__).with_name("config_cases.yaml").read_text(encoding="utf-8"))
+SECRETS = CASES["secrets"]
 LEVELS = ("error", "warning", "notice", "unset", "model")
 
 
@@ -40,7 +41,7 @@ def asked(**wish: Any) -> Resolved:
     return resolved(Asked(**{"environ": {}} | {key: tuple(value) if isinstance(value, list) else value for key, value in wish.items()}))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", CASES["configurations"], ids=lambda case: case["name"])
 def test_a_configuration_is_merged_and_what_is_wrong_is_told(case: dict[str, Any], tree: Path) -> None:
     if "datasets" in case:
         text = f"a:\n  responses_api_agents:\n    simple_agent:\n      datasets:\n      - {case['datasets']}\n"
@@ -123,35 +124,10 @@ def test_the_quick_merge_of_the_catalogue_is_omegaconfs(under: dict[str, Any], o
 
 # -- inheriting -----------------------------------------------------------------------------------
 
-SETS = {"sets": [{"name": "a", "type": "example"}], "x": 1, "y": 2}
-INNER = {"inner": {"x": 1, "y": 2}}
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "problems"),
-    [
-        # inheriting takes the source away and merges own keys over it; copying leaves the source
-        ({"s": {"x": 1, "y": {"z": 2}}, "t": {"_inherit_from": "s", "y": {"w": 3}}, "u": {"_inherit_from": "s"}},
-         {"t": {"x": 1, "y": {"z": 2, "w": 3}}, "u": {"x": 1, "y": {"z": 2}}}, {}),
-        ({"s": {"x": 1}, "t": {"_copy": "s", "x": 2}}, {"s": {"x": 1}, "t": {"x": 2}}, {}),
-        ({"s": {"x": 1, "y": 2}, "t": {"a": "${inherit_from:s.x}", "b": "${copy:s.y}"}}, {"s": {"y": 2}, "t": {"a": 1, "b": 2}}, {}),
-        # keys are deleted, own ones first, then inherited ones, also those of what a block further up inherits
-        ({"s": {"x": 1, "y": 2, "z": 3}, "t": {"_inherit_from": "s", "_delete_key": "x, y", "y": 9}}, {"t": {"y": 2, "z": 3}}, {}),
-        ({"s": INNER, "t": {"_inherit_from": "s", "inner": {"_delete_key": "x", "z": 3}}}, {"t": {"inner": {"y": 2, "z": 3}}}, {}),
-        ({"s": INNER, "t": {"_inherit_from": "s", "inner": {"_delete_key": "w"}}}, {"t": INNER}, {"t.inner._delete_key": ""}),
-        ({"s": {"entrypoint": 1}, "t": {"_inherit_from": "s", "_delete_key": "entrypoin"}},
-         {"t": {"entrypoint": 1}}, {"t._delete_key": "did you mean entrypoint?"}),
-        # in lists too
-        ({"s": SETS, "t": ["${copy:s.sets.0}", {"_copy": "s.sets.0", "name": "b"}, ["${inherit_from:s.x}"]],
-          "u": [{"_copy": "s.sets.0", "_delete_key": "type"}, "${s.y}"]},
-         {"s": {"sets": SETS["sets"], "y": 2}, "t": [SETS["sets"][0], {"name": "b", "type": "example"}, [1]], "u": [{"name": "a"}, "${s.y}"]}, {}),
-        ({"s": [{"name": "a"}], "t": [{"_copy": "s.1"}, "${copy:s.0}"]}, {"s": [{"name": "a"}], "t": [{}, {"name": "a"}]}, {"t.0._copy": ""}),
-        ({"s": 3, "t": {"_copy": "s"}}, {"s": 3, "t": {}}, {"t": ""}),
-    ],
-)  # fmt: skip
-def test_directives_are_carried_out(before: dict[str, Any], after: dict[str, Any], problems: dict[str, str]) -> None:
-    done = applied(before)
-    assert done.tree == after
+@pytest.mark.parametrize("case", CASES["directives"])
+def test_directives_are_carried_out(case: dict[str, Any]) -> None:
+    done, problems = applied(case["before"]), case.get("problems", {})
+    assert done.tree == case["after"]
     assert [problem.path for problem in done.problems] == list(problems)
     assert all(hint in problem.hint for hint, problem in zip(problems.values(), done.problems, strict=True))
 
@@ -214,15 +190,7 @@ def test_overrides_come_before_inheriting_and_those_into_lists_after_it(tree: Pa
     assert (server.settings["should_use_judge"], config.datasets[0].num_repeats) == (True, 2)
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("a=4", 4), ("a=0.5", 0.5), ("a=true", True), ("a=null", None), ("a=", ""), ("a=[1,x]", [1, "x"]),
-        ("a={b:1,c:{d:x}}", {"b": 1, "c": {"d": "x"}}), ("a={u:http://x:80/y}", {"u": "http://x:80/y"}),
-        ("a=http://x:80", "http://x:80"), ("a='4'", "4"), ("a=one: two", "one: two"), ("a=x=y", "x=y"),
-        ("a=a,b", "a,b"), ("a=#x", "#x"), ("a=*x", "*x"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "value"), CASES["overrides"])
 def test_the_values_of_overrides(text: str, value: Any) -> None:
     assert parsed(text).value == value
 
@@ -314,60 +282,35 @@ def test_a_file_without_end_is_not_read_whole(monkeypatch: pytest.MonkeyPatch) -
 # -- secrets --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "tree",
-    [
-        {"pwd": "SECRETpwd"}, {"auth": "SECRETauth"}, {"access": {"bearer": "SECRETbearer"}}, {"cookie": "SECRET"},
-        {"pat": "ghp_SECRETpat"}, {"api-key": "SECRET"}, {"hfToken": "SECRET"}, {"tokens": {"a": "SECRET"}},
-        {"openai_api_key": "sk-SECRET3456", "headers": {"x": "Bearer sk-SECRET3456"}},
-        {"headers": ["Authorization: Bearer SECRETlist"]}, {"headers": "{'X-Api-Key': 'SECRET'}"},
-        {"x": "Bearer sk-SECRETinline0000"}, {"x": "https://host/v1?auth=SECRET&a=b"}, {"x": "https://host/v1?a=b&sig=SECRET"},
-        {"x": "postgres://u:SECRETp/w@host/db"}, {"x": "postgres://u:p@SECRETtail@host/db"}, {"x": "https://SECRET@host"},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("tree", SECRETS["hidden"])
 def test_a_secret_is_hidden_whatever_its_key_is_called(tree: dict[str, Any]) -> None:
     assert "SECRET" not in str(hidden(tree, {}))
 
 
-@pytest.mark.parametrize(
-    "tree",
-    [
-        {"compat": "v1", "author": "me", "path": "/x", "patience": "3"}, {"auth": None, "cookie": False, "secret": None},
-        {"max_output_tokens": 4096, "tokenizer": "t", "keyword": "k", "api_key": "???", "token": "${hf}"},
-        {"token_key_agent": {"resources_servers": {"x": {"entrypoint": "app.py"}}}},
-        {"x": "https://host:8000/repo@main"}, {"x": "https://host/@name/story"}, {"x": "git+https://host/x?ref=a@b"},
-        {"x": "http://[::1]:8000/x@y"}, {"x": "https://host/v1?api-version=2024-02-01"},
-        {"x": "The bearer of bad news brings basic arithmetic to every token there is."},
-        {"x": "Find the answer key: it is B."}, {"x": "Authorization: ${header}"},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("tree", SECRETS["shown"])
 def test_what_only_looks_like_a_secret_stands(tree: dict[str, Any]) -> None:
     assert hidden(tree, {}) == tree
+
+
+@pytest.mark.parametrize("word", SECRETS["hidden_words"])
+def test_secrets_inside_of_values_are_hidden_wherever_they_stand(word: str) -> None:
+    shown = masked(["blade", "eval", word])
+    assert shown[:2] == ["blade", "eval"]
+    assert ("hunter2" in shown[2], "****" in shown[2]) == (False, True)
+    assert "hunter2" not in masked(["++a={api_key: hunter2pass}", "++b.c=hunter2pass"])[1]
+
+
+@pytest.mark.parametrize("word", SECRETS["shown_words"])
+def test_what_is_no_secret_stays_as_it_was_typed(word: str) -> None:
+    assert masked([word]) == [word]
 
 
 ENVIRON = {"PWD": "/home/me/work", "OLDPWD": "/home/me/before", "MYSQL_PWD": "horse-battery", "OPENAI_API_KEY": "openai"}
 
 
-@pytest.mark.parametrize(
-    ("tree", "shown"),
-    [
-        ({"url": "https://me:pass@host/v1?api_key=zzz&a=b", "password": 12345678},
-         {"url": "https://****@host/v1?api_key=****&a=b", "password": "****"}),
-        # a dummy key changes no name and no other word
-        ({"policy_api_key": "openai", "openai_model": {"name": "openai/m", "key": "openai"}, "equal": "openai"},
-         {"policy_api_key": "****", "openai_model": {"name": "openai/m", "key": "****"}, "equal": "****"}),
-        ({"sk-very-long-name-of-it": 1, "other_key": "sk-very-long-name-of-it"},
-         {"sk-very-long-name-of-it": 1, "other_key": "****"}),
-        # a long secret is hidden inside of other values, a short one only where it stands
-        ({"long_key": "abcdefgh", "short_key": "abc", "x": "an abcdefgh", "y": "abc-tail"},
-         {"long_key": "****", "short_key": "****", "x": "an ****", "y": "abc-tail"}),
-        # where one stands is no secret of the environment
-        ({"a": "/home/me/work/x.yaml", "b": "/home/me/before/y.yaml", "c": "my horse-battery"},
-         {"a": "/home/me/work/x.yaml", "b": "/home/me/before/y.yaml", "c": "my ****"}),
-    ],
-)  # fmt: skip
-def test_what_is_shown_of_a_configuration(tree: dict[str, Any], shown: dict[str, Any]) -> None:
-    assert hidden(tree, ENVIRON) == shown
+@pytest.mark.parametrize("case", SECRETS["cases"])
+def test_what_is_shown_of_a_configuration(case: dict[str, Any]) -> None:
+    assert hidden(case["tree"], ENVIRON) == case["shown"]
 
 
 def test_secrets_of_the_environment_are_hidden_in_a_value_that_took_them(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -391,13 +334,7 @@ def test_no_text_keeps_a_secret_it_is_cleaned_of(secret: str, before: str, after
     assert secret not in without(f"{before}{secret}{after}", [secret])
 
 
-@pytest.mark.parametrize(
-    "override",
-    [
-        "++policy_api_key=\"sk-SECRET${x\"", "++policy_api_key={sk-SECRET", "policy api_key=sk-SECRET",
-        "++policy_api_key=[{a: sk-SECRET${x}]", "++servers.0.api_key=sk-SECRET${x",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("override", SECRETS["broken"])
 def test_what_is_wrong_with_a_key_is_told_without_it(override: str, tmp_path: Path) -> None:
     (tmp_path / "env.yaml").write_text("servers: [{api_key: x}]\n")
     with pytest.raises(UsageError) as error:
