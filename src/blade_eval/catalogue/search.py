@@ -76,11 +76,9 @@ def _score(word: str, fields: list[tuple[float, list[str]]]) -> float:
     direct = max((worth * _fit(word, words, worth == _NAME) for worth, words in fields), default=0.0)
     if len(word) < 3:
         return direct
-    others = _SYNONYMS.get(word, "").split()
-    meant = max(
-        (worth * _SYNONYM for other in others for worth, words in fields if _same(other, words)), default=0.0
-    )
-    return max(direct, meant)
+    stems = {stem(other) for other in _SYNONYMS.get(word, "").split()}
+    meant = (worth * _SYNONYM for worth, words in fields if stems & set(map(stem, words)))
+    return max(direct, *meant, 0.0)
 
 
 def _fit(word: str, words: list[str], in_name: bool) -> float:
@@ -95,10 +93,6 @@ def _fit(word: str, words: list[str], in_name: bool) -> float:
     if any(_mistyped(word, other) for other in words):
         return _TYPO
     return 0.0
-
-
-def _same(word: str, words: list[str]) -> bool:
-    return any(word == other or stem(word) == stem(other) for other in words)
 
 
 def stem(word: str) -> str:

@@ -20,6 +20,7 @@ from blade_eval.config.config_nouns import (
     Asked,
     Dataset,
     Keys,
+    Level,
     Problem,
     Resolved,
     Server,
@@ -77,7 +78,7 @@ def _resolved(wish: Asked) -> Resolved:
     tree, unfilled = _filled(done.tree)
     servers, wrong = found_servers(tree, places.where)
     datasets, wrong_data = found_datasets(servers, under, places.where)
-    wrong += [*references(servers), *self_judged(servers), *wrong_data, *_left_over(tree), *_unset(tree)]
+    wrong += [*references(servers), *self_judged(servers), *wrong_data, *_left_over(tree)]
     problems += map(places.at, [*done.problems, *unfilled, *wrong])
     files = tuple(path for path, _ in documents)
     return Resolved(tree, tuple(servers), tuple(datasets), tuple(dict.fromkeys(problems)), files, under)
@@ -286,15 +287,6 @@ def _unfilled(key: str, written: str, error: Exception) -> Problem:
     return Problem("error", f"{key}: {written} cannot be filled in: {why}", key)
 
 
-def _unset(tree: Tree) -> Iterator[Problem]:
-    for key in (".".join(path) for path, value in walk(tree) if value == UNSET):
-        hint, flag = f"give ++{key}=VALUE", POLICY.get(key, ("",))[0]
-        if flag:
-            yield Problem("model", f"{key} ({flag}) is not set", key, hint=hint)
-        else:
-            yield Problem("unset", f"{key} is not set", key, hint=hint)
-
-
 class Places:
     """Where a value of the merged configuration was written: the last file that has its path."""
 
@@ -490,8 +482,13 @@ def _wrong(entry: Any, name: str, roots: Sequence[Path]) -> Iterator[Problem]:
 
 
 def _left_over(tree: Tree) -> Iterator[Problem]:
-    """Directives that are still there: they came with what was inherited, which is not expanded again."""
-    for path, value in walk(tree):
+    """Directives that came with what was inherited, which is not expanded again; then all values that are `???`."""
+    paths = [(".".join(path), path, value) for path, value in walk(tree)]
+    for key, path, value in paths:
         if path and path[-1] in ("_inherit_from", "_copy"):
             message = f"{'.'.join(path[:-1])} has inherited {path[-1]}: {value}, which is not expanded"
-            yield Problem("error", message, ".".join(path), hint="inherit from the original directly")
+            yield Problem("error", message, key, hint="inherit from the original directly")
+    for key in (key for key, _, value in paths if value == UNSET):
+        hint, flag = f"give ++{key}=VALUE", POLICY.get(key, ("",))[0]
+        level: Level = "model" if flag else "unset"
+        yield Problem(level, f"{key} ({flag}) is not set" if flag else f"{key} is not set", key, hint=hint)

@@ -339,7 +339,10 @@ def answered(params: Row, row: Row, settings: Mapping[str, Any]) -> Response:
     script, seed = script_and_seed(settings)
     whole = f"{seed}/{script}/{row.get('task_id')}/{row.get('_ng_rollout_index') or 0}"
     course = _course(row, settings, Random(f"{whole}/play"))
-    outputs = _outputs(params.get("input"))
+    history = params.get("input")
+    items = [item for item in history if isinstance(item, Mapping)] if isinstance(history, list) else []
+    answers = [item for item in items if item.get("type") == "function_call_output"]
+    outputs = {str(item.get("call_id")): str(item.get("output")) for item in answers}
     number, turn = 0, next(course)
     while turn.calls:
         idents = [_ident(whole, number, place) for place in range(len(turn.calls))]
@@ -372,16 +375,6 @@ def _plainly(calls: Sequence[Mapping[str, Any]]) -> Play:
     for entry in calls:
         yield Turn(((str(entry["name"]), opened(entry.get("arguments")) or {}),))
     yield Turn(says="Done." if calls else "There was nothing to change, so I left everything as it is.")
-
-
-def _outputs(history: Any) -> dict[str, str]:
-    if not isinstance(history, list):
-        return {}
-    return {
-        str(item.get("call_id")): str(item.get("output"))
-        for item in history
-        if isinstance(item, Mapping) and item.get("type") == "function_call_output"
-    }
 
 
 def _ident(whole: str, turn: int, place: int) -> str:

@@ -211,7 +211,9 @@ def fetched(url: str, name: str, sha256: str | None = None) -> Path:
         try:
             mirror = os.environ.get("HF_ENDPOINT")  # as the hub's own library does it
             address = url.replace(_HUB, mirror.rstrip("/") + "/") if mirror and url.startswith(_HUB) else url
-            part = downloaded(address, place.with_name(name + ".part"), _headers(url), _tell)
+            token = os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN")  # for the hub alone
+            headers = {"Authorization": f"Bearer {token}"} if token and url.startswith(_HUB) else {}
+            part = downloaded(address, place.with_name(name + ".part"), headers, _tell)
         except Unreachable as error:
             raise Missing([replace(file, why=str(error))]) from error
         try:
@@ -298,11 +300,6 @@ def _damaged(place: Path) -> bool:
         return False
     _tell(f"{place} changed since it was fetched; fetching it again")
     return True
-
-
-def _headers(url: str) -> dict[str, str]:
-    token = os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN")
-    return {"Authorization": f"Bearer {token}"} if token and url.startswith(_HUB) else {}
 
 
 def _tell(text: str) -> None:

@@ -61,11 +61,13 @@ def records(path: Path) -> Iterator[Record]:
     if kind not in (".jsonl", ".ndjson", ".json", ".csv", ".tsv"):
         raise NotReadable(f"{path.name} is none of .jsonl, .json, .csv, .tsv, .parquet, nor one of them in .gz")
     with _text(path) as stream:
+        is_list = kind == ".json" and stream.read(4096).lstrip().startswith("[")
+        stream.seek(0)
         if kind in (".csv", ".tsv"):
             csv.field_size_limit(_FIELD_LIMIT)
             rows = csv.DictReader(stream, delimiter="\t" if kind == ".tsv" else ",")
             yield from _checked(enumerate(rows, 1), path, "record")
-        elif kind == ".json" and _starts_list(stream):
+        elif is_list:
             try:
                 content = json.load(stream)
             except ValueError as error:
@@ -100,12 +102,6 @@ def _text(path: Path) -> TextIO:
     if path.suffix == ".gz":
         return io.TextIOWrapper(gzip.open(path), encoding="utf-8-sig", newline="")
     return path.open(encoding="utf-8-sig", newline="")
-
-
-def _starts_list(stream: TextIO) -> bool:
-    start = stream.read(4096).lstrip()
-    stream.seek(0)
-    return start.startswith("[")
 
 
 def _lines(stream: TextIO, path: Path) -> Iterator[tuple[int, Any]]:

@@ -89,14 +89,11 @@ class Profiled:
         all_keys = self.asked[["task", "agent"]].drop_duplicates()
         shares_tasks = all_keys["task"].nunique() < len(all_keys)
         for task, agent, mine, values in self.rollouts.groups():
-            sample = self._sample(first[task, agent])
+            line = row_table.Line(0, 0, self.inputs.line(first[task, agent]), True)
+            row = row_table.plain(line, row_table.Seen(self.path)) or {}
+            sample = {key: value for key, value in row.items() if key not in (TASK, REPEAT)}
             named = self.rollouts.names[agent] if shares_tasks else None
             yield self.rollouts.task_entry(task, mine, values, sample, expected[task, agent], named)
-
-    def _sample(self, row: int) -> Row:
-        line = row_table.Line(0, 0, self.inputs.line(row), True)
-        values = row_table.plain(line, row_table.Seen(self.path)) or {}
-        return {key: value for key, value in values.items() if key not in (TASK, REPEAT)}
 
     def agent_entries(self) -> list[Row]:
         return [

@@ -177,8 +177,7 @@ def _lines(sources: Sequence[Source], wanted: Wanted) -> Iterator[_Line]:
     mixed: set[bool] = set()  # whether the numbers of the tasks are given
     number = -1
     for source in sources:
-        for where, text in _texts(source.path):
-            row = _parsed(source.path, where, text)
+        for where, text, row in _rows_of(source.path):
             if wanted.agent is not None:  # whoever the command names, else the row, else its dataset's agent
                 row["agent_ref"] = {"name": wanted.agent}
             elif agent_of(row) is None and source.agent is not None:
@@ -211,23 +210,21 @@ def _identity(row: Row, text: bytes, source: Source) -> int:
     return xxh3_128_intdigest(text, seed=zlib.crc32((source.agent or "").encode()))
 
 
-def _texts(path: Path) -> Iterator[tuple[int, bytes]]:
+def _rows_of(path: Path) -> Iterator[tuple[int, bytes, Row]]:
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 text = line.removeprefix(b"\xef\xbb\xbf").strip() if number == 1 else line.strip()
-                if text:
-                    yield number, text
+                if not text:
+                    continue
+                row = json_lines.any_row(text)  # with NaN and half surrogate pairs, which are written as null and �
+                if row is None:
+                    what = f"{path}, line {number} is no JSON object"
+                    raise Unreadable(what, "each line must be one", "bad-input")
+                yield number, text, row
     except OSError as error:
         hint = "name a file of JSON lines; `blade eval prepare` makes those of benchmarks"
         raise Unreadable(f"cannot read {path}: {error.strerror}", hint, "unreadable-file") from error
-
-
-def _parsed(path: Path, number: int, text: bytes) -> Row:
-    row = json_lines.any_row(text)  # also with NaN and half surrogate pairs, which are written as null and �
-    if row is None:
-        raise Unreadable(f"{path}, line {number} is no JSON object", "each line must be one", "bad-input")
-    return row
 
 
 # -- rows ---------------------------------------------------------------------------------------

@@ -174,7 +174,14 @@ class Kept:
         try:
             places.rollouts.parent.mkdir(parents=True, exist_ok=True)
             self._rollouts = _appending(places.rollouts)
-            if not _is_ours(self._rollouts, places.rollouts):
+            try:
+                fcntl.flock(self._rollouts, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # not one whose name another process has given to a new file meanwhile
+                is_ours = places.rollouts.exists()
+                is_ours = is_ours and os.path.samestat(os.fstat(self._rollouts), places.rollouts.stat())
+            except BlockingIOError:
+                is_ours = False
+            if not is_ours:
                 os.close(self._rollouts)
                 hint = "wait for it to end, or write elsewhere with --output"
                 raise UsageError(f"another process is writing {places.rollouts}", hint, "run-is-locked")
@@ -250,15 +257,6 @@ class Kept:
 
 def _appending(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-
-
-def _is_ours(file: int, path: Path) -> bool:
-    """Lock an open file; not one whose name another process has given to a new file meanwhile."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return path.exists() and os.path.samestat(os.fstat(file), path.stat())
 
 
 def _aside(path: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -164,16 +165,12 @@ async def _for_programs(
 ) -> web.StreamResponse:
     """A page that somebody has open in a browser shall not spend the key that the model server holds."""
     here: Any = request.transport.get_extra_info("sockname") if request.transport else None
+    # is this machine meant, rather than a name that somebody lets lead here
+    is_local = re.fullmatch(r"(127\.0\.0\.1|localhost|\[::1\])(:[^:]*)?", request.host) is not None
     is_loopback = here is not None and here[0] in ("127.0.0.1", "::1")
-    if request.headers.get("Origin") or (is_loopback and not _is_local(request.host)):
+    if request.headers.get("Origin") or (is_loopback and not is_local):
         return _told(403, "these servers are for programs of this machine, not for pages")
     return await handler(request)
-
-
-def _is_local(host: str) -> bool:
-    """Is this machine meant, rather than a name that somebody lets lead here."""
-    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-    return name in ("127.0.0.1", "localhost", "[::1]")
 
 
 def _aggregate(environment: Environment) -> Handler:
