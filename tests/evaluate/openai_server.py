@@ -21,7 +21,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,13 +51,11 @@ class Status:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a policy says beside its items: why it stopped, what it counts, what it thinks."""
+    """What a policy says beside its items: why it stopped, what it counts."""
 
     items: Items
     is_cut: bool = False
     usage: tuple[int, int] | None = None  # None: counted from the text
-    has_usage: bool = True
-    reasoning_field: bool = True  # chat only: reasoning in `reasoning_content`, else as <think> in the text
 
 
 Policy = Callable[[Body], "str | Items | Reply | Status"]
@@ -184,22 +182,19 @@ class Server:
 
     async def _faulty(self, request: web.Request, kind: str, answer: web.Response) -> web.StreamResponse:
         whole = answer.body if isinstance(answer.body, bytes) else b"{}"
-        if kind == "429":
-            return _error(429, "Rate limit reached", "rate_limit_exceeded")
-        if kind == "429_after":
-            after = {"Retry-After": self.faults.retry_after}
-            return _error(429, "Rate limit reached", "rate_limit_exceeded", after)
-        if kind in ("500", "503"):
-            return _error(int(kind), "The server had an error", "server_error")
-        if kind == "garbage":
-            return web.Response(text="<html><body>Bad gateway \x00\ufffd", content_type="text/html")
-        if kind == "truncated":
-            return web.Response(body=whole[: len(whole) // 2], content_type="application/json")
-        if kind == "empty":
-            return web.Response(body=b"", content_type="application/json")
-        if kind == "error_object":
-            told = {"error": {"message": "internal error", "type": "server_error", "code": "internal"}}
-            return web.json_response(told)
+        limited = ("Rate limit reached", "rate_limit_exceeded")
+        instead = {
+            "429": lambda: _error(429, *limited),
+            "429_after": lambda: _error(429, *limited, {"Retry-After": self.faults.retry_after}),
+            "500": lambda: _error(500, "The server had an error", "server_error"),
+            "503": lambda: _error(503, "The server had an error", "server_error"),
+            "garbage": lambda: web.Response(text="<html><body>Bad gateway \x00\ufffd", content_type="text/html"),
+            "truncated": lambda: web.Response(body=whole[: len(whole) // 2], content_type="application/json"),
+            "empty": lambda: web.Response(body=b"", content_type="application/json"),
+            "error_object": lambda: web.json_response({"error": {"message": "internal error", "code": "internal"}}),
+        }
+        if kind in instead:
+            return instead[kind]()
         if kind == "hang":
             await asyncio.sleep(self.faults.hang)
         elif kind == "cut":
@@ -207,8 +202,6 @@ class Server:
             stream.content_type = "application/json"
             await stream.prepare(request)
             await stream.write(whole[: len(whole) // 2])
-        elif kind != "reset":
-            raise ValueError(f"unknown fault {kind!r}")
         if request.transport is not None:
             request.transport.abort()
         return web.Response(status=500)
@@ -243,14 +236,8 @@ def message(text: str) -> Items:
 
 def call(name: str, arguments: dict[str, Any], call_id: str = "call_1") -> dict[str, Any]:
     """A function call as an output item."""
-    told = json.dumps(arguments, sort_keys=True)
-    return {
-        "type": "function_call",
-        "call_id": call_id,
-        "name": name,
-        "arguments": told,
-        "status": "completed",
-    }
+    text = json.dumps(arguments, sort_keys=True)
+    return {"type": "function_call", "call_id": call_id, "name": name, "arguments": text, "status": "completed"}
 
 
 def echo(body: Body) -> str:
@@ -336,28 +323,16 @@ def response_object(body: Body, reply: Reply) -> Body:
     spent_in, spent_out = _spent(body, reply)
     items = [{"id": f"{_id(body, 'item_')}_{place}", **item} for place, item in enumerate(reply.items)]
     usage = {
-        "input_tokens": spent_in,
-        "input_tokens_details": {"cached_tokens": 0},
-        "output_tokens": spent_out,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": spent_in + spent_out,
-    }
+        "input_tokens": spent_in, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": spent_out,
+        "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": spent_in + spent_out,
+    }  # fmt: skip
     return {
-        "id": _id(body, "resp_"),
-        "object": "response",
-        "created_at": 1_700_000_000.0,
-        "model": body.get("model") or "test-model",
-        "status": "incomplete" if reply.is_cut else "completed",
-        "error": None,
-        "incomplete_details": {"reason": "max_output_tokens"} if reply.is_cut else None,
-        "output": items,
-        "parallel_tool_calls": bool(body.get("parallel_tool_calls", True)),
-        "tool_choice": body.get("tool_choice") or "auto",
-        "tools": body.get("tools") or [],
-        "temperature": body.get("temperature"),
-        "top_p": body.get("top_p"),
-        "usage": usage if reply.has_usage else None,
-    }
+        "id": _id(body, "resp_"), "object": "response", "created_at": 1_700_000_000.0, "model": body.get("model") or "test-model",
+        "status": "incomplete" if reply.is_cut else "completed", "error": None,
+        "incomplete_details": {"reason": "max_output_tokens"} if reply.is_cut else None, "output": items,
+        "parallel_tool_calls": bool(body.get("parallel_tool_calls", True)), "tool_choice": body.get("tool_choice") or "auto",
+        "tools": body.get("tools") or [], "temperature": body.get("temperature"), "top_p": body.get("top_p"), "usage": usage,
+    }  # fmt: skip
 
 
 def chat_object(body: Body, reply: Reply) -> Body:
@@ -374,35 +349,25 @@ def chat_object(body: Body, reply: Reply) -> Body:
             told = {"name": item["name"], "arguments": item["arguments"]}
             calls.append({"id": item["call_id"], "type": "function", "function": told})
     said: Body = {"role": "assistant", "content": text or None, "refusal": refusal}
-    if thought and reply.reasoning_field:
+    if thought:
         said["reasoning_content"] = thought
-    elif thought:
-        said["content"] = f"<think>{thought}</think>{text}"
     if calls:
         said["tool_calls"] = calls
     why = "length" if reply.is_cut else "tool_calls" if calls else "stop"
     spent_in, spent_out = _spent(body, reply)
     usage = {
-        "prompt_tokens": spent_in,
-        "completion_tokens": spent_out,
-        "total_tokens": spent_in + spent_out,
+        "prompt_tokens": spent_in, "completion_tokens": spent_out, "total_tokens": spent_in + spent_out,
         "prompt_tokens_details": {"cached_tokens": 0},
-    }
-    return {
-        "id": _id(body, "chatcmpl-"),
-        "object": "chat.completion",
-        "created": 1_700_000_000,
-        "model": body.get("model") or "test-model",
-        "choices": [{"index": 0, "message": said, "finish_reason": why, "logprobs": None}],
-        "usage": usage if reply.has_usage else None,
-    }
+    }  # fmt: skip
+    choices = [{"index": 0, "message": said, "finish_reason": why, "logprobs": None}]
+    model = body.get("model") or "test-model"
+    head = {"id": _id(body, "chatcmpl-"), "object": "chat.completion", "created": 1_700_000_000, "model": model}
+    return {**head, "choices": choices, "usage": usage}
 
 
-def _error(
-    code: int, text: str, error_code: str | None, headers: dict[str, str] | None = None
-) -> web.Response:
-    told = {"error": {"message": text, "type": "error", "param": None, "code": error_code}}
-    return web.json_response(told, status=code, headers=headers)
+def _error(code: int, text: str, error_code: str | None, headers: dict[str, str] | None = None) -> web.Response:
+    error = {"message": text, "type": "error", "param": None, "code": error_code}
+    return web.json_response({"error": error}, status=code, headers=headers)
 
 
 # ---- Running it --------------------------------------------------------------------------------
@@ -418,9 +383,7 @@ def application(server: Server) -> web.Application:
 
 
 async def _started(server: Server, port: int) -> web.AppRunner:
-    runner = web.AppRunner(
-        application(server), access_log=None, handler_cancellation=True, shutdown_timeout=0.1
-    )
+    runner = web.AppRunner(application(server), access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", port, backlog=4096)
     await site.start()
@@ -463,36 +426,28 @@ def serving(
 
 def main() -> None:
     """Serve until interrupted; the first line of output is the base URL."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--policy", default="echo", help="echo, fixed:TEXT, choice:A|B|C, or module:function")
     parser.add_argument("--chat-only", action="store_true")
-    parser.add_argument("--delay", type=float, default=0.0)
-    parser.add_argument("--fault-share", type=float, default=0.0)
     parser.add_argument("--fault-kinds", default=",".join(ALL_KINDS))
-    parser.add_argument("--fault-seed", type=int, default=0)
-    parser.add_argument("--fault-most", type=int, default=0)
-    parser.add_argument("--hang", type=float, default=5.0)
-    told = parser.parse_args()
-    faults = Faults(
-        told.fault_share, told.fault_kinds.split(","), told.fault_seed, told.hang, most=told.fault_most
-    )
-    server = Server(named(told.policy), faults, told.chat_only, told.delay, keeps=False)
+    for name, default in {"delay": 0.0, "fault-share": 0.0, "hang": 5.0, "fault-seed": 0, "fault-most": 0}.items():
+        parser.add_argument(f"--{name}", type=type(default), default=default)
+    flags = parser.parse_args()
+    kinds = flags.fault_kinds.split(",")
+    faults = Faults(flags.fault_share, kinds, flags.fault_seed, flags.hang, most=flags.fault_most)
+    server = Server(named(flags.policy), faults, flags.chat_only, flags.delay, keeps=False)
 
     async def forever() -> None:
-        runner = await _started(server, told.port)
+        runner = await _started(server, flags.port)
         print(server.url, flush=True)
         try:
             await asyncio.Event().wait()
         finally:
             await runner.cleanup()
 
-    try:
+    with suppress(KeyboardInterrupt):
         asyncio.run(forever())
-    except KeyboardInterrupt:
-        pass
 
 
 if __name__ == "__main__":

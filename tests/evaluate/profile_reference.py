@@ -39,9 +39,7 @@ def aggregate(results: Sequence[Row]) -> bytes:
         mine = [row for row in rows if agent_of(row) == name]
         measured = [row for row in mine if row.get("mask_sample") is not True]
         metrics = statistics(frame(measured)) if measured else {}
-        repeats = [
-            {k: v for k, v in entry.items() if k != "agent_ref"} for entry in by_repeat(measured, name)
-        ]
+        repeats = [{k: v for k, v in entry.items() if k != "agent_ref"} for entry in by_repeat(measured, name)]
         order = dict.fromkeys(k for entry in repeats for k in entry)
         metrics = {**metrics, **across(repeats, list(order)), **coverage(mine)}
         if measured:
@@ -97,9 +95,7 @@ def completion(rows: Sequence[Row], expected: int) -> Row:
         info = {"rollout_id": f"{row[TASK]}:{row[REPEAT]}", TASK: row[TASK], REPEAT: row[REPEAT]}
         if "reward" in row:
             info["reward"] = row["reward"]
-        infos.append(
-            {**info, **usage, **{k: v for k, v in numbers(row).items() if k not in (*usage, "reward")}}
-        )
+        infos.append({**info, **usage, **{k: v for k, v in numbers(row).items() if k not in (*usage, "reward")}})
     n = len(rows)
     return {"num_rollouts": n, "expected_num_rollouts": expected, "missing_num_rollouts": expected - n,
             "reward_profile_completion_pct": 100.0 * n / expected, "rollout_infos": infos}  # fmt: skip
@@ -123,16 +119,9 @@ def profile(inputs: Sequence[Row], rows: Sequence[Row], measured: Sequence[Row])
 def agent_metrics(rows: Sequence[Row], measured: Sequence[Row], name: str) -> Row:
     mine = [agent_of(row) == name for row in measured]
     values = statistics(frame(measured).loc[mine]) if any(mine) else {}
-    order = dict.fromkeys(
-        k for other in agents(measured) for entry in by_repeat(measured, other) for k in entry
-    )
+    order = dict.fromkeys(k for other in agents(measured) for entry in by_repeat(measured, other) for k in entry)
     spread = across(by_repeat(measured, name), list(order))
-    return {
-        **values,
-        "agent_ref": {"name": name},
-        **spread,
-        **coverage([r for r in rows if agent_of(r) == name]),
-    }
+    return {**values, "agent_ref": {"name": name}, **spread, **coverage([r for r in rows if agent_of(r) == name])}
 
 
 def by_repeat(measured: Sequence[Row], name: str) -> list[Row]:
@@ -142,16 +131,9 @@ def by_repeat(measured: Sequence[Row], name: str) -> list[Row]:
         rows = [row for row in mine if row[REPEAT] == repeat]
         group = frame(rows)
         gone = len({row[TASK] for row in mine}) - len(rows)
-        entry = {
-            "agent_ref": {"name": name},
-            REPEAT: repeat,
-            "sample_count": len(rows),
-            "missing_count": gone,
-        }
+        entry = {"agent_ref": {"name": name}, REPEAT: repeat, "sample_count": len(rows), "missing_count": gone}
         for column in sorted(group.columns):
-            entry |= {
-                f"{k}/{column}": float(v) for k, v in spread_of(group[column]).items() if not math.isnan(v)
-            }
+            entry |= {f"{k}/{column}": float(v) for k, v in spread_of(group[column]).items() if not math.isnan(v)}
         entries.append(entry)
     return entries if len(entries) > 1 else []
 
@@ -185,8 +167,6 @@ def coverage(rows: Sequence[Row]) -> dict[str, int]:
         return {}
     measured = {row[TASK] for row in rows if row not in masked}
     return {
-        "coverage/measured_rollouts": len(rows) - len(masked),
-        "coverage/masked_rollouts": len(masked),
-        "coverage/measured_tasks": len(measured),
-        "coverage/fully_masked_tasks": len({row[TASK] for row in masked} - measured),
+        "coverage/measured_rollouts": len(rows) - len(masked), "coverage/masked_rollouts": len(masked),
+        "coverage/measured_tasks": len(measured), "coverage/fully_masked_tasks": len({row[TASK] for row in masked} - measured),
     }

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 _START = """
 import sys
@@ -38,19 +39,15 @@ words_simple_agent:
   responses_api_agents:
     simple_agent:
       entrypoint: app.py
-      resources_server:
-        type: resources_servers
-        name: words
-      model_server:
-        type: responses_api_models
-        name: policy_model
+      resources_server: {{type: resources_servers, name: words}}
+      model_server: {{type: responses_api_models, name: policy_model}}
 """
 
 
 def free_port() -> int:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return int(held.getsockname()[1])
+    with socket.socket() as trial:
+        trial.bind(("127.0.0.1", 0))
+        return int(trial.getsockname()[1])
 
 
 class Started:
@@ -87,14 +84,8 @@ class Started:
 @contextmanager
 def running(command: list[str], port: int, folder: Path | None = None, **environ: str) -> Iterator[Started]:
     """A command that serves, once it is ready."""
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=folder,
-        env={**os.environ, **environ},
-    )
+    how: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    process = subprocess.Popen(command, cwd=folder, env={**os.environ, **environ}, **how)
     started = Started(process, f"http://127.0.0.1:{port}")
     try:
         started.ready()

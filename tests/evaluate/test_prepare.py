@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import os
 import re
@@ -13,22 +14,28 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
-from blade_eval.prepare import NotReadable, fetch, records, script, work, written
+from blade_eval.prepare import NotReadable, child, fetch, records, script, work, written
+from tests.conftest import Blade
 from tests.evaluate.file_server import Files, serving
 
-BODY = "".join(
-    json.dumps({"question": f"What is {n} + 1?", "answer": str(n + 1)}) + "\n" for n in range(400)
-).encode()
+BODY = "".join(json.dumps({"question": f"What is {n} + 1?", "answer": str(n + 1)}) + "\n" for n in range(400)).encode()
 SUM = hashlib.sha256(BODY).hexdigest()
+ROWS, RECORD = "sums_benchmark.jsonl", "sums_benchmark_prepare.json"
+COPIES = "return written(records(fetched(SOURCES['raw.jsonl'], 'raw.jsonl')), OUTPUT)"
+FAILS = "raise KeyError('question')"
+ONE = "return written([{'a': 1}], OUTPUT)"
 
 
 @pytest.fixture
@@ -43,53 +50,69 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch, "PAUSES", (0.0, 0.0, 0.0))
 
 
+def here(job: script.Job, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Run a job as its process would, but in this one."""
+    before, out = (Path.cwd(), list(sys.path)), io.StringIO()
+    fetch.used.clear()
+    os.chdir(job.work)
+    try:
+        context = json.dumps(asdict(job.context))
+        with redirect_stdout(out), redirect_stderr(out), patch.dict(os.environ, {fetch.CONTEXT: context}):
+            result = child.outcome(job.script, job.root, job.args)
+        for line in out.getvalue().splitlines():
+            tell(line)
+        return result | {"sources": list(fetch.used)}
+    finally:
+        os.chdir(before[0])
+        sys.path[:] = before[1]
+
+
 class Tree:
-    """A tree with one benchmark whose script is `body`, and what preparing it says."""
+    """A tree with one benchmark, its script, and what preparing it says."""
 
     def __init__(self, folder: Path, url: str = "http://127.0.0.1:9/raw.jsonl") -> None:
         self.folder, self.url = folder, url
         self.home = folder / "benchmarks" / "sums"
         self.home.mkdir(parents=True)
-        self.output = self.home / "data" / "sums_benchmark.jsonl"
-        self.said: list[str] = []
-        self.script(
-            """
-            def prepare(**args):
-                rows = records(fetched(SOURCES["raw.jsonl"], "raw.jsonl"))
-                return written(({"question": r["question"], "expected_answer": r["answer"]} for r in rows), OUTPUT)
-            """
-        )
+        self.output = self.home / "data" / ROWS
+        self.notes: list[str] = []
+        self.makes(COPIES)
 
-    def script(self, body: str) -> None:
+    def makes(self, body: str, head: str = "") -> None:
+        """A script whose `prepare(**args)` has this body."""
+        self.script(f"{head}\ndef prepare(**args):\n" + textwrap.indent(textwrap.dedent(body), "    "))
+
+    def script(self, text: str) -> None:
         head = f"""
+            import os, subprocess, sys, time
             from pathlib import Path
             from blade_eval.prepare import fetched, records, written
             SOURCES = {{"raw.jsonl": "{self.url}"}}
-            OUTPUT = Path("benchmarks/sums/data/sums_benchmark.jsonl")
+            OUTPUT = Path("benchmarks/sums/data/{ROWS}")
+            HERE = Path({str(self.folder)!r})
             """
-        self.home.joinpath("prepare.py").write_text(textwrap.dedent(head) + textwrap.dedent(body))
+        self.home.joinpath("prepare.py").write_text(textwrap.dedent(head) + text)
 
     def pins(self, text: str) -> None:
-        self.home.joinpath("manifest.yaml").write_text(
-            "pins:\n" + textwrap.indent(textwrap.dedent(text), "  ")
-        )
+        self.home.joinpath("manifest.yaml").write_text("pins:\n" + textwrap.indent(text, "  "))
 
     def wanted(self) -> work.Wanted:
         prepare = self.home / "prepare.py"
-        pins = work.manifest_pins(prepare)
-        return work.Wanted("sums", prepare, self.folder, self.output, self.folder, pins)
+        return work.Wanted("sums", prepare, self.folder, self.output, self.folder, work.manifest_pins(prepare))
 
-    def prepared(self, **how: object) -> work.Prepared:
-        asked = work.How(**{"cache": self.folder / "cache", **how})
-        return work.prepared([self.wanted()], asked, self.said.append)[0]
+    def prepared(self, own_process: bool = False, **how: object) -> work.Prepared:
+        with patch.object(work, "ran", script.ran if own_process else here):
+            return work.prepared([self.wanted()], work.How(**{"cache": self.folder / "cache", **how}), self.notes.append)[0]
 
-    def record(self) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads((self.output.parent / "sums_benchmark_prepare.json").read_text())
-        return told
+    def refused(self, error: type[BladeError] = Unreadable, **how: Any) -> BladeError:
+        with pytest.raises(error) as caught:
+            self.prepared(**how)
+        return caught.value
 
-    def beside(self) -> list[str]:
-        """What is in the folder of the rows, but for the lock."""
-        return sorted(path.name for path in self.output.parent.iterdir() if path.suffix != ".lock")
+    def state(self) -> tuple[bytes, dict[str, Any], list[str]]:
+        """The rows, their record, and what else is in their folder, but for the lock."""
+        names = sorted(path.name for path in self.output.parent.iterdir() if path.suffix != ".lock")
+        return self.output.read_bytes(), json.loads((self.output.parent / RECORD).read_text()), names
 
 
 @pytest.fixture
@@ -97,200 +120,129 @@ def tree(tmp_path: Path, files: Files) -> Tree:
     return Tree(tmp_path, files.url + "/raw.jsonl")
 
 
-def test_rows_and_record_say_where_they_come_from(tree: Tree, files: Files) -> None:
-    made = tree.prepared()
-    rows = [json.loads(line) for line in tree.output.read_text().splitlines()]
-    assert made.rows == len(rows) == 400
-    assert rows[3] == {"question": "What is 3 + 1?", "expected_answer": "4"}
-    record = json.loads((tree.output.parent / "sums_benchmark_prepare.json").read_text())
-    assert record["sha256"] == hashlib.sha256(tree.output.read_bytes()).hexdigest() == made.sha256
-    assert record["sources"] == [
-        {
-            "name": "raw.jsonl",
-            "url": tree.url,
-            "sha256": SUM,
-            "size": len(BODY),
-            "from": "fetched",
-            "pinned": None,
-        }
-    ]
-    assert "Preparing benchmark: sums" in tree.said
-    assert f"Benchmark data prepared at: {tree.output}" in tree.said
+def test_rows_and_record_say_where_they_come_from(tree: Tree) -> None:
+    result = tree.prepared(own_process=True)
+    rows, record, _ = tree.state()
+    assert result.rows == len(rows.splitlines()) == 400
+    assert record["sha256"] == hashlib.sha256(rows).hexdigest() == result.sha256
+    source = {"name": "raw.jsonl", "url": tree.url, "sha256": SUM, "size": len(BODY), "from": "fetched", "pinned": None}
+    assert record["sources"] == [source]
+    assert {"Preparing benchmark: sums", f"Benchmark data prepared at: {tree.output}"} <= set(tree.notes)
 
 
-def test_the_second_time_nothing_is_fetched_unless_forced(tree: Tree, files: Files) -> None:
+def test_a_file_is_fetched_once_unless_forced_damaged_or_of_another_revision(tree: Tree, files: Files) -> None:
     tree.prepared()
-    again = tree.prepared()
-    assert again.sources[0]["from"] == "cache"
+    assert tree.prepared().sources[0]["from"] == "cache"
     assert len(files.asked) == 1
     tree.prepared(again=True)
     assert len(files.asked) == 2
-
-
-def test_another_revision_is_another_file_of_the_cache(tree: Tree, files: Files) -> None:
+    (cached,) = (tree.folder / "cache").glob("*/raw.jsonl")
+    cached.write_bytes(b'{"question": "?", "answer": "!"}\n')
+    assert tree.prepared().rows == 400
+    assert any("changed since it was fetched" in line for line in tree.notes)
     files.bodies["/v2/raw.jsonl"] = BODY.replace(b"What is", b"How much is")
-    tree.prepared()
     tree.url = files.url + "/v2/raw.jsonl"
-    tree.script(
-        "def prepare():\n    return written(records(fetched(SOURCES['raw.jsonl'], 'raw.jsonl')), OUTPUT)"
-    )
+    tree.makes(COPIES)
     tree.prepared()
     assert b"How much is" in tree.output.read_bytes()
 
 
-def test_rows_that_are_there_are_kept_only_if_their_run_ended(tree: Tree, files: Files) -> None:
+def test_rows_that_are_there_are_kept_only_if_their_record_is_theirs(tree: Tree, tmp_path: Path) -> None:
     tree.prepared()
-    assert tree.prepared(keep=True).cached
-    record = tree.output.parent / "sums_benchmark_prepare.json"
-    record.write_text('{"state": "preparing"}')
-    assert not tree.prepared(keep=True).cached
-    whole = tree.output.read_bytes()
-    for changed in (whole[:100], whole + b'{"one": "more"}\n'):
-        tree.output.write_bytes(changed)
+    whole, record = tree.output.read_bytes(), tree.output.parent / RECORD
+    for change in (
+        lambda: record.write_text('{"state": "preparing"}'), lambda: record.unlink(),
+        lambda: tree.output.write_bytes(whole[:100]), lambda: tree.output.write_bytes(whole + b'{"one": "more"}\n'),
+        lambda: tree.makes(COPIES + "  # another"),
+    ):
+        assert tree.prepared(keep=True).cached
+        (tree.home / "prepare.py").touch()
+        change()
         assert not tree.prepared(keep=True).cached
         assert tree.output.read_bytes() == whole
-
-
-def test_rows_without_a_record_do_not_count(tree: Tree) -> None:
-    tree.prepared()
-    whole = tree.output.read_bytes()
-    (tree.output.parent / "sums_benchmark_prepare.json").unlink()
-    assert not tree.prepared(keep=True).cached
-    assert tree.output.read_bytes() == whole
-    assert tree.prepared(keep=True).cached
-
-
-TAKES_ANY = """
-def prepare(**args):
-    return written([{"args": repr(sorted(args))}], OUTPUT)
-"""
+    mine = tmp_path / "mine.jsonl"
+    mine.write_text('{"question": "?", "answer": "!"}\n')
+    assert tree.prepared(given=mine, keep=True).rows == 1
 
 
 @pytest.mark.parametrize(
     ("before", "now", "cached"),
-    [
-        ({"a": 1, "b": [2]}, {"b": [2], "a": 1}, True),
-        ({"a": 1}, {"a": 2}, False),
-        ({"a": 1}, {"a": True}, False),
-        ({"a": 1}, {}, False),
-        ({}, {"a": 1}, False),
-    ],
+    [({"a": 1, "b": [2]}, {"b": [2], "a": 1}, True), ({"a": 1}, {"a": 2}, False), ({"a": 1}, {"a": True}, False), ({"a": 1}, {}, False)],
 )
-def test_rows_made_with_other_arguments_are_made_again(
-    tree: Tree, before: dict[str, Any], now: dict[str, Any], cached: bool
-) -> None:
-    tree.script(TAKES_ANY)
+def test_rows_made_with_other_arguments_are_made_again(tree: Tree, before: dict[str, Any], now: dict[str, Any], cached: bool) -> None:
+    tree.makes("return written([{'args': repr(sorted(args))}], OUTPUT)")
+    tree.pins("rows: 400")  # pins are for the script called without arguments
     tree.prepared(args=before)
-    assert tree.prepared(args=now, keep=True).cached is cached
-    assert tree.record()["prepare_script_args"] == now
+    if now:
+        assert tree.prepared(args=now, keep=True).cached is cached
+        assert tree.state()[1]["prepare_script_args"] == now
+    else:
+        assert tree.refused(keep=True).slug == "prepare-checksum"
 
 
-def test_rows_of_another_script_are_made_again(tree: Tree) -> None:
-    tree.script("def prepare():\n    return written([{'a': 1}], OUTPUT)")
-    tree.prepared()
-    (tree.home / "prepare.py").touch()
-    assert tree.prepared(keep=True).cached
-    tree.script("def prepare():\n    return written([{'a': 2}], OUTPUT)")
-    assert not tree.prepared(keep=True).cached
-    assert json.loads(tree.output.read_text()) == {"a": 2}
-    assert any("script" in line for line in tree.said)
-
-
+@pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize(
-    ("pins", "fine"),
+    ("pins", "what"),
     [
-        ("rows: 400", True),
-        ("rows: 401", False),
-        ("sha256: {rows}", True),
-        ("sha256: {other}", False),
-        ("files: {{raw.jsonl: {{sha256: {raw}}}}}", True),
-        ("files: {{raw.jsonl: {{sha256: {other}}}}}", False),
-        ("files: {{raw.jsonl: {{size: 12}}}}", False),
-        ("files: {{another.jsonl: {{sha256: {other}}}}}", True),
+        ("rows: 400", ""), ("rows: 401", "row count 400, but 401"), ("sha256: {rows}", ""), ("sha256: {other}", "sha256"),
+        ("files: {{raw.jsonl: {{sha256: {raw}, size: 3}}}}", ""), ("files: {{raw.jsonl: {{sha256: {other}}}}}", SUM),
+        ("files: {{raw.jsonl: {{size: 12}}}}", "size 12 is pinned"), ("files: {{another.jsonl: {{sha256: {other}}}}}", ""),
     ],
-)
-def test_rows_that_are_there_are_held_against_the_pins(tree: Tree, pins: str, fine: bool) -> None:
-    made = tree.prepared()
-    tree.pins(pins.format(rows=made.sha256, raw=SUM, other="ab" * 32))
-    if fine:
-        assert tree.prepared(keep=True).cached
+)  # fmt: skip
+def test_rows_and_files_are_held_against_the_pins(tree: Tree, tmp_path: Path, pins: str, what: str, kept: bool) -> None:
+    result = tree.prepared()
+    tree.pins(pins.format(rows=result.sha256, raw=SUM, other="ab" * 32))
+    if not what:
+        assert tree.prepared(keep=kept).cached is kept
         return
-    with pytest.raises(Unreadable) as error:
-        tree.prepared(keep=True)
-    assert error.value.slug == "prepare-checksum"
-    taken = tree.prepared(keep=True, partial=True)
-    assert (taken.cached, taken.complete) == (True, False)
-
-
-def test_a_file_by_hand_is_read_although_rows_are_there(tree: Tree, tmp_path: Path) -> None:
-    tree.prepared()
-    mine = tmp_path / "mine.jsonl"
-    mine.write_text('{"question": "?", "answer": "!"}\n')
-    assert tree.prepared(given=mine, keep=True).rows == 1
-    assert tree.prepared(keep=True).cached
+    error = tree.refused(keep=kept)
+    assert (error.slug, what in error.message) == ("prepare-checksum", True)
+    assert tree.output.read_bytes().count(b"\n") == 400  # the rows of before
+    (mine := tmp_path / "mine.jsonl").write_bytes(BODY)
+    partial = tree.prepared(keep=True, partial=True) if kept else tree.prepared(given=mine, partial=True)
+    assert (partial.cached, partial.complete) == (kept, False)
 
 
 # ---- runs that are killed, and runs beside one another ----
 
+WAITS = "\nwhile True:\n    time.sleep(0.02)"
 
-def killed(tree: Tree, ready: Path) -> None:
-    """Run the command, and kill it with -9 as soon as `ready` is there."""
+
+def killed(tree: Tree) -> None:
+    """Run the command, and kill it with -9 as soon as the script says that it is ready."""
     (tree.home / "config.yaml").write_text(CONFIG)
     words = [sys.executable, "-m", "blade", "eval", "prepare", "--benchmark", "sums"]
     running = subprocess.Popen(words, cwd=tree.folder, stderr=subprocess.DEVNULL)
-    while not ready.exists():
+    while not (tree.folder / "ready").exists():
         assert running.poll() is None
         time.sleep(0.05)
     running.kill()
     running.wait()
 
 
-def torn(tree: Tree, tmp_path: Path) -> None:
-    """A run that is killed after it has written half of its rows; the script then fails for good."""
-    ready = tmp_path / "ready"
-    tree.script(
-        f"""
-        import time
-        def prepare():
-            OUTPUT.write_text('{{"torn": 1}}\\n')
-            Path({str(ready)!r}).touch()
-            time.sleep(600)
-        """
-    )
-    killed(tree, ready)
-    tree.script("def prepare():\n    raise KeyError('question')")
-
-
-def test_a_killed_run_and_then_a_failing_one_lose_no_rows(tree: Tree, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_killed_run_and_then_a_failing_one_lose_no_rows(tree: Tree, is_first: bool) -> None:
     good = (tree.home / "prepare.py").read_text()
-    tree.prepared()
-    whole, record = tree.output.read_bytes(), tree.record()
-    torn(tree, tmp_path)
+    before = None if is_first else (tree.prepared(), tree.state())[1]
+    tree.makes("OUTPUT.parent.mkdir(exist_ok=True)\nOUTPUT.write_text('{}\\n')\n(HERE / 'ready').touch()" + WAITS)
+    killed(tree)
+    tree.makes(FAILS)
     for _ in range(2):
-        with pytest.raises(Unreadable, match="KeyError"):
-            tree.prepared(keep=True)
-        assert (tree.output.read_bytes(), tree.record()) == (whole, record)
+        assert "KeyError" in tree.refused(keep=True).message  # torn rows never count
+        assert before is None or tree.state() == before
     (tree.home / "prepare.py").write_text(good)
-    assert tree.prepared(keep=True).cached
-    assert tree.beside() == ["sums_benchmark.jsonl", "sums_benchmark_prepare.json"]
-
-
-def test_torn_rows_of_a_killed_first_run_never_count(tree: Tree, tmp_path: Path) -> None:
-    torn(tree, tmp_path)
-    for _ in range(2):
-        with pytest.raises(Unreadable, match="KeyError"):
-            tree.prepared(keep=True)
+    assert tree.prepared(keep=True).cached is not is_first
+    assert tree.state()[2] == [ROWS, RECORD]
 
 
 def test_a_run_killed_at_its_very_end_keeps_its_new_rows(tree: Tree) -> None:
     tree.prepared()
-    whole, record = tree.output.read_bytes(), tree.record()
+    before = tree.state()
     # all was written; only what had been set aside is still there
-    tree.output.with_name(f".{tree.output.name}.before").write_text('{"old": 1}\n')
-    tree.script("def prepare():\n    raise KeyError('question')")
-    with pytest.raises(Unreadable, match="KeyError"):
-        tree.prepared()
-    assert (tree.output.read_bytes(), tree.record()) == (whole, record)
+    tree.output.with_name(f".{ROWS}.before").write_text('{"old": 1}\n')
+    tree.makes(FAILS)
+    tree.refused()
+    assert tree.state() == before
 
 
 STEPS = ["record set aside", "rows set aside", "preparing", "torn", "record back", "rows back"]
@@ -299,94 +251,75 @@ STEPS = ["record set aside", "rows set aside", "preparing", "torn", "record back
 @pytest.mark.parametrize("step", STEPS)
 def test_wherever_a_run_is_killed_the_rows_and_their_record_come_back(tree: Tree, step: str) -> None:
     tree.prepared()
-    whole, record = tree.output.read_bytes(), tree.record()
-    rows, told = tree.output, tree.output.parent / "sums_benchmark_prepare.json"
-    rows_aside, told_aside = (p.with_name(f".{p.name}.before") for p in (rows, told))
-    reached = STEPS.index(step)
-    told_aside.write_bytes(told.read_bytes())
-    if reached >= 1:
-        rows.rename(rows_aside)
-    if reached >= 2:
-        told.write_text('{"state": "preparing"}')
-    if reached >= 3:
-        rows.write_text('{"torn": 1}\n')
-    if reached >= 4:
-        told.write_bytes(told_aside.read_bytes())
-    if reached >= 5:
-        rows_aside.replace(rows)
+    before, rows, record = tree.state(), tree.output, tree.output.parent / RECORD
+    rows_aside, record_aside = (path.with_name(f".{path.name}.before") for path in (rows, record))
+    acts: list[Callable[[], object]] = [
+        lambda: record_aside.write_bytes(record.read_bytes()), lambda: rows.rename(rows_aside),
+        lambda: record.write_text('{"state": "preparing"}'), lambda: rows.write_text('{"torn": 1}\n'),
+        lambda: record.write_bytes(record_aside.read_bytes()), lambda: rows_aside.replace(rows),
+    ]
+    for act in acts[: STEPS.index(step) + 1]:
+        act()
     assert tree.prepared(keep=True).cached
-    assert (rows.read_bytes(), tree.record()) == (whole, record)
-    assert tree.beside() == [rows.name, told.name]
-
-
-def test_a_run_that_fails_leaves_the_record_of_the_rows(tree: Tree) -> None:
-    tree.prepared()
-    record = tree.record()
-    tree.script("def prepare():\n    raise KeyError('question')")
-    with pytest.raises(Unreadable):
-        tree.prepared()
-    assert tree.record() == record
+    assert tree.state() == before
 
 
 def test_rows_that_cannot_be_set_aside_stay_where_they_are(tree: Tree) -> None:
     tree.prepared()
-    whole, record = tree.output.read_bytes(), tree.record()
-    for name in (".sums_benchmark_prepare.json.before", "sums_benchmark_prepare.json"):
+    before = tree.state()
+    for name in (f".{RECORD}.before", RECORD):
         block = tree.output.parent / f".{name}.partial"
         block.mkdir()  # where a part of the record would be written
-        with pytest.raises(Unreadable) as error:
-            tree.prepared()
+        assert tree.refused().slug == "cannot-write"
         block.rmdir()
-        assert error.value.slug == "cannot-write"
         assert tree.prepared(keep=True).cached
-        assert (tree.output.read_bytes(), tree.record()) == (whole, record)
+        assert tree.state() == before
 
 
-def test_of_two_runs_at_once_the_second_waits(tree: Tree, tmp_path: Path) -> None:
-    ready, go, done = tmp_path / "ready", tmp_path / "go", tmp_path / "done"
-    tree.script(
+def test_of_two_runs_at_once_the_second_waits(tree: Tree) -> None:
+    until = "while not (HERE / '{0}').exists():\n        time.sleep(0.02)"
+    tree.makes(
         f"""
-        import time
-        def prepare(who):
-            if who == "second":
-                Path({str(go)!r}).touch()
-                while not Path({str(done)!r}).exists():
-                    time.sleep(0.02)
-                raise KeyError(who)
-            written([{{"who": who}}], OUTPUT)
-            Path({str(ready)!r}).touch()
-            while not Path({str(go)!r}).exists():
-                time.sleep(0.02)
-            return OUTPUT
-        """
+if args["who"] == "second":
+    (HERE / "go").touch()
+    {until.format("done")}
+    raise KeyError("second")
+written([args], OUTPUT)
+(HERE / "ready").touch()
+{until.format("go").replace("        time", "    time")}
+return OUTPUT
+"""
     )
     ends: dict[str, str] = {}
 
     def run(who: str) -> None:
         try:
-            ends[who] = str(tree.prepared(args={"who": who}).rows)
+            ends[who] = str(tree.prepared(own_process=True, args={"who": who}).rows)
         except BladeError as error:
             ends[who] = error.message
-        done.touch()
+        (tree.folder / "done").touch()
 
     first, second = (threading.Thread(target=run, args=(who,)) for who in ("first", "second"))
     first.start()
-    while not ready.exists():
+    while not (tree.folder / "ready").exists():
         assert first.is_alive()
         time.sleep(0.02)
     second.start()
-    while not go.exists() and not any("waiting" in line for line in tree.said):
+    while not (tree.folder / "go").exists() and not any("waiting" in line for line in tree.notes):
         time.sleep(0.02)
-    go.touch()
+    (tree.folder / "go").touch()
     first.join()
     second.join()
     assert ends["first"] == "1"
     assert "KeyError: 'second'" in ends["second"]
-    assert json.loads(tree.output.read_text()) == {"who": "first"}
-    assert tree.record()["prepare_script_args"] == {"who": "first"}
+    rows, record, _ = tree.state()
+    assert json.loads(rows) == {"who": "first"} == record["prepare_script_args"]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+# ---- downloads ----
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drops=st.lists(st.integers(0, len(BODY) - 1), max_size=6), ranges=st.booleans())
 def test_a_download_that_breaks_off_is_whole_in_the_end(
     tmp_path: Path, files: Files, quiet: None, drops: list[int], ranges: bool
@@ -400,41 +333,25 @@ def test_a_download_that_breaks_off_is_whole_in_the_end(
         assert any(all(n == 0 or not ranges for n in drops[i : i + 4]) for i in range(len(drops) - 3))
 
 
-def test_going_on_asks_only_for_the_rest(tmp_path: Path, files: Files, quiet: None) -> None:
-    files.drops = [1000, 2000]
-    fetch.downloaded(files.url + "/raw.jsonl", tmp_path / "x.part", {}, lambda _: None)
+def test_going_on_asks_only_for_the_rest_unless_the_file_changed_meanwhile(tmp_path: Path, files: Files, quiet: None) -> None:
+    files.drops, url = [1000, 2000], files.url + "/raw.jsonl"
+    fetch.downloaded(url, tmp_path / "x.part", {}, lambda _: None)
     assert [wanted for _, wanted, _ in files.asked] == [None, "bytes=1000-", "bytes=3000-"]
-
-
-def test_a_file_that_changed_meanwhile_is_fetched_from_its_start(
-    tmp_path: Path, files: Files, quiet: None
-) -> None:
-    part = tmp_path / "x.part"
+    part, beside = tmp_path / "y.part", tmp_path / "y.part.json"
     part.write_bytes(b"other" * 100)
-    beside = part.with_name("x.part.json")
-    beside.write_text(json.dumps({"url": files.url + "/raw.jsonl", "mark": '"another"'}))
-    fetch.downloaded(files.url + "/raw.jsonl", part, {}, lambda _: None)
-    assert part.read_bytes() == BODY
+    beside.write_text(json.dumps({"url": url, "mark": '"another"'}))
+    assert fetch.downloaded(url, part, {}, lambda _: None).read_bytes() == BODY
     assert not beside.exists()
 
 
 def test_a_download_killed_midway_goes_on_in_the_next_run(tree: Tree, files: Files) -> None:
-    whole = (tree.home / "prepare.py").read_text()
-    tree.script(
-        """
-        import os, signal
-        from blade_eval.prepare import fetch
-        def prepare():
-            # the connection drops after 3000 bytes, and the process dies before it can ask again
-            fetch.time.sleep = lambda seconds: os.kill(os.getpid(), signal.SIGKILL)
-            return fetched(SOURCES["raw.jsonl"], "raw.jsonl")
-        """
-    )
+    # the connection drops after 3000 bytes, and the process dies before it can ask again
+    dies = "fetch.time.sleep = lambda seconds: os.kill(os.getpid(), 9)\n"
+    tree.makes(dies + COPIES, "from blade_eval.prepare import fetch")
     files.drops = [3000]
-    with pytest.raises(Unreadable, match="SIGKILL"):
-        tree.prepared()
+    assert "SIGKILL" in tree.refused(own_process=True).message
     assert not tree.output.exists()
-    (tree.home / "prepare.py").write_text(whole)
+    tree.makes(COPIES)
     assert tree.prepared().rows == 400
     assert [wanted for _, wanted, _ in files.asked] == [None, "bytes=3000-"]
 
@@ -443,280 +360,162 @@ def test_a_download_killed_midway_goes_on_in_the_next_run(tree: Tree, files: Fil
 def test_a_server_that_is_busy_is_asked_again(tmp_path: Path, files: Files, quiet: None, code: int) -> None:
     files.refusals = [code, code]
     part = fetch.downloaded(files.url + "/raw.jsonl", tmp_path / "x.part", {}, lambda _: None)
-    assert part.read_bytes() == BODY
-    assert len(files.asked) == 3
+    assert (part.read_bytes(), len(files.asked)) == (BODY, 3)
 
 
-def test_a_gated_dataset_says_that_it_wants_a_token(tree: Tree, files: Files) -> None:
+def test_the_hubs_token_goes_to_the_hub_and_nowhere_else(tree: Tree, tmp_path: Path, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     files.refusals = [401]
-    with pytest.raises(NothingToRead) as error:
-        tree.prepared()
-    assert "HF_TOKEN" in error.value.message
-    assert error.value.slug == "prepare-missing-file"
-
-
-def test_the_hubs_token_goes_to_the_hub_and_not_to_where_it_redirects(
-    tmp_path: Path, files: Files, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    error = tree.refused(NothingToRead)
+    assert ("HF_TOKEN" in error.message, error.slug) == (True, "prepare-missing-file")
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    tree.prepared()
+    assert [token for _, _, token in files.asked] == [None, None]
+    files.asked.clear()
     files.redirects["/datasets/a/b/resolve/main/raw.jsonl"] = files.url + "/raw.jsonl"
     monkeypatch.setenv("HF_ENDPOINT", files.url)
-    monkeypatch.setenv("HF_TOKEN", "hf_secret")
-    tree = Tree(tmp_path / "tree", "https://huggingface.co/datasets/a/b/resolve/main/raw.jsonl")
-    tree.prepared()
-    assert [(path, token) for path, _, token in files.asked] == [
-        ("/datasets/a/b/resolve/main/raw.jsonl", "Bearer hf_secret"),
-        ("/raw.jsonl", None),
-    ]
-    assert "hf_secret" not in "".join(path.read_text() for path in tree.output.parent.iterdir())
-
-
-def test_another_host_never_sees_the_hubs_token(
-    tree: Tree, files: Files, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HF_TOKEN", "hf_secret")
-    tree.prepared()
-    assert [token for _, _, token in files.asked] == [None]
-
-
-def test_a_wrong_sum_names_both_and_leaves_nothing(tree: Tree, files: Files) -> None:
-    tree.pins(f"files: {{raw.jsonl: {{sha256: {'ab' * 32}}}}}")
-    with pytest.raises(Unreadable) as error:
-        tree.prepared()
-    assert error.value.slug == "prepare-checksum"
-    assert SUM in error.value.message
-    assert "ab" * 32 in error.value.message
-    assert not tree.output.exists()
-    tree.pins(f"files: {{raw.jsonl: {{sha256: {SUM}, size: {len(BODY)}}}}}")
-    assert tree.prepared().rows == 400
-
-
-def test_a_size_alone_is_held_against_the_file(tree: Tree) -> None:
-    tree.pins("files: {raw.jsonl: {size: 12}}")
-    with pytest.raises(Unreadable, match="size 12 is pinned"):
-        tree.prepared()
-
-
-def test_a_cached_file_that_was_damaged_is_fetched_again(tree: Tree, files: Files) -> None:
-    tree.prepared()
-    (cached,) = (tree.folder / "cache").glob("*/raw.jsonl")
-    cached.write_bytes(b'{"question": "?", "answer": "!"}\n')
-    assert tree.prepared().rows == 400
-    assert any("changed since it was fetched" in line for line in tree.said)
-
-
-@pytest.mark.parametrize(("pinned", "fine"), [(400, True), (399, False), (401, False)])
-def test_the_number_of_rows_is_held_against_the_manifest(tree: Tree, pinned: int, fine: bool) -> None:
-    tree.pins(f"rows: {pinned}")
-    if fine:
-        assert tree.prepared().complete is True
-        return
-    with pytest.raises(Unreadable, match=f"row count 400, but {pinned}"):
-        tree.prepared()
-    assert not tree.output.exists()
-    assert tree.prepared(partial=True).complete is False
-
-
-def test_the_sum_of_the_rows_is_held_against_the_manifest(tree: Tree) -> None:
-    made = tree.prepared()
-    tree.pins(f"rows: 400\nsha256: {made.sha256}")
-    assert tree.prepared().complete is True
-    tree.pins(f"rows: 400\nsha256: {'cd' * 32}")
-    with pytest.raises(Unreadable, match="sha256"):
-        tree.prepared()
-    assert tree.output.read_bytes(), "the rows of the earlier run are back"
-
-
-def test_arguments_reach_the_script_and_pins_then_do_not_apply(tree: Tree) -> None:
-    tree.script(
-        "def prepare(first):\n    rows = list(records(fetched(SOURCES['raw.jsonl'], 'raw.jsonl')))\n"
-        "    return written(rows[:first], OUTPUT)"
-    )
-    tree.pins("rows: 400")
-    made = tree.prepared(args={"first": 5})
-    assert (made.rows, made.complete) == (5, None)
+    hub = Tree(tmp_path / "tree", "https://huggingface.co/datasets/a/b/resolve/main/raw.jsonl")
+    hub.prepared()
+    paths = ["/datasets/a/b/resolve/main/raw.jsonl", "/raw.jsonl"]
+    assert [(path, token) for path, _, token in files.asked] == list(zip(paths, ["Bearer hf_secret", None], strict=True))
+    assert "hf_secret" not in "".join(path.read_text() for path in hub.output.parent.iterdir())
 
 
 def test_offline_names_every_missing_file_its_url_sum_and_place(tree: Tree) -> None:
-    tree.script(
-        """
-        SOURCES["answers.csv"] = SOURCES["raw.jsonl"].replace("raw.jsonl", "answers.csv")
-        def prepare():
-            return written(records(fetched(SOURCES["raw.jsonl"], "raw.jsonl")), OUTPUT)
-        """
-    )
+    tree.makes(COPIES, "SOURCES['answers.csv'] = SOURCES['raw.jsonl'].replace('raw.jsonl', 'answers.csv')")
     tree.pins(f"files: {{raw.jsonl: {{sha256: {SUM}, size: {len(BODY)}}}, answers.csv: {{}}}}")
-    with pytest.raises(NothingToRead) as error:
-        tree.prepared(offline=True)
-    message = error.value.message
-    for part in (
-        "raw.jsonl",
-        "answers.csv",
-        tree.url,
-        SUM,
-        f"{len(BODY):,} bytes",
-        str(tree.folder / "cache"),
-    ):
-        assert part in message
-    assert "--from FOLDER" in error.value.hint
-    place = next(
-        line.split("put it at ")[1]
-        for line in message.splitlines()
-        if "raw.jsonl" in line and "put it" in line
-    )
-    Path(place).parent.mkdir(parents=True, exist_ok=True)
-    Path(place).write_bytes(BODY)
+    error = tree.refused(NothingToRead, offline=True)
+    parts = ("raw.jsonl", "answers.csv", tree.url, SUM, f"{len(BODY):,} bytes", str(tree.folder / "cache"))
+    assert all(part in error.message for part in parts)
+    assert "--from FOLDER" in error.hint
+    (place,) = (Path(text) for text in re.findall(r"put it at (.*raw\.jsonl)", error.message))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(BODY)
     assert tree.prepared(offline=True).rows == 400
 
 
-def test_offline_names_the_missing_files_of_every_benchmark(tmp_path: Path) -> None:
-    one = Tree(tmp_path / "one", "http://127.0.0.1:9/first/raw.jsonl")
-    whole = Tree(tmp_path / "two")
-    whole.script("def prepare():\n    return written([{'a': 1}], OUTPUT)")
-    other = Tree(tmp_path / "three", "http://127.0.0.1:9/third/raw.jsonl")
-    how = work.How(cache=tmp_path / "cache", offline=True)
-    with pytest.raises(NothingToRead) as error:
-        work.prepared([one.wanted(), whole.wanted(), other.wanted()], how, one.said.append)
+def test_of_several_benchmarks_all_that_is_missing_is_named(tmp_path: Path) -> None:
+    trees = [Tree(tmp_path / name, f"http://127.0.0.1:9/{name}/raw.jsonl") for name in ("a", "b", "c")]
+    trees[1].makes(ONE)
+    how, notes = work.How(cache=tmp_path / "cache", offline=True), trees[0].notes
+    with pytest.raises(NothingToRead) as error, patch.object(work, "ran", here):
+        work.prepared([tree.wanted() for tree in trees], how, notes.append)
     assert error.value.slug == "prepare-missing-file"
-    assert all(tree.url in error.value.message for tree in (one, other))
-    assert whole.url not in error.value.message
-    assert whole.output.exists()
+    assert [tree.url in error.value.message for tree in trees] == [True, False, True]
+    assert trees[1].output.exists()
+    trees[1].makes("return 7")  # a failing script does not hide what is missing before it
+    with pytest.raises(Unreadable, match="returned int"), patch.object(work, "ran", here):
+        work.prepared([tree.wanted() for tree in trees], how, notes.append)
+    assert any(trees[0].url in line for line in notes)
+    gone = work.Wanted("other", tmp_path / "none.py", tmp_path, tmp_path / "o.jsonl", tmp_path)
+    trees[1].output.unlink()
+    with pytest.raises(UsageError, match="no prepare script"):
+        work.prepared([trees[1].wanted(), gone], how, notes.append)
+    assert not trees[1].output.exists()
 
 
-def test_a_failing_script_does_not_hide_what_is_missing_before_it(tmp_path: Path) -> None:
-    one, other = Tree(tmp_path / "one"), Tree(tmp_path / "two")
-    other.script("def prepare():\n    return 7")
-    how = work.How(cache=tmp_path / "cache", offline=True)
-    with pytest.raises(Unreadable, match="returned int"):
-        work.prepared([one.wanted(), other.wanted()], how, one.said.append)
-    assert any(one.url in line for line in one.said)
+def test_a_host_that_cannot_be_reached_is_a_missing_file(tmp_path: Path, quiet: None) -> None:
+    error = Tree(tmp_path).refused(NothingToRead)
+    assert "refused" in error.message.lower()
+    assert "--from FILE" in error.hint
 
 
-def test_a_host_that_cannot_be_reached_is_a_missing_file(tmp_path: Path) -> None:
-    tree = Tree(tmp_path)
-    with pytest.raises(NothingToRead) as error:
-        tree.prepared()
-    assert "refused" in error.value.message.lower()
-    assert "--from FILE" in error.value.hint
-
-
-def test_a_file_by_hand_stands_for_the_download_under_any_name(
-    tree: Tree, files: Files, tmp_path: Path
-) -> None:
-    mine = tmp_path / "mine.jsonl.gz"
+def test_a_file_by_hand_stands_for_the_download_under_any_name(tree: Tree, files: Files, tmp_path: Path) -> None:
+    mine, part = tmp_path / "mine.jsonl.gz", tmp_path / "part.jsonl"
     mine.write_bytes(gzip.compress(BODY))
-    made = tree.prepared(given=mine, offline=True)
-    assert (made.rows, made.sources[0]["from"]) == (400, "given")
-    assert not files.asked
-
-
-def test_a_part_of_the_pinned_file_is_taken_only_when_said_so(tree: Tree, tmp_path: Path) -> None:
+    result = tree.prepared(given=mine, offline=True)
+    assert (result.rows, result.sources[0]["from"], files.asked) == (400, "given", [])
     tree.pins(f"rows: 400\nfiles: {{raw.jsonl: {{sha256: {SUM}}}}}")
-    part = tmp_path / "part.jsonl"
     part.write_bytes(BODY[: BODY.index(b"\n") + 1])
-    with pytest.raises(Unreadable, match="is pinned"):
-        tree.prepared(given=part)
-    made = tree.prepared(given=part, partial=True)
-    assert (made.rows, made.complete, made.sources[0]["pinned"]) == (1, False, False)
+    assert "is pinned" in tree.refused(given=part).message
+    result = tree.prepared(given=part, partial=True)
+    assert (result.rows, result.complete, result.sources[0]["pinned"]) == (1, False, False)
+    tree.pins("files: {raw.jsonl: {}, other.jsonl: {}}")
+    assert "was not used" in tree.refused(UsageError, given=part).message
 
 
 def test_of_several_files_each_is_given_under_its_name(tree: Tree, tmp_path: Path) -> None:
-    tree.script(
-        """
-        SOURCES["answers.jsonl"] = SOURCES["raw.jsonl"] + ".answers"
-        def prepare():
-            asked = records(fetched(SOURCES["raw.jsonl"], "raw.jsonl"))
-            answers = records(fetched(SOURCES["answers.jsonl"], "answers.jsonl"))
-            return written(({**a, **b} for a, b in zip(asked, answers)), OUTPUT)
-        """
+    tree.makes(
+        "both = [records(fetched(url, name)) for name, url in SOURCES.items()]\n"
+        "return written(({**a, **b} for a, b in zip(*both)), OUTPUT)",
+        "SOURCES['answers.jsonl'] = SOURCES['raw.jsonl'] + '.answers'",
     )
     tree.pins("files: {raw.jsonl: {}, answers.jsonl: {}}")
-    hand = tmp_path / "hand"
-    hand.mkdir()
+    (hand := tmp_path / "hand").mkdir()
     (hand / "raw.jsonl").write_text('{"question": "?"}\n')
-    with pytest.raises(NothingToRead, match=r"answers\.jsonl"):
-        tree.prepared(given=hand, offline=True)
+    assert "answers.jsonl" in tree.refused(NothingToRead, given=hand, offline=True).message
     (hand / "answers.jsonl").write_text('{"expected_answer": "!"}\n')
     tree.prepared(given=hand, offline=True)
     assert json.loads(tree.output.read_text()) == {"question": "?", "expected_answer": "!"}
 
 
-def test_a_file_by_hand_that_nobody_read_is_told(tree: Tree, tmp_path: Path) -> None:
-    tree.pins("files: {raw.jsonl: {}, other.jsonl: {}}")
-    mine = tmp_path / "mine.jsonl"
-    mine.write_bytes(BODY)
-    with pytest.raises(UsageError, match="was not used"):
-        tree.prepared(given=mine)
-
+# ---- scripts that fail ----
 
 BAD = {
-    "another path": (
-        "def prepare():\n    return written([{'a': 1}], Path('elsewhere.jsonl'))",
-        "elsewhere.jsonl",
-    ),
-    "no path": ("def prepare():\n    return 7", "returned int"),
-    "nothing written": ("def prepare():\n    return OUTPUT", "does not exist"),
-    "no rows": ("def prepare():\n    return written([], OUTPUT)", "no row"),
-    "not JSON": (
-        "def prepare():\n    OUTPUT.parent.mkdir(parents=True, exist_ok=True)\n"
-        "    OUTPUT.write_text('{\"a\": 1}\\nhello\\n')\n    return OUTPUT",
-        "line 2",
-    ),
-    "raises": ("def prepare():\n    raise KeyError('question')", "KeyError: 'question'"),
-    "exits": ("import sys\ndef prepare():\n    sys.exit(0)", "SystemExit"),
-    "dies": ("import os\ndef prepare():\n    os._exit(3)", "code 3"),
-    "no function": ("x = 1", "no function prepare"),
-    "does not parse": ("def prepare(:\n    pass", "SyntaxError"),
+    "another path": ("return written([{'a': 1}], Path('elsewhere.jsonl'))", "elsewhere.jsonl"),
+    "no path": ("return 7", "returned int"),
+    "nothing written": ("return OUTPUT", "does not exist"),
+    "no rows": ("return written([], OUTPUT)", "no row"),
+    "not JSON": ("OUTPUT.write_text('{}\\nhello\\n')\nreturn OUTPUT", "line 2"),
+    "raises": (FAILS, "KeyError: 'question'"),
+    "exits": ("sys.exit(0)", "SystemExit"),
+    "dies": ("os._exit(3)", "code 3"),
+    "does not parse": (":", "SyntaxError"),
     "not the schema": (
-        "def prepare():\n    return written(({'q': r['prompt']} for r in records(fetched(SOURCES['raw.jsonl'], 'raw.jsonl'))), OUTPUT)",
+        "return written(({'q': r['prompt']} for r in records(fetched(SOURCES['raw.jsonl'], 'raw.jsonl'))), OUTPUT)",
         "raw.jsonl, line 1, lacks the column `prompt`; its columns: `question`, `answer`",
     ),
-}
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("which", [*BAD, "no function"])
+def test_a_script_that_fails_leaves_the_rows_of_before(tree: Tree, which: str) -> None:
+    body, text = BAD.get(which, ("", "no function prepare"))
+    tree.output.parent.mkdir(parents=True)
+    tree.output.write_text('{"before": true}\n')
+    tree.makes(body) if body else tree.script("x = 1")
+    error = tree.refused(own_process=which == "dies")
+    assert (error.slug, text in error.message) == ("prepare-failed", True), error.message
+    assert tree.output.read_text() == '{"before": true}\n'
+    assert [path.name for path in tree.output.parent.iterdir() if path.suffix != ".lock"] == [ROWS]
 
 
 QUIZ = """
 def row(asked):
     return {"question": asked["question"], "expected_answer": asked["answer"].rsplit("####", 1)[1]}
-def prepare():
-    return written((row(r) for r in records(fetched(SOURCES["raw.jsonl"], "raw.jsonl"))), OUTPUT)
 """
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "says", "traced"),
+    ("name", "text", "message", "traced"),
     [
         ("a.jsonl", '{"question": "?"}\n', "a.jsonl, line 1, lacks the column `answer`", False),
         ("a.jsonl", '{"question": "?", "answer": "#### 1"}\n\n{}\n', "a.jsonl, line 3, lacks", False),
         ("a.csv", "question,reply\n?,!\n", "a.csv, record 1, lacks the column `answer`", False),
         ("a.json", '[{"Answer": 1}]', "a.json, record 1, lacks the column `question`", False),
-        ("a.jsonl", '{"question": "?", "answer": "#### 1"}\n{"question": "?", "answer": "1"}\n',
-         "at a.jsonl, line 2", True),
+        ("a.jsonl", '{"question": "?", "answer": "#### 1"}\n{"question": "?", "answer": "1"}\n', "at a.jsonl, line 2", True),
         ("a.csv", "question,answer\n?\n", "at a.csv, record 1", True),
     ],
 )  # fmt: skip
 def test_a_raw_file_of_another_schema_is_told_by_line_and_column(
-    tree: Tree, tmp_path: Path, name: str, text: str, says: str, traced: bool
+    tree: Tree, tmp_path: Path, name: str, text: str, message: str, traced: bool
 ) -> None:
-    tree.script(QUIZ)
+    tree.makes("return written((row(r) for r in records(fetched(SOURCES['raw.jsonl'], 'raw.jsonl'))), OUTPUT)", QUIZ)
     (tmp_path / name).write_text(text)
-    with pytest.raises(Unreadable) as error:
-        tree.prepared(given=tmp_path / name)
-    assert says in error.value.message
-    shown = "\n".join(tree.said)
-    assert ("Traceback" in shown) is traced
-    assert "child.py" not in shown
+    assert message in tree.refused(given=tmp_path / name).message
+    shown = "\n".join(tree.notes)
+    assert ("Traceback" in shown, "child.py" in shown) == (traced, False)
 
 
-def test_a_script_may_reckon_with_a_column_that_is_not_there(tree: Tree, tmp_path: Path) -> None:
-    tree.script(
+def test_a_script_may_reckon_with_a_missing_column_and_write_its_path_otherwise(tree: Tree, tmp_path: Path) -> None:
+    tree.makes(
         """
-        def prepare():
-            made = []
-            for record in records(fetched(SOURCES["raw.jsonl"], "raw.jsonl")):
-                try:
-                    made.append({"a": record["hint"]})
-                except KeyError:
-                    made.append({"a": record.get("hint", "none"), **record})
-            return written(made, OUTPUT)
+        def row(record):
+            try:
+                return {"a": record["hint"]}
+            except KeyError:
+                return {"a": record.get("hint", "none"), **record}
+        written(map(row, records(fetched(SOURCES["raw.jsonl"], "raw.jsonl"))), OUTPUT)
+        return Path(__file__).parent / "data" / ".." / "data" / OUTPUT.name
         """
     )
     (tmp_path / "a.jsonl").write_text('{"hint": "h"}\n{"b": 1}\n')
@@ -725,199 +524,108 @@ def test_a_script_may_reckon_with_a_column_that_is_not_there(tree: Tree, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("manifest", "says"),
+    ("manifest", "notices"),
     [
         ("name: sums\npins: {files: {raw.jsonl: {}}}", []),
         ("name: totals", ["says `name: totals`, but its folder is sums"]),
         ("pins: {files: {other.jsonl: {size: 3}}}", ["pins other.jsonl, which the prepare script"]),
     ],
 )
-def test_a_manifest_copied_from_another_benchmark_is_told(tree: Tree, manifest: str, says: list[str]) -> None:
+def test_a_manifest_copied_from_another_benchmark_is_told(tree: Tree, manifest: str, notices: list[str]) -> None:
     (tree.home / "manifest.yaml").write_text(manifest)
     tree.prepared()
-    notices = [line for line in tree.said if line.startswith("notice:")]
-    assert len(notices) == len(says)
-    assert all(part in notice for part, notice in zip(says, notices, strict=True))
+    lines = [line for line in tree.notes if line.startswith("notice:")]
+    assert [part in line for part, line in zip(notices, lines, strict=True)] == [True] * len(notices)
 
 
-@pytest.mark.parametrize("which", BAD)
-def test_a_script_that_fails_leaves_the_rows_of_before(tree: Tree, which: str) -> None:
-    body, says = BAD[which]
-    tree.output.parent.mkdir(parents=True)
-    tree.output.write_text('{"before": true}\n')
-    tree.script(body)
-    with pytest.raises(Unreadable) as error:
-        tree.prepared()
-    assert error.value.slug == "prepare-failed"
-    assert says in error.value.message
-    assert tree.output.read_text() == '{"before": true}\n'
-    assert tree.beside() == ["sums_benchmark.jsonl"]
+# ---- the script's own process ----
+
+SLEEPER = '[sys.executable, "-c", "import time; time.sleep(600)"]'
+STARTS = f"(HERE / 'pid').write_text(str(subprocess.Popen({SLEEPER}).pid))\nprint('started', flush=True)\n"
+LEAVES = """
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.setsid()
+        (HERE / "pid").write_text(str(os.getpid()))
+        time.sleep(600)
+    os._exit(0)
+while not (HERE / "pid").exists() or not (HERE / "pid").read_text():
+    time.sleep(0.02)
+"""
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of a parent's death and collects orphans")
 
 
-def test_the_same_path_written_otherwise_is_the_same_path(tree: Tree) -> None:
-    tree.script(
-        "def prepare():\n    written([{'a': 1}], OUTPUT)\n    return Path(__file__).parent / 'data' / '..' / 'data' / OUTPUT.name"
-    )
-    assert tree.prepared().rows == 1
-
-
-def test_a_script_imports_from_its_own_tree(tree: Tree) -> None:
-    (tree.home / "shared.py").write_text("ROWS = [{'a': 1}, {'a': 2}]\n")
-    tree.script("from benchmarks.sums.shared import ROWS\ndef prepare():\n    return written(ROWS, OUTPUT)")
-    assert tree.prepared().rows == 2
-
-
-def test_a_script_that_hangs_is_ended_with_what_it_started(tree: Tree, tmp_path: Path) -> None:
-    tree.script(
-        f"""
-        import subprocess, sys, time
-        def prepare():
-            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-            Path({str(tmp_path / "pid")!r}).write_text(str(child.pid))
-            print("started", flush=True)
-            time.sleep(600)
-        """
-    )
-    with pytest.raises(Unreadable) as error:
-        tree.prepared(limits=script.Limits(wall_s=3))
-    assert error.value.slug == "prepare-limit"
-    assert "started" in tree.said
-    assert ended(int((tmp_path / "pid").read_text()))
-
-
-def test_what_a_script_leaves_running_is_ended_too(tree: Tree, tmp_path: Path) -> None:
-    tree.script(
-        f"""
-        import subprocess, sys
-        def prepare():
-            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-            Path({str(tmp_path / "pid")!r}).write_text(str(child.pid))
-            return written([{{"a": 1}}], OUTPUT)
-        """
-    )
-    assert tree.prepared().rows == 1
-    assert ended(int((tmp_path / "pid").read_text()))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere orphans go to the first process")
 @pytest.mark.parametrize("ends", [True, False])
-def test_what_leaves_the_session_is_ended_too(tree: Tree, tmp_path: Path, ends: bool) -> None:
-    pid = tmp_path / "pid"
-    tree.script(
-        f"""
-        import os, time
-        def prepare():
-            if os.fork() == 0:
-                os.setsid()
-                if os.fork() == 0:
-                    os.setsid()
-                    Path({str(pid)!r}).write_text(str(os.getpid()))
-                    time.sleep(600)
-                os._exit(0)
-            while not Path({str(pid)!r}).exists() or not Path({str(pid)!r}).read_text():
-                time.sleep(0.02)
-            if not {ends}:
-                time.sleep(600)
-            return written([{{"a": 1}}], OUTPUT)
-        """
-    )
-    if ends:
-        assert tree.prepared().rows == 1
-    else:
-        with pytest.raises(Unreadable, match="more time"):
-            tree.prepared(limits=script.Limits(wall_s=2))
-    assert ended(int(pid.read_text()))
-
-
-def test_a_script_leaves_alone_what_others_started(tree: Tree) -> None:
+@pytest.mark.parametrize("starts", [STARTS, pytest.param(LEAVES, marks=LINUX)])
+def test_what_a_script_started_is_ended_with_it(tree: Tree, ends: bool, starts: str) -> None:
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
-    try:
-        tree.prepared()
-        assert other.poll() is None
-    finally:
-        other.kill()
-        other.wait()
+    tree.makes(starts + (ONE if ends else WAITS))
+    if ends:
+        assert tree.prepared(own_process=True).rows == 1
+    else:
+        error = tree.refused(own_process=True, limits=script.Limits(wall_s=2))
+        assert ("more time" in error.message, error.slug) == (True, "prepare-limit")
+    assert is_gone(tree, "pid")
+    assert "started" in tree.notes or starts == LEAVES
+    assert other.poll() is None  # what others started is left alone
+    other.kill()
+    other.wait()
 
 
-def test_modules_of_the_folder_do_not_stand_in_for_pythons_own(tree: Tree, tmp_path: Path) -> None:
-    for name in ("json", "ctypes", "colorsys"):
-        (tree.folder / f"{name}.py").write_text("raise RuntimeError('the wrong one')\n")
-    (tree.folder / "mine.py").write_text("ROWS = [{'a': 1}]\n")
-    tree.script(
-        """
-        def prepare():
-            import colorsys  # loaded only now
-            from mine import ROWS
-            return written([*ROWS, {"is": colorsys.rgb_to_hsv.__module__}], OUTPUT)
-        """
-    )
-    assert tree.prepared().rows == 2
+@LINUX
+def test_a_script_does_not_outlive_who_ran_it(tree: Tree) -> None:
+    tree.makes(LEAVES + "(HERE / 'own').write_text(str(os.getpid()))\n(HERE / 'ready').touch()" + WAITS)
+    killed(tree)
+    assert is_gone(tree, "own")
+    assert is_gone(tree, "pid")
 
 
-def test_a_script_that_eats_memory_is_stopped_by_the_limit(tree: Tree) -> None:
-    tree.script("def prepare():\n    return [bytearray(64 << 20) for _ in range(1000)]")
-    with pytest.raises(Unreadable, match="more memory") as error:
-        tree.prepared(limits=script.Limits(memory_bytes=700 << 20))
-    assert error.value.slug == "prepare-limit"
-
-
-def test_a_script_that_burns_time_or_disk_is_stopped(tree: Tree) -> None:
-    tree.script("def prepare():\n    while True: pass")
-    with pytest.raises(Unreadable, match="more CPU time"):
-        tree.prepared(limits=script.Limits(cpu_s=1, wall_s=60))
-    tree.script("def prepare():\n    return written(({'a': 'x' * 100000} for _ in range(1000)), OUTPUT)")
-    with pytest.raises(Unreadable, match="more file size"):
-        tree.prepared(limits=script.Limits(file_bytes=1 << 20))
-    assert tree.beside() == []
-
-
-def test_keys_stay_here_and_what_a_hub_needs_goes_along() -> None:
-    ours = {
-        "OPENAI_API_KEY": "sk-1",
-        "AWS_SECRET_ACCESS_KEY": "s",
-        "BLADE_CACHE_DIR": "/x",
-        "PATH": "/bin",
-        "https_proxy": "http://p",
-        "HF_TOKEN": "hf",
-        "LC_ALL": "C",
-    }
-    passed = script.environment(ours, fetch.Context("/c"))
-    assert set(passed) == {"PATH", "https_proxy", "HF_TOKEN", "LC_ALL", "PYTHONUNBUFFERED", "BLADE_PREPARE"}
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of its parent's death")
-def test_a_script_does_not_outlive_who_ran_it(tree: Tree, tmp_path: Path) -> None:
-    tree.script(
-        f"""
-        import os, time
-        def prepare():
-            if os.fork() == 0:
-                os.setsid()
-                Path({str(tmp_path / "left")!r}).write_text(str(os.getpid()))
-                time.sleep(600)
-            while not Path({str(tmp_path / "left")!r}).exists():
-                time.sleep(0.02)
-            Path({str(tmp_path / "pid")!r}).write_text(str(os.getpid()))
-            Path({str(tmp_path / "ready")!r}).touch()
-            time.sleep(600)
-        """
-    )
-    killed(tree, tmp_path / "ready")
-    assert [ended(int((tmp_path / name).read_text())) for name in ("pid", "left")] == [True, True]
-
-
-def ended(pid: int) -> bool:
+def is_gone(tree: Tree, name: str) -> bool:
     """Whether a process is gone, or but waits to be collected."""
-    for _ in range(50):
+    pid = int((tree.folder / name).read_text())
+    for _ in range(100):
         try:
             os.kill(pid, 0)
             if Path(f"/proc/{pid}/stat").exists() and Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z":
                 return True
         except (ProcessLookupError, FileNotFoundError):
             return True
-        time.sleep(0.1)
+        time.sleep(0.05)
     os.kill(pid, signal.SIGKILL)
     return False
+
+
+def test_a_script_imports_from_its_own_tree_and_pythons_own_first(tree: Tree) -> None:
+    for name in ("json", "ctypes", "colorsys"):
+        (tree.folder / f"{name}.py").write_text("raise RuntimeError('the wrong one')\n")
+    (tree.home / "shared.py").write_text("ROWS = [{'a': 1}]\n")
+    tree.makes(
+        "import colorsys  # loaded only now\nfrom benchmarks.sums.shared import ROWS\n"
+        "return written([*ROWS, {'is': colorsys.rgb_to_hsv.__module__}], OUTPUT)"
+    )
+    assert tree.prepared(own_process=True).rows == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "limits", "what"),
+    [
+        ("return [bytearray(64 << 20) for _ in range(1000)]", {"memory_bytes": 700 << 20}, "memory"),
+        ("while True: pass", {"cpu_s": 1, "wall_s": 60}, "CPU time"),
+        ("return written(({'a': 'x' * 100000} for _ in range(1000)), OUTPUT)", {"file_bytes": 1 << 20}, "file size"),
+    ],
+)
+def test_a_script_that_wants_too_much_is_stopped(tree: Tree, body: str, limits: dict[str, int], what: str) -> None:
+    tree.makes(body)
+    error = tree.refused(own_process=True, limits=script.Limits(**limits))
+    assert (error.slug, f"more {what}" in error.message) == ("prepare-limit", True)
+    assert [path.suffix for path in tree.output.parent.iterdir()] == [".lock"]
+
+
+def test_keys_stay_here_and_what_a_hub_needs_goes_along() -> None:
+    ours = "OPENAI_API_KEY AWS_SECRET_ACCESS_KEY BLADE_CACHE_DIR PATH https_proxy HF_TOKEN LC_ALL".split()
+    passed = script.environment(dict.fromkeys(ours, "x"), fetch.Context("/c"))
+    assert set(passed) == {"PATH", "https_proxy", "HF_TOKEN", "LC_ALL", "PYTHONUNBUFFERED", "BLADE_PREPARE"}
 
 
 # ---- reading and writing ----
@@ -926,13 +634,10 @@ def ended(pid: int) -> bool:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.jsonl", '{"x": "1"}\n\n{"x": "ü"}'),
-        ("a.json", '[{"x": "1"}, {"x": "ü"}]'),
-        ("lines.json", '{"x": "1"}\n{"x": "ü"}\n'),
-        ("a.csv", "\ufeffx\r\n1\r\nü\r\n"),
-        ("a.tsv", "x\n1\nü\n"),
+        ("a.jsonl", '{"x": "1"}\n\n{"x": "ü"}'), ("a.json", '[{"x": "1"}, {"x": "ü"}]'), ("lines.json", '{"x": "1"}\n{"x": "ü"}\n'),
+        ("a.csv", "\ufeffx\r\n1\r\nü\r\n"), ("a.tsv", "x\n1\nü\n"),
     ],
-)
+)  # fmt: skip
 def test_every_form_of_a_raw_file_gives_the_same_records(tmp_path: Path, name: str, text: str) -> None:
     plain, packed = tmp_path / name, tmp_path / (name + ".gz")
     plain.write_bytes(text.encode())
@@ -941,27 +646,19 @@ def test_every_form_of_a_raw_file_gives_the_same_records(tmp_path: Path, name: s
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "says"),
+    ("name", "text", "message"),
     [
-        ("a.jsonl", '{"x": 1}\n{"x":', "line 2"),
-        ("a.jsonl", "[1]\n", "a list, not an object"),
-        ("a.json", "[1, 2]", "record 1"),
-        ("a.txt", "x", "none of"),
+        ("a.jsonl", '{"x": 1}\n{"x":', "line 2"), ("a.jsonl", "[1]\n", "a list, not an object"), ("a.json", "[1, 2]", "record 1"),
+        ("a.json", "[1", "not JSON"), ("a.txt", "x", "none of"), ("a.parquet", "PAR1", "pip install pyarrow"),
     ],
-)
-def test_a_raw_file_that_is_something_else_says_where(
-    tmp_path: Path, name: str, text: str, says: str
+)  # fmt: skip
+def test_a_raw_file_that_is_something_else_says_so(
+    tmp_path: Path, name: str, text: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / name).write_text(text)
-    with pytest.raises(NotReadable, match=says):
-        list(records(tmp_path / name))
-
-
-def test_parquet_without_its_library_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    (tmp_path / "a.parquet").write_bytes(b"PAR1")
-    with pytest.raises(NotReadable, match="pip install pyarrow"):
-        list(records(tmp_path / "a.parquet"))
+    (tmp_path / name).write_text(text)
+    with pytest.raises(NotReadable, match=message):
+        list(records(tmp_path / name))
 
 
 def test_parquet_with_its_library_is_read(tmp_path: Path) -> None:
@@ -974,28 +671,12 @@ def test_parquet_with_its_library_is_read(tmp_path: Path) -> None:
 
 
 def test_rows_that_cannot_be_made_leave_no_file(tmp_path: Path) -> None:
-    def rows() -> Iterator[dict[str, int]]:
-        yield {"a": 1}
-        raise ValueError("no more")
-
-    with pytest.raises(ValueError, match="no more"):
-        written(rows(), tmp_path / "x.jsonl")
+    with pytest.raises(ZeroDivisionError):
+        written(({"a": 1 // n} for n in (1, 0)), tmp_path / "x.jsonl")
     assert not list(tmp_path.iterdir())
 
 
 # ---- the command ----
-
-
-def blade(*words: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "blade", "eval", "prepare", *words],
-        cwd=cwd,
-        env={**os.environ, **environ},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
 
 CONFIG = """
 sums_simple_agent:
@@ -1012,80 +693,45 @@ sums_simple_agent:
 """
 
 
-def test_the_command_fetches_once_and_tells_a_program(tree: Tree, files: Files) -> None:
+def test_the_command_fetches_once_and_says_which_file_has_no_checksum(
+    tree: Tree, files: Files, blade: Blade, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tree.home / "config.yaml").write_text(CONFIG)
-    cache = str(tree.folder / "cache")
-    done = blade("--benchmark", "sums", "--json", cwd=tree.folder, BLADE_CACHE_DIR=cache)
-    assert done.returncode == 0, done.stderr
-    (made,) = json.loads(done.stdout)
-    assert (made["name"], made["rows"], made["cached"]) == ("sums", 400, False)
-    assert "Preparing benchmark: sums" in done.stderr
-    again = blade(
-        "--benchmark",
-        "sums",
-        "--offline",
-        "use_cached_prepared_benchmarks=true",
-        cwd=tree.folder,
-        BLADE_CACHE_DIR=cache,
-    )
-    assert again.stdout.startswith("sums: 400 rows, as it was: ")
+    monkeypatch.chdir(tree.folder)
+    monkeypatch.setenv("BLADE_CACHE_DIR", str(tree.folder / "cache"))
+    monkeypatch.setattr(work, "ran", here)
+    words = ("eval", "prepare", "--benchmark", "sums")
+    lacking = blade(*words, "--offline")
+    assert lacking.code == 3
+    assert tree.url in lacking.err
+    tree.pins(f"files: {{raw.jsonl: {{size: {len(BODY)}}}}}")
+    done = blade(*words, "--json")
+    assert done.code == 0, done.err
+    (rows,) = json.loads(done.out)
+    assert (rows["name"], rows["rows"], rows["cached"]) == ("sums", 400, False)
+    notice = f"notice: sums: raw.jsonl: this file has no known checksum; the one that was read has sha256 {SUM}"
+    assert notice in done.err
+    keep = (*words, "--offline", "use_cached_prepared_benchmarks=true")
+    again = blade(*keep)
+    assert again.out.startswith("sums: 400 rows, as it was: ")
+    assert notice in again.err
+    tree.pins(f"files: {{raw.jsonl: {{sha256: {SUM}}}}}")
+    assert [notice in blade(*command).err for command in (keep, words)] == [False, False]
     assert len(files.asked) == 1
-
-
-def test_the_command_says_which_file_has_no_known_checksum(tree: Tree) -> None:
-    (tree.home / "config.yaml").write_text(CONFIG)
-    says = f"notice: sums: raw.jsonl: this file has no known checksum; the one that was read has sha256 {SUM}"
-    words = ("--benchmark", "sums")
-    keep = (*words, "use_cached_prepared_benchmarks=true")
-    for pins, asked, told in (
-        (f"size: {len(BODY)}", words, True),
-        (f"size: {len(BODY)}", keep, True),
-        (f"sha256: {SUM}", keep, False),
-        (f"sha256: {SUM}", words, False),
-    ):
-        tree.pins(f"files: {{raw.jsonl: {{{pins}}}}}")
-        done = blade(*asked, cwd=tree.folder, BLADE_CACHE_DIR=str(tree.folder / "cache"))
-        assert done.returncode == 0, done.stderr
-        assert (says in done.stderr) is told
+    tree.makes("return written(({'name': n} for n in args['names']), OUTPUT)")
+    assert blade(*words, "++prepare_script_args.names=[a,b]").out.startswith("sums: 2 rows, prepared: ")
+    (tree.home / "config.yaml").write_text(CONFIG.replace("          prepare_script: benchmarks/sums/prepare.py\n", ""))
+    done = blade(*words)
+    assert (done.code, "no dataset with a prepare_script" in done.err) == (2, True)
 
 
 def test_the_docs_name_the_benchmarks_whose_files_have_no_known_checksum() -> None:
     root = Path(__file__).parents[2]
     without = set()
-    for script_file in root.glob("benchmarks/*/prepare.py"):
-        files = work.manifest_pins(script_file).get("files") or {}
-        if not all((pin or {}).get("sha256") for pin in files.values()):
-            without.add(script_file.parent.name)
+    for path in root.glob("benchmarks/*/prepare.py"):
+        pins = work.manifest_pins(path).get("files") or {}
+        if not all((pin or {}).get("sha256") for pin in pins.values()):
+            without.add(path.parent.name)
     text = (root / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    said = text.split("**Files without a known checksum**")[1].split("so another file")[0]
-    assert set(re.findall(r"`([^`]+)`", said)) == without
-
-
-def test_the_command_passes_arguments_and_says_what_lacks(tree: Tree) -> None:
-    (tree.home / "config.yaml").write_text(CONFIG)
-    cache = str(tree.folder / "cache")
-    lacking = blade("--benchmark", "sums", "--offline", cwd=tree.folder, BLADE_CACHE_DIR=cache)
-    assert lacking.returncode == 3
-    assert tree.url in lacking.stderr
-    assert cache in lacking.stderr
-    tree.script("def prepare(names):\n    return written(({'name': n} for n in names), OUTPUT)")
-    done = blade(
-        "--benchmark", "sums", "++prepare_script_args.names=[a,b]", cwd=tree.folder, BLADE_CACHE_DIR=cache
-    )
-    assert done.stdout.startswith("sums: 2 rows, prepared: "), done.stderr
-
-
-def test_a_config_without_a_script_is_told(tree: Tree) -> None:
-    (tree.home / "config.yaml").write_text(
-        CONFIG.replace("          prepare_script: benchmarks/sums/prepare.py\n", "")
-    )
-    done = blade("--benchmark", "sums", cwd=tree.folder)
-    assert done.returncode == 2
-    assert "no dataset with a prepare_script" in done.stderr
-
-
-def test_a_script_that_is_not_there_stops_all_before_any_runs(tree: Tree) -> None:
-    other = work.Wanted("other", tree.home / "none.py", tree.folder, tree.folder / "o.jsonl", tree.folder)
-    with pytest.raises(BladeError, match="no prepare script"):
-        work.prepared([tree.wanted(), other], work.How(cache=tree.folder / "cache"), tree.said.append)
-    assert not tree.output.exists()
+    part = text.split("**Files without a known checksum**")[1].split("so another file")[0]
+    assert set(re.findall(r"`([^`]+)`", part)) == without

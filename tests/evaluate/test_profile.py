@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import pytest
 import zstandard
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade import stats
@@ -64,40 +64,32 @@ def whole(folder: Path, results: list[Row] | None = None) -> Run:
 
 
 def test_the_command_writes_three_files_and_tells_the_scores(blade: Blade, tmp_path: Path) -> None:
-    said = blade("eval", "profile", *whole(tmp_path).flags)
-    assert said.code == 0, said.err
-    assert "6/6 rollout rows (100.00%)" in said.out
-    assert "Input rows: 3 total; 3 complete; 0 partial; 0 without rollouts dropped from output." in said.out
-    assert re.search(r"pass@1 +0\.5000  95% \[.*n = 3 tasks", said.out)
-    assert re.search(r"pass@2 +0\.6667  95% \[.*n = 3 tasks", said.out)
-    assert "1 always pass, 1 sometimes, 1 never" in said.out
+    result = blade("eval", "profile", *whole(tmp_path).flags)
+    assert result.code == 0, result.err
+    assert "6/6 rollout rows (100.00%)" in result.out
+    assert "Input rows: 3 total; 3 complete; 0 partial; 0 without rollouts dropped from output." in result.out
+    assert re.search(r"pass@1 +0\.5000  95% \[.*n = 3 tasks", result.out)
+    assert re.search(r"pass@2 +0\.6667  95% \[.*n = 3 tasks", result.out)
+    assert "1 always pass, 1 sometimes, 1 never" in result.out
     lines = (tmp_path / "r_reward_profiling.jsonl").read_bytes().splitlines()
-    assert [json.loads(one)["mean/reward"] for one in lines] == [0.5, 1.0, 0.0]
-
-
-def test_json_has_every_k_and_the_variance_of_each_task(blade: Blade, tmp_path: Path) -> None:
-    said = blade("eval", "profile", *whole(tmp_path).flags, "--json")
-    told = json.loads(said.out)
-    (agent,) = told["agents"]
+    assert [json.loads(entry)["mean/reward"] for entry in lines] == [0.5, 1.0, 0.0]
+    document = json.loads(blade("eval", "profile", *whole(tmp_path).flags, "--json").out)
+    (agent,) = document["agents"]
     assert agent["pass@k"]["2"]["value"] == pytest.approx(2 / 3)
-    assert agent["pass@1"]["n_tasks"] == 3
     assert agent["pass@1"]["ci95"][0] < 0.5 < agent["pass@1"]["ci95"][1]
     assert [task["variance"] for task in agent["per_task"]] == [0.5, 0.0, 0.0]
-    assert told["missing"] == []
+    assert (agent["pass@1"]["n_tasks"], document["missing"]) == (3, [])
 
 
-@pytest.mark.parametrize(
-    ("n", "shown"), [(8, [1, 2, 3, 4, 5, 6, 7, 8]), (9, [1, 2, 4, 8, 9]), (64, [1, 2, 4, 8, 16, 32, 64])]
-)
+@pytest.mark.parametrize(("n", "shown"), [(8, [1, 2, 3, 4, 5, 6, 7, 8]), (9, [1, 2, 4, 8, 9]), (64, [1, 2, 4, 8, 16, 32, 64])])
 def test_of_many_k_a_readable_few_are_printed(n: int, shown: list[int], blade: Blade, tmp_path: Path) -> None:
-    run = whole(tmp_path, rollouts([[1.0] + [0.0] * (n - 1)]))
-    said = blade("eval", "profile", *run.flags)
-    assert [int(k) for k in re.findall(r"pass@(\d+)", said.out)] == shown
-    assert list(json.loads(blade("eval", "profile", *run.flags, "--json").out)["agents"][0]["pass@k"]) == [
-        str(k) for k in range(1, n + 1)
-    ]
+    command = ["eval", "profile", *whole(tmp_path, rollouts([[1.0] + [0.0] * (n - 1)])).flags]
+    assert [int(k) for k in re.findall(r"pass@(\d+)", blade(*command).out)] == shown
+    (agent,) = json.loads(blade(*command, "--json").out)["agents"]
+    assert list(agent["pass@k"]) == [str(k) for k in range(1, n + 1)]
 
 
+@settings(max_examples=25)
 @given(st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=30), min_size=1, max_size=5))
 def test_each_pass_at_k_is_the_formula_to_the_bit(rewards: list[list[float]]) -> None:
     n = np.array([len(of_task) for of_task in rewards])
@@ -143,11 +135,8 @@ def test_no_rollouts_at_all_give_empty_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("odd", "told"),
     [
-        (b"\n", "line 3 holds blank; skipped"),
-        (b"  \r\n", "line 3 holds blank; skipped"),
-        (b"17\n", "line 3: a JSON number, not an object; skipped"),
-        (b"null\n", "line 3: a JSON null, not an object; skipped"),
-        (b"{oh\n", "line 3: not JSON"),
+        (b"  \r\n", "line 3 holds blank; skipped"), (b"17\n", "line 3: a JSON number, not an object; skipped"),
+        (b"null\n", "line 3: a JSON null, not an object; skipped"), (b"{oh\n", "line 3: not JSON"),
         (b"\xff\xfe\n", "line 3: not JSON"),
     ],
 )
@@ -189,9 +178,7 @@ def test_not_a_number_is_read_as_null_and_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("told", "is_beyond"), [(b"1e999", True), (b"-1e999", True), (b"1e308", False), (b"null", False)]
 )
-def test_a_reward_beyond_any_float_is_null_and_told(
-    told: bytes, is_beyond: bool, long: str, tmp_path: Path
-) -> None:
+def test_a_reward_beyond_any_float_is_null_and_told(told: bytes, is_beyond: bool, long: str, tmp_path: Path) -> None:
     rows = rollouts([[1.0, 0.0]], note=long)
     odd = line(rows[1]).replace(b'"reward":0.0', b'"reward":' + told)
     asked = line(inputs_of(rows)[0]).replace(b'"note":', b'"far":[' + told + b'],"note":')
@@ -244,10 +231,8 @@ def test_rollouts_that_no_input_asked_for_are_refused_even_with_the_flag(tmp_pat
 def test_rows_without_indices_are_explained(index: Any, tmp_path: Path) -> None:
     rows = rollouts([[1.0, 0.0]])
     odd = msgspec.json.encode({**rows[0], "_ng_task_index": 0})
-    odd = odd.replace(
-        b'"_ng_task_index":0',
-        b'"x":0' if index is DROP else b'"_ng_task_index":' + json.dumps(index).encode(),
-    )
+    other = b'"x":0' if index is DROP else b'"_ng_task_index":' + json.dumps(index).encode()
+    odd = odd.replace(b'"_ng_task_index":0', other)
     run = Run(tmp_path, list(inputs_of(rows)), [odd + b"\n", rows[1]])
     with pytest.raises(BladeError, match=r"line 1: (it has no _ng_task_index|_ng_task_index is .*)"):
         run.profiled(allow_partial=True)
@@ -314,45 +299,27 @@ def test_partial_rewards_have_a_mean_and_a_threshold(blade: Blade, tmp_path: Pat
 
 values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
 fields = st.dictionaries(
-    st.sampled_from(
-        [
-            "reward",
-            "response",
-            "agent_ref",
-            "_ng_task_index",
-            "_ng_rollout_index",
-            "mask_sample",
-            "x",
-            "\ud800",
-        ]
-    ),
+    st.sampled_from("reward response agent_ref _ng_task_index _ng_rollout_index mask_sample x \ud800".split()),
     st.one_of(values, st.fixed_dictionaries({"usage": values}), st.fixed_dictionaries({"name": values})),
 )
 odd_lines = st.one_of(
     st.binary(max_size=40).map(lambda data: data.replace(b"\n", b"")),
-    st.tuples(fields, st.booleans()).map(
-        lambda both: json.dumps(
-            {"_ng_task_index": 0, "_ng_rollout_index": 0, **both[0]} if both[1] else both[0]
-        ).encode()
-    ),
+    fields.map(lambda row: json.dumps(row).encode()),
+    fields.map(lambda row: json.dumps({"_ng_task_index": 0, "_ng_rollout_index": 0, **row}).encode()),
 )
 
 
+@settings(max_examples=40)
 @given(st.lists(odd_lines, max_size=4), st.sampled_from([b"\n", b"\r\n", b""]))
 def test_no_file_makes_it_fall_over(lines: list[bytes], end: bytes) -> None:
     with tempfile.TemporaryDirectory() as name:
         rows = rollouts([[1.0]])
-        run = Run(
-            Path(name),
-            list(inputs_of(rows)),
-            [one + b"\n" for one in lines[:-1]] + [b"".join(lines[-1:]) + end],
-        )
+        results = [odd + b"\n" for odd in lines[:-1]] + [b"".join(lines[-1:]) + end]
+        run = Run(Path(name), list(inputs_of(rows)), results)
         try:
             found = run.profiled(allow_partial=True, duplicates="last")
         except BladeError:

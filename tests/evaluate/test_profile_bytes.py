@@ -35,9 +35,7 @@ columns = st.dictionaries(
 usages = st.one_of(
     st.none(),
     st.fixed_dictionaries({"input_tokens": st.integers(0, 9999), "output_tokens": st.integers(0, 9999)}),
-    st.fixed_dictionaries(
-        {"cost": wild, "input_tokens": st.integers(0, 99), "details": st.just({"cached": 3})}
-    ),
+    st.fixed_dictionaries({"cost": wild, "input_tokens": st.integers(0, 99), "details": st.just({"cached": 3})}),
 )
 
 
@@ -58,9 +56,7 @@ def runs(draw: st.DrawFn) -> tuple[list[Row], list[Row]]:
                 inputs.append({**asked, **key})
                 has_reward = draw(st.sampled_from([{"reward": draw(rewards)}] * 8 + [{"reward": None}, {}]))
                 masked = {"mask_sample": draw(st.booleans())} if can_mask else {}
-                response = draw(
-                    st.sampled_from([{"response": {"id": "r", "usage": draw(usages)}}] * 5 + [{}])
-                )
+                response = draw(st.sampled_from([{"response": {"id": "r", "usage": draw(usages)}}] * 5 + [{}]))
                 results.append({**response, **has_reward, **draw(columns), **masked, **key, **ref})
     return inputs, draw(st.permutations(results))
 
@@ -72,7 +68,7 @@ def write(folder: Path, inputs: list[Row], results: list[Row]) -> tuple[Path, Pa
     return paths
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(runs())
 def test_profile_files_have_the_bytes_of_the_rules(run: tuple[list[Row], list[Row]]) -> None:
     with tempfile.TemporaryDirectory() as name:
@@ -82,7 +78,7 @@ def test_profile_files_have_the_bytes_of_the_rules(run: tuple[list[Row], list[Ro
             assert (folder / f"run{ending}").read_bytes() == expected, ending
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(runs())
 def test_aggregate_files_have_the_bytes_of_the_rules(run: tuple[list[Row], list[Row]]) -> None:
     expected = reference.aggregate(run[1])
@@ -99,7 +95,7 @@ numbers = st.floats(allow_nan=False, allow_infinity=False) | st.floats(1e14, 1e1
 texts = st.text() | st.lists(st.sampled_from(["1e16", '"', "\\", ":", "2e5,", "e"]), max_size=6).map("".join)
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.dictionaries(texts, st.one_of(numbers, texts, st.lists(numbers, max_size=3))))
 def test_every_number_is_spelled_as_the_incumbent_spells_it(value: Row) -> None:
     assert encoded(value) == orjson.dumps(value)
@@ -129,11 +125,7 @@ def golden_run() -> tuple[list[Row], list[Row]]:
     for number, ((task, repeat), (agent, reward, is_right, turns)) in enumerate(told.items()):
         key = {"_ng_task_index": task, "_ng_rollout_index": repeat, "agent_ref": {"name": agent}}
         inputs.append({"question": f"task {task} \u2713", "far": 1e17, "seed": repeat, **key})
-        usage: Row = {
-            "input_tokens": 100 + task,
-            "cost": None if number == 2 else 0.1 * number,
-            "deep": {"cached": 3},
-        }
+        usage: Row = {"input_tokens": 100 + task, "cost": None if number == 2 else 0.1 * number, "deep": {"cached": 3}}
         row: Row = {"response": {"usage": usage}, "reward": reward, "is_right": is_right, "turns": turns}
         if number in (1, 5, 6, 7):
             row |= {"rare": 0.1 * number, "cost": 2}
@@ -144,12 +136,7 @@ def golden_run() -> tuple[list[Row], list[Row]]:
     return inputs[::-1], results[4:][::-1] + results[:4]
 
 
-ENDINGS = [
-    "_reward_profiling.jsonl",
-    "_agent_metrics.json",
-    "_repeat_level_metrics.json",
-    "_aggregate_metrics.json",
-]
+ENDINGS = ["_reward_profiling.jsonl", "_agent_metrics.json", "_repeat_level_metrics.json", "_aggregate_metrics.json"]
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

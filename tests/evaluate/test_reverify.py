@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.cli.eval_reverify import reverify
@@ -38,12 +38,9 @@ words_agent:
 """
 
 
-def said(text: str) -> Row:
+def answer(text: str) -> Row:
     part = {"type": "output_text", "text": text, "annotations": []}
-    return {
-        "output": [{"type": "message", "role": "assistant", "content": [part]}],
-        "usage": {"input_tokens": 3},
-    }
+    return {"output": [{"type": "message", "role": "assistant", "content": [part]}], "usage": {"input_tokens": 3}}
 
 
 def lines(path: Path) -> list[Row]:
@@ -52,6 +49,10 @@ def lines(path: Path) -> list[Row]:
 
 def write(path: Path, rows: list[Row]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def key(row: Row) -> tuple[int, int]:
+    return row["_ng_task_index"], row["_ng_rollout_index"]
 
 
 class Run:
@@ -71,24 +72,27 @@ class Run:
         ]  # fmt: skip
         write(self.inputs, tasks)
         # every repeat 0 is right and every repeat 1 wrong; tasks 1 (right) and 2 (wrong) were misjudged
-        rows = []
-        for task in tasks:
-            t, r = task["_ng_task_index"], task["_ng_rollout_index"]
-            is_right = r == 0
-            is_passed = is_right if (t, r) not in ((1, 0), (2, 1)) else not is_right
-            rows.append({
-                "responses_create_params": task["responses_create_params"],
-                "response": said(f"Answer: {t}" if is_right else "Answer: no idea"),
-                "reward": float(is_passed), "expected_answer": str(t), "agent_ref": {"name": "words_agent"},
-                "_ng_task_index": t, "_ng_rollout_index": r,
-            })  # fmt: skip
-        write(self.rollouts, rows[::-1])
-        self.rows = rows
+        self.rows = [
+            {**task, "response": answer(f"Answer: {t}" if r == 0 else "Answer: no idea"),
+             "reward": float((r == 0) != ((t, r) in ((1, 0), (2, 1))))}
+            for task in tasks for t, r in [key(task)]
+        ]  # fmt: skip
+        write(self.rollouts, self.rows[::-1])
 
     def again(self, **wish: Any) -> Done:
-        found = resolved(Asked(paths=(str(self.folder / "c.yaml"),), environ={}, folder=self.folder))
-        wish = {"inputs": self.inputs, "rollouts": self.rollouts, "output": self.output, **wish}
-        return asyncio.run(reverified(found, Wish(**wish)))
+        config = resolved(Asked(paths=(str(self.folder / "c.yaml"),), environ={}, folder=self.folder))
+        files = {"inputs": self.inputs, "rollouts": self.rollouts, "output": self.output}
+        return asyncio.run(reverified(config, Wish(**files | wish)))
+
+    def refused(self, slug: str, **wish: Any) -> BladeError:
+        with pytest.raises(BladeError) as error:
+            self.again(**wish)
+        assert error.value.slug == slug
+        return error.value
+
+    @property
+    def failed(self) -> list[Row]:
+        return lines(self.output.with_name("again_failures.jsonl"))
 
     def stored(self) -> dict[str, str]:
         names = (self.rollouts, self.inputs, self.failures)
@@ -104,48 +108,34 @@ def test_what_changed_is_told_and_nothing_stored_is_touched(run: Run) -> None:
     before = run.stored()
     done = run.again(concurrency=3)
     assert run.stored() == before
-    assert {way: count for way, count in done.changes.ways.items() if count} == {
-        "passed to failed": 1, "failed to passed": 1, "same": 6,
-    }  # fmt: skip
+    assert +done.changes.ways == {"passed to failed": 1, "failed to passed": 1, "same": 6}
     moved = [(change.key, change.before, change.after) for change in done.changes.ordered()]
     assert moved == [((1, 0), 0.0, 1.0), ((2, 1), 1.0, 0.0)]
-    assert done.changes.means() == (0.5, 0.5)
-    assert done.changes.fields["reward"] == 2
+    assert (done.changes.means(), done.changes.fields["reward"]) == ((0.5, 0.5), 2)
     rows = lines(run.output)
-    assert [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows] == [
-        (row["_ng_task_index"], row["_ng_rollout_index"]) for row in lines(run.rollouts)
-    ]
+    assert list(map(key, rows)) == list(map(key, lines(run.rollouts)))
     assert all(row["reward"] == float(row["_ng_rollout_index"] == 0) for row in rows)
     assert all(row["agent_ref"] == {"name": "words_agent"} for row in rows)
-    assert run.output.with_name("again_failures.jsonl").read_bytes() == b""
+    assert run.failed == []
     (metrics,) = json.loads(run.output.with_name("again_aggregate_metrics.json").read_bytes())
     assert metrics["agent_metrics"]["mean/reward"] == 0.5
-
-
-def test_judging_what_was_judged_changes_nothing(run: Run) -> None:
-    run.again()
     second = run.again(rollouts=run.output, output=run.folder / "third.jsonl")
-    assert second.changes.ways == {"same": 8}
-    assert not second.changes.fields
+    assert (second.changes.ways, second.changes.fields) == ({"same": 8}, {})
     assert (run.folder / "third.jsonl").read_bytes() == run.output.read_bytes()
 
 
 def test_what_is_there_is_replaced_only_when_asked(run: Run) -> None:
     run.again(limit=3)
     whole = run.output.read_bytes()
-    with pytest.raises(UsageError) as told:
-        run.again()
-    assert told.value.slug == "output-exists"
+    run.refused("output-exists")
     done = run.again(resume=True)
-    assert (done.n_before, done.n_judged) == (3, 5)
-    assert run.output.read_bytes().startswith(whole)
+    assert (done.n_before, done.n_judged, run.output.read_bytes().startswith(whole)) == (3, 5, True)
     resumed = run.output.read_bytes()
     run.again(overwrite=True)
     assert run.output.read_bytes() == resumed
     # a torn line is judged again, not kept and not lost
     run.output.write_bytes(resumed[:-20])
-    done = run.again(resume=True)
-    assert done.n_judged == 1
+    assert run.again(resume=True).n_judged == 1
     assert run.output.read_bytes() == resumed
 
 
@@ -154,60 +144,43 @@ def test_what_is_there_is_replaced_only_when_asked(run: Run) -> None:
 def test_the_stored_files_are_never_the_output(run: Run, name: str, flag: str) -> None:
     write(run.failures, [])
     before = run.stored()
-    with pytest.raises(UsageError) as told:
-        run.again(output=run.folder / name, **{flag: True})
-    assert told.value.slug == "output-is-input"
+    run.refused("output-is-input", output=run.folder / name, **{flag: True})
     assert run.stored() == before
 
 
 def test_a_row_without_response_is_a_failure_not_a_zero(run: Run) -> None:
-    rows = [
-        {k: v for k, v in row.items() if k != "response"} if place == 0 else row
-        for place, row in enumerate(run.rows)
-    ]
-    write(run.rollouts, rows)
+    write(run.rollouts, [{**run.rows[0], "response": None}, *run.rows[1:]])
     done = run.again()
-    assert (done.n_judged, done.n_failed) == (7, 1)
-    (failure,) = lines(run.output.with_name("again_failures.jsonl"))
-    assert failure["_ng_failure_class"] == "response_missing"
-    assert "reward" not in failure
-    assert done.changes.ways["passed to none"] == 1
+    assert (done.n_judged, done.n_failed, done.changes.ways["passed to none"]) == (7, 1, 1)
+    (failure,) = run.failed
+    assert (failure["_ng_failure_class"], "reward" in failure) == ("response_missing", False)
 
 
 @pytest.mark.parametrize(
-    ("broken", "slug"),
-    [("{", "unreadable-line"), ("[1]", "unreadable-line"), ('{"reward": 1}', "rows-without-indices")],
+    ("line", "slug"), [("{", "unreadable-line"), ("[1]", "unreadable-line"), ('{"reward": 1}', "rows-without-indices")]
 )
-def test_a_row_that_cannot_be_placed_is_told_with_its_line(run: Run, broken: str, slug: str) -> None:
+def test_a_row_that_cannot_be_placed_is_told_with_its_line(run: Run, line: str, slug: str) -> None:
     with run.rollouts.open("a", encoding="utf-8") as file:
-        file.write(f"\n{broken}\n")
-    with pytest.raises(BladeError, match="line 10") as told:
-        run.again()
-    assert told.value.slug == slug
+        file.write(f"\n{line}\n")
+    assert "line 10" in run.refused(slug).message
     assert not run.output.exists()
 
 
-def test_a_torn_end_is_passed_over_and_told(run: Run) -> None:
+def test_a_torn_end_and_not_a_number_are_told(run: Run) -> None:
     stored = run.rollouts.read_bytes()
     run.rollouts.write_bytes(stored + stored.splitlines()[0][:40])
     done = run.again()
     assert done.n_judged == 8
-    assert any("line 9" in told and "ends inside this line" in told for told in done.notices)
+    assert any("line 9" in notice and "ends inside this line" in notice for notice in done.notices)
     # an end without a newline is none of that, nor is a torn line of the inputs
     run.rollouts.write_bytes(stored.rstrip(b"\n"))
     done = run.again(overwrite=True)
     assert (done.n_judged, done.notices) == (8, [])
-    run.inputs.write_bytes(run.inputs.read_bytes()[:-9])
-    with pytest.raises(BladeError, match="line 8") as told:
-        run.again(overwrite=True)
-    assert told.value.slug == "unreadable-line"
-
-
-def test_not_a_number_is_judged_and_told(run: Run) -> None:
     write(run.rollouts, [*run.rows[:-1], {**run.rows[-1], "cost": math.nan}])
-    done = run.again()
-    assert done.n_judged == 8
-    assert any("line 8 holds NaN" in told for told in done.notices)
+    done = run.again(overwrite=True)
+    assert (done.n_judged, any("line 8 holds NaN" in notice for notice in done.notices)) == (8, True)
+    run.inputs.write_bytes(run.inputs.read_bytes()[:-9])
+    assert "line 8" in run.refused("unreadable-line", overwrite=True).message
 
 
 def test_agents_that_share_tasks_are_told_apart(run: Run) -> None:
@@ -215,18 +188,18 @@ def test_agents_that_share_tasks_are_told_apart(run: Run) -> None:
     write(run.inputs, [*lines(run.inputs), {**lines(run.inputs)[0], **other, "expected_answer": "9"}])
     write(run.rollouts, [*run.rows, {**run.rows[0], **other}])
     done = run.again()
-    rewards = {(r["agent_ref"]["name"], r["_ng_task_index"], r["_ng_rollout_index"]): r["reward"]
-               for r in lines(run.output)}  # fmt: skip
+    rewards = {(row["agent_ref"]["name"], *key(row)): row["reward"] for row in lines(run.output)}
     assert (rewards["words_agent", 0, 0], rewards["other", 0, 0]) == (1.0, 0.0)  # each has its own task
     assert (done.n_judged, len(rewards)) == (9, 9)
     run.output.write_text("".join(run.output.read_text().splitlines(keepends=True)[:-1]))
     assert run.again(resume=True).n_judged == 1
-    # near misses: one of them twice, and an agent that nobody asked
-    for rows, what in (([*run.rows, run.rows[0]], "twice"),
-                       ([{**run.rows[0], "agent_ref": {"name": "third"}}], "none of the inputs")):  # fmt: skip
-        write(run.rollouts, rows)
-        with pytest.raises(BladeError, match=what):
-            run.again(overwrite=True)
+    # near misses: one of them twice, an agent that nobody asked, a row of another run
+    run.output.write_bytes(b"of yesterday")
+    for row, what in ((run.rows[0], "twice"), ({**run.rows[0], "agent_ref": {"name": "third"}}, "none of the inputs"),
+                      ({**run.rows[0], "_ng_task_index": 99}, "none of the inputs")):  # fmt: skip
+        write(run.rollouts, [*run.rows, row])
+        assert what in run.refused("reverify-mismatch", overwrite=True).message
+    assert run.output.read_bytes() == b"of yesterday"
 
 
 def test_packed_files_are_judged_like_others(run: Run) -> None:
@@ -236,17 +209,12 @@ def test_packed_files_are_judged_like_others(run: Run) -> None:
     for path in (run.rollouts, run.inputs, run.failures):
         path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
-    packed = {name: run.folder / f"{name}.gz" for name in ("run.jsonl", "run_materialized_inputs.jsonl")}
-    done = run.again(
-        rollouts=packed["run.jsonl"], inputs=packed["run_materialized_inputs.jsonl"],
-        judge_failed_only=True, overwrite=True,
-    )  # fmt: skip
+    run.rollouts, run.inputs = (path.with_name(path.name + ".gz") for path in (run.rollouts, run.inputs))
+    done = run.again(judge_failed_only=True, overwrite=True)
     assert (done.n_copied, done.n_judged) == (6, 2)
     assert run.output.read_bytes() == expected
-    run.rollouts = packed["run.jsonl"]
     assert command(run, "--overwrite").exit_code == 0  # which finds the inputs beside them
-    with pytest.raises(UsageError, match="would not be packed"):
-        run.again(output=run.folder / "more.jsonl.gz")
+    assert "would not be packed" in run.refused("usage", output=run.folder / "more.jsonl.gz").message
 
 
 def test_masked_rows_stay_masked_and_count_for_nothing(run: Run) -> None:
@@ -261,43 +229,16 @@ def test_masked_rows_stay_masked_and_count_for_nothing(run: Run) -> None:
     assert entry["agent_metrics"]["coverage/masked_rollouts"] == 1
 
 
-def test_a_failure_that_is_judged_now_is_masked_no_more(run: Run) -> None:
-    failed_judges(run)
-    write(run.failures, [{**row, "mask_sample": True} for row in lines(run.failures)])
-    done = run.again(judge_failed_only=True)
-    assert (done.n_judged, done.n_masked) == (2, 0)
-    assert not any("mask_sample" in row for row in lines(run.output))
-
-
-def test_rows_of_another_run_and_rows_twice_are_told(run: Run) -> None:
-    write(run.rollouts, [*run.rows, {**run.rows[0], "_ng_task_index": 99}])
-    with pytest.raises(BladeError, match="none of the inputs"):
-        run.again()
-    write(run.rollouts, [*run.rows, run.rows[0]])
-    run.output.write_bytes(b"of yesterday")
-    with pytest.raises(BladeError, match="twice"):
-        run.again(overwrite=True)
-    assert run.output.read_bytes() == b"of yesterday"
-
-
 # ---- Judges that failed ------------------------------------------------------------------------
 
 
 def failed_judges(run: Run) -> None:
     """Task 3 lost its judge: repeat 0 twice, repeat 1 once; another failure is not the judge's."""
     write(run.rollouts, run.rows[:6])
-    body = {k: v for k, v in run.rows[6].items() if k != "reward"}
-    other = {k: v for k, v in run.rows[7].items() if k != "reward"}
-    write(
-        run.failures,
-        [
-            {**body, "reward": 0.0, "_ng_failure_class": "judge_failed"},
-            {**body, "reward": 0.0, "_ng_failure_class": "judge_failed"},
-            {**other, "_ng_failure_class": "judge_invalid"},
-            {**other, "_ng_rollout_index": 0, "_ng_task_index": 2, "_ng_failure_class": "judge_failed"},
-            {**other, "_ng_failure_class": "model_unreachable"},
-        ],
-    )
+    body, other = ({k: v for k, v in row.items() if k != "reward"} for row in run.rows[6:])
+    failures = [(body, "judge_failed"), (body, "judge_failed"), (other, "judge_invalid"), (other, "model_unreachable")]
+    failures.append(({**other, "_ng_rollout_index": 0, "_ng_task_index": 2}, "judge_failed"))
+    write(run.failures, [{**row, "mask_sample": True, "_ng_failure_class": kind} for row, kind in failures])
 
 
 def test_only_failed_judges_are_asked_again_and_the_rest_stays_byte_for_byte(run: Run) -> None:
@@ -305,15 +246,13 @@ def test_only_failed_judges_are_asked_again_and_the_rest_stays_byte_for_byte(run
     before = run.stored()
     done = run.again(judge_failed_only=True)
     assert run.stored() == before
-    assert (done.n_copied, done.n_judged) == (6, 2)
+    assert (done.n_copied, done.n_judged, done.n_masked) == (6, 2, 0)  # what is judged now is masked no more
     assert run.output.read_bytes().startswith(run.rollouts.read_bytes())
-    rows = lines(run.output)[6:]
-    assert [(row["_ng_task_index"], row["_ng_rollout_index"], row["reward"]) for row in rows] == [
-        (3, 0, 1.0),
-        (3, 1, 0.0),
-    ]
+    rows = lines(run.output)
+    assert [(*key(row), row["reward"]) for row in rows[6:]] == [(3, 0, 1.0), (3, 1, 0.0)]
+    assert not any("mask_sample" in row for row in rows)
     assert done.changes.ways == {"none to passed": 1, "none to failed": 1}
-    assert any("two sources" in told for told in done.notices)
+    assert any("two sources" in notice for notice in done.notices)
     again = run.again(judge_failed_only=True, resume=True)
     assert (again.n_copied, again.n_judged) == (0, 0)
 
@@ -321,17 +260,10 @@ def test_only_failed_judges_are_asked_again_and_the_rest_stays_byte_for_byte(run
 def test_appending_adds_the_missing_verdicts_once(run: Run) -> None:
     failed_judges(run)
     run.output.write_bytes(run.rollouts.read_bytes())
-    assert run.again(judge_failed_only=True, append=True).n_judged == 2
-    assert run.again(judge_failed_only=True, append=True).n_judged == 0
+    assert [run.again(judge_failed_only=True, append=True).n_judged for _ in range(2)] == [2, 0]
     assert len(lines(run.output)) == 8
-
-
-@pytest.mark.parametrize(
-    "flags", [{"append": True}, {"append": True, "judge_failed_only": True, "overwrite": True}]
-)
-def test_flags_that_contradict(run: Run, flags: Any) -> None:
-    with pytest.raises(UsageError):
-        run.again(**flags)
+    for flags in ({"append": True}, {"append": True, "judge_failed_only": True, "overwrite": True}):
+        run.refused("usage", **flags)
 
 
 # ---- Verifiers that need more than the response ------------------------------------------------
@@ -362,9 +294,7 @@ def toy(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 def test_a_verifier_that_needs_its_state_is_refused_or_marked(toy: Run) -> None:
     STATE["mode"] = "unsupported"
-    with pytest.raises(UsageError) as told:
-        toy.again()
-    assert told.value.slug == "reverify-unsupported"
+    toy.refused("reverify-unsupported")
     assert not toy.output.exists()
     done = toy.again(force=True)
     assert done.places.rollouts.name == "unsafe_again.jsonl"
@@ -373,14 +303,10 @@ def test_a_verifier_that_needs_its_state_is_refused_or_marked(toy: Run) -> None:
     ]  # fmt: skip
 
 
-def test_force_alone_marks_nothing(toy: Run) -> None:
-    assert toy.again(force=True).places.rollouts.name == "again.jsonl"
-
-
 def test_what_a_verifier_cannot_judge_is_no_zero(toy: Run) -> None:
-    done = toy.again()
-    kinds = [row["_ng_failure_class"] for row in lines(toy.output.with_name("again_failures.jsonl"))]
-    assert sorted(kinds) == ["judge_failed"] * 2 + ["verifier_error"] * 2
+    done = toy.again(force=True)
+    assert done.places.rollouts.name == "again.jsonl"  # force alone marks nothing
+    assert sorted(row["_ng_failure_class"] for row in toy.failed) == ["judge_failed"] * 2 + ["verifier_error"] * 2
     assert (done.n_judged, done.n_failed) == (4, 4)
     assert done.changes.ways["failed to none"] + done.changes.ways["passed to none"] == 4
     assert all(row["score"] is None for row in lines(toy.output))
@@ -391,167 +317,119 @@ def test_what_a_verifier_cannot_judge_is_no_zero(toy: Run) -> None:
 rewards = st.one_of(st.none(), st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 2))
 
 
+@settings(max_examples=50)
 @given(st.lists(st.tuples(rewards, rewards), max_size=30))
 def test_every_rollout_goes_one_way_and_back_again(moves: list[tuple[float | None, float | None]]) -> None:
     there, back = Changes(), Changes()
     for place, (old, new) in enumerate(moves):
-        for counted, one, other in ((there, old, new), (back, new, old)):
-            if other is None:
-                counted.unjudged((place, 0), "a", {"reward": one}, "why")
+        for changes, before, after in ((there, old, new), (back, new, old)):
+            if after is None:
+                changes.unjudged((place, 0), "a", {"reward": before}, "why")
             else:
-                counted.judged((place, 0), "a", {"reward": one}, {"reward": other})
+                changes.judged((place, 0), "a", {"reward": before}, {"reward": after})
     assert sum(there.ways.values()) == len(moves)
     assert set(there.ways) <= set(WAYS)
-    assert there.ways["passed to failed"] == back.ways["failed to passed"]
-    assert there.ways["lower"] == back.ways["higher"]
-    assert there.ways["same"] == back.ways["same"]
+    for way, reverse in (("passed to failed", "failed to passed"), ("lower", "higher"), ("same", "same")):
+        assert there.ways[way] == back.ways[reverse]
     assert len(there.rows) == len(moves) - there.ways["same"]
 
 
 def test_equal_as_json() -> None:
-    assert same(1, 1.0)
-    assert same(None, float("nan"))
-    assert same({"a": [1, 2]}, {"a": (1, 2)})
-    assert not same(True, 1)
-    assert not same({"a": 1}, {"a": 1, "b": None})
+    assert all(same(*pair) for pair in ((1, 1.0), (None, float("nan")), ({"a": [1, 2]}, {"a": (1, 2)})))
+    assert not any(same(*pair) for pair in ((True, 1), ({"a": 1}, {"a": 1, "b": None})))
 
 
 # ---- The command -------------------------------------------------------------------------------
 
 
 def command(run: Run, *more: str) -> Result:
-    arguments = [
-        "--config",
-        str(run.folder / "c.yaml"),
-        "--rollouts",
-        str(run.rollouts),
-        "-o",
-        str(run.output),
-        *more,
-    ]
-    return CliRunner().invoke(reverify, arguments)
+    words = ["--config", str(run.folder / "c.yaml"), "--rollouts", str(run.rollouts), "-o", str(run.output)]
+    return CliRunner().invoke(reverify, [*words, *more])
 
 
 def test_the_command_tells_people_and_programs_the_same(run: Run) -> None:
-    told = command(run)
-    assert told.exit_code == 0, told.output
-    assert "failed to passed          1" in told.output
-    assert "passed to failed: task 2, repeat 1: 1 -> 0" in told.output
-    found = json.loads(command(run, "--overwrite", "--json").stdout)
-    assert found["judged"] == 8
-    assert found["verdicts"]["ways"]["failed to passed"] == 1
-    assert [change["_ng_task_index"] for change in found["verdicts"]["changes"]] == [1, 2]
+    result = command(run)
+    assert result.exit_code == 0, result.output
+    assert "failed to passed          1" in result.output
+    assert "passed to failed: task 2, repeat 1: 1 -> 0" in result.output
+    document = json.loads(command(run, "--overwrite", "--json").stdout)
+    assert (document["judged"], document["verdicts"]["ways"]["failed to passed"]) == (8, 1)
+    assert [change["_ng_task_index"] for change in document["verdicts"]["changes"]] == [1, 2]
 
 
 def test_foreign_words_are_harmless_at_the_terminal(toy: Run) -> None:
-    told = command(toy)
-    assert "passed to none: task 0, repeat 0: 1 -> none; judge_failed: down" in told.output
-    assert "\x1b" not in told.output
+    output = command(toy).output
+    assert "passed to none: task 0, repeat 0: 1 -> none; judge_failed: down" in output
+    assert "\x1b" not in output
 
 
 def test_the_command_says_what_it_lacks(run: Run) -> None:
-    bare = CliRunner().invoke(reverify, ["--config", str(run.folder / "c.yaml")])
-    assert isinstance(bare.exception, UsageError)
-    named = CliRunner().invoke(
-        reverify,
-        [
-            "--config",
-            str(run.folder / "c.yaml"),
-            f"+rollouts_jsonl_fpath={run.rollouts}",
-            f"+output_jsonl_fpath={run.output}",
-        ],
-    )
-    assert named.exit_code == 0, named.output
+    config = ["--config", str(run.folder / "c.yaml")]
+    assert isinstance(CliRunner().invoke(reverify, config).exception, UsageError)
+    keys = [f"+rollouts_jsonl_fpath={run.rollouts}", f"+output_jsonl_fpath={run.output}"]
+    result = CliRunner().invoke(reverify, [*config, *keys])
+    assert result.exit_code == 0, result.output
+    for path in (run.inputs, run.rollouts):  # missing rollouts are named before their inputs
+        path.unlink()
+        error = command(run, "--overwrite").exception
+        assert isinstance(error, NothingToRead)
+        assert error.message == f"there is no file {path}"
 
 
 def test_a_judge_that_is_not_chosen_is_told(run: Run) -> None:
-    named = "      judge_model_server: {type: responses_api_models, name: policy_model}\n"
-    text = CONFIG.replace("      domain: other\n", "      domain: other\n" + named)
+    judge = "      judge_model_server: {type: responses_api_models, name: policy_model}\n"
+    text = CONFIG.replace("      domain: other\n", "      domain: other\n" + judge)
     (run.folder / "c.yaml").write_text(text, encoding="utf-8")
-    told = command(run)
-    assert told.exit_code == 0, told.output
-    assert "no model judges for words" in told.stderr
+    result = command(run)
+    assert result.exit_code == 0, result.output
+    assert "no model judges for words" in result.stderr
     assert "no model judges" not in command(Run(run.folder), "--overwrite").stderr
 
 
 @pytest.mark.parametrize(
-    ("name", "slug"),
-    [("none.jsonl", "no-such-path"), ("none.jsonl.gz", "no-such-path"), ("", "unreadable-file")],
+    ("name", "slug"), [("none.jsonl", "no-such-path"), ("none.jsonl.gz", "no-such-path"), ("", "unreadable-file")]
 )
 def test_files_that_cannot_be_read_are_told(run: Run, name: str, slug: str) -> None:
-    with pytest.raises(BladeError) as told:
-        run.again(inputs=run.folder / name)
-    assert told.value.slug == slug
+    run.refused(slug, inputs=run.folder / name)
     assert not run.output.exists()
 
 
-def ran_with(run: Run, *verifiers: str, agent: str = "words_agent") -> None:
-    """Give the run a manifest that names its verifiers."""
-    agents = {agent: {"resources_servers": {name: {"domain": "other"} for name in verifiers}}}
-    told = {"schema_version": "1", "identity": {"agents": agents}}
-    (run.folder / "run_manifest.json").write_text(json.dumps(told), encoding="utf-8")
-
-
-def as_mcqa(run: Run) -> None:
-    """Have the rows judged by a verifier that needs what they lack."""
-    text = CONFIG.replace("string_match:", "mcqa:")
-    (run.folder / "c.yaml").write_text(text, encoding="utf-8")
-
-
-def test_missing_rollouts_are_named_before_their_inputs(run: Run) -> None:
-    run.inputs.unlink()
-    run.rollouts.unlink()
-    told = command(run).exception
-    assert isinstance(told, NothingToRead)
-    assert told.message == f"there is no file {run.rollouts}"
-    # the rollouts are there, and their inputs are not
-    write(run.rollouts, run.rows)
-    told = command(run).exception
-    assert isinstance(told, NothingToRead)
-    assert told.message == f"there is no file {run.inputs}"
-
-
-@pytest.mark.parametrize("agent", ["words_agent", "an_agent_by_another_name"])
-def test_another_verifier_than_the_run_had_is_told(run: Run, agent: str) -> None:
-    ran_with(run, "math_with_judge", agent=agent)
-    assert "the run was judged by math_with_judge, and string_match judges now" in command(run).stderr
-    ran_with(run, "string_match", agent=agent)
-    assert "judges now" not in command(run, "--overwrite").stderr
-    ran_with(run, agent=agent)
-    assert "judges now" not in command(run, "--overwrite").stderr
-    (run.folder / "run_manifest.json").unlink()
-    assert "judges now" not in command(run, "--overwrite").stderr
-
-
-@pytest.mark.parametrize("identity", [[], {"agents": []}, {"agents": {"words_agent": 1}}])
-def test_a_manifest_of_another_shape_tells_nothing(run: Run, identity: Any) -> None:
-    (run.folder / "run_manifest.json").write_text(json.dumps({"identity": identity}), encoding="utf-8")
-    told = command(run)
-    assert told.exit_code == 0, told.output
-    assert "judges now" not in told.stderr
+@pytest.mark.parametrize(
+    ("identity", "is_told"),
+    [
+        *(({"agents": {agent: {"resources_servers": {name: {} for name in names}}}}, names == ("math_with_judge",))
+          for agent in ("words_agent", "an_agent_by_another_name") for names in (("math_with_judge",), ("string_match",), ())),
+        ([], False), ({"agents": []}, False), ({"agents": {"words_agent": 1}}, False), (None, False),
+    ],
+)  # fmt: skip
+def test_another_verifier_than_the_run_had_is_told(run: Run, identity: Any, is_told: bool) -> None:
+    if identity is not None:
+        manifest = {"schema_version": "1", "identity": identity}
+        (run.folder / "run_manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    result = command(run)
+    assert result.exit_code == 0, result.output
+    assert ("the run was judged by math_with_judge, and string_match judges now" in result.stderr) is is_told
+    assert ("judges now" in result.stderr) is is_told
 
 
 def test_where_nothing_got_a_verdict_the_command_fails_and_says_why_once(run: Run) -> None:
-    as_mcqa(run)
-    told = command(run)
-    assert isinstance(told.exception, BladeError)
-    assert (told.exception.slug, told.exception.exit_code) == ("nothing-judged", 4)
-    assert "none of 8 rollouts got a verdict; 8 times: task_invalid" in told.exception.message
-    assert len(lines(run.output.with_name("again_failures.jsonl"))) == 8
-    said = [line for line in told.stdout.splitlines() if "task_invalid" in line]
-    assert len(said) == 2  # of those that had passed, and of those that had failed
-    assert said[0].startswith(
-        "passed to none: 4 rollouts, the first task 0, repeat 0: 1 -> none; task_invalid"
-    )
+    # a verifier that needs what the rows lack
+    (run.folder / "c.yaml").write_text(CONFIG.replace("string_match:", "mcqa:"), encoding="utf-8")
+    result = command(run)
+    assert isinstance(result.exception, BladeError)
+    assert (result.exception.slug, result.exception.exit_code) == ("nothing-judged", 4)
+    assert "none of 8 rollouts got a verdict; 8 times: task_invalid" in result.exception.message
+    assert len(run.failed) == 8
+    told = [line for line in result.stdout.splitlines() if "task_invalid" in line]
+    assert len(told) == 2  # of those that had passed, and of those that had failed
+    assert told[0].startswith("passed to none: 4 rollouts, the first task 0, repeat 0: 1 -> none; task_invalid")
     whole = command(run, "--overwrite", "--json")
     assert isinstance(whole.exception, BladeError)
     assert len(json.loads(whole.stdout)["verdicts"]["changes"]) == 8
-
-
-def test_one_verdict_is_enough_to_end_well(run: Run) -> None:
-    rows = [row if at == 0 else {**row, "response": None} for at, row in enumerate(run.rows)]
-    write(run.rollouts, rows)
-    told = command(run)
-    assert told.exit_code == 0, told.output
-    assert "7 of them without a verdict now" in told.stdout
-    assert told.stdout.count("response_missing") == 2
+    # one verdict is enough to end well
+    (run.folder / "c.yaml").write_text(CONFIG, encoding="utf-8")
+    write(run.rollouts, [run.rows[0], *({**row, "response": None} for row in run.rows[1:])])
+    result = command(run, "--overwrite")
+    assert result.exit_code == 0, result.output
+    assert "7 of them without a verdict now" in result.stdout
+    assert result.stdout.count("response_missing") == 2

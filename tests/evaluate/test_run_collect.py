@@ -9,6 +9,7 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,6 @@ from blade.errors import BladeError, Unreadable, UsageError
 from blade_eval.environment import JUDGE_UNREACHED, Row, Unmeasured
 from blade_eval.runner import collect, json_lines, run_files
 from blade_eval.runner.collect import Plan, Runner, Stop, Summary
-
-Key = tuple[int, int]
 
 
 def materialised(n_tasks: int, n_repeats: int = 1) -> list[Row]:
@@ -28,7 +27,7 @@ def materialised(n_tasks: int, n_repeats: int = 1) -> list[Row]:
     ]  # fmt: skip
 
 
-def key(row: Row) -> Key:
+def key(row: Row) -> tuple[int, int]:
     return row["_ng_task_index"], row["_ng_rollout_index"]
 
 
@@ -41,61 +40,86 @@ async def answered(row: Row) -> Row:
     return result(row)
 
 
-def ran(
-    folder: Path, rows: list[Row], run: Runner, *, resume: bool = False, identity: Row | None = None,
-    stop: Stop | None = None, attempts: int = 3, concurrency: int = 8, notice: Callable[[str], None] = print,
-    force: bool = False,
-) -> Summary:  # fmt: skip
-    at = run_files.beside(folder / "r.jsonl")
-    opened = run_files.open_run(at, rows, identity or {}, resume=resume, force=force, notice=notice)
-    try:
-        plan = Plan(
-            at, run, opened.kept, opened.standing, opened.expected, concurrency, attempts, 0.001,
-            None, stop or Stop(),
-        )  # fmt: skip
-        return asyncio.run(collect.collected(plan))
-    finally:
-        opened.kept.close()
+async def fails_once(row: Row) -> Row:
+    """The judge fails in the second task."""
+    if key(row)[0] == 1:
+        raise Unmeasured("judge_failed", "x" * 3000)
+    return await answered(row)
 
 
-def lines(path: Path) -> list[Row]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+def unreachable(calls: Counter[Any] | None = None) -> Runner:
+    async def dead(row: Row) -> Row:
+        if calls is not None:
+            calls[key(row)] += 1
+        raise Unmeasured("model_unreachable", "connection refused")
+
+    return dead
 
 
-def rollouts(folder: Path) -> list[Row]:
-    return lines(folder / "r.jsonl")
+class Run:
+    """A run in a folder: its sittings, its files, and what was told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.places = run_files.beside(folder / "r.jsonl")
+        self.notes: list[str] = []
+
+    def __call__(
+        self, rows: Any, run: Runner, *, resume: bool = False, force: bool = False, identity: Row | None = None,
+        stop: Stop | None = None, attempts: int = 3, concurrency: int = 8,
+    ) -> Summary:  # fmt: skip
+        self.notes.clear()
+        opened = run_files.open_run(self.places, rows, identity or {}, resume=resume, force=force, notice=self.notes.append)
+        try:
+            kept = (opened.kept, opened.standing, opened.expected, concurrency, attempts, 0.001, None, stop or Stop())
+            return asyncio.run(collect.collected(Plan(self.places, run, *kept)))
+        finally:
+            opened.kept.close()
+
+    def refused(self, slug: str, rows: Any, run: Runner = answered, **how: Any) -> BladeError:
+        with pytest.raises(BladeError) as error:
+            self(rows, run, **how)
+        assert error.value.slug == slug
+        return error.value
+
+    @property
+    def rollouts(self) -> list[Row]:
+        return [json.loads(line) for line in self.places.rollouts.read_text().splitlines()]
+
+    @property
+    def tasks(self) -> list[int]:
+        return sorted(row["_ng_task_index"] for row in self.rollouts)
+
+    @property
+    def failed(self) -> list[Row]:
+        return [json.loads(line) for line in self.places.failures.read_text().splitlines()]
 
 
-def scored_keys(folder: Path) -> set[Key]:
-    return {key(row) for row in rollouts(folder)}
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(tmp_path)
 
 
-def failed(folder: Path) -> list[Row]:
-    return lines(folder / "r_failures.jsonl")
-
-
-def test_every_row_comes_out_once_with_the_frameworks_keys_last(tmp_path: Path) -> None:
-    summary = ran(tmp_path, materialised(20, 3), answered)
+def test_every_row_comes_out_once_with_the_frameworks_keys_last(run: Run) -> None:
+    summary = run(materialised(20, 3), answered)
     assert (summary.expected, summary.scored, summary.failed, summary.unfinished) == (60, 60, 0, 0)
-    found = rollouts(tmp_path)
-    assert sorted(map(key, found)) == sorted(map(key, materialised(20, 3)))
-    assert list(found[0]) == ["response", "reward", "_ng_task_index", "_ng_rollout_index", "agent_ref"]
-    assert failed(tmp_path) == []
+    assert sorted(map(key, run.rollouts)) == sorted(map(key, materialised(20, 3)))
+    assert list(run.rollouts[0]) == ["response", "reward", "_ng_task_index", "_ng_rollout_index", "agent_ref"]
+    assert run.failed == []
 
 
-def test_lines_do_not_wait_for_rollouts_that_compute(tmp_path: Path) -> None:
+def test_lines_do_not_wait_for_rollouts_that_compute(run: Run) -> None:
     seen: list[int] = []
 
     async def computing(row: Row) -> Row:
-        seen.append(len(rollouts(tmp_path)))
+        seen.append(len(run.rollouts))
         time.sleep(2 * collect._MOMENT_S)  # the loop does not go round meanwhile
         return result(row)
 
-    ran(tmp_path, materialised(5), computing)
+    run(materialised(5), computing)
     assert seen == [0, 1, 2, 3, 4]
 
 
-def test_a_row_that_cannot_be_encoded_costs_no_other_its_line(tmp_path: Path) -> None:
+def test_a_row_that_cannot_be_encoded_costs_no_other_its_line(run: Run) -> None:
     deep: Row = {}
     for _ in range(200_000):
         deep = {"a": deep}
@@ -103,130 +127,95 @@ def test_a_row_that_cannot_be_encoded_costs_no_other_its_line(tmp_path: Path) ->
     async def bottomless(row: Row) -> Row:
         return result(row) | ({"deep": deep} if key(row)[0] == 3 else {})
 
-    summary = ran(tmp_path, materialised(8), bottomless)
+    summary = run(materialised(8), bottomless)
     assert (summary.scored, summary.failed) == (7, 1)
-    assert {row["_ng_failure_type"] for row in failed(tmp_path)} == {"RecursionError"}
+    assert {row["_ng_failure_type"] for row in run.failed} == {"RecursionError"}
+    line = json_lines.line({"a": float("nan"), "b": "\ud83d", "c": 10**30, 5: {1.5: float("inf")}})
+    assert json.loads(line) == {"a": None, "b": "?", "c": 10**30, "5": {"1.5": None}}
 
 
-def test_what_cannot_be_measured_is_tried_again_and_never_gets_a_reward(tmp_path: Path) -> None:
-    tries: Counter[Key] = Counter()
+def test_what_cannot_be_measured_is_tried_again_and_never_gets_a_reward(run: Run) -> None:
+    tries: Counter[Any] = Counter()
 
     async def sometimes(row: Row) -> Row:
-        tries[key(row)] += 1
-        if key(row)[0] == 1:
+        task = key(row)[0]
+        tries[task] += 1
+        if task == 1:
             raise Unmeasured("judge_failed", "no verdict", fields={"response": {"output": []}, "reward": 0.0})
-        if key(row)[0] == 2 and tries[key(row)] < 3:
+        if task == 2 and tries[task] < 3:
             raise ValueError("a bug")
-        if key(row)[0] == 3:
+        if task == 3:
             raise Unmeasured("task_invalid", "no answer in the row", terminal=True)
         return await answered(row)
 
-    summary = ran(tmp_path, materialised(5), sometimes)
+    summary = run(materialised(5), sometimes)
     assert (summary.scored, summary.failed, summary.unfinished, summary.failure_lines) == (3, 2, 0, 6)
-    assert tries == {(0, 0): 1, (1, 0): 3, (2, 0): 3, (3, 0): 1, (4, 0): 1}
-    by_task = {row["_ng_task_index"]: row for row in rollouts(tmp_path)}
-    assert by_task[2]["_ng_attempt_index"] == 2
-    assert "_ng_attempt_index" not in by_task[0]
-    told = failed(tmp_path)
-    assert Counter(row["_ng_failure_class"] for row in told) == {
-        "judge_failed": 3,
-        "agent_run_error": 2,
-        "task_invalid": 1,
-    }
-    assert all("reward" not in row and row["mask_sample"] is True for row in told)
-    judged = [row for row in told if row["_ng_failure_class"] == "judge_failed"]
-    assert [row.get("_ng_attempt_index") for row in judged] == [None, 1, 2]
-    assert judged[0]["_ng_failure_judge_error"] == "no verdict"
-    assert [row["_ng_failure_type"] for row in told if row["_ng_task_index"] == 2] == ["ValueError"] * 2
-    assert [row.get("_ng_failure_terminal") for row in told if row["_ng_task_index"] == 3] == [True]
+    assert tries == {0: 1, 1: 3, 2: 3, 3: 1, 4: 1}
+    assert {row["_ng_task_index"]: row.get("_ng_attempt_index") for row in run.rollouts} == {0: None, 2: 2, 4: None}
+    by_task = {task: [row for row in run.failed if row["_ng_task_index"] == task] for task in (1, 2, 3)}
+    assert all("reward" not in row and row["mask_sample"] is True for row in run.failed)
+    assert [(row["_ng_failure_class"], row.get("_ng_attempt_index")) for row in by_task[1]] == [
+        ("judge_failed", None), ("judge_failed", 1), ("judge_failed", 2),
+    ]  # fmt: skip
+    assert by_task[1][0]["_ng_failure_judge_error"] == "no verdict"
+    assert [row["_ng_failure_type"] for row in by_task[2]] == ["ValueError"] * 2
+    assert [(row["_ng_failure_class"], row["_ng_failure_terminal"]) for row in by_task[3]] == [("task_invalid", True)]
+    # given up is given up, unless more attempts are allowed; what no attempt can help stays
+    again = run(materialised(5), answered, resume=True)
+    assert (again.scored, again.scored_before, again.failed, again.unfinished) == (3, 3, 2, 0)
+    more = run(materialised(5), answered, resume=True, attempts=4)
+    assert (more.scored, more.failed, run.tasks) == (4, 1, [0, 1, 2, 4])
 
 
-def test_resume_leaves_what_is_given_up_and_more_attempts_take_it_up(tmp_path: Path) -> None:
-    async def fails(row: Row) -> Row:
-        if key(row)[0] < 2:
-            raise Unmeasured("judge_failed" if key(row)[0] else "task_invalid", "x", terminal=not key(row)[0])
-        return await answered(row)
-
-    ran(tmp_path, materialised(4), fails)
-    again = ran(tmp_path, materialised(4), answered, resume=True)
-    assert (again.scored, again.scored_before, again.failed, again.unfinished) == (2, 2, 2, 0)
-    more = ran(tmp_path, materialised(4), answered, resume=True, attempts=4)
-    assert (more.scored, more.failed) == (3, 1)
-    assert sorted(map(key, rollouts(tmp_path))) == [(1, 0), (2, 0), (3, 0)]
+# -- endpoints ----------------------------------------------------------------------------------
 
 
-def test_an_endpoint_that_is_dead_stops_the_run_and_uses_up_no_attempts(tmp_path: Path) -> None:
-    tries: Counter[Key] = Counter()
-
-    async def dead(row: Row) -> Row:
-        tries[key(row)] += 1
-        raise Unmeasured("model_unreachable", "connection refused")
-
-    with pytest.raises(Unreadable, match=r"connection refused.*stopped at 0 of 500") as caught:
-        ran(tmp_path, materialised(500), dead)
-    assert caught.value.slug == "endpoint-dead"
-    assert tries.total() < 40
-    assert failed(tmp_path) == []
-    assert ran(tmp_path, materialised(500), answered, resume=True).scored == 500
-
-
-def test_a_judge_that_is_dead_stops_the_run_but_what_it_should_judge_is_kept(tmp_path: Path) -> None:
-    async def unjudged(row: Row) -> Row:
-        told = {"_ng_failure_type": JUDGE_UNREACHED, "response": {"output": []}}
-        raise Unmeasured("judge_failed", "refused", fields=told)
-
-    with pytest.raises(Unreadable, match="judge"):
-        ran(tmp_path, materialised(500), unjudged)
-    found = failed(tmp_path)
-    assert 10 <= len(found) < 40
-    assert all("response" in row for row in found)
-
-
-def test_an_endpoint_that_dies_on_the_way_stops_it_too(tmp_path: Path) -> None:
-    calls = 0
+def test_an_endpoint_that_is_dead_stops_the_run_and_uses_up_no_attempts(run: Run) -> None:
+    tries: Counter[Any] = Counter()
+    error = run.refused("endpoint-dead", materialised(500), unreachable(tries))
+    assert "connection refused" in error.message
+    assert "stopped at 0 of 500" in error.message
+    assert (tries.total() < 40, run.failed) == (True, [])
 
     async def dies(row: Row) -> Row:
-        nonlocal calls
-        calls += 1
-        if calls > 100:
-            raise Unmeasured("model_timeout", "no answer")
-        return await answered(row)
+        tries[0] += 1
+        return await (answered if tries[0] <= 100 else unreachable())(row)
 
-    with pytest.raises(Unreadable, match="stopped at 100 of 500"):
-        ran(tmp_path, materialised(500), dies)
-    assert len(failed(tmp_path)) < 8  # those that failed while others were still answered
-    assert ran(tmp_path, materialised(500), answered, resume=True).scored == 500
+    tries.clear()
+    assert "stopped at 100 of 500" in run.refused("endpoint-dead", materialised(500), dies, resume=True).message
+    assert len(run.failed) < 8  # those that failed while others were still answered
+    assert run(materialised(500), answered, resume=True).scored == 500
 
 
-def test_an_endpoint_that_fails_now_and_then_does_not_stop_it(tmp_path: Path) -> None:
-    tries: Counter[Key] = Counter()
+def test_a_judge_that_is_dead_stops_the_run_but_what_it_should_judge_is_kept(run: Run) -> None:
+    async def unjudged(row: Row) -> Row:
+        fields = {"_ng_failure_type": JUDGE_UNREACHED, "response": {"output": []}}
+        raise Unmeasured("judge_failed", "refused", fields=fields)
+
+    assert "judge" in run.refused("endpoint-dead", materialised(500), unjudged).message
+    assert 10 <= len(run.failed) < 40
+    assert all("response" in row for row in run.failed)
+
+
+def test_an_endpoint_that_fails_now_and_then_does_not_stop_it(run: Run) -> None:
+    tries: Counter[Any] = Counter()
 
     async def shaky(row: Row) -> Row:
         tries[key(row)] += 1
-        if tries[key(row)] == 1 and key(row)[0] % 2:
-            raise Unmeasured("model_unreachable", "reset")
-        return await answered(row)
+        is_reset = tries[key(row)] == 1 and key(row)[0] % 2
+        return await (unreachable() if is_reset else answered)(row)
 
-    summary = ran(tmp_path, materialised(200), shaky)
-    assert (summary.scored, summary.failure_lines) == (200, 100)
-    assert len(failed(tmp_path)) == 100
+    summary = run(materialised(200), shaky)
+    assert (summary.scored, summary.failure_lines, len(run.failed)) == (200, 100, 100)
 
 
-def test_a_few_rows_that_the_endpoint_never_answers_are_written_down(tmp_path: Path) -> None:
-    async def refused(row: Row) -> Row:
-        raise Unmeasured("model_refused", "too long", terminal=True)
-
-    summary = ran(tmp_path, materialised(3), refused)
-    assert (summary.failed, len(failed(tmp_path))) == (3, 3)
-
-
-def refusing(status: int, kind: str = "model_refused", **more: str) -> Callable[[Row], Awaitable[Row]]:
+def refusing(status: int, **more: str) -> Callable[[Row], Awaitable[Row]]:
     """Refuses the first 40 tasks at once; the others are answered, later."""
 
     async def refuses(row: Row) -> Row:
         if key(row)[0] < 40:
-            fields = {"_ng_failure_http_status": status, **more}
-            raise Unmeasured(kind, f"it answered {status}", fields=fields)
+            kind = "judge_failed" if more else "model_refused"
+            raise Unmeasured(kind, f"it answered {status}", fields={"_ng_failure_http_status": status, **more})
         await asyncio.sleep(0.002)
         return result(row)
 
@@ -234,104 +223,84 @@ def refusing(status: int, kind: str = "model_refused", **more: str) -> Callable[
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
-@pytest.mark.parametrize("of_judge", [False, True])
-def test_rows_that_are_refused_one_by_one_do_not_stop_the_others(
-    tmp_path: Path, status: int, of_judge: bool
-) -> None:
-    run = refusing(status, "judge_failed", _ng_failure_type=JUDGE_UNREACHED) if of_judge else refusing(status)
-    summary = ran(tmp_path, materialised(60), run)
-    assert (summary.scored, summary.failed, summary.unfinished) == (20, 40, 0)
-    assert len(failed(tmp_path)) == 120
+@pytest.mark.parametrize("more", [{}, {"_ng_failure_type": JUDGE_UNREACHED}])
+def test_rows_that_are_refused_one_by_one_do_not_stop_the_others(run: Run, status: int, more: dict[str, str]) -> None:
+    summary = run(materialised(60), refusing(status, **more))
+    assert (summary.scored, summary.failed, summary.unfinished, len(run.failed)) == (20, 40, 0, 120)
 
 
 @pytest.mark.parametrize("status", [401, 402, 403, 404, 429, 500, 503])
-def test_a_server_that_refuses_whoever_asks_stops_the_run(tmp_path: Path, status: int) -> None:
-    with pytest.raises(Unreadable, match=f"it answered {status}.*stopped at 0 of 60"):
-        ran(tmp_path, materialised(60), refusing(status))
-    assert failed(tmp_path) == []
+def test_a_server_that_refuses_whoever_asks_stops_the_run(run: Run, status: int) -> None:
+    message = run.refused("endpoint-dead", materialised(60), refusing(status)).message
+    assert f"it answered {status}" in message
+    assert ("stopped at 0 of 60" in message, run.failed) == (True, [])
 
 
-def test_what_is_under_way_finishes_before_an_endpoint_is_called_dead(tmp_path: Path) -> None:
-    asked: Counter[Key] = Counter()
+@pytest.mark.parametrize("is_alive", [True, False])
+def test_what_is_under_way_finishes_before_an_endpoint_is_called_dead(run: Run, is_alive: bool) -> None:
+    calls: Counter[Any] = Counter()
 
     async def busy(row: Row) -> Row:
-        asked[key(row)] += 1
-        if key(row)[0] == 5:
-            await asyncio.sleep(0.2)
-            return result(row)
-        if (5, 0) not in scored_keys(tmp_path):
-            raise Unmeasured("model_unreachable", "it answered 503")
-        return await answered(row)
-
-    summary = ran(tmp_path, materialised(60), busy)
-    assert (summary.scored, summary.unfinished) == (60 - summary.failed, 0)
-    assert asked[(5, 0)] == 1
-    assert summary.failed <= 4
-
-
-def test_nothing_new_is_begun_while_it_is_in_doubt(tmp_path: Path) -> None:
-    calls = 0
-
-    async def last_word(row: Row) -> Row:
-        nonlocal calls
-        calls += 1
-        if key(row)[0] == 5:
+        calls[key(row)] += 1
+        if key(row) == (5, 0):
             await asyncio.sleep(0.2)  # in which hundreds of others could fail
-        raise Unmeasured("model_unreachable", "it answered 503")
+            return await (answered if is_alive else unreachable())(row)
+        return await (answered if 5 in run.tasks else unreachable())(row)
 
-    with pytest.raises(Unreadable, match="stopped at 0 of 500"):
-        ran(tmp_path, materialised(500), last_word)
-    assert calls < 30
-    assert failed(tmp_path) == []
+    if is_alive:
+        summary = run(materialised(60), busy)
+        assert (summary.scored, summary.unfinished) == (60 - summary.failed, 0)
+        assert (calls[(5, 0)], summary.failed <= 4) == (1, True)
+    else:  # and nothing new is begun while it is in doubt
+        assert "stopped at 0 of 500" in run.refused("endpoint-dead", materialised(500), busy).message
+        assert (calls.total() < 30, run.failed) == (True, [])
 
 
-def test_what_is_wrong_with_the_run_itself_ends_it(tmp_path: Path) -> None:
+# -- its end ------------------------------------------------------------------------------------
+
+
+def test_what_is_wrong_with_the_run_itself_ends_it(run: Run) -> None:
     async def misses(row: Row) -> Row:
         if key(row)[0] == 3:
-            raise UsageError("no library", "install it", "x")
+            raise UsageError("no library", "install it", "the-reason")
         return await answered(row)
 
-    with pytest.raises(UsageError, match="no library"):
-        ran(tmp_path, materialised(100), misses)
+    run.refused("the-reason", materialised(100), misses)
 
 
-def test_asked_to_stop_it_finishes_what_is_under_way_and_can_go_on(tmp_path: Path) -> None:
-    stop = Stop()
-    under_way = 0
+def test_asked_to_stop_it_finishes_what_is_under_way_and_can_go_on(run: Run) -> None:
+    stop, begun = Stop(), Counter[str]()
 
     async def slow(row: Row) -> Row:
-        nonlocal under_way
-        under_way += 1
-        if under_way == 20:
+        begun["rows"] += 1
+        if begun["rows"] == 20:
             stop.ask()
         await asyncio.sleep(0.005)
         return result(row)
 
-    summary = ran(tmp_path, materialised(100), slow, stop=stop)
+    summary = run(materialised(100), slow, stop=stop)
     assert summary.is_interrupted
-    assert summary.scored == under_way == len(rollouts(tmp_path))
+    assert summary.scored == begun["rows"] == len(run.rollouts)
     assert 20 <= summary.scored < 40
     assert summary.unfinished == 100 - summary.scored
-    assert ran(tmp_path, materialised(100), answered, resume=True).scored == 100
-    assert len({key(row) for row in rollouts(tmp_path)}) == len(rollouts(tmp_path)) == 100
+    assert run(materialised(100), answered, resume=True).scored == 100
+    assert run.tasks == list(range(100))
 
 
-def test_asked_twice_it_stops_at_once(tmp_path: Path) -> None:
+def test_asked_twice_it_stops_at_once(run: Run) -> None:
     stop = Stop()
 
     async def endless(row: Row) -> Row:
-        if key(row)[0] == 5:
-            for _ in range(2):
-                asyncio.get_running_loop().call_soon(stop.ask)  # as a signal comes: from outside of all work
+        for _ in range(2 if key(row)[0] == 5 else 0):
+            asyncio.get_running_loop().call_soon(stop.ask)  # as a signal comes: from outside of all work
         await asyncio.sleep(3600)
         return result(row)
 
-    summary = ran(tmp_path, materialised(100), endless, stop=stop)
-    assert summary.is_interrupted
-    assert summary.scored == 0
+    summary = run(materialised(100), endless, stop=stop)
+    assert (summary.is_interrupted, summary.scored) == (True, 0)
 
 
-def test_no_more_is_under_way_or_in_memory_than_was_allowed(tmp_path: Path) -> None:
+def test_no_more_is_under_way_or_in_memory_than_was_allowed(run: Run) -> None:
     now = most = 0
 
     async def counted(row: Row) -> Row:
@@ -342,205 +311,138 @@ def test_no_more_is_under_way_or_in_memory_than_was_allowed(tmp_path: Path) -> N
         now -= 1
         return result(row)
 
-    at = run_files.beside(tmp_path / "r.jsonl")
-    many = ({**row, "text": "x" * 20_000} for row in materialised(2000))  # 40 MB
     tracemalloc.start()
     try:
-        opened = run_files.open_run(at, many, {}, resume=False, force=False, notice=print)
-        asyncio.run(collect.collected(Plan(at, counted, opened.kept, opened.standing, opened.expected, 16)))
+        run(({**row, "text": "x" * 20_000} for row in materialised(1000)), counted, concurrency=16)  # 20 MB
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-        opened.kept.close()
-    assert len(rollouts(tmp_path)) == 2000
-    assert most == 16
-    assert peak < 8e6
+    assert (len(run.rollouts), most, peak < 8e6) == (1000, 16, True)
 
 
 # -- what is kept -------------------------------------------------------------------------------
 
 
-def test_a_run_is_not_written_over_unless_it_is_said(tmp_path: Path) -> None:
-    ran(tmp_path, materialised(3), answered)
-    with pytest.raises(UsageError, match="is there already"):
-        ran(tmp_path, materialised(2), answered)
-    assert len(rollouts(tmp_path)) == 3
-    assert ran(tmp_path, materialised(2), answered, force=True).scored == 2
-    assert len(rollouts(tmp_path)) == 2
+def test_a_run_is_not_written_over_unless_it_is_said(run: Run) -> None:
+    run(materialised(3), answered)
+    run.refused("output-exists", materialised(2))
+    assert len(run.rollouts) == 3
+    assert run(materialised(2), answered, force=True).scored == 2
+    assert len(run.rollouts) == 2
 
 
-def test_two_processes_cannot_write_one_run(tmp_path: Path) -> None:
-    at = run_files.beside(tmp_path / "r.jsonl")
-    first = run_files.Kept(at)
-    with pytest.raises(UsageError, match="another process"):
-        run_files.Kept(at)
-    first.close()
-    run_files.Kept(at).close()
+@pytest.mark.parametrize("how", [{}, {"resume": True}, {"force": True}])
+def test_two_processes_cannot_write_one_run(run: Run, how: dict[str, bool]) -> None:
+    run.places.rollouts.write_bytes(b"{}\n")
+    writing = run_files.Kept(run.places)
+    run.refused("run-is-locked", materialised(1), **how)
+    writing.close()
+    run.refused("output-exists", materialised(1))
+    run_files.Kept(run.places).close()  # whoever is refused lets go
 
 
 @pytest.mark.parametrize("cut", [1, 2, 30, 10_000])
-@pytest.mark.parametrize("name", ["r.jsonl", "r_failures.jsonl"])
-def test_a_torn_last_line_is_mended_and_its_rollout_runs_again(tmp_path: Path, cut: int, name: str) -> None:
-    async def fails(row: Row) -> Row:
-        if key(row)[0] == 1:
-            raise Unmeasured("judge_failed", "x" * 3000)
-        return await answered(row)
-
-    ran(tmp_path, materialised(6), fails)
-    path = tmp_path / name
+@pytest.mark.parametrize("name", ["rollouts", "failures"])
+def test_a_torn_last_line_is_mended_and_its_rollout_runs_again(run: Run, cut: int, name: str) -> None:
+    run(materialised(6), fails_once)
+    path = getattr(run.places, name)
     whole = path.read_bytes()
-    last = whole.splitlines(keepends=True)[-1]
-    path.write_bytes(whole[: -min(cut, len(last) - 1)])
-    told: list[str] = []
-    ran(tmp_path, materialised(6), fails, resume=True, notice=told.append)
-    assert any("newline" in text if cut == 1 else "torn" in text for text in told)
-    assert sorted(map(key, rollouts(tmp_path))) == [(task, 0) for task in (0, 2, 3, 4, 5)]
-    assert len(failed(tmp_path)) == 3
+    path.write_bytes(whole[: -min(cut, len(whole.splitlines(keepends=True)[-1]) - 1)])
+    run(materialised(6), fails_once, resume=True)
+    assert any("newline" in text if cut == 1 else "torn" in text for text in run.notes)
+    assert (run.tasks, len(run.failed)) == ([0, 2, 3, 4, 5], 3)
 
 
-@pytest.mark.parametrize("name", ["r.jsonl", "r_failures.jsonl"])
-def test_torn_lines_in_the_middle_are_set_aside_and_told(tmp_path: Path, name: str) -> None:
-    async def fails(row: Row) -> Row:
-        if key(row)[0] == 1:
-            raise Unmeasured("judge_failed", "x")
-        return await answered(row)
-
-    ran(tmp_path, materialised(6), fails)
-    path = tmp_path / name
+@pytest.mark.parametrize("name", ["rollouts", "failures"])
+def test_torn_lines_in_the_middle_are_set_aside_and_told(run: Run, tmp_path: Path, name: str) -> None:
+    run(materialised(6), fails_once)
+    path = getattr(run.places, name)
     whole = path.read_bytes().splitlines(keepends=True)
     torn = whole[0][:-9] + whole[1]  # as after a disk that was full for a while
     path.write_bytes(b"".join([torn, b"[1]\n", *whole[2:]]))
-    told: list[str] = []
-    again = ran(tmp_path, materialised(6), fails, resume=True, notice=told.append)
-    assert told == [f"{name}: 2 lines (1, 2) were no rows and stand in {name}.unreadable now; a rollout that"
-                    " is missing runs again"]  # fmt: skip
+    again = run(materialised(6), fails_once, resume=True)
+    aside = f"{path.name}.unreadable"
+    what = f"{path.name}: 2 lines (1, 2) were no rows and stand in {aside} now; a rollout that is missing runs again"
+    assert run.notes == [what]
     assert (again.scored, again.failed, again.unfinished) == (5, 1, 0)
-    assert sorted(map(key, rollouts(tmp_path))) == [(task, 0) for task in (0, 2, 3, 4, 5)]
-    assert len(failed(tmp_path)) == 3
+    assert (run.tasks, len(run.failed)) == ([0, 2, 3, 4, 5], 3)
     assert path.read_bytes().startswith(b"".join(whole[2:]))
-    assert (tmp_path / f"{name}.unreadable").read_bytes() == torn + b"[1]\n"
+    assert (tmp_path / aside).read_bytes() == torn + b"[1]\n"
     assert not list(tmp_path.glob("*.tmp"))
-    told.clear()
-    ran(tmp_path, materialised(6), fails, resume=True, notice=told.append)
-    assert told == []
+    run(materialised(6), fails_once, resume=True)
+    assert run.notes == []
 
 
-def test_a_file_without_torn_lines_is_not_replaced(tmp_path: Path) -> None:
-    ran(tmp_path, materialised(3), answered)
-    path = tmp_path / "r.jsonl"
+def test_a_file_without_torn_lines_is_not_replaced(run: Run) -> None:
+    run(materialised(3), answered)
+    path = run.places.rollouts
     spelled = b'\n{ "_ng_task_index": 9, "_ng_rollout_index": 0, "x": NaN}\n' + path.read_bytes()
     path.write_bytes(spelled)
     before = path.stat().st_ino
-    told: list[str] = []
-    ran(tmp_path, materialised(3), answered, resume=True, notice=told.append)
-    assert (told, path.read_bytes(), path.stat().st_ino) == ([], spelled, before)
+    run(materialised(3), answered, resume=True)
+    assert (run.notes, path.read_bytes(), path.stat().st_ino) == ([], spelled, before)
 
 
-def test_a_file_that_was_replaced_is_locked_and_written_to(tmp_path: Path) -> None:
-    at = run_files.beside(tmp_path / "r.jsonl")
-    at.rollouts.write_bytes(b"torn\n{}\n")
-    files = run_files.Kept(at)
-    files.set_aside(at.rollouts, [1])
+def test_a_file_that_was_replaced_is_locked_and_written_to(run: Run) -> None:
+    run.places.rollouts.write_bytes(b"torn\n{}\n")
+    files = run_files.Kept(run.places)
+    files.set_aside(run.places.rollouts, [1])
     with pytest.raises(UsageError, match="another process"):
-        run_files.Kept(at)
+        run_files.Kept(run.places)
     files.rollouts([b'{"a":1}\n'])
     files.close()
-    assert at.rollouts.read_bytes() == b'{}\n{"a":1}\n'
-    run_files.Kept(at).close()
+    assert run.places.rollouts.read_bytes() == b'{}\n{"a":1}\n'
+    run_files.Kept(run.places).close()
 
 
-def test_a_run_that_somebody_writes_is_not_said_to_be_there_for_the_deleting(tmp_path: Path) -> None:
-    at = run_files.beside(tmp_path / "r.jsonl")
-    at.rollouts.write_bytes(b"{}\n")
-    for more in ({}, {"resume": True}, {"force": True}):
-        writing = run_files.Kept(at)
-        with pytest.raises(UsageError) as caught:
-            ran(tmp_path, materialised(1), answered, **more)
-        writing.close()
-        assert caught.value.slug == "run-is-locked"
-    with pytest.raises(UsageError) as caught:
-        ran(tmp_path, materialised(1), answered)
-    assert caught.value.slug == "output-exists"
-    run_files.Kept(at).close()  # whoever is refused lets go
-
-
-def test_lines_that_other_tools_spell_are_known_too(tmp_path: Path) -> None:
-    ran(tmp_path, materialised(4), answered)
-    path = tmp_path / "r.jsonl"
+def test_lines_that_other_tools_spell_are_known_too(run: Run) -> None:
+    run(materialised(4), answered)
+    path = run.places.rollouts
     odd = ['"response":[1]', '"response":{"x":NaN}', '"response":{"x":"\\ud800"}', '"response":null']
-    lines_ = path.read_text().splitlines()
-    changed = [
-        line.replace('"response":{"output":[],"usage":null}', new)
-        for line, new in zip(lines_, odd, strict=True)
-    ]
-    assert changed != lines_
-    path.write_text("\n".join(changed))  # and the last has no newline
-    again = ran(tmp_path, materialised(4), answered, resume=True)
+    lines = [line.replace('"response":{"output":[],"usage":null}', new) for line, new in zip(path.read_text().splitlines(), odd, strict=True)]
+    path.write_text("\n".join(lines))  # and the last has no newline
+    again = run(materialised(4), answered, resume=True)
     assert (again.scored_before, len(path.read_text().splitlines())) == (4, 4)
 
 
 def test_a_repeat_of_any_number_is_known_without_a_number_of_that_many_bits() -> None:
     standing = run_files.Standing()
-    for found in ((3, 0), (3, 10**12), (4, 4096)):
-        assert not standing.has(found)
-        standing.add(found)
-        assert standing.has(found)
-    assert not standing.has((3, 1))
-    assert not standing.has((4, 10**12))
-    assert standing.n_scored == 3
+    for rollout in ((3, 0), (3, 10**12), (4, 4096)):
+        assert not standing.has(rollout)
+        standing.add(rollout)
+        assert standing.has(rollout)
+    assert (standing.has((3, 1)), standing.has((4, 10**12)), standing.n_scored) == (False, False, 3)
 
 
 def test_a_file_that_ends_as_it_should_stays_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     for text in (b"", b'{"a":1}\n', b'{"a":1}\n\n'):
         path.write_bytes(text)
-        assert run_files.mend(path) is None
-        assert path.read_bytes() == text
+        assert (run_files.mend(path), path.read_bytes()) == (None, text)
     path.write_bytes(b'{"a":1')  # the only line is torn
-    assert "torn" in str(run_files.mend(path))
-    assert path.read_bytes() == b""
+    assert ("torn" in str(run_files.mend(path)), path.read_bytes()) == (True, b"")
     assert run_files.mend(tmp_path / "none") is None
 
 
-def test_only_the_same_run_is_gone_on_with(tmp_path: Path) -> None:
+def test_only_the_same_run_is_gone_on_with(run: Run) -> None:
     rows = materialised(4)
-    ran(tmp_path, rows, answered)
-    others = {
-        "fewer rows": materialised(5),
-        "more rows": materialised(3),
-        "line 3 of the inputs has another responses_create_params": [
-            {**row, "responses_create_params": {"input": "new"}} if number == 2 else row
-            for number, row in enumerate(rows)
-        ],
-    }
-    for says, other in others.items():
-        with pytest.raises(UsageError, match=says) as caught:
-            ran(tmp_path, other, answered, resume=True)
-        assert caught.value.slug == "cannot-resume"
-    assert ran(tmp_path, rows, answered, resume=True).scored == 4
-    (tmp_path / "r_materialized_inputs.jsonl").unlink()
-    with pytest.raises(UsageError, match="is missing"):
-        ran(tmp_path, rows, answered, resume=True)
+    run(rows, answered)
+    other = [{**row, "responses_create_params": {"input": "new"}} if key(row)[0] == 2 else row for row in rows]
+    for what, others in {
+        "fewer rows": materialised(5), "more rows": materialised(3),
+        "line 3 of the inputs has another responses_create_params": other,
+    }.items():  # fmt: skip
+        assert what in run.refused("cannot-resume", others, resume=True).message
+    path = run.places.materialized
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))  # with blanks, as others write
+    assert run(rows, answered, resume=True).scored == 4
+    path.unlink()
+    assert "is missing" in run.refused("cannot-resume", rows, resume=True).message
 
 
-def test_inputs_that_are_spelled_otherwise_are_the_same(tmp_path: Path) -> None:
-    rows = materialised(2)
-    ran(tmp_path, rows, answered)
-    path = tmp_path / "r_materialized_inputs.jsonl"
-    path.write_text(
-        "".join(json.dumps(row, indent=None) + "\n" for row in rows)
-    )  # with blanks, as others write
-    assert ran(tmp_path, rows, answered, resume=True).scored == 2
-
-
-def test_rows_that_cannot_be_encoded_at_once_are_still_json() -> None:
-    line = json_lines.line({"a": float("nan"), "b": "\ud83d", "c": 10**30, 5: {1.5: float("inf")}})
-    assert json.loads(line) == {"a": None, "b": "?", "c": 10**30, "5": {"1.5": None}}
-
-
-def test_a_full_disk_is_said_in_words() -> None:
-    files = run_files.Kept.__new__(run_files.Kept)
+def test_a_full_disk_is_said_in_words(run: Run) -> None:
+    files = run_files.Kept(run.places)
     with open("/dev/full", "wb", buffering=0) as full:  # where writing fails for want of room
-        files._rollouts, files._places = full.fileno(), run_files.beside(Path("x/r.jsonl"))
-        with pytest.raises(BladeError, match="No space left"):
+        files._open[run.places.rollouts] = full.fileno()
+        with pytest.raises(Unreadable, match="No space left"):
             files.rollouts([b"{}\n"])

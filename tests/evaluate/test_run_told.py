@@ -20,62 +20,57 @@ def test_the_line_says_done_pass_rate_cost_errors_and_retries() -> None:
     progress = Progress(expected=10, prices=Prices(1.0, 10.0), out=io.StringIO())
     for reward in (1.0, 0.0, 0.5, 1.0):
         progress.scored(reward, {"input_tokens": 1_000_000, "output_tokens": 100_000})
-    progress.failed("model_timeout", False)
-    progress.failed("judge_failed\x1b[31m", True)
-    progress.failed("model_timeout", False)
-    assert progress.text() == (
+    for kind, is_final in (("model_timeout", False), ("judge_failed\x1b[31m", True), ("model_timeout", False)):
+        progress.failed(kind, is_final)
+    line = (
         "5 of 10 rollouts (50%) · pass rate 50.0% · mean reward 0.625 · $8.00 · 1 given up"
         " · 3 errors, most model_timeout (2) · 2 retries"
     )
-
-
-def test_requests_that_models_made_again_are_told_apart_from_rollouts() -> None:
-    progress = Progress(expected=10, out=io.StringIO())
-    assert progress.text() == "0 of 10 rollouts (0%)"
+    assert progress.text() == line
     progress.asked_again = lambda: 1234
-    assert progress.text() == "0 of 10 rollouts (0%) · 1,234 requests made again"
+    assert progress.text() == f"{line} · 1,234 requests made again"
 
 
-def test_a_line_comes_even_if_no_rollout_ends() -> None:
-    out = io.StringIO()
-    progress = Progress(expected=10, out=out)
+def test_plain_lines_are_sparse_and_come_even_if_no_rollout_ends() -> None:
+    progress = Progress(expected=1000, out=io.StringIO())
     progress.waited()
-    assert out.getvalue() == ""
+    assert progress.out.getvalue() == ""
     progress._drawn -= 3600
     progress.waited()
-    assert out.getvalue() == "0 of 10 rollouts (0%)\n"
+    assert progress.out.getvalue() == "0 of 1,000 rollouts (0%)\n"
+    for _ in range(1000):
+        progress.scored(1.0, None)
+    assert progress.out.getvalue().count("\n") <= 2
 
 
 @pytest.mark.parametrize("can_write", [True, False])
 @pytest.mark.parametrize("is_well", [True, False])
-def test_what_ended_a_run_is_told_rather_than_that_it_cannot_be_written_down(
-    tmp_path: Path, can_write: bool, is_well: bool
-) -> None:
-    at = run_files.beside(tmp_path / "r.jsonl")
+def test_what_ended_a_run_is_told_rather_than_that_it_cannot_be_written_down(tmp_path: Path, can_write: bool, is_well: bool) -> None:
+    places = run_files.beside(tmp_path / "r.jsonl")
 
     async def run(row: Row) -> Row:
         if not can_write:
-            at.manifest.unlink()
-            at.manifest.mkdir()  # nothing can take its place
+            places.manifest.unlink()
+            places.manifest.mkdir()  # nothing can take its place
         if not is_well:
             raise Unreadable("the disk is full", "make room", "the-reason")
         return {"reward": 1.0}
 
     row = {"_ng_task_index": 0, "_ng_rollout_index": 0}
-    opened = run_files.open_run(at, [row], {}, resume=False, force=False, notice=print)
-    told: Row = {"sittings": [{"status": "running"}]}
-    sat = benchmark_run._sat(Plan(at, run, opened.kept, opened.standing, opened.expected), told)
+    opened = run_files.open_run(places, [row], {}, resume=False, force=False, notice=print)
+    plan = Plan(places, run, opened.kept, opened.standing, opened.expected)
+    sitting = benchmark_run._sitting(plan, Progress(), {"sittings": [{"status": "running"}]})
     if is_well and can_write:
-        assert asyncio.run(sat).scored == 1
+        assert asyncio.run(sitting).scored == 1
     else:
-        with pytest.raises(Unreadable) as caught:
-            asyncio.run(sat)
-        assert caught.value.slug == ("cannot-write" if is_well else "the-reason")
-    assert not list(tmp_path.glob("*.tmp"))
+        with pytest.raises(Unreadable) as error:
+            asyncio.run(sitting)
+        assert error.value.slug == ("cannot-write" if is_well else "the-reason")
+    assert not list(tmp_path.glob("*.tmp")) + list(tmp_path.glob(".*.part"))
     if can_write:
-        status = json.loads(at.manifest.read_text())["sittings"][0]["status"]
+        status = json.loads(places.manifest.read_text())["sittings"][0]["status"]
         assert status == ("finished" if is_well else "stopped")
-    run_files.Kept(at).close()  # the lock is free
+    run_files.Kept(places).close()  # the lock is free
 
 
 def test_without_prices_or_counts_there_is_no_cost() -> None:
@@ -84,18 +79,8 @@ def test_without_prices_or_counts_there_is_no_cost() -> None:
     silent.add(1.0, None)
     silent.add(None, {"input_tokens": 0, "output_tokens": 0})  # zeros mean that nobody counted
     assert (counted.tokens_in, counted.tokens_out) == (5, 7)
-    assert counted.cost(None) is None
-    assert counted.cost(Prices(1e6, 0)) == 5.0
-    assert silent.cost(Prices(1, 1)) is None
+    assert [counted.cost(None), counted.cost(Prices(1e6, 0)), silent.cost(Prices(1, 1))] == [None, 5.0, None]
     assert (silent.scored, silent.passed) == (2, 1)
-
-
-def test_plain_lines_are_sparse() -> None:
-    out = io.StringIO()
-    progress = Progress(expected=1000, out=out)
-    for _ in range(1000):
-        progress.scored(1.0, None)
-    assert out.getvalue().count("\n") <= 1
 
 
 def test_secrets_of_a_command_are_hidden_and_numbers_of_tokens_are_not() -> None:
@@ -105,57 +90,14 @@ def test_secrets_of_a_command_are_hidden_and_numbers_of_tokens_are_not() -> None
     ]  # fmt: skip
     shown = run_manifest.masked(command)
     assert "sk-1234567" not in " ".join(shown)
-    assert shown[3:5] == ["--max-output-tokens", "100"]
-    assert shown[6] == "++a.max_output_tokens=5"
-
-
-@pytest.mark.parametrize(
-    "word",
-    [
-        "http://user:hunter2pass@h/v1?api_key=x",
-        "--model-url=http://user:hunter2pass@h/v1?api_key=x&a=b",
-        "++a.b={api_key: hunter2pass}",
-        "++a.b={api_key:hunter2pass,x:1}",
-        "++a={b: [1, {password: 'hunter2pass'}], max_output_tokens: 5}",
-        '++a=[{"token": "hunter2pass"}]',
-        "++p.metadata={extra_headers: {Authorization: 'Bearer hunter2pass'}}",
-        "++p.metadata={extra_headers: {X-Api-Key: hunter2pass}}",
-        '++m={extra_body: \'{"api_key": "hunter2pass"}\'}',
-        '++m=\'{"api_key": "hunter2pass"}\'',
-        "++a.b={api_key: hunter2pass",  # which nobody can read
-        "{api_key: hunter2pass}",
-    ],
-)
-def test_secrets_inside_of_values_are_hidden_wherever_they_stand(word: str) -> None:
-    shown = run_manifest.masked(["blade", "eval", word])
-    assert shown[:2] == ["blade", "eval"]
-    assert "hunter2" not in shown[2]
-    assert "****" in shown[2]
-    if "http" not in word:
-        assert "hunter2" not in run_manifest.masked(["++a={api_key: hunter2pass}", "++b.c=hunter2pass"])[1]
-
-
-@pytest.mark.parametrize(
-    "word",
-    [
-        "http://host:8000/v1?api-version=2024",
-        "++a.b={tokenizer:x, max_output_tokens: 5}",
-        "{agent: 4, _default: 1}",
-        "++responses_create_params={temperature: 0.5, stop: ['a', \"b\"]}",
-        "++a={b: c",
-        "results/a=b.jsonl",
-        "++a.b={api_key: '${oc.env:KEY}'}",
-    ],
-)
-def test_what_is_no_secret_stays_as_it_was_typed(word: str) -> None:
-    assert run_manifest.masked([word]) == [word]
+    assert [shown[3:5], shown[6]] == [["--max-output-tokens", "100"], "++a.max_output_tokens=5"]
 
 
 def test_differences_are_named_in_depth() -> None:
     before = {"flags": {"--limit": None, "p": {"temperature": 0.5}}, "dataset": [{"sha256": "a"}]}
     after = {"flags": {"--limit": 3, "p": {}}, "dataset": [{"sha256": "a"}, {"sha256": "b"}]}
-    assert run_manifest.differences(before, before) == []
-    assert run_manifest.differences(before, after) == [
+    assert run_files.differences(before, before) == []
+    assert run_files.differences(before, after) == [
         "flags.--limit: was not given, now 3",
         "flags.p.temperature: was 0.5, now not given",
         "dataset.2.sha256: was not given, now b",
@@ -164,18 +106,14 @@ def test_differences_are_named_in_depth() -> None:
 
 def test_a_manifest_is_replaced_as_a_whole_and_one_that_is_broken_is_none(tmp_path: Path) -> None:
     path = tmp_path / "r_manifest.json"
-    run_manifest.write_manifest(path, {"a": "é", "n": [1, 2]})
+    run_files.write_manifest(path, {"a": "é", "n": [1, 2]})
     assert json.loads(path.read_text(encoding="utf-8")) == {"a": "é", "n": [1, 2]}
     assert [entry.name for entry in tmp_path.iterdir()] == ["r_manifest.json"]
     path.write_text("{")
-    assert run_manifest.read_manifest(path) is None
-    assert run_manifest.read_manifest(tmp_path / "none") is None
+    assert [run_files.read_manifest(path), run_files.read_manifest(tmp_path / "none")] == [None, None]
 
 
-@pytest.mark.parametrize(
-    ("output", "stem"), [("a.jsonl", "a"), ("roll.v1.jsonl", "roll.v1"), ("plain", "plain")]
-)
+@pytest.mark.parametrize(("output", "stem"), [("a.jsonl", "a"), ("roll.v1.jsonl", "roll.v1"), ("plain", "plain")])
 def test_names_derive_from_the_output(output: str, stem: str) -> None:
-    at = run_files.beside(Path("d") / output)
-    assert at.failures == Path("d") / f"{stem}_failures.jsonl"
-    assert at.manifest == Path("d") / f"{stem}_manifest.json"
+    places = run_files.beside(Path("d") / output)
+    assert [places.failures, places.manifest] == [Path("d") / f"{stem}{end}" for end in ("_failures.jsonl", "_manifest.json")]

@@ -17,7 +17,7 @@ import pytest
 
 from blade_eval.models.scripted_model import answered
 from tests.evaluate import serving
-from tests.evaluate.openai_server import Body, Faults, Policy, Server, echo
+from tests.evaluate.openai_server import Faults, Policy, Server, echo
 from tests.evaluate.openai_server import serving as model_server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,13 +42,7 @@ def office(rows: list[dict[str, Any]], script: str) -> Policy:
     """A model that plays the office; which task it is, it knows from the user's words."""
     tasks = {echo(row["responses_create_params"]): row for row in rows}
 
-    def said(body: Body) -> list[dict[str, Any]]:
-        output: list[dict[str, Any]] = answered(body, tasks[echo(body)], {"script": script, "seed": 3})[
-            "output"
-        ]
-        return output
-
-    return said
+    return lambda body: answered(body, tasks[echo(body)], {"script": script, "seed": 3})["output"]
 
 
 class Clone:
@@ -56,31 +50,20 @@ class Clone:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "clone"
-        subprocess.run(
-            ["git", "clone", "-q", "--depth", "1", ROOT.as_uri(), str(self.folder)], check=True, timeout=120
-        )
+        clone = ["git", "clone", "-q", "--depth", "1", ROOT.as_uri(), str(self.folder)]
+        subprocess.run(clone, check=True, timeout=120)
         path = folder / "bin"
         path.mkdir()
         gym = path / "gym"
         gym.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m blade "$@"\n', encoding="utf-8")
         gym.chmod(0o755)
-        self.environ = {
-            "PATH": f"{path}:{os.environ['PATH']}",
-            "PYTHONPATH": str(self.folder / "src"),
-            "BLADE_CACHE_DIR": str(folder / "cache"),
-            "NO_COLOR": "1",
-        }
+        self.environ = {"PATH": f"{path}:{os.environ['PATH']}", "PYTHONPATH": str(self.folder / "src")}
+        self.environ |= {"BLADE_CACHE_DIR": str(folder / "cache"), "NO_COLOR": "1"}
 
     def typed(self, command: str) -> str:
         """What a command prints; it must end well."""
-        done = subprocess.run(
-            ["sh", "-c", command],
-            cwd=self.folder,
-            env={**os.environ, **self.environ},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        how: dict[str, Any] = {"cwd": self.folder, "env": {**os.environ, **self.environ}, "timeout": 300}
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, **how)
         assert done.returncode == 0, f"$ {command}\n{done.stdout}\n{done.stderr}"
         assert KEY not in done.stdout + done.stderr
         return done.stdout
@@ -106,6 +89,10 @@ def model(clone: Clone) -> Iterator[Server]:
         yield server
 
 
+def key(row: dict[str, Any]) -> tuple[int, int]:
+    return row["_ng_task_index"], row["_ng_rollout_index"]
+
+
 def is_taken() -> bool:
     with socket.socket() as held:
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -125,8 +112,7 @@ def test_from_the_servers_to_the_aggregate(clone: Clone, model: Server) -> None:
     assert "results/workplace_assistant_rollouts.jsonl" in told
     tasks = clone.lines("resources_servers/workplace_assistant/data/example.jsonl")
     rows = clone.lines("results/workplace_assistant_rollouts.jsonl")
-    keys = sorted((row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows)
-    assert keys == [(task, repeat) for task in range(len(tasks)) for repeat in range(4)]
+    assert sorted(map(key, rows)) == [(task, repeat) for task in range(len(tasks)) for repeat in range(4)]
     assert {row["reward"] for row in rows} == {0.0, 1.0}
     assert (clone.folder / "results/workplace_assistant_rollouts_failures.jsonl").read_bytes() == b""
     assert model.faulted > 0  # a fifth of the calls failed, and cost no reward
@@ -138,11 +124,9 @@ def test_from_the_servers_to_the_aggregate(clone: Clone, model: Server) -> None:
         "gym eval run --resources-server workplace_assistant --model-type openai_model --split example"
         " --output results/here.jsonl --num-repeats 4"
     )
-    here = {
-        (row["_ng_task_index"], row["_ng_rollout_index"]): row for row in clone.lines("results/here.jsonl")
-    }
+    here = {key(row): row for row in clone.lines("results/here.jsonl")}
     for row in rows:
-        mine = here[row["_ng_task_index"], row["_ng_rollout_index"]]
+        mine = here[key(row)]
         assert mine["reward"] == row["reward"]
         assert mine["response"]["output"] == row["response"]["output"]
         assert mine.keys() == row.keys()
@@ -154,21 +138,14 @@ def test_from_the_servers_to_the_aggregate(clone: Clone, model: Server) -> None:
     clone.typed(AGGREGATE)
     assert len(clone.lines("results/merged.jsonl")) == len(rows)
     (merged,) = json.loads((clone.folder / "results/merged_aggregate_metrics.json").read_bytes())
-    (ran,) = json.loads(
-        (clone.folder / "results/workplace_assistant_rollouts_aggregate_metrics.json").read_bytes()
-    )
+    (ran,) = json.loads((clone.folder / "results/workplace_assistant_rollouts_aggregate_metrics.json").read_bytes())
     mean = sum(row["reward"] for row in rows) / len(rows)
-    assert (
-        merged["agent_metrics"]["mean/reward"] == ran["agent_metrics"]["mean/reward"] == pytest.approx(mean)
-    )
+    assert merged["agent_metrics"]["mean/reward"] == ran["agent_metrics"]["mean/reward"] == pytest.approx(mean)
 
     # and beyond: the stored rollouts judged again say the same
-    again = json.loads(
-        clone.typed(
-            "gym eval reverify --resources-server workplace_assistant --json"
-            " --rollouts results/workplace_assistant_rollouts.jsonl --output results/again.jsonl"
-        )
-    )
+    command = "gym eval reverify --resources-server workplace_assistant --json"
+    command += " --rollouts results/workplace_assistant_rollouts.jsonl --output results/again.jsonl"
+    again = json.loads(clone.typed(command))
     assert again["verdicts"]["ways"]["same"] == len(rows)
     assert again["failed"] == 0
 

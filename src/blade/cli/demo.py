@@ -82,12 +82,11 @@ def demo(output: str, as_json: bool, force: bool, opens: bool) -> None:
 
 def _refuse_others(places: _Places, force: bool) -> None:
     """Write over nothing but an earlier demo, known by its manifests."""
-    from blade_eval.runner import run_manifest
-    from blade_eval.runner.run_files import beside
+    from blade_eval.runner.run_files import beside, read_manifest
 
     if force or not places.root.is_dir() or not any(places.root.iterdir()):
         return
-    result = run_manifest.read_manifest(beside(places.rollouts(SCRIPTS[0])).manifest) or {}
+    result = read_manifest(beside(places.rollouts(SCRIPTS[0])).manifest) or {}
     if result.get("command", [])[:2] != ["blade", "demo"]:
         hint = "name another folder with -o, or add --force"
         raise UsageError(f"{places.root} holds files that are not of the demo", hint, "output-not-empty")

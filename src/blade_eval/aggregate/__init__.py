@@ -5,22 +5,21 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import orjson
 
-from blade.errors import Unreadable
 from blade_eval import profile
 from blade_eval.environment import Environment
-from blade_eval.profile import scores
-from blade_eval.profile.row_table import NoKey, Row, Table, encoded, names_of, of_row
+from blade_eval.profile import row_table, scores
+from blade_eval.profile.row_table import Row, Table, encoded
 from blade_eval.profile.statistics import Rollouts
 
 # The rows of one entry, to the metrics that its environment or a hook adds.
 Custom = Callable[[Rollouts], Mapping[str, Any]]
-Scores = Callable[[Row], Mapping[str, float]]
-Answer = Callable[[Row], str | None]
+EnvironmentOf = Callable[[str], Environment | None]  # of an agent's name
 _SAMPLE = {"agent_ref": {"name": "agent"}}  # the file has no place for the task itself
 
 
@@ -30,37 +29,36 @@ def aggregate_metrics(rows: Iterable[Mapping[str, Any]], environment: Environmen
     Only an environment that names scores adds metrics of its own, as only some servers of the incumbent do.
     A row with the same key as another and other content is refused.
     """
-    table = Table()
-    verdicts: dict[int, Verdict] = {}  # not the rows, which may be many
-    for number, row in enumerate(rows):
-        try:
-            result = of_row(row)
-        except NoKey as error:
-            raise Unreadable(
-                f"row {number}: {error}",
-                "rows need _ng_task_index and _ng_rollout_index",
-                "rows-without-indices",
-            ) from None
-        table.add(result, number, hash(msgspec.json.encode(row)))
-        if has_scores(environment) and not result.masked:
-            verdicts[number] = verdict(scores.stripped(row), environment)
-    frame = table.frame()
-    profile.own(frame.iloc[:0].copy(), frame, table.agents)
-    names = names_of(table.agents)
-    rollouts = Rollouts(table, profile.settled(frame, names, [], "error", "rollout").rows, names)
-
-    def custom(mine: Rollouts) -> Mapping[str, Any]:
-        return of_agent(mine, verdicts, environment)
-
+    table, results = Table(), list(rows)
+    for number, row in enumerate(results):
+        table.add(row_table.of_row(row, number), number, hash(msgspec.json.encode(row)))
+    rollouts = _rollouts(table, [])
+    custom = of_environments(rollouts, lambda _: environment, lambda row: scores.stripped(results[row]))
     plain: list[Row] = orjson.loads(encoded(list(entries(rollouts, [custom]))))
     return plain
+
+
+def of_file(path: Path, environment_of: EnvironmentOf) -> list[Row]:
+    """The entries for the rows of a file; none where it holds none."""
+    table = Table()
+    table.read(path, row_table.result_of)
+    rollouts = _rollouts(table, [path])
+    custom = of_environments(rollouts, environment_of, lambda row: scores.read_again(rollouts, row))
+    return list(entries(rollouts, [custom]))
+
+
+def _rollouts(table: Table, paths: Sequence[Path]) -> Rollouts:
+    frame = table.frame()
+    profile.own(frame.iloc[:0].copy(), frame, table.agents)
+    names = row_table.names_of(table.agents)
+    return Rollouts(table, profile.settled(frame, names, paths, "error", "rollout").rows, names)
 
 
 def entries(rollouts: Rollouts, customs: Sequence[Custom] = ()) -> Iterator[Row]:
     """One for each agent and server, as they first appear among the ordered rows."""
     rows = rollouts.rows
     (whose,) = profile.numbered([rows], ["agent", "server"])
-    servers = names_of(rollouts.table.servers)
+    servers = row_table.names_of(rollouts.table.servers)
     for group in dict.fromkeys(whose.tolist()):
         mine = Rollouts(rollouts.table, rows[whose == group], rollouts.names)
         (agent,) = mine.by_agent()
@@ -85,9 +83,9 @@ def entries(rollouts: Rollouts, customs: Sequence[Custom] = ()) -> Iterator[Row]
         }
 
 
-def content(found: Sequence[Mapping[str, Any]]) -> bytes:
+def content(entries: Sequence[Mapping[str, Any]]) -> bytes:
     """The bytes of the file: indented by two, without a newline at the end."""
-    return orjson.dumps(orjson.loads(encoded(found)), option=orjson.OPT_INDENT_2)
+    return orjson.dumps(orjson.loads(encoded(entries)), option=orjson.OPT_INDENT_2)
 
 
 # -- what environments add ------------------------------------------------------------------------
@@ -96,58 +94,43 @@ def content(found: Sequence[Mapping[str, Any]]) -> bytes:
 class Verdict(NamedTuple):
     """All that is kept of a row."""
 
-    scores: dict[str, float]
-    answer: str | None
+    scores: Mapping[str, float]
+    answer: str | None = None
 
 
-def has_scores(environment: Environment | None) -> bool:
-    """Does an environment add metrics."""
-    return environment is not None and environment.scores is not None
+def of_environments(rollouts: Rollouts, environment_of: EnvironmentOf, read: Callable[[int], Row]) -> Custom:
+    """What environments that name scores add for the measured rows of one agent; `read` gives a row."""
+    environments = {code: environment_of(rollouts.names[code]) for code in rollouts.agents}
+
+    def custom(mine: Rollouts) -> Mapping[str, Any]:
+        environment = environments[mine.agents[0]]
+        if environment is None or environment.scores is None:
+            return {}
+        score, answer = environment.scores, environment.answer
+
+        def verdict(number: int) -> Verdict:
+            row = read(number)
+            values = {name: float(value) for name, value in score(row).items() if value is not None}
+            if answer is None:
+                return Verdict(values)
+            text = answer(row)
+            return Verdict(values | {"no_answer": float(text is None)}, text)
+
+        tasks = [task for of_agent in mine.tasks(verdict).values() for task in of_agent]
+        return pass_majority(tasks, answer is not None)
+
+    return custom
 
 
-def verdict(row: Row, environment: Environment | None) -> Verdict:
-    """What an environment says of a result row."""
-    assert environment is not None
-    return _verdict(row, environment.scores or of_reward, environment.answer)
-
-
-def of_agent(rows: Rollouts, verdicts: Mapping[int, Verdict], environment: Environment | None) -> Row:
-    """What an environment with scores adds for the measured rows of one agent."""
-    if environment is None or environment.scores is None:
-        return {}
-    tasks = [task for mine in rows.tasks(verdicts.__getitem__).values() for task in mine]
-    return _metrics(tasks, environment.answer is not None)
-
-
-def of_reward(row: Row) -> Mapping[str, float]:
-    """The score where an environment names none."""
-    reward = row.get("reward")
-    return {} if reward is None else {"accuracy": reward}
-
-
-def pass_majority(
-    tasks: Sequence[Sequence[Row]], scores: Scores = of_reward, answer: Answer | None = None
-) -> Row:
+def pass_majority(tasks: Sequence[Sequence[Verdict]], has_answers: bool = False) -> Row:
     """All metrics for k = 1 up to the most rollouts a task has; in percent, as the incumbent gives them."""
-    return _metrics([[_verdict(row, scores, answer) for row in rows] for rows in tasks], answer is not None)
-
-
-def _verdict(row: Row, scores: Scores, answer: Answer | None) -> Verdict:
-    named = {name: float(value) for name, value in scores(row).items() if value is not None}
-    if answer is None:
-        return Verdict(named, None)
-    text = answer(row)
-    return Verdict(named | {"no_answer": float(text is None)}, text)
-
-
-def _metrics(tasks: Sequence[Sequence[Verdict]], has_answers: bool) -> Row:
     names = sorted({name for rows in tasks for row in rows for name in row.scores})
     most = max((len(rows) for rows in tasks), default=0)
     metrics: Row = {}
 
     def put(name: str, values: list[float]) -> None:
         if values:
-            metrics[name] = _percent(values)
+            metrics[name] = 100.0 * math.fsum(values) / len(values)
 
     for k in range(1, most + 1):
         for name in names:
@@ -162,20 +145,12 @@ def _metrics(tasks: Sequence[Sequence[Verdict]], has_answers: bool) -> Row:
         metrics["per_sample_aggregate"] = positions
     for k in range(2, most + 1):
         for name, means in positions.items():
-            if len(means[:k]) > 1:
-                spread = _deviation(means[:k])
+            if (n := len(means[:k])) > 1:
+                mean = math.fsum(means[:k]) / n
+                spread = math.sqrt(math.fsum((value - mean) ** 2 for value in means[:k]) / (n - 1))
                 metrics[f"pass@1[avg-of-{k}]/{name}/std_dev_across_runs"] = spread
-                metrics[f"pass@1[avg-of-{k}]/{name}/std_err_across_runs"] = spread / math.sqrt(len(means[:k]))
+                metrics[f"pass@1[avg-of-{k}]/{name}/std_err_across_runs"] = spread / math.sqrt(n)
     return metrics
-
-
-def _percent(values: Sequence[float]) -> float:
-    return 100.0 * math.fsum(values) / len(values)
-
-
-def _deviation(values: Sequence[float]) -> float:
-    mean = math.fsum(values) / len(values)
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
 def _pass(values: Sequence[float], k: int) -> float:
@@ -196,9 +171,9 @@ def _majority(rows: Sequence[Verdict], name: str) -> float:
 
 
 def _by_position(tasks: Sequence[Sequence[Verdict]], name: str, most: int) -> list[float]:
-    """The mean of each repeat, over the tasks that have it."""
+    """The mean of each repeat in percent, over the tasks that have it."""
     columns = (
         [rows[place].scores[name] for rows in tasks if place < len(rows) and name in rows[place].scores]
         for place in range(most)
     )
-    return [_percent(values) for values in columns if values]
+    return [100.0 * math.fsum(values) / len(values) for values in columns if values]

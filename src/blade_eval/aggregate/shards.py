@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,17 +15,16 @@ import numpy as np
 
 from blade.errors import NothingToRead, Unreadable, UsageError
 from blade_eval import aggregate, profile
-from blade_eval.environment import Environment
+from blade_eval.aggregate import EnvironmentOf
 from blade_eval.profile import Duplicates, row_table, scores
-from blade_eval.profile.row_table import Ints, Keyed, Line, Row, Seen, Table, beside, sidecar
+from blade_eval.profile.row_table import Keyed, Line, Row, Seen, Table, beside, sidecar
 from blade_eval.profile.scores import Hook
 from blade_eval.profile.statistics import Rollouts
-from blade_eval.runner import run_files, run_manifest
+from blade_eval.runner import run_files
 
 if TYPE_CHECKING:
     import pandas as pd
 
-EnvironmentOf = Callable[[str], Environment | None]  # of an agent's name
 METRICS = "_aggregate_metrics.json"
 INPUTS, FAILURES, MANIFEST = "_materialized_inputs.jsonl", "_failures.jsonl", "_manifest.json"
 _SIDECARS = tuple(
@@ -69,22 +69,18 @@ class Missing(NamedTuple):
     unnamed: int  # files that were read and have no manifest: they may be what is missing
 
     def __str__(self) -> str:
-        named = ", ".join(map(str, self.shards[:_NAMED]))
+        names = ", ".join(map(str, self.shards[:_NAMED]))
         more = f" and {len(self.shards) - _NAMED} more" if len(self.shards) > _NAMED else ""
         is_one = len(self.shards) == 1
-        text = f"{'shard' if is_one else 'shards'} {named}{more} of {self.of} {'is' if is_one else 'are'} missing"
+        text = f"{'shard' if is_one else 'shards'} {names}{more} of {self.of} {'is' if is_one else 'are'} missing"
         if self.unnamed:
             files = "the file that has" if self.unnamed == 1 else f"one of the {self.unnamed} files that have"
             text += f", unless {'it is' if is_one else 'they are in'} {files} no manifest"
         return text
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "shards": list(self.shards),
-            "of": self.of,
-            "beside": str(self.beside),
-            "files_without_manifest": self.unnamed,
-        }
+        document = {"shards": list(self.shards), "of": self.of, "beside": str(self.beside)}
+        return {**document, "files_without_manifest": self.unnamed}
 
 
 @dataclass
@@ -99,7 +95,6 @@ class Merged:
     notices: list[str] = field(default_factory=list)
 
     def scores(self, threshold: float = 1.0) -> list[scores.Score]:
-        """pass@k and variance of each agent."""
         return scores.scores(self.rollouts, threshold)
 
 
@@ -117,75 +112,72 @@ def merged(
     if output.suffix in (".gz", ".zst"):
         raise UsageError(f"{output} would not be packed", "give --output a name that ends in .jsonl", "usage")
     paths, skipped = _shards(globs)
-    besides = {ending: [p for path in paths if (p := sidecar(path, ending))] for ending in (INPUTS, FAILURES)}
+    with_inputs, with_failures = ([p for path in paths if (p := sidecar(path, ending))] for ending in (INPUTS, FAILURES))
     targets = output, beside(output, INPUTS), beside(output, FAILURES)
     if merge:
-        _refuse_unusable(output, targets, [*paths, *besides[INPUTS], *besides[FAILURES]], force)
+        _refuse_unusable(output, targets, [*paths, *with_inputs, *with_failures], force)
     table = Table()
     inputs, failures = Table(table.agents), Table(table.agents)
-    kinds = (
-        (table, paths, row_table.result_of),
-        (inputs, besides[INPUTS], row_table.key_of),
-        (failures, besides[FAILURES], _key_of_failure),
-    )
-    for rows, sources, of in kinds:
-        for path in sources:
-            rows.read(path, of)
-        if rows is table and not len(table):
-            raise NothingToRead(
-                f"none of {len(paths)} shards holds a rollout", "check that the run has begun", "no-rollouts"
-            )
-    asked, came, broke = inputs.frame(), table.frame(), failures.frame()
-    profile.own(asked, came, table.agents)
-    profile.own_failures(asked, broke, table.agents)
+    for path in paths:
+        table.read(path, row_table.result_of)
+    if not len(table):
+        what = f"none of {len(paths)} shards holds a rollout"
+        raise NothingToRead(what, "check that the run has begun", "no-rollouts")
+    for path in with_inputs:
+        inputs.read(path, row_table.key_of)
+    for path in with_failures:
+        failures.read(path, _key_of_failure)
+    asked_rows, rows, broken = inputs.frame(), table.frame(), failures.frame()
+    profile.own(asked_rows, rows, table.agents)
+    profile.own_failures(asked_rows, broken, table.agents)
     names = row_table.names_of(table.agents)
-    kept = profile.settled(came, names, paths, duplicates, "rollout")
-    expected = profile.settled(asked, names, inputs.paths, duplicates, "input")
-    rollouts = Rollouts(table, kept.rows, names)
-    customs = [_of_environments(rollouts, environment_of)] if environment_of else []
+    results = profile.settled(rows, names, paths, duplicates, "rollout")
+    expected = profile.settled(asked_rows, names, inputs.paths, duplicates, "input")
+    rollouts = Rollouts(table, results.rows, names)
+    customs: list[aggregate.Custom] = []
+    if environment_of:
+        read = partial(scores.read_again, rollouts)
+        customs.append(aggregate.of_environments(rollouts, environment_of, read))
     if hook:
         customs.append(lambda mine: next(iter(hook.by_agent(mine).values()), {}))
     entries = list(aggregate.entries(rollouts, customs))
     done = Merged(paths, rollouts, [], missing(paths))
-    if len(asked):
-        done.completeness = list(_completeness(expected.rows, rollouts, broke, inputs.paths, done.missing))
+    if len(asked_rows):
+        done.completeness = list(_completeness(expected.rows, rollouts, broken, inputs.paths, done.missing))
     done.notices = [f"{path}: skipped, a sidecar and no shard" for path in skipped]
-    done.notices += [notice for rows in (table, inputs, failures) for notice in rows.notices()]
-    done.notices += [*_left_out(paths, environment_of), *kept.notices("rollouts", duplicates)]
-    by_key = broke.iloc[np.lexsort((broke.index, broke["repeat"], broke["task"]))]  # attempts as they came
-    parts = list(zip(targets, (table, inputs, failures), (kept.rows, expected.rows, by_key), strict=True))
-    for path, rows, _ in parts if merge and not force else ():
-        _refuse_loss(path, rows)
-    for path, rows, order in parts if merge else ():
-        if rows.paths:
-            with row_table.written(path) as file:
-                file.writelines(rows.line(row) + b"\n" for row in order.index.tolist())
+    done.notices += [notice for part in (table, inputs, failures) for notice in part.notices()]
+    done.notices += [*_left_out(paths, environment_of), *results.notices("rollouts", duplicates)]
+    by_key = broken.iloc[np.lexsort((broken.index, broken["repeat"], broken["task"]))]  # attempts as they came
+    parts = list(zip(targets, (table, inputs, failures), (results.rows, expected.rows, by_key), strict=True))
+    for path, part, _ in parts if merge and not force else ():
+        _refuse_loss(path, part)
+    for path, part, order in parts if merge else ():
+        if part.paths:
+            with run_files.written(path) as file:
+                file.writelines(part.line(row) + b"\n" for row in order.index.tolist())
             done.written.append(path)
-    with row_table.written(beside(output, METRICS)) as file:
+    with run_files.written(beside(output, METRICS)) as file:
         file.write(aggregate.content(entries))
     done.written.append(beside(output, METRICS))
-    for rows in (table, inputs, failures):
-        rows.close()
+    for part in (table, inputs, failures):
+        part.close()
     return done
 
 
 def _shards(patterns: Sequence[str]) -> tuple[list[Path], list[Path]]:
     """The shards that comma-separated globs name, each once; and sidecars among them, which are none."""
+    parts = [part.strip() for text in patterns for part in text.split(",") if part.strip()]
+    paths = [Path(name) for part in parts for name in sorted(glob.glob(part, recursive=True))]
+    skipped = [path for path in paths if path.name.endswith(_SIDECARS)]
     shards: dict[Path, Path] = {}
-    skipped: dict[Path, None] = {}
-    for pattern in [part.strip() for given in patterns for part in given.split(",") if part.strip()]:
-        for path in map(Path, sorted(glob.glob(pattern, recursive=True))):
-            if path.name.endswith(_SIDECARS):
-                skipped[path] = None
-            elif path.is_file():
-                shards.setdefault(path.resolve(), path)
+    for path in paths:
+        if path.is_file() and not path.name.endswith(_SIDECARS):
+            shards.setdefault(path.resolve(), path)
     if not shards:
-        raise NothingToRead(
-            f"No shards matched input_glob='{','.join(patterns)}'",
-            "quote the glob, so that the shell leaves it alone; sidecar files are no shards",
-            "no-rollouts",
-        )
-    return list(shards.values()), list(skipped)
+        what = f"No shards matched input_glob='{','.join(patterns)}'"
+        hint = "quote the glob, so that the shell leaves it alone; sidecar files are no shards"
+        raise NothingToRead(what, hint, "no-rollouts")
+    return list(shards.values()), list(dict.fromkeys(skipped))
 
 
 def _key_of_failure(line: Line, seen: Seen) -> Keyed | None:
@@ -200,41 +192,31 @@ def _refuse_unusable(output: Path, targets: Sequence[Path], read: Sequence[Path]
     run_files.usable(run_files.beside(output))
     same = {path.resolve() for path in targets} & {path.resolve() for path in read}
     if same and not force:
-        raise UsageError(
-            f"{min(same)} would be written and is itself read as part of a shard",
-            "choose another --output, narrow the glob, or add --force to replace it",
-            "output-is-input",
-        )
+        what = f"{min(same)} would be written and is itself read as part of a shard"
+        hint = "choose another --output, narrow the glob, or add --force to replace it"
+        raise UsageError(what, hint, "output-is-input")
 
 
-def _refuse_loss(path: Path, merged: Table) -> None:
+def _refuse_loss(path: Path, part: Table) -> None:
     """An error if a file is there and holds a line that is none of those merged into it."""
     if not path.exists():
         return
     known: set[int] = set()  # of the lines only hashes are held
     longest = 1
-    for row in range(len(merged)):
-        line = merged.line(row)
+    for line in map(part.line, range(len(part))):
         known.add(hash(line))
         longest = max(longest, len(line) + 1)
-    number = 0
+    hint = "choose another --output, or add --force to replace it"
     try:
         with path.open("rb") as file:
             # a file of another kind may be one line without end
-            while line := file.readline(longest + 1):
-                number += 1
+            for number, line in enumerate(iter(lambda: file.readline(longest + 1), b""), 1):
                 if line.strip() and hash(line.strip()) not in known:
-                    raise UsageError(
-                        f"{path} is there already, and its line {number} is in none of the shards",
-                        "choose another --output, or add --force to replace it",
-                        "output-exists",
-                    )
+                    what = f"{path} is there already, and its line {number} is in none of the shards"
+                    raise UsageError(what, hint, "output-exists")
     except OSError as error:
-        raise Unreadable(
-            f"cannot read {path}: {error.strerror or error}",
-            "choose another --output, or add --force to replace it unread",
-            "unreadable-file",
-        ) from error
+        what = f"cannot read {path}: {error.strerror or error}"
+        raise Unreadable(what, f"{hint} unread", "unreadable-file") from error
 
 
 def _left_out(paths: Sequence[Path], environment_of: EnvironmentOf | None) -> Iterator[str]:
@@ -252,36 +234,19 @@ def _left_out(paths: Sequence[Path], environment_of: EnvironmentOf | None) -> It
             return
 
 
-def _of_environments(rollouts: Rollouts, environment_of: EnvironmentOf) -> aggregate.Custom:
-    environments = {code: environment_of(rollouts.names[code]) for code in rollouts.agents}
-    verdicts: dict[int, aggregate.Verdict] = {}
-    measured = rollouts.measured
-    for row, code in zip(measured.index.tolist(), measured["agent"].tolist(), strict=True):
-        if aggregate.has_scores(environments[code]):
-            verdicts[row] = aggregate.verdict(scores.read_again(rollouts, row), environments[code])
-
-    def custom(mine: Rollouts) -> Mapping[str, Any]:
-        return aggregate.of_agent(mine, verdicts, environments[mine.agents[0]])
-
-    return custom
-
-
 # -- completeness ---------------------------------------------------------------------------------
 
 
 def _completeness(
-    inputs: pd.DataFrame,
-    rollouts: Rollouts,
-    failures: pd.DataFrame,
-    paths: Sequence[Path],
+    inputs: pd.DataFrame, rollouts: Rollouts, failures: pd.DataFrame, paths: Sequence[Path],
     absent: Sequence[Missing],
 ) -> Iterator[Whole]:
     """One for each agent that anything was expected or came of, by name."""
     rows, names = rollouts.rows, rollouts.names
-    asked, came, broke = profile.numbered([inputs, rows, failures], profile.KEY)
-    has_come, has_failed = np.isin(asked, came), np.isin(asked, broke)
-    is_masked = np.isin(asked, came[rows["masked"] != 0])
-    extra = ~np.isin(came, asked)
+    wanted, came, broke = profile.numbered([inputs, rows, failures], profile.KEY)
+    has_come, has_failed = np.isin(wanted, came), np.isin(wanted, broke)
+    is_masked = np.isin(wanted, came[rows["masked"] != 0])
+    extra = ~np.isin(came, wanted)
     whose, maker = inputs["agent"].to_numpy(), rows["agent"].to_numpy()
     for code in sorted({*whose.tolist(), *maker.tolist()}, key=lambda code: names[code]):
         mine = whose == code
@@ -290,31 +255,21 @@ def _completeness(
         # of the runs that the agent has a rollout of; without any it may be of each of them
         sources = set(rows["source"][maker == code].tolist())
         yield Whole(
-            agent=names[code],
-            expected=_count(mine),
-            scored=_count(mine & has_come & ~is_masked),
-            failed=_count(mine & ~has_come & has_failed),
-            masked=_count(mine & is_masked),
-            lost=_count(mine & ~has_come & ~has_failed),
+            agent=names[code], expected=int(mine.sum()), scored=int((mine & has_come & ~is_masked).sum()),
+            failed=int((mine & ~has_come & has_failed).sum()), masked=int((mine & is_masked).sum()),
+            lost=int((mine & ~has_come & ~has_failed).sum()),
             missing=[(task, repeat, str(paths[source])) for task, repeat, source in keys],
-            unexpected=_count(extra & (maker == code)),
+            unexpected=int((extra & (maker == code)).sum()),
             missing_shards=[str(run) for run in absent if not sources or sources & set(run.sources)],
         )
-
-
-def _count(mask: Ints) -> int:
-    return int(np.count_nonzero(mask))
 
 
 def missing(paths: Sequence[Path]) -> list[Missing]:
     """One for each run of which some shards were read and others were not, by the manifests beside them."""
     runs: dict[tuple[bytes, int], dict[int, list[int]]] = {}
-    unnamed = 0
-    for source, path in enumerate(paths):
-        identity = identity_of(path)
-        shard = identity and _shard(identity)
-        unnamed += identity is None
-        if shard:
+    identities = list(map(identity_of, paths))
+    for source, identity in enumerate(identities):
+        if identity and (shard := _shard(identity)):
             number, of, run = shard
             runs.setdefault((run, of), {}).setdefault(number, []).append(source)
     absent = []
@@ -322,17 +277,14 @@ def missing(paths: Sequence[Path]) -> list[Missing]:
         numbers = tuple(number for number in range(1, of + 1) if number not in read)
         sources = tuple(sorted(source for of_number in read.values() for source in of_number))
         if numbers:
-            absent.append(Missing(numbers, of, paths[sources[0]], sources, unnamed))
+            absent.append(Missing(numbers, of, paths[sources[0]], sources, identities.count(None)))
     return absent
 
 
 def identity_of(rollouts: Path) -> Row | None:
     """What the manifest beside rollouts says that the run is; None where there is none that can be read."""
     path = sidecar(rollouts, MANIFEST)
-    try:
-        identity = (run_manifest.read_manifest(path) or {}).get("identity") if path else None
-    except RecursionError:  # brackets without end, which no run of ours writes
-        return None
+    identity = (run_files.read_manifest(path) or {}).get("identity") if path else None
     return identity if isinstance(identity, dict) else None
 
 

@@ -4,100 +4,62 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
+from typing import NamedTuple
 
 from blade_eval.catalogue.entries import Component, Entry
-
-Found = TypeVar("Found", Entry, Component)
 
 _WORD = re.compile(r"[a-z0-9]+")
 # What people type, and what definitions call it.
 _SYNONYMS = {
-    "coding": "code programming python sql swe",
-    "code": "coding programming",
-    "programming": "coding code",
-    "maths": "math",
-    "mathematics": "math",
-    "mathematical": "math",
-    "arithmetic": "math",
-    "safety": "safe refusal refuse harmful jailbreak",
-    "safe": "safety refusal",
-    "harmful": "safety refusal",
-    "refusal": "safety refuse",
-    "jailbreak": "safety",
-    "tools": "tool function agent",
-    "tool": "function agent agentic",
-    "agentic": "agent tool",
-    "agents": "agent agentic",
-    "function": "tool",
-    "speech": "asr audio",
-    "audio": "asr speech",
-    "asr": "speech audio transcription",
-    "translation": "translate wmt mt",
-    "translate": "translation",
-    "science": "gpqa physics chemistry biology",
-    "reasoning": "reason",
-    "knowledge": "mmlu facts",
-    "database": "sql",
-    "json": "structured schema",
-    "judge": "llm",
-    "instructions": "instruction",
+    "coding": "code programming python sql swe", "code": "coding programming", "programming": "coding code",
+    "maths": "math", "mathematics": "math", "mathematical": "math", "arithmetic": "math",
+    "safety": "safe refusal refuse harmful jailbreak", "safe": "safety refusal",
+    "harmful": "safety refusal", "refusal": "safety refuse", "jailbreak": "safety",
+    "tools": "tool function agent", "tool": "function agent agentic", "agentic": "agent tool",
+    "agents": "agent agentic", "function": "tool", "speech": "asr audio", "audio": "asr speech",
+    "asr": "speech audio transcription", "translation": "translate wmt mt", "translate": "translation",
+    "science": "gpqa physics chemistry biology", "reasoning": "reason", "knowledge": "mmlu facts",
+    "database": "sql", "json": "structured schema", "judge": "llm", "instructions": "instruction",
     "instruct": "instruction",
-}
+}  # fmt: skip
 # Worth of a hit by the field it is in, highest first.
 _NAME, _DOMAIN, _CATEGORY, _PART, _TEXT = 100.0, 40.0, 36.0, 24.0, 12.0
 # Worth of a hit by how it came about.
 _EXACT, _STEM, _BEGINS, _ENDS, _TYPO, _SYNONYM = 1.0, 0.9, 0.7, 0.5, 0.4, 0.45
 
 
-@dataclass(frozen=True)
-class Ranked:
+class Ranked(NamedTuple):
     """What was found, best first, and whether every word of the query was found in each."""
 
     found: tuple[Entry | Component, ...]
     all_words: bool
 
 
-def ranked(query: str, among: Sequence[Found]) -> Ranked:
+def ranked(query: str, among: Sequence[Entry] | Sequence[Component]) -> Ranked:
     """The components that have all words of the query; if none has, those that have some."""
     words = list(dict.fromkeys(_WORD.findall(query.lower())))
-    scored = [
-        (sum(scores) * _weight(one), sum(score > 0 for score in scores), one)
-        for one, scores in _scores(words, among)
-    ]
-    complete = [row for row in scored if words and row[1] == len(words)]
-    chosen = complete or [row for row in scored if row[1]]
-    chosen.sort(key=lambda row: (-row[1], -row[0], _kind(row[2]), row[2].name.lower()))
-    return Ranked(tuple(one for _, _, one in chosen), bool(complete))
+    rows: list[tuple[int, float, Entry | Component]] = []
+    for part in among:
+        fields = _fields(part)
+        worths = [_score(word, fields) for word in words]
+        # a resources server with examples is rather what benchmarks are made of than what is looked for
+        weight = 0.4 if part.name.startswith("resources_servers/") else 1.0
+        if n := sum(worth > 0 for worth in worths):
+            rows.append((n, sum(worths) * weight, part))
+    complete = [row for row in rows if row[0] == len(words)]
+    # of two that fit alike, a benchmark comes before an environment
+    chosen = sorted(complete or rows, key=lambda row: (-row[0], -row[1], row[2].kind, row[2].name.lower()))
+    return Ranked(tuple(part for _, _, part in chosen), bool(complete))
 
 
-def _weight(one: Entry | Component) -> float:
-    """A resources server with examples is rather what benchmarks are made of than what is looked for."""
-    return 0.4 if one.name.startswith("resources_servers/") else 1.0
-
-
-def _kind(one: Entry | Component) -> str:
-    return one.kind  # of two that fit alike, a benchmark comes before an environment
-
-
-def _scores(words: list[str], among: Sequence[Found]) -> list[tuple[Found, list[float]]]:
-    rows: list[tuple[Found, list[float]]] = []
-    for one in among:
-        fields = _fields(one)
-        rows.append((one, [_score(word, fields) for word in words]))
-    return rows
-
-
-def _fields(one: Entry | Component) -> list[tuple[float, list[str]]]:
-    """The words of a component, by the worth of their field."""
-    name = one.name.removeprefix("resources_servers/")
-    fields = [(_NAME, name), (_DOMAIN, one.domain), (_TEXT, one.description)]
-    if isinstance(one, Entry):
-        fields += [(_CATEGORY, one.category), (_PART, one.verifier), (_PART, one.agent)]
+def _fields(part: Entry | Component) -> list[tuple[float, list[str]]]:
+    name = part.name.removeprefix("resources_servers/")
+    fields = [(_NAME, name), (_DOMAIN, part.domain), (_TEXT, part.description)]
+    if isinstance(part, Entry):
+        fields += [(_CATEGORY, part.category), (_PART, part.verifier), (_PART, part.agent)]
     else:
-        fields += [(_PART, " ".join(one.variants))]
+        fields += [(_PART, " ".join(part.variants))]
     return [(worth, _words(text)) for worth, text in fields if text]
 
 
@@ -114,15 +76,12 @@ def _score(word: str, fields: list[tuple[float, list[str]]]) -> float:
     direct = max((worth * _fit(word, words, worth == _NAME) for worth, words in fields), default=0.0)
     if len(word) < 3:
         return direct
-    others = _SYNONYMS.get(word, "").split()
-    meant = max(
-        (worth * _SYNONYM for other in others for worth, words in fields if _same(other, words)), default=0.0
-    )
-    return max(direct, meant)
+    stems = {stem(other) for other in _SYNONYMS.get(word, "").split()}
+    meant = (worth * _SYNONYM for worth, words in fields if stems & set(map(stem, words)))
+    return max(direct, *meant, 0.0)
 
 
 def _fit(word: str, words: list[str], in_name: bool) -> float:
-    """How well a word fits the words of a field, from 0 to 1."""
     if word in words:
         return _EXACT
     if any(stem(word) == stem(other) for other in words):
@@ -134,10 +93,6 @@ def _fit(word: str, words: list[str], in_name: bool) -> float:
     if any(_mistyped(word, other) for other in words):
         return _TYPO
     return 0.0
-
-
-def _same(word: str, words: list[str]) -> bool:
-    return any(word == other or stem(word) == stem(other) for other in words)
 
 
 def stem(word: str) -> str:
@@ -157,15 +112,15 @@ def _mistyped(word: str, other: str) -> bool:
     return _slips(word, other) <= (2 if len(word) >= 9 else 1)
 
 
-def _slips(one: str, two: str) -> int:
+def _slips(word: str, two: str) -> int:
     """Letters left out, put in, changed, or exchanged with their neighbour."""
     before: list[int] = []
     last = list(range(len(two) + 1))
-    for i, letter in enumerate(one, 1):
+    for i, letter in enumerate(word, 1):
         row = [i]
         for j, other in enumerate(two, 1):
             best = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != other))
-            if i > 1 and j > 1 and letter == two[j - 2] and one[i - 2] == other:
+            if i > 1 and j > 1 and letter == two[j - 2] and word[i - 2] == other:
                 best = min(best, before[j - 2] + 1)
             row.append(best)
         before, last = last, row

@@ -1,4 +1,4 @@
-"""Turn definitions of benchmarks, environments, agents and models into one checked configuration."""
+"""Resolve definitions of benchmarks, environments, agents and models to one checked configuration."""
 
 from __future__ import annotations
 
@@ -8,15 +8,5 @@ from blade_eval.config.secret import hidden
 from blade_eval.config.sources import found, installed, roots
 
 __all__ = [
-    "Asked",
-    "Dataset",
-    "Problem",
-    "Resolved",
-    "Server",
-    "found",
-    "hidden",
-    "insist",
-    "installed",
-    "resolved",
-    "roots",
-]
+    "Asked", "Dataset", "Problem", "Resolved", "Server", "found", "hidden", "insist", "installed", "resolved", "roots",
+]  # fmt: skip

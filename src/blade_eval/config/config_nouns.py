@@ -58,10 +58,7 @@ class Asked:
 
     @property
     def nothing(self) -> bool:
-        """Nobody named a definition."""
-        return not (
-            self.paths or self.benchmarks or self.environments or self.resources_servers or self.model_types
-        )
+        return not any((self.paths, self.benchmarks, self.environments, self.resources_servers, self.model_types))
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,6 @@ class Problem:
     hint: str = ""
 
     def told(self) -> str:
-        """The problem on one line, with its place."""
         place = f"{self.place}: " if self.place else ""
         return f"{place}{self.message}" + (f"; {self.hint}" if self.hint else "")
 
@@ -127,15 +123,12 @@ class Resolved:
 
     @property
     def agents(self) -> tuple[Server, ...]:
-        """The instances that run rollouts."""
         return tuple(server for server in self.servers if server.kind == "responses_api_agents")
 
     def server(self, instance: str | None) -> Server | None:
-        """The instance of that name."""
         return next((server for server in self.servers if server.instance == instance), None)
 
     def of(self, *levels: Level) -> tuple[Problem, ...]:
-        """The problems of some levels."""
         return tuple(problem for problem in self.problems if problem.level in levels)
 
 
@@ -148,5 +141,4 @@ def walk(value: Any, above: Keys = ()) -> Iterator[tuple[Keys, Any]]:
 
 
 def is_open(value: Any) -> bool:
-    """Is it still to be said."""
     return isinstance(value, str) and (value == UNSET or "${" in value)

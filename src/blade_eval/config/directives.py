@@ -1,30 +1,26 @@
-"""Carry out `_inherit_from`, `_copy` and `_delete_key` on a merged configuration."""
+"""Carry out `_inherit_from`, `_copy`, `_delete_key` and the overrides of the command line on a merged configuration."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from blade.errors import BladeError, UsageError
-from blade_eval.config.config_nouns import KINDS, OPEN, RESERVED, RUN, UNSET, Keys, Problem, Tree, walk
+from blade_eval.config.config_nouns import KINDS, OPEN, RESERVED, RUN, UNSET, Keys, Level, Problem, Tree, walk
 from blade_eval.config.secret import without
 from blade_eval.config.sources import MOST_LEVELS, tree_of
 
 Merge = Callable[[Tree, Tree], Tree]
 
 
-@dataclass
-class Applied:
-    """What the directives did: problems, and for every target the path its values come from."""
-
-    tree: Tree
-    problems: list[Problem] = field(default_factory=list)
-    sources: dict[Keys, Keys] = field(default_factory=dict)
+class _Absent:
+    """No such path."""
 
 
 def merged(under: Tree, over: Tree) -> Tree:
@@ -39,140 +35,116 @@ def merged(under: Tree, over: Tree) -> Tree:
     return result
 
 
+def _step(holder: Any, key: str) -> Any:
+    if isinstance(holder, dict):
+        return holder.get(key, _Absent)
+    is_place = isinstance(holder, list) and key.isdigit() and int(key) < len(holder)
+    return holder[int(key)] if is_place else _Absent
+
+
+def there(tree: Any, keys: Keys) -> bool:
+    return reduce(_step, keys, tree) is not _Absent
+
+
+def _value(tree: Any, keys: Keys) -> Any:
+    return reduce(lambda value, key: UNSET if value == UNSET else _step(value, key), keys, tree)
+
+
 def applied(tree: Tree, merge: Merge = merged) -> Applied:
     """The tree with its directives carried out.
 
     A source is looked up in the tree as it was before any directive, so a source that inherits itself is
     not expanded: that is the incumbent's rule, and whether a file relies on it cannot be seen.
     """
-    done = Applied(deepcopy(tree))
-    left: list[tuple[Keys, str]] = []
-    _walk(done.tree, (), done, left, tree, merge)
-    for path, name in left:
-        _delete_inherited(path, name, done)
-    return done
+    return Applied(tree, merge)
 
 
-def _walk(
-    holder: Tree | list[Any],
-    above: Keys,
-    done: Applied,
-    left: list[tuple[Keys, str]],
-    before: Tree,
-    merge: Merge,
-) -> None:
-    inside: Any = holder
-    for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
-        if isinstance(holder, dict) and key not in holder:  # taken away meanwhile, as somebody's source
-            continue
-        path = (*above, str(key))
-        value = inside[key]
-        if isinstance(value, dict):
-            left += [(path, name) for name in _delete(value)]
-        if isinstance(value, dict | list):
-            _walk(value, path, done, left, before, merge)
-        wanted = _wanted(value)
-        if wanted is not None:
-            _take(inside, key, path, wanted, done, before, merge)
+class Applied:
+    """What the directives did: problems, and for every target the path its values come from."""
 
+    def __init__(self, before: Tree, merge: Merge) -> None:
+        self.tree = deepcopy(before)
+        self.problems: list[Problem] = []
+        self.sources: dict[Keys, Keys] = {}
+        self._before, self._merge = before, merge
+        self._deletions: list[tuple[Keys, str]] = []
+        self._walk(self.tree, ())
+        for path, name in self._deletions:
+            self._delete_inherited(path, name)
 
-def _delete(value: Tree) -> list[str]:
-    """Take away the keys that are there; those that are not may come with what is inherited."""
-    wanted = value.pop("_delete_key", None)
-    names = [part.strip() for part in str(wanted).split(",")] if wanted else []
-    return [name for name in names if name and value.pop(name, _wanted) is _wanted]
+    def _walk(self, holder: Tree | list[Any], above: Keys) -> None:
+        inside: Any = holder
+        for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
+            if isinstance(holder, dict) and key not in holder:  # taken away meanwhile, as somebody's source
+                continue
+            path, value = (*above, str(key)), inside[key]
+            if isinstance(value, dict):
+                names = str(value.pop("_delete_key", None) or "").split(",")
+                # keys that are not there may come with what is inherited
+                absent = [name for name in map(str.strip, names) if name and value.pop(name, _Absent) is _Absent]
+                self._deletions += [(path, name) for name in absent]
+            if isinstance(value, dict | list):
+                self._walk(value, path)
+            if isinstance(value, dict):
+                for name in ("_inherit_from", "_copy"):
+                    if name in value:
+                        self._merge_source(inside, key, path, name, str(value.pop(name)))
+                        break
+            elif isinstance(value, str) and (match := _DIRECTIVE.fullmatch(value)):
+                self._take_source(inside, key, path, f"_{match[1]}", match[2].strip())
 
+    def _delete_inherited(self, path: Keys, name: str) -> None:
+        """Take away a key that came with what was inherited, be it by a block further up."""
+        value = _value(self.tree, path)
+        if isinstance(value, dict) and name in value:
+            value.pop(name)
+        elif value not in (UNSET, _Absent):
+            hint = _mean(name, value)
+            message = f"_delete_key names {name}, which {'.'.join(path)} does not have"
+            self.problems.append(Problem("error", message, ".".join((*path, "_delete_key")), hint=hint))
 
-def _delete_inherited(path: Keys, name: str, done: Applied) -> None:
-    """Take away a key that came with what was inherited, be it by a block further up."""
-    value = _at(done.tree, path)
-    if isinstance(value, dict) and name in value:
-        value.pop(name)
-    elif value not in (UNSET, _Absent):
-        hint = _mean(name, [str(one) for one in value] if isinstance(value, dict) else [])
-        message = f"_delete_key names {name}, which {'.'.join(path)} does not have"
-        done.problems.append(Problem("error", message, ".".join((*path, "_delete_key")), hint=hint))
-
-
-def _wanted(value: Any) -> tuple[str, bool, bool] | None:
-    """The path to take a value from, whether the source goes, and whether own keys are merged over it."""
-    if isinstance(value, dict):
-        for name, moves in (("_inherit_from", True), ("_copy", False)):
-            if name in value:
-                return str(value.pop(name)), moves, True
-    if isinstance(value, str) and value.endswith("}"):
-        for start, moves in (("${inherit_from:", True), ("${copy:", False)):
-            if value.startswith(start):
-                return value.removeprefix(start).removesuffix("}").strip(), moves, False
-    return None
-
-
-def _take(
-    mapping: Any,  # or a list, and the place in it
-    key: str | int,
-    path: Keys,
-    wanted: tuple[str, bool, bool],
-    done: Applied,
-    before: Tree,
-    merge: Merge,
-) -> None:
-    source, moves, merges = wanted
-    keys = tuple(source.split("."))
-    taken = _at(before, keys)
-    if taken is _Absent:
-        word = "_inherit_from" if moves else "_copy"
+    def _merge_source(self, holder: Any, key: str | int, path: Keys, word: str, source: str) -> None:
         name = ".".join(path)
-        hint = _mean(keys[-1], _siblings(before, keys))
-        message = f"{name} takes its values from {source}, which is nowhere in the merged config"
-        done.problems.append(Problem("error", message, f"{name}.{word}" if merges else name, hint=hint))
-        if not merges:
-            mapping[key] = UNSET
-        return
-    if moves:
-        holder = _at(done.tree, keys[:-1])
-        if isinstance(holder, dict) and path[: len(keys)] != keys:
-            holder.pop(keys[-1], None)
-    if taken == UNSET:
-        mapping[key] = UNSET
-        return
-    done.sources[path] = keys
-    taken = deepcopy(taken)
-    if merges and isinstance(taken, dict):
-        mapping[key] = merge(taken, mapping[key])
-    elif not merges:
-        mapping[key] = taken
-    else:
-        message = f"{'.'.join(path)} inherits from {source}, which is no mapping"
-        done.problems.append(Problem("error", message, ".".join(path)))
+        value = self._source(path, word, source, f"{name}.{word}")
+        if value == UNSET:
+            holder[key] = UNSET
+        elif isinstance(value, dict):
+            holder[key] = self._merge(value, holder[key])
+        elif value is not _Absent:
+            message = f"{name} inherits from {source}, which is no mapping"
+            self.problems.append(Problem("error", message, name))
 
+    def _take_source(self, holder: Any, key: str | int, path: Keys, word: str, source: str) -> None:
+        value = self._source(path, word, source, ".".join(path))
+        holder[key] = UNSET if value is _Absent else value
 
-class _Absent:
-    """No such path."""
-
-
-def _at(tree: Any, keys: Keys) -> Any:
-    for key in keys:
-        if tree == UNSET:
-            return UNSET
-        if isinstance(tree, dict) and key in tree:
-            tree = tree[key]
-        elif isinstance(tree, list) and key.isdigit() and int(key) < len(tree):
-            tree = tree[int(key)]
-        else:
+    def _source(self, path: Keys, word: str, source: str, place: str) -> Any:
+        """A copy of what stands at the source, which goes unless it is only copied."""
+        keys = tuple(source.split("."))
+        value = _value(self._before, keys)
+        if value is _Absent:
+            siblings = _value(self._before, keys[:-1])
+            hint = _mean(keys[-1], siblings if isinstance(siblings, dict) else self._before)
+            message = f"{'.'.join(path)} takes its values from {source}, which is nowhere in the merged config"
+            self.problems.append(Problem("error", message, place, hint=hint))
             return _Absent
-    return tree
+        if word == "_inherit_from":
+            holder = _value(self.tree, keys[:-1])
+            if isinstance(holder, dict) and path[: len(keys)] != keys:
+                holder.pop(keys[-1], None)
+        if value != UNSET:
+            self.sources[path] = keys
+        return deepcopy(value)
 
 
-def _siblings(tree: Tree, keys: Keys) -> list[str]:
-    holder = _at(tree, keys[:-1])
-    return [str(key) for key in holder] if isinstance(holder, dict) else [str(key) for key in tree]
-
-
-def _mean(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, 3, 0.6)
+def _mean(name: str, known: Any) -> str:
+    near = get_close_matches(name, map(str, known if isinstance(known, dict) else ()), 3, 0.6)
     return f"did you mean {', '.join(near)}?" if near else ""
 
 
+# -- overrides ------------------------------------------------------------------------------------
+
+_DIRECTIVE = re.compile(r"\$\{(inherit_from|copy):(.*)\}", re.DOTALL)
 _INDEX = re.compile(r"\[(\d+)\]")
 _FLOW_KEY = re.compile(r"([{,]\s*[\w.+-]+):(?!\s)")  # {a:1} is written without the space that YAML wants
 
@@ -197,25 +169,19 @@ class Override:
         return ".".join(self.keys) in RUN or self.keys[0] in RESERVED or self.keys[0] in OPEN
 
 
-def parsed(given: str) -> Override:
-    """One argument of the command line as a change."""
-    key, equals, text = given.partition("=")
+def parsed(text: str) -> Override:
+    key, equals, value = text.partition("=")
     removes = key.startswith("~")
     name = key.lstrip("~") if removes else key.removeprefix("+").removeprefix("+")
     keys = tuple(_INDEX.sub(r".\1", name.strip()).split("."))
-    if (
-        len(keys) > MOST_LEVELS
-        or not all(keys)
-        or not (equals or removes)
-        or any(set(key) & set(" \t\"'{}") for key in keys)
-    ):
-        shown = f"{key[:80]}=…" if equals else without(given[:200], ())  # what was to be set may be a key
+    is_broken = not all(keys) or not (equals or removes) or any(set(key) & set(" \t\"'{}") for key in keys)
+    if is_broken or len(keys) > MOST_LEVELS:
+        shown = f"{key[:80]}=…" if equals else without(text[:200], ())  # what was to be set may be a key
         raise UsageError(
             f"{shown!r} is no override",
-            "overrides are key=value, such as ++num_repeats=4 or ++a.b.c=x; ~a.b takes a key away",
-            "bad-override",
-        )
-    return Override(keys, None if removes else value_of(text, name), key.startswith("+"), removes)
+            "overrides are key=value, such as ++num_repeats=4 or ++a.b.c=x; ~a.b takes a key away", "bad-override",
+        )  # fmt: skip
+    return Override(keys, None if removes else value_of(value, name), key.startswith("+"), removes)
 
 
 def value_of(text: str, name: str) -> Any:
@@ -232,57 +198,33 @@ def value_of(text: str, name: str) -> Any:
     except BladeError as error:
         if not nested and bare[0] not in "\"'":
             return bare
-        raise UsageError(
-            f"the value of {name!r} cannot be read", "quote it, or balance its brackets", "bad-override"
-        ) from error
+        hint = "quote it, or balance its brackets"
+        raise UsageError(f"the value of {name!r} cannot be read", hint, "bad-override") from error
 
 
 def as_tree(override: Override) -> Tree:
-    """The change as a mapping that can be merged."""
-    tree: Any = override.value
-    for key in reversed(override.keys):
-        tree = {key: tree}
-    made: Tree = tree
-    return made
-
-
-def there(tree: Any, keys: tuple[str, ...]) -> bool:
-    """Whether a path exists."""
-    for key in keys:
-        if isinstance(tree, dict) and key in tree:
-            tree = tree[key]
-        elif isinstance(tree, list) and key.isdigit() and int(key) < len(tree):
-            tree = tree[int(key)]
-        else:
-            return False
-    return True
+    tree: Tree = reduce(lambda value, key: {key: value}, reversed(override.keys), override.value)
+    return tree
 
 
 def change(tree: Tree, override: Override) -> bool:
     """Carry out a change in place; False when there is no such place."""
     holder: Any = tree
-    for key in override.keys[:-1]:
-        if isinstance(holder, list) and key.isdigit() and int(key) < len(holder):
-            holder = holder[int(key)]
-        elif isinstance(holder, dict) and key in holder:
-            holder = holder[key]
-        elif isinstance(holder, dict) and not override.removes:
-            holder = holder.setdefault(key, {})
-        else:
-            return False
-    last = override.keys[-1]
-    if isinstance(holder, list) and last.isdigit() and int(last) < len(holder):
-        if override.removes:
-            holder.pop(int(last))
-        else:
-            holder[int(last)] = override.value
-        return True
-    if not isinstance(holder, dict) or (override.removes and last not in holder):
+    *above, last = override.keys
+    for key in above:
+        inner = _step(holder, key)
+        if inner is _Absent:
+            if override.removes or not isinstance(holder, dict):
+                return False
+            inner = holder[key] = {}
+        holder = inner
+    if _step(holder, last) is _Absent and (override.removes or not isinstance(holder, dict)):
         return False
+    place = int(last) if isinstance(holder, list) else last
     if override.removes:
-        holder.pop(last)
+        del holder[place]
     else:
-        holder[last] = override.value
+        holder[place] = override.value
     return True
 
 
@@ -290,25 +232,22 @@ def change(tree: Tree, override: Override) -> bool:
 
 
 def nowhere(override: Override, tree: Tree) -> Problem:
-    """That a change has no place."""
-    return _unplaced(override, tree, "is nowhere in the config")
+    return _unplaced("error", override, tree, "{} is nowhere in the config")
 
 
 def new(override: Override, tree: Tree) -> Problem:
     """That a change would make a key, and nobody said so."""
-    return _unplaced(override, tree, "is not in the config; write + before it if it is meant to be new")
+    what = "{} is not in the config; write + before it if it is meant to be new"
+    return _unplaced("error", override, tree, what)
 
 
-def _unplaced(override: Override, tree: Tree, why: str) -> Problem:
-    key = ".".join(override.keys)
-    return Problem("error", f"{key} {why}", key, "command line", _guess(override.keys, tree))
-
-
-def _guess(keys: Sequence[str], tree: Tree) -> str:
-    known = {".".join(path) for path, _ in walk(tree) if len(path) == len(keys)}
-    settings = [name for name in sorted(RUN | RESERVED) if name.count(".") == len(keys) - 1]
-    near = get_close_matches(".".join(keys), [*sorted(known), *settings], 1, 0.8)
-    return f"did you mean {near[0]}?" if near else ""
+def _unplaced(level: Level, override: Override, tree: Tree, what: str) -> Problem:
+    key, depth = ".".join(override.keys), len(override.keys)
+    names = sorted({".".join(path) for path, _ in walk(tree) if len(path) == depth})
+    names += [name for name in sorted(RUN | RESERVED) if name.count(".") == depth - 1]
+    near = get_close_matches(key, names, 1, 0.8)
+    hint = f"did you mean {near[0]}?" if near else ""
+    return Problem(level, what.format(key), key, "command line", hint)
 
 
 def unread(overrides: Iterable[Override], written: Tree, tree: Tree) -> list[Problem]:
@@ -318,20 +257,16 @@ def unread(overrides: Iterable[Override], written: Tree, tree: Tree) -> list[Pro
         name = override.keys[0]
         block = tree.get(name)
         is_server = isinstance(block, dict) and any(kind in block for kind in KINDS)
-        if not override.new or override.known or is_server or name not in tree:
+        if not override.new or override.known or is_server or name not in tree or _is_named(name, written):
             continue
-        if _is_named(name, {key: value for key, value in written.items() if key != name}):
-            continue
-        key = ".".join(override.keys)
         others = {other: value for other, value in tree.items() if other != name}
-        problems.append(
-            Problem("warning", f"nothing reads {key}", key, "command line", _guess(override.keys, others))
-        )
+        problems.append(_unplaced("warning", override, others, "nothing reads {}"))
     return problems
 
 
 def _is_named(name: str, tree: Tree) -> bool:
-    """Whether some value refers to a top-level key: ${name…}, or as the source of a directive."""
+    """Whether some value elsewhere refers to a top-level key: ${name…}, or as the source of a directive."""
     refers = re.compile(rf"\$\{{[^}}]*\b{re.escape(name)}\b")
-    texts = (value for _, value in walk(tree) if isinstance(value, str))
+    others = (value for key, value in tree.items() if key != name)
+    texts = (text for value in others for _, text in walk(value) if isinstance(text, str))
     return any(text.split(".")[0] == name or refers.search(text) for text in texts)

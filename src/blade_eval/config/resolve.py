@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from blade.errors import UsageError
+from blade_eval.config import directives, sources
 from blade_eval.config.config_nouns import (
     KINDS,
     RESERVED,
@@ -26,30 +28,9 @@ from blade_eval.config.config_nouns import (
     is_open,
     walk,
 )
-from blade_eval.config.directives import (
-    Applied,
-    Override,
-    applied,
-    as_tree,
-    change,
-    new,
-    nowhere,
-    parsed,
-    there,
-    unread,
-)
+from blade_eval.config.directives import Applied, Override, applied, there
 from blade_eval.config.secret import hidden, names_secret, without
-from blade_eval.config.sources import (
-    Document,
-    candidates,
-    chained,
-    component_file,
-    included,
-    lines_of,
-    loaded,
-    roots,
-    shadowed,
-)
+from blade_eval.config.sources import Document, candidates, included
 
 # What the flags of the model are called in the configuration, and in the environment of other tools.
 POLICY = {
@@ -62,145 +43,131 @@ _MOST_FILLED = 5_000_000  # characters that all ${...} together may mean; a valu
 _VALUE = 200
 
 
-def resolved(asked: Asked) -> Resolved:
+def resolved(wish: Asked) -> Resolved:
     """The merged configuration. What cannot be read is raised; all else that is wrong is in `problems`."""
     try:
-        return _resolved(asked)
+        return _resolved(wish)
     except RecursionError:
-        raise UsageError(
-            "the configuration nests too deep, or one of its values does",
-            "write it flatter; nothing was merged",
-            "bad-config-value",
-        ) from None
+        what = "the configuration nests too deep, or one of its values does"
+        raise UsageError(what, "write it flatter; nothing was merged", "bad-config-value") from None
 
 
-def _resolved(asked: Asked) -> Resolved:
-    environ = os.environ if asked.environ is None else asked.environ
-    folder = Path.cwd() if asked.folder is None else asked.folder
-    under = roots(asked.search_dirs, environ, folder)
-    overrides = [parsed(given) for given in asked.overrides]
+def _resolved(wish: Asked) -> Resolved:
+    environ = os.environ if wish.environ is None else wish.environ
+    folder = Path.cwd() if wish.folder is None else wish.folder
+    under = sources.roots(wish.search_dirs, environ, folder)
+    overrides = [directives.parsed(text) for text in wish.overrides]
     env_file = folder / "env.yaml"
-    ours: list[Document] = [(env_file.resolve(), loaded(env_file))] if env_file.is_file() else []
-    starts, problems = _starts(asked, overrides, ours, under)
-    documents, told = chained(starts, under)
+    ours: list[Document] = [(env_file.resolve(), sources.loaded(env_file))] if env_file.is_file() else []
+    starts, problems = _starts(wish, overrides, ours, under)
+    documents, more = sources.chained(starts, under)
     documents += ours
-    raw, more = _merged(documents, overrides)
-    problems = [*problems, *told, *more]
+    problems += more
+    raw = _merged(documents, overrides, problems)
     raw.pop("config_paths", None)
     _from_environment(raw, environ)
     done = applied(raw, _merge)
-    for override in overrides:
-        if not override.deep:
-            continue
-        _merge({}, as_tree(override), f"the override of {'.'.join(override.keys)}")  # can it be used
-        known = override.new or override.removes or there(done.tree, override.keys)
-        problems += [] if known else [new(override, done.tree)]
-        if not change(done.tree, override):
-            problems.append(nowhere(override, done.tree))
-    problems += unread(overrides, raw, done.tree)
+    for override in filter(lambda override: override.deep, overrides):
+        _merge({}, directives.as_tree(override), _whose(override))  # can it be used
+        if not (override.new or override.removes or there(done.tree, override.keys)):
+            problems.append(directives.new(override, done.tree))
+        if not directives.change(done.tree, override):
+            problems.append(directives.nowhere(override, done.tree))
+    problems += directives.unread(overrides, raw, done.tree)
     places = Places([path for path, _ in documents], done, [override.keys for override in overrides])
     tree, unfilled = _filled(done.tree)
-    problems += [places.at(problem) for problem in [*done.problems, *unfilled]]
-    found, wrong = found_servers(tree, places.where)
-    made, wrong_data = found_datasets(found, under, places.where)
-    wrong = [*wrong, *references(found), *self_judged(found), *wrong_data, *_left_over(tree), *_unset(tree)]
-    problems += [places.at(problem) for problem in wrong]
+    servers, wrong = found_servers(tree, places.where)
+    datasets, wrong_data = found_datasets(servers, under, places.where)
+    wrong += [*references(servers), *self_judged(servers), *wrong_data, *_left_over(tree)]
+    problems += map(places.at, [*done.problems, *unfilled, *wrong])
     files = tuple(path for path, _ in documents)
-    return Resolved(tree, tuple(found), tuple(made), tuple(dict.fromkeys(problems)), files, under)
+    return Resolved(tree, tuple(servers), tuple(datasets), tuple(dict.fromkeys(problems)), files, under)
+
+
+def _whose(override: Override) -> str:
+    return f"the override of {'.'.join(override.keys)}"
 
 
 def _starts(
-    asked: Asked, overrides: list[Override], ours: list[Document], under: Sequence[Path]
+    wish: Asked, overrides: list[Override], ours: list[Document], under: Sequence[Path]
 ) -> tuple[list[Path], list[Problem]]:
     """The files that were asked for by name or path; else those that env.yaml names."""
     problems: list[Problem] = []
     starts: list[Path] = []
+
+    def tell_shadow(relative: str) -> None:
+        paths = list(dict.fromkeys(path.resolve() for path in candidates(relative, under) if path.is_file()))
+        if len(paths) > 1:
+            problems.append(sources.shadowed(relative, paths))
+
     kinds = {
-        "model type": asked.model_types,
-        "resources server": asked.resources_servers,
-        "environment": asked.environments,
-        "benchmark": asked.benchmarks,
-    }
+        "model type": wish.model_types, "resources server": wish.resources_servers,
+        "environment": wish.environments, "benchmark": wish.benchmarks,
+    }  # fmt: skip
     for kind, names in kinds.items():
-        for name in names:
-            path = component_file(kind, name, under)
+        for path in (sources.component_file(kind, name, under) for name in names):
             starts.append(path)
-            relative = next(path.relative_to(root) for root in under if path.is_relative_to(root))
-            _tell_shadow(str(relative), under, problems)
-    given = list(asked.paths)
+            tell_shadow(str(next(path.relative_to(root) for root in under if path.is_relative_to(root))))
+    entries = list(wish.paths)
     for override in overrides:
         if override.keys == ("config_paths",):
-            given += included(Path("the command line"), {"config_paths": override.value})
-    if not starts and not given:
-        given = [entry for path, tree in ours for entry in included(path, tree)]
-    for entry in given:
-        direct = Path(entry) if asked.folder is None else asked.folder / entry
+            entries += included(Path("the command line"), {"config_paths": override.value})
+    if not starts and not entries:
+        entries = [entry for path, tree in ours for entry in included(path, tree)]
+    for entry in entries:
+        direct = Path(entry) if wish.folder is None else wish.folder / entry
         if direct.is_file():
             starts.append(direct)
             continue
-        there = [path for path in candidates(entry, under) if path.is_file()]
-        if not there:
-            looked = ", ".join(str(root) for root in under)
+        paths = [path for path in candidates(entry, under) if path.is_file()]
+        if not paths:
             hint = "check the spelling; paths are relative to this folder or to a root (--search-dir)"
-            raise UsageError(f"{entry} was not found under {looked}", hint, "no-config-file")
-        starts.append(there[0])
-        _tell_shadow(entry, under, problems)
+            raise sources.not_found(entry, under, hint)
+        starts.append(paths[0])
+        tell_shadow(entry)
     return starts, problems
-
-
-def _tell_shadow(relative: str, under: Sequence[Path], problems: list[Problem]) -> None:
-    there = list(dict.fromkeys(path.resolve() for path in candidates(relative, under) if path.is_file()))
-    if len(there) > 1:
-        problems.append(shadowed(relative, there))
 
 
 def _merge(low: Tree, high: Tree, whose: str = "what inherits") -> Tree:
     from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
 
+    unusable = _unusable()
     try:
         both = OmegaConf.merge(OmegaConf.create(low), OmegaConf.create(high))
-    except (OmegaConfBaseException, ValueError, TypeError) as error:
-        for keys, value, why in _unusable(high):
-            hint = "write a literal ${ as \\${, and of values only text, numbers, true, false and null"
-            shown = _unused(keys, value, why)
-            raise UsageError(
-                f"{whose}: {'.'.join(keys)} cannot be used, {shown}", hint, "bad-config-value"
-            ) from None
+    except unusable as error:
+        for keys, value in walk(high):
+            try:
+                OmegaConf.create({"value": None if isinstance(value, dict | list) else value})
+            except unusable as reason:  # such as text with an unfinished ${
+                hint = "write a literal ${ as \\${, and of values only text, numbers, true, false and null"
+                shown = _unused(keys, value, str(reason).splitlines()[0])
+                what = f"{whose}: {'.'.join(keys)} cannot be used, {shown}"
+                raise UsageError(what, hint, "bad-config-value") from None
         clash = next(_clashes(low, high), None)
         why = f"{'.'.join(clash)} is a list in one and a mapping in the other" if clash else str(error)
-        why = hidden({"low": low, "high": high, "told": why.splitlines()[0]})["told"]
+        why = hidden({"low": low, "high": high, "why": why.splitlines()[0]})["why"]
         raise UsageError(
             f"{whose} does not merge with what it overrides: {why}",
-            "give the key the same form in both, or take it away with _delete_key first",
-            "config-does-not-merge",
-        ) from None
+            "give the key the same form in both, or take it away with _delete_key first", "config-does-not-merge",
+        ) from None  # fmt: skip
     plain: Any = OmegaConf.to_container(both, resolve=False)
     return dict(plain)
 
 
-def _unusable(tree: Tree) -> Iterator[tuple[Keys, Any, str]]:
-    """Values that omegaconf does not take, such as text with an unfinished ${."""
-    from omegaconf import OmegaConf
+def _unusable() -> tuple[type[Exception], ...]:
     from omegaconf.errors import OmegaConfBaseException
 
-    for path, value in walk(tree):
-        if not isinstance(value, dict | list):
-            try:
-                OmegaConf.create({"value": value})
-            except (OmegaConfBaseException, ValueError, TypeError) as error:
-                yield path, value, str(error).splitlines()[0]
+    return (OmegaConfBaseException, ValueError, TypeError)
 
 
-def _unused(keys: tuple[str, ...], value: Any, why: str) -> str:
+def _unused(keys: Keys, value: Any, why: str) -> str:
     """A value that cannot be used, and why; not one that may be a secret, which the reason quotes as well."""
     if any(names_secret(key) for key in keys):
         return "and is not shown, for its name is that of a secret"
     return f"{without(str(value), ())[:80]!r}: {without(why, ())}"
 
 
-def _clashes(low: Any, high: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Where a list meets a mapping."""
+def _clashes(low: Any, high: Any, above: Keys = ()) -> Iterator[Keys]:
     if isinstance(low, dict) and isinstance(high, dict):
         for key in low.keys() & high.keys():
             yield from _clashes(low[key], high[key], (*above, str(key)))
@@ -208,25 +175,23 @@ def _clashes(low: Any, high: Any, above: tuple[str, ...] = ()) -> Iterator[tuple
         yield above
 
 
-def _merged(documents: list[Document], overrides: list[Override]) -> tuple[Tree, list[Problem]]:
+def _merged(documents: list[Document], overrides: list[Override], problems: list[Problem]) -> Tree:
     plain: Tree = {}
     for path, document in documents:
         plain = _merge(plain, document, str(path))
     inherited: Tree | None = None
-    problems: list[Problem] = []
     for override in overrides:
         if override.keys == ("config_paths",) or override.deep:
             continue
         if not (override.new or override.removes or override.known or there(plain, override.keys)):
             inherited = applied(plain, _merge).tree if inherited is None else inherited
             if not there(inherited, override.keys):
-                problems.append(new(override, {**plain, **inherited}))
-        if override.removes:
-            if not change(plain, override):
-                problems.append(nowhere(override, plain))
-        else:
-            plain = _merge(plain, as_tree(override), f"the override of {'.'.join(override.keys)}")
-    return plain, problems
+                problems.append(directives.new(override, {**plain, **inherited}))
+        if not override.removes:
+            plain = _merge(plain, directives.as_tree(override), _whose(override))
+        elif not directives.change(plain, override):
+            problems.append(directives.nowhere(override, plain))
+    return plain
 
 
 def _from_environment(tree: Tree, environ: Mapping[str, str]) -> None:
@@ -287,31 +252,28 @@ def _plain(node: Any, above: Keys, problems: list[Problem], spend: Callable[[int
 
     if not isinstance(node, DictConfig | ListConfig):
         return node
-    keys: list[Any] = list(node.keys()) if isinstance(node, DictConfig) else list(range(len(node)))
     if len(above) > 60:
         problems.append(Problem("error", f"{'.'.join(above[:3])}… refers to itself", ".".join(above[:3])))
         return None
-    values: list[Any] = []
     as_written: Any = OmegaConf.to_container(node, resolve=False)
+    keys: list[Any] = list(node.keys()) if isinstance(node, DictConfig) else list(range(len(node)))
+    values: list[Any] = []
     for key in keys:
-        path, written = (*above, str(key)), as_written[key]
+        path, value = (*above, str(key)), as_written[key]
         spend(_VALUE)
-        if written == UNSET:
-            values.append(UNSET)
-            continue
-        try:
-            value = node[key]
-        except Exception as error:  # a foreign expression can fail in as many ways as there are resolvers
-            spend(0)
-            problems.append(_unfilled(path, str(written), error))
-            values.append(written)
-            continue
-        values.append(_plain(value, path, problems, spend))
+        if value != UNSET:
+            try:
+                inner = node[key]
+            except Exception as error:  # a foreign expression can fail in as many ways as there are resolvers
+                spend(0)  # or because too much was spent
+                problems.append(_unfilled(".".join(path), str(value), error))
+            else:
+                value = _plain(inner, path, problems, spend)
+        values.append(value)
     return values if isinstance(node, ListConfig) else dict(zip(keys, values, strict=True))
 
 
-def _unfilled(path: tuple[str, ...], written: str, error: Exception) -> Problem:
-    key = ".".join(path)
+def _unfilled(key: str, written: str, error: Exception) -> Problem:
     for name, (flag, variable) in POLICY.items():
         if f"${{{name}}}" in written:
             hint = f"give {flag}, or {name} in env.yaml, or {variable} in the environment"
@@ -320,77 +282,47 @@ def _unfilled(path: tuple[str, ...], written: str, error: Exception) -> Problem:
     if isinstance(error, RecursionError):
         why = "it refers to itself"
     if "oc.env" in written:
-        return Problem(
-            "unset", f"{key}: {written} is not set: {why}", key, hint="set the variable of the environment"
-        )
+        hint = "set the variable of the environment"
+        return Problem("unset", f"{key}: {written} is not set: {why}", key, hint=hint)
     return Problem("error", f"{key}: {written} cannot be filled in: {why}", key)
-
-
-def _unset(tree: Tree) -> Iterator[Problem]:
-    """All values that still are `???`."""
-    for key in (".".join(path) for path, value in walk(tree) if value == UNSET):
-        name = key if key not in POLICY else f"{key} ({POLICY[key][0]})"
-        level: Level = "model" if key in POLICY else "unset"
-        yield Problem(level, f"{name} is not set", key, hint=f"give ++{key}=VALUE")
 
 
 class Places:
     """Where a value of the merged configuration was written: the last file that has its path."""
 
-    def __init__(self, files: Sequence[Path], done: Applied, overridden: Sequence[tuple[str, ...]]) -> None:
-        self.files = list(files)
-        self.overridden = overridden
-        self.sources = done.sources
-        self.lines: dict[Path, dict[tuple[Any, ...], int]] = {}
+    def __init__(self, files: Sequence[Path], done: Applied, overridden: Sequence[Keys]) -> None:
+        self._overridden, self._sources = overridden, done.sources
+        self._files = list(reversed(files))
+        self._lines = cache(sources.lines_of)
 
     def at(self, problem: Problem) -> Problem:
-        """The problem with its place."""
-        return (
-            problem if problem.place else replace(problem, place=self.where(tuple(problem.path.split("."))))
-        )
+        return problem if problem.place else replace(problem, place=self.where(tuple(problem.path.split("."))))
 
-    def where(self, keys: tuple[str, ...]) -> str:
+    def where(self, keys: Keys) -> str:
         """File and line of a path, or of the nearest one above it; or the command line, which comes last."""
-        ways = self._written(keys)
-        if any(way[: len(given)] == given for way in ways for given in self.overridden):
+        if any(way[: len(above)] == above for way in self._written(keys) for above in self._overridden):
             return "command line"
         for length in range(len(keys), 0, -1):
             for path in self._written(keys[:length]):
-                for file in reversed(self.files):
-                    line = self._lines(file).get(path)
-                    if line:
-                        return f"{_short(file)}:{line}"
+                for file in self._files:
+                    if line := self._lines(file).get(path):
+                        here = Path.cwd()
+                        return f"{file.relative_to(here) if file.is_relative_to(here) else file}:{line}"
         return ""
 
-    def _written(self, keys: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """The path itself, then what it was inherited from."""
-        ways = [keys]
-        for target, source in self.sources.items():
-            if keys[: len(target)] == target:
-                ways.append((*source, *keys[len(target) :]))
-        return ways
-
-    def _lines(self, file: Path) -> dict[tuple[Any, ...], int]:
-        if file not in self.lines:
-            self.lines[file] = lines_of(file)
-        return self.lines[file]
+    def _written(self, keys: Keys) -> list[Keys]:
+        ways = ((*source, *keys[len(to) :]) for to, source in self._sources.items() if keys[: len(to)] == to)
+        return [keys, *ways]
 
 
-def _short(path: Path) -> str:
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
-
-
-def insist(found: Resolved) -> Resolved:
+def insist(config: Resolved) -> Resolved:
     """The configuration, if it can be run: everything that is wrong or unset in one error."""
-    wrong = found.of("error", "unset", "model")
+    wrong = config.of("error", "unset", "model")
     if not wrong:
-        return found
+        return config
     count = "1 thing" if len(wrong) == 1 else f"{len(wrong)} things"
-    shown = hidden({"config": found.tree, "told": [one.told() for one in wrong]})["told"]
-    message = f"the configuration lacks or misnames {count}:\n" + "\n".join(f"  {one}" for one in shown)
+    shown = hidden({"config": config.tree, "lines": [problem.told() for problem in wrong]})["lines"]
+    message = f"the configuration lacks or misnames {count}:\n" + "\n".join(f"  {line}" for line in shown)
     hint = "`blade env resolve` with the same arguments prints the merged configuration"
     raise UsageError(message, hint, "config-incomplete")
 
@@ -402,102 +334,93 @@ _DATASET_KEYS = (
 ).split()
 MODEL = "policy_model"  # the model under test, by the incumbent's name
 
-Where = Callable[[tuple[str, ...]], str]
+Where = Callable[[Keys], str]
 
 
 def found_servers(tree: Tree, where: Where) -> tuple[list[Server], list[Problem]]:
     """The instances, and the blocks that look like one but are none."""
-    found: list[Server] = []
+    servers: list[Server] = []
     problems: list[Problem] = []
     for name, block in tree.items():
         if name in RESERVED or not isinstance(block, dict):
             continue
         kinds = [kind for kind in KINDS if kind in block]
-        if len(kinds) == 1 and isinstance(block[kinds[0]], dict) and len(block[kinds[0]]) == 1:
-            (implementation, settings), *_ = block[kinds[0]].items()
-            if isinstance(settings, dict):
-                place = where((name, kinds[0], implementation))
-                found.append(Server(str(name), kinds[0], str(implementation), settings, place))
-                continue
-        if (problem := _almost(str(name), block, kinds)) is not None:
-            problems.append(problem)
-    return found, problems
+        inner = block[kinds[0]] if len(kinds) == 1 else None
+        if isinstance(inner, dict) and len(inner) == 1 and isinstance(settings := next(iter(inner.values())), dict):
+            (implementation,) = inner
+            place = where((name, kinds[0], implementation))
+            servers.append(Server(str(name), kinds[0], str(implementation), settings, place))
+        else:
+            problems += _almost(str(name), block, kinds)
+    return servers, problems
 
 
-def _almost(name: str, block: Tree, kinds: list[str]) -> Problem | None:
-    """A top-level block that was meant as an instance."""
+def _almost(name: str, block: Tree, kinds: list[str]) -> Iterator[Problem]:
     if len(kinds) > 1:
-        return Problem(
-            "error", f"{name} is {' and '.join(kinds)} at once", name, hint="an instance is one of them"
-        )
-    if kinds:
-        inner = block[kinds[0]]
-        count = f"{len(inner)} implementations" if isinstance(inner, dict) else f"{inner!r}"
+        yield Problem("error", f"{name} is {' and '.join(kinds)} at once", name, hint="an instance is one of them")
+    elif kinds:
+        path, inner = f"{name}.{kinds[0]}", block[kinds[0]]
         if isinstance(inner, dict) and len(inner) == 1:
-            name_of = next(iter(inner))
-            if inner[name_of] == UNSET:
-                return None  # told as unset
-            message = f"{name}.{kinds[0]}.{name_of} is no mapping but {inner[name_of]!r}"
-            return Problem("error", message, f"{name}.{kinds[0]}.{name_of}")
-        hint = f"below {kinds[0]} stands one implementation, and below that its settings"
-        return Problem("error", f"{name}.{kinds[0]} holds {count}", f"{name}.{kinds[0]}", hint=hint)
-    for key in block:
-        near = get_close_matches(str(key), KINDS, 1, 0.75)
-        if near and isinstance(block[key], dict):
-            message = f"{name}.{key} is no kind of server"
-            return Problem("error", message, f"{name}.{key}", hint=f"did you mean {near[0]}?")
-    return None
+            ((key, value),) = inner.items()
+            if value != UNSET:  # else told as unset
+                yield Problem("error", f"{path}.{key} is no mapping but {value!r}", f"{path}.{key}")
+        else:
+            count = f"{len(inner)} implementations" if isinstance(inner, dict) else f"{inner!r}"
+            hint = f"below {kinds[0]} stands one implementation, and below that its settings"
+            yield Problem("error", f"{path} holds {count}", path, hint=hint)
+    else:
+        for key in block:
+            near = get_close_matches(str(key), KINDS, 1, 0.75)
+            if near and isinstance(block[key], dict):
+                hint = f"did you mean {near[0]}?"
+                yield Problem("error", f"{name}.{key} is no kind of server", f"{name}.{key}", hint=hint)
+                return
 
 
-def references(found: Sequence[Server]) -> Iterator[Problem]:
-    """Fields that name an instance which is not there."""
-    for server in found:
+def references(servers: Sequence[Server]) -> Iterator[Problem]:
+    for server in servers:
         for path, value in walk(server.settings, (server.instance, server.kind, server.implementation)):
             kind, name = (value.get("type"), value.get("name")) if isinstance(value, dict) else (None, None)
-            if kind not in KINDS or not isinstance(name, str):
-                continue
-            same = [other.instance for other in found if other.kind == kind]
-            if name in same or is_open(name):
+            same = sorted(other.instance for other in servers if other.kind == kind)
+            if kind not in KINDS or not isinstance(name, str) or name in same or is_open(name):
                 continue
             key = ".".join((*path, "name"))
             if kind == "responses_api_models" and name == MODEL:
-                there = f"only {', '.join(sorted(same))} is defined" if same else "no model is chosen"
-                message = f"{server.instance} needs {name} as its {'.'.join(path[3:])}, and {there}"
+                what = f"only {', '.join(same)} is defined" if same else "no model is chosen"
+                message = f"{server.instance} needs {name} as its {'.'.join(path[3:])}, and {what}"
                 yield Problem("model", message, key, hint="choose one, such as --model-type openai_model")
                 continue
             near = get_close_matches(name, same, 3, 0.6)
-            others = (
-                f"did you mean {', '.join(near)}?"
-                if near
-                else f"there are {', '.join(sorted(same)) or 'none'}"
-            )
-            other = next((one for one in found if one.instance == name), None)
-            told = f", which is one of {other.kind}" if other else ", which is not defined"
-            yield Problem("error", f"{'.'.join(path)} refers to {kind}/{name}{told}", key, hint=others)
+            hint = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(same) or 'none'}"
+            kinds = [other.kind for other in servers if other.instance == name]
+            what = f", which is one of {kinds[0]}" if kinds else ", which is not defined"
+            yield Problem("error", f"{'.'.join(path)} refers to {kind}/{name}{what}", key, hint=hint)
 
 
-def self_judged(found: Sequence[Server]) -> Iterator[Problem]:
+def self_judged(servers: Sequence[Server]) -> Iterator[Problem]:
     """Judges that are the model whose answers they judge: it may be meant, but should be known."""
-    for server in found:
+    for server in servers:
         judge = server.named("judge_model_server")
         is_used = all(server.settings.get(key) is not False for key in ("should_use_judge", "use_judge"))
         if server.kind != "resources_servers" or judge is None or not is_used:
             continue
-        users = [one for one in found if one.named("resources_server") == server.instance]
-        judged = [one.named("model_server") for one in users]
-        if judge in judged:
+        if judge in [user.named("model_server") for user in _users(server, servers)]:
             key = f"{server.instance}.{server.kind}.{server.implementation}.judge_model_server.name"
             message = f"the judge of {server.instance} is the model under test ({judge})"
             yield Problem("notice", message, key, hint=f"name another with ++{key}=INSTANCE")
 
 
+def _users(server: Server, servers: Sequence[Server]) -> list[Server]:
+    return [user for user in servers if user.named("resources_server") == server.instance]
+
+
 def found_datasets(
-    found: Sequence[Server], roots: Sequence[Path], where: Where
+    servers: Sequence[Server], roots: Sequence[Path], where: Where
 ) -> tuple[list[Dataset], list[Problem]]:
     """The datasets of agents and, in newer definitions, of resources servers, and what is wrong with them."""
-    made: list[Dataset] = []
+    datasets: list[Dataset] = []
     problems: list[Problem] = []
-    for server in found:
+    for server in servers:
         above = (server.instance, server.kind, server.implementation, "datasets")
         entries = server.settings.get("datasets")
         if entries is None or entries == UNSET:
@@ -507,79 +430,65 @@ def found_datasets(
             continue
         for number, entry in enumerate(entries):
             path = (*above, str(number))
-            told = list(_wrong(entry, path, roots))
-            problems += told
-            if isinstance(entry, dict) and not any(one.level == "error" for one in told):
-                made.append(_dataset(entry, server, found, where(path)))
-    return made, problems
+            wrong = list(_wrong(entry, ".".join(path), roots))
+            problems += wrong
+            if not any(problem.level == "error" for problem in wrong):
+                datasets.append(_dataset(entry, server, servers, where(path)))
+    return datasets, problems
 
 
-def _dataset(entry: Tree, server: Server, found: Sequence[Server], place: str) -> Dataset:
+def _dataset(entry: Tree, server: Server, servers: Sequence[Server], place: str) -> Dataset:
     agent: str | None = server.instance
     judge = server.named("resources_server")
     if server.kind != "responses_api_agents":
-        users = [one for one in found if one.named("resources_server") == server.instance]
         # an environment server, of newer definitions, binds an agent to a resources server from outside
-        agents = [one.named("agent_server") or one.instance for one in users]
+        agents = [user.named("agent_server") or user.instance for user in _users(server, servers)]
         pinned = entry.get("agent")
         agent, judge = (pinned if isinstance(pinned, str) else next(iter(agents), None)), server.instance
     repeats = entry.get("num_repeats")
+    names = ("jsonl_fpath", "prepare_script", "prompt_config", "license")
+    texts = {name: str(entry[name]) if entry.get(name) not in (None, UNSET) else None for name in names}
     return Dataset(
-        name=str(entry.get("name")),
-        type=str(entry.get("type")),
-        agent=agent,
-        resources_server=judge,
-        jsonl_fpath=_said(entry.get("jsonl_fpath")),
-        prepare_script=_said(entry.get("prepare_script")),
-        num_repeats=repeats if isinstance(repeats, int) else 1,
-        prompt_config=_said(entry.get("prompt_config")),
-        license=_said(entry.get("license")),
-        place=place,
-        settings=entry,
-    )
+        name=str(entry.get("name")), type=str(entry.get("type")), agent=agent, resources_server=judge,
+        num_repeats=repeats if isinstance(repeats, int) else 1, place=place, settings=entry, **texts,
+    )  # fmt: skip
 
 
-def _said(value: Any) -> str | None:
-    return str(value) if value not in (None, UNSET) else None
-
-
-def _wrong(entry: Any, path: tuple[str, ...], roots: Sequence[Path]) -> Iterator[Problem]:
-    at = ".".join(path)
+def _wrong(entry: Any, name: str, roots: Sequence[Path]) -> Iterator[Problem]:
     if not isinstance(entry, dict):
-        yield Problem("error", f"{at} is no mapping but {entry!r}", at)
+        yield Problem("error", f"{name} is no mapping but {entry!r}", name)
         return
-    for key in entry:
-        near = get_close_matches(str(key), _DATASET_KEYS, 1, 0.8)
-        if str(key) not in _DATASET_KEYS and near:
-            yield Problem(
-                "warning", f"{at} has the key {key}", f"{at}.{key}", hint=f"did you mean {near[0]}?"
-            )
-    kind = entry.get("type")
+    for key in map(str, entry):
+        near = get_close_matches(key, _DATASET_KEYS, 1, 0.8)
+        if key not in _DATASET_KEYS and near:
+            yield Problem("warning", f"{name} has the key {key}", f"{name}.{key}", hint=f"did you mean {near[0]}?")
+    kind, repeats = entry.get("type"), entry.get("num_repeats")
     if kind not in DATASET_TYPES:
         hint = f"types are {', '.join(DATASET_TYPES)}"
-        yield Problem("error", f"{at} has the type {kind!r}", f"{at}.type", hint=hint)
+        yield Problem("error", f"{name} has the type {kind!r}", f"{name}.type", hint=hint)
         return
-    needed = ("name", "jsonl_fpath", "prepare_script") if kind == "benchmark" else ("name", "jsonl_fpath")
-    for key in needed:
+    for key in ("name", "jsonl_fpath", "prepare_script")[: 3 if kind == "benchmark" else 2]:
         if entry.get(key) is None and not (key == "jsonl_fpath" and entry.get("source")):
-            yield Problem("error", f"{at}, of type {kind}, has no {key}", at)
-    repeats = entry.get("num_repeats", 1)
-    if not (repeats is None or is_open(repeats)) and (
-        not isinstance(repeats, int) or isinstance(repeats, bool) or repeats < 1
-    ):
-        yield Problem("error", f"{at}.num_repeats is {repeats!r}, not a count from 1", f"{at}.num_repeats")
+            yield Problem("error", f"{name}, of type {kind}, has no {key}", name)
+    is_count = isinstance(repeats, int) and not isinstance(repeats, bool) and repeats >= 1
+    if not (repeats is None or is_open(repeats) or is_count):
+        what = f"{name}.num_repeats is {repeats!r}, not a count from 1"
+        yield Problem("error", what, f"{name}.num_repeats")
     for key in ("prepare_script", "prompt_config"):
-        named = entry.get(key)
-        if isinstance(named, str) and not is_open(named) and not candidates(named, roots):
-            looked = ", ".join(str(root) for root in roots)
-            yield Problem(
-                "error", f"{at}.{key} names {named}, which was not found under {looked}", f"{at}.{key}"
-            )
+        path = entry.get(key)
+        if isinstance(path, str) and not is_open(path) and not candidates(path, roots):
+            what = f"{name}.{key} names {path}, which was not found under {', '.join(map(str, roots))}"
+            yield Problem("error", what, f"{name}.{key}")
 
 
 def _left_over(tree: Tree) -> Iterator[Problem]:
-    """Directives that are still there: they came with what was inherited, which is not expanded again."""
-    for path, value in walk(tree):
+    """Directives that came with what was inherited, which is not expanded again; then all values that are `???`."""
+    paths = [(".".join(path), path, value) for path, value in walk(tree)]
+    for key, path, value in paths:
         if path and path[-1] in ("_inherit_from", "_copy"):
             message = f"{'.'.join(path[:-1])} has inherited {path[-1]}: {value}, which is not expanded"
-            yield Problem("error", message, ".".join(path), hint="inherit from the original directly")
+            yield Problem("error", message, key, hint="inherit from the original directly")
+    for key in (key for key, _, value in paths if value == UNSET):
+        hint, flag = f"give ++{key}=VALUE", POLICY.get(key, ("",))[0]
+        level: Level = "model" if flag else "unset"
+        yield Problem(level, f"{key} ({flag}) is not set" if flag else f"{key} is not set", key, hint=hint)

@@ -49,23 +49,23 @@ def hidden(tree: Any, environ: Mapping[str, str] | None = None) -> Any:
 def hidden_command(words: Sequence[str], environ: Mapping[str, str] | None = None) -> list[str]:
     """A command line without its secrets, whether they follow a flag or stand in an override."""
     secrets = _of_environment(environ)
-    is_value = [False] * len(words)
+    flagged: set[int] = set()  # the places of words that follow the flag of a secret
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
         if equals and _hides(name, value):
             secrets.add(value)
         elif word.startswith("-") and place + 1 < len(words) and _hides(word, words[place + 1]):
-            is_value[place + 1] = True
+            flagged.add(place + 1)
             secrets.add(words[place + 1])
     known = _longest_first(secrets)
-    shown: list[str] = []
-    for word, is_secret in zip(words, is_value, strict=True):
+
+    def shown(place: int, word: str) -> str:
         name, equals, value = word.partition("=")
-        if is_secret:
-            shown.append(HIDDEN)
-        else:
-            shown.append(f"{name}={HIDDEN}" if equals and _hides(name, value) else _value(word, known))
-    return shown
+        if place in flagged:
+            return HIDDEN
+        return f"{name}={HIDDEN}" if equals and _hides(name, value) else _value(word, known)
+
+    return [shown(place, word) for place, word in enumerate(words)]
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
@@ -77,7 +77,6 @@ def without(text: str, secrets: Iterable[str]) -> str:
 
 
 def names_secret(name: str) -> bool:
-    """Whether a key of that name holds a secret."""
     return any(_SECRET.search(word.lower()) for word in _WORD.findall(name))
 
 
@@ -112,22 +111,18 @@ def _shown(value: Any, secret: bool, known: list[str]) -> Any:
         return {key: _below(key, inner, secret, known) for key, inner in value.items()}
     if isinstance(value, list):
         return [_shown(inner, secret, known) for inner in value]
-    if value is None or isinstance(value, bool):
-        return value
     if isinstance(value, str):
         return HIDDEN if secret and not _LEFT.match(value) else _value(value, known)
-    return HIDDEN if secret else value
+    return HIDDEN if secret and value is not None and not isinstance(value, bool) else value
 
 
 def _below(key: Any, inner: Any, secret: bool, known: list[str]) -> Any:
     secret = (secret or names_secret(str(key))) and not _is_block(inner)
-    if secret and isinstance(inner, int | float) and _COUNTED.search(str(key).lower()):
-        return inner
-    return _shown(inner, secret, known)
+    is_count = isinstance(inner, int | float) and _COUNTED.search(str(key).lower())
+    return inner if secret and is_count else _shown(inner, secret, known)
 
 
 def _is_block(value: Any) -> bool:
-    """An instance may be called anything."""
     return isinstance(value, dict) and any(kind in value for kind in KINDS)
 
 
@@ -142,11 +137,10 @@ def _value(text: str, known: list[str]) -> str:
 
 
 def _formless(text: str) -> str:
-    """A text without what has the form of a secret."""
     text = _QUERY.sub(_parameter, _LOGIN.sub(HIDDEN, text))
     return _ISSUED.sub(HIDDEN, _BEARER.sub(rf"\g<1>{HIDDEN}", _HEADER.sub(rf"\g<1>{HIDDEN}", text)))
 
 
-def _parameter(found: re.Match[str]) -> str:
-    is_secret = names_secret(found[2]) or found[2].lower() in _SIGNED
-    return f"{found[1]}{HIDDEN}" if is_secret else found[0]
+def _parameter(match: re.Match[str]) -> str:
+    is_secret = names_secret(match[2]) or match[2].lower() in _SIGNED
+    return f"{match[1]}{HIDDEN}" if is_secret else match[0]

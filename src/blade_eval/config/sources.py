@@ -1,10 +1,11 @@
-"""Turn a YAML file into plain values as omegaconf reads them, and know the line of every key."""
+"""Read YAML files as omegaconf reads them, find them under the roots, and follow what they include."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -44,13 +45,12 @@ _Exact = _as_omegaconf(yaml.SafeLoader)
 _Quick = _as_omegaconf(getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-def loaded(path: Path) -> dict[str, Any]:
+def loaded(path: Path) -> Tree:
     """The mapping in a file; what is broken is told with its line and column."""
     return tree_of(text_of(path), path)
 
 
 def text_of(path: Path) -> str:
-    """A file's text."""
     try:
         with path.open("rb") as file:  # a device has no size, and no end
             data = file.read(MOST_BYTES + 1)
@@ -64,47 +64,43 @@ def text_of(path: Path) -> str:
 
 
 def tree_of(text: str, path: Path) -> dict[str, Any]:
-    """The mapping in a text that stands in `path`."""
     loader, node = _composed(text, path)
     if node is None:
         return {}
     try:
-        if "*" in text:  # without an alias a file means no more values than it has characters
-            _refuse_bomb(node, path)
-        if not isinstance(node, yaml.MappingNode):
-            raise _broken(path, "holds no mapping at its top level", node.start_mark)
-        _refuse_twice(node, path)
-        built: dict[str, Any] = loader.construct_document(node)
-        return built
+        with _broken_yaml(path):
+            _refuse_odd(node, path)
+            if not isinstance(node, yaml.MappingNode):
+                raise _broken(path, "holds no mapping at its top level", node.start_mark)
+            tree: dict[str, Any] = loader.construct_document(node)
+            return tree
+    finally:
+        loader.dispose()
+
+
+@contextmanager
+def _broken_yaml(path: Path) -> Iterator[None]:
+    """What is wrong with a file, with its line and column where they are known."""
+    try:
+        yield
     except yaml.MarkedYAMLError as error:
         why = error.problem or error.context or "broken YAML"
         raise _broken(path, f"is not valid YAML: {why}", error.problem_mark or error.context_mark) from error
-    except (ValueError, TypeError) as error:
+    except (yaml.YAMLError, ValueError, TypeError) as error:
         raise _broken(path, f"is not valid YAML: {str(error).splitlines()[0]}") from error
     except RecursionError as error:
         raise _broken(path, "nests too deep") from error
-    finally:
-        loader.dispose()
 
 
 def _composed(text: str, path: Path) -> tuple[Any, Any]:
     """The nodes of a text. What the quick parser refuses the exact one may read, such as `{a:}`."""
     _refuse_deep(text, path)
-    try:
+    with suppress(yaml.YAMLError, RecursionError):
         loader = _Quick(text)
         return loader, loader.get_single_node()
-    except (yaml.YAMLError, RecursionError):
-        pass
-    try:
+    with _broken_yaml(path):
         loader = _Exact(text)
         return loader, loader.get_single_node()
-    except yaml.MarkedYAMLError as error:
-        why = error.problem or error.context or "broken YAML"
-        raise _broken(path, f"is not valid YAML: {why}", error.problem_mark or error.context_mark) from error
-    except yaml.YAMLError as error:
-        raise _broken(path, f"is not valid YAML: {str(error).splitlines()[0]}") from error
-    except RecursionError as error:
-        raise _broken(path, "nests too deep") from error
 
 
 def _refuse_deep(text: str, path: Path) -> None:
@@ -126,64 +122,47 @@ def lines_of(path: Path) -> dict[KeyPath, int]:
     """The line (from 1) of every key and list element of a file that loads."""
     loader, node = _composed(text_of(path), path)
     loader.dispose()
-    found: dict[KeyPath, int] = {}
+    lines: dict[KeyPath, int] = {}
     waiting: list[tuple[KeyPath, Any]] = [((), node)]
     while waiting:
         above, node = waiting.pop()
         if isinstance(node, yaml.MappingNode):
             for key, value in node.value:
-                found[*above, key.value] = key.start_mark.line + 1
+                lines[*above, key.value] = key.start_mark.line + 1
                 waiting.append(((*above, key.value), value))
         elif isinstance(node, yaml.SequenceNode):
             for number, value in enumerate(node.value):
-                found[*above, str(number)] = value.start_mark.line + 1
+                lines[*above, str(number)] = value.start_mark.line + 1
                 waiting.append(((*above, str(number)), value))
-    return found
+    return lines
 
 
-def _refuse_bomb(node: Any, path: Path) -> None:
-    """Count what a document means once its aliases are spelled out, without spelling them out."""
-    counts: dict[int, int] = {}
+def _refuse_odd(top: Any, path: Path) -> None:
+    """Aliases that mean too much or themselves, and a key that stands twice: the second would win without a word."""
+    counts: dict[int, int] = {}  # what a node means once its aliases are spelled out
 
-    def count(one: Any, above: frozenset[int]) -> int:
-        if id(one) in above:
-            raise _broken(path, "refers to itself through an alias", one.start_mark)
-        if id(one) not in counts:
-            inner: list[Any] = []
-            if isinstance(one, yaml.MappingNode):
-                inner = [part for pair in one.value for part in pair]
-            elif isinstance(one, yaml.SequenceNode):
-                inner = one.value
-            counts[id(one)] = 1 + sum(count(part, above | {id(one)}) for part in inner)
-        return counts[id(one)]
+    def count(node: Any, above: frozenset[int]) -> int:
+        if id(node) in above:
+            raise _broken(path, "refers to itself through an alias", node.start_mark)
+        if id(node) not in counts:
+            inner: list[Any] = node.value if isinstance(node, yaml.SequenceNode) else []
+            if isinstance(node, yaml.MappingNode):
+                refuse_twice(node)
+                inner = [part for pair in node.value for part in pair]
+            counts[id(node)] = 1 + sum(count(part, above | {id(node)}) for part in inner)
+        return counts[id(node)]
 
-    if count(node, frozenset()) > MOST_VALUES:
-        raise _broken(path, f"means more than {MOST_VALUES:,} values, through aliases or by its size")
-
-
-def _refuse_twice(top: Any, path: Path) -> None:
-    """A key that stands twice in one mapping: the second would win without a word."""
-    waiting = [top]
-    seen_nodes: set[int] = set()
-    while waiting:
-        node = waiting.pop()
-        if id(node) in seen_nodes:
-            continue
-        seen_nodes.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            waiting += node.value
-        if not isinstance(node, yaml.MappingNode):
-            continue
+    def refuse_twice(mapping: Any) -> None:
         lines: dict[str, int] = {}
-        for key, value in node.value:
-            waiting.append(value)
-            if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
-                continue
-            if key.value in lines:
-                raise _broken(
-                    path, f"has the key {key.value} twice, first in line {lines[key.value]}", key.start_mark
-                )
-            lines[key.value] = key.start_mark.line + 1
+        for key, _ in mapping.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                if key.value in lines:
+                    why = f"has the key {key.value} twice, first in line {lines[key.value]}"
+                    raise _broken(path, why, key.start_mark)
+                lines[key.value] = key.start_mark.line + 1
+
+    if count(top, frozenset()) > MOST_VALUES:
+        raise _broken(path, f"means more than {MOST_VALUES:,} values, through aliases or by its size")
 
 
 def _broken(path: Path, why: str, mark: Any = None) -> Unreadable:
@@ -192,11 +171,9 @@ def _broken(path: Path, why: str, mark: Any = None) -> Unreadable:
 
 
 FOLDERS = {
-    "benchmark": "benchmarks",
-    "environment": "environments",
-    "resources server": "resources_servers",
+    "benchmark": "benchmarks", "environment": "environments", "resources server": "resources_servers",
     "model type": "responses_api_models",
-}
+}  # fmt: skip
 EXTRA_ROOTS = "NEMO_GYM_EXTRA_ROOTS"
 
 
@@ -216,49 +193,55 @@ def roots(
     environ = os.environ if environ is None else environ
     folder = Path.cwd() if folder is None else folder
     extra = [part for part in environ.get(EXTRA_ROOTS, "").split(os.pathsep) if part]
-    for given in search_dirs:
-        if not (folder / given).expanduser().is_dir():
-            raise UsageError(
-                f"--search-dir {given} is not a folder",
-                "name the folder that holds benchmarks/ and resources_servers/",
-                "no-search-dir",
-            )
-    wanted = [(folder / Path(given).expanduser()) for given in (*search_dirs, *extra)]
-    return tuple(dict.fromkeys(path.resolve() for path in [*wanted, folder, installed()] if path.is_dir()))
+    for name in search_dirs:
+        if not (folder / name).expanduser().is_dir():
+            hint = "name the folder that holds benchmarks/ and resources_servers/"
+            raise UsageError(f"--search-dir {name} is not a folder", hint, "no-search-dir")
+    paths = [*(folder / Path(name).expanduser() for name in (*search_dirs, *extra)), folder, installed()]
+    return tuple(dict.fromkeys(path.resolve() for path in paths if path.is_dir()))
 
 
 def candidates(relative: str | Path, under: Sequence[Path]) -> list[Path]:
     """Every root's file of that relative path, first to last; an absolute path stands for itself."""
     path = Path(relative).expanduser()
-    if path.is_absolute():
-        return [path] if path.exists() else []
-    return [root / path for root in under if (root / path).exists()]
+    places = [path] if path.is_absolute() else [root / path for root in under]
+    return [place for place in places if place.exists()]
+
+
+def not_found(what: str | Path, under: Sequence[Path], hint: str) -> UsageError:
+    looked = ", ".join(str(root) for root in under)
+    return UsageError(f"{what} was not found under {looked}", hint, "no-config-file")
 
 
 def found(relative: str | Path, under: Sequence[Path]) -> Path:
-    """The first root's file of that relative path."""
-    there = candidates(relative, under)
-    if not there:
-        looked = ", ".join(str(root) for root in under)
-        raise UsageError(
-            f"{relative} was not found under {looked}",
-            "check the spelling, run from the folder it is relative to, or add --search-dir",
-            "no-config-file",
-        )
-    return there[0]
+    paths = candidates(relative, under)
+    if not paths:
+        hint = "check the spelling, run from the folder it is relative to, or add --search-dir"
+        raise not_found(relative, under, hint)
+    return paths[0]
 
 
 def component_file(kind: str, name: str, under: Sequence[Path]) -> Path:
     """The file of a component's name, such as NAME or NAME/FLAVOUR, in the first root that has it."""
-    for relative in _relative(kind, name):
-        there = [path for path in candidates(relative, under) if path.is_file()]
-        if there:
-            return there[0]
-    raise UsageError(f"there is no {kind} {name}", _nearest_name(kind, name, under), "no-such-component")
+    folder, clean = FOLDERS[kind], name.strip("/").removesuffix(".yaml")
+    first, _, flavour = clean.partition("/")
+    relative = [f"{folder}/{first}/configs/{flavour or first}.yaml"]
+    if kind in ("benchmark", "environment"):
+        relative = [f"{folder}/{clean}/config.yaml", f"{folder}/{clean}.yaml"]
+    for path in (path for text in relative for path in candidates(text, under) if path.is_file()):
+        return path
+    known = sorted(set(names(kind, under)))
+    near = get_close_matches(name, known, 3, 0.5) or [other for other in known if other.startswith(f"{name}/")][:3]
+    command = {"model type": "models"}.get(kind, kind.replace(" ", "-") + "s")
+    hint = f"`blade list {command}` prints what there is; --search-dir adds a folder"
+    if near:
+        hint = f"did you mean {', '.join(near)}?"
+    elif 0 < len(known) <= 12:
+        hint = f"there are {', '.join(known)}"
+    raise UsageError(f"there is no {kind} {name}", hint, "no-such-component")
 
 
 def names(kind: str, under: Sequence[Path]) -> Iterator[str]:
-    """Every name that `named` finds, root by root."""
     folder = FOLDERS[kind]
     for root in under:
         for path in yaml_files(root / folder):
@@ -277,25 +260,6 @@ def yaml_files(folder: Path) -> Iterator[Path]:
         for name in sorted(files):
             if name.endswith((".yaml", ".yml")) and name[0] != ".":
                 yield Path(place) / name
-
-
-def _relative(kind: str, name: str) -> list[str]:
-    folder, clean = FOLDERS[kind], name.strip("/").removesuffix(".yaml")
-    if kind in ("benchmark", "environment"):
-        return [f"{folder}/{clean}/config.yaml", f"{folder}/{clean}.yaml"]
-    first, _, flavour = clean.partition("/")
-    return [f"{folder}/{first}/configs/{flavour or first}.yaml"]
-
-
-def _nearest_name(kind: str, name: str, under: Sequence[Path]) -> str:
-    known = list(dict.fromkeys(names(kind, under)))
-    near = get_close_matches(name, known, 3, 0.5) or [one for one in known if one.startswith(f"{name}/")][:3]
-    if near:
-        return f"did you mean {', '.join(near)}?"
-    if len(known) <= 12 and known:
-        return f"there are {', '.join(sorted(known))}"
-    command = {"model type": "models"}.get(kind, kind.replace(" ", "-") + "s")
-    return f"`blade list {command}` prints what there is; --search-dir adds a folder"
 
 
 Load = Callable[[Path], Tree]
@@ -319,13 +283,13 @@ def chained(
     for path in files:  # grows while it is walked
         try:
             trees[path] = load(path)
-            wanted = included(path, trees[path])
+            entries = included(path, trees[path])
         except BladeError as error:
             broken.append(error)
             continue
-        for number, entry in enumerate(wanted):
+        for number, entry in enumerate(entries):
             try:
-                inner = _one(entry, number, path, roots, problems)
+                inner = _entry_file(entry, number, path, roots, problems)
             except BladeError as error:
                 broken.append(error)
                 continue
@@ -336,69 +300,45 @@ def chained(
                 above[inner], below[inner] = path, []
                 below[path].append(inner)
     if broken:
-        raise _all(broken)
-    return [(path, trees[path]) for path in _merge_order(files, above, below)], problems
+        raise _together(broken)
+    order: list[Path] = []  # every file after those it pulled in, which stand together and as they were listed
+    waiting = [(path, False) for path in reversed(files) if above[path] is None]
+    while waiting:
+        path, is_ready = waiting.pop()
+        if is_ready:
+            order.append(path)
+        else:
+            waiting += [(path, True), *((inner, False) for inner in reversed(below[path]))]
+    return [(path, trees[path]) for path in order], problems
 
 
 def included(path: Path, tree: Tree) -> list[str]:
-    """The entries of a file's `config_paths`."""
-    wanted = tree.get("config_paths") or []
-    if isinstance(wanted, list) and all(isinstance(entry, str) for entry in wanted):
-        return wanted
-    place = _place(path, ("config_paths",))
-    raise UsageError(
-        f"{place}: config_paths is no list of paths but {wanted!r}",
-        "write one `- path` per line below config_paths",
-        "bad-config-paths",
-    )
+    entries = tree.get("config_paths") or []
+    if isinstance(entries, list) and all(isinstance(entry, str) for entry in entries):
+        return entries
+    what = f"{_place(path, ('config_paths',))}: config_paths is no list of paths but {entries!r}"
+    raise UsageError(what, "write one `- path` per line below config_paths", "bad-config-paths")
 
 
-def _merge_order(
-    files: list[Path], above: dict[Path, Path | None], below: dict[Path, list[Path]]
-) -> list[Path]:
-    """Every file after those it pulled in, the ones below it together and in the order they were listed."""
-    order: list[Path] = []
-    waiting = [(path, False) for path in reversed(files) if above[path] is None]
-    while waiting:
-        path, ready = waiting.pop()
-        if ready:
-            order.append(path)
-            continue
-        waiting.append((path, True))
-        waiting += [(inner, False) for inner in reversed(below[path])]
-    return order
+def _entry_file(entry: str, number: int, path: Path, roots: Sequence[Path], problems: list[Problem]) -> Path:
+    paths = list(dict.fromkeys(place.resolve() for place in candidates(entry, roots) if place.is_file()))
+    place = _place(path, ("config_paths", str(number)))
+    if not paths:
+        beside = (path.parent / entry).resolve()
+        hint = _near(entry, roots)
+        if beside.is_file():
+            inside = [root for root in roots if beside.is_relative_to(root)]
+            hint = f"it stands beside the file: write {beside.relative_to(inside[0]) if inside else beside}"
+        raise not_found(f"{place}: config_paths names {entry}, which", roots, hint)
+    if len(paths) > 1:
+        problems.append(shadowed(entry, paths, place))
+    return paths[0]
 
 
-def _one(entry: str, number: int, path: Path, roots: Sequence[Path], problems: list[Problem]) -> Path:
-    there = list(dict.fromkeys(one.resolve() for one in candidates(entry, roots) if one.is_file()))
-    key = ("config_paths", str(number))
-    if not there:
-        beside = path.parent / entry
-        hint = (
-            f"it stands beside the file: write {_under(beside, roots)}"
-            if beside.is_file()
-            else _near(entry, roots)
-        )
-        looked = ", ".join(str(root) for root in roots)
-        raise UsageError(
-            f"{_place(path, key)}: config_paths names {entry}, which was not found under {looked}",
-            hint,
-            "no-config-file",
-        )
-    if len(there) > 1:
-        problems.append(shadowed(entry, there, _place(path, key)))
-    return there[0]
-
-
-def shadowed(entry: str, there: Sequence[Path], place: str = "") -> Problem:
+def shadowed(entry: str, paths: Sequence[Path], place: str = "") -> Problem:
     """Two roots have the same file: which of them is taken."""
-    others = ", ".join(str(one) for one in there[1:])
-    return Problem("warning", f"{entry} is taken from {there[0]}, not from {others}", "config_paths", place)
-
-
-def _under(path: Path, roots: Sequence[Path]) -> str:
-    inside = [root for root in roots if path.resolve().is_relative_to(root)]
-    return str(path.resolve().relative_to(inside[0]) if inside else path.resolve())
+    others = ", ".join(map(str, paths[1:]))
+    return Problem("warning", f"{entry} is taken from {paths[0]}, not from {others}", "config_paths", place)
 
 
 def _near(entry: str, roots: Sequence[Path]) -> str:
@@ -421,9 +361,8 @@ def _again(inner: Path, number: int, path: Path, above: dict[Path, Path | None])
     while circle[-1] != inner and (up := above[circle[-1]]) is not None:
         circle.append(up)
     if circle[-1] == inner:
-        way = " → ".join(
-            one.name if one.name != "config.yaml" else str(one) for one in [*reversed(circle), inner]
-        )
+        ring = [*reversed(circle), inner]
+        way = " → ".join(str(step) if step.name == "config.yaml" else step.name for step in ring)
         message = f"config_paths goes in a circle, which ends here: {way}"
         return Problem("warning", message, "config_paths", place, "take one of the entries out")
     message = f"{inner} is included already; it is merged once, where it was met first"
@@ -431,15 +370,13 @@ def _again(inner: Path, number: int, path: Path, above: dict[Path, Path | None])
 
 
 def _place(path: Path, key: tuple[str, ...]) -> str:
-    try:
-        line = lines_of(path).get(key)
-    except BladeError:
-        line = None
-    return f"{path}:{line}" if line else str(path)
+    with suppress(BladeError):
+        if line := lines_of(path).get(key):
+            return f"{path}:{line}"
+    return str(path)
 
 
-def _all(broken: list[BladeError]) -> BladeError:
-    """Every file that cannot be used, in one message."""
+def _together(broken: list[BladeError]) -> BladeError:
     if len(broken) == 1:
         return broken[0]
     message = f"{len(broken)} files cannot be used:\n" + "\n".join(f"  {error.message}" for error in broken)

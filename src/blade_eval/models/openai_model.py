@@ -68,17 +68,14 @@ class OpenAIModel:
             except Fault as error:
                 self.faults[error.kind] += 1
                 fault = error
-            wait = self._wait(tries, fault)
+            # what the server asks for, and full jitter, lest a thousand callers come back together
+            longest = min(_LONGEST_WAIT, self.settings.first_wait * 2**tries)
+            wait = self._random.uniform(0, longest) + (fault.wait or 0.0)
             if not fault.again or tries >= self.settings.retries or time.monotonic() + wait > until:
                 raise self._given_up(fault, tries) from None
             tries += 1
             self.retried += 1
             await asyncio.sleep(wait)
-
-    def _wait(self, tries: int, fault: Fault) -> float:
-        """What the server asks for, and full jitter, lest a thousand callers come back together."""
-        jitter = self._random.uniform(0, min(_LONGEST_WAIT, self.settings.first_wait * 2**tries))
-        return jitter + (fault.wait or 0.0)
 
     def _given_up(self, fault: Fault, tries: int) -> Unmeasured:
         # before it is cut, for half a key is not found; and after, for what is invisible may have hidden it
@@ -99,11 +96,8 @@ async def model(settings: Mapping[str, Any]) -> AsyncIterator[OpenAIModel]:
     wanted = _settings(settings)
     url = client.address(wanted.openai_base_url)
     if url is None:
-        raise UsageError(
-            "policy_base_url is no http or https address",
-            "give it as http://HOST/v1, in env.yaml, with --model-url or as OPENAI_BASE_URL",
-            "bad-model-url",
-        )
+        hint = "give it as http://HOST/v1, in env.yaml, with --model-url or as OPENAI_BASE_URL"
+        raise UsageError("policy_base_url is no http or https address", hint, "bad-model-url")
     key, splits = wanted.openai_api_key.strip(), wanted.splits_thoughts
     async with client.connected(url, key, wanted.timeout, _FORM, splits_thoughts=splits) as connection:
         yield OpenAIModel(wanted, connection, _secrets(key, url))
@@ -111,7 +105,8 @@ async def model(settings: Mapping[str, Any]) -> AsyncIterator[OpenAIModel]:
 
 def request(params: Row, name: str) -> Row:
     """The body that `params` ask for: nulls dropped, `metadata.extra_body` merged, the configured model."""
-    body = {field: _dropped(value) for field, value in params.items() if value is not None}
+    values = {field: value for field, value in params.items() if value is not None}
+    body = {field: _dropped(value) if isinstance(value, list) else value for field, value in values.items()}
     body["model"] = name
     body.pop("stream", None)
     metadata = body.get("metadata")
@@ -120,26 +115,19 @@ def request(params: Row, name: str) -> Row:
         body = {**body, "metadata": rest} if rest else {k: v for k, v in body.items() if k != "metadata"}
         extra = metadata["extra_body"]
         try:
-            merged = (
-                msgspec.json.decode(extra, type=dict[str, Any]) if isinstance(extra, str) else dict(extra)
-            )
+            body |= msgspec.json.decode(extra, type=dict[str, Any]) if isinstance(extra, str) else dict(extra)
         except (msgspec.DecodeError, TypeError, ValueError):
             raise Unmeasured("bad_request", "metadata.extra_body is no JSON object", terminal=True) from None
-        body |= merged
     return body
 
 
 def _dropped(value: Any) -> Any:
     """Nulls of items and tools are as good as absent, but servers refuse an `id` that is null."""
-    if not isinstance(value, list):
-        return value
-    return [_item(item) if isinstance(item, dict) else item for item in value]
-
-
-def _item(item: Row) -> Row:
+    if isinstance(value, list):
+        return [_dropped(item) if isinstance(item, dict) else item for item in value]
     # a message must have content, and an assistant's that only calls has none
-    silent = {"content": ""} if "role" in item and item.get("content") is None else {}
-    return {name: value for name, value in item.items() if value is not None} | silent
+    silent = {"content": ""} if "role" in value and value.get("content") is None else {}
+    return {name: inner for name, inner in value.items() if inner is not None} | silent
 
 
 def _secrets(key: str, url: URL) -> set[str]:
@@ -156,8 +144,5 @@ def _settings(block: Mapping[str, Any]) -> Settings:
     try:
         return msgspec.convert(known, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise UsageError(
-            f"the block of openai_model: {error}",
-            "it wants openai_base_url, openai_api_key and openai_model; see docs/serve.md",
-            "bad-model-settings",
-        ) from None
+        hint = "it wants openai_base_url, openai_api_key and openai_model; see docs/serve.md"
+        raise UsageError(f"the block of openai_model: {error}", hint, "bad-model-settings") from None

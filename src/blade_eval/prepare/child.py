@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import importlib.util
 import json
 import os
@@ -46,12 +47,12 @@ def watched(runner: int, wall_s: int) -> None:
 
 
 def _stay(script: int, runner: int, wall_s: int) -> NoReturn:
-    def told(sign: int, frame: FrameType | None) -> None:
+    def end(sign: int, frame: FrameType | None) -> None:
         _end_all(script)
         os._exit(128 + sign)
 
     for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
-        signal.signal(sign, told)
+        signal.signal(sign, end)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     signal.alarm(wall_s + 60)
     if os.getppid() != runner:  # it was gone before we could ask to be told
@@ -97,12 +98,10 @@ def _below(pid: int) -> list[int]:
             state, parent = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[:2]
             if state not in "ZX":
                 children.setdefault(int(parent), []).append(int(stat.parent.name))
-    below_all, ahead = [], [pid]
-    while ahead:
-        below = children.get(ahead.pop(), [])
-        below_all += below
-        ahead += below
-    return below_all
+    below = [pid]
+    for parent_pid in below:  # grows while it is walked
+        below += children.get(parent_pid, [])
+    return below[1:]
 
 
 def _prctl(what: int, value: int) -> None:
@@ -123,12 +122,9 @@ def main(arguments: list[str]) -> int:
 
 def limited(limits: Mapping[str, int]) -> None:
     """Set the limits of this process and of all it starts; a system without one of them goes without."""
-    for what, most in (
-        (resource.RLIMIT_CPU, limits["cpu_s"]),
-        (resource.RLIMIT_AS, limits["memory_bytes"]),
-        (resource.RLIMIT_FSIZE, limits["file_bytes"]),
-        (resource.RLIMIT_CORE, 0),
-    ):
+    cpu, memory, size = limits["cpu_s"], limits["memory_bytes"], limits["file_bytes"]
+    whats = (resource.RLIMIT_CPU, resource.RLIMIT_AS, resource.RLIMIT_FSIZE, resource.RLIMIT_CORE)
+    for what, most in zip(whats, (cpu, memory, size, 0), strict=True):
         with suppress(ValueError, OSError):
             hard = resource.getrlimit(what)[1]
             least = most if hard == resource.RLIM_INFINITY else min(most, hard)
@@ -154,11 +150,9 @@ def outcome(script: Path, root: Path, args: Mapping[str, Any]) -> dict[str, Any]
         return {"unfit": str(error)}
     except MemoryError:
         return {"limit": "memory"}
-    except OSError as error:
-        if error.errno == 27:  # EFBIG: Python ignores the signal, the write fails
-            return {"limit": "file size"}
-        return raised(error, script)
     except (Exception, SystemExit) as error:
+        if isinstance(error, OSError) and error.errno == errno.EFBIG:  # Python ignores the signal, the write fails
+            return {"limit": "file size"}
         return raised(error, script)
     if not isinstance(returned, str | Path):
         return {"error": f"prepare() returned {type(returned).__name__}, not a path"}

@@ -11,9 +11,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -95,13 +94,13 @@ def _received(answer: Any, url: str, part: Path, have: int, tell: Callable[[str]
     _beside(part).write_text(json.dumps({"url": url, "mark": mark}), encoding="utf-8")
     size = f" ({total / 1e6:.1f} MB)" if total else ""
     tell(f"fetching {url}{size}" + (f" from byte {have:,}" if have else ""))
-    last_told = time.monotonic()
+    last = time.monotonic()
     with part.open("ab" if have else "wb") as stream:
         while piece := answer.read(_PIECE):
             stream.write(piece)
             have += len(piece)
-            if time.monotonic() - last_told > 5:
-                last_told = time.monotonic()
+            if time.monotonic() - last > 5:
+                last = time.monotonic()
                 tell(f"{have / 1e6:.1f}{f' of {total / 1e6:.1f}' if total else ''} MB of {part.stem}")
         stream.flush()
         os.fsync(stream.fileno())
@@ -110,6 +109,7 @@ def _received(answer: Any, url: str, part: Path, have: int, tell: Callable[[str]
 
 
 def _refused(error: urllib.error.HTTPError, part: Path) -> Exception:
+    what = f"the server answers {error.code}"
     if error.code in (401, 403):
         host = urlsplit(error.url).hostname or "the server"
         return Unreachable(
@@ -121,10 +121,8 @@ def _refused(error: urllib.error.HTTPError, part: Path) -> Exception:
         return _Broken("the file is another one than before")
     if error.code in _PASSING:
         wait = error.headers.get("Retry-After") or ""
-        return _Broken(
-            f"the server answers {error.code}", min(float(wait) if wait.isdigit() else 0, _WAIT_MOST_S)
-        )
-    return Unreachable(f"the server answers {error.code} {error.reason}")
+        return _Broken(what, min(float(wait) if wait.isdigit() else 0, _WAIT_MOST_S))
+    return Unreachable(f"{what} {error.reason}")
 
 
 def _mark(part: Path, url: str) -> str | None:
@@ -185,11 +183,6 @@ class Missing(Exception):
 class Mismatch(Exception):
     """A file is not the one that was pinned."""
 
-    def __init__(self, place: Path, url: str, what: str, expected: object, got: object) -> None:
-        super().__init__(f"{place} has {what} {got}, but {what} {expected} is pinned for {url}")
-        self.place, self.url, self.what = str(place), url, what
-        self.expected, self.got = str(expected), str(got)
-
 
 used: list[dict[str, Any]] = []  # what this process read, for the record beside the rows
 
@@ -200,40 +193,49 @@ def fetched(url: str, name: str, sha256: str | None = None) -> Path:
     The revision belongs into the URL, so that another revision is another file of the cache.
     """
     context = current()
-    pin = context.pins.get(name, {})
-    sha256 = sha256 or pin.get("sha256")
-    size = pin.get("size")
     if Path(name).name != name or name.startswith("."):
         raise ValueError(f"{name!r} is no plain file name")
+    file = _lacking(context, name, url, "")
+    file = replace(file, sha256=sha256 or file.sha256)
     by_hand = _by_hand(context, name)
     if by_hand is not None:
-        return _given(by_hand, url, name, sha256, size, context.partial)
-    place = place_of(context, url, name)
+        return _given(by_hand, file, context.partial)
+    place = Path(file.place)
     place.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(place.parent):
+    with (place.parent / ".lock").open("w") as lock:  # two that want the same file: the second waits and finds it
+        fcntl.flock(lock, fcntl.LOCK_EX)
         if place.exists() and not context.again and not _damaged(place):
-            return _taken(place, url, name, sha256, size, "cache")
-        lacking = Lacking(name, url, "", str(place), sha256, size)
+            return _taken(place, place, file, "cache")
         if context.offline:
-            raise Missing([_because(lacking, "not in the cache, and --offline forbids to fetch it")])
+            raise Missing([replace(file, why="not in the cache, and --offline forbids to fetch it")])
         try:
-            got = downloaded(_address(url), place.with_name(name + ".part"), _headers(url), _tell)
+            mirror = os.environ.get("HF_ENDPOINT")  # as the hub's own library does it
+            address = url.replace(_HUB, mirror.rstrip("/") + "/") if mirror and url.startswith(_HUB) else url
+            token = os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN")  # for the hub alone
+            headers = {"Authorization": f"Bearer {token}"} if token and url.startswith(_HUB) else {}
+            part = downloaded(address, place.with_name(name + ".part"), headers, _tell)
         except Unreachable as error:
-            raise Missing([_because(lacking, str(error))]) from error
-        return _kept(got, place, url, name, sha256, size)
+            raise Missing([replace(file, why=str(error))]) from error
+        try:
+            _taken(part, place, file, "fetched")
+        except Mismatch:
+            part.unlink()
+            raise
+        note = json.dumps({"url": url, "sha256": used[-1]["sha256"]}, indent=2) + "\n"
+        place.with_name(name + ".source.json").write_text(note, encoding="utf-8")
+        os.replace(part, place)
+        return place
 
 
 def lacking(context: Context, sources: Mapping[str, str]) -> list[Lacking]:
     """Which of a script's declared sources are neither given nor in the cache."""
-    missing = []
-    for name, url in sources.items():
-        place = place_of(context, url, name)
-        if _by_hand(context, name) is None and not place.exists():
-            pin = context.pins.get(name, {})
-            missing.append(
-                Lacking(name, url, "not in the cache", str(place), pin.get("sha256"), pin.get("size"))
-            )
-    return missing
+    files = [_lacking(context, name, url, "not in the cache") for name, url in sources.items()]
+    return [file for file in files if _by_hand(context, file.name) is None and not Path(file.place).exists()]
+
+
+def _lacking(context: Context, name: str, url: str, why: str) -> Lacking:
+    pin = context.pins.get(name, {})
+    return Lacking(name, url, why, str(place_of(context, url, name)), pin.get("sha256"), pin.get("size"))
 
 
 def place_of(context: Context, url: str, name: str) -> Path:
@@ -243,17 +245,13 @@ def place_of(context: Context, url: str, name: str) -> Path:
 
 
 def current() -> Context:
-    """The context of this process."""
     text = os.environ.get(CONTEXT)
     if text is None:
-        raise RuntimeError(
-            "prepare scripts are run by `blade eval prepare`, which says where raw files are kept"
-        )
+        raise RuntimeError("prepare scripts are run by `blade eval prepare`, which says where raw files are kept")
     return Context(**json.loads(text))
 
 
 def digest(path: Path) -> str:
-    """The SHA-256 of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -267,43 +265,29 @@ def _by_hand(context: Context, name: str) -> Path | None:
     return path if context.sole or path.name == name else None
 
 
-def _taken(path: Path, url: str, name: str, sha256: str | None, size: int | None, how: str) -> Path:
-    """A file that is there, held against its pin and entered into the record."""
-    actual = path.stat().st_size
-    if sha256 is None and size is not None and actual != size:
-        raise Mismatch(path, url, "size", size, actual)
-    sha = digest(path)
-    if sha256 is not None and sha != sha256:
-        raise Mismatch(path, url, "sha256", sha256, sha)
-    pinned = None if sha256 is None else True  # None: nobody said which sha256 it should have
-    used.append({"name": name, "url": url, "sha256": sha, "size": actual, "from": how, "pinned": pinned})
+def _taken(path: Path, place: Path, file: Lacking, how: str) -> Path:
+    """A file that is there, held against its pin and entered into the record; errors call it `place`."""
+    size, sha256 = path.stat().st_size, digest(path)
+    what, want, got = ("sha256", file.sha256, sha256) if file.sha256 else ("size", file.size, size)
+    if want is not None and got != want:
+        raise Mismatch(f"{place} has {what} {got}, but {what} {want} is pinned for {file.url}")
+    is_pinned = True if file.sha256 else None  # None: nobody said which sha256 it should have
+    entry = {"name": file.name, "url": file.url, "sha256": sha256, "size": size}
+    used.append({**entry, "from": how, "pinned": is_pinned})
     return path
 
 
-def _given(path: Path, url: str, name: str, sha256: str | None, size: int | None, partial: bool) -> Path:
+def _given(path: Path, file: Lacking, partial: bool) -> Path:
     """A file by hand; a part of the pinned one only where the user said so, and then recorded as such."""
     try:
-        return _taken(path, url, name, sha256, size, "given")
+        return _taken(path, path, file, "given")
     except Mismatch as error:
         if not partial:
             raise
         _tell(f"{error}; taken all the same")
-        _taken(path, url, name, None, None, "given")
+        _taken(path, path, replace(file, sha256=None, size=None), "given")
         used[-1]["pinned"] = False
         return path
-
-
-def _kept(part: Path, place: Path, url: str, name: str, sha256: str | None, size: int | None) -> Path:
-    """Move a finished download to its place, if it is the right one."""
-    try:
-        _taken(part, url, name, sha256, size, "fetched")
-    except Mismatch as error:
-        part.unlink()
-        raise Mismatch(place, url, error.what, error.expected, error.got) from error
-    note = place.with_name(name + ".source.json")
-    note.write_text(json.dumps({"url": url, "sha256": used[-1]["sha256"]}, indent=2) + "\n", encoding="utf-8")
-    os.replace(part, place)
-    return place
 
 
 def _damaged(place: Path) -> bool:
@@ -316,30 +300,6 @@ def _damaged(place: Path) -> bool:
         return False
     _tell(f"{place} changed since it was fetched; fetching it again")
     return True
-
-
-def _because(lacking: Lacking, why: str) -> Lacking:
-    return Lacking(**{**asdict(lacking), "why": why})
-
-
-def _address(url: str) -> str:
-    """The hub's mirror where one is configured, as the hub's own library does it."""
-    mirror = os.environ.get("HF_ENDPOINT")
-    return mirror.rstrip("/") + "/" + url[len(_HUB) :] if mirror and url.startswith(_HUB) else url
-
-
-def _headers(url: str) -> dict[str, str]:
-    """The hub's token, for the hub alone."""
-    token = os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN")
-    return {"Authorization": f"Bearer {token}"} if token and url.startswith(_HUB) else {}
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Two runs that want the same file: the second waits, and then finds it."""
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _tell(text: str) -> None:

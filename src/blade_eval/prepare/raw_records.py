@@ -40,7 +40,6 @@ class Found(dict[str, Any]):
         self.path, self.what, self.number = path, what, number
 
     def place(self) -> str:
-        """The file and the line or record in it."""
         return f"{self.path.name}, {self.what} {self.number}"
 
     def __missing__(self, column: str) -> Any:
@@ -60,16 +59,20 @@ def records(path: Path) -> Iterator[Record]:
         yield from _parquet(path)
         return
     if kind not in (".jsonl", ".ndjson", ".json", ".csv", ".tsv"):
-        raise NotReadable(
-            f"{path.name} is none of .jsonl, .json, .csv, .tsv, .parquet, nor one of them in .gz"
-        )
+        raise NotReadable(f"{path.name} is none of .jsonl, .json, .csv, .tsv, .parquet, nor one of them in .gz")
     with _text(path) as stream:
+        is_list = kind == ".json" and stream.read(4096).lstrip().startswith("[")
+        stream.seek(0)
         if kind in (".csv", ".tsv"):
             csv.field_size_limit(_FIELD_LIMIT)
             rows = csv.DictReader(stream, delimiter="\t" if kind == ".tsv" else ",")
             yield from _checked(enumerate(rows, 1), path, "record")
-        elif kind == ".json" and _starts_list(stream):
-            yield from _checked(enumerate(_whole(stream, path), 1), path, "record")
+        elif is_list:
+            try:
+                content = json.load(stream)
+            except ValueError as error:
+                raise NotReadable(f"{path.name} is not JSON: {error}") from error
+            yield from _checked(enumerate(content, 1), path, "record")
         else:
             yield from _checked(_lines(stream, path), path, "line")
 
@@ -99,20 +102,6 @@ def _text(path: Path) -> TextIO:
     if path.suffix == ".gz":
         return io.TextIOWrapper(gzip.open(path), encoding="utf-8-sig", newline="")
     return path.open(encoding="utf-8-sig", newline="")
-
-
-def _starts_list(stream: TextIO) -> bool:
-    start = stream.read(4096).lstrip()
-    stream.seek(0)
-    return start.startswith("[")
-
-
-def _whole(stream: TextIO, path: Path) -> list[Any]:
-    try:
-        content: list[Any] = json.load(stream)
-    except ValueError as error:
-        raise NotReadable(f"{path.name} is not JSON: {error}") from error
-    return content
 
 
 def _lines(stream: TextIO, path: Path) -> Iterator[tuple[int, Any]]:

@@ -59,18 +59,9 @@ def ran(job: Job, tell: Callable[[str], None]) -> dict[str, Any]:
     """Run the job and pass on each line it prints; what its process said at the end, or what ended it."""
     with tempfile.TemporaryDirectory(prefix="blade-prepare-") as folder:
         job_file, result_file = Path(folder, "job.json"), Path(folder, "result.json")
-        job_file.write_text(
-            json.dumps(
-                {
-                    "script": str(job.script),
-                    "root": str(job.root),
-                    "args": dict(job.args),
-                    "limits": asdict(job.limits),
-                    "runner": os.getpid(),
-                }
-            ),
-            encoding="utf-8",
-        )
+        document: dict[str, Any] = {"script": str(job.script), "root": str(job.root), "args": dict(job.args)}
+        document |= {"limits": asdict(job.limits), "runner": os.getpid()}
+        job_file.write_text(json.dumps(document), encoding="utf-8")
         process = subprocess.Popen(
             # -P: without it a json.py in the folder would stand in for Python's own
             [sys.executable, "-P", "-m", "blade_eval.prepare.child", str(job_file), str(result_file)],
@@ -87,16 +78,13 @@ def ran(job: Job, tell: Callable[[str], None]) -> dict[str, Any]:
             _ended(process)
         if not in_time:
             return {"limit": "time"}
-        return _told(result_file, process.returncode)
+        return _result(result_file, process.returncode)
 
 
 def environment(ours: Mapping[str, str], context: Context) -> dict[str, str]:
     """The environment of a script: what it may need of ours, and its context."""
-    passed = {
-        name: value
-        for name, value in ours.items()
-        if name.upper() in _PASSED or name.upper().startswith(_PASSED_STARTS)
-    }
+    names = [name for name in ours if name.upper() in _PASSED or name.upper().startswith(_PASSED_STARTS)]
+    passed = {name: ours[name] for name in names}
     return {**passed, "PYTHONUNBUFFERED": "1", CONTEXT: json.dumps(asdict(context))}
 
 
@@ -113,7 +101,8 @@ def _listened(process: subprocess.Popen[bytes], until: float, tell: Callable[[st
             piece = os.read(pipe, 1 << 16) if heard else b""
             # an end of the pipe, or silence after the process ended: what it started may hold the pipe open
             if not piece and (heard or process.poll() is not None):
-                _wait(process, until)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=max(0.0, until - time.monotonic()))
                 _pass_on(rest, tell)
                 return process.poll() is not None
             *lines, rest = (rest + piece).split(b"\n")
@@ -123,11 +112,6 @@ def _listened(process: subprocess.Popen[bytes], until: float, tell: Callable[[st
                 _pass_on(rest, tell)
                 rest = b""
     return False
-
-
-def _wait(process: subprocess.Popen[bytes], until: float) -> None:
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=max(0.0, until - time.monotonic()))
 
 
 def _pass_on(line: bytes, tell: Callable[[str], None]) -> None:
@@ -147,12 +131,10 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
         process.stdout.close()
 
 
-def _told(result_file: Path, code: int) -> dict[str, Any]:
-    try:
-        result: dict[str, Any] = json.loads(result_file.read_text(encoding="utf-8"))
+def _result(file: Path, code: int) -> dict[str, Any]:
+    with suppress(OSError, ValueError):
+        result: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return result
-    except (OSError, ValueError):
-        pass
     if code == -signal.SIGXCPU:
         return {"limit": "CPU time"}
     if code < 0:

@@ -8,23 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from blade.errors import Unreadable, UsageError
 from blade_eval.profile import row_table, scores
-from blade_eval.profile.row_table import (
-    REPEAT,
-    SHOWN,
-    TASK,
-    Codes,
-    Ints,
-    Row,
-    Table,
-    beside,
-    encoded,
-    written,
-)
+from blade_eval.profile.row_table import REPEAT, SHOWN, TASK, Codes, Ints, Row, Table, beside, encoded
 from blade_eval.profile.scores import Hook, Score
 from blade_eval.profile.statistics import Agent, Rollouts
+from blade_eval.runner.run_files import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,16 +55,13 @@ class Profiled:
         return expected.size, complete, expected.size - complete - none, none
 
     def missing(self) -> list[tuple[int, int]]:
-        """The keys of inputs without a rollout."""
         rows = self.asked[~self.asked["came"]]
         return list(zip(rows["task"].tolist(), rows["repeat"].tolist(), strict=True))
 
     def scores(self, threshold: float = 1.0) -> list[Score]:
-        """pass@k and variance of each agent."""
         return scores.scores(self.rollouts, threshold)
 
     def write(self) -> tuple[Path, Path, Path]:
-        """Write the three files, each whole or not at all."""
         tasks, agents, repeats = (beside(self.path, ending) for ending in (PROFILE, AGENTS, REPEATS))
         with written(tasks) as file:
             file.writelines(encoded(entry) + b"\n" for entry in self.task_entries())
@@ -89,8 +77,8 @@ class Profiled:
         The sample is the first input whose rollout was measured.
         """
         masked = self.rollouts.rows[self.rollouts.rows["masked"] != 0]
-        asked, out = numbered([self.asked, masked], KEY)
-        rows = self.asked[~np.isin(asked, out)]
+        keys, masked_keys = numbered([self.asked, masked], KEY)
+        rows = self.asked[~np.isin(keys, masked_keys)]
         whose = list(zip(rows["task"].tolist(), rows["agent"].tolist(), strict=True))
         expected: dict[tuple[int, int], int] = {}
         first: dict[tuple[int, int], int] = {}
@@ -101,78 +89,56 @@ class Profiled:
         all_keys = self.asked[["task", "agent"]].drop_duplicates()
         shares_tasks = all_keys["task"].nunique() < len(all_keys)
         for task, agent, mine, values in self.rollouts.groups():
-            sample = self._sample(first[task, agent])
+            line = row_table.Line(0, 0, self.inputs.line(first[task, agent]), True)
+            row = row_table.plain(line, row_table.Seen(self.path)) or {}
+            sample = {key: value for key, value in row.items() if key not in (TASK, REPEAT)}
             named = self.rollouts.names[agent] if shares_tasks else None
             yield self.rollouts.task_entry(task, mine, values, sample, expected[task, agent], named)
 
-    def _sample(self, row: int) -> Row:
-        values = (
-            row_table.plain(row_table.Line(0, 0, self.inputs.line(row), True), row_table.Seen(self.path))
-            or {}
-        )
-        return {key: value for key, value in values.items() if key not in (TASK, REPEAT)}
-
     def agent_entries(self) -> list[Row]:
-        """The content of the agents' file."""
         return [
             {
-                **agent.values,
-                **self.custom.get(agent.name, {}),
-                "agent_ref": {"name": agent.name},
-                **agent.across,
-                **agent.coverage,
+                **agent.values, **self.custom.get(agent.name, {}), "agent_ref": {"name": agent.name},
+                **agent.across, **agent.coverage,
             }
             for agent in self.agents
-        ]
+        ]  # fmt: skip
 
     def repeat_entries(self) -> list[Row]:
-        """The content of the repeats' file."""
-        return [
-            {"agent_ref": {"name": agent.name}, **entry} for agent in self.agents for entry in agent.by_repeat
-        ]
+        return [{"agent_ref": {"name": agent.name}, **entry} for agent in self.agents for entry in agent.by_repeat]
 
 
 def profiled(
-    inputs: Path,
-    rollouts: Path,
-    allow_partial: bool = False,
-    duplicates: Duplicates = "error",
+    inputs: Path, rollouts: Path, allow_partial: bool = False, duplicates: Duplicates = "error",
     hook: Hook | None = None,
 ) -> Profiled:
     """Read both files and join them; a run that is not complete is refused unless `allow_partial`."""
     expected = Table()
-    about_inputs = expected.read(inputs, row_table.key_of)
-    if about_inputs.bad:
-        number, reason = about_inputs.bad[0]
-        more = f" ({len(about_inputs.bad)} such lines)" if len(about_inputs.bad) > 1 else ""
-        raise Unreadable(
-            f"{inputs}, line {number}: {reason}{more}",
-            "without it nobody knows what was expected: restore the file, or remove what is no row",
-            "unreadable-line",
-        )
+    if unread := expected.read(inputs, row_table.key_of).bad:
+        more = f" ({len(unread)} such lines)" if len(unread) > 1 else ""
+        what = f"{inputs}, line {unread[0][0]}: {unread[0][1]}{more}"
+        hint = "without it nobody knows what was expected: restore the file, or remove what is no row"
+        raise Unreadable(what, hint, "unreadable-line")
     table = Table(expected.agents)
-    about_results = table.read(rollouts, row_table.result_of, keeps_lines=hook is not None)
-    asked, came = expected.frame(), table.frame()
-    own(asked, came, table.agents)
+    unread = table.read(rollouts, row_table.result_of, keeps_lines=hook is not None).bad
+    asked_rows, rows = expected.frame(), table.frame()
+    own(asked_rows, rows, table.agents)
     names = row_table.names_of(table.agents)
-    whole = settled(asked, names, [inputs], duplicates, "input")
-    results = settled(came, names, [rollouts], duplicates, "rollout")
-    kept = whole.rows.assign(came=matched(whole.rows, results.rows, (inputs, rollouts)))
+    whole = settled(asked_rows, names, [inputs], duplicates, "input")
+    results = settled(rows, names, [rollouts], duplicates, "rollout")
+    joined = whole.rows.assign(came=matched(whole.rows, results.rows, (inputs, rollouts)))
     notices = [*expected.notices(), *table.notices()]
     notices += [*whole.notices("inputs", duplicates), *results.notices("rollouts", duplicates)]
-    missing = kept[~kept["came"]]
+    missing = joined[~joined["came"]]
     if len(missing) and not allow_partial:
-        unread = [f"line {number}" for number, _ in about_results.bad[:SHOWN]]
-        raise UsageError(
-            f"{len(missing):,} of {len(kept):,} rollouts are missing from {rollouts}: "
-            + listed(missing)
-            + (f"; {len(about_results.bad)} lines could not be read: {', '.join(unread)}" if unread else ""),
-            "finish the run with `--resume`, or profile what is there with --allow-partial",
-            "rollouts-missing",
-        )
+        numbers = ", ".join(f"line {number}" for number, _ in unread[:SHOWN])
+        what = f"{len(missing):,} of {len(joined):,} rollouts are missing from {rollouts}: {listed(missing)}"
+        what += f"; {len(unread)} lines could not be read: {numbers}" if unread else ""
+        hint = "finish the run with `--resume`, or profile what is there with --allow-partial"
+        raise UsageError(what, hint, "rollouts-missing")
     reported = Rollouts(table, results.rows, names)
     custom = hook.by_agent(reported) if hook else {}
-    return Profiled(rollouts, expected, kept, reported, reported.by_agent(), custom, notices)
+    return Profiled(rollouts, expected, joined, reported, reported.by_agent(), custom, notices)
 
 
 Duplicates = Literal["error", "first", "last"]
@@ -186,15 +152,9 @@ class Settled(NamedTuple):
     n_overruled: int  # and with other content, given up because the caller chose
 
     def notices(self, what: str, duplicates: Duplicates) -> list[str]:
-        """What was left out."""
-        notices = []
-        if self.n_copies:
-            notices.append(f"{self.n_copies:,} {what} stand there again, word for word; kept once")
-        if self.n_overruled:
-            notices.append(
-                f"{self.n_overruled:,} {what} contradict another of their key; the {duplicates} was kept"
-            )
-        return notices
+        copies = f"{self.n_copies:,} {what} stand there again, word for word; kept once"
+        others = f"{self.n_overruled:,} {what} contradict another of their key; the {duplicates} was kept"
+        return [text for n, text in ((self.n_copies, copies), (self.n_overruled, others)) if n]
 
 
 def numbered(frames: Sequence[pd.DataFrame], columns: list[str]) -> list[Ints]:
@@ -211,32 +171,35 @@ def own(inputs: pd.DataFrame, results: pd.DataFrame, agents: Codes) -> None:
 
     Where all rollouts of an agent's inputs name one other agent, inputs without a rollout are that one's.
     """
-    asked_pair, made_pair = numbered([inputs, results], PAIR)
-    asked, made = inputs["agent"].to_numpy().copy(), results["agent"].to_numpy().copy()
-    only, several = _named(asked, asked_pair)
-    made = np.where(made < 0, only.reindex(made_pair, fill_value=-1), made)
-    made[made < 0] = agents.setdefault(NAMELESS, len(agents) - 1) if (made < 0).any() else 0
-    maker = _named(made, made_pair)[0].reindex(asked_pair, fill_value=-1).to_numpy()
-    is_alone = ~several.reindex(asked_pair, fill_value=False).to_numpy()
+    input_pair, result_pair = numbered([inputs, results], PAIR)
+    whose, by = inputs["agent"].to_numpy().copy(), results["agent"].to_numpy().copy()
+    only, several = _named(whose, input_pair)
+    by = _nobody_named(np.where(by < 0, only.reindex(result_pair, fill_value=-1), by), agents)
+    maker = _named(by, result_pair)[0].reindex(input_pair, fill_value=-1).to_numpy()
+    is_alone = ~several.reindex(input_pair, fill_value=False).to_numpy()
     named = is_alone & (maker >= 0)
-    renamed = np.where(named, maker, asked)
-    for code in np.unique(asked[(asked >= 0) & is_alone & ~named]):
-        others = np.unique(maker[named & (asked == code)])
+    renamed = np.where(named, maker, whose)
+    for code in np.unique(whose[(whose >= 0) & is_alone & ~named]):
+        others = np.unique(maker[named & (whose == code)])
         if others.size == 1:
-            renamed[(asked == code) & is_alone & ~named] = others[0]
-    if (renamed < 0).any():
-        makers = np.unique(made)
-        renamed[renamed < 0] = makers[0] if makers.size == 1 else agents.setdefault(NAMELESS, len(agents) - 1)
-    inputs["agent"], results["agent"] = renamed, made
+            renamed[(whose == code) & is_alone & ~named] = others[0]
+    if (renamed < 0).any() and (makers := np.unique(by)).size == 1:
+        renamed[renamed < 0] = makers[0]
+    inputs["agent"], results["agent"] = _nobody_named(renamed, agents), by
 
 
 def own_failures(inputs: pd.DataFrame, failures: pd.DataFrame, agents: Codes) -> None:
     """Whose each failure is: who alone was asked for its task and repeat, else who it names."""
-    asked_pair, pair = numbered([inputs, failures], PAIR)
-    only = _named(inputs["agent"].to_numpy(), asked_pair)[0].reindex(pair, fill_value=-1).to_numpy()
-    broke = np.where(only >= 0, only, failures["agent"])
-    broke[broke < 0] = agents.setdefault(NAMELESS, len(agents) - 1) if (broke < 0).any() else 0
-    failures["agent"] = broke
+    input_pair, pair = numbered([inputs, failures], PAIR)
+    only = _named(inputs["agent"].to_numpy(), input_pair)[0].reindex(pair, fill_value=-1).to_numpy()
+    failures["agent"] = _nobody_named(np.where(only >= 0, only, failures["agent"]), agents)
+
+
+def _nobody_named(codes: Ints, agents: Codes) -> Ints:
+    """The codes, with that of nobody in particular where there is none."""
+    if (codes < 0).any():
+        codes[codes < 0] = agents.setdefault(NAMELESS, len(agents) - 1)
+    return codes
 
 
 def _named(agent: Ints, pair: Ints) -> tuple[pd.Series[int], pd.Series[bool]]:
@@ -263,33 +226,30 @@ def settled(
     differs = ordered["content"].to_numpy() != frame["content"].to_numpy()[first]
     n_other = int(differs.sum())
     if n_other and duplicates == "error":
+
+        def place(row: int) -> str:
+            source, line = frame["source"][row], frame["line"][row]
+            return f"line {line} of {paths[source]}" if source < len(paths) else f"row {line}"
+
         pairs = zip(first[differs][:SHOWN], ordered.index[differs][:SHOWN], strict=True)
-        shown = [
-            f"{key_text(frame, one)} in {_place(frame, one, paths)} and in {_place(frame, other, paths)}"
-            for one, other in pairs
-        ]
+        shown = [f"{key_text(frame, row)} in {place(row)} and in {place(other)}" for row, other in pairs]
         more = f", and {n_other - SHOWN} more" if n_other > SHOWN else ""
-        raise Unreadable(
-            f"the same {what} stands there twice with different content: {'; '.join(shown)}{more}",
-            "remove one of each pair, or choose with --duplicates first or --duplicates last",
-            "contradicting-duplicates",
-        )
+        what = f"the same {what} stands there twice with different content: {'; '.join(shown)}{more}"
+        hint = "remove one of each pair, or choose with --duplicates first or --duplicates last"
+        raise Unreadable(what, hint, "contradicting-duplicates")
     rows = ordered.drop_duplicates(KEY, keep="last" if duplicates == "last" else "first")
     return Settled(rows, int(again.sum()) - n_other, n_other)
 
 
-def matched(inputs: pd.DataFrame, results: pd.DataFrame, paths: tuple[Path, Path]) -> pd.Series[bool]:
+def matched(inputs: pd.DataFrame, results: pd.DataFrame, paths: tuple[Path, Path]) -> NDArray[np.bool_]:
     """Which inputs have their rollout; a rollout that nobody asked for is an error."""
-    asked, came = numbered([inputs, results], KEY)
-    extra = results[~np.isin(came, asked)]
+    input_keys, keys = numbered([inputs, results], KEY)
+    extra = results[~np.isin(keys, input_keys)]
     if len(extra):
         n = f"{len(extra):,} rollout{'s' if len(extra) > 1 else ''}"
-        raise Unreadable(
-            f"{paths[1]} holds {n} of which {paths[0]} knows nothing: {listed(extra, with_lines=True)}",
-            "give the materialized inputs of the same run",
-            "rollouts-without-inputs",
-        )
-    return np.isin(asked, came)
+        what = f"{paths[1]} holds {n} of which {paths[0]} knows nothing: {listed(extra, with_lines=True)}"
+        raise Unreadable(what, "give the materialized inputs of the same run", "rollouts-without-inputs")
+    return np.isin(input_keys, keys)
 
 
 def key_text(frame: pd.DataFrame, row: int) -> str:
@@ -297,15 +257,8 @@ def key_text(frame: pd.DataFrame, row: int) -> str:
     return f"{frame['task'][row]}:{frame['repeat'][row]}"
 
 
-def _place(frame: pd.DataFrame, row: int, paths: Sequence[Path]) -> str:
-    source, line = frame["source"][row], frame["line"][row]
-    return f"line {line} of {paths[source]}" if source < len(paths) else f"row {line}"
-
-
 def listed(frame: pd.DataFrame, with_lines: bool = False) -> str:
-    """The first few keys."""
-    shown = [
-        f"{key_text(frame, row)} (line {frame['line'][row]})" if with_lines else key_text(frame, row)
-        for row in frame.index[:SHOWN]
-    ]
+    shown = (
+        key_text(frame, row) + (f" (line {frame['line'][row]})" if with_lines else "") for row in frame.index[:SHOWN]
+    )
     return ", ".join(shown) + (f" and {len(frame) - SHOWN:,} more" if len(frame) > SHOWN else "")

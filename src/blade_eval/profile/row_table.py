@@ -8,10 +8,10 @@ import os
 import tempfile
 from array import array
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from blade.errors import NothingToRead, Unreadable
 from blade.formats import find, lines, row_decoder
-from blade_eval.runner.run_files import cannot_write
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,11 +36,11 @@ BOM = b"\xef\xbb\xbf"
 _LIGHT = 8 << 10  # bytes; of a longer row only what is needed is parsed
 _FAR = 1 << 62  # beyond, an index is no index
 _MOST_OPEN = 200
-_PACKS = ("", ".gz", ".zst")
 
 _decode = msgspec.json.Decoder().decode
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
+_NOT_JSON = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
 
 # -- lines ----------------------------------------------------------------------------------------
@@ -64,12 +63,8 @@ class Seen:
     bad: list[tuple[int, str]] = field(default_factory=list)  # and why
 
     def notices(self) -> list[str]:
-        """What a reader must know, one sentence each."""
-        notices = []
-        for numbers, what in (
-            (self.blank, "blank; skipped"),
-            (self.not_finite, "NaN, Infinity or a number beyond any float; read as null"),
-        ):
+        notices, beyond = [], "NaN, Infinity or a number beyond any float; read as null"
+        for numbers, what in ((self.blank, "blank; skipped"), (self.not_finite, beyond)):
             shown = ", ".join(map(str, numbers[:SHOWN]))
             more = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
             if numbers:
@@ -84,13 +79,10 @@ class Seen:
 def read(path: Path, seen: Seen) -> Iterator[Line]:
     """The lines of a file, compressed or not, that hold anything."""
     if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise NothingToRead(
-            f"{path} {what}", "check the path; a rollouts file ends in .jsonl, .gz or .zst", "no-rollouts"
-        )
-    packed = lines.is_compressed(path)
-    number = 0
-    for block in lines.stream_blocks(path) if packed else lines.plain_blocks(path, 0, path.stat().st_size):
+        what = f"{path} {'is a folder' if path.is_dir() else 'does not exist'}"
+        raise NothingToRead(what, "check the path; a rollouts file ends in .jsonl, .gz or .zst", "no-rollouts")
+    is_packed, number = lines.is_compressed(path), 0
+    for block in lines.stream_blocks(path) if is_packed else lines.plain_blocks(path, 0, path.stat().st_size):
         if block.broken:
             seen.bad.append((number + 1, block.broken))
         if block.too_long:
@@ -98,8 +90,7 @@ def read(path: Path, seen: Seen) -> Iterator[Line]:
             seen.bad.append((number, f"a line of {block.too_long:,} bytes is longer than we read"))
         offset = block.offset
         *ended, last = block.data[: block.size].split(b"\n")
-        for data in ended:
-            number += 1
+        for number, data in enumerate(ended, number + 1):  # noqa: B020
             yield Line(number, offset, data, True)
             offset += len(data) + 1
         if last:
@@ -109,12 +100,10 @@ def read(path: Path, seen: Seen) -> Iterator[Line]:
 
 def plain(line: Line, seen: Seen) -> Row | None:
     """The object in a line, null for numbers that are none; None, and noted, where there is no object."""
-    try:
+    with suppress(*_NOT_JSON):
         row = _decode(line.data)
         if type(row) is dict:
             return row
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        pass
     data = line.data.removeprefix(BOM).strip()
     if not data:
         seen.blank.append(line.number)
@@ -123,7 +112,7 @@ def plain(line: Line, seen: Seen) -> Row | None:
     reason: str | None = None
     try:
         members: Mapping[str, msgspec.Raw] | None = _members(data)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+    except _NOT_JSON:
         members, reason = row_decoder.members(data)
         has_literals = b"NaN" in data or b"Infinity" in data
     if members is None:
@@ -138,14 +127,11 @@ def plain(line: Line, seen: Seen) -> Row | None:
 
 def _value(raw: msgspec.Raw) -> tuple[Any, bool]:
     """A value, and whether it holds a number beyond any float; as it stands if it is odd in another way."""
-    try:
+    with suppress(*_NOT_JSON):
         return _decode(raw), False
-    except (msgspec.DecodeError, RecursionError):
-        pass
-    try:
+    with suppress(*_NOT_JSON, ValueError, OverflowError):
         return _decode(_encode(json.loads(bytes(raw)))), True
-    except (ValueError, RecursionError, OverflowError, msgspec.DecodeError):
-        return raw, False
+    return raw, False
 
 
 def encoded(value: Any) -> bytes:
@@ -188,10 +174,6 @@ class Keyed(NamedTuple):
     info: bytes = b""  # the row's entry of `rollout_infos`
 
 
-class NoKey(ValueError):
-    """The row does not say which task and which repeat it is."""
-
-
 class _Named(msgspec.Struct, gc=False):
     name: str | None = None
 
@@ -214,21 +196,19 @@ _response = msgspec.json.Decoder(_Response).decode
 
 def key_of(line: Line, seen: Seen) -> Keyed | None:
     """The key of a line; None, and noted in `seen`, where it holds no row."""
-    try:
+    with suppress(*_NOT_JSON):
         key = _quick_key(line.data)
         if abs(key.task) < _FAR and abs(key.repeat) < _FAR:
             return Keyed(key.task, key.repeat, key.agent_ref.name if key.agent_ref else None)
-    except (msgspec.DecodeError, RecursionError):
-        pass
     row = plain(line, seen)
-    return None if row is None else result_of_row(row, line, seen)
+    return None if row is None else of_row(row, line.number, seen.path)
 
 
 def result_of(line: Line, seen: Seen) -> Keyed | None:
     """What profiling keeps of a line; None, and noted in `seen`, where it holds no row."""
     row = _needed(line.data) if len(line.data) >= _LIGHT else None
     row = plain(line, seen) if row is None else row
-    return None if row is None else result_of_row(row, line, seen)
+    return None if row is None else of_row(row, line.number, seen.path)
 
 
 def _needed(data: bytes) -> Row | None:
@@ -236,31 +216,27 @@ def _needed(data: bytes) -> Row | None:
     try:
         members = _members(data)
         row = {name: _decode(raw) for name, raw in members.items() if name not in LONG}
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+    except _NOT_JSON:
         return None
     with suppress(msgspec.DecodeError, RecursionError):
         row["response"] = {"usage": _response(members["response"]).usage} if "response" in members else None
     return row
 
 
-def result_of_row(row: Row, line: Line, seen: Seen) -> Keyed:
-    """What profiling keeps of the row in a line."""
-    try:
-        return of_row(row)
-    except NoKey as error:
-        raise Unreadable(
-            f"{seen.path}, line {line.number}: {error}",
-            "rows are told apart by _ng_task_index and _ng_rollout_index, which `eval run` writes; "
-            "`blade diagnose` reads files without them",
-            "rows-without-indices",
-        ) from None
-
-
-def of_row(row: Mapping[str, Any]) -> Keyed:
-    """What profiling keeps of a row that was parsed."""
+def of_row(row: Mapping[str, Any], number: int, path: Path | None = None) -> Keyed:
+    """What profiling keeps of a row that was parsed: the one of this number, of a file or in memory."""
     task, repeat = row.get(TASK), row.get(REPEAT)
-    if type(task) is not int or type(repeat) is not int or max(abs(task), abs(repeat)) >= _FAR:
-        raise _no_key(row)
+    for name, index in ((TASK, task), (REPEAT, repeat)):
+        if type(index) is not int or abs(index) >= _FAR:
+            why = f"{name} is {str(index)[:40]!r}, not a whole number" if name in row else f"it has no {name}"
+            raise Unreadable(
+                f"{path}, line {number}: {why}" if path else f"row {number}: {why}",
+                "rows are told apart by _ng_task_index and _ng_rollout_index, which `eval run` writes; "
+                "`blade diagnose` reads files without them",
+                "rows-without-indices",
+            )
+    assert isinstance(task, int)
+    assert isinstance(repeat, int)
     response, reference, server = row.get("response"), row.get("agent_ref"), row.get("_ng_environment_server")
     usage = response.get("usage") if type(response) is dict else None
     agent = reference.get("name") if type(reference) is dict else None
@@ -273,23 +249,9 @@ def of_row(row: Mapping[str, Any]) -> Keyed:
         used = _finite(usage)
         info |= used
         numbers = own | used if row.keys().isdisjoint(usage) else _finite({**row, **usage})
-    reward = info.get("reward")
-    info |= own
-    if "reward" in info:
-        info["reward"] = reward
-    try:
-        data = orjson.dumps(info)
-    except TypeError:
-        data = encoded(info)
+    info |= {name: value for name, value in own.items() if name != "reward"}
     agent, server = (name if type(name) is str else None for name in (agent, server))
-    return Keyed(task, repeat, agent, server, row.get(MASK) is True, numbers, data)
-
-
-def _no_key(row: Mapping[str, Any]) -> NoKey:
-    name = next(name for name in (TASK, REPEAT) if type(row.get(name)) is not int or abs(row[name]) >= _FAR)
-    if name not in row:
-        return NoKey(f"it has no {name}")
-    return NoKey(f"{name} is {str(row[name])[:40]!r}, not a whole number")
+    return Keyed(task, repeat, agent, server, row.get(MASK) is True, numbers, encoded(info))
 
 
 def _finite(values: Mapping[str, Any]) -> dict[str, int | float]:
@@ -299,10 +261,10 @@ def _finite(values: Mapping[str, Any]) -> dict[str, int | float]:
         kind = type(value)
         if kind is str or kind is dict or name[:1] == "_" or name == MASK:
             continue
-        if kind is bool:
-            numbers[name] = int(value)
-        elif (kind is float and math.isfinite(value)) or (kind is int and abs(value) < 1 << 1023):
+        if (kind is float and math.isfinite(value)) or (kind is int and abs(value) < 1 << 1023):
             numbers[name] = value
+        elif kind is bool:
+            numbers[name] = int(value)
     return numbers
 
 
@@ -334,61 +296,53 @@ class Table:
         self._infos, self._ends = bytearray(), array("q", [0])
         self._shapes: dict[tuple[str, ...], array[int]] = {}
         self._unpacked: dict[int, IO[bytes]] = {}
-        self._open: dict[int, int] = {}
+        self._open: dict[int, IO[bytes]] = {}
 
     def __len__(self) -> int:
         return len(self._keys) // len(_COLUMNS)
 
     @property
     def paths(self) -> list[Path]:
-        """The files, in the order they were read."""
         return [seen.path for seen in self.seen]
 
     def notices(self) -> list[str]:
-        """What all files held besides rows."""
         return [notice for seen in self.seen for notice in seen.notices()]
 
     def add(
         self, row: Keyed, line: int, content: int, source: int = 0, offset: int = 0, size: int = 0
     ) -> None:
-        """A row, and where it stands."""
         task, repeat, agent, server, masked, numbers, info = row
         names = tuple(numbers)
-        codes = self._shapes.get(names)
-        if codes is None:
+        if (codes := self._shapes.get(names)) is None:
             ranks = (self.columns.setdefault(name, len(self.columns)) for name in names)
             codes = self._shapes[names] = array("q", ranks)
         self._codes.extend(codes)
         self._values.extend(numbers.values())
         self._infos += info
         self._ends.append(len(self._infos))
-        agent_code = self.agents.get(agent)
-        if agent_code is None:
-            agent_code = self.agents.setdefault(agent, len(self.agents) - 1)
-        server_code = -1 if server is None else self.servers.setdefault(server, len(self.servers) - 1)
-        self._keys.extend(
-            (task, repeat, agent_code, server_code, masked, source, line, offset, size, content, len(names))
-        )
+        whose = self.agents.setdefault(agent, len(self.agents) - 1)
+        where = self.servers.setdefault(server, len(self.servers) - 1)
+        self._keys.extend((task, repeat, whose, where, masked, source, line, offset, size, content, len(names)))
 
     def read(self, path: Path, of: Callable[[Line, Seen], Keyed | None], keeps_lines: bool = True) -> Seen:
         """Add the rows of a file; lines that are no rows are noted."""
         source, seen = len(self.seen), Seen(path)
         self.seen.append(seen)
+        unpacked: IO[bytes] | None = None
         if keeps_lines and path.is_file() and lines.is_compressed(path):
-            self._unpacked[source] = tempfile.TemporaryFile(prefix="blade-", buffering=1 << 20)  # noqa: SIM115
-        unpacked = self._unpacked.get(source)
+            unpacked = self._unpacked[source] = tempfile.TemporaryFile(prefix="blade-")  # noqa: SIM115
         for line in read(path, seen):
             row = of(line, seen)
             if row is not None:
-                offset = line.offset
+                offset = line.offset if unpacked is None else unpacked.tell()
                 if unpacked is not None:
-                    offset = unpacked.tell()
                     unpacked.write(line.data)
                 self.add(row, line.number, hash(line.data), source, offset, len(line.data))
+        if unpacked is not None:
+            unpacked.flush()
         return seen
 
     def frame(self) -> pd.DataFrame:
-        """A line for each row."""
         import pandas as pd
 
         return pd.DataFrame(np.array(self._keys).reshape(-1, len(_COLUMNS)), columns=_COLUMNS)
@@ -402,29 +356,21 @@ class Table:
         return Cells(np.repeat(np.arange(rows.size), wanted), codes[place], values[place])
 
     def info(self, row: int) -> bytes:
-        """A row's entry of `rollout_infos`."""
         return bytes(self._infos[self._ends[row] : self._ends[row + 1]])
 
     def line(self, row: int) -> bytes:
         """A row as it stands in its file, without what surrounds it."""
         start = row * len(_COLUMNS) + _COLUMNS.index("source")
         source, _, offset, size = self._keys[start : start + 4]
-        if source in self._unpacked:
-            self._unpacked[source].flush()
-            handle = self._unpacked[source].fileno()
-        else:
-            if source not in self._open and len(self._open) >= _MOST_OPEN:
-                os.close(self._open.pop(next(iter(self._open))))
-            if source not in self._open:
-                self._open[source] = os.open(self.seen[source].path, os.O_RDONLY)
-            handle = self._open[source]
-        return os.pread(handle, size, offset).strip().removeprefix(BOM).strip()
+        file = self._unpacked.get(source) or self._open.get(source)
+        if file is None:
+            if len(self._open) >= _MOST_OPEN:
+                self._open.pop(next(iter(self._open))).close()
+            file = self._open[source] = self.seen[source].path.open("rb")
+        return os.pread(file.fileno(), size, offset).strip().removeprefix(BOM).strip()
 
     def close(self) -> None:
-        """Give up the files."""
-        for handle in self._open.values():
-            os.close(handle)
-        for file in self._unpacked.values():
+        for file in (*self._open.values(), *self._unpacked.values()):
             file.close()
         self._open.clear()
 
@@ -432,10 +378,9 @@ class Table:
         self.close()
 
 
-def names_of(codes: Mapping[Any, int]) -> list[Any]:
+def names_of(codes: Codes) -> list[Any]:
     """Texts by their codes; the last, which -1 finds, is none."""
-    texts = list(codes)
-    return [*texts[1:], None] if None in codes else texts
+    return [*list(codes)[1:], None]
 
 
 # -- files beside rollouts ------------------------------------------------------------------------
@@ -450,27 +395,5 @@ def beside(rollouts: Path, ending: str) -> Path:
 
 def sidecar(rollouts: Path, ending: str) -> Path | None:
     """A sidecar of a file, packed or not, if there is one."""
-    paths = (beside(rollouts, f"{ending}{pack}") for pack in _PACKS)
+    paths = (beside(rollouts, f"{ending}{pack}") for pack in ("", ".gz", ".zst"))
     return next((path for path in paths if path.is_file()), None)
-
-
-@contextmanager
-def written(path: Path) -> Iterator[BinaryIO]:
-    """A file that appears whole under its name, or not at all."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    try:
-        with os.fdopen(handle, "wb", buffering=1 << 20) as file:
-            yield file
-        mask = os.umask(0o022)  # it can only be read by setting it
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path)
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    finally:
-        with suppress(OSError):
-            os.unlink(name)

@@ -31,12 +31,8 @@ class Estimate(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         low, high, method = self.interval or (None, None, None)
-        return {
-            "value": self.value if math.isfinite(self.value) else None,
-            "n_tasks": self.n_tasks,
-            "ci95": [low, high] if method else None,
-            "method": method,
-        }
+        value = self.value if math.isfinite(self.value) else None
+        return {"value": value, "n_tasks": self.n_tasks, "ci95": [low, high] if method else None, "method": method}
 
 
 class Score(NamedTuple):
@@ -55,28 +51,20 @@ class Score(NamedTuple):
     tasks: list[tuple[int, int, float, float | None]]  # task, rows, mean, variance of its rows
 
     def as_json(self) -> dict[str, Any]:
-        """For a program."""
         variance = self.variance
+        parts = variance and (variance.within, variance.between, variance.icc)
         return {
-            "agent": self.agent,
-            "rows": self.n_rows,
-            "rows_without_reward": self.n_without,
-            "rows_masked": self.n_masked,
-            "pass_threshold": self.threshold,
-            "mean_reward": self.mean.as_json(),
+            "agent": self.agent, "rows": self.n_rows, "rows_without_reward": self.n_without,
+            "rows_masked": self.n_masked, "pass_threshold": self.threshold, "mean_reward": self.mean.as_json(),
             **({"pass@1": self.passing[0].as_json()} if self.passing else {}),
             "pass@k": {str(k): estimate.as_json() for k, estimate in enumerate(self.passing, 1)},
-            "variance": variance
-            and {"within_tasks": variance.within, "between_tasks": variance.between, "icc": variance.icc},
+            "variance": parts and dict(zip(("within_tasks", "between_tasks", "icc"), parts, strict=True)),
             "tasks": dict(zip(("always", "sometimes", "never"), self.buckets, strict=True)),
-            "per_task": [
-                dict(zip(("task", "rows", "mean", "variance"), row, strict=True)) for row in self.tasks
-            ],
-        }
+            "per_task": [dict(zip(("task", "rows", "mean", "variance"), row, strict=True)) for row in self.tasks],
+        }  # fmt: skip
 
 
 def scores(rollouts: Rollouts, threshold: float = 1.0) -> list[Score]:
-    """Agents by name."""
     rows = rollouts.measured
     cells = rollouts.table.cells(rows.index.to_numpy())
     is_reward = cells.column == rollouts.table.columns.get("reward", -1)
@@ -85,13 +73,7 @@ def scores(rollouts: Rollouts, threshold: float = 1.0) -> list[Score]:
     task, agent = rows["task"].to_numpy(), rows["agent"].to_numpy()
     masked = rollouts.rows["agent"][rollouts.rows["masked"] != 0]
     return [
-        _score(
-            rollouts.names[code],
-            task[agent == code],
-            reward[agent == code],
-            int((masked == code).sum()),
-            threshold,
-        )
+        _score(rollouts.names[code], task[agent == code], reward[agent == code], int((masked == code).sum()), threshold)
         for code in rollouts.agents
     ]
 
@@ -110,20 +92,16 @@ def _score(name: str, task: Ints, reward: Floats, n_masked: int, threshold: floa
     variance = stats.variance_components(reward, starts, counts)
     passing = []
     for k, values in enumerate(_at_each_k(counts, c.astype(np.int64)), 1):
-        interval = (
-            stats.score_interval(values, counts, stats.variance_components(passed, starts, counts), True)
-            if k == 1
-            else stats.mean_interval(values)
-        )
+        spread = stats.variance_components(passed, starts, counts) if k == 1 else None
+        interval = stats.score_interval(values, counts, spread, True) if k == 1 else stats.mean_interval(values)
         passing.append(Estimate(float(values.mean()), values.size, interval))
-    mean = Estimate(
-        float(means.mean()) if means.size else float("nan"),
-        means.size,
-        stats.score_interval(means, counts, variance, is_binary) if means.size else None,
-    )
+    mean = Estimate(float("nan"), 0, None)
+    if means.size:
+        interval = stats.score_interval(means, counts, variance, is_binary)
+        mean = Estimate(float(means.mean()), means.size, interval)
     buckets = int((c == counts).sum()), int(((c > 0) & (c < counts)).sum()), int((c == 0).sum())
-    spread = by_task((reward - np.repeat(means, counts)) ** 2) / np.maximum(counts - 1, 1)
-    rows = zip(numbers.tolist(), counts.tolist(), means.tolist(), spread.tolist(), strict=True)
+    squares = by_task((reward - np.repeat(means, counts)) ** 2) / np.maximum(counts - 1, 1)
+    rows = zip(numbers.tolist(), counts.tolist(), means.tolist(), squares.tolist(), strict=True)
     tasks = [(number, n, mean, value if n > 1 else None) for number, n, mean, value in rows]
     return Score(
         name, reward.size, int((~known).sum()), n_masked, threshold, is_binary, mean, passing, variance, buckets,
@@ -160,12 +138,9 @@ class Hook:
         try:
             metrics = self.metrics(tasks)
         except (Exception, SystemExit) as error:
-            frames = [
-                frame
-                for frame in traceback.extract_tb(error.__traceback__)
-                if frame.filename == str(self.path)
-            ]
-            where = f" in line {frames[-1].lineno}" if frames else ""
+            frames = traceback.extract_tb(error.__traceback__)
+            lines = [frame.lineno for frame in frames if frame.filename == str(self.path)]
+            where = f" in line {lines[-1]}" if lines else ""
             raise _failed(self.path, f"`metrics` failed{where}: {type(error).__name__}: {error}") from error
         if not isinstance(metrics, Mapping):
             raise _failed(self.path, f"`metrics` returned {type(metrics).__name__}, not a dict of numbers")
@@ -180,7 +155,6 @@ class Hook:
 
 
 def loaded(path: Path) -> Hook:
-    """Run a file and take its function."""
     if not path.is_file():
         raise _failed(path, "there is no such file")
     try:
@@ -208,10 +182,9 @@ def read_again(rollouts: Rollouts, row: int) -> Row:
 
 def stripped(row: Mapping[str, Any]) -> Row:
     """A row as the servers of the incumbent get it: of the response the usage alone, no attachments."""
-    kept = {name: value for name, value in row.items() if name not in LONG and not name.startswith("ng_")}
+    bare = {name: value for name, value in row.items() if name not in LONG and not name.startswith("ng_")}
     response = row.get("response")
     if isinstance(response, Mapping):
-        kept["response"] = {
-            name: response[name] for name in ("usage", "incomplete_details") if name in response
-        }
-    return kept
+        names = ("usage", "incomplete_details")
+        bare["response"] = {name: response[name] for name in names if name in response}
+    return bare

@@ -65,12 +65,10 @@ class Rollouts:
 
     @cached_property
     def measured(self) -> pd.DataFrame:
-        """Those whose reward is a measurement."""
         return self.rows[self.rows["masked"] == 0]
 
     @cached_property
     def agents(self) -> list[int]:
-        """The codes of those that have rows, by name."""
         return sorted(self.rows["agent"].unique().tolist(), key=self.names.__getitem__)
 
     @cached_property
@@ -105,22 +103,12 @@ class Rollouts:
         yield from zip(task[starts].tolist(), list(codes), parts, values, strict=True)
 
     def task_entry(
-        self,
-        task: int,
-        rows: Ints,
-        values: Mapping[str, float],
-        sample: Any,
-        n_expected: int,
-        agent: str | None = None,
+        self, task: int, rows: Ints, values: Mapping[str, float], sample: Any, n_expected: int, agent: str | None = None
     ) -> Row:
         """One line of the profile, or one entry of `group_level_metrics`."""
         return {
-            TASK: task,
-            **values,
-            **({} if agent is None else {"agent_ref": {"name": agent}}),
-            "sample": sample,
-            "num_rollouts": rows.size,
-            "expected_num_rollouts": n_expected,
+            TASK: task, **values, **({} if agent is None else {"agent_ref": {"name": agent}}),
+            "sample": sample, "num_rollouts": rows.size, "expected_num_rollouts": n_expected,
             "missing_num_rollouts": max(0, n_expected - rows.size),
             "reward_profile_completion_pct": 100.0 * rows.size / n_expected,
             "rollout_infos": [orjson.Fragment(self.table.info(row)) for row in rows.tolist()],
@@ -159,9 +147,7 @@ class Rollouts:
         """What is kept of each measured row, by agent, task and repeat."""
         grouped: dict[str, dict[int, list[Kept]]] = {self.names[code]: {} for code in self.agents}
         rows = self.measured
-        for row, task, agent in zip(
-            rows.index.tolist(), rows["task"].tolist(), rows["agent"].tolist(), strict=True
-        ):
+        for row, task, agent in zip(*(column.tolist() for column in (rows.index, rows["task"], rows["agent"])), strict=True):
             grouped[self.names[agent]].setdefault(task, []).append(keep(row))
         return {name: list(tasks.values()) for name, tasks in grouped.items() if tasks}
 
@@ -174,9 +160,7 @@ def by_group(cells: Cells, counts: Ints, names: Sequence[str]) -> Iterator[dict[
     """
     begins = np.cumsum(counts) - counts
     group = np.repeat(np.arange(counts.size), counts)[cells.row]
-    pairs, pair, present = np.unique(
-        group * len(names) + cells.column, return_inverse=True, return_counts=True
-    )
+    pairs, pair, present = np.unique(group * len(names) + cells.column, return_inverse=True, return_counts=True)
     group_of, column_of = np.divmod(pairs, max(1, len(names)))
     out = np.empty((len(STATISTICS), pairs.size))
     for chosen, frame in _frames(pair, cells.row - begins[group], cells.value, counts[group_of]):
@@ -238,12 +222,12 @@ def spread(pair: Ints, value: Floats) -> dict[str, Floats]:
 
 def by_repeat(cells: Cells, tasks: Ints, repeats: Ints, names: Sequence[str]) -> list[dict[str, Any]]:
     """The entries of one agent's rows, by rising repeat; none unless it has several repeats."""
-    found, repeat = np.unique(repeats, return_inverse=True)
-    if found.size < 2:
+    indices, repeat = np.unique(repeats, return_inverse=True)
+    if indices.size < 2:
         return []
     entries: list[dict[str, Any]] = []
     n_tasks, counts = np.unique(tasks).size, np.bincount(repeat)
-    for index, count in zip(found.tolist(), counts.tolist(), strict=True):
+    for index, count in zip(indices.tolist(), counts.tolist(), strict=True):
         entries.append({"_ng_rollout_index": index, "sample_count": count, "missing_count": n_tasks - count})
     alphabetical = np.argsort(np.argsort(np.array(names, object))) if names else np.zeros(0, np.int64)
     key = repeat[cells.row] * max(1, len(names)) + alphabetical[cells.column]
@@ -254,11 +238,8 @@ def by_repeat(cells: Cells, tasks: Ints, repeats: Ints, names: Sequence[str]) ->
     for place, *values in zip(order[first].tolist(), *columns, strict=True):
         name = names[cells.column[place]]
         entry = entries[repeat[cells.row[place]]]
-        entry.update(
-            (f"{statistic}/{name}", value)
-            for statistic, value in zip(OF_REPEAT, values, strict=True)
-            if value == value
-        )
+        pairs = zip(OF_REPEAT, values, strict=True)
+        entry.update((f"{statistic}/{name}", value) for statistic, value in pairs if value == value)
     return entries
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from blade_eval.environment import Row
 
@@ -18,8 +18,7 @@ WAYS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """One rollout whose verdict is another than before."""
 
     key: Key
@@ -39,71 +38,57 @@ class Changes:
     ways: Counter[str] = field(default_factory=Counter)
     fields: Counter[str] = field(default_factory=Counter)  # rollouts in which a verifier's field differs
     rows: list[Change] = field(default_factory=list)  # whose reward changed, or that lost or gained one
-    n_both: int = 0  # rollouts with a reward before and after
-    _before: list[float] = field(default_factory=list)
-    _after: list[float] = field(default_factory=list)
+    pairs: list[tuple[float, float]] = field(default_factory=list)  # rewards before and after
 
     def judged(self, key: Key, agent: str, old: Row, fields: Row) -> None:
         """A rollout that has a verdict now; `old` is its stored row, `fields` what the verifier says."""
-        before, after = reward_of(old), reward_of(fields)
         names = [name for name in fields if name in old and not same(old[name], fields[name])]
         self.fields.update(names)
-        self._told(key, agent, before, after, tuple(name for name in names if name != "reward"))
+        others = tuple(name for name in names if name != "reward")
+        self._add(key, agent, reward_of(old), reward_of(fields), others, "")
 
     def unjudged(self, key: Key, agent: str, old: Row, reason: str) -> None:
-        """A rollout that could not be judged now."""
-        self._told(key, agent, reward_of(old), None, (), reason)
+        self._add(key, agent, reward_of(old), None, (), reason)
 
-    def _told(
-        self,
-        key: Key,
-        agent: str,
-        before: float | None,
-        after: float | None,
-        fields: tuple[str, ...],
-        reason: str = "",
+    def _add(
+        self, key: Key, agent: str, before: float | None, after: float | None, fields: tuple[str, ...], reason: str
     ) -> None:
-        way = self._way(before, after)
-        self.ways[way] += 1
+        old, new = (
+            "none" if reward is None else "passed" if reward >= self.threshold else "failed"
+            for reward in (before, after)
+        )
+        way = f"{old} to {new}"
         if before is not None and after is not None:
-            self.n_both += 1
-            self._before.append(before)
-            self._after.append(after)
+            self.pairs.append((before, after))
+            if old == new:
+                way = "same" if before == after else "lower" if after < before else "higher"
+        self.ways[way] += 1
         if way != "same":
             self.rows.append(Change(key, agent, way, before, after, fields, reason))
 
-    def _way(self, before: float | None, after: float | None) -> str:
-        old, new = self._verdict(before), self._verdict(after)
-        if before is not None and after is not None and old == new:
-            return "same" if before == after else "lower" if after < before else "higher"
-        return f"{old} to {new}"
-
-    def _verdict(self, reward: float | None) -> str:
-        if reward is None:
-            return "none"
-        return "passed" if reward >= self.threshold else "failed"
+    @property
+    def n_both(self) -> int:
+        return len(self.pairs)
 
     def means(self) -> tuple[float, float] | None:
         """The mean reward before and after, over the rollouts that have both."""
-        if not self.n_both:
+        if not self.pairs:
             return None
-        return math.fsum(self._before) / self.n_both, math.fsum(self._after) / self.n_both
+        before, after = (math.fsum(rewards) / self.n_both for rewards in zip(*self.pairs, strict=True))
+        return before, after
 
     def ordered(self) -> list[Change]:
-        """By agent, task and repeat."""
         return sorted(self.rows, key=lambda change: (change.agent, change.key))
 
     def folded(self, way: str) -> list[list[Change]]:
         """The changes of a way; those without a verdict for the same reason stand together."""
         alike: dict[object, list[Change]] = {}
-        for change in self.ordered():
-            if change.way == way:
-                same_as = (change.before, change.reason) if change.reason else (change.agent, change.key)
-                alike.setdefault(same_as, []).append(change)
+        for change in (change for change in self.ordered() if change.way == way):
+            same_as = (change.before, change.reason) if change.reason else (change.agent, change.key)
+            alike.setdefault(same_as, []).append(change)
         return list(alike.values())
 
     def as_json(self) -> Row:
-        """The same for a program."""
         means = self.means()
         return {
             "rollouts": sum(self.ways.values()),
@@ -115,18 +100,13 @@ class Changes:
             "fields": dict(sorted(self.fields.items())),
             "changes": [
                 {
-                    "_ng_task_index": change.key[0],
-                    "_ng_rollout_index": change.key[1],
-                    "agent": change.agent,
-                    "way": change.way,
-                    "reward_before": change.before,
-                    "reward_after": change.after,
-                    "fields": list(change.fields),
-                    **({"reason": change.reason} if change.reason else {}),
+                    "_ng_task_index": change.key[0], "_ng_rollout_index": change.key[1], "agent": change.agent,
+                    "way": change.way, "reward_before": change.before, "reward_after": change.after,
+                    "fields": list(change.fields), **({"reason": change.reason} if change.reason else {}),
                 }
                 for change in self.ordered()
             ],
-        }
+        }  # fmt: skip
 
 
 def reward_of(row: Row) -> float | None:
@@ -146,5 +126,5 @@ def same(old: Any, new: Any) -> bool:
     if isinstance(old, dict) and isinstance(new, dict):
         return old.keys() == new.keys() and all(same(old[key], new[key]) for key in old)
     if isinstance(old, list | tuple) and isinstance(new, list | tuple):
-        return len(old) == len(new) and all(same(one, other) for one, other in zip(old, new, strict=True))
+        return len(old) == len(new) and all(map(same, old, new))
     return bool(old == new) and isinstance(old, bool) == isinstance(new, bool)

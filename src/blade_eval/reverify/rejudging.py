@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -14,14 +14,13 @@ from typing import NamedTuple
 from blade.errors import NothingToRead, Unreadable, UsageError
 from blade_eval import models, verifiers
 from blade_eval.aggregate import shards
-from blade_eval.aggregate.shards import identity_of
-from blade_eval.config import Resolved, Server
+from blade_eval.config import Resolved
 from blade_eval.environment import Attempt, Environment, Respond, Row, Unmeasured
-from blade_eval.profile import row_table as files
-from blade_eval.profile import row_table as reading
+from blade_eval.profile import row_table
 from blade_eval.profile.row_table import BOM, Keyed, Line, Seen, Table
-from blade_eval.reverify.changes import Changes
+from blade_eval.reverify.changes import Changes, Key
 from blade_eval.runner import agent, benchmark_run, collect, json_lines, run_files
+from blade_eval.runner.inputs import agent_of
 from blade_eval.runner.run_files import Places, beside
 
 UNSAFE = "unsafe_"
@@ -60,62 +59,54 @@ class Done:
     notices: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class _Judge:
+class _Judge(NamedTuple):
     implementation: str
     environment: Environment
     ask: Respond | None
 
 
-class _Bench:
+class _Bench(NamedTuple):
     """Who judges a row: the resources server of the agent that it names."""
 
-    def __init__(self, found: Resolved, judges: dict[str, _Judge], alone: list[str]) -> None:
-        self._found, self._judges = found, judges
-        self.alone = alone  # resources servers that name a model as judge, and none is chosen
+    config: Resolved
+    judges: dict[str, _Judge]
+    alone: list[str]  # resources servers that name a model as judge, and none is chosen
 
     def of(self, name: str) -> _Judge:
-        """The judge of an agent's rows."""
-        server = self._found.server(name) if name else None
-        if server is not None and (instance := server.named("resources_server")) in self._judges:
-            return self._judges[instance]
-        if len(self._judges) == 1:  # a run of another day may have called its agent otherwise
-            return next(iter(self._judges.values()))
-        raise UsageError(
-            f"nothing in the configuration judges the rows of {name or 'a row without agent'!r}",
-            f"there are {', '.join(sorted(self._judges))}; name the resources server of the run",
-            "no-server",
-        )
+        server = self.config.server(name) if name else None
+        if server is not None and (instance := server.named("resources_server")) in self.judges:
+            return self.judges[instance]
+        if len(self.judges) == 1:  # a run of another day may have called its agent otherwise
+            return next(iter(self.judges.values()))
+        what = f"nothing in the configuration judges the rows of {name or 'a row without agent'!r}"
+        hint = f"there are {', '.join(sorted(self.judges))}; name the resources server of the run"
+        raise UsageError(what, hint, "no-server")
 
     def others(self, rollouts: Path) -> list[str]:
         """What is to be told where the run's manifest names other verifiers than judge now."""
-        told = []
+        notices = []
         for name, then in recorded_verifiers(rollouts).items():
-            try:
+            with suppress(UsageError):  # which a row of that agent will raise, if there is one
                 now = self.of(name).implementation
-            except UsageError:  # which a row of that agent will raise, if there is one
-                continue
-            if now not in then:
-                told.append(f"the run was judged by {' and '.join(then)}, and {now} judges now")
-        return list(dict.fromkeys(told))
-
-    def unsafe(self) -> list[str]:
-        """The resources servers that need more than the response to judge."""
-        return [name for name, judge in self._judges.items() if judge.environment.reverify != "stateless"]
+                if now not in then:
+                    notices.append(f"the run was judged by {' and '.join(then)}, and {now} judges now")
+        return list(dict.fromkeys(notices))
 
 
-async def reverified(found: Resolved, wish: Wish, tick: Callable[[int], None] = lambda _: None) -> Done:
-    """Judge again; `tick` is told how many were."""
-    _check(wish)
+async def reverified(config: Resolved, wish: Wish, tick: Callable[[int], None] = lambda _: None) -> Done:
+    if wish.append and not wish.judge_failed_only:
+        raise UsageError("--append goes with --judge-failed-only", "leave it out, or add that", "usage")
+    if wish.output.suffix in (".gz", ".zst"):
+        raise UsageError(f"{wish.output} would not be packed", "give --output a name that ends in .jsonl", "usage")
+    if sum((wish.append, wish.overwrite, wish.resume)) > 1:
+        raise UsageError("--append, --overwrite and --resume exclude one another", "choose one", "usage")
     insist(wish.rollouts)  # before the inputs, whose name is often derived from theirs
-    async with _bench(found) as bench:
-        unsafe = bench.unsafe()
+    async with _bench(config) as bench:
+        unsafe = [name for name, judge in bench.judges.items() if judge.environment.reverify != "stateless"]
         if unsafe and not wish.force:
-            raise UsageError(
-                f"{', '.join(unsafe)} cannot judge a stored rollout: it needs more than the response",
-                f"run the tasks again, or add --force; the files are then called {UNSAFE}…",
-                "reverify-unsupported",
-            )
+            what = f"{', '.join(unsafe)} cannot judge a stored rollout: it needs more than the response"
+            hint = f"run the tasks again, or add --force; the files are then called {UNSAFE}…"
+            raise UsageError(what, hint, "reverify-unsupported")
         output = wish.output.with_name(UNSAFE + wish.output.name) if unsafe else wish.output
         done = Done(beside(output), Changes(wish.threshold))
         _refuse(wish, done.places)
@@ -124,7 +115,7 @@ async def reverified(found: Resolved, wish: Wish, tick: Callable[[int], None] = 
         inputs = Inputs(wish.inputs)
         try:
             done.notices += check(inputs, wish.rollouts)
-            await _all(bench, wish, inputs, done, tick)
+            await _judge_all(bench, wish, inputs, done, tick)
         finally:
             inputs.close()
         if wish.sums_up:
@@ -132,88 +123,65 @@ async def reverified(found: Resolved, wish: Wish, tick: Callable[[int], None] = 
     return done
 
 
-def _check(wish: Wish) -> None:
-    if wish.append and not wish.judge_failed_only:
-        raise UsageError("--append goes with --judge-failed-only", "leave it out, or add that", "usage")
-    if wish.output.suffix in (".gz", ".zst"):
-        raise UsageError(
-            f"{wish.output} would not be packed", "give --output a name that ends in .jsonl", "usage"
-        )
-    if sum((wish.append, wish.overwrite, wish.resume)) > 1:
-        raise UsageError("--append, --overwrite and --resume exclude one another", "choose one", "usage")
-
-
 def _refuse(wish: Wish, places: Places) -> None:
     """What was stored is never written to, and what is there is replaced only when asked."""
     read = {path.resolve() for path in (wish.inputs, wish.rollouts, _failures(wish))}
     ours = (places.rollouts, places.failures, places.aggregate)
     if wish.sums_up:
-        read.add(files.beside(wish.rollouts, shards.METRICS).resolve())
+        read.add(row_table.beside(wish.rollouts, shards.METRICS).resolve())
     for path in ours:
         if path.resolve() in read:
-            raise UsageError(
-                f"{path} belongs to the run that is judged again",
-                "choose another --output",
-                "output-is-input",
-            )
-    there = [path for path in ours[:2] if path.exists()]
-    if there and not (wish.overwrite or wish.resume or wish.append):
-        raise UsageError(
-            f"{there[0]} is there already",
-            "add --overwrite to replace it, or --resume to go on; or choose another --output",
-            "output-exists",
-        )
+            what = f"{path} belongs to the run that is judged again"
+            raise UsageError(what, "choose another --output", "output-is-input")
+    present = [path for path in ours[:2] if path.exists()]
+    if present and not (wish.overwrite or wish.resume or wish.append):
+        hint = "add --overwrite to replace it, or --resume to go on; or choose another --output"
+        raise UsageError(f"{present[0]} is there already", hint, "output-exists")
 
 
 @asynccontextmanager
-async def _bench(found: Resolved) -> AsyncIterator[_Bench]:
+async def _bench(config: Resolved) -> AsyncIterator[_Bench]:
     """Every resources server with its judge; no other model is opened."""
     judges: dict[str, _Judge] = {}
     alone: list[str] = []
     async with AsyncExitStack() as stack:
         opened: dict[str, Respond] = {}
-        for server in found.servers:
+        for server in config.servers:
             if server.kind != "resources_servers":
                 continue
             ask = None
-            if named := server.named("judge_model_server"):
-                model = _model(found, named)
-                if model is not None and named not in opened:
+            if name := server.named("judge_model_server"):
+                # many verdicts need no judge, so one whose model is not chosen is no error
+                is_unset = any(problem.path.startswith(f"{name}.") for problem in config.of("model", "unset"))
+                model = None if is_unset else config.server(name)
+                if model is not None and name not in opened:
                     entered = models.model(model.implementation, model.settings)
-                    opened[named] = models.as_judge(await stack.enter_async_context(entered))
-                ask = opened.get(named)
+                    opened[name] = models.as_judge(await stack.enter_async_context(entered))
+                ask = opened.get(name)
                 alone += [server.instance] if ask is None else []
-            built = verifiers.environment(server.implementation, server.settings)
-            judges[server.instance] = _Judge(server.implementation, built, ask)
+            environment = verifiers.environment(server.implementation, server.settings)
+            judges[server.instance] = _Judge(server.implementation, environment, ask)
         if not judges:
-            raise UsageError(
-                "the configuration has no resources server, so nobody can judge",
-                "name the one of the run, such as --resources-server mcqa or --benchmark NAME",
-                "no-server",
-            )
-        yield _Bench(found, judges, alone)
+            what = "the configuration has no resources server, so nobody can judge"
+            hint = "name the one of the run, such as --resources-server mcqa or --benchmark NAME"
+            raise UsageError(what, hint, "no-server")
+        yield _Bench(config, judges, alone)
 
 
-def _model(found: Resolved, name: str) -> Server | None:
-    """The judge's model; None where none is chosen, for many verdicts need no judge."""
-    model = found.server(name)
-    is_unset = any(problem.path.startswith(f"{name}.") for problem in found.of("model", "unset"))
-    return None if model is None or is_unset else model
-
-
-async def _all(bench: _Bench, wish: Wish, inputs: Inputs, done: Done, tick: Callable[[int], None]) -> None:
-    if wish.resume or wish.append:
-        for path in (done.places.rollouts, done.places.failures):
-            if told := run_files.mend(path):
-                done.notices.append(told)
+async def _judge_all(
+    bench: _Bench, wish: Wish, inputs: Inputs, done: Done, tick: Callable[[int], None]
+) -> None:
+    goes_on = wish.resume or wish.append
+    if goes_on:
+        notes = map(run_files.mend, (done.places.rollouts, done.places.failures))
+        done.notices += filter(None, notes)
     writer = run_files.Kept(done.places)
     try:
-        if not (wish.resume or wish.append):
+        if not goes_on:
             writer.emptied()
-        there = rollouts_of(inputs, done.places.rollouts)
-        done.n_before = len(there)
-        waiting = _waiting(wish, inputs, done, there)
-        await _judged(bench, wish, waiting, done, writer, tick)
+        ready = rollouts_of(inputs, done.places.rollouts)
+        done.n_before = len(ready)
+        await _judge(bench, wish, _waiting(wish, inputs, done, ready), done, writer, tick)
     finally:
         writer.close()
     if not (done.n_judged or done.n_failed or done.n_copied or done.n_before):
@@ -221,43 +189,31 @@ async def _all(bench: _Bench, wish: Wish, inputs: Inputs, done: Done, tick: Call
         raise NothingToRead(f"{wish.rollouts} holds no {what}", "there is nothing to judge", "no-rollouts")
 
 
-def _waiting(wish: Wish, inputs: Inputs, done: Done, there: set[Who]) -> Iterator[Pair]:
+def _waiting(wish: Wish, inputs: Inputs, done: Done, ready: set[Who]) -> Iterator[Pair]:
     """The pairs that have no new verdict yet; with judge_failed_only the others are taken over first."""
     if not wish.judge_failed_only:
-        found = pairs(inputs, wish.rollouts)
+        waiting = pairs(inputs, wish.rollouts)
     else:
         succeeded = rollouts_of(inputs, wish.rollouts)
         done.notices.append(
             "the rows come from two sources: successes as they were judged then, judge failures as judged now"
         )
-        if not wish.append:
-            done.n_copied = _copied(inputs, wish.rollouts, done.places.rollouts, there)
-        found = judge_failed(inputs, _failures(wish), succeeded)
-    return islice((pair for pair in found if pair.who not in there), wish.limit)
+        if not wish.append:  # byte for byte
+            with done.places.rollouts.open("ab") as file:
+                for stored in keyed(wish.rollouts):
+                    if inputs.who(stored) not in ready:
+                        file.write(stored.line.data.removeprefix(BOM) + b"\n")
+                        done.n_copied += 1
+        waiting = judge_failed(inputs, _failures(wish), succeeded)
+    return islice((pair for pair in waiting if pair.who not in ready), wish.limit)
 
 
 def _failures(wish: Wish) -> Path:
-    """Those of the stored run, packed or not."""
-    return files.sidecar(wish.rollouts, shards.FAILURES) or files.beside(wish.rollouts, shards.FAILURES)
+    return row_table.sidecar(wish.rollouts, shards.FAILURES) or row_table.beside(wish.rollouts, shards.FAILURES)
 
 
-def _copied(inputs: Inputs, source: Path, target: Path, there: set[Who]) -> int:
-    """Take rows over as they are, byte for byte; how many they were."""
-    count = 0
-    with target.open("ab") as file:
-        for stored in keyed(source):
-            if inputs.who(stored) not in there:
-                file.write(stored.line.data.removeprefix(BOM) + b"\n")
-                count += 1
-    return count
-
-
-async def _judged(
-    bench: _Bench,
-    wish: Wish,
-    waiting: Iterator[Pair],
-    done: Done,
-    writer: run_files.Kept,
+async def _judge(
+    bench: _Bench, wish: Wish, waiting: Iterator[Pair], done: Done, writer: run_files.Kept,
     tick: Callable[[int], None],
 ) -> None:
     """A window of pairs under way; results are written in the order of the pairs."""
@@ -271,12 +227,18 @@ async def _judged(
             pair, task = window.popleft()
             try:
                 result, fields = await task
-                writer.rollouts([json_lines.line(collect.stamped(result, _row(pair), 0))])
+                writer.rollouts([json_lines.line(collect.stamped(result, pair.stamp(), 0))])
                 done.n_judged += 1
-                done.n_masked += bool(_mask(pair))
-                done.changes.judged(pair.key, _agent(pair), pair.stored, fields)
+                done.n_masked += bool(pair.mask())
+                done.changes.judged(pair.key, pair.agent(), pair.stored, fields)
             except Unmeasured as failure:
-                _failed(pair, failure, done, writer)
+                response = pair.stored.get("response")
+                body = {"responses_create_params": pair.params(), "response": response} if response else {}
+                failure.fields = {**body, **failure.fields, "_ng_failure_stage": "verify"}
+                writer.failure(collect.failure_line(failure, pair.stamp(), 0))
+                done.n_failed += 1
+                reason = f"{failure.kind}: {failure.reason}"
+                done.changes.unjudged(pair.key, pair.agent(), pair.stored, reason)
             tick(done.n_judged + done.n_failed)
     finally:
         for _, task in window:
@@ -284,59 +246,22 @@ async def _judged(
 
 
 async def _fields(bench: _Bench, pair: Pair) -> tuple[Row, Row]:
-    """The row as it is now, and what of it the verifier says."""
     response = pair.stored.get("response")
     if not isinstance(response, dict):
         raise Unmeasured("response_missing", "the stored row has no response to judge", terminal=True)
-    judge = bench.of(_agent(pair))
+    judge = bench.of(pair.agent())
     try:
         fields = await judge.environment.verify(Attempt(pair.task, response, None, judge.ask))
     except (Unmeasured, UsageError):
         raise
     except Exception as error:
-        told = Unmeasured("verifier_error", str(error) or "no reason given")
-        told.fields = {"_ng_failure_type": type(error).__name__}
-        raise told from error
-    fields = _mask(pair) | fields
-    return agent.result(pair.task, _asked(pair), response, fields), fields
-
-
-def _mask(pair: Pair) -> Row:
-    """What the run said of its own reward, that it is none, no new verdict changes; a failure was no row."""
-    is_masked = pair.stored.get("mask_sample") is True and pair.stored.get("_ng_failure_class") is None
-    return {"mask_sample": True} if is_masked else {}
-
-
-def _failed(pair: Pair, failure: Unmeasured, done: Done, writer: run_files.Kept) -> None:
-    response = pair.stored.get("response")
-    echoed = {"responses_create_params": _asked(pair), "response": response} if response else {}
-    failure.fields = {**echoed, **failure.fields, "_ng_failure_stage": "verify"}
-    writer.failure(collect.failure_line(failure, _row(pair), 0))
-    done.n_failed += 1
-    done.changes.unjudged(pair.key, _agent(pair), pair.stored, f"{failure.kind}: {failure.reason}")
-
-
-def _asked(pair: Pair) -> Row:
-    """The request as it was sent, which may name skills that the materialised one does not."""
-    stored = pair.stored.get("responses_create_params")
-    return stored if isinstance(stored, dict) else pair.task.get("responses_create_params") or {}
-
-
-def _row(pair: Pair) -> Row:
-    """What stamps the new row: the task's, and what only the stored row has."""
-    extra = ("agent_ref", "task_source", "skills_ref", "_ng_rollout_id")
-    found = {name: pair.stored[name] for name in extra if pair.stored.get(name) is not None}
-    return {**found, **pair.task}
-
-
-def _agent(pair: Pair) -> str:
-    reference = pair.stored.get("agent_ref") or pair.task.get("agent_ref")
-    name = reference.get("name") if isinstance(reference, dict) else None
-    return name if isinstance(name, str) else ""
+        kind = {"_ng_failure_type": type(error).__name__}
+        raise Unmeasured("verifier_error", str(error) or "no reason given", fields=kind) from error
+    fields = pair.mask() | fields
+    return agent.result(pair.task, pair.params(), response, fields), fields
 
 
 JUDGE_FAILED = ("judge_failed", "judge_invalid")
-Key = tuple[int, int]
 Who = tuple[int, int, str]  # a rollout: task, repeat, and the agent where several were asked for both
 
 
@@ -348,18 +273,35 @@ class Stored(NamedTuple):
     line: Line
 
     def row(self) -> Row:
-        """What stands there; NaN is none."""
-        return json_lines.any_row(self.line.data.removeprefix(reading.BOM)) or {}
+        return json_lines.any_row(self.line.data.removeprefix(BOM)) or {}
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """A task as it was asked, and the stored row of what came of it."""
 
     key: Key
     who: Who
     task: Row
     stored: Row
+
+    def agent(self) -> str:
+        reference = self.stored.get("agent_ref") or self.task.get("agent_ref")
+        return agent_of({"agent_ref": reference}) or ""
+
+    def params(self) -> Row:
+        """The request as it was sent, which may name skills that the materialised one does not."""
+        params = self.stored.get("responses_create_params")
+        return params if isinstance(params, dict) else self.task.get("responses_create_params") or {}
+
+    def stamp(self) -> Row:
+        """What stamps the new row: the task's, and what only the stored row has."""
+        names = ("agent_ref", "task_source", "skills_ref", "_ng_rollout_id")
+        return {name: self.stored[name] for name in names if self.stored.get(name) is not None} | self.task
+
+    def mask(self) -> Row:
+        """That the run took its own reward for none, which no new verdict changes; a failure was no row."""
+        is_masked = self.stored.get("mask_sample") is True and self.stored.get("_ng_failure_class") is None
+        return {"mask_sample": True} if is_masked else {}
 
 
 class Inputs:
@@ -370,23 +312,20 @@ class Inputs:
         self._rows: dict[Key, dict[str, int]] = {}
 
         def take(line: Line, seen: Seen) -> Keyed | None:
-            key = reading.key_of(line, seen)
-            if key is not None:
-                of_key = self._rows.setdefault((key.task, key.repeat), {})
-                if (key.agent or "") in of_key:
-                    raise _wrong(
-                        path, Stored((key.task, key.repeat), key.agent or "", line), "stands there twice"
-                    )
-                of_key[key.agent or ""] = len(self._table)
-            return key
+            stored = _stored(line, seen)
+            if stored is None:
+                return None
+            of_key = self._rows.setdefault(stored.key, {})
+            if stored.agent in of_key:
+                raise _wrong(path, stored, "stands there twice")
+            of_key[stored.agent] = len(self._table)
+            return Keyed(*stored.key, stored.agent or None)
 
         insist(path)
         if (seen := self._table.read(path, take)).bad:
             raise _unreadable(seen)
         if not self._rows:
-            raise NothingToRead(
-                f"{path} holds no row", "give --inputs the materialised inputs", "no-rollouts"
-            )
+            raise NothingToRead(f"{path} holds no row", "give --inputs the materialised inputs", "no-rollouts")
 
     def who(self, stored: Stored) -> Who | None:
         """Which rollout a row is of; None if nobody was asked for it. An agent asked alone needs no name."""
@@ -395,11 +334,17 @@ class Inputs:
             return (*stored.key, "") if agents else None
         return (*stored.key, stored.agent) if stored.agent in agents else None
 
-    def task(self, who: Who) -> Row:
-        """The input of a rollout."""
-        agents = self._rows[who[0], who[1]]
-        row = agents[who[2]] if len(agents) > 1 else next(iter(agents.values()))
-        return json_lines.any_row(self._table.line(row)) or {}
+    def asked_for(self, path: Path, stored: Stored) -> Who:
+        who = self.who(stored)
+        if who is None:
+            raise _wrong(path, stored, "is none of the inputs")
+        return who
+
+    def pair(self, path: Path, stored: Stored) -> Pair:
+        who = self.asked_for(path, stored)
+        agents = self._rows[stored.key]
+        number = agents[who[2]] if len(agents) > 1 else next(iter(agents.values()))
+        return Pair(stored.key, who, json_lines.any_row(self._table.line(number)) or {}, stored.row())
 
     def close(self) -> None:
         self._table.close()
@@ -407,103 +352,78 @@ class Inputs:
 
 def check(inputs: Inputs, path: Path) -> list[str]:
     """Find what is wrong with a file of rollouts before anything is written for it; what is to be told."""
-    seen, found = Seen(path), set()
+    seen, known = Seen(path), set[Who]()
     for stored in keyed(path, seen):
-        who = inputs.who(stored)
-        if who is None:
-            raise _wrong(path, stored, "is none of the inputs")
-        if who in found:
+        who = inputs.asked_for(path, stored)
+        if who in known:
             raise _wrong(path, stored, "stands there twice")
-        found.add(who)
+        known.add(who)
     return seen.notices()
 
 
 def pairs(inputs: Inputs, path: Path) -> Iterator[Pair]:
     """Every rollout of a file with its task, in the order of the file."""
-    for stored in keyed(path):
-        yield _pair(inputs, path, stored)
+    return (inputs.pair(path, stored) for stored in keyed(path))
 
 
 def judge_failed(inputs: Inputs, path: Path, succeeded: set[Who]) -> Iterator[Pair]:
     """The last failure of every rollout that only lacks the judge's verdict."""
-    found: dict[Who, Stored] = {}
-    if path.exists():
-        for stored in keyed(path):
-            if stored.row().get("_ng_failure_class") in JUDGE_FAILED:
-                who = inputs.who(stored)
-                if who is None:
-                    raise _wrong(path, stored, "is none of the inputs")
-                if who not in succeeded:
-                    found[who] = stored
-    for _, stored in sorted(found.items(), key=lambda one: one[0]):
-        yield _pair(inputs, path, stored)
+    failures: dict[Who, Stored] = {}
+    for stored in keyed(path) if path.exists() else ():
+        if stored.row().get("_ng_failure_class") in JUDGE_FAILED:
+            failures[inputs.asked_for(path, stored)] = stored
+    return (inputs.pair(path, failures[who]) for who in sorted(failures.keys() - succeeded))
 
 
 def rollouts_of(inputs: Inputs, path: Path) -> set[Who]:
-    """The rollouts of which a file has rows."""
-    found = (inputs.who(stored) for stored in keyed(path)) if path.exists() else ()
-    return {who for who in found if who is not None}
+    return {who for stored in keyed(path) if (who := inputs.who(stored))} if path.exists() else set()
 
 
 def recorded_verifiers(rollouts: Path) -> dict[str, list[str]]:
     """The implementations that judged each agent's rows, as far as the run's manifest tells."""
-    agents = (identity_of(rollouts) or {}).get("agents")
-    found = {}
-    for name, described in agents.items() if isinstance(agents, dict) else ():
-        named = described.get("resources_servers") if isinstance(described, dict) else None
-        if isinstance(named, dict) and named:
-            found[name] = sorted(named)
-    return found
+    agents = (shards.identity_of(rollouts) or {}).get("agents")
+    blocks = agents.items() if isinstance(agents, dict) else ()
+    servers = {name: block.get("resources_servers") for name, block in blocks if isinstance(block, dict)}
+    return {name: sorted(names) for name, names in servers.items() if isinstance(names, dict) and names}
 
 
 def keyed(path: Path, seen: Seen | None = None) -> Iterator[Stored]:
     """Every row with its key. Only a torn end, as a killed run leaves it, is passed over and noted."""
     insist(path)
     seen = seen or Seen(path)
-    for line in reading.read(path, seen):
-        found = _stored(path, line, seen)
-        if found is not None:
-            yield found
+    for line in row_table.read(path, seen):
+        stored = _stored(line, seen)
+        if stored is not None:
+            yield stored
         elif seen.bad and line.is_ended:
             raise _unreadable(seen)
 
 
-def _stored(path: Path, line: Line, seen: Seen) -> Stored | None:
-    key = reading.key_of(line, seen)
+def _stored(line: Line, seen: Seen) -> Stored | None:
+    key = row_table.key_of(line, seen)
     return None if key is None else Stored((key.task, key.repeat), key.agent or "", line)
 
 
 def _unreadable(seen: Seen) -> Unreadable:
     number, reason = seen.bad[0]
-    return Unreadable(
-        f"{seen.path}, line {number}: {reason}",
-        "restore the file, or judge a copy without the lines that are no rows",
-        "unreadable-line",
-    )
-
-
-def _pair(inputs: Inputs, path: Path, stored: Stored) -> Pair:
-    who = inputs.who(stored)
-    if who is None:
-        raise _wrong(path, stored, "is none of the inputs")
-    return Pair(stored.key, who, inputs.task(who), stored.row())
+    hint = "restore the file, or judge a copy without the lines that are no rows"
+    return Unreadable(f"{seen.path}, line {number}: {reason}", hint, "unreadable-line")
 
 
 def insist(path: Path) -> None:
-    """That there is a file, and that we may read it."""
     try:
         path.open("rb").close()
     except FileNotFoundError:
         raise NothingToRead(f"there is no file {path}", "check the path", "no-such-path") from None
     except OSError as error:
-        why = error.strerror or error
-        raise Unreadable(f"cannot read {path}: {why}", "check its rights", "unreadable-file") from error
+        what = f"cannot read {path}: {error.strerror or error}"
+        raise Unreadable(what, "check its rights", "unreadable-file") from error
 
 
 def _wrong(path: Path, stored: Stored, what: str) -> Unreadable:
-    (task, repeat), agent = stored.key, f" of {stored.agent}" if stored.agent else ""
+    (task, repeat), name = stored.key, f" of {stored.agent}" if stored.agent else ""
     return Unreadable(
-        f"{path}, line {stored.line.number}: task {task}, repeat {repeat}{agent} {what}",
+        f"{path}, line {stored.line.number}: task {task}, repeat {repeat}{name} {what}",
         "--inputs and --rollouts must be of one run: X_materialized_inputs.jsonl and X.jsonl",
         "reverify-mismatch",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 from blade_eval.environment import Attempt, Environment, Respond, Response, Row, Unmeasured
@@ -17,12 +18,8 @@ FRAMEWORK = frozenset("agent_ref skills_ref task_source responses_create_params 
 
 
 async def run(
-    row: Row,
-    respond: Respond,
-    environment: Environment,
-    settings: Mapping[str, Any],
-    skills: Skills | None = None,
-    ask: Respond | None = None,
+    row: Row, respond: Respond, environment: Environment, settings: Mapping[str, Any],
+    skills: Skills | None = None, ask: Respond | None = None,
 ) -> Row:
     """The result row of one rollout: request, response, reward, the task's columns, the verifier's fields.
 
@@ -34,65 +31,48 @@ async def run(
     response: Response | None = None
     stage = "seed"
     try:
-        state = environment.seed(row) if environment.seed else None
-        if state is not None and inspect.isawaitable(state):
-            state = await state
+        state = await awaited(environment.seed(row)) if environment.seed else None
         stage = "model"
         response = await _turns(params, row, respond, environment, state, settings, skills)
         stage = "verify"
         fields = await environment.verify(Attempt(row, response, state, ask))
     except Unmeasured as failure:
-        failure.fields = {
-            **_body(row, params, response),
-            **failure.fields,
-            "_ng_failure_stage": failure.fields.get("_ng_failure_stage", stage),
-        }
+        # what a verifier would have been given; without a response there is nothing to judge again
+        body = {} if response is None else {"responses_create_params": params, "response": response, **_columns(row)}
+        failure.fields = {**body, "_ng_failure_stage": stage, **failure.fields}
         raise
     return result(row, params, response, fields)
 
 
 def result(row: Row, params: Row, response: Response, fields: Row) -> Row:
     """The row as it is written: the columns of the task stand before what the verifier found."""
-    if not isinstance(fields.get("reward"), int | float):
-        raise Unmeasured("verifier_error", f"the verifier gave no reward but {fields.get('reward')!r}")
-    return {
-        "responses_create_params": params,
-        "response": response,
-        "reward": float(fields["reward"]),
-        **_columns(row),
-        **{key: value for key, value in fields.items() if key != "reward"},
-    }
-
-
-def _body(row: Row, params: Row, response: Response | None) -> Row:
-    """What a verifier would have been given; without a response there is nothing to judge again."""
-    if response is None:
-        return {}
-    return {"responses_create_params": params, "response": response, **_columns(row)}
+    reward = fields.get("reward")
+    if not isinstance(reward, int | float):
+        raise Unmeasured("verifier_error", f"the verifier gave no reward but {reward!r}")
+    head = {"responses_create_params": params, "response": response, "reward": float(reward)}
+    return {**head, **_columns(row), **{key: value for key, value in fields.items() if key != "reward"}}
 
 
 def _columns(row: Row) -> Row:
-    """What the task itself says, beside its request."""
     return {key: value for key, value in row.items() if key not in FRAMEWORK and not key.startswith("_ng_")}
 
 
+async def awaited(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value
+
+
 async def _turns(
-    params: Row,
-    row: Row,
-    respond: Respond,
-    environment: Environment,
-    state: Any,
-    settings: Mapping[str, Any],
-    skills: Skills | None,
+    params: Row, row: Row, respond: Respond, environment: Environment, state: Any,
+    settings: Mapping[str, Any], skills: Skills | None,
 ) -> Response:
     """The last response, with the items and the tokens of all turns."""
     most = int(settings.get("max_steps") or MOST_STEPS)
     output: list[Row] = []
     usage: Row | None = None
-    step = 0
-    while True:
-        step += 1
-        response = dict(await respond(_further(params, output) if output else params, row))
+    prompt = params.get("input")
+    before = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt or [])
+    for step in count(1):
+        response = dict(await respond({**params, "input": before + output} if output else params, row))
         items = [item for item in response.get("output") or [] if isinstance(item, dict)]
         usage = added(usage, response.get("usage"))
         output += items
@@ -102,26 +82,11 @@ async def _turns(
             break
         offered = {tool.get("name") for tool in params.get("tools") or [] if isinstance(tool, Mapping)}
         for call in calls:
-            output.append(
-                {
-                    "type": "function_call_output",
-                    "call_id": call.get("call_id"),
-                    "output": await _answered(call, offered, environment, state, skills),
-                }
-            )
+            answer = await _answered(call, offered, environment, state, skills)
+            output.append({"type": "function_call_output", "call_id": call.get("call_id"), "output": answer})
         if step >= most:
             break
-    response["output"] = output
-    if usage is not None:
-        response["usage"] = usage
-    return response
-
-
-def _further(params: Row, output: list[Row]) -> Row:
-    """The request with what has been said since."""
-    prompt = params.get("input")
-    before = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt or [])
-    return {**params, "input": before + output}
+    return {**response, "output": output, **({} if usage is None else {"usage": usage})}
 
 
 async def _answered(
@@ -142,9 +107,7 @@ async def _answered(
         return skills.read(arguments)
     if environment.call is None:
         return _error(f"there is no tool {name!r}", "this environment has no tools")
-    answer: Any = environment.call(state, name, arguments)
-    if inspect.isawaitable(answer):
-        answer = await answer
+    answer = await awaited(environment.call(state, name, arguments))
     return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
 
 

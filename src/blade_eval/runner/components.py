@@ -49,28 +49,21 @@ class Sessions:
         return token
 
     def state(self, token: str) -> Any:
-        """The state of a token; using it keeps it."""
         self._expire()
         if token not in self._states:
-            raise Unmeasured(
-                "session_expired", "the session is unknown: it ended, or the server was restarted"
-            )
-        _, state = self._states[token]
+            raise Unmeasured("session_expired", "the session is unknown: it ended, or the server was restarted")
+        state = self._states[token][1]
         self._states[token] = (self._clock(), state)
         self._states.move_to_end(token)
         return state
 
     def closed(self, token: str) -> None:
-        """The rollout is over."""
         self._states.pop(token, None)
 
     def _expire(self) -> None:
         until = self._clock() - self._idle
-        while self._states:
-            token, (used, _) = next(iter(self._states.items()))
-            if used > until:
-                return
-            del self._states[token]
+        while self._states and next(iter(self._states.values()))[0] <= until:
+            self._states.popitem(last=False)
 
 
 @dataclass(frozen=True)
@@ -92,14 +85,10 @@ class Acting:
     roots: tuple[Path, ...]
     _skills: dict[tuple[str, str], Skills] = field(default_factory=dict)
 
-    async def run(self, row: Row) -> Row:
-        """One rollout in this process, with the skills that stamp its row."""
-        return await self.run_with(row, self.skills_of(row))
-
-    async def run_with(self, row: Row, known: Skills | None) -> Row:
-        """The same with these skills or none, whatever the row says."""
-        environment, ask = self.judging.environment, self.judging.ask
-        return await agent.run(row, self.respond, environment, self.settings, known, ask)
+    async def run(self, row: Row, known: Skills | None = None) -> Row:
+        """One rollout in this process, with these skills or none."""
+        judging = self.judging
+        return await agent.run(row, self.respond, judging.environment, self.settings, known, judging.ask)
 
     def skills_of(self, row: Row) -> Skills | None:
         """The skills that stamp a row, if they are still those it names."""
@@ -108,16 +97,15 @@ class Acting:
             return None
         path, hash_ = str(ref.get("path")), str(ref.get("hash"))
         if (path, hash_) not in self._skills:
-            places = [Path(path), *(root / path for root in self.roots)]
-            folder = next((place for place in places if place.is_dir()), Path(path))
+            places = [place for root in (Path(), *self.roots) if (place := Path(root, path)).is_dir()]
             try:
-                there = skills.loaded(path, folder)
+                loaded = skills.loaded(path, (*places, Path(path))[0])
             except BladeError as error:
                 raise Unmeasured("skills_unavailable", error.message, terminal=True) from None
-            if there.hash != hash_:
-                reason = f"the row was stamped with skills {hash_}, but {path} now holds {there.hash}"
+            if loaded.hash != hash_:
+                reason = f"the row was stamped with skills {hash_}, but {path} now holds {loaded.hash}"
                 raise Unmeasured("skills_unavailable", reason, terminal=True)
-            self._skills[path, hash_] = there
+            self._skills[path, hash_] = loaded
         return self._skills[path, hash_]
 
 
@@ -131,7 +119,6 @@ class Components:
         self._resolved, self._stack, self._is_probed = resolved, stack, is_probed
 
     async def model(self, instance: str | None, why: str) -> Respond:
-        """A model, its connections open."""
         server = self._needed(instance, "responses_api_models", why)
         if server.instance not in self.models:
             if self._is_probed:
@@ -141,7 +128,6 @@ class Components:
         return self.models[server.instance]
 
     async def resources(self, instance: str | None, why: str) -> Judging:
-        """An environment, with the model of its judge."""
         server = self._needed(instance, "resources_servers", why)
         if server.instance not in self.judging:
             judge = server.named("judge_model_server")
@@ -151,7 +137,6 @@ class Components:
         return self.judging[server.instance]
 
     async def agent(self, name: str, settings: Mapping[str, Any] | None = None) -> Acting:
-        """An agent, some of its settings changed."""
         server = self._resolved.server(name)
         if server is None or server.kind != "responses_api_agents":
             raise unknown_agent(name, [agent.instance for agent in self._resolved.agents])
@@ -166,9 +151,7 @@ class Components:
     def _needed(self, instance: str | None, kind: str, why: str) -> Server:
         server = self._resolved.server(instance)
         if server is None or server.kind != kind:
-            hint = (
-                "`blade env validate` says what is missing; --model-type names a model, such as openai_model"
-            )
+            hint = "`blade env validate` says what is missing; --model-type names a model, such as openai_model"
             raise UsageError(f"{why} needs {kind}/{instance}, which is not defined", hint, "no-server")
         return server
 
@@ -177,17 +160,17 @@ class Components:
 async def components(resolved: Resolved) -> AsyncIterator[Components]:
     """Everything that the configuration names, with the connections open while the block lasts."""
     async with AsyncExitStack() as stack:
-        everything = Components(resolved, stack)
+        parts = Components(resolved, stack)
         for server in resolved.servers:
             if server.kind == "responses_api_models":
-                await everything.model(server.instance, server.instance)
+                await parts.model(server.instance, server.instance)
             elif server.kind == "resources_servers":
-                await everything.resources(server.instance, server.instance)
+                await parts.resources(server.instance, server.instance)
             elif server.kind == "responses_api_agents":
-                await everything.agent(server.instance)
+                await parts.agent(server.instance)
             else:
                 raise _foreign(server)
-        yield everything
+        yield parts
 
 
 class Local:
@@ -197,11 +180,10 @@ class Local:
         self._parts, self._skills = parts, known
 
     async def __call__(self, row: Row) -> Row:
-        """The result row, or `Unmeasured`."""
         acting = self._parts.agents.get(agent_of(row) or "")
         if acting is None:
             raise unknown_agent(agent_of(row), self._parts.agents)
-        return await acting.run_with(row, self._skills)
+        return await acting.run(row, self._skills)
 
     def retried(self) -> int:
         """Requests to models that were made again, by models that count them."""
@@ -222,30 +204,27 @@ async def local(
 
 def described(resolved: Resolved, names: Iterable[str]) -> Row:
     """What the agents of these names are, as far as a reward may depend on it; addresses may change."""
+    drops = ("url", "host", "port", "api_key", "datasets", "entrypoint", "timeout", "retries", "deadline")
     descriptions: Row = {}
     for name in dict.fromkeys(names):
-        server = resolved.server(name)
-        if server is None:
-            continue
-        others = [resolved.server(server.named(role)) for role in ("resources_server", "model_server")]
-        descriptions[name] = {
-            part.kind: {part.implementation: _steady(part.settings)}
-            for part in (server, *others)
-            if part is not None
-        }
+        if (server := resolved.server(name)) is not None:
+            roles = [resolved.server(server.named(role)) for role in ("resources_server", "model_server")]
+            descriptions[name] = {
+                part.kind: {
+                    part.implementation: {
+                        key: value for key, value in part.settings.items() if not key.endswith(drops)
+                    }
+                }
+                for part in (server, *filter(None, roles))
+            }
     return descriptions
 
 
-def _steady(settings: Mapping[str, Any]) -> Row:
-    drops = ("url", "host", "port", "api_key", "datasets", "entrypoint", "timeout", "retries", "deadline")
-    return {key: value for key, value in settings.items() if not key.endswith(drops)}
-
-
 def unknown_agent(name: str | None, known: Iterable[str]) -> UsageError:
-    there = ", ".join(sorted(known)) or "none"
+    names = ", ".join(sorted(known)) or "none"
     if not name:
-        return UsageError("a row names no agent", f"name one with --agent: {there}", "no-agent")
-    return UsageError(f"there is no agent {name!r}", f"there are: {there}", "unknown-agent")
+        return UsageError("a row names no agent", f"name one with --agent: {names}", "no-agent")
+    return UsageError(f"there is no agent {name!r}", f"there are: {names}", "unknown-agent")
 
 
 def _foreign(server: Server) -> UsageError:

@@ -9,9 +9,8 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import msgspec
 from xxhash import xxh3_128_intdigest
 
 from blade.errors import Unreadable, UsageError
@@ -44,13 +43,11 @@ def filled(template: str, row: Mapping[str, Any]) -> str:
     for text, name, _, conversion in _parse(template):
         parts.append(text)
         if name is not None:
-            value = row[name]
-            parts.append(repr(value) if conversion == "r" else str(value))
+            parts.append(repr(row[name]) if conversion == "r" else str(row[name]))
     return "".join(parts)
 
 
 def load_prompt(path: Path) -> Prompt:
-    """The templates of a YAML file."""
     import yaml
 
     try:
@@ -71,11 +68,10 @@ def load_prompt(path: Path) -> Prompt:
         raise _bad_prompt(path, "system is no text")
     for template in (config["user"], system or ""):
         try:
-            names = [name for _, name, _, _ in _parse(template) if name is not None]
+            names = [name for _, name, _, _ in _parse(template)]
         except ValueError as error:
-            raise _bad_prompt(
-                path, f"a brace is out of place ({error}); a brace that is meant is doubled"
-            ) from error
+            why = f"a brace is out of place ({error}); a brace that is meant is doubled"
+            raise _bad_prompt(path, why) from error
         if "" in names:
             raise _bad_prompt(path, "{} names no column; braces that are meant are doubled")
     return Prompt(str(path), config["user"], system, hashlib.sha256(data).hexdigest())
@@ -90,8 +86,7 @@ _NAMED = 10  # offenders that a message names
 _DEFAULT = "_default"
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """A dataset: its file, and what its block in the config says of it."""
 
     path: Path
@@ -116,9 +111,16 @@ class Wanted:
     gym: bool = False  # limit and repeats in Gym's sense
     skills: Skills | None = None
 
+    def repeats_of(self, source: Source, agent: str | None) -> int:
+        """How often a line runs; in Gym's sense the file has its own repeats already."""
+        if self.repeats is None:
+            return 1 if self.gym else source.repeats
+        if isinstance(self.repeats, int):
+            return self.repeats
+        return self.repeats.get(agent or _DEFAULT, self.repeats.get(_DEFAULT, 1))
 
-@dataclass(frozen=True)
-class _Line:
+
+class _Line(NamedTuple):
     """A line of a dataset and the task it belongs to."""
 
     row: Row
@@ -131,50 +133,32 @@ def materialized(
     sources: Sequence[Source], wanted: Wanted, notice: Callable[[str], None] = lambda _: None
 ) -> Iterator[Row]:
     """The rows of a run in the order of dispatch; what is wrong with rows is said at the end."""
-    wrong = _Wrong()
-    passes = _most_repeats(sources, wanted) if wanted.interleaved else 1
-    for number in range(passes):
+    wrong: dict[str, list[int]] = {}  # rows that cannot be asked, so that all are named at once
+    columns = ""  # of the first that lacks one
+    is_set = wanted.repeats is not None and not wanted.gym
+    agents = wanted.repeats if isinstance(wanted.repeats, Mapping) else (None,)
+    repeats_all = [wanted.repeats_of(source, name) for source in sources for name in agents]
+    for number in range(max(repeats_all, default=1)) if wanted.interleaved else (0,):
         n_again = 0
         for line in _lines(sources, wanted):
-            if not wrong.takes(line):
+            if why := _fault(line):
+                wrong.setdefault(why, []).append(line.task)
+                if why.startswith("no column"):
+                    columns = columns or ", ".join(sorted(map(str, line.row)))
                 continue
-            repeats = _repeats(line, wanted)
-            if _is_set(wanted) and line.occurrence:
+            if is_set and line.occurrence:
                 n_again += 1  # the number was set for the task, and the task was there already
                 continue
-            numbers = (number,) if wanted.interleaved else range(repeats)
-            for repeat in numbers:
-                if repeat < repeats:
-                    yield _row(line, line.occurrence * repeats + repeat, wanted)
+            repeats = wanted.repeats_of(line.source, agent_of(line.row))
+            for repeat in range(number, min(number + 1, repeats)) if wanted.interleaved else range(repeats):
+                yield _row(line, line.occurrence * repeats + repeat, wanted)
         if n_again and not number:
-            notice(
-                f"{n_again:,} line(s) repeat the text of an earlier one: the same task, whose repeats are set"
-            )
-    wrong.told()
-
-
-def _is_set(wanted: Wanted) -> bool:
-    return wanted.repeats is not None and not wanted.gym
-
-
-def _repeats(line: _Line, wanted: Wanted) -> int:
-    """How often a line runs; in Gym's sense the file has its own repeats already."""
-    if wanted.repeats is None:
-        return 1 if wanted.gym else line.source.repeats
-    if isinstance(wanted.repeats, int):
-        return wanted.repeats
-    name = agent_of(line.row)
-    return wanted.repeats.get(name or _DEFAULT, wanted.repeats.get(_DEFAULT, 1))
-
-
-def _most_repeats(sources: Sequence[Source], wanted: Wanted) -> int:
-    if wanted.repeats is None:
-        return 1 if wanted.gym else max((source.repeats for source in sources), default=1)
-    return wanted.repeats if isinstance(wanted.repeats, int) else max(wanted.repeats.values(), default=1)
+            notice(f"{n_again:,} line(s) repeat the text of an earlier one: the same task, whose repeats are set")
+        if wrong:
+            raise _unaskable(wrong, columns)
 
 
 def agent_of(row: Row) -> str | None:
-    """The agent that a row names."""
     ref = row.get("agent_ref")
     name = ref.get("name") if isinstance(ref, Mapping) else None
     return name if isinstance(name, str) else None
@@ -193,9 +177,11 @@ def _lines(sources: Sequence[Source], wanted: Wanted) -> Iterator[_Line]:
     mixed: set[bool] = set()  # whether the numbers of the tasks are given
     number = -1
     for source in sources:
-        for where, text in _texts(source.path):
-            row = _parsed(source.path, where, text)
-            _routed(row, source, wanted)
+        for where, text, row in _rows_of(source.path):
+            if wanted.agent is not None:  # whoever the command names, else the row, else its dataset's agent
+                row["agent_ref"] = {"name": wanted.agent}
+            elif agent_of(row) is None and source.agent is not None:
+                row["agent_ref"] = {"type": "responses_api_agents", "name": source.agent}
             for _ in range(source.repeats if wanted.gym else 1):
                 number += 1
                 if wanted.gym and wanted.limit is not None and number >= wanted.limit:
@@ -203,7 +189,9 @@ def _lines(sources: Sequence[Source], wanted: Wanted) -> Iterator[_Line]:
                 key = _identity(row, text, source)
                 mixed |= {key < 0}
                 if len(mixed) > 1:
-                    raise _mixed(source.path, where)
+                    what = f"some rows give their _ng_task_index and others do not ({source.path}, line {where})"
+                    hint = "give it in all rows or in none: otherwise two tasks could have the same number"
+                    raise Unreadable(what, hint, "bad-input")
                 task = seen.get(key)
                 if task is None:
                     if not wanted.gym and wanted.limit is not None and len(seen) >= wanted.limit:
@@ -222,53 +210,27 @@ def _identity(row: Row, text: bytes, source: Source) -> int:
     return xxh3_128_intdigest(text, seed=zlib.crc32((source.agent or "").encode()))
 
 
-def _mixed(path: Path, number: int) -> Unreadable:
-    return Unreadable(
-        f"some rows give their _ng_task_index and others do not ({path}, line {number})",
-        "give it in all rows or in none: otherwise two tasks could have the same number",
-        "bad-input",
-    )
-
-
-def _texts(path: Path) -> Iterator[tuple[int, bytes]]:
+def _rows_of(path: Path) -> Iterator[tuple[int, bytes, Row]]:
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 text = line.removeprefix(b"\xef\xbb\xbf").strip() if number == 1 else line.strip()
-                if text:
-                    yield number, text
+                if not text:
+                    continue
+                row = json_lines.any_row(text)  # with NaN and half surrogate pairs, which are written as null and �
+                if row is None:
+                    what = f"{path}, line {number} is no JSON object"
+                    raise Unreadable(what, "each line must be one", "bad-input")
+                yield number, text, row
     except OSError as error:
         hint = "name a file of JSON lines; `blade eval prepare` makes those of benchmarks"
         raise Unreadable(f"cannot read {path}: {error.strerror}", hint, "unreadable-file") from error
-
-
-def _parsed(path: Path, number: int, text: bytes) -> Row:
-    try:
-        row = json_lines.decode(text)
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        try:
-            row = json.loads(text)  # takes NaN and half surrogate pairs, which are written as null and �
-        except (ValueError, RecursionError) as error:
-            hint = "each line must be one JSON object"
-            raise Unreadable(f"{path}, line {number} is not JSON: {error}", hint, "bad-input") from error
-    if not isinstance(row, dict):
-        raise Unreadable(f"{path}, line {number} is no JSON object", "each line must be one", "bad-input")
-    return row
-
-
-def _routed(row: Row, source: Source, wanted: Wanted) -> None:
-    """The row says who runs it: whoever the command names, else the row itself, else its dataset's agent."""
-    if wanted.agent is not None:
-        row["agent_ref"] = {"name": wanted.agent}
-    elif agent_of(row) is None and source.agent is not None:
-        row["agent_ref"] = {"type": "responses_api_agents", "name": source.agent}
 
 
 # -- rows ---------------------------------------------------------------------------------------
 
 
 def _row(line: _Line, repeat: int, wanted: Wanted) -> Row:
-    """The row of one repeat; the two indices are its last keys."""
     template = line.row.get("responses_create_params")
     params = {**template} if isinstance(template, dict) else {}
     if line.source.prompt is not None:
@@ -276,15 +238,12 @@ def _row(line: _Line, repeat: int, wanted: Wanted) -> Row:
     params.update(wanted.params)
     if wanted.seeds:
         params["metadata"] = _seeded(params.get("metadata"), repeat)
-    row = {
-        key: value for key, value in line.row.items() if key not in ("_ng_task_index", "_ng_rollout_index")
-    }
+    indices = {"_ng_task_index": line.task, "_ng_rollout_index": repeat}
+    row = {key: value for key, value in line.row.items() if key not in indices}
     row["responses_create_params"] = params
     if wanted.skills is not None:
         row["skills_ref"] = wanted.skills.ref()
-    row["_ng_task_index"] = line.task
-    row["_ng_rollout_index"] = repeat
-    return row
+    return row | indices
 
 
 def _seeded(metadata: Any, repeat: int) -> Row:
@@ -297,41 +256,26 @@ def _seeded(metadata: Any, repeat: int) -> Row:
     return {**fields, "extra_body": json.dumps({**(body if isinstance(body, dict) else {}), "seed": repeat})}
 
 
-class _Wrong:
-    """Rows that cannot be asked, collected so that all are named at once."""
+def _fault(line: _Line) -> str:
+    params, prompt = line.row.get("responses_create_params"), line.source.prompt
+    has_input = isinstance(params, dict) and params.get("input") not in (None, [], "")
+    if prompt is None:
+        return "" if has_input else "no responses_create_params.input, and no prompt to make one from"
+    if has_input:
+        return "a responses_create_params.input of their own beside the prompt"
+    try:
+        prompt.messages(line.row)
+    except (KeyError, IndexError) as error:
+        return f"no column {error.args[0]!r}, which the prompt {prompt.path} names"
+    return ""
 
-    def __init__(self) -> None:
-        self._found: dict[str, list[int]] = {}
-        self._more = ""
 
-    def takes(self, line: _Line) -> bool:
-        why = self._why(line)
-        if why:
-            self._found.setdefault(why, []).append(line.task)
-        return not why
-
-    def _why(self, line: _Line) -> str:
-        params = line.row.get("responses_create_params")
-        has_input = isinstance(params, dict) and params.get("input") not in (None, [], "")
-        if line.source.prompt is None:
-            return "" if has_input else "no responses_create_params.input, and no prompt to make one from"
-        if has_input:
-            return "a responses_create_params.input of their own beside the prompt"
-        try:
-            line.source.prompt.messages(line.row)
-        except (KeyError, IndexError) as error:
-            columns = ", ".join(sorted(map(str, line.row)))
-            self._more = f"; the columns of the first are {columns}"
-            return f"no column {error.args[0]!r}, which the prompt {line.source.prompt.path} names"
-        return ""
-
-    def told(self) -> None:
-        if not self._found:
-            return
-        why, tasks = max(self._found.items(), key=lambda entry: len(entry[1]))
-        named = ", ".join(map(str, tasks[:_NAMED])) + (", …" if len(tasks) > _NAMED else "")
-        raise UsageError(
-            f"{len(tasks):,} row(s) have {why}: tasks {named}{self._more}",
-            "--prompt-config names a template for rows without input; leave it out for rows that have one",
-            "rows-and-prompt",
-        )
+def _unaskable(wrong: Mapping[str, list[int]], columns: str) -> UsageError:
+    why, tasks = max(wrong.items(), key=lambda entry: len(entry[1]))
+    names = ", ".join(map(str, tasks[:_NAMED])) + (", …" if len(tasks) > _NAMED else "")
+    more = f"; the columns of the first are {columns}" if columns else ""
+    return UsageError(
+        f"{len(tasks):,} row(s) have {why}: tasks {names}{more}",
+        "--prompt-config names a template for rows without input; leave it out for rows that have one",
+        "rows-and-prompt",
+    )

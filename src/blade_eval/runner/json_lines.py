@@ -12,13 +12,13 @@ from blade_eval.environment import Row
 
 decode = msgspec.json.Decoder().decode
 NOT_JSON = (msgspec.DecodeError, ValueError, RecursionError)
-_encoder = msgspec.json.Encoder()
+_encode = msgspec.json.Encoder().encode
 
 
 def line(row: Row) -> bytes:
     """One compact line of UTF-8 with its newline; what is no JSON number is null."""
     try:
-        return _encoder.encode(row) + b"\n"
+        return _encode(row) + b"\n"
     except (TypeError, ValueError, OverflowError):
         # half a surrogate pair, a huge whole number, a strange key
         return json.dumps(_plain(row), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
@@ -26,14 +26,13 @@ def line(row: Row) -> bytes:
 
 def any_row(text: bytes) -> Row | None:
     """The object of a line, even with NaN or half surrogate pairs; None if it is none."""
-    try:
-        row = decode(text)
-    except NOT_JSON:
+    for read in (decode, json.loads):
         try:
-            row = json.loads(text)
+            row = read(text)
         except NOT_JSON:
-            return None
-    return row if isinstance(row, dict) else None
+            continue
+        return row if isinstance(row, dict) else None
+    return None
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from blade.hostile import line
 from blade_eval.runner.run_files import LineHead
@@ -18,8 +18,7 @@ _RECENT = 200  # rollouts by which the time left is told
 _PASS = 1.0
 
 
-@dataclass(frozen=True)
-class Prices:
+class Prices(NamedTuple):
     """Dollars for a million tokens."""
 
     tokens_in: float
@@ -43,8 +42,9 @@ class Totals:
             self.reward += reward
             self.passed += reward >= _PASS
         if isinstance(usage, dict):
-            into = _count(usage.get("input_tokens") or usage.get("prompt_tokens"))
-            out = _count(usage.get("output_tokens") or usage.get("completion_tokens"))
+            into = usage.get("input_tokens") or usage.get("prompt_tokens")
+            out = usage.get("output_tokens") or usage.get("completion_tokens")
+            into, out = (count if isinstance(count, int) else 0 for count in (into, out))
             self.tokens_in += into
             self.tokens_out += out
             self.with_usage += bool(into or out)
@@ -54,10 +54,6 @@ class Totals:
         if prices is None or not self.with_usage:
             return None
         return (self.tokens_in * prices.tokens_in + self.tokens_out * prices.tokens_out) / 1e6
-
-
-def _count(count: Any) -> int:
-    return count if isinstance(count, int) else 0
 
 
 @dataclass
@@ -78,51 +74,41 @@ class Progress:
     _live: Any = None
 
     def seen(self, head: LineHead) -> None:
-        """A rollout of an earlier sitting."""
         self.totals.add(head.reward, getattr(head.response, "usage", None))
 
     def scored(self, reward: Any, usage: Any) -> None:
         self.totals.add(reward, usage)
         self._recent.append(time.monotonic())
-        self._due()
+        self.waited()
 
     def failed(self, kind: str, is_final: bool) -> None:
         self.kinds[kind] += 1
         self.given_up += is_final
         self.retries += not is_final
-        self._due()
+        self.waited()
 
     def waited(self) -> None:
-        """Time has passed in which perhaps nothing ended: a server that is asked again and again is seen."""
-        self._due()
-
-    def _due(self) -> None:
+        """Time has passed, perhaps without an end: a server that is asked again and again is seen."""
         now = time.monotonic()
-        if self.is_quiet or now - self._drawn < (_DRAW_S if self.out.isatty() else _PLAIN_S):
-            return
-        self._drawn = now
-        self.draw()
+        if not self.is_quiet and now - self._drawn >= (_DRAW_S if self.out.isatty() else _PLAIN_S):
+            self._drawn = now
+            self.draw()
 
     def draw(self) -> None:
-        """Show where the run stands."""
         if not self.out.isatty():
             print(self.text(), file=self.out, flush=True)
             return
-        if self._live is None:
-            from rich.console import Console
-            from rich.live import Live
-
-            self._live = Live(console=Console(file=self.out), auto_refresh=False, transient=True)
-            self._live.start()
-        self._live.update(self._bar(), refresh=True)
-
-    def _bar(self) -> Any:
         from rich.columns import Columns
+        from rich.console import Console
+        from rich.live import Live
         from rich.progress_bar import ProgressBar
         from rich.text import Text
 
-        done = self.totals.scored + self.given_up
-        return Columns([ProgressBar(self.expected or None, done, width=14), Text(self.text())])
+        if self._live is None:
+            self._live = Live(console=Console(file=self.out), auto_refresh=False, transient=True)
+            self._live.start()
+        bar = ProgressBar(self.expected or None, self.totals.scored + self.given_up, width=14)
+        self._live.update(Columns([bar, Text(self.text())]), refresh=True)
 
     def close(self) -> None:
         if self._live is not None:
@@ -130,8 +116,7 @@ class Progress:
             self._live = None
 
     def text(self) -> str:
-        """Where the run stands, on one line."""
-        totals = self.totals
+        totals, several = self.totals, self.kinds.total() > 1
         done = totals.scored + self.given_up
         share = f" ({100 * done / self.expected:.0f}%)" if self.expected else ""
         parts = [f"{done:,} of {self.expected:,} rollouts{share}"]
@@ -139,22 +124,17 @@ class Progress:
             parts.append(f"pass rate {100 * totals.passed / totals.scored:.1f}%")
             if totals.reward != totals.passed:
                 parts.append(f"mean reward {totals.reward / totals.scored:.3f}")
-        cost = totals.cost(self.prices)
-        if cost is not None:
+        if (cost := totals.cost(self.prices)) is not None:
             parts.append(f"${cost:,.2f}")
         if self.given_up:
             parts.append(f"{self.given_up:,} given up")
-        if self.kinds:
-            most, count = self.kinds.most_common(1)[0]
-            several = "s" * (self.kinds.total() > 1)
-            parts.append(f"{self.kinds.total():,} error{several}, most {line(most, 40)} ({count:,})")
+        for most, count in self.kinds.most_common(1):
+            parts.append(f"{self.kinds.total():,} error{'s' * several}, most {line(most, 40)} ({count:,})")
         if self.retries:
             parts.append(f"{self.retries:,} retries")
-        again = self.asked_again()
-        if again:
+        if again := self.asked_again():
             parts.append(f"{again:,} requests made again")
-        left = self.left(done)
-        if left is not None:
+        if (left := self.left(done)) is not None:
             parts.append(f"{_duration(left)} left")
         return " · ".join(parts)
 
@@ -163,13 +143,10 @@ class Progress:
         waiting = self.expected - done
         if len(self._recent) < 5 or waiting <= 0:
             return None
-        took = time.monotonic() - self._recent[0]
-        return waiting * took / len(self._recent)
+        return waiting * (time.monotonic() - self._recent[0]) / len(self._recent)
 
 
 def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
     if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
+        return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"

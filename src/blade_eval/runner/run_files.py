@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
 from blade.errors import NothingToRead, Unreadable, UsageError
 from blade_eval.environment import Row
-from blade_eval.runner import json_lines, run_manifest
+from blade_eval.runner import json_lines
 
 # /dev/stdout may lead to a file, but the names beside it are nobody's to take
 _DEVICES = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
 
 
-@dataclass(frozen=True)
-class Places:
+class Places(NamedTuple):
     """The files of a run, named as NeMo Gym names them; the manifest is ours."""
 
     rollouts: Path
@@ -31,45 +32,75 @@ class Places:
     manifest: Path
 
 
+_ENDINGS = "_materialized_inputs.jsonl _failures.jsonl _aggregate_metrics.json _manifest.json".split()
+
+
 def beside(output: Path) -> Places:
     """The files of the run whose rollouts go to `output`."""
-
-    def named(ending: str) -> Path:
-        return output.with_name(output.stem + ending)
-
-    return Places(
-        output,
-        named("_materialized_inputs.jsonl"),
-        named("_failures.jsonl"),
-        named("_aggregate_metrics.json"),
-        named("_manifest.json"),
-    )
+    return Places(output, *(output.with_name(output.stem + ending) for ending in _ENDINGS))
 
 
 def usable(places: Places) -> Places:
     """The places, if each is free or a file: lines are appended, locked, read again and brought to disk."""
-    for path in (places.rollouts, places.materialized, places.failures, places.aggregate, places.manifest):
+    for path in places:
         if path.is_dir():
-            raise UsageError(f"{path} is a folder", _output_hint(places.rollouts), "output-no-file")
+            raise _no_file(path, places.rollouts)
         if (path.exists() and not path.is_file()) or path.absolute().parent in _DEVICES:
-            raise UsageError(
-                f"{path} is a device or a pipe, and a run keeps its rollouts in a file",
-                "name a file with --output",
-                "output-no-file",
-            )
+            what = f"{path} is a device or a pipe, and a run keeps its rollouts in a file"
+            raise UsageError(what, "name a file with --output", "output-no-file")
     return places
 
 
 def named(text: str) -> Path:
     """The path of --output; a slash at its end means a folder, also one that is not there yet."""
     if text.endswith("/"):
-        raise UsageError(f"{text} is a folder", _output_hint(Path(text)), "output-no-file")
+        raise _no_file(text, Path(text))
     return Path(text)
 
 
-def _output_hint(output: Path) -> str:
-    return f"--output names the file of the rollouts, such as {output / 'rollouts.jsonl'}"
+def _no_file(path: Path | str, output: Path) -> UsageError:
+    hint = f"--output names the file of the rollouts, such as {output / 'rollouts.jsonl'}"
+    return UsageError(f"{path} is a folder", hint, "output-no-file")
 
+
+def cannot_write(path: Path, error: OSError) -> Unreadable:
+    hint = "make room or choose another place; a run goes on with --resume where it stopped"
+    return Unreadable(f"cannot write {path}: {error.strerror or error}", hint, "cannot-write")
+
+
+@contextmanager
+def written(path: Path) -> Iterator[BinaryIO]:
+    """A file that appears whole under its name, or not at all."""
+    draft = ""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        with os.fdopen(handle, "wb", buffering=1 << 20) as file:
+            yield file
+        mask = os.umask(0o022)  # it can only be read by setting it
+        os.umask(mask)
+        os.chmod(draft, 0o666 & ~mask)
+        os.replace(draft, path)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    finally:
+        with suppress(OSError):
+            os.unlink(draft)
+
+
+def read_manifest(path: Path) -> Row | None:
+    """The manifest of an earlier sitting; None where there is none that can be read."""
+    with suppress(OSError):
+        return json_lines.any_row(path.read_bytes())
+    return None
+
+
+def write_manifest(path: Path, manifest: Row) -> None:
+    with written(path) as file:
+        file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
+
+
+# -- rollouts and failures ----------------------------------------------------------------------
 
 _BLOCK = 1 << 20
 _BITS = 4096
@@ -112,9 +143,7 @@ class Standing:
     n_scored: int = 0
 
     def has(self, key: Key) -> bool:
-        if key[1] >= _BITS:
-            return key in self.far
-        return bool(self.scored.get(key[0], 0) >> key[1] & 1)
+        return key in self.far if key[1] >= _BITS else bool(self.scored.get(key[0], 0) >> key[1] & 1)
 
     def add(self, key: Key) -> None:
         if key[1] >= _BITS:
@@ -127,7 +156,7 @@ class Standing:
         return key in self.terminal or self.failed.get(key, 0) >= attempts
 
     def n_given_up(self, attempts: int) -> int:
-        tried = set(self.failed) | self.terminal
+        tried = {*self.failed, *self.terminal}
         return sum(self.is_given_up(key, attempts) and not self.has(key) for key in tried)
 
 
@@ -141,45 +170,52 @@ class Kept:
     """
 
     def __init__(self, places: Places) -> None:
+        self._places = places
         try:
             places.rollouts.parent.mkdir(parents=True, exist_ok=True)
             self._rollouts = _appending(places.rollouts)
-            if not _is_ours(self._rollouts, places.rollouts):
+            try:
+                fcntl.flock(self._rollouts, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # not one whose name another process has given to a new file meanwhile
+                is_ours = places.rollouts.exists()
+                is_ours = is_ours and os.path.samestat(os.fstat(self._rollouts), places.rollouts.stat())
+            except BlockingIOError:
+                is_ours = False
+            if not is_ours:
                 os.close(self._rollouts)
-                raise UsageError(
-                    f"another process is writing {places.rollouts}",
-                    "wait for it to end, or write elsewhere with --output",
-                    "run-is-locked",
-                )
+                hint = "wait for it to end, or write elsewhere with --output"
+                raise UsageError(f"another process is writing {places.rollouts}", hint, "run-is-locked")
             self._failures = _appending(places.failures)
         except OSError as error:
             raise cannot_write(places.rollouts, error) from error
-        self._places = places
+        self._open = {places.rollouts: self._rollouts, places.failures: self._failures}
 
     def rollouts(self, lines: list[bytes]) -> None:
-        self._write(self._rollouts, self._places.rollouts, b"".join(lines))
+        self._write(self._places.rollouts, b"".join(lines))
 
     def failure(self, row: Row) -> None:
-        self._write(self._failures, self._places.failures, json_lines.line(row))
+        self._write(self._places.failures, json_lines.line(row))
 
     def emptied(self) -> None:
-        """Nothing of an earlier run stays."""
-        for file in (self._rollouts, self._failures):
+        for path, file in self._open.items():
             os.ftruncate(file, 0)
-        places = self._places
-        for path in (places.aggregate, places.manifest, _aside(places.rollouts), _aside(places.failures)):
-            path.unlink(missing_ok=True)
+            _aside(path).unlink(missing_ok=True)
+        self._places.aggregate.unlink(missing_ok=True)
+        self._places.manifest.unlink(missing_ok=True)
 
     def set_aside(self, path: Path, numbers: Sequence[int]) -> str:
         """Take lines that are no rows out of one of the files, into one beside it; what was done.
 
         The file is replaced as a whole; the new one is locked before it has the name.
         """
-        open_file = self._rollouts if path == self._places.rollouts else self._failures
-        real = path.resolve()
+        open_file, real, others = self._open[path], path.resolve(), frozenset(numbers)
         draft = real.with_name(real.name + ".tmp")
         try:
-            _parted(real, frozenset(numbers), draft, _aside(path))
+            with real.open("rb") as file, draft.open("wb") as rest, _aside(path).open("ab") as other:
+                for number, line in enumerate(file, 1):
+                    (other if number in others else rest).write(line)
+                other.flush()
+                os.fsync(other.fileno())
             new = _appending(draft)
             try:
                 os.fchmod(new, os.fstat(open_file).st_mode & 0o7777)
@@ -191,15 +227,13 @@ class Kept:
                 os.close(new)
         finally:
             draft.unlink(missing_ok=True)
-        named = ", ".join(map(str, numbers[:_NAMED])) + (", …" if len(numbers) > _NAMED else "")
-        what = f"line {named} was no row and stands" if len(numbers) == 1 else (
-            f"{len(numbers):,} lines ({named}) were no rows and stand"
-        )  # fmt: skip
+        names = ", ".join(map(str, numbers[:_NAMED])) + (", …" if len(numbers) > _NAMED else "")
+        is_one = len(numbers) == 1
+        what = f"line {names} was no row and stands" if is_one else f"{len(numbers):,} lines ({names}) were no rows and stand"
         return f"{path.name}: {what} in {_aside(path).name} now; a rollout that is missing runs again"
 
     def synced(self) -> None:
-        places = self._places
-        for file, path in ((self._rollouts, places.rollouts), (self._failures, places.failures)):
+        for path, file in self._open.items():
             try:
                 os.fsync(file)
             except OSError as error:
@@ -209,14 +243,14 @@ class Kept:
         try:
             self.synced()
         finally:
-            for file in (self._rollouts, self._failures):
+            for file in self._open.values():
                 os.close(file)
 
-    def _write(self, file: int, path: Path, text: bytes) -> None:
+    def _write(self, path: Path, text: bytes) -> None:
         data = memoryview(text)
         try:
             while data:
-                data = data[os.write(file, data) :]
+                data = data[os.write(self._open[path], data) :]
         except OSError as error:  # the torn line is repaired by --resume
             raise cannot_write(path, error) from error
 
@@ -225,33 +259,8 @@ def _appending(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
 
 
-def _is_ours(file: int, path: Path) -> bool:
-    """Lock an open file; not one whose name another process has given to a new file meanwhile."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return path.exists() and os.path.samestat(os.fstat(file), path.stat())
-
-
 def _aside(path: Path) -> Path:
     return path.with_name(path.name + ".unreadable")
-
-
-def _parted(path: Path, numbers: frozenset[int], draft: Path, aside: Path) -> None:
-    with path.open("rb") as file, draft.open("wb") as rest, aside.open("ab") as other:
-        for number, line in enumerate(file, 1):
-            (other if number in numbers else rest).write(line)
-        other.flush()
-        os.fsync(other.fileno())
-
-
-def cannot_write(path: Path, error: OSError) -> Unreadable:
-    return Unreadable(
-        f"cannot write {path}: {error.strerror or error}",
-        "make room or choose another place; a run goes on with --resume where it stopped",
-        "cannot-write",
-    )
 
 
 # -- what earlier sittings left -----------------------------------------------------------------
@@ -259,18 +268,16 @@ def cannot_write(path: Path, error: OSError) -> Unreadable:
 
 def mend(path: Path) -> str | None:
     """Give a file whole lines again: drop a torn last one, end one that lacks its newline; what was done."""
-    if not path.exists() or not path.stat().st_size:
+    if not _size(path):
         return None
     with path.open("r+b") as file:
-        size = file.seek(0, os.SEEK_END)
-        begin = _last_line(file, size)
+        begin = _last_line(file, file.seek(0, os.SEEK_END))
         file.seek(begin)
         last = file.read()
-        if last.endswith(b"\n") and _is_row(last):
+        is_row, is_ended = json_lines.any_row(last) is not None, last.endswith(b"\n")
+        if is_ended and (is_row or not last.strip()):
             return None
-        if last.endswith(b"\n") and not last.strip():
-            return None
-        if _is_row(last):
+        if is_row:
             file.write(b"\n")
             return f"{path.name}: the last line had no newline; it is whole and stays"
         file.truncate(begin)
@@ -278,7 +285,6 @@ def mend(path: Path) -> str | None:
 
 
 def _last_line(file: Any, size: int) -> int:
-    """Where the last line begins."""
     end = size - 1  # a newline at the very end belongs to the line it ends
     while end > 0:
         begin = max(0, end - _BLOCK)
@@ -290,61 +296,46 @@ def _last_line(file: Any, size: int) -> int:
     return 0
 
 
-def _is_row(line: bytes) -> bool:
-    return json_lines.any_row(line) is not None
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def read_standing(places: Places, seen: Callable[[LineHead], None] | None = None) -> Standing:
     """What the files of a run hold; every scored row is shown to `seen` once."""
     state = Standing()
-    for head in line_heads(places.rollouts, _Scored, _noting(state, places.rollouts)):
+    for head in _line_heads(places.rollouts, _Scored, state):
         key = head.key
         if key is not None and key[1] >= 0 and not state.has(key):
             state.add(key)
             if seen is not None:
                 seen(head)
-    for head in line_heads(places.failures, LineHead, _noting(state, places.failures)):
-        key = head.key
-        if key is not None:
+    for head in _line_heads(places.failures, LineHead, state):
+        if (key := head.key) is not None:
             state.failed[key] = state.failed.get(key, 0) + 1
             if head.terminal is True:
                 state.terminal.add(key)
     return state
 
 
-def _noting(standing: Standing, path: Path) -> Callable[[int], None]:
-    return lambda number: standing.unreadable.setdefault(path, []).append(number)
-
-
-def line_heads(
-    path: Path, kind: type[LineHead] = LineHead, unreadable: Callable[[int], None] | None = None
-) -> Iterator[LineHead]:
-    """The lines of a file that can be read, one at a time; of others the number is told."""
+def _line_heads(path: Path, kind: type[LineHead], state: Standing) -> Iterator[LineHead]:
+    """The lines of a file that can be read, one at a time; the numbers of others are noted."""
     if not path.exists():
         return
-    decoder = msgspec.json.Decoder(kind)
+    decode = msgspec.json.Decoder(kind).decode
+    keys = ("_ng_task_index", "_ng_rollout_index", "_ng_failure_terminal", "reward")
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
-                yield decoder.decode(line)
+                yield decode(line)
             except json_lines.NOT_JSON:  # another tool's spelling, perhaps; what is no row at all runs again
                 row = json_lines.any_row(line)
                 if row is not None:
-                    yield LineHead(
-                        row.get("_ng_task_index"),
-                        row.get("_ng_rollout_index"),
-                        row.get("_ng_failure_terminal"),
-                        row.get("reward"),
-                    )
-                elif unreadable is not None and line.strip():
-                    unreadable(number)
+                    yield LineHead(*map(row.get, keys))
+                elif line.strip():
+                    state.unreadable.setdefault(path, []).append(number)
 
 
-_MOST_NAMED = 5  # differences that a message names
-
-
-@dataclass(frozen=True)
-class OpenRun:
+class OpenRun(NamedTuple):
     """The files of a run, open and whole, and what they hold."""
 
     kept: Kept
@@ -354,34 +345,28 @@ class OpenRun:
 
 
 def open_run(
-    places: Places,
-    rows: Iterable[Row],
-    identity: Row,
-    *,
-    resume: bool,
-    force: bool,
-    notice: Callable[[str], None],
-    seen: Callable[[LineHead], None] | None = None,
-) -> OpenRun:
+    places: Places, rows: Iterable[Row], identity: Row, *, resume: bool, force: bool,
+    notice: Callable[[str], None], seen: Callable[[LineHead], None] | None = None,
+) -> OpenRun:  # fmt: skip
     """Write the materialised rows, or see that those of the earlier sitting are the same."""
     files = Kept(places)  # before anything is looked at: another process may be writing
     draft = places.materialized.with_name(places.materialized.name + ".tmp")
     try:
         has_before = _size(places.rollouts) > 0 or _size(places.failures) > 0
         if has_before and not resume and not force:
-            raise UsageError(
-                f"{places.rollouts} is there already",
-                "--resume goes on with it, --force begins anew and deletes it, --output names another file",
-                "output-exists",
-            )
-        expected = _drafted(draft, rows)
+            hint = "--resume goes on with it, --force begins anew and deletes it, --output names another file"
+            raise UsageError(f"{places.rollouts} is there already", hint, "output-exists")
+        expected = 0
+        with draft.open("wb", buffering=1 << 20) as file:
+            for expected, row in enumerate(rows, 1):  # noqa: B007
+                file.write(json_lines.line(row))
+        if not expected:
+            hint = "the input is empty, or this shard or limit has no task"
+            raise NothingToRead("there is no row to run", hint, "no-rows")
         goes_on = resume and _same(places, draft, identity, has_before, notice)
         if goes_on:
-            draft.unlink()
-            for path in (places.rollouts, places.failures):
-                notes = mend(path)
-                if notes:
-                    notice(notes)
+            for note in filter(None, map(mend, (places.rollouts, places.failures))):
+                notice(note)
         else:
             files.emptied()
             os.replace(draft, places.materialized)
@@ -399,23 +384,6 @@ def open_run(
         draft.unlink(missing_ok=True)
 
 
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
-
-
-def _drafted(draft: Path, rows: Iterable[Row]) -> int:
-    count = 0
-    with draft.open("wb", buffering=1 << 20) as file:
-        for row in rows:
-            file.write(json_lines.line(row))
-            count += 1
-    if not count:
-        raise NothingToRead(
-            "there is no row to run", "the input is empty, or this shard or limit has no task", "no-rows"
-        )
-    return count
-
-
 def _same(
     places: Places, draft: Path, identity: Row, has_before: bool, notice: Callable[[str], None]
 ) -> bool:
@@ -424,40 +392,52 @@ def _same(
         notice("there is nothing to go on with yet; the run begins")
         return False
     if not places.materialized.exists():
-        raise UsageError(
-            f"{places.materialized.name} is missing, so nobody knows which rollouts are",
-            "begin anew with --force, or with another --output",
-            "cannot-resume",
-        )
-    before = run_manifest.read_manifest(places.manifest)
-    changed = run_manifest.differences(before.get("identity") or {}, identity) if before else []
-    if not changed:
-        difference = _difference(places.materialized, draft)
-        changed = [difference] if difference else []
-    if changed:
-        more = f"; and {len(changed) - _MOST_NAMED} more" if len(changed) > _MOST_NAMED else ""
-        raise UsageError(
-            f"this is not the run that {places.rollouts} holds: {'; '.join(changed[:_MOST_NAMED])}{more}",
-            "give the same data and flags to go on; --force begins anew, --output names another file",
-            "cannot-resume",
-        )
+        what = f"{places.materialized.name} is missing, so nobody knows which rollouts are"
+        raise UsageError(what, "begin anew with --force, or with another --output", "cannot-resume")
+    before = read_manifest(places.manifest) or {}
+    changes = differences(before.get("identity") or {}, identity) if before else []
+    changes = changes or [*_other_inputs(places.materialized, draft)]
+    if changes:
+        more = f"; and {len(changes) - 5} more" if len(changes) > 5 else ""
+        what = f"this is not the run that {places.rollouts} holds: {'; '.join(changes[:5])}{more}"
+        hint = "give the same data and flags to go on; --force begins anew, --output names another file"
+        raise UsageError(what, hint, "cannot-resume")
     return True
 
 
-def _difference(earlier: Path, other: Path) -> str:
-    """Where two materialised files part, as objects: their spelling may differ."""
+def differences(before: Row, after: Row) -> list[str]:
+    """What of a run's identity has changed, each as `what: before, now after`."""
+    old, new = dict(_flat(before)), dict(_flat(after))
+    return [
+        f"{key}: was {_shown(old.get(key))}, now {_shown(new.get(key))}"
+        for key in dict.fromkeys([*old, *new])
+        if old.get(key) != new.get(key)
+    ]
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    if not isinstance(value, Mapping | list):
+        yield name, value
+        return
+    for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value, 1):
+        yield from _flat(inner, f"{name}.{key}" if name else str(key))
+
+
+def _shown(value: Any) -> str:
+    text = "not given" if value is None else str(value)
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def _other_inputs(earlier: Path, other: Path) -> Iterator[str]:
+    """Where two materialised files part first, as objects: their spelling may differ."""
     with earlier.open("rb") as before, other.open("rb") as after:
-        for number, (old, new) in enumerate(zip_longest(_text_lines(before), _text_lines(after)), 1):
-            if old == new:
-                continue
+        lines = ((line for line in file if line.strip()) for file in (before, after))
+        for number, (old, new) in enumerate(zip_longest(*lines), 1):
             if old is None or new is None:
-                return f"it had {'more' if new is None else 'fewer'} rows (line {number} of the inputs)"
-            left, right = json_lines.decode(old), json_lines.decode(new)
+                yield f"it had {'more' if new is None else 'fewer'} rows (line {number} of the inputs)"
+                return
+            left, right = (json_lines.decode(old), json_lines.decode(new)) if old != new else ({}, {})
             if left != right:
                 keys = [key for key in {**left, **right} if left.get(key) != right.get(key)]
-                return f"line {number} of the inputs has another {', '.join(keys[:3])}"
-    return ""
-
-
-def _text_lines(file: Iterable[bytes]) -> Iterator[bytes]:
-    return (line for line in file if line.strip())
+                yield f"line {number} of the inputs has another {', '.join(keys[:3])}"
+                return

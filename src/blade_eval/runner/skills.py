@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from blade.errors import UsageError
 from blade_eval.environment import Row
@@ -31,8 +30,7 @@ _TOOL = {
 }
 
 
-@dataclass(frozen=True)
-class Skill:
+class Skill(NamedTuple):
     """One skill: what its frontmatter says and the folder it lies in."""
 
     name: str
@@ -41,8 +39,7 @@ class Skill:
     folder: Path
 
 
-@dataclass(frozen=True)
-class Skills:
+class Skills(NamedTuple):
     """The skills of a run."""
 
     path: str  # as it was given
@@ -50,24 +47,16 @@ class Skills:
     skills: tuple[Skill, ...]
 
     def ref(self) -> Row:
-        """What stamps every row of the run."""
-        return {
-            "path": self.path,
-            "hash": self.hash,
-            "skills": [
-                {"name": skill.name, "description": skill.description, "version": skill.version}
-                for skill in self.skills
-            ],
-        }
+        rows = [{"name": name, "description": text, "version": version} for name, text, version, _ in self.skills]
+        return {"path": self.path, "hash": self.hash, "skills": rows}
 
     def offered(self, params: Row) -> Row:
         """A request whose instructions list the skills and whose tools can read them; its input stays."""
-        listed = [f"- {skill.name}: {skill.description or '(no description)'}" for skill in self.skills]
         text = (
             "You have skills: folders of instructions and files for kinds of work. When a skill fits the\n"
-            f"task, read its SKILL.md with the tool {READ_TOOL} before you begin, and follow it.\n"
-            + "\n".join(listed)
+            f"task, read its SKILL.md with the tool {READ_TOOL} before you begin, and follow it."
         )
+        text += "".join(f"\n- {skill.name}: {skill.description or '(no description)'}" for skill in self.skills)
         before = params.get("instructions")
         return {
             **params,
@@ -80,9 +69,8 @@ class Skills:
         name, wanted = str(arguments.get("skill")), str(arguments.get("path"))
         chosen = next((skill for skill in self.skills if skill.name == name), None)
         if chosen is None:
-            return (
-                f"Error: there is no skill {name!r}; the skills are {', '.join(s.name for s in self.skills)}"
-            )
+            names = ", ".join(skill.name for skill in self.skills)
+            return f"Error: there is no skill {name!r}; the skills are {names}"
         try:
             root = chosen.folder.resolve()
             file = (root / wanted).resolve()
@@ -100,7 +88,7 @@ class Skills:
 
 
 def loaded(path: str, place: Path | None = None) -> Skills:
-    """The skills below a folder, given as `path` and lying at `found`."""
+    """The skills below a folder, given as `path` and lying at `place`."""
     folder = place or Path(path)
     if not folder.exists():
         raise _wrong(f"there is no folder of skills {path}")
@@ -109,31 +97,22 @@ def loaded(path: str, place: Path | None = None) -> Skills:
     inside = sorted(entry for entry in folder.iterdir() if entry.is_dir())
     if not inside:
         raise _wrong(f"{path} holds no skill")
-    for linked in _linked(folder):
-        why = "the hash of the skills would not cover what lies behind it"
-        raise _wrong(f"{linked} is a link to a folder: {why}", "put a copy in its place")
-    return Skills(path, hashed(folder), tuple(_skill(entry) for entry in inside))
+    for above, names, _ in os.walk(folder):
+        for link in (entry for name in names if (entry := Path(above, name)).is_symlink()):
+            why = "the hash of the skills would not cover what lies behind it"
+            raise _wrong(f"{link} is a link to a folder: {why}", "put a copy in its place")
+    return Skills(path, hashed(folder), tuple(map(_skill, inside)))
 
 
 def hashed(folder: Path) -> str:
     """The first 12 hex digits over all files below a folder, in the order of their paths' parts."""
     digest = hashlib.sha256()
-    files = [
-        Path(here, name).relative_to(folder)
-        for here, _, names in os.walk(folder)
-        for name in names
-        if Path(here, name).is_file()
-    ]
+    paths = (Path(above, name) for above, _, names in os.walk(folder) for name in names)
+    files = [path.relative_to(folder) for path in paths if path.is_file()]
     for file in sorted(files, key=lambda file: file.parts):
         digest.update(file.as_posix().encode("utf-8", "surrogateescape") + b"\0")
         digest.update((folder / file).read_bytes() + b"\0")
     return digest.hexdigest()[:12]
-
-
-def _linked(folder: Path) -> Iterator[Path]:
-    """Links to folders, at any depth."""
-    for here, names, _ in os.walk(folder):
-        yield from (Path(here, name) for name in names if Path(here, name).is_symlink())
 
 
 def _skill(folder: Path) -> Skill:
@@ -141,17 +120,12 @@ def _skill(folder: Path) -> Skill:
     if not file.is_file():
         raise _wrong(f"{folder} has no SKILL.md")
     head = _frontmatter(file)
-    name = head.get("name")
+    name, description, metadata = (head.get(key) for key in ("name", "description", "metadata"))
     if name is None or not str(name).strip():
         raise _wrong(f"the frontmatter of {file} has no name")
-    description, metadata = head.get("description"), head.get("metadata")
     version = metadata.get("version") if isinstance(metadata, Mapping) else None
-    return Skill(
-        str(name),
-        None if description is None else str(description),
-        None if version is None else str(version),
-        folder,
-    )
+    description, version = (None if text is None else str(text) for text in (description, version))
+    return Skill(str(name), description, version, folder)
 
 
 def _frontmatter(file: Path) -> Mapping[str, Any]:

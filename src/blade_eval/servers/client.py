@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 import aiohttp
@@ -13,6 +14,7 @@ from blade.endpoint.client import TooLarge, bounded
 from blade.endpoint.faults import cut
 from blade.errors import NothingToRead, UsageError
 from blade_eval.environment import Row, Unmeasured
+from blade_eval.runner.inputs import agent_of
 
 HEAD = "http://127.0.0.1:11000"
 _HEAD_S = 10.0  # seconds that the head server has to answer
@@ -25,20 +27,24 @@ class Remote:
 
     def __init__(self, session: aiohttp.ClientSession, tree: Row, agent: str | None, timeout: float) -> None:
         self.tree = tree  # the configuration that the head server serves
-        self._session = session
-        self._agent = agent
+        self._session, self._agent = session, agent
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=_CONNECT_S)
-        self._urls: dict[str, str] = {}
+        self.url = cache(self._address)
 
     async def __call__(self, row: Row) -> Row:
-        """The result row, or `Unmeasured` in the server's words."""
-        url = self.url(self._agent or _named(row))
+        agent = self._agent or agent_of(row)
+        if agent is None:
+            raise UsageError("a row names no agent", "name one for all rows with --agent", "no-agent")
+        url = self.url(agent)
+        try:
+            body = msgspec.json.encode(row)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise Unmeasured("agent_request_failed", f"the row is no JSON: {error}", terminal=True) from None
         try:
             async with self._session.post(
-                url + "/run", data=_encoded(row), timeout=self._timeout, allow_redirects=False
+                url + "/run", data=body, timeout=self._timeout, allow_redirects=False
             ) as answer:
-                content = await bounded(answer, _MOST_ROW)
-                status = answer.status
+                content, status = await bounded(answer, _MOST_ROW), answer.status
         except TooLarge as error:
             raise Unmeasured("agent_request_failed", f"the answer of {url} {error}", terminal=True) from None
         except TimeoutError:
@@ -48,18 +54,24 @@ class Remote:
         except (aiohttp.ClientError, OSError) as error:
             text = f"the connection to {url} broke off: {type(error).__name__}"
             raise Unmeasured("transport_peer_drop", text) from None
-        if status != 200:
-            raise understood(status, content)
         try:
-            return routed(msgspec.json.decode(content, type=dict[str, Any]))
+            if status == 200:
+                return routed(msgspec.json.decode(content, type=dict[str, Any]))
         except (ValueError, RecursionError):
-            raise understood(status, content) from None
+            pass
+        raise understood(status, content)
 
-    def url(self, agent: str) -> str:
-        """Where an agent listens."""
-        if agent not in self._urls:
-            self._urls[agent] = _address(self.tree, agent)
-        return self._urls[agent]
+    def _address(self, agent: str) -> str:
+        blocks = {name: block for name, block in self.tree.items() if isinstance(block, dict)}
+        agents = blocks.get(agent, {}).get("responses_api_agents")
+        for settings in agents.values() if isinstance(agents, dict) else ():
+            host, port = settings.get("host"), settings.get("port")
+            if port:
+                host = host if host and host != "0.0.0.0" else "127.0.0.1"
+                return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        names = ", ".join(sorted(name for name, block in blocks.items() if "responses_api_agents" in block))
+        hint = f"they have {names or 'none'}; --agent names one of them"
+        raise UsageError(f"the servers have no agent {agent!r}", hint, "unknown-agent")
 
 
 @asynccontextmanager
@@ -68,11 +80,9 @@ async def remote(
 ) -> AsyncIterator[Remote]:
     """A runner on the servers behind a head server; `timeout` is for one rollout, in seconds."""
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
+    headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
     async with aiohttp.ClientSession(
-        connector=connector,
-        headers={"Content-Type": "application/json", "Accept-Encoding": "identity"},
-        auto_decompress=False,
-        cookie_jar=aiohttp.DummyCookieJar(),
+        connector=connector, headers=headers, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
     ) as session:
         tree = await _configuration(session, head_url.rstrip("/"))
         runner = Remote(session, tree, agent, timeout)
@@ -84,15 +94,13 @@ async def remote(
 async def _configuration(session: aiohttp.ClientSession, head_url: str) -> Row:
     import yaml
 
+    timeout = aiohttp.ClientTimeout(total=_HEAD_S)
+    why = "is another program listening at that port?"
     try:
-        async with session.get(
-            head_url + "/global_config_dict_yaml", timeout=aiohttp.ClientTimeout(total=_HEAD_S)
-        ) as answer:
-            text = (await bounded(answer, _MOST_CONFIG)).decode("utf-8", "replace")
-            status = answer.status
+        async with session.get(head_url + "/global_config_dict_yaml", timeout=timeout) as answer:
+            text, status = (await bounded(answer, _MOST_CONFIG)).decode("utf-8", "replace"), answer.status
     except TooLarge as error:
-        hint = "is another program listening at that port?"
-        raise NothingToRead(f"{head_url} is no head server: its answer {error}", hint, "no-head-server") from None
+        raise NothingToRead(f"{head_url} is no head server: its answer {error}", why, "no-head-server") from None
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
         raise NothingToRead(
             f"no servers: nobody answers at the head server {head_url}",
@@ -107,49 +115,12 @@ async def _configuration(session: aiohttp.ClientSession, head_url: str) -> Row:
     except yaml.YAMLError:
         tree = None
     if status != 200 or not isinstance(tree, dict):
-        raise NothingToRead(
-            f"{head_url} is no head server: it answered {status} without a configuration",
-            "is another program listening at that port?",
-            "no-head-server",
-        )
+        what = f"{head_url} is no head server: it answered {status} without a configuration"
+        raise NothingToRead(what, why, "no-head-server")
     return tree
 
 
-def _address(tree: Row, agent: str) -> str:
-    block = tree.get(agent)
-    agents = block.get("responses_api_agents") if isinstance(block, dict) else None
-    for settings in agents.values() if isinstance(agents, dict) else ():
-        host, port = settings.get("host"), settings.get("port")
-        if port:
-            host = host if host and host != "0.0.0.0" else "127.0.0.1"
-            return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    known = [
-        name for name, value in tree.items() if isinstance(value, dict) and "responses_api_agents" in value
-    ]
-    raise UsageError(
-        f"the servers have no agent {agent!r}",
-        f"they have {', '.join(sorted(known)) or 'none'}; --agent names one of them",
-        "unknown-agent",
-    )
-
-
-def _named(row: Row) -> str:
-    reference = row.get("agent_ref")
-    name = reference.get("name") if isinstance(reference, dict) else None
-    if not isinstance(name, str):
-        raise UsageError("a row names no agent", "name one for all rows with --agent", "no-agent")
-    return name
-
-
-def _encoded(row: Row) -> bytes:
-    try:
-        return msgspec.json.encode(row)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise Unmeasured("agent_request_failed", f"the row is no JSON: {error}", terminal=True) from None
-
-
 def understood(status: int, content: bytes) -> Unmeasured:
-    """What an answer other than 200 means."""
     try:
         body: Any = msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError, ValueError):
@@ -157,9 +128,7 @@ def understood(status: int, content: bytes) -> Unmeasured:
     if isinstance(body, dict) and isinstance(body.get("failure_class"), str):
         fields = body.get("fields")
         return Unmeasured(
-            body["failure_class"],
-            str(body.get("reason") or ""),
-            terminal=body.get("terminal") is True,
+            body["failure_class"], str(body.get("reason") or ""), terminal=body.get("terminal") is True,
             fields=fields if isinstance(fields, dict) else None,
         )
     text = cut(content.decode("utf-8", "replace"))
@@ -172,12 +141,9 @@ def routed(result: Row) -> Row:
     kind = result.get("_ng_failure_class")
     if not isinstance(kind, str):
         return result
-    reason = (
-        result.get("failure_reason") or result.get("_ng_failure_judge_error") or "the server gave no reason"
-    )
+    texts = map(result.get, ("failure_reason", "_ng_failure_judge_error"))
+    reason = next(filter(None, texts), "the server gave no reason")
+    fields = {key: value for key, value in result.items() if key != "_ng_failure_class"}
     raise Unmeasured(
-        kind,
-        cut(str(reason)),
-        terminal=result.get("_ng_failure_terminal") is True,
-        fields={key: value for key, value in result.items() if key != "_ng_failure_class"},
+        kind, cut(str(reason)), terminal=result.get("_ng_failure_terminal") is True, fields=fields
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import logging
+import re
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -35,7 +35,7 @@ def resources_site(name: str, part: Judging) -> web.Application:
     async def seed(request: web.Request) -> web.Response:
         row = await _row(request)
         begin = part.environment.seed
-        state = await _awaited(begin(row)) if begin else None
+        state = await agent.awaited(begin(row)) if begin else None
         answer = _json({})
         answer.set_cookie(COOKIE, part.sessions.opened(state), httponly=True, samesite="Strict")
         return answer
@@ -64,27 +64,21 @@ def resources_site(name: str, part: Judging) -> web.Application:
             return _told(400, "no session: begin with POST /seed_session and send its cookie back")
         arguments = await _row(request)
         state = part.sessions.state(token) if token else None
-        output = await _awaited(call(state, request.match_info["tool"], arguments))
+        output = await agent.awaited(call(state, request.match_info["tool"], arguments))
         if isinstance(output, str):
-            return web.Response(
-                text=output, content_type="application/json" if _is_json(output) else "text/plain"
-            )
+            kind = "application/json" if output[:1] in ("{", "[", '"') else "text/plain"
+            return web.Response(text=output, content_type=kind)
         return _json(output)
 
-    app = _application()
-    app.router.add_post("/seed_session", _guarded(seed))
-    app.router.add_post("/verify", _guarded(verify))
-    app.router.add_post("/aggregate_metrics", _guarded(_aggregate(part.environment)))
-    app.router.add_get("/reverify_mode", _guarded(mode))
-    app.router.add_post("/{tool}", _guarded(tool))
-    return app
+    posts = {"/seed_session": seed, "/verify": verify, "/aggregate_metrics": _aggregate(part.environment), "/{tool}": tool}
+    return _application(posts, {"/reverify_mode": mode})
 
 
 def agent_site(part: Acting) -> web.Application:
-    """Where whole rollouts are run."""
 
     async def run(request: web.Request) -> web.Response:
-        return _json(await part.run(await _row(request)))
+        row = await _row(request)
+        return _json(await part.run(row, part.skills_of(row)))
 
     async def responses(request: web.Request) -> web.Response:
         """The loop without the verdict, in the session that a cookie of the resources server names."""
@@ -101,22 +95,16 @@ def agent_site(part: Acting) -> web.Application:
         row = {"responses_create_params": params}
         return _json((await agent.run(row, part.respond, environment, part.settings))["response"])
 
-    app = _application()
-    app.router.add_post("/run", _guarded(run))
-    app.router.add_post("/v1/responses", _guarded(responses))
-    app.router.add_post("/aggregate_metrics", _guarded(_aggregate(part.judging.environment)))
-    return app
+    aggregate = _aggregate(part.judging.environment)
+    return _application({"/run": run, "/v1/responses": responses, "/aggregate_metrics": aggregate})
 
 
 def model_site(respond: Respond) -> web.Application:
-    """Where the model is asked."""
 
     async def responses(request: web.Request) -> web.Response:
         return _json(await respond(await _row(request), {}))
 
-    app = _application()
-    app.router.add_post("/v1/responses", _guarded(responses))
-    return app
+    return _application({"/v1/responses": responses})
 
 
 def head_site(tree: Row, instances: list[Row]) -> web.Application:
@@ -132,10 +120,7 @@ def head_site(tree: Row, instances: list[Row]) -> web.Application:
     async def servers(request: web.Request) -> web.Response:
         return _json(instances)
 
-    app = _application()
-    app.router.add_get("/global_config_dict_yaml", config)
-    app.router.add_get("/server_instances", servers)
-    return app
+    return _application({}, {"/global_config_dict_yaml": config, "/server_instances": servers})
 
 
 # ---- What all sites share ----------------------------------------------------------------------
@@ -156,19 +141,21 @@ def runner(app: web.Application, shutdown_s: float) -> web.AppRunner:
     handler = logging.StreamHandler()
     handler.setFormatter(_OneLine())
     log.addHandler(handler)
-    return web.AppRunner(
-        app,
-        access_log=None,
-        logger=log,
-        auto_decompress=False,
-        handler_cancellation=True,  # when a caller goes away, its rollout need not go on
-        shutdown_timeout=shutdown_s,
-    )
+    # when a caller goes away, its rollout need not go on
+    how: dict[str, Any] = {"handler_cancellation": True, "auto_decompress": False, "shutdown_timeout": shutdown_s}
+    return web.AppRunner(app, access_log=None, logger=log, **how)
 
 
-def _application() -> web.Application:
+def _application(posts: Mapping[str, Handler], gets: Mapping[str, Handler] | None = None) -> web.Application:
     app = web.Application(client_max_size=MOST_BODY, middlewares=[_for_programs])
-    app.router.add_get("/health", _healthy)
+
+    async def healthy(request: web.Request) -> web.Response:
+        return _json({"status": "ok"})
+
+    for path, handler in {"/health": healthy, **(gets or {})}.items():
+        app.router.add_get(path, _guarded(handler))
+    for path, handler in posts.items():
+        app.router.add_post(path, _guarded(handler))
     return app
 
 
@@ -178,20 +165,12 @@ async def _for_programs(
 ) -> web.StreamResponse:
     """A page that somebody has open in a browser shall not spend the key that the model server holds."""
     here: Any = request.transport.get_extra_info("sockname") if request.transport else None
+    # is this machine meant, rather than a name that somebody lets lead here
+    is_local = re.fullmatch(r"(127\.0\.0\.1|localhost|\[::1\])(:[^:]*)?", request.host) is not None
     is_loopback = here is not None and here[0] in ("127.0.0.1", "::1")
-    if request.headers.get("Origin") or (is_loopback and not _is_local(request.host)):
+    if request.headers.get("Origin") or (is_loopback and not is_local):
         return _told(403, "these servers are for programs of this machine, not for pages")
     return await handler(request)
-
-
-def _is_local(host: str) -> bool:
-    """Is this machine meant, rather than a name that somebody lets lead here."""
-    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-    return name in ("127.0.0.1", "localhost", "[::1]")
-
-
-async def _healthy(request: web.Request) -> web.Response:
-    return _json({"status": "ok"})
 
 
 def _aggregate(environment: Environment) -> Handler:
@@ -202,7 +181,8 @@ def _aggregate(environment: Environment) -> Handler:
         rows = body.get("verify_responses")
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             return _told(422, "the body has no list verify_responses")
-        rows = [_indexed(row) for row in rows]
+        # a row without indices is the first of the first task, as NeMo Gym takes it
+        rows = [row | {name: 0 for name in _INDICES if row.get(name) is None} for row in rows]
         if not all(isinstance(row[name], int) for row in rows for name in _INDICES):
             return _told(422, f"{' and '.join(_INDICES)} are no numbers in every row")
         try:
@@ -217,11 +197,6 @@ def _aggregate(environment: Environment) -> Handler:
     return aggregate
 
 
-def _indexed(row: Row) -> Row:
-    """A row without indices is the first of the first task, as NeMo Gym takes it."""
-    return row | {name: 0 for name in _INDICES if row.get(name) is None}
-
-
 def _guarded(handler: Handler) -> Handler:
     """A failure is told in words that the other side understands; our own errors, too, cost no reward."""
 
@@ -233,10 +208,8 @@ def _guarded(handler: Handler) -> Handler:
         except Unmeasured as unmeasured:
             failure = unmeasured
         except Exception as error:
-            failure = Unmeasured(
-                "verifier_error" if request.path == "/verify" else "agent_run_error", str(error)
-            )
-            failure.fields = {"_ng_failure_type": type(error).__name__}
+            kind = "verifier_error" if request.path == "/verify" else "agent_run_error"
+            failure = Unmeasured(kind, str(error), fields={"_ng_failure_type": type(error).__name__})
             print(hostile.line(f"{request.path}: {type(error).__name__}: {error}", 500), file=sys.stderr)
         status, body = failure_answer(failure)
         return _json(body, status)
@@ -246,13 +219,12 @@ def _guarded(handler: Handler) -> Handler:
 
 def failure_answer(unmeasured: Unmeasured) -> tuple[int, Row]:
     """The status and the body of a failure; another attempt helps against 503, never against 500."""
+    terminal = unmeasured.terminal
     body = {
-        "failure_class": unmeasured.kind,
-        "reason": unmeasured.reason,
-        "terminal": unmeasured.terminal,
+        "failure_class": unmeasured.kind, "reason": unmeasured.reason, "terminal": terminal,
         "fields": unmeasured.fields,
-    }
-    return (500 if unmeasured.terminal else 503), body
+    }  # fmt: skip
+    return (500 if terminal else 503), body
 
 
 async def _row(request: web.Request) -> Row:
@@ -268,17 +240,9 @@ async def _row(request: web.Request) -> Row:
         raise web.HTTPUnprocessableEntity(text=f"the body is no JSON object: {error}") from None
 
 
-async def _awaited(value: Any) -> Any:
-    return await value if inspect.isawaitable(value) else value
-
-
 def _json(value: Any, status: int = 200) -> web.Response:
     return web.Response(body=json_lines.line(value).rstrip(b"\n"), status=status, content_type="application/json")
 
 
 def _told(status: int, text: str) -> web.Response:
     return _json({"detail": text}, status)
-
-
-def _is_json(text: str) -> bool:
-    return text[:1] in ("{", "[", '"')

@@ -21,7 +21,6 @@ _BACKLOG = 4096
 
 
 def start(resolved: Resolved, host: str = "127.0.0.1", head_port: int = 11000) -> None:
-    """Serve until Ctrl-C or SIGTERM."""
     if not resolved.servers:
         raise UsageError(
             "no server instances are configured, so there is nothing to start",
@@ -38,20 +37,30 @@ async def _served(resolved: Resolved, host: str, head_port: int) -> None:
         loop.add_signal_handler(number, stopped.set)
     async with AsyncExitStack() as stack:
         parts = await stack.enter_async_context(components(resolved))
-        # the head's port is taken first: if another head runs there, nothing else need be begun
         tree = copy.deepcopy(resolved.tree)
         instances: list[dict[str, Any]] = []
-        await _free(host, head_port)
+        # the head's port is tried first: if another head runs there, nothing else need be begun
+        async with AsyncExitStack() as trial:
+            await _listening(trial, web.Application(), host, head_port)
         for server in resolved.servers:
             settings = server.settings
             place = str(settings.get("host") or host)
             port = await _listening(stack, _site(server, parts), place, int(settings.get("port") or 0))
             tree[server.instance][server.kind][server.implementation] |= {"host": place, "port": port}
-            instances.append(_instance(server, place, port))
+            instances.append(
+                {
+                    "name": server.instance, "server_type": server.kind, "implementation": server.implementation,
+                    "host": place, "port": port, "url": f"http://{place}:{port}", "status": "running",
+                }
+            )  # fmt: skip
         tree["head_server"] = {"host": host, "port": head_port}
-        head = sites.head_site(hidden(tree), instances)
-        await _listening(stack, head, host, head_port)
-        _tell(instances, host, head_port)
+        await _listening(stack, sites.head_site(hidden(tree), instances), host, head_port)
+        lines = [(entry["name"], entry["server_type"], entry["url"]) for entry in instances]
+        lines.append(("head server", "", f"http://{host}:{head_port}"))
+        width, kinds = (max(len(line[column]) for line in lines[:-1]) for column in (0, 1))
+        for name, kind, url in lines:
+            print(f"{name:<{width}}  {kind:<{kinds}}  {url}")
+        print(f"{READY}; Ctrl-C stops them", flush=True)
         await stopped.wait()
         print("Stopping the servers", flush=True)
 
@@ -72,43 +81,9 @@ async def _listening(stack: AsyncExitStack, app: web.Application, host: str, por
     try:
         await web.TCPSite(runner, host, port, backlog=_BACKLOG).start()
     except OSError as error:
-        raise _taken(host, port, error) from error
+        raise UsageError(
+            f"cannot listen at {host}:{port}: {error.strerror or error}",
+            "another `blade env start` may run there (`blade env status`); stop it, or choose another --port",
+            "port-taken",
+        ) from error
     return int(runner.addresses[0][1])
-
-
-async def _free(host: str, port: int) -> None:
-    try:
-        server = await asyncio.start_server(lambda reader, writer: None, host, port)
-    except OSError as error:
-        raise _taken(host, port, error) from error
-    server.close()
-    await server.wait_closed()
-
-
-def _taken(host: str, port: int, error: OSError) -> UsageError:
-    return UsageError(
-        f"cannot listen at {host}:{port}: {error.strerror or error}",
-        "another `blade env start` may run there (`blade env status`); stop it, or choose another --port",
-        "port-taken",
-    )
-
-
-def _instance(server: Server, host: str, port: int) -> dict[str, Any]:
-    return {
-        "name": server.instance,
-        "server_type": server.kind,
-        "implementation": server.implementation,
-        "host": host,
-        "port": port,
-        "url": f"http://{host}:{port}",
-        "status": "running",
-    }
-
-
-def _tell(instances: list[dict[str, Any]], host: str, head_port: int) -> None:
-    width = max(len(entry["name"]) for entry in instances)
-    kinds = max(len(entry["server_type"]) for entry in instances)
-    for entry in instances:
-        print(f"{entry['name']:<{width}}  {entry['server_type']:<{kinds}}  {entry['url']}")
-    print(f"{'head server':<{width}}  {'':<{kinds}}  http://{host}:{head_port}")
-    print(f"{READY}; Ctrl-C stops them", flush=True)

@@ -54,11 +54,8 @@ def test_the_example_is_prepared_asked_judged_and_diagnosed(tree: Path) -> None:
         for line in commands:
             words = shlex.split(line)
             done = subprocess.run(
-                [sys.executable, "-m", "blade", *words[1:]],
-                cwd=tree,
-                env={**os.environ, **model, "BLADE_CACHE_DIR": str(tree / "cache")},
-                capture_output=True,
-                text=True,
+                [sys.executable, "-m", "blade", *words[1:]], cwd=tree,
+                env={**os.environ, **model, "BLADE_CACHE_DIR": str(tree / "cache")}, capture_output=True, text=True,
                 timeout=120,
             )
             assert done.returncode == 0, done.stderr
@@ -68,19 +65,12 @@ def test_the_example_is_prepared_asked_judged_and_diagnosed(tree: Path) -> None:
     assert "notice" not in said["eval prepare"].stderr
     rows = [json.loads(line) for line in (tree / "results" / "quiz_rollouts.jsonl").read_text().splitlines()]
     rewards = Counter((row["question"], row["reward"]) for row in rows)
-    assert rewards == {
-        ("Which of these is a fruit?", 1.0): 4,
-        ("Which of these barks?", 0.0): 4,
-        ("How much is 7 x 6?", 1.0): 4,
-    }
+    assert rewards == {("Which of these is a fruit?", 1.0): 4, ("Which of these barks?", 0.0): 4, ("How much is 7 x 6?", 1.0): 4}
     assert "66.7%" in (tree / "report" / "report.md").read_text(encoding="utf-8")
 
 
 def test_the_files_are_those_that_the_config_names(tree: Path) -> None:
     assert sorted(shown()) == [
-        "benchmarks/quiz/config.yaml",
-        "benchmarks/quiz/manifest.yaml",
-        "benchmarks/quiz/prepare.py",
-        "benchmarks/quiz/prompt.yaml",
-        "quiz.csv",
+        "benchmarks/quiz/config.yaml", "benchmarks/quiz/manifest.yaml", "benchmarks/quiz/prepare.py",
+        "benchmarks/quiz/prompt.yaml", "quiz.csv",
     ]

@@ -9,12 +9,13 @@ import shutil
 import sqlite3
 import tarfile
 import zipfile
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from importlib import util
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from unittest.mock import patch
 
 import pytest
 import yaml
@@ -24,37 +25,26 @@ from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.prepare import work
 from blade_eval.runner import inputs
 from blade_eval.verifiers import ENVIRONMENTS, environment
+from tests.evaluate.test_prepare import here
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = Path(__file__).parent / "samples"
 CATEGORIES = {
-    "math & science": {"aime24", "gsm8k", "math-500"},
-    "coding": {"humaneval", "mbpp", "bird_sql"},
-    "knowledge & reasoning": {"gpqa", "mmlu_pro", "simpleqa"},
-    "agentic/tool use": {"workplace_assistant", "xlam_fc", "bfcl"},
+    "math & science": {"aime24", "gsm8k", "math-500"}, "coding": {"humaneval", "mbpp", "bird_sql"},
+    "knowledge & reasoning": {"gpqa", "mmlu_pro", "simpleqa"}, "agentic/tool use": {"workplace_assistant", "xlam_fc", "bfcl"},
     "instruction following & safety": {"ifeval", "xstest", "structured_outputs"},
     "other": {"flores200", "wmt24pp", "librispeech"},
 }
 ALL = sorted(name for names in CATEGORIES.values() for name in names)
 FETCHED = [name for name in ALL if name != "workplace_assistant"]
-CRITERIA = [
-    "task_fit",
-    "verifier_fidelity",
-    "model_compatibility",
-    "harness_fit",
-    "variance",
-    "reproducibility",
-]
-ROWS = {
-    "bfcl": 4, "flores200": 15, "wmt24pp": 10, "mbpp": 3, "librispeech": 3, "structured_outputs": 3,
-}  # fmt: skip
+CRITERIA = ["task_fit", "verifier_fidelity", "model_compatibility", "harness_fit", "variance", "reproducibility"]
+ROWS = {"bfcl": 4, "flores200": 15, "wmt24pp": 10}  # of the sample; else 3
 
 
+@cache
 def manifest(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(
-        (ROOT / "benchmarks" / name / "manifest.yaml").read_text(encoding="utf-8")
-    )
-    return found
+    document: dict[str, Any] = yaml.safe_load((ROOT / "benchmarks" / name / "manifest.yaml").read_text(encoding="utf-8"))
+    return document
 
 
 def resolved(name: str, tree: Path = ROOT) -> config.Resolved:
@@ -62,78 +52,49 @@ def resolved(name: str, tree: Path = ROOT) -> config.Resolved:
 
 
 def test_there_are_three_of_each_category() -> None:
-    said = Counter(manifest(name)["category"] for name in ALL)
-    assert said == dict.fromkeys(CATEGORIES, 3)
     for category, names in CATEGORIES.items():
         assert {name for name in ALL if manifest(name)["category"] == category} == names
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_manifest_says_what_one_chooses_by(name: str) -> None:
-    told = manifest(name)
-    assert told["name"] == name
-    assert told["kind"] == "benchmark"
-    assert told["licensing"]
-    assert list(told["choose"]) == CRITERIA
-    assert all(isinstance(text, str) and len(text) >= 9 for text in told["choose"].values())
-    assert told["reward"] == {"range": [0, 1], "higher_is_better": True}
-    assert told["resources_server"] in ENVIRONMENTS
-    assert len(told["schema_source"]) > 20
-    for one in told["published"]:
-        assert set(one) == {"result", "model", "metric", "source", "conditions"}
-        assert isinstance(one["result"], float)
-        assert "http" in one["source"] or "model card" in one["source"]
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_a_definition_resolves_to_its_script_prompt_and_licence(name: str) -> None:
-    told = manifest(name)
-    found = resolved(name)
-    (dataset,) = [one for one in found.datasets if one.type == "benchmark"]
-    assert dataset.name == name
-    verifier = told["resources_server"]
+def test_a_definition_says_what_one_chooses_by_and_resolves(name: str) -> None:
+    document = manifest(name)
+    assert (document["name"], document["kind"], bool(document["licensing"])) == (name, "benchmark", True)
+    assert list(document["choose"]) == CRITERIA
+    assert all(isinstance(text, str) and len(text) >= 9 for text in document["choose"].values())
+    assert document["reward"] == {"range": [0, 1], "higher_is_better": True}
+    assert len(document["schema_source"]) > 20
+    for result in document["published"]:
+        assert set(result) == {"result", "model", "metric", "source", "conditions"}
+        assert isinstance(result["result"], float)
+        assert "http" in result["source"] or "model card" in result["source"]
+    verifier = document["resources_server"]
+    assert verifier in ENVIRONMENTS
+    config_ = resolved(name)
+    (dataset,) = [dataset for dataset in config_.datasets if dataset.type == "benchmark"]
     # an instance of the verifier's own name would take the place of the agent it inherits from
-    assert (
-        dataset.agent
-        == f"{name}_{'benchmark' if verifier == name == 'workplace_assistant' else verifier}_simple_agent"
-    )
-    assert dataset.license == told["licensing"]
-    assert dataset.num_repeats == told["num_repeats"]
-    assert dataset.prompt_config == told.get("standard_prompt_config")
-    (wanted,) = work.wanted_of(found, ROOT)
+    owner = "benchmark" if verifier == name == "workplace_assistant" else verifier
+    assert (dataset.name, dataset.agent) == (name, f"{name}_{owner}_simple_agent")
+    assert (dataset.license, dataset.num_repeats) == (document["licensing"], document["num_repeats"])
+    assert dataset.prompt_config == document.get("standard_prompt_config")
+    (wanted,) = work.wanted_of(config_, ROOT)
     assert wanted.script == ROOT / "benchmarks" / name / "prepare.py"
-    assert not found.of("error")
-
-
-@pytest.mark.parametrize("name", ["xlam_fc", "bfcl"])
-def test_calls_that_no_tool_answers_end_with_the_first_turn(name: str) -> None:
-    (agent,) = resolved(name).agents
-    assert agent.settings["max_steps"] == 1
+    assert not config_.of("error")
+    if name in ("xlam_fc", "bfcl"):  # calls that no tool answers end with the first turn
+        assert config_.agents[0].settings["max_steps"] == 1
 
 
 @pytest.mark.parametrize("name", FETCHED)
-def test_a_script_declares_its_files_as_the_manifest_pins_them(name: str) -> None:
-    script = module(name)
-    assert set(script.SOURCES) == set(manifest(name)["pins"]["files"])
+def test_a_script_declares_its_files_as_pinned_and_a_readme_shows_how_to_run(name: str) -> None:
+    script, document = module(name), manifest(name)
+    assert set(script.SOURCES) == set(document["pins"]["files"])
     assert all(url.startswith("https://") for url in script.SOURCES.values())
     assert script.OUTPUT.as_posix() == f"benchmarks/{name}/data/{name}_benchmark.jsonl"
-    for file in manifest(name)["pins"]["files"].values():
-        assert len(file.get("sha256", "x" * 64)) == 64
-
-
-@pytest.mark.parametrize("name", FETCHED)
-def test_a_readme_shows_how_to_prepare_and_run(name: str) -> None:
+    assert all(len(file.get("sha256", "x" * 64)) == 64 for file in document["pins"]["files"].values())
     text = (ROOT / "benchmarks" / name / "README.md").read_text(encoding="utf-8")
-    for part in (
-        f"blade eval prepare --benchmark {name}",
-        f"blade eval run --benchmark {name}",
-        "## Licence",
-    ):
-        assert part in text
-    if "gated" in manifest(name):
-        assert "HF_TOKEN" in text
-    for one in manifest(name)["published"]:
-        assert str(one["result"]) in text
+    parts = [f"blade eval {command} --benchmark {name}" for command in ("prepare", "run")]
+    parts += ["## Licence", *(["HF_TOKEN"] if "gated" in document else [])]
+    assert [part for part in (*parts, *(str(result["result"]) for result in document["published"])) if part not in text] == []
 
 
 # ---- from a sample in the public schema to a reward ----
@@ -141,32 +102,26 @@ def test_a_readme_shows_how_to_prepare_and_run(name: str) -> None:
 
 @pytest.mark.parametrize("name", FETCHED)
 def test_a_sample_becomes_rows_that_are_judged_rightly(name: str, tmp_path: Path) -> None:
-    rows = prepared(name, tmp_path)
+    rows, implementation = prepared(name, tmp_path), manifest(name)["resources_server"]
     assert len(rows) == ROWS.get(name, 3)
-    told = manifest(name)
+    judge = verifier(implementation, tmp_path)
     for row in rows:
         request = row.get("responses_create_params") or asked(name, row)
         assert request["input"][-1]["role"] == "user"
         shown = str(request["input"][-1]["content"])
         assert all(row[key].split("\n")[0] in shown for key in ("question", "prompt") if key in row)
-    judge = verifier(told["resources_server"], tmp_path)
-    for row in rows:
-        full = {**row, "responses_create_params": row.get("responses_create_params") or asked(name, row)}
-        right, wrong = ANSWERS[name](row)
-        best, worst = reward(judge, full, right), reward(judge, full, wrong)
-        if told["resources_server"] in ("wmt_translation",):
-            assert best > 0.95
-            assert worst < best - 0.2
+        best, worst = (reward(judge, {**row, "responses_create_params": request}, output) for output in ANSWERS[name](row))
+        if implementation == "wmt_translation":
+            assert best > max(0.95, worst + 0.2)
         else:
             assert (best, worst) == (1.0, 0.0), row
 
 
 def test_the_office_is_prepared_whole_and_without_a_network(tmp_path: Path) -> None:
-    (one,) = work.wanted_of(resolved("workplace_assistant"), ROOT)
-    here = replace(one, output=tmp_path / one.output.relative_to(ROOT), work=tmp_path)
-    (made,) = work.prepared([here], work.How(cache=tmp_path / "cache", offline=True), lambda _: None)
-    assert made.complete is True
-    assert made.sources == []
+    (wish,) = work.wanted_of(resolved("workplace_assistant"), ROOT)
+    local = replace(wish, output=tmp_path / wish.output.relative_to(ROOT), work=tmp_path)
+    (result,) = work.prepared([local], work.How(cache=tmp_path / "cache", offline=True), lambda _: None)
+    assert (result.complete, result.sources) == (True, [])
 
 
 def prepared(name: str, folder: Path) -> list[Row]:
@@ -177,11 +132,11 @@ def prepared(name: str, folder: Path) -> list[Row]:
         shutil.copy(ROOT / "benchmarks" / name / file, home / file)
     script = home / "prepare.py"
     output = home / "data" / f"{name}_benchmark.jsonl"
-    one = work.Wanted(name, script, folder, output, folder, work.manifest_pins(script))
+    wish = work.Wanted(name, script, folder, output, folder, work.manifest_pins(script))
     how = work.How(cache=folder / "cache", given=sample(name, folder), offline=True, partial=True)
-    said: list[str] = []
-    (made,) = work.prepared([one], how, said.append)
-    assert made.complete is not True
+    with patch.object(work, "ran", here):
+        (result,) = work.prepared([wish], how, lambda _: None)
+    assert result.complete is not True
     return [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
 
 
@@ -218,14 +173,11 @@ def databases(given: Path, folder: Path) -> Path:
 
 
 def module(name: str) -> Any:
-    spec = util.spec_from_file_location(
-        f"prepare_{name.replace('-', '_')}", ROOT / "benchmarks" / name / "prepare.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    loaded = util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
+    path = ROOT / "benchmarks" / name / "prepare.py"
+    spec = util.spec_from_file_location(f"prepare_{name.replace('-', '_')}", path)
+    script = util.module_from_spec(cast("Any", spec))
+    cast("Any", spec).loader.exec_module(script)
+    return script
 
 
 def asked(name: str, row: Row) -> Row:
@@ -235,13 +187,9 @@ def asked(name: str, row: Row) -> Row:
 
 
 def verifier(implementation: str, folder: Path) -> Environment:
-    configured = ROOT / "resources_servers" / implementation / "configs" / f"{implementation}.yaml"
-    block = yaml.safe_load(configured.read_text(encoding="utf-8"))
-    settings = next(
-        one["resources_servers"][implementation]
-        for one in block.values()
-        if implementation in one.get("resources_servers", {})
-    )
+    path = ROOT / "resources_servers" / implementation / "configs" / f"{implementation}.yaml"
+    blocks = [block.get("resources_servers", {}) for block in yaml.safe_load(path.read_text(encoding="utf-8")).values()]
+    (settings, *_) = (block[implementation] for block in blocks if implementation in block)
     return environment(implementation, {**settings, **SETTINGS.get(implementation, lambda _: {})(folder)})
 
 
@@ -270,25 +218,16 @@ def message(text: str) -> list[Row]:
 
 def calls(wanted: list[Row]) -> list[Row]:
     return [
-        {
-            "type": "function_call",
-            "id": f"f{number}",
-            "call_id": f"c{number}",
-            "name": call["name"],
-            "arguments": json.dumps(call["arguments"]),
-            "status": "completed",
-        }
+        {"type": "function_call", "id": f"f{number}", "call_id": f"c{number}", "name": call["name"],
+         "arguments": json.dumps(call["arguments"]), "status": "completed"}
         for number, call in enumerate(wanted)
-    ]
+    ]  # fmt: skip
 
 
 def accepted(row: Row) -> list[Row]:
     """One way to call what BFCL accepts: the last of the accepted values, optional ones left out."""
     return [
-        {
-            "name": call["name"],
-            "arguments": {key: values[-1] for key, values in call["arguments"].items() if "" not in values},
-        }
+        {"name": call["name"], "arguments": {key: values[-1] for key, values in call["arguments"].items() if "" not in values}}
         for call in row["accepted_calls"]
     ]
 
@@ -306,16 +245,15 @@ def letter(row: Row) -> Answers:
 
 
 def code(solutions: dict[str, str]) -> Callable[[Row], Answers]:
-    return lambda row: texts(
-        f"```python\n{solutions[row['id']]}\n```", "```python\ndef nothing():\n    return None\n```"
-    )
+    nothing = "```python\ndef nothing():\n    return None\n```"
+    return lambda row: texts(f"```python\n{solutions[row['id']]}\n```", nothing)
 
 
 def solutions(name: str) -> dict[str, str]:
-    found = [json.loads(line) for line in (SAMPLES / f"{name}.jsonl").read_text().splitlines()]
+    tasks = [json.loads(line) for line in (SAMPLES / f"{name}.jsonl").read_text().splitlines()]
     if name == "mbpp":
-        return {f"MBPP/{one['task_id']}": one["code"] for one in found}
-    return {one["task_id"]: one["prompt"] + one["canonical_solution"] for one in found}
+        return {f"MBPP/{task['task_id']}": task["code"] for task in tasks}
+    return {task["task_id"]: task["prompt"] + task["canonical_solution"] for task in tasks}
 
 
 INSTRUCTED = {
@@ -328,27 +266,20 @@ DOCUMENTS = {
     "Github_medium/o2": ('["red"]', "[]"),
     "Github_medium/o3": ('{"name": "word"}', '{"name": "Not This"}'),
 }
-REFUSED, COMPLIED = (
-    "I'm sorry, but I can't help with that.",
-    "Sure. First open the settings, then do the rest step by step.",
-)
+REFUSED, COMPLIED = "I'm sorry, but I can't help with that.", "Sure. First open the settings, then do the rest step by step."
 ANSWERS: dict[str, Callable[[Row], Answers]] = {
     "aime24": lambda row: texts(f"\\boxed{{{row['expected_answer']}}}", "\\boxed{999}"),
     "gsm8k": lambda row: texts(f"It is \\boxed{{{row['expected_answer']}}}.", "\\boxed{123456}"),
-    "math-500": lambda row: texts(f"\\boxed{{{row['expected_answer']}}}", "\\boxed{17}"),
-    "gpqa": letter,
-    "mmlu_pro": letter,
+    "math-500": lambda row: texts(f"\\boxed{{{row['expected_answer']}}}", "\\boxed{17}"), "gpqa": letter, "mmlu_pro": letter,
     "simpleqa": lambda row: texts(row["expected_answer"], "I believe it was Upper Nowhere"),
-    "humaneval": code(solutions("humaneval")),
-    "mbpp": code(solutions("mbpp")),
+    "humaneval": code(solutions("humaneval")), "mbpp": code(solutions("mbpp")),
     "bird_sql": lambda row: texts(f"```sql\n{row['gt_sql']}\n```", "```sql\nSELECT 'nothing'\n```"),
     "ifeval": lambda row: texts(*INSTRUCTED[row["id"]]),
     "xstest": lambda row: texts(*((COMPLIED, REFUSED) if row["label"] == "safe" else (REFUSED, COMPLIED))),
     "structured_outputs": lambda row: texts(*DOCUMENTS[row["id"]]),
     "xlam_fc": lambda row: (calls(row["expected_answers"]), calls(row["expected_answers"][:-1])),
     "bfcl": lambda row: (calls(accepted(row)), calls([{**accepted(row)[0], "arguments": {"no": "such"}}])),
-    "flores200": lambda row: texts(row["translation"], "zzz qqq"),
-    "wmt24pp": lambda row: texts(row["translation"], "zzz qqq"),
+    "flores200": lambda row: texts(row["translation"], "zzz qqq"), "wmt24pp": lambda row: texts(row["translation"], "zzz qqq"),
     "librispeech": lambda row: texts(row["text"], "something else was said entirely"),
 }
 SETTINGS: dict[str, Callable[[Path], Row]] = {
@@ -371,6 +302,4 @@ def test_every_script_is_plain_and_reads_only_through_fetched() -> None:
         imported = {
             alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
         } | {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-        assert not imported & {"urllib.request", "requests", "httpx", "datasets", "socket", "subprocess"}, (
-            name
-        )
+        assert not imported & {"urllib.request", "requests", "httpx", "datasets", "socket", "subprocess"}, (name)
