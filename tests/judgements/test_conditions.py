@@ -13,7 +13,7 @@ import yaml
 from blade import pipeline
 from blade.agent import judgements
 from blade.model import Judgement
-from blade.pipeline import report_pages, reviewing, trace_reading
+from blade.pipeline import reviewing, trace_reading
 from tests.builders import make_run
 from tests.conftest import Blade
 from tests.judgements.conftest import ERROR, rows
@@ -107,7 +107,6 @@ def test_without_a_hash_of_its_rollout_a_condition_holds_nothing(path: Path) -> 
     session = pipeline.session([str(path)])
     given = {"task": "2", "cause": "BI", "repeat": 1, "mechanism": "It gives up.", "condition": "turns > 1"}
     (kept,), _ = reviewing.checked(session, [given], "ann")
-    from blade.pipeline import trace_reading
 
     seen = trace_reading.Bench(session.run(), None).seen("2")
     assert judgements.again(kept, seen) == []
