@@ -12,7 +12,16 @@ import zstandard
 
 Row = dict[str, Any]
 Line = Mapping[str, Any] | bytes | str  # a row, or a line as it shall stand in the file
-DROP = object()  # the value of a key that a row shall not have
+
+
+class _Drop:
+    """A value that removes its key; its name is the same in every process that collects tests."""
+
+    def __repr__(self) -> str:
+        return "DROP"
+
+
+DROP = _Drop()
 
 
 def make_message(text: str, role: str = "assistant") -> Row:

@@ -51,9 +51,11 @@ def fit_beta_binomial(n: ArrayLike, c: ArrayLike) -> BetaPrior | None:
     mixed = bool(((distinct_c > 0) & (distinct_c < distinct_n)).any())
     result = _climb(counts) if mixed else None
     theta, method = (np.log([0.5, 0.5]), "jeffreys") if result is None else (result, "mle")
-    alpha, beta = np.exp(theta)
+    # twelve digits: vector units of other processors differ in the last ones, and the bytes shall not
+    alpha, beta = (float(f"{value:.11e}") for value in np.exp(theta).tolist())
+    theta = np.log([alpha, beta])
     nll = -_log_likelihood(counts, theta) - _log_choose(counts)
-    return BetaPrior(float(alpha), float(beta), float(nll), method)
+    return BetaPrior(alpha, beta, float(nll), method)
 
 
 def posterior(n: ArrayLike, c: ArrayLike, prior: BetaPrior) -> tuple[Floats, Floats, Floats]:
