@@ -21,6 +21,7 @@ from blade.sanitize.escapes import (
     numbers_end,
     value_end,
 )  # fmt: skip
+from blade.sanitize.key_blocks import KeyBlocks
 from blade.sanitize.lexicon import secret_name, secret_value
 from blade.sanitize.policy import PLACEHOLDER, Key, Policy
 from blade.sanitize.rule_table import compiled, words
@@ -116,6 +117,7 @@ class Cleaner:
         self.ids: frozenset[str] = frozenset()  # the same, for texts about these rows
         self.kept: set[str] = {words.lower() for words in self.policy.allow}  # words that name no person here
         self.on_line: OnLine | None = None  # told the line of a text before `seen` is called
+        self.blocks: KeyBlocks | None = KeyBlocks()  # private keys, from text to text
         self.find: Callable[[str, Role], list[Found]] = self._scanned
         self._raw = ""  # the row that is looked at
         self._row = Site((), Role(), "", is_row=True)
@@ -144,6 +146,12 @@ class Cleaner:
         # a torn row still has fields; what of it is no string is looked at as text
         new = self._json(body, self._row, on_line=self.on_line) if body.lstrip()[:1] in ("{", "[") else body
         new = new if is_json(new) else self.text(new)
+        if self.blocks and self.blocks.late:  # the end of a key came up: what stood before it is of the key
+            for piece in (piece for line in self.blocks.late for piece in (line, *re.split(r"[+/]", line))):
+                if len(piece) >= 8:  # a part of it may have gone for looking random
+                    self.known.add("SECRET", piece.lstrip("+/"))
+            self.blocks.late = []
+            new = self.echoing(self.seen).row(new)
         return raw[: len(raw) - len(body)] + new
 
     def text(self, text: str) -> str:
@@ -154,6 +162,7 @@ class Cleaner:
         """One that looks for nothing but what this one has found, alone or cut short, ids aside."""
         other = Cleaner(self.key, seen=seen)
         other.find = lambda text, role: self._echoed(text, role, at_end)
+        other.blocks = None
         return other
 
     def silent(self, text: str) -> str:
@@ -216,7 +225,7 @@ class Cleaner:
             else:
                 site = place.named(beside) if beside else place
                 beside = naming(place.path, text) or beside
-                if text not in site.clean:
+                if text not in site.clean or (self.blocks and self.blocks.patience):
                     lines.tell(hit.start(), hit.start())
                     self.field = self._told(outer, place.path[up:])
                     done = self._edited(parts, raw, done, hit.span("text"), site, depth, site.clean)
@@ -281,13 +290,27 @@ class Cleaner:
             clean.add(text)
 
     def _text(self, text: str, place: Site, depth: int = 0, on_line: OnLine | None = None) -> str:
-        if len(text) < 4:
+        if len(text) < 4 and not (self.blocks and self.blocks.patience):
             return text
         if self.policy.source_code == "hash" and not self.policy.clears(place.path):
             text = without_code(text, place.role.name, self.stub)
         if depth < _DEPTH and text.lstrip()[:1] in ("{", "[") and is_json(text):
             return self._json(text, place.within(), depth + 1, on_line)
+        if self.blocks:
+            blocks = KeyBlocks() if place.role.is_name else self.blocks  # a name is no line among others
+            text = self._without_keys(text, place, blocks, on_line)
         return self._settled(text, place, depth, on_line)
+
+    def _without_keys(self, text: str, place: Site, blocks: KeyBlocks, on_line: OnLine | None) -> str:
+        view = View(text) if has_escapes(text) else None
+        lines, edits = Lines(text, on_line), []
+        for start, end in blocks.spans(view.text if view else text, place):
+            value = (view.text if view else text)[start:end]
+            if view:
+                start, end = view.place(start), view.place(end)
+            lines.tell(start, end)
+            edits.append((start, end, self.put("SECRET", value)))
+        return applied(text, edits)
 
     def _settled(self, text: str, place: Site, depth: int, on_line: OnLine | None) -> str:
         for _ in range(_PASSES):
@@ -329,7 +352,10 @@ class Cleaner:
     def _encoded(self, text: str, place: Site, depth: int, lines: Lines) -> list[Edit]:
         def clean(content: str, start: int) -> str:
             lines.tell(start, start)
-            return self._text(content, place.within(), depth + 1)
+            outer, self.blocks = self.blocks, self.blocks and KeyBlocks()
+            new = self._text(content, place.within(), depth + 1)
+            self.blocks = outer
+            return new
 
         return sorted(base64_in(text, clean))
 
