@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+import shutil
+import signal
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import mkdtemp
 
 from blade.errors import UsageError
+
+STAGING = ".blade-staging-"  # begins the names of folders for files that are not ready
 
 
 def refuse_link(path: Path, root: Path | None = None) -> None:
     """Refuse a file that is a link, or that a link below `root` takes elsewhere; `root` itself was named."""
     below = path.relative_to(root).parents if root is not None else ()
     for place in (path, *(root / item for item in below if root is not None and item.parts)):
-        if place.is_symlink():
+        if os.path.islink(place):  # such functions answer for names that no disk takes, too
             hint = "remove the link, or name another place"
             raise UsageError(f"{place} is a link, and would be written through", hint, "output-not-empty")
 
@@ -22,12 +29,12 @@ def refuse_link(path: Path, root: Path | None = None) -> None:
 def refuse_taken(path: Path, force: bool, remaining: Iterable[Path] = ()) -> None:
     """Refuse a file that is there, unless told to; a link, a folder and what is `kept` always."""
     refuse_link(path)
-    if path.is_dir():
+    if os.path.isdir(path):
         raise UsageError(f"{path} is a folder", "name a file", "output-not-empty")
     if any(_is_same(path, item) for item in remaining):
         hint = "name another file"
         raise UsageError(f"{path} is read or written by the same command", hint, "output-not-empty")
-    if path.exists() and not force:
+    if os.path.exists(path) and not force:
         raise UsageError(f"{path} is there already", "name another file, or add --force", "output-not-empty")
 
 
@@ -67,6 +74,41 @@ def put_all(contents: Mapping[Path, bytes]) -> None:
         for place in sorted(new, key=lambda place: -len(place.parts)):
             with suppress(OSError):  # it holds a file
                 place.rmdir()
+
+
+@contextmanager
+def staging(parent: Path) -> Iterator[Path]:
+    """A folder in `parent` that goes in the end, also on SIGTERM; those that killed runs left there go first."""
+    new = [folder for folder in (parent, *parent.parents) if not os.path.lexists(folder)]
+    place: Path | None = None
+    is_main = threading.current_thread() is threading.main_thread()
+    usual = signal.signal(signal.SIGTERM, signal.default_int_handler) if is_main else None
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        for left in parent.glob(f"{STAGING}*"):
+            with suppress(OSError), _locked(left):  # no run is at work there
+                shutil.rmtree(left)
+        place = Path(mkdtemp(prefix=STAGING, dir=parent))
+        with _locked(place):
+            yield place
+    finally:
+        if place is not None:
+            shutil.rmtree(place, ignore_errors=True)
+        for folder in new:
+            with suppress(OSError):  # it holds a file
+                folder.rmdir()
+        if is_main:
+            signal.signal(signal.SIGTERM, usual)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
 
 
 def append_whole(file: int, lines: bytes) -> None:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import os
 import random
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -81,7 +86,6 @@ def test_a_check_counts_what_writing_removes(blade: Blade) -> None:
 
 def test_a_folder_without_files_is_nothing_to_clean(blade: Blade) -> None:
     Path("empty").mkdir()
-    Path("empty/.hidden").write_text("x", encoding="utf-8")
     for more in (["-o", "out"], ["--check"]):
         said = blade("sanitize", "empty", *more)
         assert said.code == errors.EXIT_NOTHING
@@ -93,6 +97,48 @@ def test_a_folder_without_files_is_nothing_to_clean(blade: Blade) -> None:
     assert said.code == errors.EXIT_NOTHING
     assert "Wrote nothing" in said.out
     assert not Path("out").exists()
+
+
+def test_hidden_files_are_checked_and_stay_at_home(blade: Blade) -> None:
+    for name in ("in/.env", "in/.git/config", "in/a.md"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text("DB_PASSWORD=hunter2x9\n" if "." in name[3] else "fine\n", encoding="utf-8")
+    said = blade("sanitize", "in", "--check")
+    assert said.code == errors.EXIT_FAILED_GATE
+    assert [line.split() for line in said.out.splitlines()[1:4]] == [["1", "in/.env"], ["1", "in/.git/config"], ["0", "in/a.md"]]
+    assert blade("sanitize", "in", "-o", "out").code == 0
+    assert [path.name for path in Path("out").rglob("*") if path.is_file()] == ["a.md"]
+
+
+def test_a_run_that_is_ended_leaves_nothing_and_clears_up_after_killed_ones(tmp_path: Path) -> None:
+    Path("a.md").write_text(f"ask {MAIL} and others\n" * 30_000, encoding="utf-8")
+    Path("tmp").mkdir()
+
+    def places() -> list[Path]:
+        return [*tmp_path.glob("out/.*/*"), *tmp_path.glob("tmp/.*/*")]
+
+    for word in ("a.md", "-"):
+        for stop in (signal.SIGTERM, signal.SIGKILL, None):
+            run = subprocess.Popen(
+                [sys.executable, "-m", "blade", "sanitize", word, "-o", "out"], env={**os.environ, "TMPDIR": "tmp"},
+                stdin=Path("a.md").open("rb"), stdout=subprocess.DEVNULL,
+            )  # fmt: skip
+            while stop and not places():
+                time.sleep(0.01)
+            if stop:
+                run.send_signal(stop)
+            assert run.wait() == (-stop if stop == signal.SIGKILL else stop and errors.EXIT_INTERRUPTED or 0)
+            assert bool(places()) == (stop == signal.SIGKILL)
+
+
+def test_long_names_of_files_are_answered(blade: Blade) -> None:
+    Path(f"{'a@b.io ' * 35}.md").write_text("fine\n", encoding="utf-8")
+    Path("n" * 252 + ".md").write_text("fine\n", encoding="utf-8")
+    assert blade("sanitize", *map(str, Path().glob("*.md")), "-o", "out").code == 0
+    assert sorted(path.name[:5] for path in Path("out").iterdir()) == ["[NAME", "nnnnn"]
+    for words in (["n" * 300], ["-o", "n" * 300, "x.md"], ["x.md", "--report", "n" * 300], ["x.md", "--key", "n" * 300]):
+        Path("x.md").write_text("fine\n", encoding="utf-8")
+        assert blade("sanitize", *words).code in (errors.EXIT_USAGE, errors.EXIT_NOTHING, errors.EXIT_UNREADABLE)
 
 
 def test_what_cannot_be_written_is_no_fault_of_what_is_read(blade: Blade) -> None:

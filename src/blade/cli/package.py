@@ -15,7 +15,7 @@ from blade.cli.options import THRESHOLD, Command, LateGroup, force_option, json_
 from blade.cli.sanitize import KEY, REPORT
 from blade.errors import EXIT_FAILED_GATE, NothingToRead, Unreadable, UsageError, with_pages
 from blade.package import MIN_ANCHORS
-from blade.targets import refuse_taken
+from blade.targets import STAGING, refuse_taken
 
 if TYPE_CHECKING:
     from blade.package.calibration import Calibration
@@ -321,7 +321,7 @@ def sanitise(
         settings = [Path(place) for place in (key_path, policy_path) if place]
         inside = (path for path in Path(benchmark_dir).rglob("*") if path.is_file())
         refuse_taken(Path(report_path), force, [*settings, *inside])
-    if target.is_dir() and any(target.iterdir()) and not force:
+    if target.is_dir() and not force and any(not place.name.startswith(STAGING) for place in target.iterdir()):
         raise UsageError(f"{output} holds files already", "name another folder, or add --force", "output-not-empty")
     policy = read_policy(Path(policy_path)) if policy_path else None
     key = read_key(Path(key_path)) if key_path else None

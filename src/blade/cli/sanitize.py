@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,7 @@ import click
 from blade.cli.options import force_option, json_option, output_option
 from blade.cli.output import refuse_unwritable, write_text
 from blade.errors import EXIT_FAILED_GATE, EXIT_NOTHING, EXIT_UNREADABLE, NothingToRead, UsageError
-from blade.targets import refuse_taken
+from blade.targets import refuse_taken, staging
 
 if TYPE_CHECKING:
     from blade.model import Report
@@ -91,13 +92,13 @@ def _piped(policy: Policy, key: Key | None) -> Removed:
 
     data = sys.stdin.buffer.read()
     is_rows = is_json(data.partition(b"\n")[0].decode("utf-8", "surrogateescape"))
-    with TemporaryDirectory(prefix="blade-") as folder:
+    with staging(Path(gettempdir())) as folder:
         source = Path(folder, "stdin.jsonl" if is_rows else "stdin.txt")
         source.write_bytes(data)
         if key is None:
             return renamed(looked([source], policy), "-")
         clean = Path(folder, "clean")
-        removed = clean_files([(source, clean)], Path(folder), key, policy)
+        removed = clean_files([(source, clean)], folder, key, policy)
         if clean.exists():
             sys.stdout.buffer.write(clean.read_bytes())
         return renamed(removed, "-")
@@ -113,7 +114,7 @@ def _refuse(paths: list[Path], is_piped: bool, as_json: bool) -> None:
             hint = "write what was removed to a file with --report FILE"
             raise UsageError("--json and the clean text would both go to standard output", hint, "usage")
         return
-    missing = [path for path in paths if not path.exists()]
+    missing = [path for path in paths if not os.path.exists(path)]  # any name, too long ones as well
     if missing:
         raise NothingToRead(f"{missing[0]} does not exist", "name a file or a folder", "no-such-path")
     links = [path for path in paths if path.is_symlink()]
@@ -130,11 +131,11 @@ def _pairs(paths: list[Path], target: Path, policy: Policy, key: Key | None) -> 
     hits = [
         (file, parts)
         for path in paths
-        for file, parts in (inside(path, target if key else None) if path.is_dir() else [(path, (path.name,))])
+        for file, parts in (inside(path, target if key else None, not key) if path.is_dir() else [(path, (path.name,))])
     ]
     if not hits:
         words = ", ".join(map(str, paths[:3]))
-        raise NothingToRead(f"{words} holds no file", "hidden files are not looked at", "nothing-to-read")
+        raise NothingToRead(f"{words} holds no file", "hidden files are looked at by --check alone", "nothing-to-read")
     if key is None:
         return [(file, file) for file, _ in hits]
     naming = Cleaner(key, policy)

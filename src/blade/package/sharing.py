@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from blade.errors import BladeError
@@ -62,17 +61,15 @@ def _policy(package: Layout) -> Policy:
 def sanitise(source: Path, target: Path, policy: Policy | None, key: Key | None, watcher: Watcher) -> Removed:
     """Clean a package into `target`; drafts are written anew there, from the clean rollouts.
 
-    All of it waits beside `target` until nothing private is found in it; else none of it is put in place.
+    All of it waits inside `target` until nothing private is found in it; else none of it is put in place.
     """
     from blade.sanitize import Export, folder_pairs, own_key
-    from blade.targets import refuse_link
+    from blade.targets import refuse_link, staging
 
     before = layout(source)
     policy, key = policy if policy is not None else _policy(before), key or own_key()
     export = Export(key, policy)
-    parent = target.absolute().parent
-    parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".blade-", dir=parent) as waiting:
+    with staging(target) as waiting:
         draft = Path(waiting, target.absolute().name)
         pairs = []
         for path, there in folder_pairs(source, target, policy, key):

@@ -7,7 +7,7 @@ import io
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -18,7 +18,7 @@ import msgspec
 from blade.errors import NothingToRead, Unreadable, UsageError
 from blade.sanitize.cleaner import Cleaner
 from blade.sanitize.policy import Key, Policy, own_key, policy_near
-from blade.targets import refuse_link, refuse_taken
+from blade.targets import refuse_link, refuse_taken, staging
 
 # What no rule can tell from any other text, said wherever nothing was found or written.
 NOT_SEEN = (
@@ -161,6 +161,7 @@ _BINARY = "is no text, and what it shows cannot be looked into"
 _LINK = "is a link, and what it leads to was not given"
 _NO_FILE = "is no file"
 _DAMAGED = "should be a text by its name, and is none"
+_MOST_NAME = 255  # bytes of the name of a file: placeholders may be longer than what they stand for
 _SPOOLED = 1 << 20  # bytes of a clean file that are kept in memory while others are looked at
 _COUNTING = Key(b"to count, nothing is kept")
 Pairs = list[tuple[Path, Path]]
@@ -229,20 +230,16 @@ def clean_files(
         refuse_link(target, root)
         refuse_taken(target, force, [source])
     export = Export(key, policy if policy is not None else policy_near([source for source, _ in listed]))
-    waiting = {source: target.with_name(f".{os.getpid()}.{target.name}") for source, target in listed}
-    new = {place for _, target in listed for place in target.parents if not place.exists()}
     try:
-        written = {content for _, content in export.clean(list(waiting.items()))}
-        for source, target in listed:
-            if waiting[source] in written and not export.tally.leaks:
-                os.replace(waiting[source], target)
-    finally:
-        for content in waiting.values():
-            with suppress(NotADirectoryError):
-                content.unlink(missing_ok=True)
-        for place in sorted(new, key=lambda place: -len(place.parts)):
-            with suppress(OSError):  # it holds a clean file
-                place.rmdir()
+        with staging(root) as place:
+            waiting = [(source, place / f"{n}{_suffix(target)[:8]}") for n, (source, target) in enumerate(listed)]
+            written = {path for _, path in export.clean(waiting)}
+            for (_, path), (_, target) in zip(waiting, listed, strict=True):
+                if path in written and not export.tally.leaks:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    os.replace(path, target)
+    except OSError as error:
+        raise _unwritable(root, error) from error
     return export.tally.told()
 
 
@@ -299,18 +296,21 @@ def clean_name(name: str, naming: Cleaner) -> str:
     stem = name
     while (ending := os.path.splitext(stem)[1].lower()) in _TEXTS or ending in (*_ROWS, ".gz", ".zst"):
         stem = stem[: -len(ending)]
-    return naming.text(stem) + name[len(stem) :]
+    new = naming.text(stem) + name[len(stem) :]
+    return new if len(os.fsencode(new)) <= _MOST_NAME else naming.key.stub("NAME", stem) + name[len(stem) :]
 
 
-def inside(source: Path, target: Path | None) -> list[tuple[Path, tuple[str, ...]]]:
-    """The files and links of a folder, each with its place below its name; hidden ones stay at home."""
+def inside(source: Path, target: Path | None, hidden: bool = False) -> list[tuple[Path, tuple[str, ...]]]:
+    """The files and links of a folder, each with its place below its name; hidden ones stay at home unless asked for."""
     top = source.resolve()
     if target is not None and (target.resolve() == top or top in target.resolve().parents):
         message = f"{target} lies inside {source}"
         raise UsageError(message, "name a folder outside it with -o", "output-not-empty")
     paths = [path for path in sorted(source.rglob("*")) if path.is_symlink() or not path.is_dir()]
-    paths = [path for path in paths if not any(part.startswith(".") for part in path.relative_to(source).parts)]
-    return [(path, (top.name, *path.relative_to(source).parts)) for path in paths]
+    places = [(path, path.relative_to(source).parts) for path in paths]
+    return [
+        (path, (top.name, *parts)) for path, parts in places if hidden or not any(part[0] == "." for part in parts)
+    ]
 
 
 def looked(files: Iterable[Path], policy: Policy | None = None) -> Removed:
@@ -507,7 +507,7 @@ def _unzstd(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
 @contextmanager
 def writing(target: Path, source: Path) -> Iterator[BinaryIO]:
     """A file that replaces `target` when it is whole, packed as `source` is."""
-    waiting = target.with_name(f".{target.name}.{os.getpid()}.part")
+    waiting = target.with_name(f"{target.name}.part")
     with source.open("rb") as file:
         head = file.read(4)
     try:
@@ -528,10 +528,7 @@ def writing(target: Path, source: Path) -> Iterator[BinaryIO]:
                 yield raw
         os.replace(waiting, target)
     except OSError as error:
-        raise _unwritable(target, error) from error
-    finally:
-        with suppress(NotADirectoryError):
-            waiting.unlink(missing_ok=True)
+        raise _unwritable(target.parent, error) from error
 
 
 def put(out: BinaryIO, target: Path, data: bytes) -> None:
@@ -539,11 +536,11 @@ def put(out: BinaryIO, target: Path, data: bytes) -> None:
     try:
         out.write(data)
     except OSError as error:
-        raise _unwritable(target, error) from error
+        raise _unwritable(target.parent, error) from error
 
 
-def _unwritable(target: Path, error: OSError) -> Unreadable:
-    message = f"cannot write into {target.parent}: {error.strerror or error}"
+def _unwritable(folder: Path, error: OSError) -> Unreadable:
+    message = f"cannot write into {folder}: {error.strerror or error}"
     return Unreadable(message, "choose another folder with -o", "cannot-write")
 
 
