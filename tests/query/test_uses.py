@@ -61,6 +61,11 @@ def test_cells_cannot_become_formulas_and_private_text_is_replaced(blade: Blade,
     assert next(csv.reader(io.StringIO(blade("query", run, sql, "--csv").out.split("\n", 1)[1])))[0].startswith("'=")
     assert "jane.roe" in blade("query", run, sql).out
     assert "jane.roe" not in blade("query", run, sql, "--redact", "--json").out
+    nested = sql.replace("text from", "[text] as l, {'a': {'b': text}} as s, 'hunter2x9' as password, 'hunter2x9' as x, 1 as \"a@b.io\" from")
+    for form in ("--json", "--csv"):
+        plain, said = (blade("query", run, nested, form, *more).out for more in ((), ("--redact",)))
+        assert [value in plain for value in ("jane.roe", "hunter2x9", "a@b.io")] == [True] * 3
+        assert not [value for value in ("jane.roe", "hunter2x9", "a@b.io") if value in said]
 
 
 @pytest.mark.parametrize(

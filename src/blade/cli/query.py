@@ -248,18 +248,16 @@ def redacted(outcome: Outcome, loaded: Sequence[Any]) -> Outcome:
     """The answer with placeholders for what looks private."""
     import msgspec
 
-    from blade import sanitize
-    from blade.cli.sanitize import policy_of
+    from blade.cli.sanitize import redactor
 
-    cleaner = sanitize.Cleaner(sanitize.own_key(), policy_of(loaded))
-    for entry in loaded:
-        cleaner.task_ids.update(entry.run.rollouts.task_keys)
-
-    def clean(value: Any) -> Any:
-        return cleaner.text(value) if isinstance(value, str) else value
-
-    rows = tuple(tuple(clean(value) for value in row) for row in outcome.rows)
-    answers = outcome.answers
-    if answers is not None:
-        answers = tuple(msgspec.structs.replace(a, value=clean(a.value), group=clean(a.group)) for a in answers)
-    return msgspec.structs.replace(outcome, rows=rows, answers=answers)
+    own = redactor(loaded)
+    if outcome.columns is not None:
+        columns, rows = own.table(outcome.columns, outcome.rows)
+        return msgspec.structs.replace(outcome, columns=columns, rows=rows)
+    old = outcome.answers or ()
+    (by, _), cells = own.table((outcome.by or "group", "value"), [(answer.group, answer.value) for answer in old])
+    answers = tuple(
+        msgspec.structs.replace(answer, group=group, value=value)
+        for answer, (group, value) in zip(old, cells, strict=True)
+    )
+    return msgspec.structs.replace(outcome, answers=answers, by=outcome.by and by)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import gettempdir
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from blade.model import Report
     from blade.pipeline import Loaded, Session
     from blade.pipeline.model_reading import Clean
-    from blade.sanitize import Key, Policy, Removed
+    from blade.sanitize import Key, Policy, Redactor, Removed
 
 KEY = click.option("--key", "key_path", metavar="FILE", help="The key of the placeholders (default: your own).")
 REPORT = click.option("--report", "report_path", metavar="FILE", help="Write what was removed, and where, as JSON.")
@@ -186,37 +185,18 @@ def policy_of(loaded: Sequence[Loaded]) -> Policy:
     return policy_near([Path(source.path) for run in loaded for source in run.sources], here=False)
 
 
+def redactor(loaded: Sequence[Loaded]) -> Redactor:
+    """What takes out of the rows of runs, and of texts about them, what looks private."""
+    from blade import sanitize
+
+    ids = (key for run in loaded for key in run.run.rollouts.task_keys)
+    return sanitize.Redactor(sanitize.own_key(), policy_of(loaded), frozenset(ids))
+
+
 def cleaner(session: Session, loaded: Loaded) -> Clean:
     """What may be sent of a run: placeholders for what looks private, in a text or anywhere in its rows."""
     from blade import sanitize
     from blade.pipeline.model_reading import Clean
 
-    key, policy = sanitize.own_key(), policy_of([loaded])
-    ids = frozenset(loaded.run.rollouts.task_keys)
-
-    def fresh() -> sanitize.Cleaner:
-        new = sanitize.Cleaner(key, policy)
-        new.ids = ids
-        new.task_ids.update(ids)
-        return new
-
-    known = fresh()  # what rows give away is known again where a text only mentions it
-
-    def clean_row(line: str) -> dict[str, Any]:
-        try:
-            row: dict[str, Any] = json.loads(fresh().row(known.echoing(None, at_end=True).row(line)))
-        except ValueError:  # cleaned as text, because it is no JSON that all parsers read: nothing leaves
-            return {}
-        return row
-
-    def clean_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        lines = [json.dumps(dict(row), ensure_ascii=False) for row in rows]
-        for line in lines:
-            known.row(line)
-        return list(map(clean_row, lines))
-
-    def clean_text(text: str) -> str:
-        known.text(text)
-        return fresh().text(known.echoing(None, at_end=True).text(text))
-
-    return Clean(sanitize.redacted(session.report, key, policy)[0], clean_rows, clean_text)
+    own = redactor([loaded])
+    return Clean(sanitize.redacted(session.report, own.key, own.policy)[0], own.rows, own.text)

@@ -23,9 +23,9 @@ from blade.sanitize.policy import (
     read_key,
     read_policy,
 )
-from blade.sanitize.redaction import redacted
+from blade.sanitize.redaction import Redactor, redacted
 
 __all__ = [
-    "PLACEHOLDER", "Cleaner", "Export", "Key", "Place", "Policy", "Removed", "as_json", "clean_files", "folder",
+    "PLACEHOLDER", "Cleaner", "Export", "Key", "Place", "Policy", "Redactor", "Removed", "as_json", "clean_files", "folder",
     "folder_pairs", "known_key", "leak_lines", "own_key", "policy_near", "read_key", "read_policy", "redacted",
 ]  # fmt: skip

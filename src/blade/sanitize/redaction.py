@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -52,6 +53,51 @@ def redacted(report: Report, key: Key, policy: Policy | None = None) -> tuple[Re
     removed = tally.told()
     page = {**new.made_by, "redacted": _said(new, removed)}
     return msgspec.structs.replace(new, made_by=page), removed
+
+
+class Redactor:
+    """Take out of rows and of texts about them what looks private; what one gives away goes out of all that follow."""
+
+    def __init__(self, key: Key, policy: Policy, ids: frozenset[str]) -> None:
+        self.key, self.policy, self.ids = key, policy, ids
+        self._known = self._fresh()
+
+    def _fresh(self) -> Cleaner:
+        new = Cleaner(self.key, self.policy)
+        new.ids = self.ids
+        new.task_ids.update(self.ids)
+        return new
+
+    def text(self, text: str) -> str:
+        self._known.text(text)
+        return self._fresh().text(self._known.echoing(None, at_end=True).text(text))
+
+    def rows(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        lines = [json.dumps(dict(row), ensure_ascii=False, default=str) for row in rows]
+        for line in lines:
+            self._known.row(line)
+        return list(map(self._row, lines))
+
+    def _row(self, line: str) -> dict[str, Any]:
+        try:
+            row: dict[str, Any] = json.loads(self._fresh().row(self._known.echoing(None, at_end=True).row(line)))
+        except ValueError:  # cleaned as text, because it is no JSON that all parsers read: nothing leaves
+            return {}
+        return row
+
+    def table(
+        self, columns: Sequence[str], rows: Sequence[Sequence[Any]]
+    ) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
+        """A table whose names and cells, nested ones as well, are clean; what is clean stays as it is."""
+        names = [name if name not in columns[:n] else f"{name}_{n}" for n, name in enumerate(columns)]
+        lines = [dict(zip(names, row, strict=True)) for row in rows]
+        clean = [list(new.values()) or [None] * len(names) for new in self.rows(lines)]
+        whole = [json.loads(json.dumps(list(row), default=str)) for row in rows]
+        cells = [
+            tuple(value if same == new else new for value, same, new in zip(*row, strict=True))
+            for row in zip(rows, whole, clean, strict=True)
+        ]
+        return tuple(map(self.text, columns)), tuple(cells)
 
 
 def _said(report: Report, removed: Removed) -> str:
