@@ -9,7 +9,8 @@ import click
 
 from blade.cli import options
 from blade.cli.diagnose import print_times
-from blade.errors import EXIT_FAILED_GATE, UsageError
+from blade.cli.output import Progress, exit_failed, put, refuse_foreign, wrote
+from blade.errors import UsageError
 
 
 @click.command(short_help="Why did the score change, and is the change real.")
@@ -40,7 +41,6 @@ def compare(
     """
     _refuse_options(by, margin, ordered, baseline)
     from blade import pipeline
-    from blade.cli.output import Progress, put, refuse_foreign, wrote
     from blade.hostile import line
     from blade.pipeline import comparing
     from blade.pipeline.trace_reading import Clock
@@ -84,8 +84,7 @@ def compare(
             click.echo(f"warning: {line(text, 400)}", err=True)
     if timings:
         print_times(clock)
-    if report.gate is not None and report.gate.verdict == "FAIL":
-        raise click.exceptions.Exit(EXIT_FAILED_GATE)
+    exit_failed(report.gate is not None and report.gate.verdict == "FAIL")
 
 
 def _refuse_options(by: str | None, margin: float, ordered: bool, baseline: str | None) -> None:

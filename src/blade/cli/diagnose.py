@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from blade.cli import options
+from blade.cli.output import Progress, put, refuse_foreign, wrote
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ def diagnose(
     if quick and (output or as_json):
         raise UsageError("--quick only prints the counts", "leave out -o and --json, or --quick", "usage")
     from blade import pipeline
-    from blade.cli.output import Progress, put, refuse_foreign, wrote
     from blade.formats.field_mapping import mapping_of
     from blade.pipeline.session import depends_on
     from blade.pipeline.trace_reading import Clock

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from blade.cli.options import REDACT, THRESHOLD, force_option, output_option, runs_argument, threshold_words
+from blade.cli.output import Progress, refuse_sources, refuse_unwritable, write_text
 from blade.errors import UsageError
 
 
@@ -26,7 +27,6 @@ def draft(runs: tuple[str, ...], output: str, pass_threshold: float | None, reda
     from msgspec.structs import replace
 
     from blade import pipeline
-    from blade.cli.output import Progress, refuse_sources, refuse_unwritable, write_text
     from blade.report.draft_report import draft as drafted
     from blade.targets import refuse_taken
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blade.cli.options import SEARCH_DIR, json_option, stack
-from blade.errors import EXIT_FAILED_GATE, NothingToRead, UsageError
+from blade.cli.output import exit_failed
+from blade.errors import NothingToRead, UsageError
 
 if TYPE_CHECKING:
     from blade_eval.config import Asked, Problem, Resolved
@@ -96,8 +97,7 @@ def resolve(as_json: bool, overrides: tuple[str, ...], **flags: Any) -> None:
 
         click.echo(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=100), nl=False)
         print_problems(config, config.problems)
-    if config.of("error"):
-        raise click.exceptions.Exit(EXIT_FAILED_GATE)
+    exit_failed(config.of("error"))
 
 
 @env.command(short_help="Check a configuration without starting it.")
@@ -128,8 +128,7 @@ def validate(strict: bool, as_json: bool, overrides: tuple[str, ...], **flags: A
         valid = "valid: " + ", ".join(f"{n} {noun}{'s' if n != 1 else ''}" for noun, n in counts.items())
         valid += "; a model is still to be chosen" if config.of("model") else ""
         click.echo(f"not valid: {wrong} problem{'s' if wrong > 1 else ''}" if wrong else valid)
-    if wrong:
-        raise click.exceptions.Exit(EXIT_FAILED_GATE)
+    exit_failed(wrong)
 
 
 @env.command(short_help="Say which servers run.")

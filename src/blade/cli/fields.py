@@ -7,6 +7,7 @@ import json
 import click
 
 from blade.cli.options import MAPPING, json_option
+from blade.cli.output import Progress
 
 ROLES = {
     "reward": "states the reward again",
@@ -33,7 +34,6 @@ def fields(runs: tuple[str, ...], role: str | None, fields: str | None, limit: i
     The role is decided by how values behave over repeats, tasks and rewards, not by names. A column of that
     name can be used in `blade query`; dotted names stand in double quotes.
     """
-    from blade.cli.output import Progress
     from blade.cli.query import grid, ground_of
     from blade.query.query_ground import Table
 

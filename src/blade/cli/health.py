@@ -7,6 +7,7 @@ import shlex
 import click
 
 from blade.cli.options import THRESHOLD, json_option, runs_argument, threshold_words
+from blade.cli.output import Progress
 
 
 @click.command(short_help="Check whether the score can be trusted.")
@@ -23,7 +24,6 @@ def health(runs: tuple[str, ...], pass_threshold: float | None, as_json: bool) -
     NAME=PATH, or - for standard input. The exit code is 0 whatever is found.
     """
     from blade import pipeline
-    from blade.cli.output import Progress
     from blade.report import first_page
 
     with Progress() as progress:

@@ -7,6 +7,7 @@ import json
 import click
 
 from blade.cli.options import json_option
+from blade.cli.output import Progress
 
 
 @click.command(short_help="Draft a blade.toml from the rows of a run.")
@@ -18,7 +19,6 @@ def init(run: str, as_json: bool) -> None:
     Comments give the support for each inferred fact; confirm or delete every line.
     """
     from blade import pipeline
-    from blade.cli.output import Progress
 
     with Progress() as progress:
         loaded = pipeline.load([run], progress)

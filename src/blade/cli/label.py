@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blade.cli.options import ONLY, THRESHOLD, json_option
+from blade.cli.output import Progress
 from blade.errors import NothingToRead, Unreadable, UsageError
 
 if TYPE_CHECKING:
@@ -54,15 +55,14 @@ def label(
     is listed, with the agreement between authors and the engine.
     """
     from blade import pipeline
-    from blade.cli.output import Progress
     from blade.pipeline import reviewing
 
-    author = by or _user()
-    proposals = _proposals(task, source, options, withdraw) if condition is None else []
+    author, values = by or _user(), {key: value for key, value in options.items() if value is not None}
+    proposals = _proposals(task, source, values, withdraw) if condition is None else []
     with Progress() as progress:
         session = pipeline.session([run], progress, pass_threshold)
         if condition is not None:
-            proposals = _where(session, condition, task or source, options, only)
+            proposals = _where(session, condition, task or source, values, only)
         if withdraw:
             named = _split(str(task), session.run(only).run.rollouts.task_keys)[0]
             _print({"withdrawn": reviewing.withdraw(session, named, author, only)}, as_json, is_full=True)
@@ -90,10 +90,9 @@ def _user() -> str:
 
 
 def _proposals(
-    task: str | None, source: str | None, options: Mapping[str, Any], withdraw: bool
+    task: str | None, source: str | None, values: Mapping[str, Any], withdraw: bool
 ) -> list[Mapping[str, Any]] | None:
     """What was given to be judged; None where nothing was, and what is kept shall be listed."""
-    values = {key: value for key, value in options.items() if value is not None}
     if source is not None:
         if task is not None or values:
             raise UsageError("--from brings its own tasks", "leave out TASK and the other options", "usage")
@@ -108,13 +107,12 @@ def _proposals(
 
 
 def _where(
-    session: Session, condition: str, other: str | None, options: Mapping[str, Any], only: str | None
+    session: Session, condition: str, other: str | None, values: Mapping[str, Any], only: str | None
 ) -> list[Mapping[str, Any]]:
     """A judgement of every failed task that has a rollout as described."""
     from blade.pipeline import run_tables
     from blade.pipeline.reviewing import proposals_where
 
-    values = {key: value for key, value in options.items() if value is not None}
     if other is not None:
         hint = "leave out TASK and --from, or judge them without --where"
         raise UsageError("--where finds the tasks itself", hint, "usage")
@@ -189,11 +187,9 @@ def _line(judgement: Judgement, is_full: bool = True) -> str:
     """One judgement; its mechanism is left out where its author has only just typed it."""
     from blade.hostile import line
 
-    place = f"where {line(judgement.condition, 80)}"
-    if judgement.step is not None:
-        place = f"step {judgement.step}"
-    elif judgement.field is not None:
-        place = f"field {line(judgement.field, 80)}"
+    field, condition = judgement.field, judgement.condition
+    place = f"field {line(field, 80)}" if field is not None else f"where {line(condition, 80)}"
+    place = f"step {judgement.step}" if judgement.step is not None else place
     engine = f" (engine: {judgement.proposed.value})" if judgement.proposed is not None else ""
     suffix = f", {line(judgement.at, 20)}: {line(judgement.mechanism, 160)}" if is_full else ""
     who = f"by {line(judgement.by, 40)}"
@@ -209,10 +205,8 @@ def _print(document: Mapping[str, Any], as_json: bool, is_full: bool = False) ->
         return
     for what, entries in document.items():
         for entry in entries:
-            if what == "refused":
-                click.echo(under("refused     ", entry))
-            else:
-                click.echo(f"{what.replace('_', ' ')}  {_line(entry, is_full)}")
+            is_refused, head = what == "refused", f"{what.replace('_', ' ')}  "
+            click.echo(under("refused     ", entry) if is_refused else head + _line(entry, is_full))
 
 
 def _listed(session: Session, only: str | None, as_json: bool) -> str:

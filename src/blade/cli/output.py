@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from blade.errors import Unreadable, UsageError
+import click
+
+from blade.errors import EXIT_FAILED_GATE, Unreadable, UsageError
 from blade.targets import refuse_link, refuse_taken
 
 if TYPE_CHECKING:
     from blade.pipeline import Loaded
 
+Result = TypeVar("Result")
 OURS = frozenset(
     "report.md report.html report.json metrics.json compare.md compare.html compare.json gate.md figures".split()
 )
@@ -27,12 +30,8 @@ def refuse_foreign(folder: Path, force: bool, is_comparison: bool = False) -> No
     """Do not write among files that are not ours, nor over those that were changed, unless told to."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file", "name a folder with -o", "output-not-empty")
-    try:
-        names = {entry.name for entry in os.scandir(folder)} if folder.is_dir() else set()
-    except OSError as error:
-        raise cannot_write(folder, error) from error
-    foreign = sorted(names - OURS)
-    if foreign and not force:
+    names = put(lambda: {entry.name for entry in os.scandir(folder)}, folder) if folder.is_dir() else set()
+    if (foreign := sorted(names - OURS)) and not force:
         hint = "name an empty folder, or add --force"
         raise UsageError(f"{folder} holds other files, such as {foreign[0]}", hint, "output-not-empty")
     from blade.report import refuse_others
@@ -83,19 +82,22 @@ def files_of(runs: Iterable[str]) -> Iterable[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise cannot_write(path, error) from error
+    put(lambda: path.parent.mkdir(parents=True, exist_ok=True), path)
+    put(lambda: path.write_text(text, encoding="utf-8"), path)
 
 
-def put(write: Callable[[], list[Path]], folder: Path) -> list[Path]:
-    """Write a folder, before anything is printed: a reader who closes the pipe early loses no file."""
+def put(write: Callable[[], Result], place: Path) -> Result:
+    """Write, before anything is printed: a reader who closes the pipe early loses no file."""
     try:
         return write()
     except OSError as error:
-        raise cannot_write(folder, error) from error
+        raise cannot_write(place, error) from error
+
+
+def exit_failed(is_failed: object) -> None:
+    """End with the exit code of a gate, where what was looked at does not hold."""
+    if is_failed:
+        raise click.exceptions.Exit(EXIT_FAILED_GATE)
 
 
 def wrote(paths: list[Path], quiet: bool) -> None:
@@ -104,7 +106,7 @@ def wrote(paths: list[Path], quiet: bool) -> None:
     words = [f"{folder}/ ({folders.count(folder)} figures)" for folder in dict.fromkeys(folders)]
     words += [str(path) for path in paths if path.parent.name != "figures"]
     for name in words:
-        print(f"Wrote {name}", file=sys.stderr if quiet else sys.stdout)
+        click.echo(f"Wrote {name}", err=quiet)
 
 
 def notice(text: str, mark: str = "note", most: int | None = None) -> None:

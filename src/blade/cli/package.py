@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blade.cli.options import THRESHOLD, Command, LateGroup, force_option, json_option, output_option
+from blade.cli.output import Progress, exit_failed, put, write_text, wrote
 from blade.cli.sanitize import KEY, REPORT
 from blade.errors import EXIT_FAILED_GATE, NothingToRead, Unreadable, UsageError, with_pages
 from blade.package import MIN_ANCHORS
@@ -21,23 +22,35 @@ if TYPE_CHECKING:
     from blade.package.calibration import Calibration
 
 # In the order of the work.
-COMMANDS = {
-    "init": "package:init", "validate": "package:validate", "extract-anchor-facts": "package:extract_anchor_facts",
-    "make-shallow": "package:make_shallow", "score": "package:score", "calibrate": "package:calibrate",
-    "sanitize": "package:sanitise",
-}  # fmt: skip
-BENCHMARK_DIR = click.option("--benchmark-dir", required=True, metavar="DIR", help="The folder of the package.")
-GOLDEN = click.option("--golden", required=True, metavar="FILE", help="The golden report.")
-ROLLOUTS = click.option(
-    "--rollouts", metavar="FILE", multiple=True, help="Rollouts (default: those of the package)."
-)
+COMMANDS = "init validate extract-anchor-facts make-shallow score calibrate sanitize".split()
+
+
+def _file(*names: str, help: str, what: str, **more: Any) -> Callable[[Command], Command]:
+    """The option of a file, or of several, that must be there."""
+
+    def there(_: click.Context, __: click.Parameter, value: Any) -> Any:
+        paths = [Path(path) for path in (value if isinstance(value, tuple) else (value,))]
+        if missing := [path for path in paths if not path.is_file()]:
+            raise NothingToRead(f"{missing[0]} does not exist", f"name {what}", "no-such-path")
+        return paths if isinstance(value, tuple) else paths[0]
+
+    return click.option(*names, metavar="FILE", help=help, callback=there, **more)
 
 
 def _least(default: int, help: str, least: int = 0) -> Callable[[Command], Command]:
     return click.option("--min-anchor-facts", type=click.IntRange(least), default=default, show_default=True, help=help)
 
 
-@click.group(cls=LateGroup, late=COMMANDS, short_help="Scaffold, validate and judge BLADE-ready packages.")
+BENCHMARK_DIR = click.option("--benchmark-dir", required=True, metavar="DIR", help="The folder of the package.")
+ROLLOUTS = _file(
+    "--rollouts", help="Rollouts (default: those of the package).", what="a rollouts file", multiple=True
+)
+
+
+@click.group(
+    cls=LateGroup, late={name: f"package:{name.replace('-', '_')}" for name in COMMANDS},
+    short_help="Scaffold, validate and judge BLADE-ready packages.",
+)  # fmt: skip
 def package() -> None:
     """A package teaches how to analyse one benchmark and shows that the teaching works.
 
@@ -62,7 +75,6 @@ def init(
     """
     from blade import pipeline
     from blade.cli.options import refuse_no_runs
-    from blade.cli.output import Progress, put, wrote
     from blade.package.drafts import refuse_filled, scaffold
 
     refuse_no_runs((*runs, *more))
@@ -90,42 +102,32 @@ def validate(benchmark_dir: str, phase: str, min_anchor_facts: int, as_json: boo
 
     The exit code is 1 if anything fails.
     """
-    from blade.cli.output import Progress
     from blade.package.validation import validate as validated
 
     with Progress() as progress:
         result = validated(Path(benchmark_dir), phase, min_anchor_facts, progress)
     click.echo(json.dumps(result.as_json(), indent=2) if as_json else "\n".join(result.lines()))
-    if not result.passed:
-        raise click.exceptions.Exit(EXIT_FAILED_GATE)
+    exit_failed(not result.passed)
 
 
 @click.command("make-shallow", short_help="Make the shallow baseline of a report.")
-@click.option("--input", "source", required=True, metavar="FILE", help="The golden report.")
+@_file("--input", "source", help="The golden report.", what="a Markdown report", required=True)
 @click.option("--output", required=True, metavar="FILE", help="Where the shallow baseline goes.")
 @force_option("Write over a baseline that a person has changed.")
-def make_shallow(source: str, output: str, force: bool) -> None:
+def make_shallow(source: Path, output: str, force: bool) -> None:
     """Keep the headings and the tables of aggregate numbers of a report: a negative control."""
-    from blade.cli.output import cannot_write
     from blade.package.layout import Broken
     from blade.package.shallow import make_shallow as shallow
 
-    if not Path(source).is_file():
-        raise NothingToRead(f"{source} does not exist", "name a Markdown report", "no-such-path")
     try:
-        why = shallow(Path(source), Path(output), force)
+        _refuse_kept(output, put(lambda: shallow(source, Path(output), force), Path(output)))
     except Broken as broken:
         raise Unreadable(f"{source} {broken}", "give a Markdown file in UTF-8", "unreadable-file") from broken
-    except OSError as error:
-        raise cannot_write(Path(output), error) from error
-    if why:
-        hint = "name another file, or add --force to write over it"
-        raise UsageError(f"{output} {why}; it was kept", hint, "output-not-empty")
     click.echo(f"Wrote {output}")
 
 
 @click.command("extract-anchor-facts", short_help="Draft the facts that a report on this run must find.")
-@GOLDEN
+@_file("--golden", help="The golden report.", what="a golden report", required=True)
 @click.option("--output", required=True, metavar="FILE", help="Where the anchor facts go.")
 @click.option("--benchmark", required=True, metavar="NAME", help="The benchmark, for the file.")
 @click.option("--model-name", required=True, metavar="NAME", help="The model; its rollouts are looked up by it.")
@@ -136,8 +138,8 @@ def make_shallow(source: str, output: str, force: bool) -> None:
 @ROLLOUTS
 @force_option("Write over facts that a person has reviewed or changed.")
 def extract_anchor_facts(
-    golden: str, output: str, benchmark: str, model_name: str, num_facts: int, min_facts: int,
-    rollouts: tuple[str, ...], force: bool,
+    golden: Path, output: str, benchmark: str, model_name: str, num_facts: int, min_facts: int,
+    rollouts: list[Path], force: bool,
 ) -> None:  # fmt: skip
     """Draft anchor facts: numbers that the golden report cites, each with its query, answer and tasks.
 
@@ -145,14 +147,11 @@ def extract_anchor_facts(
     Review the facts before use: strike weak ones, then set "review_required" to false. Without rollouts
     they are sentences of the report, matched by wording.
     """
-    from blade.cli.output import Progress
     from blade.package import anchors, report_score
     from blade.package.layout import why_kept
 
-    path = _file(golden, "a golden report")
-    paths = tuple(_file(name, "a rollouts file") for name in rollouts)
     with Progress() as progress, _explained():
-        case = report_score.case(path, None, None, paths, model_name)
+        case = report_score.case(golden, None, None, rollouts, model_name)
         worlds = report_score.worlds_for(case, progress)
         if worlds is None:
             progress.notice(f"no rollouts of {model_name} were found: the facts are drafted by wording alone")
@@ -161,9 +160,7 @@ def extract_anchor_facts(
             facts = anchors.drafted(case.golden, worlds, num_facts)
     basis = anchors.CITED if worlds is not None else anchors.BY_WORDING
     document = anchors.as_file(facts, benchmark, model_name, basis)
-    if not force and (why := why_kept(Path(output), _json(document))):
-        hint = "name another file, or add --force to write over it"
-        raise UsageError(f"{output} {why}; it was kept", hint, "output-not-empty")
+    _refuse_kept(output, "" if force else why_kept(Path(output), _json(document)))
     _write(Path(output), document)
     weak = sum(fact.weak for fact in facts)
     click.echo(f"Wrote {len(facts)} anchor facts to {output}" + (f" ({weak} weak)" if weak else ""))
@@ -173,42 +170,37 @@ def extract_anchor_facts(
 
 
 @click.command(short_help="Judge a report by its rollouts and anchor facts.")
-@click.option("--report", required=True, metavar="FILE", help="The report to judge.")
-@click.option("--golden", required=True, metavar="FILE", help="The golden report of the same run.")
-@click.option("--anchor-facts", required=True, metavar="FILE", help="The anchor facts of the golden report.")
+@_file("--report", help="The report to judge.", what="a report", required=True)
+@_file("--golden", help="The golden report of the same run.", what="a golden report", required=True)
+@_file("--anchor-facts", help="The anchor facts of the golden report.", what="a file of anchor facts", required=True)
 @click.option("--output-dir", metavar="DIR", help="Write reward.json there.")
 @ROLLOUTS
 @_least(MIN_ANCHORS, "Facts that must be usable.", 1)
 def score(
-    report: str, golden: str, anchor_facts: str, output_dir: str | None, rollouts: tuple[str, ...], min_anchor_facts: int
-) -> None:
+    report: Path, golden: Path, anchor_facts: Path, output_dir: str | None, rollouts: list[Path],
+    min_anchor_facts: int,
+) -> None:  # fmt: skip
     """Judge a report: its claims against the rollouts, its findings against the anchor facts.
 
     Without rollouts the score rests on wording, and says so. The exit code is 1 if too few facts can be used.
     """
-    from blade.cli.output import Progress
     from blade.package import report_score
 
-    submitted = _file(report, "a report")
     with Progress() as progress, _explained():
-        case = report_score.case(
-            _file(golden, "a golden report"),
-            _file(anchor_facts, "a file of anchor facts"),
-            rollouts=[_file(name, "a rollouts file") for name in rollouts],
-        )
+        case = report_score.case(golden, anchor_facts, rollouts=rollouts)
         if not case.rollouts:
             progress.notice("no rollouts were found: the score rests on wording")
         bench = report_score.bench_for(case, progress, min_anchor_facts)
-        reward = report_score.as_json(report_score.judged(report_score.report_text(submitted), bench), bench)
+        reward = report_score.as_json(report_score.judged(report_score.report_text(report), bench), bench)
     if output_dir is not None:
         _write(Path(output_dir) / "reward.json", reward)
     click.echo(json.dumps(reward, indent=2))
 
 
 @click.command(short_help="Show that the judge ranks reports by their quality.")
-@click.option("--golden-report", required=True, metavar="FILE", help="The golden report.")
-@click.option("--anchor-facts", required=True, metavar="FILE", help="Its anchor facts.")
-@click.option("--shallow-report", required=True, metavar="FILE", help="Its shallow baseline.")
+@_file("--golden-report", help="The golden report.", what="a golden report", required=True)
+@_file("--anchor-facts", help="Its anchor facts.", what="a file of anchor facts", required=True)
+@_file("--shallow-report", help="Its shallow baseline.", what="a shallow report", required=True)
 @click.option("--output-dir", metavar="DIR", help="Default: calibration-runs/ and the time.")
 @click.option("--min-spread", type=float, default=0.50, show_default=True, help="Golden less shallow, at least.")
 @ROLLOUTS
@@ -218,25 +210,22 @@ def score(
 )
 @json_option("Print the summary as JSON.")
 def calibrate(
-    golden_report: str, anchor_facts: str, shallow_report: str, output_dir: str | None, min_spread: float,
-    rollouts: tuple[str, ...], min_anchor_facts: int, seeds: int, as_json: bool,
+    golden_report: Path, anchor_facts: Path, shallow_report: Path, output_dir: str | None, min_spread: float,
+    rollouts: list[Path], min_anchor_facts: int, seeds: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Show that the judge ranks reports by quality: golden above shallow, attacks low, graded ones in order.
 
     Graded reports are read from graded/ beside the golden report, where they exist. The exit code is 0 only
     if everything separates.
     """
-    from blade.cli.output import Progress
     from blade.package import calibration as battery
     from blade.package import layout, report_score
 
     folder = Path(output_dir or f"{layout.TRIALS}/{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
-    path = _file(golden_report, "a golden report")
     with Progress() as progress, _explained():
-        facts, shallow = _file(anchor_facts, "a file of anchor facts"), _file(shallow_report, "a shallow report")
-        case = report_score.case(path, facts, shallow, [_file(name, "a rollouts file") for name in rollouts])
+        case = report_score.case(golden_report, anchor_facts, shallow_report, rollouts)
         bench = report_score.bench_for(case, progress, min_anchor_facts)
-        graded = layout.golden(path).graded
+        graded = layout.golden(golden_report).graded
         texts = {grade: report_score.report_text(report) for grade, report in graded.items()}
         calibration = battery.calibrated(case, bench, texts, min_spread, seeds)
     for name, reward in battery.rewards(calibration, bench).items():
@@ -245,8 +234,7 @@ def calibrate(
     _write(folder / "calibration_summary.json", summary)
     click.echo(json.dumps(summary, indent=2) if as_json else "\n".join(calibration_lines(calibration)))
     click.echo(f"Wrote {folder}/calibration_summary.json", err=as_json)
-    if calibration.problems:
-        raise click.exceptions.Exit(EXIT_FAILED_GATE)
+    exit_failed(calibration.problems)
 
 
 def calibration_lines(calibration: Calibration) -> list[str]:
@@ -287,10 +275,11 @@ def _explained() -> Iterator[None]:
         raise click.exceptions.Exit(EXIT_FAILED_GATE) from why
 
 
-def _file(path: str, what: str) -> Path:
-    if not Path(path).is_file():
-        raise NothingToRead(f"{path} does not exist", f"name {what}", "no-such-path")
-    return Path(path)
+def _refuse_kept(output: str, why: str) -> None:
+    """Do not write over what a person has changed."""
+    if why:
+        hint = "name another file, or add --force to write over it"
+        raise UsageError(f"{output} {why}; it was kept", hint, "output-not-empty")
 
 
 @click.command("sanitize", short_help="Write a copy of a package that can be shared.")
@@ -301,7 +290,7 @@ def _file(path: str, what: str) -> Path:
 @REPORT
 @json_option("Print what was removed as JSON.")
 @force_option("Write into a folder that holds files.")
-def sanitise(
+def sanitize(
     benchmark_dir: str, output: str, key_path: str | None, policy_path: str | None, report_path: str | None,
     as_json: bool, force: bool,
 ) -> None:  # fmt: skip
@@ -310,7 +299,6 @@ def sanitise(
     Placeholders are the same everywhere, so that the clean package still validates. The exit code is 1 if
     anything private is left.
     """
-    from blade.cli.output import Progress, cannot_write, write_text
     from blade.hostile import line
     from blade.package.sharing import sanitise
     from blade.sanitize import as_json as removed_as_json
@@ -325,11 +313,8 @@ def sanitise(
         raise UsageError(f"{output} holds files already", "name another folder, or add --force", "output-not-empty")
     policy = read_policy(Path(policy_path)) if policy_path else None
     key = read_key(Path(key_path)) if key_path else None
-    try:
-        with Progress() as progress:
-            removed = sanitise(Path(benchmark_dir), target, policy, key, progress)
-    except OSError as error:
-        raise cannot_write(target, error) from error
+    with Progress() as progress:
+        removed = put(lambda: sanitise(Path(benchmark_dir), target, policy, key, progress), target)
     if report_path:
         write_text(Path(report_path), removed_as_json(removed))
     if as_json:
@@ -341,8 +326,7 @@ def sanitise(
             click.echo(line(f"Left out {name}: it {why}", 400))
         wrote = f"Wrote {output}/; keep the key with the raw rows, not with these"
         click.echo("\n".join(line(text, 400) for text in leak_lines(removed) or [wrote]))
-    if removed.leaks:
-        raise click.exceptions.Exit(EXIT_FAILED_GATE)
+    exit_failed(removed.leaks)
 
 
 def _json(data: dict[str, Any]) -> str:
@@ -350,10 +334,6 @@ def _json(data: dict[str, Any]) -> str:
 
 
 def _write(path: Path, data: dict[str, Any]) -> None:
-    from blade.cli.output import cannot_write
     from blade.package.layout import write_text
 
-    try:
-        write_text(path, _json(data))
-    except OSError as error:
-        raise cannot_write(path, error) from error
+    put(lambda: write_text(path, _json(data)), path)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blade.cli.options import MAPPING, THRESHOLD, force_option, json_option
-from blade.cli.output import cannot_write, refuse_existing, refuse_sources
+from blade.cli.output import Progress, cannot_write, refuse_existing, refuse_sources
 from blade.errors import NothingToRead, UsageError
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ def query(
     blade query RUN "mean(turns) by passed"
     blade query RUN "select tool, count(*) from calls group by 1 order by 2 desc"
     """
-    from blade.cli.output import Progress
     from blade.query import query_process
 
     if len(words) < 2:
@@ -76,10 +75,7 @@ def query(
         _write_parquet(outcome, parquet)
         click.echo(f"Wrote {parquet}")
     elif as_json:
-        document = as_document(question, outcome)
-        # the rows of a SELECT are a plain list, as every other tool prints a table; notes stand on stderr
-        shown = document["rows"] if outcome.columns is not None else document
-        click.echo(json.dumps(finite(shown), indent=2, default=str))
+        click.echo(json.dumps(finite(as_document(question, outcome)), indent=2, default=str))
     elif as_csv:
         click.echo(_csv(outcome), nl=False)
     else:
@@ -107,12 +103,11 @@ def ground_of(
 # -- forms ------------------------------------------------------------------------------------------
 
 
-def as_document(question: str, outcome: Outcome) -> dict[str, Any]:
-    """The answer as JSON values."""
-    head: dict[str, Any] = {"schema": "blade.query/1", "query": question, "notes": list(outcome.notes)}
+def as_document(question: str, outcome: Outcome) -> Any:
+    """The answer as JSON values; the rows of a SELECT are a plain list, as every other tool prints a table."""
     if outcome.columns is not None:
-        rows = [dict(zip(outcome.columns, row, strict=True)) for row in outcome.rows]
-        return {**head, "columns": list(outcome.columns), "rows": rows, "truncated": outcome.is_cut}
+        return [dict(zip(outcome.columns, row, strict=True)) for row in outcome.rows]
+    head: dict[str, Any] = {"schema": "blade.query/1", "query": question, "notes": list(outcome.notes)}
     answers = [_answer(answer) for answer in outcome.answers or ()]
     if len(answers) == 1 and answers[0]["group"] is None:
         return {**head, **{name: value for name, value in answers[0].items() if name != "group"}}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blade.cli.options import ONLY, THRESHOLD, json_option, threshold_words
+from blade.cli.output import Progress
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ def queue(
     and only order the list. The order is value per token of the task's dossier.
     """
     from blade import pipeline
-    from blade.cli.output import Progress
     from blade.pipeline import reviewing
 
     if most < 0:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blade.cli.options import ENDPOINT, ONLY, THRESHOLD, force_option, json_option, output_option
+from blade.cli.output import Progress, refuse_sources, refuse_unwritable, write_text
 from blade.errors import Unreadable, UsageError
 
 if TYPE_CHECKING:
@@ -69,7 +70,6 @@ def read(run: str, **options: Any) -> None:
     """
     from blade import pipeline
     from blade.cli import read_text
-    from blade.cli.output import Progress
     from blade.cli.sanitize import cleaner
     from blade.pipeline import model_reading
 
@@ -226,7 +226,6 @@ def _refuse_nothing_answered(reading: Reading) -> None:
 
 
 def _refuse_output(options: dict[str, Any], loaded: Sequence[Loaded] = ()) -> None:
-    from blade.cli.output import refuse_sources, refuse_unwritable
     from blade.targets import refuse_taken
 
     if not options["output"]:
@@ -238,7 +237,6 @@ def _refuse_output(options: dict[str, Any], loaded: Sequence[Loaded] = ()) -> No
 
 
 def _put(text: str, options: dict[str, Any]) -> None:
-    from blade.cli.output import write_text
 
     if not options["output"]:
         click.echo(text, nl=False)

@@ -101,11 +101,9 @@ def _is_number(value: Any) -> bool:
 
 
 def _name(shown: Shown) -> str:
-    for key in _IDS:
-        value = shown.row.get(key)
-        if isinstance(value, str | int) and not isinstance(value, bool):
-            return str(value)
-    return shown.task
+    values = (shown.row.get(key) for key in _IDS)
+    names = (str(value) for value in values if isinstance(value, str | int) and not isinstance(value, bool))
+    return next(names, shown.task)
 
 
 def _turn(item: Any) -> dict[str, str]:
@@ -143,10 +141,9 @@ def _verdict(result: dict[str, Any]) -> str:
     page = f"reward {line(str(reward), 40)}"
     if result["passed"] is None:
         return f"{page}, {'not judged: no pass threshold is known' if _is_number(reward) else 'no usable reward'}"
-    word = "passed" if result["passed"] else "failed"
-    if threshold is not None:
-        return f"{word}, {page} (passes at {threshold:g})"
-    return f"{word}, {page}" + ("" if reward in (0, 1) else " (passes at 1)")
+    least = threshold if threshold is not None or reward in (0, 1) else 1
+    passes_at = f" (passes at {least:g})" if least is not None else ""
+    return f"{'passed' if result['passed'] else 'failed'}, {page}{passes_at}"
 
 
 def _render_task(result: dict[str, Any]) -> list[str]:
@@ -193,12 +190,13 @@ def _render_given(result: dict[str, Any], chars: int) -> list[str]:
         return [f"  {line(name, 80)}: {spell(value)}" for name, value in pairs]
 
     def value(value: Any) -> str:  # cut before it is cleaned, since it may be very long
-        text = quotable(value)
-        return line(text if is_all else _middle(text, _VALUE))
+        text, half = quotable(value), _VALUE // 2
+        return line(text if is_all or len(text) <= _VALUE else f"{text[:half]} … {text[-half:]}")
 
     recorded = named(fields.recorded, value)
     for name, text in fields.texts:
-        end = text if is_all else _end("\n".join(_last_lines(text)), _END)
+        last = [row for row in text[-20 * _END :].splitlines() if row.strip()][-_END_LINES:]
+        end = text if is_all else _end("\n".join(last), _END)
         recorded += [f"  {line(name, 80)} ({len(text):,} characters){'' if is_all else ', its end'}:", _indented(end, 0)]
     page = []
     if result["diagnosed"] is not None:
@@ -207,7 +205,10 @@ def _render_given(result: dict[str, Any], chars: int) -> list[str]:
     page += _part("Not passed", [f"  {value(check)}" for check in failed])
     page += [f"  … {more} more; --chars 0 shows all"] if more else []
     page += _part("Recorded", recorded) + _part("Expected", named(fields.expected, value))
-    page += _part("Ended with", _render_end(result))
+    # how a text ends says more of its outcome than how it begins
+    ends = [(step, step["text"] or step.get("reasoning") or "(empty)") for step in result["last_steps"]]
+    ended = [f"  {_heading(step)}: {line(_end(text, _END // 2))}" for step, text in ends]
+    page += _part("Ended with", ended or ["  no step is recorded"])
     if result["passed"] is False:
         page += ["", line(f"Proposed cause: blade show {result['file']} {result['task']} --dossier")]
     cut = 160 if chars > 0 else 0
@@ -222,22 +223,10 @@ def _part(name: str, rows: list[str]) -> list[str]:
     return ["", name, *rows] if rows else []
 
 
-def _render_end(result: dict[str, Any]) -> list[str]:
-    """Show the last steps in short: how a text ends says more of its outcome than how it begins."""
-    page = []
-    for step in result["last_steps"]:
-        text = step["text"] or step.get("reasoning") or "(empty)"
-        page.append(f"  {_heading(step)}: {line(_end(text, _END // 2))}")
-    return page or ["  no step is recorded"]
-
-
 def _render_step(step: Told, chars: int) -> list[str]:
-    page = ["", _heading(step)]
-    if step.get("reasoning"):
-        page.append(_indented(f"(thinking) {step['reasoning']}", chars))
-    if step["text"] or not step.get("reasoning"):
-        page.append(_indented(step["text"] or "(empty)", chars))
-    return page
+    texts = [f"(thinking) {step['reasoning']}"] if step.get("reasoning") else []
+    texts += [step["text"] or "(empty)"] if step["text"] or not texts else []
+    return ["", _heading(step), *(_indented(text, chars) for text in texts)]
 
 
 def _heading(step: Told) -> str:
@@ -259,16 +248,8 @@ def _cut(text: str, chars: int) -> str:
     return f"{text[:head]} … {left} … {text[len(text) - tail :]}"
 
 
-def _middle(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most // 2]} … {text[-(most // 2) :]}"
-
-
 def _end(text: str, most: int) -> str:
     return text if len(text) <= most else f"… {text[-most:]}"
-
-
-def _last_lines(text: str) -> list[str]:
-    return [row for row in text[-20 * _END :].splitlines() if row.strip()][-_END_LINES:]
 
 
 # Names only decide the order of print: a field that no pattern knows is shown among what was recorded.
@@ -276,7 +257,7 @@ _KEYS = re.compile(r"^_ng_|^(?:agent_ref|skills_ref|uuid|id|name|task_name|\w+_i
 _TASK = re.compile(
     r"instruction|^question|^problem|^prompt|^task_(?:purpose|description)|^scenario|^goal$|^query$"
 )
-_STEPS = frozenset("trajectory messages subagent_trajectories delegated_response osworld_steps".split())
+_STEPS = set("trajectory messages subagent_trajectories delegated_response osworld_steps tools input".split())
 _EXPECTED = re.compile(r"expected|^gold|ground_truth|^gt_|reference_|^target|^answer$|^solution$|answer_key")
 _TELLING = re.compile(
     r"error|fail|exception|stderr|verdict|judge|reason|explan|feedback|check|message|assert|test|verif|valid|status"
@@ -290,7 +271,7 @@ _JUDGES = re.compile(
 )
 _BAD_IF_TRUE = re.compile(r"error|fail|timed?_?out|truncat|crash|invalid|incomplete|violat", re.IGNORECASE)
 _BAD = frozenset("failed fail failure error errored incorrect wrong unmet timeout".split())
-_STOPS = ("error", "incomplete_details", "stop_reason", "finish_reason")  # of `response`
+_STOPS = ("status", "error", "incomplete_details", "stop_reason", "finish_reason")  # of `response`
 _DEPTH = 8
 _NODES = 5000  # values of a row that are looked into for failed checks
 _MEMBERS = 12  # values of an object up to which each has a line of its own
@@ -315,7 +296,9 @@ def sorted_fields(fields: Mapping[str, Any], stops: Mapping[str, Any]) -> Sorted
     ranked = Sorted()
     open_: list[tuple[str, Any]] = list(stops.items())
     for name, value in fields.items():
-        if value in (None, "", [], {}) or _is_given(name, value):
+        # there before the rollout, or its steps: keys, the task, trajectories
+        is_given = _KEYS.search(name) or name in _STEPS or (isinstance(value, str) and _TASK.search(name))
+        if value in (None, "", [], {}) or is_given:
             ranked.others.append((name, value))
         elif _EXPECTED.search(name):
             ranked.expected.append((name, value))
@@ -330,28 +313,20 @@ def sorted_fields(fields: Mapping[str, Any], stops: Mapping[str, Any]) -> Sorted
     return ranked
 
 
-def _is_given(name: str, value: Any) -> bool:
-    """Decide whether a field was there before the rollout, or holds its steps: keys, the task, trajectories."""
-    if _KEYS.search(name) or name in _STEPS or name in ("tools", "input"):
-        return True
-    return isinstance(value, str) and bool(_TASK.search(name))
-
-
 def stops(response: Any) -> dict[str, Any]:
     """Collect what a response says of how it stopped; nothing where it completed."""
     if not isinstance(response, Mapping):
         return {"response": "missing"}
-    status = (
-        {"response.status": response["status"]} if response.get("status") not in (None, "completed") else {}
-    )
-    return status | {f"response.{key}": response[key] for key in _STOPS if response.get(key)}
+    says = {key: response[key] for key in _STOPS if response.get(key)}
+    return {f"response.{key}": value for key, value in says.items() if (key, value) != ("status", "completed")}
 
 
 def _place(ranked: Sorted, name: str, value: Any, failing: Counter[str]) -> None:
     """Put a field where it is read first and still fits; its failed checks are not repeated."""
     leaves = list(_leaves(name, value, _DEPTH))
-    texts = [leaf for leaf in leaves if _is_text(leaf[1])][: _TEXTS - len(ranked.texts)]
-    ranked.texts += texts
+    texts = [(path, text) for path, text in leaves if isinstance(text, str)]
+    texts = [leaf for leaf in texts if len(leaf[1]) > _LONG or "\n" in leaf[1].strip()]
+    ranked.texts += (texts := texts[: _TEXTS - len(ranked.texts)])
     members = [leaf for leaf in leaves if leaf not in texts]
     members = members if len(members) <= _MEMBERS else [(name, value)]
     members = [
@@ -363,10 +338,6 @@ def _place(ranked: Sorted, name: str, value: Any, failing: Counter[str]) -> None
         ranked.recorded += members
     else:
         ranked.others.append((name, value))
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and (len(value) > _LONG or "\n" in value.strip())
 
 
 def _leaves(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:

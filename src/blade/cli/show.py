@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import re
+import tomllib
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from blade.cli.options import MAPPING, ONLY, THRESHOLD, json_option
+from blade.cli.output import Progress
 from blade.errors import UsageError
 
 if TYPE_CHECKING:
     from blade.cli.rollout_page import Shown
     from blade.pipeline import Loaded
-
-Range = tuple[int, int | None]  # first step, and the one it ends before
-
 
 @click.command(short_help="Show one task, or one rollout: what decides, then every step.")
 @click.argument("run", metavar="RUN")
@@ -55,7 +56,7 @@ def show(
         return
     if budget is not None:
         raise UsageError("--budget is for dossiers", "add --dossier, or leave it out", "usage")
-    wanted = [] if request and steps is None else _ranges(steps)
+    wanted = _ranges(steps) if steps is not None else [] if request else [(0, None)]
     rows = (_quick(run, task) if only is None and not fields else []) or _thorough(run, task, only, fields)
     if pass_threshold is not None:
         rows = [replace(row, threshold=pass_threshold) for row in rows]
@@ -82,10 +83,7 @@ def _dossier(
     run: str, task: str, only: str | None, budget: int | None, threshold: float | None, as_json: bool
 ) -> None:
     """Print what is needed to judge one task."""
-    import json
-
     from blade.agent.dossier import BUDGET, check_budget
-    from blade.cli.output import Progress
     from blade.formats.single_rows import positions
     from blade.pipeline import reviewing
     from blade.pipeline.session import session
@@ -108,34 +106,28 @@ def _dossier(
         click.echo(result.text, nl=False)
 
 
-def _ranges(steps: str | None) -> list[Range]:
-    """Parse `3:10,14,20:` as ranges; all steps where nothing is given."""
-    if steps is None:
-        return [(0, None)]
+def _ranges(steps: str) -> list[tuple[int, int | None]]:
+    """Parse `3:10,14,20:` as ranges: the first step of each, and the one it ends before."""
+    ranges: list[tuple[int, int | None]] = []
     try:
-        return [_range(part.strip()) for part in steps.split(",")]
+        for first, colon, last in (part.strip().partition(":") for part in steps.split(",")):
+            start, end = int(first or (0 if colon else "none")), int(last) if last else None
+            if min(start, end or 0) < 0:
+                raise ValueError(steps)
+            ranges.append((start, end if colon else start + 1))
     except ValueError:
         hint = "write it as 3:10, :10, 3:, 3 or 3:5,9"
         raise UsageError(f"--steps {steps} is not a range", hint, "usage") from None
+    return ranges
 
 
-def _range(part: str) -> Range:
-    first, colon, last = part.partition(":")
-    start = int(first or (0 if colon else "none"))
-    if start < 0 or (last and int(last) < 0):
-        raise ValueError(part)
-    return start, (int(last) if last else None) if colon else start + 1
+_WHOLE = re.compile(r"0|[1-9][0-9]*")  # a number as we would write it; not `003`, not a superscript
 
 
 def _split(task: str) -> tuple[str, int | None]:
     """Split TASK/REPEAT; a name may hold slashes itself."""
     name, slash, repeat = task.rpartition("/")
-    return (name, int(repeat)) if slash and _is_number(repeat) else (task, None)
-
-
-def _is_number(text: str) -> bool:
-    """Decide whether it is a whole number as we would write it; not `003`, not a superscript."""
-    return text.isascii() and text.isdigit() and str(int(text)) == text
+    return (name, int(repeat)) if slash and _WHOLE.fullmatch(repeat) else (task, None)
 
 
 def _quick(run: str, task: str) -> list[Shown]:
@@ -146,37 +138,27 @@ def _quick(run: str, task: str) -> list[Shown]:
 
     name, repeat = _split(task)
     path = Path(run)
-    if not _is_number(name) or not path.is_file():
+    if not _WHOLE.fullmatch(name) or not path.is_file():
         return []
-    hits = task_rows.places(path, int(name)) or []
-    chosen = [place for place in hits if repeat is None or place.repeat == repeat]
     label = path.name.removesuffix(".ndjson").removesuffix(".jsonl")
-    threshold = _threshold(path) if chosen else None
-
-    def row_at(place: task_rows.Place) -> dict[str, Any]:
-        return parsed(task_rows.row_bytes(path, place).removeprefix(b"\xef\xbb\xbf"))[0] or {}
-
-    return [
-        Shown(label, name, place.repeat, str(path), place.line, row_at(place), repeat is not None, threshold)
-        for place in chosen
-    ]
-
-
-def _threshold(path: Path) -> float | None:
-    """Read the pass threshold from the blade.toml beside a file, if there is one."""
-    import tomllib
-
     try:
-        value = tomllib.loads((path.parent / "blade.toml").read_text(encoding="utf-8")).get("pass_threshold")
-    except (OSError, ValueError):
-        return None
-    return float(value) if isinstance(value, int | float) else None
+        toml = tomllib.loads((path.parent / "blade.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # there is none that can be read
+        toml = {}
+    value = toml.get("pass_threshold")
+    threshold = float(value) if isinstance(value, int | float) else None
+    rows = []
+    for place in task_rows.places(path, int(name)) or []:
+        if repeat in (None, place.repeat):
+            row = parsed(task_rows.row_bytes(path, place).removeprefix(b"\xef\xbb\xbf"))[0] or {}
+            spot = (label, name, place.repeat, str(path), place.line)
+            rows.append(Shown(*spot, row, repeat is not None, threshold))
+    return rows
 
 
 def _thorough(run: str, task: str, only: str | None, fields: str | None = None) -> list[Shown]:
     """Read the rows through the whole index: any kind of RUN, names of tasks, duplicates, several agents."""
     from blade import pipeline
-    from blade.cli.output import Progress
     from blade.formats.field_mapping import mapping_of
 
     with Progress() as progress:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from blade.cli.options import THRESHOLD, force_option, json_option, output_option
-from blade.errors import EXIT_FAILED_GATE
+from blade.cli.output import Progress, cannot_write, exit_failed
 from blade.hostile import line
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ def install(name: str | None, agents: tuple[str, ...], scope: str, force: bool, 
     """
     from blade.agent.skills.installation import install as installed
     from blade.agent.skills.installation import skill as chosen
-    from blade.cli.output import cannot_write
 
     root = Path.home() if scope == "user" else Path.cwd()
     try:
@@ -95,8 +94,7 @@ def check(version: str | None, as_json: bool) -> None:
             click.echo(json.dumps({"blade": __version__, "written_for": version, "fits": fits}))
         else:
             click.echo(f"BLADE {__version__}: the skill fits" if fits else _misfit(version, __version__))
-        if not fits:
-            raise click.exceptions.Exit(EXIT_FAILED_GATE)
+        exit_failed(not fits)
         return
     from blade.agent.skills.installation import copies
 
@@ -106,8 +104,7 @@ def check(version: str | None, as_json: bool) -> None:
     else:
         nothing = f"BLADE {__version__}; no skill is installed here"
         click.echo(_listed(installed).lstrip() if installed else nothing)
-    if any(copy.state == "older" for copy in installed):
-        raise click.exceptions.Exit(EXIT_FAILED_GATE)
+    exit_failed(any(copy.state == "older" for copy in installed))
 
 
 @skill.command(short_help="Write the skill of one benchmark from runs of it.")
@@ -122,7 +119,6 @@ def new(name: str | None, runs: tuple[str, ...], output: str, pass_threshold: fl
     NAME is the benchmark (default: as its rows or blade.toml say). It is a draft: a person reviews it.
     """
     from blade.agent.skills import skill_draft
-    from blade.cli.output import Progress, cannot_write
     from blade.pipeline import session
 
     with Progress() as progress:

@@ -16,17 +16,6 @@ from blade.package import layout as place
 from blade.package.anchors import DIFFICULTIES, MIN_FACT, number_or_none, of_file
 from blade.package.calibration import TARGETS
 from blade.package.drafts import threshold_in, why_draft
-from blade.package.layout import (
-    Broken,
-    Golden,
-    Layout,
-    compact,
-    is_finite,
-    models_in,
-    read_json,
-    read_text,
-    table,
-)
 from blade.package.matching import Tasks, figures, passages, tasks_of
 from blade.package.package_queries import Worlds, worlds_of
 from blade.package.report_score import Bench, bench, is_shown, judged
@@ -45,7 +34,7 @@ SHOWN, NAMED = 8, 5  # contradictions listed one by one, facts named in one line
 _CONCRETE = re.compile(r"\d|`[^`]+`|[“\"][^”\"]{3,}[”\"]|\b\w+_\w+|\b[a-z]+[A-Z]\w+")
 
 
-def golden_checks(package: Layout, min_facts: int, watcher: Watcher) -> list[Check]:
+def golden_checks(package: place.Layout, min_facts: int, watcher: Watcher) -> list[Check]:
     """The checks of D3."""
     if not package.has_reports:
         return [Check(False, "D3 golden reports missing: expected golden_reports/", EVIDENCE)]
@@ -56,31 +45,43 @@ def golden_checks(package: Layout, min_facts: int, watcher: Watcher) -> list[Che
     return checks
 
 
-def _of_golden(parts: Golden, package: Layout, min_facts: int, watcher: Watcher) -> Iterator[Check]:
-    name, text, worlds, sidecar, broken = parts.report.name, "", None, None, ""
+def _of_golden(
+    parts: place.Golden, package: place.Layout, min_facts: int, watcher: Watcher
+) -> Iterator[Check]:
+    name, text, worlds = parts.report.name, "", None
+    sidecar, lacking = _sidecar(parts, parts.metrics, "metrics sidecar", METRICS)
     try:
-        sidecar = read_json(parts.metrics) if parts.metrics.is_file() else None
-    except Broken as error:
-        broken = str(error)
-    try:
-        text = read_text(parts.report)
+        text = place.read_text(parts.report)
         yield from _substance(name, text)
         own = _rollouts(parts, package, sidecar)
         beside = [path for path in package.rollouts if path not in own]
         worlds = worlds_of(own, beside, watcher, threshold_in(text))
         if draft := why_draft(text, package, parts, watcher):
             yield Check(False, f"{name}: draft: not reviewed; {draft}", DRAFT)
-    except (Broken, BladeError) as error:
-        why = error.message if isinstance(error, BladeError) else error
-        yield Check(False, f"{name}: {why}", EVIDENCE)
+    except (place.Broken, BladeError) as error:
+        yield Check(False, f"{name}: {getattr(error, 'message', error)}", EVIDENCE)
     if text:
         yield from _proof(name, text, worlds)
-    yield from _metrics(parts, sidecar, broken)
+    yield from lacking or identity_checks(parts.metrics.name, sidecar)
     if worlds is not None and isinstance(sidecar, dict) and not parts.is_comparison:
         yield from match_checks(parts.metrics.name, sidecar, expected(worlds, sidecar))
         yield from in_report(parts.metrics.name, sidecar, text)
     yield from anchor_checks(parts, min_facts, worlds, text)
     yield from _shallow(parts)
+
+
+def _sidecar(parts: place.Golden, path: Path, noun: str, about: str) -> tuple[Any, list[Check]]:
+    """What a sidecar holds; where it is missing or broken, the line that says so."""
+    report = parts.report.name
+    if path.is_file():
+        try:
+            return place.read_json(path), []
+        except place.Broken as broken:
+            what = noun.removesuffix(" sidecar")
+            return None, [Check(False, f"{path.name}: {what} JSON failed to parse ({broken})", about)]
+    if parts.is_comparison:
+        return None, [Check(True, f"{report}: comparison report {noun} missing; optional")]
+    return None, [Check(False, f"{report}: missing {noun} {path.name}", about)]
 
 
 def _substance(name: str, text: str) -> Iterator[Check]:
@@ -91,27 +92,27 @@ def _substance(name: str, text: str) -> Iterator[Check]:
     yield Check(known >= MIN_WORDS, f"{name}: {says}: {known} distinct words", EVIDENCE)
 
 
-def _rollouts(parts: Golden, package: Layout, sidecar: Any) -> Sequence[Path]:
+def _rollouts(parts: place.Golden, package: place.Layout, sidecar: Any) -> Sequence[Path]:
     if parts.is_comparison:
         return place.sides_of(parts, package.rollouts) or package.rollouts
-    path = place.rollouts_of(parts, package.rollouts, models_in(sidecar))
+    path = place.rollouts_of(parts, package.rollouts, place.models_in(sidecar))
     if path is None:
         expected = f"rollouts/{parts.prefix}_rollouts.jsonl"
         raise NothingToRead(f"no rollouts of it: expected {expected}", "copy them there", "no-such-path")
     return [path]
 
 
-def _shallow(parts: Golden) -> Iterator[Check]:
+def _shallow(parts: place.Golden) -> Iterator[Check]:
     name, about = parts.report.name, "" if parts.is_comparison else SHALLOW
     if not parts.shallow.is_file():
         yield Check(True, f"{name}: optional shallow baseline missing; recommended for calibration")
         return
     yield Check(True, f"{name}: optional shallow baseline exists", about)
     try:
-        if not re.search(r"(?m)^\|.*\d", read_text(parts.shallow)):
+        if not re.search(r"(?m)^\|.*\d", place.read_text(parts.shallow)):
             wrong = "holds no table with a number, so it controls nothing; make it anew with make-shallow"
             yield Check(False, f"{parts.shallow.name}: {wrong}", about)
-    except Broken as broken:
+    except place.Broken as broken:
         yield Check(False, f"{parts.shallow.name}: {broken}", about)
 
 
@@ -166,19 +167,12 @@ def _evidence(name: str, text: str, right: Sequence[Finding], worlds: Worlds) ->
 # -- anchor facts -----------------------------------------------------------------------------------
 
 
-def anchor_checks(parts: Golden, least: int, worlds: Worlds | None, text: str) -> Iterator[Check]:
+def anchor_checks(parts: place.Golden, least: int, worlds: Worlds | None, text: str) -> Iterator[Check]:
     """Whether anchor facts are reviewed, well formed, distinct, true in the rows, and met by the report."""
-    name, report = parts.anchors.name, parts.report.name
-    if not parts.anchors.is_file():
-        if parts.is_comparison:
-            yield Check(True, f"{report}: comparison report anchor facts missing; optional")
-        else:
-            yield Check(False, f"{report}: missing anchor facts {name}", ANCHORS)
-        return
-    try:
-        data = read_json(parts.anchors)
-    except Broken as broken:
-        yield Check(False, f"{name}: anchor facts JSON failed to parse ({broken})", ANCHORS)
+    name = parts.anchors.name
+    data, lacking = _sidecar(parts, parts.anchors, "anchor facts", ANCHORS)
+    if lacking:
+        yield from lacking
         return
     facts = data.get("anchor_facts") if isinstance(data, dict) else data
     facts = facts if isinstance(facts, list) else []
@@ -212,7 +206,7 @@ def _distinct(name: str, facts: Sequence[dict[str, Any]]) -> Iterator[Check]:
     if vague:
         result = f"{len(vague)} of {n} anchor facts name nothing that could be looked up"
         yield Check(False, f"{name}: {result}: {_some(vague)}", ANCHORS)
-    if n == len(keys) and not vague and facts:
+    elif n == len(keys) and facts:
         yield Check(True, f"{name}: anchor facts are concrete and distinct", ANCHORS)
 
 
@@ -233,7 +227,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _usable(
-    parts: Golden, facts: Sequence[dict[str, Any]], least: int, worlds: Worlds, text: str
+    parts: place.Golden, facts: Sequence[dict[str, Any]], least: int, worlds: Worlds, text: str
 ) -> Iterator[Check]:
     """Whether the rows bear the facts out, enough of them can be judged by, and the report states them."""
     name = parts.anchors.name
@@ -254,7 +248,7 @@ def _usable(
         yield from _scores(parts, seat, text)
 
 
-def _scores(parts: Golden, seat: Bench, text: str) -> Iterator[Check]:
+def _scores(parts: place.Golden, seat: Bench, text: str) -> Iterator[Check]:
     """Whether the report meets the facts that others are to be judged by, and its baseline does not."""
     name = parts.report.name
     score, least = judged(text, seat), TARGETS["golden_vs_self_min"]
@@ -278,20 +272,8 @@ def _scores(parts: Golden, seat: Bench, text: str) -> Iterator[Check]:
 RATES = ("pass_at_1", "pass_at_k", "consistency", "coverage", "mean_reward")
 TOLERANCE = 0.005  # of a rate that somebody rounded
 MAX_K = 16
-_QUERIES: dict[str, list[str]] = table()["metrics"]["queries"]
-_ALSO: dict[str, str] = table()["metrics"]["also"]
-
-
-def _metrics(parts: Golden, sidecar: Any, broken: str) -> Iterator[Check]:
-    name, report = parts.metrics.name, parts.report.name
-    if broken:
-        yield Check(False, f"{name}: metrics JSON failed to parse ({broken})", METRICS)
-    elif parts.metrics.is_file():
-        yield from identity_checks(name, sidecar)
-    elif parts.is_comparison:
-        yield Check(True, f"{report}: comparison report metrics sidecar missing; optional")
-    else:
-        yield Check(False, f"{report}: missing metrics sidecar {name}", METRICS)
+_QUERIES: dict[str, list[str]] = place.table()["metrics"]["queries"]
+_ALSO: dict[str, str] = place.table()["metrics"]["also"]
 
 
 def identity_checks(name: str, sidecar: Any) -> Iterator[Check]:
@@ -299,37 +281,34 @@ def identity_checks(name: str, sidecar: Any) -> Iterator[Check]:
     yield Check(isinstance(sidecar, dict), f"{name}: metrics JSON parses", METRICS)
     if not isinstance(sidecar, dict):
         return
-    identity = [key for key in table()["metrics"]["identity"] if key in sidecar]
+    identity = [key for key in place.table()["metrics"]["identity"] if key in sidecar]
     yield Check(len(identity) >= 3, f"{name}: contains common metric identity fields", METRICS)
     for what, keys in (("model", ("model_name", "model")), ("benchmark", ("benchmark",))):
         present = [key for key in keys if key in sidecar]
         if not present:
             yield Check(False, f"{name}: names no {what}", METRICS)
         elif not any(isinstance(sidecar[key], str) and sidecar[key].strip() for key in present):
-            wrong = f"{present[0]} is {compact(sidecar[present[0]])}, not a name"
+            wrong = f"{present[0]} is {place.compact(sidecar[present[0]])}, not a name"
             yield Check(False, f"{name}: {wrong}", METRICS)
     for key in RATES:
         if wrong := _no_fraction(sidecar.get(key)):
-            yield Check(False, f"{name}: {key} is {compact(sidecar[key])}, {wrong}", METRICS)
+            yield Check(False, f"{name}: {key} is {place.compact(sidecar[key])}, {wrong}", METRICS)
 
 
 def expected(worlds: Worlds, keys: Iterable[str]) -> dict[str, list[float]]:
     """What the rollouts say under some keys of a sidecar; several where honest readings differ."""
     (repeats,) = worlds.own("select repeats from runs")[0]
     k = max(1, min(int(repeats or 1), MAX_K))
-    answers = {}
+    answers: dict[str, list[float]] = {}
     for key in {_ALSO.get(key, key) for key in keys} & _QUERIES.keys():
         queries = [query.format(k=k) for query in _QUERIES[key]]
         queries += [f"pass_at_k({n})" for n in range(1, k + 1)] if key == "pass_at_k" else []
-        answers[key] = list(_answers(queries, worlds))
+        answers[key] = []
+        for query in queries:
+            with suppress(BladeError):
+                number = number_or_none(value_of(query, worlds.home.ground))
+                answers[key] += [float(number)] if number is not None else []
     return answers
-
-
-def _answers(queries: Iterable[str], worlds: Worlds) -> Iterator[float]:
-    for query in queries:
-        with suppress(BladeError):
-            number = number_or_none(value_of(query, worlds.home.ground))
-            yield from [float(number)] if number is not None else []
 
 
 def match_checks(
@@ -341,7 +320,7 @@ def match_checks(
         allowed = expected.get(_ALSO.get(key, key))
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
-        value = value if is_finite(value) else math.inf
+        value = value if place.is_finite(value) else math.inf
         if not allowed:
             others += 1
         elif key in RATES and _no_fraction(value):
@@ -362,7 +341,7 @@ def match_checks(
 def in_report(name: str, sidecar: Mapping[str, Any], text: str) -> Iterator[Check]:
     """Whether the headline numbers of a sidecar stand in its report."""
     absent, looked = [], 0
-    for key, pattern in table()["metrics"]["lines"].items():
+    for key, pattern in place.table()["metrics"]["lines"].items():
         value = number_or_none(sidecar.get(key))
         if value is None or (key in RATES and _no_fraction(value)):
             continue

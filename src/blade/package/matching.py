@@ -6,12 +6,11 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from blade.check.markdown_document import Document, Row, Sentence, Table, parse
+from blade.check.markdown_document import Document, Row, Sentence, Table, blanked, cells, parse
 from blade.model.conclusions import SUPPORTED, Finding
 from blade.package.layout import compiled
 from blade.query.measures import measure_of
@@ -127,36 +126,29 @@ def passages(text: str, known: Tasks) -> list[Passage]:
 
 
 def _prose(document: Document, known: Tasks) -> Iterator[Passage]:
-    heading: Statement | None = None
-    paragraph: list[Statement] = []
-    section: tuple[str, ...] = ()
+    paragraphs: list[list[Sentence]] = []
     for sentence in document.sentences:
-        if paragraph and (not sentence.before or sentence.kind == "heading"):
-            yield Passage(tuple(paragraph), heading, section)
-            paragraph = []
-        statement = _sentence(sentence, known)
-        section = sentence.headings
-        if sentence.kind == "heading":
-            heading = statement if sentence.depth > 1 else None
-            yield Passage((statement,), None, (*section, sentence.text))
+        if sentence.before and sentence.kind != "heading":
+            paragraphs[-1].append(sentence)
         else:
-            paragraph.append(statement)
-    if paragraph:
-        yield Passage(tuple(paragraph), heading, section)
+            paragraphs.append([sentence])
+    heading: Statement | None = None
+    for paragraph in paragraphs:
+        first, statements = paragraph[0], tuple(_statement(sentence, known) for sentence in paragraph)
+        if first.kind == "heading":
+            heading = statements[0] if first.depth > 1 else None
+            yield Passage(statements, None, (*first.headings, first.text))
+        else:
+            yield Passage(statements, heading, first.headings)
 
 
-def _sentence(sentence: Sentence, known: Tasks) -> Statement:
-    return _statement(sentence.text, (sentence.line, sentence.last_line), sentence.kind, known)
-
-
-def _statement(
-    text: str, lines: tuple[int, int], kind: str, known: Tasks, ids: Iterable[str] = (), counts: str = ""
-) -> Statement:
+def _statement(part: Sentence, known: Tasks, ids: Iterable[str] = (), counts: str = "") -> Statement:
     """A statement; `ids` are tasks that its table names, `counts` the cells that hold its numbers."""
-    names = [*(name for _, _, name in mentions(text, known)), *ids]
+    names = [*(name for _, _, name in mentions(part.text, known)), *ids]
     rollouts = frozenset(name for name in names if _is_rollout(name, known))
     tasks = frozenset(name.rpartition("/")[0] if name in rollouts else name for name in names)
-    return Statement(text, *lines, kind, tuple(figures(counts or text, known)), tasks, rollouts)
+    numbers = tuple(figures(counts or part.text, known))
+    return Statement(part.text, part.line, part.last_line, part.kind, numbers, tasks, rollouts)
 
 
 def _is_rollout(name: str, known: Tasks) -> bool:
@@ -173,7 +165,7 @@ def _rows(document: Document, known: Tasks) -> Iterator[Passage]:
     headings = {sentence.text: sentence for sentence in document.sentences if sentence.kind == "heading"}
     for table in document.tables:
         above = headings.get(table.headings[-1]) if table.headings else None
-        heading = _sentence(above, known) if above is not None else None
+        heading = _statement(above, known) if above is not None else None
         columns = _id_columns(table)
         for row in table.rows:
             yield Passage((_row(table, row, columns, known),), heading, table.headings)
@@ -191,15 +183,13 @@ def _id_columns(table: Table) -> set[int]:
 
 
 def _row(table: Table, row: Row, columns: set[int], known: Tasks) -> Statement:
-    heads = [cell.text for cell in table.header] + [""] * len(row.cells)
-    pairs = zip(heads, row.cells, strict=False)
-    text = " | ".join(f"{head}: {cell.text}" if head else cell.text for head, cell in pairs)
     counts = [cell.text for column, cell in enumerate(row.cells) if column not in columns]
-    cells = [row.cells[column].text for column in sorted(columns) if column < len(row.cells)]
-    tokens = [token for cell in cells for token in re.findall(r"[^\s,;`()]+", cell)]
+    listed = [row.cells[column].text for column in sorted(columns) if column < len(row.cells)]
+    tokens = [token for cell in listed for token in re.findall(r"[^\s,;`()]+", cell)]
     names = [known.rollout(token.partition("#")[0]) or known.key(token) for token in tokens]
     ids = [name for name in names if name is not None and re.search(r"\d", name)]
-    return _statement(text, (row.line, row.line), "row", known, ids, " | ".join(counts) or " ")
+    sentence = Sentence(next(cells(table, row)).text, row.line, row.line, table.headings, kind="row")
+    return _statement(sentence, known, ids, " | ".join(counts) or " ")
 
 
 _TOKEN = re.compile(r"[^\s`'\"“”|,;:()\[\]{}<>]+")
@@ -229,10 +219,9 @@ def mentions(text: str, known: Tasks) -> list[tuple[int, int, str]]:
 def _is_series(hit: re.Match[str], known: Tasks) -> bool:
     """Whether a bare list of numbers is one of tasks: all known, in rising order, three or in brackets."""
     numbers = [int(number) for number in re.findall(r"\d+", hit[0])]
-    rises = all(low < high for low, high in pairwise(numbers))
     in_brackets = hit.string[: hit.start()].endswith("(") and hit.string[hit.end() :].startswith(")")
     is_known = bool(known.keys) and all(str(number) in known.keys for number in numbers)
-    return rises and is_known and (len(numbers) > 2 or in_brackets)
+    return is_known and numbers == sorted(set(numbers)) and (len(numbers) > 2 or in_brackets)
 
 
 _UNITS = (
@@ -260,11 +249,9 @@ _ONE_OF = re.compile(
 
 def figures(text: str, known: Tasks) -> Iterator[Figure]:
     """The numbers that a text prints, in digits or words, without those that name tasks."""
-    masked = list(text)
     spans = [(start, end) for start, end, _ in mentions(text, known)]
-    for start, end in (*spans, *(hit.span() for hit in _ASIDE.finditer(text))):
-        masked[start:end] = " " * (end - start)
-    for hit in _FIGURE.finditer("".join(masked)):
+    spans += [hit.span() for hit in _ASIDE.finditer(text)]
+    for hit in _FIGURE.finditer(blanked(text, spans)):
         word = hit["number"].lower()
         if word == "one" and not hit["whole"] and not _ONE_OF.match(text, hit.end()):
             continue  # mostly a pronoun
@@ -304,8 +291,11 @@ def hit_of(
 ) -> Hit:  # fmt: skip
     """The best that a report says of an anchor; what it also denies it has not found."""
     hits: list[Hit] = []
-    if meant is not None and worlds is not None:
-        hits += [hit for finding in findings for hit in _cited(anchor, meant, finding, worlds)]
+    for finding in findings:
+        query = finding.query if finding.kind == "citation" and finding.verdict == SUPPORTED else ""
+        if query and meant and worlds and is_same_query(anchor.query or "", query, meant, worlds):
+            start = finding.text.find(finding.printed)
+            hits.append(_hit(anchor, "citation", finding.text, finding.line, start))
     for passage in read:
         hits += _said(anchor, meant, passage) if meant is not None else _worded(anchor, passage, known)
     return next((hit for hit in hits if hit.denied), hits[0] if hits else Hit(anchor, False))
@@ -314,12 +304,6 @@ def hit_of(
 def _hit(anchor: Anchor, how: str, text: str, line: int, start: int) -> Hit:
     denied = is_denied(text, start, anchor)
     return Hit(anchor, not denied, how, text, line, denied)
-
-
-def _cited(anchor: Anchor, meant: Meaning, finding: Finding, worlds: Worlds) -> Iterator[Hit]:
-    holds = finding.kind == "citation" and finding.verdict == SUPPORTED and finding.query
-    if holds and is_same_query(anchor.query or "", finding.query or "", meant, worlds):
-        yield _hit(anchor, "citation", finding.text, finding.line, finding.text.find(finding.printed))
 
 
 def is_same_query(first_query: str, second_query: str, meant: Meaning, worlds: Worlds) -> bool:
@@ -386,12 +370,8 @@ def _spelled(text: str) -> str:
 
 def _has_any(text: str, names: Iterable[str]) -> bool:
     """Whether a text, spelled as above, has one of some names as words of its own."""
-    return any(_has(text, name) for name in names)
-
-
-def _has(text: str, name: str) -> bool:
-    bare = _spelled(name).strip()
-    return bool(bare) and re.search(rf"(?<!\w){re.escape(bare)}(?!\w)", text) is not None
+    plain = (_spelled(name).strip() for name in names)
+    return any(name and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for name in plain)
 
 
 _ALL = re.compile(r"\b(?:all|every|each|always|both)\b", re.IGNORECASE)
@@ -467,7 +447,8 @@ def _worded(anchor: Anchor, passage: Passage, known: Tasks) -> Iterator[Hit]:
     tasks |= set(anchor.tasks)
     names = {code or word for code, word in re.findall(r"`([^`]+)`|\b(\w+_\w+)\b", anchor.fact)}
     text = _spelled(passage.text)
-    if not (tasks or names) or not tasks <= passage.tasks or not all(_has(text, name) for name in names):
+    has_names = all(_has_any(text, (name,)) for name in names)
+    if not (tasks or names) or not tasks <= passage.tasks or not has_names:
         return
     here = {(figure.number, figure.is_percent) for part in passage.all for figure in part.figures}
     fact, own = (set(re.findall(r"[a-z]{4,}", each.lower())) for each in (anchor.fact, passage.text))
