@@ -11,9 +11,9 @@ from blade.number_format import NONE, change, level, p_number, p_value, size
 from blade.report import comparison_terms as terms
 from blade.report import comparison_verdict as verdicts
 from blade.report import comparison_words as say
+from blade.report.blocks import Line
 from blade.report.comparison_pages import first_claim, single_rollouts, trend
 from blade.report.comparison_words import NEW, THESE, apart, middle, pair, sentence
-from blade.report.blocks import Line
 from blade.report.phrases import short
 from blade.report.terminal import COUNTED, Row, aligned, fitted, listed, screen
 
