@@ -10,7 +10,7 @@ import pytest
 
 from blade import pipeline
 from blade.pipeline import report_pages, stages, trace_reading
-from blade.report import markdown
+from blade.report import markdown_text
 from blade.tables.index import Silent
 from blade.tables.index_files import Index
 from tests.builders import Row, make_message, make_response, make_row, make_run
@@ -24,7 +24,7 @@ def test_what_is_inferred_is_said_unless_a_file_says_it(tmp_path: Path, monkeypa
     if has_file:
         (tmp_path / "run" / "blade.toml").write_text('name = "desk"\n')
     loaded = pipeline.load([str(tmp_path / "run")], Silent())
-    said = markdown.render(pipeline.diagnose(loaded, "test"))
+    said = markdown_text(pipeline.diagnose(loaded, "test"))
     assert ("tasks are told apart by" in said) is not has_file
 
 
@@ -94,7 +94,7 @@ def test_the_list_of_stages_is_the_whole_flow(cache: Path, tmp_path: Path) -> No
     work.scored = [report_pages.scoring_of(one, None) for one in work.loaded]
     for stage in stages.DIAGNOSING:
         stage(work)
-    assert markdown.render(work.report) == markdown.render(pipeline.diagnose(pipeline.load([run], Silent()), "test"))
+    assert markdown_text(work.report) == markdown_text(pipeline.diagnose(pipeline.load([run], Silent()), "test"))
     assert [stage.__name__ for stage in stages.STAGES] == [
         "find_files", "read_rows_into_an_index", "lay_out_tables", "measure", "read_traces", "diagnose_failures", "trust",
         "conclude", "report", "compare",

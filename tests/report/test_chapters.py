@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from blade.model import Cause, Gap, Loss, Measure, Report
-from blade.report import markdown, report_json
+from blade.report import report_json
 from tests.inert import uncited
 
 from .conftest import make_report, twenty
@@ -31,7 +31,7 @@ def section(page: str, title: str) -> str:
 
 
 def first(report: Report, title: str) -> str:
-    return section(markdown.render(report), title)
+    return section(Forms(report).markdown, title)
 
 
 def table(text: str) -> list[list[str]]:
@@ -47,17 +47,17 @@ def assert_in_order(text: str, parts: list[str]) -> None:
 
 
 def test_eleven_sections_in_order_everywhere_and_the_same_bytes_twice(report: Report) -> None:
-    page, offline = markdown.render(report), Forms(report).html
+    page, offline = Forms(report).markdown, Forms(report).html
     assert re.findall(r"^## (.*)$", page, re.MULTILINE) == SECTIONS == re.findall(r"<h2>(.*?)</h2>", offline)
     assert len(re.findall(r"^# ", page, re.MULTILINE)) == 1
     assert all(section(page, title) for title in SECTIONS)
-    assert markdown.render(report) == page
+    assert Forms(report).markdown == page
 
 
 def test_the_title_names_the_benchmark_else_the_run(one_run: Report) -> None:
-    assert markdown.render(one_run).startswith("# tau_airline BLADE Analysis Report\n")
+    assert Forms(one_run).markdown.startswith("# tau_airline BLADE Analysis Report\n")
     nameless = replace(one_run, runs=(replace(one_run.runs[0], benchmark=None),))
-    assert markdown.render(nameless).startswith("# airline BLADE Analysis Report\n")
+    assert Forms(nameless).markdown.startswith("# airline BLADE Analysis Report\n")
 
 
 @pytest.mark.parametrize("saying", sayings("report"), ids=lambda saying: f"{saying['case']} {saying['title']}")
@@ -167,7 +167,7 @@ def test_a_thousand_of_everything_stays_readable() -> None:
         recommendations=tuple(replace(report.recommendations[0], rank=at) for at in range(1000)),
         losses=tuple(Loss("desk", Cause.BEHAVIOUR, f"mode {at}", 0.5 / 1000) for at in range(1000)),
     )
-    page = uncited(markdown.render(many))
+    page = uncited(Forms(many).markdown)
     assert "996 more groups are in report.json." in page
-    assert len(page.split("## Dominant Failure Modes")[1]) < 2 * len(uncited(markdown.render(report)))
+    assert len(page.split("## Dominant Failure Modes")[1]) < 2 * len(uncited(Forms(report).markdown))
     assert len(report_json.document(many)["groups"]) == 1000

@@ -13,7 +13,14 @@ from rich.cells import cell_len
 
 from blade.model import Alignment, Churn, Comparison, Derived, Power, Report, Setting, SureFlips, Term
 from blade.query.engine import evaluate as engine
-from blade.report import comparison_pages, comparison_terms, comparison_verdict, markdown, report_json
+from blade.report import (
+    comparison_pages,
+    comparison_terms,
+    comparison_verdict,
+    markdown,
+    markdown_text,
+    report_json,
+)
 from blade.report import comparison_words as say
 from blade.report.blocks import Code, Num, Said, Strong, Table
 from blade.report.phrases import plain
@@ -109,12 +116,12 @@ def test_pages_have_their_chapters_in_order(one_run: Report) -> None:
 
 def test_a_diagnosis_tells_the_same_in_its_cross_model_section() -> None:
     report = changed.pair_report()
-    diagnosed = section(uncited(markdown.render(report)), "Cross-Model Comparison")
+    diagnosed = section(uncited(markdown_text(report)), "Cross-Model Comparison")
     compared = page(report)
     for topic in TOPICS:
         body = section(compared, topic).replace("compare.json", "report.json").strip()
         assert f"### {topic}\n\n{body}" in diagnosed
-    several = section(markdown.render(changed.many_report()), "Cross-Model Comparison")
+    several = section(markdown_text(changed.many_report()), "Cross-Model Comparison")
     for heading in ("### Verdict (`base` → `step-1`)", "### Verdict (`base` → `step-3`)", "### Gate"):
         assert heading in several
 

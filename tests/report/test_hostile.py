@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from msgspec.structs import replace
 
 from blade.model import Report
-from blade.report import charts, markdown
+from blade.report import charts
 from tests.inert import assert_inert_markdown, headings, uncited
 
 from . import changed
@@ -145,7 +145,7 @@ def styleless(report: Report) -> str:
 
 def test_bare_addresses_are_broken_in_markdown_prose(build: Callable[..., Report]) -> None:
     report = build({"r": {"0": [1.0, 0.0]}}, word=lambda text: f"{text} https://evil.example www.evil.example")
-    prose = re.sub(r"```.*?```", "", uncited(markdown.render(report)), flags=re.DOTALL)
+    prose = re.sub(r"```.*?```", "", uncited(Forms(report).markdown), flags=re.DOTALL)
     prose = re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "", prose)
     assert "https\\://" in prose
     assert "https://" not in prose
@@ -155,7 +155,7 @@ def test_bare_addresses_are_broken_in_markdown_prose(build: Callable[..., Report
 def test_text_between_backticks_is_code_and_stays_inert(build: Callable[..., Report]) -> None:
     bad = "calls `<img src=x>` and `[a](b)` and ` ` and `"
     report = explain(build({"r": {"0": [1.0, 0.0], "1": [0.0, 0.0]}}), lambda text: f"{text} {bad}")
-    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(uncited(markdown.render(report)))
+    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(uncited(Forms(report).markdown))
     inline = {child.type for token in tokens for child in token.children or ()}
     assert not inline & {"html_inline", "link_open", "image"}
     assert "<img src=x" not in styleless(report)

@@ -259,7 +259,7 @@ def _solved(matrix: Matrix, of: Cited) -> list[Block]:
             "Of {}. By chance: tasks that only this run would solve if the passes of each task fell to the runs at random.",
             of.count("n_tasks", "task"),
         ),
-        *say.notes(of, matrix.runs),
+        *say.note_bullets(of, matrix.runs),
     ]
 
 
@@ -315,7 +315,7 @@ def series(
             Para(_moved("learned", "better", series.learned, series.n_learned)),
             Para(_moved("forgotten", "worse", series.forgotten, series.n_forgotten)),
         ]),
-        *say.notes(of, series.runs),
+        *say.note_bullets(of, series.runs),
     ]  # fmt: skip
 
 

@@ -11,10 +11,11 @@ from blade.number_format import NONE, change, level, p_number, p_value, size
 from blade.report import comparison_terms as terms
 from blade.report import comparison_verdict as verdicts
 from blade.report import comparison_words as say
+from blade.report.blocks import Line
 from blade.report.comparison_pages import first_claim, single_rollouts, trend
 from blade.report.comparison_words import NEW, THESE, apart, middle, pair, sentence
 from blade.report.phrases import short
-from blade.report.terminal import COUNTED, Row, aligned, fitted, screen
+from blade.report.terminal import COUNTED, Row, aligned, fitted, listed, screen
 
 COLUMNS = 100
 LINES = 40
@@ -44,15 +45,14 @@ def _one(report: Report, comparison: Comparison) -> tuple[str, list[Row]]:
     elif comparison.identical:
         rows = [*_change(comparison), Row("Verdict", "equivalent: both runs hold the same rows", 1), *ending]
     else:
-        notes = [Row("" if place else "Notes", line, 8, NOTE, "note") for place, line in enumerate(verdicts.notes(comparison))]
-        read = _typed(terms.flips_to_read(comparison, report))[:2]
+        notes, read = say.notes(say.cited(comparison), pair(comparison)), _typed(terms.flips_to_read(comparison, report))[:2]
         rows = [
             *_change(comparison), *_verdicts(comparison),
             Row("Resolve", verdicts.resolve(comparison, report)[1:], 3, RESOLVE), Row(),
             *_movers(comparison, report), _bridge(comparison), Row(),
             _aligned(comparison), Row("Settings", verdicts.separability(comparison), 3, SETTINGS),
-            Row("Churn", _churn(comparison), 2, CHURN), *notes, *ending,
-            *(Row("" if place else "Read next", text, 1, READ) for place, text in enumerate(read)),
+            Row("Churn", _churn(comparison), 2, CHURN), *listed("Notes", notes, 8, NOTE, "note"), *ending,
+            *listed("Read next", read, 1, READ),
         ]  # fmt: skip
     return " → ".join(apart(pair(comparison), 44)), rows
 
@@ -72,7 +72,7 @@ def _change(comparison: Comparison) -> list[Row]:
     return [
         Row("Change", f"{change(comparison.delta, is_rate)} of {score}: {scores}, {n} in common", 1), Row("", common, 1),
         Row("", short(verdicts.mechanical(comparison)).partition("; their")[0], 3),
-    ]  # fmt: skip
+    ]
 
 
 def _verdicts(comparison: Comparison) -> list[Row]:
@@ -80,7 +80,7 @@ def _verdicts(comparison: Comparison) -> list[Row]:
     for question, label in LABELS.items():
         word = say.verdict_on(comparison, question) or "no verdict"
         test = say.test_of(comparison, question)
-        moved = _with_level(short(say.tested(comparison, test).estimate("estimate"))) if test else NONE
+        moved = _with_level(say.tested(comparison, test).estimate("estimate")) if test else NONE
         rests = short(verdicts.rests_on(comparison, question))
         if word == "inconclusive" and (effect := verdicts.smallest(comparison, question)) is not None:
             rests += f"; smallest detectable effect {size(abs(effect), say.is_rate(comparison.score_name))}"
@@ -90,9 +90,9 @@ def _verdicts(comparison: Comparison) -> list[Row]:
     return [*rows, Row("Margin", margin, 1)]
 
 
-def _with_level(text: str) -> str:
+def _with_level(line: Line) -> str:
     """Say of an interval which one it is."""
-    return text.replace(" [", ", 95% CI [", 1)
+    return short(line).replace(" [", ", 95% CI [", 1)
 
 
 def _movers(comparison: Comparison, report: Report) -> list[Row]:
@@ -102,8 +102,7 @@ def _movers(comparison: Comparison, report: Report) -> list[Row]:
         return [Row("Moved by", terms.unclaimed(comparison), 2)]
     rows: list[Row] = []
     for place, mover in enumerate(movers):
-        mark = "[mechanical] " if mover.mechanical else ""
-        claim = f"{place + 1}. {mark}{_with_level(short(terms.claim(comparison, mover)))}"
+        claim = f"{place + 1}. {'[mechanical] ' * mover.mechanical}{_with_level(terms.claim(comparison, mover))}"
         rank = COUNTED if place >= CLAIMS else CLAIM if place else 0
         rows.append(Row("" if place else "Moved by", claim, 4, rank, "claim"))
         if place == 0:

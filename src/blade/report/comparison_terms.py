@@ -11,7 +11,7 @@ from blade.report import comparison_words as say
 from blade.report import printed_names, queried_numbers
 from blade.report.blocks import Badge, Block, Bullets, Commands, Figure, Line, Para, Span, para
 from blade.report.comparison_verdict import BRIDGE
-from blade.report.comparison_words import ALPHA, cited, note, pair, sentence
+from blade.report.comparison_words import ALPHA, cited, pair, sentence
 from blade.report.phrases import heading, line, name, named, paragraph, table
 from blade.report.queried_numbers import Cited, between, count, num, whole
 from blade.report.row_addresses import left_out, read_next, show, task_name
@@ -62,9 +62,7 @@ def _claims(comparison: Comparison, report: Report) -> list[Block]:
         same: Line = ("the rows are the same, so no term differs from 0.",)
         no_claim = same if comparison.identical else (*unclaimed(comparison), adjusted)
         return [paragraph("**No cause is claimed: **{}", no_claim)]
-    blocks: list[Block] = []
-    if any(mover.mechanical for mover in movers):
-        blocks.append(para(MECHANICAL))
+    blocks: list[Block] = [para(MECHANICAL)] if any(mover.mechanical for mover in movers) else []
     items: list[Line] = []
     for mover in movers:
         mark: Line = (Badge("mechanical", "warning"), " ") if mover.mechanical else ()
@@ -136,10 +134,7 @@ def _proportion(comparison: Comparison, mover: Mover) -> Line:
 
 def beside(mover: Mover, comparison: Comparison) -> list[Line]:
     """What the rollouts of a claim show as well, a sentence each."""
-    query = f"{mover_of(comparison, mover).query}.beside"
-    return [
-        note(text, f"{query}[{place}]", pair(comparison)) for place, text in enumerate(mover.beside) if text.strip()
-    ]
+    return say.notes(mover_of(comparison, mover), pair(comparison), "beside")
 
 
 def rollouts_to_read(mover: Mover, comparison: Comparison, report: Report) -> list[tuple[str, str]]:

@@ -9,28 +9,15 @@ from blade.model import Checked, Comparison, Gate, Power, Report, Setting
 from blade.report import comparison_words as say
 from blade.report import queried_numbers
 from blade.report.blocks import Badge, Block, Line, Para, Span, Strong
-from blade.report.comparison_words import (
-    ALPHA,
-    NEW,
-    THESE,
-    apart,
-    cited,
-    n_common,
-    note,
-    pair,
-    sentence,
-    tested,
-)
+from blade.report.comparison_words import ALPHA, NEW, THESE, apart, cited, n_common, pair, sentence, tested
 from blade.report.phrases import code, joined, line, name, paragraph, plain, short, table
 from blade.report.queried_numbers import Cited, count, whole
 from blade.report.row_addresses import left_out, names
 
 BRIDGE = "bridge"  # the view that claims of the bridge are made in
 ON = {THESE: "on these tasks", NEW: "for new tasks like these"}
-WORTH = {
-    THESE: "where only the repeats are left to chance",
-    NEW: "where the choice of tasks is left to chance too",
-}
+WORTH = {THESE: "where only the repeats are left to chance", NEW: "where the choice of tasks is left to chance too"}
+MDE = {THESE: "mde_these", NEW: "mde"}
 
 
 def verdict(comparison: Comparison, report: Report) -> list[Block]:
@@ -40,19 +27,13 @@ def verdict(comparison: Comparison, report: Report) -> list[Block]:
     lines = [opening(comparison, report)]
     if not comparison.identical:
         lines += [mechanical(comparison), resolve(comparison, report), _differs(comparison)]
-    blocks = [Para(line) for line in lines if line]
-    return [*blocks, *say.notes(cited(comparison), pair(comparison)), *_tests(comparison)]
+    notes = say.note_bullets(cited(comparison), pair(comparison))
+    return [*(Para(line) for line in lines if line), *notes, *_tests(comparison)]
 
 
 def refusal(comparison: Comparison, limit: int = 600) -> Line:
     """Why there is no comparison."""
     return sentence(comparison.refused or "", f"{cited(comparison).query}.refused", limit, pair(comparison))
-
-
-def notes(comparison: Comparison) -> list[Line]:
-    """The notes of a comparison, a sentence each."""
-    query = f"{cited(comparison).query}.notes"
-    return [note(text, f"{query}[{place}]", pair(comparison)) for place, text in enumerate(comparison.notes)]
 
 
 def opening(comparison: Comparison, report: Report) -> Line:
@@ -124,7 +105,7 @@ def is_other_on_common(comparison: Comparison) -> bool:
     if comparison.delta is None or comparison.delta_common is None:
         return False
     of = cited(comparison)
-    return plain((of.change("delta"),)) != plain((of.change("delta_common"),))
+    return number_format.change(comparison.delta, of.is_rate) != number_format.change(comparison.delta_common, of.is_rate)
 
 
 def answer(comparison: Comparison, question: str) -> Line:
@@ -142,8 +123,8 @@ def answer(comparison: Comparison, question: str) -> Line:
     if word == "equivalent":
         return line(f"{start}the change is {{}}, inside {{}} ({{}}).", change, margin, rests)
     cannot: Line = ()
-    if smallest(comparison, question) is not None and comparison.power is not None:
-        cannot = ("; the smallest detectable effect is ", cited(comparison).of("power").size(_mde(question)))
+    if smallest(comparison, question) is not None:
+        cannot = ("; the smallest detectable effect is ", cited(comparison).of("power").size(MDE[question]))
     unknown = f"{start}neither a change nor equivalence within {{}} is established: {{}} ({{}}{{}})."
     return line(unknown, margin, change, rests, cannot)
 
@@ -165,11 +146,7 @@ def rests_on(comparison: Comparison, question: str) -> Line:
 
 def smallest(comparison: Comparison, question: str) -> float | None:
     """The smallest change that this comparison would have seen in 80 of 100 cases."""
-    return getattr(comparison.power, _mde(question), None)
-
-
-def _mde(question: str) -> str:
-    return "mde_these" if question == THESE else "mde"
+    return getattr(comparison.power, MDE[question], None)
 
 
 def resolve(comparison: Comparison, report: Report) -> Line:
@@ -224,9 +201,9 @@ def _differs(comparison: Comparison) -> Line:
 def _tests(comparison: Comparison) -> list[Block]:
     if not comparison.tests or comparison.identical:
         return []
-    units = {derived.name: derived.unit for derived in comparison.derived}
+    units, order = {derived.name: derived.unit for derived in comparison.derived}, {THESE: 0, NEW: 1}
     rows = []
-    for test in sorted(comparison.tests, key=lambda test: {THESE: 0, NEW: 1}.get(test.question, 2)):
+    for test in sorted(comparison.tests, key=lambda test: order.get(test.question, 2)):
         of = tested(comparison, test)
         if test.question not in (THESE, NEW):
             of.is_rate = units.get(test.question) == "rate"
@@ -251,8 +228,13 @@ def in_short(comparison: Comparison) -> str:
         return f"{who}: the same rows (n = {n})"
     test = say.test_of(comparison, NEW)
     change = short(tested(comparison, test).estimate("estimate")) if test else "nothing to test"
-    these, new = (say.small_too(comparison, question, "no verdict") for question in (THESE, NEW))
+    these, new = (_small_too(comparison, question) for question in (THESE, NEW))
     return f"{who}: {these} on these tasks, {new} for new ones; {change}, n = {n}"
+
+
+def _small_too(comparison: Comparison, question: str) -> str:
+    word = say.verdict_on(comparison, question) or "no verdict"
+    return f"{word} ({say.SMALL})" if say.is_small(comparison, question) else word
 
 
 # ---- Comparability: which tasks both runs share, which settings differ ---------------------------
@@ -270,41 +252,34 @@ KINDS = {
 
 def comparability(comparison: Comparison, file: str) -> list[Block]:
     """The tasks that can be compared, then the settings that changed with the model."""
-    blocks: list[Block] = []
-    if comparison.refused is not None:
-        blocks = [Para((Strong("Refused: "), *refusal(comparison)))]
-    of = cited(comparison).of("alignment")
+    of, alignment = cited(comparison).of("alignment"), comparison.alignment
+    blocks: list[Block] = [Para((Strong("Refused: "), *refusal(comparison)))] if comparison.refused is not None else []
 
     def listed(member: str) -> Line:
-        return names(getattr(of.noun, member), f"{of.query}.{member}.count")
+        return names(getattr(alignment, member), f"{of.query}.{member}.count") or (number_format.NONE,)
 
-    rows = [
-        (means, of.length(member), listed(member) if getattr(of.noun, member) else number_format.NONE)
-        for member, means in KINDS.items()
-    ]
+    rows = [(means, of.length(member), listed(member)) for member, means in KINDS.items()]
     matched = of.said("matched_by", 200)
     blocks += [
         paragraph("Tasks were matched by {}.", matched if matched.text else "nothing: no task was matched"),
         table("Tasks|n|First keys", "lrl", rows),
     ]
-    if say.is_partial(comparison) and of.noun.common:
-        alignment = comparison.alignment
+    if alignment.common and (alignment.added or alignment.removed or alignment.modified):
         shared = len(alignment.common) + len(alignment.modified)
         n_a = shared + len(alignment.removed) + len(alignment.missing_candidate)
         n_b = shared + len(alignment.added) + len(alignment.missing_baseline)
-        blocks.append(
-            paragraph(
-                "**Common tasks only: **the verdicts are about {} of the baseline's {} and of the candidate's {} tasks. The effect "
-                "of the other tasks on the score is a separate term of the bridge.",
-                of.length("common"), *(
-                    whole(n, queried_numbers.measure("tasks", run, "not masked"))
-                    for n, run in ((n_a, comparison.baseline), (n_b, comparison.candidate))
-                ),
-            )
-        )  # fmt: skip
-    if of.noun.changed_fields:
+        tasks = (
+            whole(n, queried_numbers.measure("tasks", run, "not masked"))
+            for n, run in zip((n_a, n_b), pair(comparison), strict=True)
+        )
+        only = (
+            "**Common tasks only: **the verdicts are about {} of the baseline's {} and of the candidate's {} tasks. The effect "
+            "of the other tasks on the score is a separate term of the bridge."
+        )
+        blocks.append(paragraph(only, of.length("common"), *tasks))
+    if alignment.changed_fields:
         blocks.append(paragraph("Tasks with the same key that are not the same differ in {}.", listed("changed_fields")))
-    if of.noun.changed_everywhere:
+    if alignment.changed_everywhere:
         template = "Different in nearly all tasks, so treated as a change of template or format: {}."
         blocks.append(paragraph(template, listed("changed_everywhere")))
     return [*blocks, *_settings(comparison, file)]
@@ -328,15 +303,15 @@ def _setting(setting: Setting) -> tuple[Span | Line, ...]:
 
 def separability(comparison: Comparison) -> Line:
     """Whether the change can be laid to one setting, and the run that would tell."""
-    query = f"{cited(comparison).query}.config_diff"
-    known = [setting for setting in comparison.config_diff if setting.known and setting.counts]
-    unknown = [setting.key for setting in comparison.config_diff if not setting.known]
-    n_known, n_unknown = f"{query}(known=True, counts=True).count", f"{query}(known=False).count"
     if not comparison.config_diff:
         return (
             "No setting that the files state differs between the runs. What no file states (a harness, an "
             "image, a machine) may still differ.",
         )
+    query = f"{cited(comparison).query}.config_diff"
+    known = [setting for setting in comparison.config_diff if setting.known and setting.counts]
+    unknown = [setting.key for setting in comparison.config_diff if not setting.known]
+    n_known, n_unknown = f"{query}(known=True, counts=True).count", f"{query}(known=False).count"
     if comparison.separable is False:
         keys = names([setting.key for setting in known] or unknown, n_known if known else n_unknown)
         run = sentence(comparison.missing_run, f"{cited(comparison).query}.missing_run", names=pair(comparison))
@@ -374,7 +349,7 @@ def gate(policy: Gate) -> list[Block]:
     return [
         paragraph("The policy {} says {}, on {}.", code(policy.policy, 200), _gate_badge(policy.verdict), question),
         table("Verdict|Tier|Metric|Candidate|Why|Tasks|Waived", "lllllrl", rows),
-        *say.notes(of, runs),
+        *say.note_bullets(of, runs),
     ]
 
 

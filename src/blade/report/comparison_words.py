@@ -105,11 +105,6 @@ def candidate_keys(comparison: Comparison) -> dict[str, str]:
     return dict(zip(comparison.alignment.common, comparison.alignment.common_candidate, strict=False))
 
 
-def is_partial(comparison: Comparison) -> bool:
-    """Whether some task is in one run only, or is another task there."""
-    return bool(comparison.alignment.added or comparison.alignment.removed or comparison.alignment.modified)
-
-
 def term(name: str, limit: int = 120) -> str:
     """The name of a term, safe to print."""
     return hostile.line(name, limit) or "(no name)"
@@ -139,14 +134,8 @@ def is_small(comparison: Comparison, question: str) -> bool:
     return test.low90 is not None and test.high90 is not None and -margin < test.low90 and test.high90 < margin
 
 
-def small_too(comparison: Comparison, question: str, none: str) -> str:
-    """The verdict in a word, and that the change is smaller than the margin where it is."""
-    word = verdict_on(comparison, question) or none
-    return f"{word} ({SMALL})" if is_small(comparison, question) else word
-
-
 def verdict_badge(comparison: Comparison, question: str) -> Line:
-    """The same with the verdict as a badge."""
+    """The verdict, and that the change is smaller than the margin where it is."""
     badge = verdict(verdict_on(comparison, question))
     return (badge, f" {SMALL}") if is_small(comparison, question) else (badge,)
 
@@ -235,10 +224,16 @@ def note(text: str, query: str, names: Collection[str] = ()) -> Line:
     return sentence(start, query, 600, names, text)
 
 
-def notes(of: Cited, names: Collection[str]) -> list[Bullets]:
-    """The notes of a noun as bullets, if it has any."""
-    items = tuple(note(text, f"{of.query}.notes[{place}]", names) for place, text in enumerate(of.noun.notes))
-    return [Bullets(items)] if items else []
+def notes(of: Cited, names: Collection[str], member: str = "notes") -> list[Line]:
+    """The notes of a noun, a sentence each."""
+    entries = enumerate(getattr(of.noun, member))
+    return [note(text, f"{of.query}.{member}[{place}]", names) for place, text in entries if text.strip()]
+
+
+def note_bullets(of: Cited, names: Collection[str]) -> list[Bullets]:
+    """The same as bullets, if there are any."""
+    items = notes(of, names)
+    return [Bullets(tuple(items))] if items else []
 
 
 def _cleaned(names: Collection[str]) -> list[str]:

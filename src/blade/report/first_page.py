@@ -36,7 +36,7 @@ class Row(NamedTuple):
     """One question of the first page with its answer."""
 
     label: str
-    block: Block
+    block: Bullets | Commands | Table
     lead: Line = ()  # the answer in a word
     legend: str = ""  # what the codes in a table stand for
 

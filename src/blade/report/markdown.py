@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from blade import hostile
-from blade.model import Report
 from blade.report import blocks
 from blade.report.blocks import Block, Claims, Line, Num, Said, Section, Span, Table, claims_of
 
 ONE_LINE = 300  # characters of a quotation that needs no block of its own
 
 
-def render(report: Report) -> str:
-    """The report as Markdown, without figures."""
-    from blade.report.chapters import chapters, title
-
-    return page(title(report), chapters(report))
-
-
 def page(title: str, sections: tuple[Section, ...], cited: bool = True) -> str:
-    """Any title and sections as Markdown; if `cited`, an unseen comment names the claim behind each number.
-
-    The queries of the claims stand in the JSON file beside it.
-    """
+    """A page; if `cited`, an unseen comment names the claim behind each number, whose query is in the JSON beside it."""
     numbered = claims_of(sections) if cited else None
     parts = [f"# {hostile.markdown_inline(title)}"]
     for section in sections:
@@ -49,9 +38,7 @@ def laid_out(block: Block, numbered: Claims | None = None) -> str:
             return f"{label}:\n\n{hostile.markdown_fence(block.text)}"
         case blocks.Commands():
             wide = max(len(command) for command, _ in block.lines)
-            return hostile.markdown_fence(
-                "\n".join(f"{command:<{wide}}  # {shows}" for command, shows in block.lines), "sh"
-            )
+            return hostile.markdown_fence("\n".join(f"{command:<{wide}}  # {shows}" for command, shows in block.lines), "sh")
         case blocks.Figure():
             # The caption stands below: a picture's own text cannot hold comments.
             caption = hostile.markdown_start(inline(block.caption, numbered=numbered))
@@ -61,20 +48,12 @@ def laid_out(block: Block, numbered: Claims | None = None) -> str:
 def inline(line: Line, in_table: bool = False, numbered: Claims | None = None) -> str:
     """One line of text with its code spans, and behind each number its claim."""
     parts: list[str] = []
-    for place, span in enumerate(line):
-        if span in ("[", " [") and place + 1 < len(line) and isinstance(line[place + 1], Num):
-            parts.append(str(span))  # an interval of ours, not a link: it reads better without a backslash
-        elif span == "]" and place and isinstance(line[place - 1], Num) and not _links(line[place + 1 :]):
-            parts.append("]")
-        else:
-            parts.append(_span(span, in_table, numbered))
+    for before, span, after in zip(("", *line), line, (*line[1:], ""), strict=False):
+        is_link = isinstance(after, str) and after.startswith(("(", "[", ":"))
+        # an interval of ours, not a link: it reads better without a backslash
+        opens, closes = span in ("[", " [") and isinstance(after, Num), span == "]" and isinstance(before, Num) and not is_link
+        parts.append(str(span) if opens or closes else _span(span, in_table, numbered))
     return "".join(parts).strip()
-
-
-def _links(rest: Line) -> bool:
-    """Whether what follows a bracket would make it a link."""
-    text = rest[0] if rest else ""
-    return isinstance(text, str) and text.startswith(("(", "[", ":"))
 
 
 def _span(span: Span, in_table: bool, numbered: Claims | None) -> str:

@@ -10,13 +10,10 @@ from msgspec.structs import replace
 from blade import model
 from blade.model import Level, Measure, Report, Run, TaskResult
 from blade.report import queried_numbers
-from blade.report.queried_numbers import Cited
+from blade.report.queried_numbers import Cited, select
 
 LEVELS = (Level.PROBLEM, Level.WARNING, Level.INFO)  # most urgent first
-LISTS = (
-    "measures", "tasks", "buckets", "health", "funnels", "slices", "compared", "losses", "trust", "groups",
-    "unexplained", "attributions", "run_causes", "recommendations", "agreements",
-)  # fmt: skip
+LISTS = ("buckets", *(name for name in queried_numbers.KEYS if name != "runs"))
 
 
 class Facts:
@@ -45,6 +42,12 @@ class Facts:
         self.attribution: dict[str, model.Attribution] = {cause.task: cause for cause in self.attributions}
         self._tasks = {task.task: task for task in self.tasks}
         self._by_key = {(m.name, m.k, m.slice): m for m in reversed(self.measures)}
+        self.is_rate = run.score_name.startswith("pass")
+        # The headline; without an interval if none was computed.
+        unsure = Measure(run.name, run.score_name, run.score, run.n_tasks, method="no interval")
+        self.score = self.measure(run.score_name) or unsure
+        # The queries that count the tasks and the rollouts of the run.
+        self.n_tasks, self.n_rollouts = select("count(*)", "tasks", run.name), queried_numbers.measure("count", run.name)
 
     def entry(self, name: str, noun: Any) -> str:
         """The engine query that selects this entry of a list of the report."""
@@ -64,17 +67,7 @@ class Facts:
 
     def counted(self, name: str) -> str:
         """The query that gives a count of the run as a whole: expected, scored, repeats and the like."""
-        return queried_numbers.select(name, "runs", self.run.name)
-
-    @property
-    def n_tasks(self) -> str:
-        """The query that counts the tasks of the run."""
-        return queried_numbers.select("count(*)", "tasks", self.run.name)
-
-    @property
-    def n_rollouts(self) -> str:
-        """The query that counts the rollouts of the run."""
-        return queried_numbers.measure("count", self.run.name)
+        return select(name, "runs", self.run.name)
 
     def measure(self, name: str, k: int | None = None, slice: str | None = None) -> Measure | None:
         """The measure, if it was computed and has a value."""
@@ -85,29 +78,13 @@ class Facts:
         return self._tasks.get(key)
 
     def group(self, key: str) -> model.Group | None:
-        """The group of this id."""
         return next((group for group in self.groups if group.id == key), None)
-
-    def ks(self, name: str) -> list[int]:
-        """The k for which `name` has a value, ascending."""
-        return sorted({m.k for m in self.measures if m.name == name and m.k is not None and m.value is not None})
 
     def at_most_k(self, name: str) -> Measure | None:
         """`name` at the repeats of the usual task: a few tasks with more rows are no headline."""
-        ks = self.ks(name)
+        ks = sorted({m.k for m in self.measures if m.name == name and m.k is not None and m.value is not None})
         usual = [k for k in ks if k <= self.run.coverage.repeats] or ks[:1]
         return self.measure(name, usual[-1]) if usual else None
-
-    @property
-    def score(self) -> Measure:
-        """The headline; without an interval if none was computed."""
-        run, name = self.run, self.run.score_name
-        return self.measure(name) or Measure(run.name, name, run.score, run.n_tasks, method="no interval")
-
-    @property
-    def is_rate(self) -> bool:
-        """Whether the score is a pass rate."""
-        return self.run.score_name.startswith("pass")
 
 
 def facts(report: Report) -> tuple[Facts, ...]:

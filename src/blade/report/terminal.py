@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from blade import hostile
 from blade.number_format import count
-from blade.report.blocks import Block, Bullets, Commands, Line, Table
+from blade.report.blocks import Bullets, Commands, Line, Table
 from blade.report.phrases import short
 
 WIDEST, NARROWEST = 110, 60  # columns
@@ -77,7 +77,7 @@ def labelled(label: str, texts: Iterable[str], width: int, indent: int = LABEL) 
     return hung(label, [line for text in texts for line in wrapped(text, width - indent, text.startswith("blade "))], indent)
 
 
-def laid_out(label: str, block: Block, width: int, lead: Line = (), legend: str = "") -> list[str]:
+def laid_out(label: str, block: Bullets | Commands | Table, width: int, lead: Line, legend: str) -> list[str]:
     """A block under a label: `lead` answers the label before its first text, `legend` explains a table below it."""
     match block:
         case Bullets():
@@ -89,8 +89,6 @@ def laid_out(label: str, block: Block, width: int, lead: Line = (), legend: str 
             rows = [[text(cell) for cell in row] for row in block.rows]
             note = labelled("", [f"({legend})"], width) if legend else []
             return [*hung(label, aligned(rows, block.align, width - LABEL, 1)), *note]
-        case _:
-            raise TypeError(f"no terminal shows a {block.kind} under a label")
 
 
 def aligned(rows: Sequence[Sequence[str]], align: str, width: int, elastic: int, least: int = 20) -> list[str]:
@@ -137,6 +135,11 @@ class Row(NamedTuple):
             rest = " ".join([lines[self.most - 1], *(line.strip() for line in lines[self.most :])])
             lines = [*lines[: self.most - 1], fitted(rest, room)]
         return hung(self.label, lines, indent)
+
+
+def listed(label: str, texts: Iterable[str | Line], most: int, rank: int, noun: str = "") -> list[Row]:
+    """Texts of one kind, the label before the first."""
+    return [Row("" if place else label, text, most, rank, noun) for place, text in enumerate(texts)]
 
 
 def screen(rows: Sequence[Row], width: int, indent: int, most: int) -> list[str]:
