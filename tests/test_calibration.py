@@ -93,15 +93,6 @@ def test_one_word_for_everything_breaks_a_limit(monkeypatch: pytest.MonkeyPatch,
     assert found >= SAYS[word][1]
 
 
-def test_pairs_are_drawn_from_the_seed_alone() -> None:
-    cell = Cell(20, 2, "spread", "missing")
-    one, again, other = (simulate(cell, "both", 30, seed) for seed in (1, 1, 2))
-    assert one == again
-    assert one.true_these != other.true_these
-    found = [measure((each, 10, SEED)) for each in CELLS[:2]]
-    assert simulated_verdicts.run(10, SEED, 2, CELLS[:2]) == [line for part in found for line in part]
-
-
 @pytest.mark.parametrize("law", some_slow(LAWS, "spread", "ceiling"))
 def test_what_is_called_true_is_what_is_drawn(law: str) -> None:
     rng = stats.seeded_rng("test", law)

@@ -131,26 +131,7 @@ def test_published_pass_hat_k() -> None:
     assert [round(found[k], 3) for k in (1, 2, 3, 4)] == [0.420, 0.273, 0.220, 0.200]
 
 
-def test_error_rows_are_told_apart() -> None:
-    report = report_of(THREE_RUNS)
-    run = report.runs[0]
-    assert (run.coverage.expected, run.coverage.scored, run.coverage.lost) == (345, 336, 9)
-    errored = [flag for flag in report.health if flag.flag.startswith("error")]
-    assert [(round(flag.value * flag.n), flag.n) for flag in errored] == [(49, 336)]
-    assert "37.4% over 115 tasks (287 rows)" in errored[0].text
-
-
 # -- what the traces say --------------------------------------------------------------------------
-
-
-def test_empty_answers_throughout_are_the_cause_of_the_run() -> None:
-    report = report_of(EMPTY)
-    assert all(row["response"]["output"] == [] for row in raw(EMPTY))
-    (group,) = report.groups
-    assert (group.label, group.rows, group.tasks, group.passed_rows) == (Cause.INFRASTRUCTURE, 150, 50, 0)
-    assert group.points == pytest.approx(1.0)
-    assert {loss.cause for loss in report.losses} == {Cause.INFRASTRUCTURE}
-    assert report.run_causes[0].n_rollouts == 150
 
 
 def test_provider_errors_are_losses_to_infrastructure() -> None:
@@ -208,18 +189,6 @@ def test_answers_that_vary_are_unreliable_knowledge() -> None:
     assert {found.cause for found in report_of(path).attributions} == {Cause.UNRELIABLE_KNOWLEDGE}
 
 
-def test_wrong_answers_of_many_repeats_are_all_explained() -> None:
-    path = DATA / "cruxeval" / "codellama-7b_output.jsonl.gz"
-    never = {row["_ng_task_index"] for row in raw(path)} - {
-        row["_ng_task_index"] for row in raw(path) if row["reward"] == 1
-    }
-    gaps = {int(found.task) for found in report_of(path).attributions if found.cause is Cause.KNOWLEDGE_GAP}
-    assert gaps
-    assert gaps <= never
-    assert sum(group.rows for group in report_of(path).groups) == 5263
-    assert report_of(path).unexplained[0].rows == 0
-
-
 def test_rollouts_that_were_never_graded_are_named() -> None:
     path = DATA / "tau_airline" / "gpt-4o.jsonl.gz"
     ungraded = [row for row in raw(path) if "reward" not in (row.get("verifier", {}).get("reward_info") or {})]
@@ -227,13 +196,6 @@ def test_rollouts_that_were_never_graded_are_named() -> None:
     (group,) = [group for group in labelled(path, Cause.TASK_OR_VERIFIER) if group.name == "never graded"]
     assert rows_of(path, group) == keys(ungraded) - {("9", 2)}  # which asks for one booking to the end and is refused each time
     assert "1 more rollout was not graded after a loop" in group.text
-
-
-def test_a_score_that_doing_nothing_nearly_reaches_is_told() -> None:
-    path = DATA / "tau_airline" / "gpt-4o.jsonl.gz"
-    (said,) = [one for one in report_of(path).trust if "Doing nothing" in one.text]
-    assert said.level == "warning"
-    assert "38%" in said.text
 
 
 # -- why a score changed --------------------------------------------------------------------------
@@ -288,15 +250,6 @@ def test_two_models_that_fail_alike_have_no_mover() -> None:
     assert_adds_up(found)
 
 
-def test_training_that_left_the_score_as_it_was_is_not_called_a_change() -> None:
-    folder = DATA / "tau2_sft_retail"
-    found = compared(folder / "gpt-4.1.jsonl.gz", folder / "ft-gpt-4.1.jsonl.gz")
-    assert found.delta == pytest.approx(0.0)
-    assert not verdicts(found) & CHANGED
-    assert found.movers == ()
-    assert_adds_up(found)
-
-
 def test_repeats_of_one_model_are_not_called_a_change(tmp_path: Path) -> None:
     with gzip.open(DATA / "tau_airline" / "gpt-4o.jsonl.gz", "rb") as file:
         rows = file.read().splitlines(keepends=True)
@@ -329,13 +282,3 @@ def test_provider_errors_are_among_the_first_movers() -> None:
     errored = [shift for shift in found.shifts if (shift.kind, shift.name) == ("outcome", "errored")]
     assert [shift.status for shift in errored] == ["disappeared"]
     assert_adds_up(found)
-
-
-def test_exchanging_real_runs_turns_the_signs() -> None:
-    found = wiki()
-    other = compared(WIKI / "qwen3-4b-wiki-search-RL.jsonl.gz", WIKI / "qwen3-4b-instruct.jsonl.gz")
-    assert verdicts(other) == {"regressed"}
-    assert {term.term: -term.value for term in other.bridge} == pytest.approx(
-        {term.term: term.value for term in found.bridge}
-    )
-    assert [mover.term for mover in other.movers] == [mover.term for mover in found.movers]

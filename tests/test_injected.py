@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from blade import pipeline
-from blade.tables.index import Silent
 from tools.planted.injected import INJECTIONS, Injected, Truth, write_injected
 
 Row = dict[str, Any]
@@ -26,10 +24,6 @@ WHOLE = {
     "empty_run", "broken_verifier", "gold_rejected", "nondeterministic_verifier", "wrong_tasks",
     "provider_outage", "agent_never_started", "format_rejected", "turn_limit_run",
 }  # fmt: skip
-LOADED = (
-    "infra_error", "dangling_call", "malformed_args", "empty_output", "unconfirmed_write", "empty_run",
-    "wrong_tasks", "provider_outage", "agent_never_started", "turn_limit_run", "reward_hack_twin",
-)  # fmt: skip
 
 
 def write(folder: Path, fault: str, prevalence: float = 0.05, seed: int = 1, n_tasks: int = 12) -> tuple[Injected, Rows]:
@@ -154,14 +148,6 @@ SHOWS: dict[str, Check] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("fault", INJECTIONS)
-def test_the_same_seed_writes_the_same_bytes(tmp_path: Path, fault: str) -> None:
-    first, _ = write(tmp_path / "a", fault, n_tasks=4)
-    second, _ = write(tmp_path / "b", fault, n_tasks=4)
-    assert first.path.read_bytes() == second.path.read_bytes()
-    assert (first.truths, first.background, first.touched) == (second.truths, second.background, second.touched)
-
-
 @pytest.mark.parametrize("prevalence", [0.05, 1.0])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_decisive_step_shows_the_fault(written: Written, fault: str, prevalence: float) -> None:
@@ -232,40 +218,3 @@ def test_prevalence_is_the_share_of_rows_spread_over_tasks(tmp_path: Path, fault
     made, rows = write(tmp_path, fault, share, n_tasks=40)
     assert len(made.truths) == round(share * len(rows))
     assert len({truth.task for truth in made.truths}) == len(made.truths)
-
-
-def test_another_seed_chooses_other_rows(tmp_path: Path) -> None:
-    chosen = {write(tmp_path / str(seed), "cycle", seed=seed)[0].touched for seed in range(5)}
-    assert len(chosen) == 5
-
-
-def test_what_repeats_say_decides_between_not_knowing_and_not_always_knowing(tmp_path: Path) -> None:
-    made, rows = write(tmp_path, "wrong_arg_field_always")
-    for truth in (*made.truths, *made.background):
-        passes = sum(row["reward"] for (task, _), row in rows.items() if task == truth.task)
-        assert (truth.causes == ("UK",)) == (passes > 0)
-    assert {truth.causes for truth in made.truths} == {("BI", "KG")}
-    assert {truth.causes for truth in made.background} == {("UK",), ("KG",), ("UK", "KG")}
-
-
-def test_a_fault_of_the_whole_run_has_other_causes(tmp_path: Path) -> None:
-    assert {truth.causes for truth in write(tmp_path, "truncated")[0].truths} == {("TI", "IR")}
-    assert {truth.causes for truth in write(tmp_path, "truncated", 1.0)[0].truths} == {("IR", "TI")}
-
-
-def test_faults_of_the_run_cover_it(tmp_path: Path) -> None:
-    for fault, least in (("empty_run", 0.9), ("broken_verifier", 0.6), ("format_rejected", 0.6), ("turn_limit_run", 0.5)):
-        made, rows = write(tmp_path / fault, fault)
-        assert len(made.truths) >= least * len(rows)
-
-
-@pytest.mark.parametrize("fault", LOADED)
-def test_the_rows_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
-    monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path / "cache"))
-    made, rows = write(tmp_path / "run", fault, n_tasks=12)
-    (loaded,) = pipeline.load([str(made.path)], Silent())
-    assert loaded.n_skipped == 0
-    assert len(loaded.run.rollouts.task) == len(rows)
-    assert {truth.task for truth in made.truths} <= set(loaded.run.rollouts.task_keys)
-    report = pipeline.diagnose([loaded], "test")
-    assert report.skipped_total == 0

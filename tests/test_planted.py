@@ -171,36 +171,6 @@ def test_truth_of_each_fault(tmp_path: Path, fault: str) -> None:
             assert symptom(fault, planted, place, rows), place
 
 
-def test_many_faults_in_one_run(tmp_path: Path) -> None:
-    planted = write_run(
-        tmp_path, n_tasks=30, faults=[name for name in FAULTS if name != "missing_repeat_index"]
-    )
-    assert_true(planted)
-    assert {place["fault"] for place in planted.faults} == set(FAULTS) - {"missing_repeat_index"}
-
-
-@pytest.mark.parametrize("fault", ["no_such", "torn_tail:2", "lost_rows:99"])
-def test_a_fault_that_cannot_be_planted(tmp_path: Path, fault: str) -> None:
-    with pytest.raises(ValueError, match=r"no such fault|cannot plant"):
-        write_run(tmp_path, faults=[fault])
-
-
-def test_untouched_rows_stay_as_they_were(tmp_path: Path) -> None:
-    plain = write_run(tmp_path / "plain")
-    planted = write_run(tmp_path / "planted", faults=["provider_errors:3"])
-    before, after = (set(run.path.read_bytes().splitlines()) for run in (plain, planted))
-    assert len(before - after) == len(after - before) == 3
-
-
-def test_rewards_that_do_not_measure(tmp_path: Path) -> None:
-    constant = rows_of(write_run(tmp_path / "constant", faults=["constant_reward"]))
-    assert {row["reward"] for row in constant} == {1.0}
-    assert {row["db_match"] for row in constant} == {True, False}
-    batch = write_run(tmp_path / "batch", faults=["batch_reward"])
-    assert {row["reward"] for row in rows_of(batch)} == {batch.faults[0]["reward"]}
-    assert 0 < batch.faults[0]["reward"] < 1
-
-
 def identity(rows: list[Row]) -> dict[int, set[str]]:
     found = defaultdict(set)
     for row in rows:
@@ -217,19 +187,6 @@ def test_tasks_and_indices(tmp_path: Path) -> None:
     first, second = doubled.faults[0]["tasks"]
     assert tasks[first] == tasks[second]
     assert len(set(map(frozenset, tasks.values()))) == 19
-
-
-def test_near_misses(tmp_path: Path) -> None:
-    opening = rows_of(write_run(tmp_path / "opening", faults=["simulated_user_opening"]))
-    texts = defaultdict(set)
-    for row in opening:
-        texts[row["_ng_task_index"]].add(row["responses_create_params"]["input"][1]["content"])
-    assert {len(of_task) for of_task in texts.values()} == {4}
-    assert {len(ids) for ids in identity(opening).values()} == {1}
-    unnumbered = rows_of(write_run(tmp_path / "unnumbered", faults=["missing_repeat_index"]))
-    assert not any("_ng_rollout_index" in row for row in unnumbered)
-    sparse = rows_of(write_run(tmp_path / "sparse", faults=["sparse_indices"]))
-    assert sorted(identity(sparse)) == list(range(28, 128, 5))
 
 
 def test_failing_rollouts_show_why(tmp_path: Path) -> None:
@@ -249,20 +206,6 @@ def test_failing_rollouts_show_why(tmp_path: Path) -> None:
         if mode == "ignored_error":
             assert any(text.startswith("Error") for text in results)
             assert row["extracted_answer"]
-
-
-def test_reported_numbers_are_those_of_the_rows(tmp_path: Path) -> None:
-    faults = ["provider_errors", "masked_rows", "null_rewards", "lost_rows", "duplicate_differing"]
-    planted = write_run(tmp_path, faults=faults)
-    (agent,) = json.loads((tmp_path / "rollouts_aggregate_metrics.json").read_text())
-    rewards = [row["reward"] for row in rows_of(planted) if not row["mask_sample"] and row["reward"] is not None]
-    assert agent["agent_metrics"]["mean/reward"] == pytest.approx(sum(rewards) / len(rewards))
-    profiled = read_rows(tmp_path / "rollouts_reward_profiling.jsonl")
-    assert [entry["_ng_task_index"] for entry in profiled] == sorted(identity(rows_of(planted)))
-    for entry, group in zip(profiled, agent["group_level_metrics"], strict=True):
-        rewards = [info["reward"] for info in entry["rollout_infos"] if info["reward"] is not None]
-        assert entry["mean/reward"] == pytest.approx(sum(rewards) / len(rewards)) == group["mean/reward"]
-        assert (entry["expected_num_rollouts"], entry["num_rollouts"]) == (4, len(entry["rollout_infos"]))
 
 
 def test_the_demo(tmp_path: Path) -> None:

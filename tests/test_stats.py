@@ -82,14 +82,13 @@ def test_t_quantile_far_out_does_not_trust_the_expansion():
             stats.t_quantile(p, df)
 
 
-@pytest.mark.parametrize("k", [1, 2, 100, 5000, 9999, 10_000])
-@pytest.mark.parametrize("c", [0, 1, 2, 4321, 9999, 10_000])
+@pytest.mark.parametrize("k", [1, 5000, 10_000])
+@pytest.mark.parametrize("c", [0, 4321, 10_000])
 def test_pass_at_k_is_exact_for_many_rows(c, k):
     n = 10_000
-    none = Fraction(math.comb(n - c, k), math.comb(n, k))
-    every = Fraction(math.comb(c, k), math.comb(n, k))
-    assert stats.pass_at_k([n], [c], k)[0] == pytest.approx(float(1 - none), rel=1e-9, abs=1e-15)
-    assert stats.pass_hat_k([n], [c], k)[0] == pytest.approx(float(every), rel=1e-9, abs=1e-300)
+    none, every = (float(Fraction(math.comb(some, k), math.comb(n, k))) for some in (n - c, c))
+    assert stats.pass_at_k([n], [c], k)[0] == pytest.approx(1 - none, rel=1e-9, abs=1e-15)
+    assert stats.pass_hat_k([n], [c], k)[0] == pytest.approx(every, rel=1e-9, abs=1e-300)
 
 
 def every_vote(answers, n_none, k):
@@ -128,15 +127,6 @@ def test_majority_agrees_with_every_draw(vote, data):
     assert stats.majority_at_k(data.draw(st.permutations(answers)), n_none, k) == found
 
 
-def test_variance_of_uneven_tasks_agrees_with_anova():
-    tasks = [[0.0, 1.0, 1.0], [0.5], [0.2, 0.9], [1.0] * 5]
-    sizes = np.array([len(task) for task in tasks])
-    found = stats.variance_components(np.concatenate(tasks), np.cumsum(sizes) - sizes, sizes)
-    assert found.msb / found.msw == close(scipy.stats.f_oneway(*tasks).statistic)
-    assert found.k0 == close((11 - (9 + 1 + 4 + 25) / 11) / 3)
-    assert found.n_eff == close(11 / found.deff)
-
-
 @given(counts(), st.floats(0.05, 30), st.floats(0.05, 30))
 def test_posterior_agrees_with_scipy(pair, alpha, beta):
     n, c = pair
@@ -152,13 +142,6 @@ def test_a_small_group_that_does_not_vary_is_not_trusted():
     still, rest = [1.0] * 5, [1.0] * 60 + [0.5] * 7
     welch = scipy.stats.ttest_ind(still, rest, equal_var=False).pvalue
     assert welch < 0.05 < stats.two_groups(still, rest)
-
-
-def test_score_of_few_tasks_is_wilson_with_effective_rows():
-    variance = stats.variance_components(*rows_of(A))
-    found = stats.score_interval(A / 4, np.full(8, 4), variance, True)
-    assert found[:2] == close(stats.wilson(0.5 * variance.n_eff, variance.n_eff)[:2])
-    assert found.method == "wilson n_eff"
 
 
 @pytest.mark.parametrize(("passes", "method"), [([1, 2, 3], "task t"), ([4, 4, 4, 4, 4, 4, 3], "wilson n_eff")])
@@ -179,23 +162,6 @@ def test_score_of_uneven_tasks_does_not_borrow_the_rows_of_long_ones():
     assert variance.n_eff > 100
     found = stats.score_interval(passes / sizes, sizes, variance, True)
     assert found.high - found.low > 0.95 * (stats.wilson(26, 52).high - stats.wilson(26, 52).low)
-
-
-def test_score_of_real_rewards_stays_inside_its_range():
-    means = np.array([0.9, 0.95, 1.0, 0.97])
-    found = stats.score_interval(means, np.full(4, 3), None, False)
-    assert found.method == "wilson n_eff"
-    assert 0.0 < found.low < means.mean() < found.high < 1.0
-    unbounded = stats.score_interval([-1.0, 0.5, 3.0], [2, 2, 2], None, False)
-    assert unbounded.low < -1.0
-    assert unbounded.high > 3.0
-
-
-def test_t_interval_agrees_with_scipy():
-    values = [0.1, 0.4, 0.7, 0.2]
-    law = scipy.stats.t(3, np.mean(values), scipy.stats.sem(values))
-    assert stats.t_interval(values)[:2] == close((law.ppf(0.025), law.ppf(0.975)))
-    assert stats.t_interval(values, 0.3, 0.5)[:2] == (0.3, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -380,10 +346,6 @@ def test_bootstrap_of_the_reference_and_of_many_distinct_tasks():
     assert (low, high) == (pytest.approx(many.mean() - half, abs=0.003), pytest.approx(many.mean() + half, abs=0.003))
 
 
-def test_a_bootstrap_without_a_number_in_any_draw_is_no_interval():
-    assert stats.task_bootstrap(D[:, None], lambda means: np.full(len(means), np.nan)) is None
-
-
 def test_probability_of_being_better_matches_draws():
     prior_a, prior_b = stats.BetaPrior(0.7, 0.9, 0, "mle"), stats.BetaPrior(1.2, 0.5, 0, "mle")
     found = stats.p_better([4], [1], prior_a, [8], [6], prior_b)[0]
@@ -423,12 +385,6 @@ def test_a_p_value_is_one_and_an_interval_holds_its_estimate(drawn):
     for found in (stats.within_change(rows(c_a, c_b, n_a, n_b), 0.5), stats.mean_change(c_b / n_b - c_a / n_a)):
         assert 0 <= found.p <= 1
         assert found.low <= found.estimate <= found.high
-
-
-def test_tasks_that_were_not_seen_differ_by_somewhat_more_than_those_that_do():
-    found = stats.mean_change(np.r_[[0.5] * 6, [-0.5] * 2, np.zeros(42)], 0.25)
-    far, n = 1.25 * 0.5, 52
-    assert found.se == close(math.sqrt((2 + 2 * far**2 - 2**2 / n) / (n - 1) / n))
 
 
 def test_unchanged_tasks_are_no_proof_that_none_would_change():

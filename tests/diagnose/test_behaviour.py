@@ -72,12 +72,6 @@ def harmless(acts: Acts) -> list[Row]:
     ]
 
 
-def test_loop_within_tasks(diagnose: Diagnose) -> None:
-    run = diagnose(faulty(loops)[0])
-    assert run.labels(FAULTY) == {"BI"}
-    assert run.alarms == []
-
-
 @pytest.mark.parametrize("is_left", [False, True])
 def test_loop_that_is_left_before_the_end_is_no_cause(diagnose: Diagnose, is_left: bool) -> None:
     """All look for a number that is not there; some do so four times, and end on it or go on as the others do."""
@@ -170,18 +164,6 @@ def test_earlier_act_names_the_group_and_the_later_is_its_consequence(diagnose: 
 # ---- What is no cause ----------------------------------------------------------------------------
 
 
-def hard() -> list[Row]:
-    """Hard tasks need the archive and mostly fail; within a task the archive makes no difference."""
-    rows = []
-    for place, (task, repeat) in enumerate(grid(20, 4)):
-        is_hard = task < 8
-        uses = (place * 3) % 8 < (7 if is_hard else 1)
-        archive: list[Act] = [("open_archive", {"box": place}, f"Box {place}.")] if uses else []
-        reward = float((place * 5 + task) % 7 == 0) if is_hard else float((place * 5 + task) % 9 > 0)
-        rows.append(desk_row(task, repeat, reward, [*archive, *work(task, repeat)]))
-    return rows
-
-
 def long() -> list[Row]:
     """Failing rollouts are longer, as it goes where nothing works; no act sets them apart."""
     rows = []
@@ -215,17 +197,6 @@ def test_one_try_per_task_gives_a_lead(diagnose: Diagnose) -> None:
     rows = run_of(skips, {key: work(*key, checks=key not in skips) for key in grid(80, 1)}, 80, 1)
     group = diagnose(rows).shows(skips, "behaviour BI", "a lead")
     assert (group.confidence, any("one try" in reason for reason in group.against)) == ("unsure", True)
-
-
-def of_a_hard_kind() -> list[Row]:
-    """Letters never need the address book and mostly fail; within each kind the omission makes no difference."""
-    rows = []
-    for task in range(90):
-        is_letter = task % 3 == 0
-        checks = (task * 7) % 10 >= (9 if is_letter else 1)
-        reward = float((task * 11) % 10 < (2 if is_letter else 9))
-        rows.append(desk_row(task, 0, reward, work(task, 0, checks=checks), kind="letter" if is_letter else "parcel"))
-    return rows
 
 
 def of_two_kinds(is_cause: bool) -> tuple[list[Row], set[Key]]:
@@ -276,24 +247,11 @@ def test_one_try_fact_that_some_passes_show_holds_within_kinds(diagnose: Diagnos
     assert group.passed_rows == len(without - run.failing) > 0
 
 
-@pytest.mark.parametrize("n_repeats", [1, 4])
-def test_group_claims_only_what_it_shows(diagnose: Diagnose, n_repeats: int) -> None:
-    """Failures that did look the address up are not counted in."""
-    keys = grid(64 // n_repeats, n_repeats)
-    faulty = {key for place, key in enumerate(keys) if (3 * place + place // 4) % 4 == 0}
-    rows = []
-    for place, key in enumerate(keys):
-        reward = 0.0 if key in faulty else float(place % 6 > 0)
-        rows.append(desk_row(*key, reward, work(*key, checks=key not in faulty)))
-    run = diagnose(rows)
-    assert run.keys(run.holders(faulty)[0]) <= faulty
-
-
 # ---- One line for each claim -----------------------------------------------------------------------
 
 PROVED = {
     "omission": (lambda: faulty(omits), "behaviour BI", "never calls `check_address`", "Have the model call `check_address`"),
-    "error": (lambda: faulty(errs), "behaviour BI", "street is missing"),
+    "error": (lambda: faulty(errs), "behaviour BI", "street is missing"), "loop": (lambda: faulty(loops), "delivered BI"),
     **{
         nothing: (lambda nothing=nothing: faulty(finds(nothing)), "behaviour BI", "accepts an empty result", "`search_ledger`")
         for nothing in ('{"total": 0, "parcels": []}', "[]", "No matching records.", "0 results")
@@ -304,7 +262,7 @@ PROVED = {
 }
 INNOCENT: dict[str, Callable[[], Any]] = {
     "omission without effect": lambda: harmless(omits), "error from which passes recover": lambda: harmless(errs),
-    "form without effect": lambda: harmless(weighs), "hardness": hard, "length": long, "hard kind": of_a_hard_kind,
+    "form without effect": lambda: harmless(weighs), "length": long,
     "one try of a hard kind": lambda: of_two_kinds(is_cause=False), "heading that passes": lambda: replies(is_rejected=False),
 }  # fmt: skip
 

@@ -93,15 +93,6 @@ def test_usual_rate_is_taken_among_rows_that_earlier_rungs_left(diagnose: Diagno
 # ---- A call that nothing answers -----------------------------------------------------------------
 
 
-def test_every_rollout_stops_at_ten_calls_with_the_last_unanswered(diagnose: Diagnose) -> None:
-    """Row 4 of "why a new core"."""
-    rows = [desk_row(*key, 0.0, looks(key[0] + key[1], 10, last_answered=False)) for key in grid(12, 4)]
-    run = diagnose(rows)
-    group = run.proved(run.failing, "cut", "TI", "alarm")
-    assert "10" in group.text
-    assert "empty" not in run.said.lower()
-
-
 def unanswered(rate: float = 0.85, n: Callable[[int], int] = lambda task: 9) -> Made:
     return planted(lambda task, repeat: desk_row(task, repeat, 0.0, looks(task, n(task), last_answered=False)), rate=rate), CUT
 
@@ -113,17 +104,6 @@ def never_answered() -> list[Row]:
         acts = [*desk_acts(*key, random.Random(key[0]))[:-1], ("close_desk", {"desk": key[0]}, None)]
         rows.append(desk_row(*key, row["reward"], acts))
     return rows
-
-
-def beside_success() -> Made:
-    """Below ten calls everything passes; at ten calls all end on an unanswered one: still cut off."""
-    rows = []
-    for task, repeat in grid(12, 4):
-        if (task, repeat) in CUT:
-            rows.append(desk_row(task, repeat, 0.0, looks(task, 10, last_answered=False)))
-        else:
-            rows.append(desk_row(task, repeat, 1.0, [*looks(task, 2 + (task + repeat) % 7), "The notice is found."]))
-    return rows, CUT
 
 
 AGAIN = set(sorted(CUT)[::3])
@@ -154,28 +134,6 @@ def test_turn_limit_is_named_where_all_stop_after_as_many_turns(diagnose: Diagno
     text = diagnose(unanswered(n=lambda task: 9 if is_even else 8 + task % 3)[0]).group(CUT).text
     assert ("after 9 turns" in text) == ("a turn limit is the likely reason" in text) == is_even
     assert ("after 8 to 10 turns" in text) == ("the rows do not say what stopped them" in text) == (not is_even)
-
-
-def test_call_that_ends_the_passes_and_is_never_made(diagnose: Diagnose) -> None:
-    """Half of the cut rows had made it before."""
-    made = {(task, repeat) for task, repeat in CUT if task % 2}
-
-    def make(task: int, repeat: int) -> Row:
-        first: list[Act] = [("redirect_parcel", {"number": task}, "Sent on.")] if (task, repeat) in made else []
-        return desk_row(task, repeat, 0.0, [*first, *looks(task, 9 - len(first), last_answered=False)])
-
-    run = diagnose(planted(make, rate=1.0))
-    assert f"{len(CUT - made)} never reached `redirect_parcel`" in run.group(CUT).text
-    for entry in run.report.attributions:
-        assert ("`redirect_parcel` is never called" in entry.mechanism) == (int(entry.task) % 2 == 0), entry.mechanism
-
-
-@pytest.mark.parametrize("rate", [0.9, 0.0])
-def test_others_are_told_where_some_of_them_pass(diagnose: Diagnose, rate: float) -> None:
-    rows, _ = unanswered(rate)
-    n = sum(row["reward"] > 0 for row in rows)
-    text = diagnose(rows).group(CUT).text
-    assert (f" Of the other 32 with an output, {n} pass" in text) == ("other" in text) == (rate > 0)
 
 
 # ---- Spikes at a maximum -------------------------------------------------------------------------
@@ -222,16 +180,6 @@ def test_limit_where_success_ends_a_rollout(diagnose: Diagnose, is_ended: bool, 
     limited = {(task, 0) for task in range(0, 60, 4)}
     assert run.labels(limited) == {label}
     assert any(entry.label == "TI" for entry in run.trust) == is_ended
-
-
-def without_a_spike() -> list[Row]:
-    """Eight lengths, six rollouts each: the longest fail, but no more of them than of any other length."""
-    rows = []
-    for place, (task, repeat) in enumerate(grid(12, 4)):
-        n = 3 + (place * 5) % 8
-        end: list[Act] = [f"On to page {place}."] if n == 10 else [("file_notice", {"page": task}, "Filed."), "Filed it."]
-        rows.append(desk_row(task, repeat, 0.0 if n == 10 else float(place % 4 > 0), [*looks(task, n), *end]))
-    return rows
 
 
 def test_rollouts_that_loop_at_a_limit_are_told_apart(diagnose: Diagnose) -> None:
@@ -297,16 +245,6 @@ def numbered(field: str) -> Made:
     return rows, CUT
 
 
-def beyond() -> list[Row]:
-    """As many rows at 60 as before, but others go on beyond it: no limit."""
-    rows = []
-    for place, (task, repeat) in enumerate(grid(12, 4)):
-        amount = 60 if (task, repeat) in CUT else 11 + (place * 17) % 83
-        reward = 0.0 if (task, repeat) in CUT else float(place % 5 > 0)
-        rows.append(desk_row(task, repeat, reward, moves_used=amount))
-    return rows
-
-
 def evenings() -> list[Row]:
     """`evening` is the longest answer, the commonest and mostly wrong: a habit of the model, not a limit of seven letters."""
     rows = []
@@ -315,17 +253,6 @@ def evenings() -> list[Row]:
         answer = gold if (task + repeat) % 5 == 0 else "evening"
         prompt = f"When does branch {task} lend most: dawn, noon, night or evening? One word."
         rows.append(make_row(task, repeat, float(answer == gold), [answer], prompt=prompt, expected_answer=gold))
-    return rows
-
-
-def one_form() -> list[Row]:
-    """Failing rows all fill in the same long form, which ends with a full stop."""
-    form = "Form 12: the parcel was weighed, labelled, stamped, entered in the ledger and put on the shelf."
-    rows = []
-    for place, (task, repeat) in enumerate(grid(12, 4)):
-        is_hit = (task, repeat) in CUT
-        text = form if is_hit else f"Parcel {task} weighs {place * 7} ounces." + " It is sealed." * (place % 4)
-        rows.append(make_row(task, repeat, 0.0 if is_hit else float(place % 5 > 0), [text]))
     return rows
 
 
@@ -471,7 +398,9 @@ PROVED = {
     "finish status": (lambda: noted("finish_status", "turn limit reached"), "cut TI alarm", "turn limit reached"),
     "few rows": (lambda: noted("stop_reason", "length", "stop", {(1, 1), (5, 2), (9, 0)}, 0.6), "cut TI warning"),
     "unanswered in some rows": (unanswered, "cut TI alarm"),
-    "unanswered beside success": (beside_success, "cut TI alarm"),
+    "every rollout": (  # row 4 of "why a new core"
+        lambda: ([desk_row(*key, 0.0, looks(sum(key), 10, last_answered=False)) for key in grid(12, 4)], set(grid(12, 4))), "cut TI alarm", "10",
+    ),
     "calls": (lambda: (lengths(14, lambda place: float(place % 4 > 0)), CUT), "cut TI alarm", "stopped at 1"),
     "number of any name": (lambda: numbered("moves_used"), "cut TI alarm", "60", "moves_used"),
     "number in an object": (lambda: numbered("telemetry.ink"), "cut TI alarm", "60", "ink"),
@@ -493,13 +422,10 @@ INNOCENT = {
     "climax": lambda: noted("stop_note", "climax of the tour"),
     "a harness that never answers the last call": never_answered,
     "nearly all below pass": all_pass_below,
-    "longest without a spike": without_a_spike,
     "a spike that passes as usual": lambda: [
         {**row, "reward": float(place % 3 > 0)} for place, row in enumerate(lengths(14, lambda place: float(place % 3 > 0)))
     ],
-    "a common number below the maximum": beyond,
     "short complete answers of one length": evenings,
-    "complete answers of one form": one_form,
     "difficulty": lambda: given("difficulty"),
     "iteration": lambda: given("iteration"),
     "largest input that passes as usual": lambda: given("prompt_tokens", is_hard=False),

@@ -60,30 +60,6 @@ def test_pass_whose_last_call_reads_as_an_error(diagnose: Diagnose, is_last: boo
     assert [group.passed_rows for group in groups] == ([0] if is_last else [])
 
 
-def notices() -> list[Row]:
-    """`read_notice` occurs in most passes, but they do not end with it; three in four of those without it pass."""
-    rows = []
-    for (task, repeat), reward in rewards(12, 4, 0.75).items():
-        notice: list[Act] = [("read_notice", {"page": repeat}, f"Notice {repeat}.")]
-        acts = [*(notice if (task + repeat) % 5 else []), *work(task, repeat)[:1], handed(task), "Settled."]
-        rows.append(desk_row(task, repeat, reward, acts))
-    return rows
-
-
-def test_ending_is_asked_within_each_kind_of_task(diagnose: Diagnose) -> None:
-    """Letters end with `send_letter`, parcels with `hand_in`; letters that never `hand_in` lack nothing."""
-    rows = []
-    for (task, repeat), reward in rewards(20, 4, 0.75).items():
-        is_letter = task % 10 == 0
-        end: Act = ("send_letter", {"to": task}, "Sent.") if is_letter else handed(task)
-        fields = {"kind": "letter" if is_letter else "parcel"}
-        passes = reward if not is_letter else 0.0 if repeat else 1.0
-        rows.append(desk_row(task, repeat, passes, [*work(task, repeat), end], **fields))
-    run = diagnose(rows)
-    letters = {(task, repeat) for task, repeat in run.failing if task % 10 == 0}
-    assert not [group for group in run.of_rung("delivered") if run.keys(group) & letters]
-
-
 def endings() -> Made:
     """Half of the passes end with `send_letter`, half with `hand_in`: each within its own kind."""
     late = {(task, repeat) for task, repeat in grid(16, 4) if task % 2 and repeat == task % 4}
@@ -279,7 +255,6 @@ PROVED = {
     "stop": (lambda: closing(0, False), "delivered BI", "stops before acting", *CLOSES),
 }
 INNOCENT: dict[str, Callable[[], Any]] = {
-    "an act that only occurs in passes": notices,
     "replies that differ": lambda: told_again(is_same=False),
     "rows without calls that pass": lambda: [
         desk_row(*key, reward, ["Nothing needs to be done."] if sum(key) % 4 == 0 else None) for key, reward in rewards(16, 4, 0.7).items()

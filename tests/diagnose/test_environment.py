@@ -46,16 +46,6 @@ def dropped(hit: set[Key] = HIT, rate: int = 6, street: str = "") -> Made:
     return run_of(hit, acts, rate), hit
 
 
-def recovered() -> list[Row]:
-    """The server drops a call now and then; the clerk calls again, and all goes on as usual."""
-    rows = []
-    for place, (task, repeat) in enumerate(grid(12, 4)):
-        first, *rest = errand(task, repeat)
-        lost: list[Act] = [("check_address", {"street": f"street {task}"}, BUSY)] if (task, repeat) in HIT else []
-        rows.append(desk_row(task, repeat, float(place % 4 > 0), [first, *lost, *rest]))
-    return rows
-
-
 # ---- A tool that never works ---------------------------------------------------------------------
 
 OUT = "error: the label printer is not configured"
@@ -78,16 +68,6 @@ def printing(n_works: int = 0, calls: int = 2, declared: bool = True) -> tuple[l
         tools = sorted({act[0] for act in acts if isinstance(act, tuple)} | ({"print_label"} if declared else set()))
         reward = 0.0 if prints else float(place % 6 > 0)
         rows.append(make_row(task, repeat, reward, [*acts[:-1], *labels, *acts[-1:]], tools=tools))
-    return rows, struck
-
-
-def printing_otherwise() -> Made:
-    """Every call fails, but for reasons of its own: the arguments are at fault."""
-    rows, struck = printing()
-    for row in rows:
-        for item in row["response"]["output"]:
-            if item.get("output") == OUT:
-                item["output"] = ("error: a label needs a street", "error: the text is too long")[row["_ng_task_index"] % 2]
     return rows, struck
 
 
@@ -170,29 +150,6 @@ def fenced(is_same: bool) -> list[Row]:
         line = "ERROR: the stage lost its database" if is_hit else "stage complete"
         rows.append(make_row(task, repeat, reward, [text], prompt=f"Write rule {task}.", test_log=log(task, repeat, line)))
     return rows
-
-
-def with_passes() -> list[Row]:
-    """Passing rows have the line too."""
-    rows = []
-    for place, (task, repeat) in enumerate(grid(12, 4)):
-        line = "ERROR: could not install scale-driver: connection reset by peer"
-        fields = {"setup_log": log(task, repeat, line if place % 3 else "stage complete")}
-        rows.append(desk_row(task, repeat, float(place % 4 > 0), errand(task, 0), **fields))
-    return rows
-
-
-def test_error_text_of_the_grader_in_some_failures_is_a_verdict(diagnose: Diagnose) -> None:
-    """Half of the failures carry what the checker found wrong with the work; its words read like an error of a server."""
-    rows = []
-    for place, row in enumerate(desk(16, 4, 0.5).values()):
-        is_told = not row["reward"] and place % 2 == 0
-        words = ("invalid street, not found in the register", "failed: two labels on one parcel")[place % 4 // 2]
-        rows.append({**row, "finding": words} if is_told else row)
-    run = diagnose(rows)
-    assert "IR" not in {group.label.value for group in run.groups}
-    assert run.alarms == []
-    assert "rerun" not in run.said.lower()
 
 
 # ---- Never graded --------------------------------------------------------------------------------
@@ -293,10 +250,8 @@ PROVED = {
 INNOCENT: dict[str, Callable[[], Any]] = {
     "healthy": lambda: graded(set(), ()),
     "the model's own mistake": lambda: dropped(street="the usual place"),
-    "recovery": recovered,
     "a tool that there is not": lambda: printing(declared=False),
     "a tool that works once": lambda: printing(n_works=1),
-    "errors that differ": printing_otherwise,
     "a tool that costs nothing": lambda: [
         {**row, "reward": float((3 * place + place // 7) % 5 > 1)} for place, row in enumerate(printing()[0])
     ],
@@ -304,7 +259,6 @@ INNOCENT: dict[str, Callable[[], Any]] = {
     "a worker that only runs hard tasks": lambda: placed("worker", is_by_task=True),
     "a value that the model chooses": lambda: placed("approach"),
     "code that no passing repeat has": lambda: fenced(is_same=False),
-    "a line that passing rows have": with_passes,
     "one absent verdict field": lambda: graded(HIT, ("resolved",)),
 }
 

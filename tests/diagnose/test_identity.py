@@ -119,12 +119,6 @@ def irregular() -> list[Row]:
     return rows
 
 
-def test_a_few_repeated_prompts_are_no_alarm(diagnose: Diagnose) -> None:
-    rows = quiz(12, 4)
-    rows |= {(11, repeat): {**rows[10, repeat], "_ng_task_index": 11} for repeat in range(4)}  # task 11 asks what task 10 asks
-    assert diagnose(rows.values()).alarms == []
-
-
 def test_missing_rows_are_a_warning(diagnose: Diagnose) -> None:
     whole = quiz(12, 4)
     inputs = [{key: row[key] for key in row if key not in ("response", "reward")} for row in whole.values()]
@@ -158,24 +152,9 @@ def dialogues(shift: int) -> list[Row]:
     return rows
 
 
-TOWNS = "Aldford,Barmoor,Cranwick,Denholt,Elmsby,Fernley,Garstow,Hulme,Ingleby,Kelham,Lorton,Marwick".split(",")
-
-
-def travels(shift: int, ways: str = "The way to {town} is open.") -> list[Row]:
-    """Each task asks for the way to a town; the rollouts speak of the town of a task further on."""
-    return [
-        make_row(
-            task, repeat, float((task + repeat) % 2), [ways.format(town=TOWNS[(task + shift) % len(TOWNS)])],
-            prompt=f"How do I get to {TOWNS[task]}?" + (" The usual one?" if task == 0 else ""),
-        )
-        for task, repeat in grid(len(TOWNS), 2)
-    ]  # fmt: skip
-
-
 def test_dialogues_that_name_the_entities_of_other_tasks(diagnose: Diagnose) -> None:
     run = diagnose(dialogues(shift=5))
     assert [(entry.label, entry.rows) for entry in run.alarms] == [("DA", 24)], run.said
-    assert [level for level, text in data_entries(diagnose(travels(3))) if "do not belong" in text] == ["alarm"]
 
 
 # ---- Several prompts under one index -------------------------------------------------------------
@@ -204,14 +183,6 @@ def test_index_that_holds_whole_prompts(diagnose: Diagnose) -> None:
     assert "8 of 8 indices" in run.alarms[0].text
     (buckets,) = run.report.buckets
     assert (len(buckets.always), len(buckets.sometimes), len(buckets.never)) == (18, 0, 10)
-
-
-def nested_users() -> list[Row]:
-    """The same irregular indices, but no prompt is ever repeated."""
-    rows = nested((2, 3, 5, 4, 2, 3, 5, 4))
-    for place, row in enumerate(rows):
-        row["responses_create_params"]["input"][0]["content"] = f"Visitor {place * 17} here. {place % 5} volumes, please, and the count."
-    return rows
 
 
 # ---- Copies --------------------------------------------------------------------------------------
@@ -307,10 +278,8 @@ def test_golds_that_slipped_by_one_in_part_of_the_run(diagnose: Diagnose, step: 
 SILENT: dict[str, Callable[[], Any]] = {
     "desk": lambda: desk().values(), "one prompt to an index": lambda: quiz(12, 3).values(), "simulated users": simulated_users,
     "empty prompts": empty_prompts, "structured golds": structured_golds, "irregular prompts": irregular,
-    "dialogues of their own": lambda: dialogues(shift=0), "rollouts of their own tasks": lambda: travels(0),
-    "a word that one prompt holds and every rollout says": lambda: travels(0, "The way is open."),
+    "dialogues of their own": lambda: dialogues(shift=0),
     "an index as regular as its prompts": lambda: nested((2,) * 8),  # two wordings of every question: the index may well be the task
-    "users under irregular indices": nested_users,
     "copies without times": lambda: essays(True, False, False), "copies at other times": lambda: essays(True, True, False),
     "equal times alone": lambda: essays(False, True, True),
     "a fraction that describes the task": lambda: [

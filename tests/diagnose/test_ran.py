@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Key, Made, Row, desk, desk_row, grid, make_row
+from tests.diagnose.builders import Key, Made, Row, desk, grid, make_row
 from tests.diagnose.diagnosed import Diagnose, Diagnosed, each, proves, told_of
 
 CRASH = "trolley: command not found"
@@ -85,14 +85,6 @@ def test_line_that_passing_rows_have_too_is_no_reason(diagnose: Diagnose) -> Non
     assert CRASH not in run.said
 
 
-def test_line_of_rows_that_ran_is_no_reason(diagnose: Diagnose) -> None:
-    """The same last line in rows with output: it does not say why the others have none."""
-    rows, _ = with_logs(lambda task, repeat: [CRASH])
-    for row in rows:
-        row["agent_log"] = started(row["_ng_task_index"], row["_ng_rollout_index"], CRASH)
-    assert CRASH not in diagnose(rows).said
-
-
 SEVERAL = ("clerk enters", "could not fetch trolley {n}: not found in hall 12 at 10:{m}", "doors close", "clerk leaves early")
 
 
@@ -115,11 +107,6 @@ def without_a_reason() -> Made:
         facts = {"hall": "north" if task < 6 else "south", "expected_answer": f"street {task % 3}"}
         rows.append(silent(task, repeat, **facts) if (task, repeat) in DOWN else {**row, **facts})
     return rows, DOWN
-
-
-def with_a_pass() -> Made:
-    """Rare passes among empty rows do not make them recorded."""
-    return [silent(*key, float(key == min(DOWN))) if key in DOWN else row for key, row in desk().items()], DOWN - {min(DOWN)}
 
 
 @pytest.mark.parametrize(("n_empty", "levels"), [(2, set()), (4, {"warning"})])
@@ -211,28 +198,6 @@ def test_empty_after_as_much_work_as_an_answer_takes(diagnose: Diagnose, field: 
     assert (field in told_of(run.group(DOWN))) == (label == "TI")
 
 
-def test_shared_texts_come_before_the_question_of_recording(diagnose: Diagnose) -> None:
-    """18 rows crashed; 12 others have no output either and pass as the rest does: only those were not recorded."""
-    bare = {(task, repeat) for task, repeat in grid(12, 4) if (task, repeat) not in DOWN and repeat == task % 3}
-    rows = []
-    for place, ((task, repeat), row) in enumerate(desk(rate=0.9).items()):
-        if (task, repeat) in DOWN:
-            rows.append(silent(task, repeat, agent_log=started(task, repeat, CRASH)))
-        elif (task, repeat) in bare:
-            rows.append(silent(task, repeat, float(place % 3 > 0), agent_log=started(task, repeat, "leaves")))
-        else:
-            rows.append({**row, "agent_log": started(task, repeat, "leaves")})
-    run = diagnose(rows)
-    run.proved(DOWN, "ran", "IR", "alarm")
-    assert said_not_recorded(run)
-
-
-def test_healthy_run_is_silent(diagnose: Diagnose) -> None:
-    run = diagnose([desk_row(*key, float(sum(key) % 4 > 0)) for key in grid(12, 4)])
-    assert run.of_rung("ran") == []
-    assert not said_not_recorded(run)
-
-
 @pytest.mark.parametrize(("reason", "label"), [("max_output_tokens", "TI"), ("upstream_refused", "IR")])
 def test_empty_output_that_a_limit_ended_did_run(diagnose: Diagnose, reason: str, label: str) -> None:
     rows = []
@@ -258,7 +223,6 @@ PROVED = {
     ),
     "no tokens and no time": (without_tokens, "ran IR alarm"),
     "empty without a reason": (without_a_reason, "ran IR alarm", "empty"),
-    "rare passes": (with_a_pass, "ran IR alarm"),
 }  # fmt: skip
 
 

@@ -43,17 +43,6 @@ def test_answer_equal_to_the_gold_but_for_its_spelling(diagnose: Diagnose, pair:
     diagnose(rows.values()).shows(WRONGED, "verifier TI")
 
 
-@pytest.mark.parametrize("n_exact", [0, 1])
-def test_right_answers_that_score_0_to_the_letter_are_counted(diagnose: Diagnose, n_exact: int) -> None:
-    rows = quiz(12, 4, rate=0.5)
-    for place, (task, repeat) in enumerate(sorted(WRONGED)):
-        gold = str(task * 13 + 41)
-        rows[task, repeat] = quiz_row(task, repeat, 0.0, gold if place < n_exact else f"{gold}.00", gold)
-    group = diagnose(rows.values()).shows(WRONGED, "verifier TI warning")  # a doubt in a few rows
-    assert ("but for formatting (1 of them to the letter), and" in group.text) == bool(n_exact)
-    assert ("check which part of the answer it reads" in group.fix) == bool(n_exact)
-
-
 def answers(of: Callable[[int, int, float, int], tuple[str, str]], **fields: Any) -> list[Row]:
     """A quiz of 48 rows whose answers and golds come of task, repeat, reward and place."""
     made = [(key, reward, *of(*key, reward, place)) for place, (key, reward) in enumerate(rewards(12, 4, 0.6).items())]
@@ -64,18 +53,6 @@ def literal(task: int, repeat: int, reward: float, place: int) -> tuple[str, str
     """`'North hall'` and `'north  hall'` are two literals, however alike they read."""
     gold = f"'North hall {task}'"
     return gold if reward else f"'north  hall {task}'" if repeat % 2 else gold.upper(), gold
-
-
-def unlike(task: int, repeat: int, reward: float, place: int) -> tuple[str, str]:
-    """A third of the passes give another value, so that it is not equality that is graded; a fifth of the failures agree."""
-    value, agrees = task * 13 + 41, place % 3 > 0 if reward else place % 5 == 0
-    return str(value if agrees else value + 1 + repeat), str(value)
-
-
-def decimals(task: int, repeat: int, reward: float, place: int) -> tuple[str, str]:
-    """A grader that asks for two decimals, and says so, is no broken grader: a quarter of the rows spell it otherwise."""
-    gold = f"{task * 13 + 41}.50"
-    return gold if reward else f"{task * 13 + 41}.5" if place % 4 else f"{task}.75", gold
 
 
 def spelled(gold_of: Callable[[int], str], other: Callable[[str], str]) -> tuple[list[Row], set[Key]]:
@@ -90,15 +67,6 @@ def spelled(gold_of: Callable[[int], str], other: Callable[[str], str]) -> tuple
         else:
             passes = place % 7 > 0
             rows.append(quiz_row(task, repeat, float(passes), gold if passes else gold_of(task + 30 + repeat), gold))
-    return rows, odd
-
-
-def with_passes(every: int) -> Made:
-    """Some rows pass with the other spelling."""
-    rows, odd = spelled(lambda task: str(task * 13 + 41), lambda gold: f"{gold} volumes")
-    for place, (key, row) in enumerate(zip(grid(16, 4), rows, strict=True)):
-        if place % every == 0:
-            rows[place] = quiz_row(*key, 1.0, f"{row['expected_answer']} volumes", row["expected_answer"])
     return rows, odd
 
 
@@ -125,13 +93,6 @@ def extracted(is_said: bool) -> list[Row]:
     return rows
 
 
-def test_grader_that_reads_another_value_than_the_answer(diagnose: Diagnose) -> None:
-    run = diagnose(extracted(is_said=True))
-    run.shows(WRONGED, "verifier TI", "`extracted_answer`")
-    sentence = next(entry.mechanism for entry in run.report.attributions if entry.task == "4")
-    assert 'it answers "93", and `extracted_answer` is 7' in sentence
-
-
 # ---- A prompt without what it is about -----------------------------------------------------------
 
 
@@ -152,18 +113,8 @@ def about(document: Callable[[int], str], is_hard: bool = True) -> tuple[list[Ro
     return rows, struck
 
 
-def empty_everywhere() -> Made:
-    """A place to answer in, say: nothing shows that it should hold something."""
-    rows, struck = about(lambda task: "")
-    for row in rows:
-        asked = row["responses_create_params"]["input"][0]
-        asked["content"] = re.sub(r"(?s)<document>.*</document>", "<document></document>", asked["content"])
-    return rows, struck
-
-
 @each({
     "little": lambda: about(lambda task: f"Branch {task}."), "costs nothing": lambda: about(lambda task: "", is_hard=False),
-    "in every prompt": empty_everywhere,
 })  # fmt: skip
 def test_block_of_the_prompt_that_is_no_doubt(diagnose: Diagnose, case: Callable[[], Made]) -> None:
     assert "<document>" not in diagnose(case()[0]).said
@@ -188,65 +139,35 @@ def both_ways(answer: Callable[[int, int], str], has_gold: bool) -> Made:
 COLOURS = "amber cobalt ivory jade ochre russet teal umber azure coral mauve sable".split()
 
 
-@pytest.mark.parametrize("is_shared", [True, False])
-def test_wrong_answer_graded_both_ways(diagnose: Diagnose, is_shared: bool) -> None:
-    """Another value than the expected one passes once; where a failure of the same task gives it too, one rule does not grade both."""
+def wrong_both_ways() -> Made:
+    """Another value than the expected one passes once, and fails in another repeat of the task."""
     rows = quiz(12, 4, rate=0.6)
     odd = {(2, 1), (7, 3)}
     for task, repeat in odd:
         for other, reward in ((repeat, 0.0), (repeat - 1, 1.0)):
-            wrong = task * 13 + (90 if is_shared or reward else 95)
-            rows[task, other] = quiz_row(task, other, reward, str(wrong), str(task * 13 + 41))
-    run = diagnose(rows.values())
-    if is_shared:
-        group = run.proved(odd, "verifier", "TI", "warning")
-        assert group.name == "same answer graded 0 and 1"
-        assert "It is not the expected answer, so either these passes or the expected answers are wrong." in group.text
-        assert group.fix.startswith("Review the expected answers of these tasks")
-    else:
-        assert run.of_rung("verifier") == []
+            rows[task, other] = quiz_row(task, other, reward, str(task * 13 + 90), str(task * 13 + 41))
+    return rows.values(), odd
 
 
-def split_verdicts(says: Callable[[int, int], str], gold: Callable[[int], str], split: set[int]) -> tuple[list[Row], set[Key]]:
-    """Every task has one verdict, but for some tasks whose last repeat fails all the same."""
-    rows, failed = [], set()
+def split_verdicts(says: Callable[[int, int], str], gold: Callable[[int], str]) -> Made:
+    """Every task has one verdict, but for two whose last repeat fails all the same."""
+    odd = {(3, 3), (9, 3)}
+    rows = []
     for task, repeat in grid(16, 4):
-        is_odd = task in split and repeat == 3
+        is_odd = (task, repeat) in odd
         passes = task % 4 > 0 and not is_odd
         text = says(task, repeat) if passes or is_odd else f"I would look in hall {task * 5 + repeat}, by the stairs."
         rows.append(make_row(task, repeat, float(passes), [text], expected_answer=gold(task)))
-        failed |= {(task, repeat)} if is_odd else set()
-    return rows, failed
+    return rows, odd
 
 
-def test_reply_that_is_the_gold_graded_both_ways_where_passes_say_it_in_many_ways(diagnose: Diagnose) -> None:
-    """A judge takes other words for right too, so that equality is not what is graded; a reply that is the gold is one all the same."""
-    rows, failed = split_verdicts(
-        lambda task, repeat: f"Quire {chr(97 + task)}lder" if task % 2 or repeat == 3 else f"The {repeat}th of the {task} alder leaves.",
-        lambda task: f"Quire {chr(97 + task)}lder", {3, 9},
-    )  # fmt: skip
-    group = diagnose(rows).group(failed)
-    assert (group.rung, group.label.value, group.name) == ("verifier", "TI", "same answer graded 0 and 1")
-    assert "not the expected answer" not in group.text
+def in_other_words(task: int, repeat: int) -> str:
+    """A judge takes other words for right too, so that equality is not what is graded."""
+    return quire(task) if task % 2 or repeat == 3 else f"The {repeat}th of the {task} alder leaves."
 
 
-@pytest.mark.parametrize("says", ["Done.", "42"])
-def test_same_reply_beside_a_gold_that_it_is_not_is_no_doubt(diagnose: Diagnose, says: str) -> None:
-    """Work that ends with the same short message, or with a number, is graded by something else."""
-    rows, failed = split_verdicts(lambda task, repeat: says, lambda task: f"ledger {task * 7} is closed", {3, 9})
-    run = diagnose(rows)
-    assert failed <= run.failing
-    assert "graded 0 and 1" not in run.said
-
-
-def free_text() -> list[Row]:
-    """A judge reads more than the last line, which is the same courtesy everywhere."""
-    rows = []
-    for (task, repeat), reward in rewards(12, 4, 0.5).items():
-        chance = random.Random(task * 11 + repeat)
-        words = " ".join(chance.choice("the old branch lends more in spring than its halls hold".split()) for _ in range(60))
-        rows.append(make_row(task, repeat, reward, [f"{words}.\nI hope this helps!"], judge_score=round(chance.random(), 3)))
-    return rows
+def quire(task: int) -> str:
+    return f"Quire {chr(97 + task)}lder"
 
 
 # ---- Wrong answers that score 1 ------------------------------------------------------------------
@@ -337,23 +258,6 @@ def test_fenced_answers_that_the_checker_cannot_decode(diagnose: Diagnose, aroun
     assert re.search(rf"\b{len(matching)}\b", group.text)  # how many would match without the fence
     assert "IR" not in {group.label for group in run.groups} | {entry.label for entry in run.trust}
     assert "rerun" not in group.fix.lower().replace("no rerun", "")
-
-
-@pytest.mark.parametrize("wrap", ["Sure! Here is the call: {}", "<call>{}</call>"])
-def test_prefixed_and_tagged_answers(diagnose: Diagnose, wrap: str) -> None:
-    rows, _, matching = commands(wrap)
-    run = diagnose(rows)
-    assert {(group.rung, group.label.value) for group in run.holders(matching)} == {("verifier", "TI")}
-    assert any(entry.level == "alarm" and run.keys(entry) >= matching for entry in run.trust)
-
-
-def test_fence_that_passing_answers_have_too_is_innocent(diagnose: Diagnose) -> None:
-    rows, _, _ = commands(FENCE)
-    for row in rows:
-        content = row["response"]["output"][0]["content"][0]
-        content["text"] = FENCE.format(content["text"].strip("`").removeprefix("python").strip())
-    run = diagnose(rows)
-    assert "fence" not in "\n".join(group.name for group in run.groups)
 
 
 def test_fenced_answers_none_of_which_would_match_are_wrong_answers(diagnose: Diagnose) -> None:
@@ -555,11 +459,6 @@ def edited(made: Made, change: Callable[[int, str], str]) -> Made:
     return made
 
 
-def long_that_pass() -> list[Row]:
-    rows, _ = late(10_000)
-    return [{**row, "reward": float((row["_ng_task_index"] * 7 + row["_ng_rollout_index"]) % 3 > 0)} for row in rows]
-
-
 def queried(name: str, shown: str) -> tuple[list[Row], set[Key]]:
     """Some queries end in an error that there is no such column; the prompt lists the columns."""
     rows, failed = [], set()
@@ -572,22 +471,6 @@ def queried(name: str, shown: str) -> tuple[list[Row], set[Key]]:
         ))  # fmt: skip
         failed |= {(task, repeat)} if is_failed else set()
     return rows, failed
-
-
-@pytest.mark.parametrize(
-    ("name", "error", "prompt"),
-    [
-        ("ledger", "No such file or directory: 'ledger'", "Write the loans to `ledger`."),
-        ("loans", "NameError: name 'loans' is not defined", "def count(loans, hall): ..."),
-        ("command", "sh: lend: command not found", 'Answer with {"command": "..."}.'),
-    ],
-)
-def test_name_that_the_model_should_have_made_is_its_own(diagnose: Diagnose, name: str, error: str, prompt: str) -> None:
-    rows = [
-        make_row(task, repeat, float(task % 2), [f"I used {name} {task}."], prompt=f"{prompt} {task}.", log=None if task % 2 else error)
-        for task, repeat in grid(12, 4)
-    ]
-    assert all("the prompt gives" not in group.name for group in diagnose(rows).groups)
 
 
 # ---- One line for each claim -----------------------------------------------------------------------
@@ -603,6 +486,12 @@ PROVED = {
     "block of blanks": (lambda: about(lambda task: "\n  \n"), "verifier TI alarm", "`<document>`"),
     "one answer, both grades": (lambda: both_ways(lambda task, step: COLOURS[(task + step) % 12], True), "verifier TI"),
     "the same without a gold": (lambda: both_ways(lambda task, step: str(task * 13 + 41 + 18 * (step > 0) + step), False), "verifier TI"),
+    "a wrong answer, both grades": (
+        wrong_both_ways, "verifier TI warning", "same answer graded 0 and 1", "It is not the expected answer, so either these passes or",
+        "Review the expected answers of these tasks",
+    ),
+    "a reply that is the gold, both grades": (lambda: split_verdicts(in_other_words, quire), "verifier TI", "same answer graded 0 and 1"),
+    "a value that the grader read instead": (lambda: (extracted(is_said=True), WRONGED), "verifier TI", "`extracted_answer`"),
     "all checks pass, reward 0": (lambda: (checked(CONTRADICTED), CONTRADICTED), "verifier TI"),
     "resolved, reward 0": (lambda: opposite("resolved"), "verifier TI"),
     "log of success, reward 0": (lambda: opposite("test_log"), "verifier TI"),
@@ -621,14 +510,12 @@ PROVED = {
 INNOCENT = {
     "other numbers": lambda: quiz(12, 4).values(),
     "literals": lambda: answers(literal),
-    "a field that passes do not agree with": lambda: answers(unlike),
     "other decimals": lambda: spelled(lambda task: f"{task * 3 + 4}.50", lambda gold: gold.removesuffix("0")),
-    "a spelling that passes too": lambda: with_passes(27),
     "all zero": lambda: quiz(12, 4, rate=0.0).values(),
     "all zero, and like the gold": lambda: nothing_passes(lambda gold: f"{gold}.0 volumes"),
     "a wrong answer that is read otherwise": lambda: extracted(is_said=False),
     "different answers graded both ways": lambda: answers(lambda task, repeat, reward, place: (str(task * 50 + repeat), "")),
-    "free text before a judge": free_text,
+    "the same short message beside a gold": lambda: split_verdicts(lambda task, repeat: "Done.", lambda task: f"ledger {task * 7} is closed"),
     "checks that agree with the reward": lambda: checked(set()),
     "a field that names no success": lambda: opposite("terminated"),
     "a judge that is stopped after its verdict": lambda: judged(is_list=True, is_to_blame=False),
@@ -637,7 +524,6 @@ INNOCENT = {
     "other words with the sign": lambda: edited(
         declined("\u2019", rejected=True), lambda task, text: f"Here\u2019s how one does it: step {task}."
     ),
-    "long texts that pass too": long_that_pass,
     "a name of the model's own": lambda: queried("amount", "total_due"),
     "an answer that is decided against": lambda: edited(
         late(300), lambda task, text: f"{text} No: on second thoughts that was another volume," + " and I went back" * 20 + "."
@@ -653,8 +539,3 @@ def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
 @each(INNOCENT)
 def test_what_is_no_doubt(diagnose: Diagnose, case: Callable[[], Any]) -> None:
     clears(diagnose, "verifier", case)
-
-
-def test_many_rows_need_exact_equality(diagnose: Diagnose) -> None:
-    rows = answers(decimals, prompt="What does the branch owe? Box the amount with two decimals, such as 3.20; 3.2 is wrong.")
-    assert not [entry for entry in diagnose(rows).alarms if entry.label == "TI"]

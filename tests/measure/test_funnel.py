@@ -42,12 +42,6 @@ def test_inferred_stages_over_expected_rollouts() -> None:
     assert {each.of for each in found.stages} == {7}
 
 
-def test_tools_and_passes_only_where_there_are_any() -> None:
-    reached, _ = flow({"a": [-3.0, 7.0]})
-    assert "called a tool" not in reached
-    assert "passed" not in reached
-
-
 def test_a_null_reward_reached_the_verifier() -> None:
     reached, _ = flow({"a": [1.0, None, None]}, has_reward=[True, True, False])
     assert (reached["reached the verifier"], reached["scored"]) == (2, 1)
@@ -95,8 +89,3 @@ def test_a_stage_over_a_field_that_no_row_has_is_named() -> None:
     reached, found = flow({"a": [1.0]}, Stage("x", "nowhere"), Stage("y", "n_items", at_least=1))
     assert reached == {"y": 1}
     assert found.source == "blade.toml (no row has: nowhere)"
-
-
-def test_a_value_no_column_can_hold_matches_nothing() -> None:
-    reached, _ = flow({"a": [1.0]}, Stage("x", "n_items", equals=[1]), Stage("y", "n_items", equals="one"))
-    assert reached == {"x": 0, "y": 0}

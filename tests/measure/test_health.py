@@ -73,11 +73,6 @@ def test_flags(case: dict[str, Any]) -> None:
                 assert result == (pytest.approx(value) if isinstance(value, float) else value)
 
 
-def test_lost_rows_are_named_by_their_keys() -> None:
-    found = flags(SOUND, {"lost": [("0", 2), ("1", 2), ("2", 2), ("3", 2)]})["lost_rows"]
-    assert found.evidence == tuple(Evidence("run", task, 2) for task in "012")
-
-
 def numbered(*absent: int, first: int = 0, n: int = 60, expected_from: str = "inferred: tasks x modal repeats") -> Health | None:
     """The flag of a run whose tasks are numbered, some of them left out."""
     rewards = {str(task): [1.0, 0.0] for task in range(first, first + n) if task not in absent}
@@ -91,12 +86,6 @@ def test_a_gap_in_the_numbers_of_tasks_is_told(first: int) -> None:
     assert found.level is Level.WARNING
     assert found.text == "No row has the task index 17, 41: 2 of 60 tasks may be missing altogether and not counted."
     assert (found.value, found.n) == (pytest.approx(2 / 60), 60)
-
-
-def test_of_many_absent_tasks_the_first_are_named() -> None:
-    found = numbered(*range(50, 150, 10), n=300)
-    assert found is not None
-    assert found.text.startswith("No row has the task index 50, 60, 70, 80, 90, …: 10 of 300 tasks")
 
 
 def test_tasks_that_were_chosen_or_are_listed_have_no_gap() -> None:
@@ -117,19 +106,6 @@ def test_missing_rows_that_matter() -> None:
     assert found.level is Level.PROBLEM
     assert found.text.startswith("Missing rows matter: pass_at_1 is 90.0% over 20 tasks without them and 45.0%")
     assert "missing_rows_matter" not in flags(SOUND | {"20": [1.0, 1.0]}, {"lost": [("0", 2)]})
-
-
-@pytest.mark.parametrize(("lost", "matters"), [(1, False), (10, True)])
-def test_missing_rows_of_a_run_without_spread(lost: int, matters: bool) -> None:
-    rewards = {str(i): [1.0, 1.0] for i in range(20)}
-    found = flags(rewards, {"lost": [(str(i), 2) for i in range(lost)]})
-    assert ("missing_rows_matter" in found) is matters
-
-
-def test_without_a_way_to_open_rows_flags_stand_alone() -> None:
-    rollouts = make_rollouts({"a": [None, 1.0]})
-    found = list(health(rollouts, make_coverage(rollouts), scoring(rollouts, None)))
-    assert [each.evidence for each in found] == [()]
 
 
 def test_rows_that_cannot_be_quoted_are_passed_over() -> None:

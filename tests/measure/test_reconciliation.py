@@ -36,6 +36,8 @@ F1_ROWS = [value for row in F1_A.values() for value in row]
         ("pass@4/accuracy", 0.75, 0.75, "agrees"),
         ("pass@1[avg-of-4]/accuracy", 50.0, 0.5, "agrees: reported in percent"),
         ("pass@1[avg-of-1]/accuracy", 75.0, 0.5, "agrees: mean of the first 1 rows of each task, in percent"),
+        ("pass@1[avg-of-999999]/accuracy", 50.0, 0.5, "agrees: reported in percent"),  # a huge k costs nothing
+        ("pass@1[avg-of-999999]/accuracy", 51.0, 0.5, UNEXPLAINED),
         ("num_rollouts", 32.0, 32, "agrees"),
         ("mean/reward", 0.51, 0.5, UNEXPLAINED),
         ("pass@9/accuracy", 50.0, None, UNEXPLAINED),
@@ -115,11 +117,6 @@ def test_names_without_a_definition(name: str) -> None:
     found = held(F1_A, name, 1.0)
     assert found.ours is None
     assert found.explanation == "not recomputed: BLADE has no definition of this name"
-
-
-def test_a_huge_k_costs_nothing() -> None:
-    assert held(F1_A, "pass@1[avg-of-999999]/accuracy", 50.0).explanation == "agrees: reported in percent"
-    assert held(F1_A, "pass@1[avg-of-999999]/accuracy", 51.0).explanation == UNEXPLAINED
 
 
 def test_an_empty_run() -> None:

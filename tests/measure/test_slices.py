@@ -80,13 +80,6 @@ def test_rows_that_lack_the_field_do_not_hide_it() -> None:
     assert list(found.values()) == [12, 10]
 
 
-def test_a_field_that_decides_the_score_is_shown() -> None:
-    rewards = {str(i): [float(i % 2)] for i in range(12)}
-    level = {str(i): "easy" if i % 2 else "hard" for i in range(12)}
-    found = sliced(rewards, {"level": level})
-    assert len(found) == 2
-
-
 def test_an_alias_stands_once() -> None:
     told = {
         "metadata.topic": {str(i): "ab"[i % 2] for i in range(12)},
@@ -107,10 +100,3 @@ def test_declared_slices_are_the_only_ones_and_gaps_name_the_rest() -> None:
     benchmark = Benchmark(slices=("shoe_size", "split", "nowhere"))
     left = [gap.what for gap in gaps(rollouts, scoring(rollouts, None), benchmark)]
     assert left == ["slices by split", "slices by nowhere"]
-
-
-def test_tasks_without_a_scored_row_are_in_no_slice() -> None:
-    rollouts = {str(i): [1.0] for i in range(12)}
-    told = {"category": {str(i): "ab"[i % 2] for i in range(12)}}
-    found = sliced(rollouts, told, masked=[i == 0 for i in range(12)])
-    assert list(found.values()) == [5, 6]
