@@ -55,15 +55,15 @@ def one_of(*texts: str) -> Part:
     return lambda rng: rng.choice(texts)
 
 
-def formed(*parts: Part, said: str | tuple[str, ...] | Saying = USED, name: str = "") -> Make:
+def formed(*parts: Part, text: str | tuple[str, ...] | Saying = USED, name: str = "") -> Make:
     """A secret made of fixed pieces and drawn ones, in a sentence around it or in one of several."""
 
     def made(rng: random.Random) -> Canary:
         drawn = (draw(rng, *part) if isinstance(part, tuple) else part for part in parts)
         value = "".join(part if isinstance(part, str) else part(rng) for part in drawn)
-        if callable(said):
-            return Canary(value, said(rng, value), name)
-        return Canary(value, (said if isinstance(said, str) else rng.choice(said)).format(value), name)
+        if callable(text):
+            return Canary(value, text(rng, value), name)
+        return Canary(value, (text if isinstance(text, str) else rng.choice(text)).format(value), name)
 
     return made
 
@@ -146,7 +146,7 @@ def _database(rng: random.Random, password: str) -> str:
 KINDS: dict[str, Make] = {
     "aws key id": token("AKIA", UPPER, 16),
     "aws secret": formed(
-        (ALNUM + "/+", 38), "k7", said="aws_secret_access_key = {}", name="aws_secret_access_key"
+        (ALNUM + "/+", 38), "k7", text="aws_secret_access_key = {}", name="aws_secret_access_key"
     ),
     "github token": token("ghp_", ALNUM, 36),
     "github fine-grained": token("github_pat_", ALNUM, 60),
@@ -160,7 +160,7 @@ KINDS: dict[str, Make] = {
     "slack token": token("xoxb-", string.digits + "abcdef", 40),
     "slack webhook": formed(
         "T", (UPPER, 8), "/B", (UPPER, 8), "/", (ALNUM, 24),
-        said="curl -X POST https://hooks.slack.com/services/{}"
+        text="curl -X POST https://hooks.slack.com/services/{}"
     ),
     "stripe key": token("sk_live_", ALNUM, 24),
     "sendgrid key": formed("SG.", (ALNUM, 22), ".", (ALNUM, 43)),
@@ -168,61 +168,60 @@ KINDS: dict[str, Make] = {
     "npm token": token("npm_", ALNUM, 36),
     "pypi token": token("pypi-AgEIcHlwaS5vcmc", ALNUM, 100),
     "databricks token": token("dapi", HEX, 32),
-    "telegram bot": formed(number(10**8, 10**10), ":", (URLSAFE, 35), said="bot {} started"),
-    "discord bot": formed("M", (ALNUM, 23), ".", (URLSAFE, 6), ".", (ALNUM, 27), said="client.run('{}')"),
+    "telegram bot": formed(number(10**8, 10**10), ":", (URLSAFE, 35), text="bot {} started"),
+    "discord bot": formed("M", (ALNUM, 23), ".", (URLSAFE, 6), ".", (ALNUM, 27), text="client.run('{}')"),
     "web token": jwt,
     "private key": private_key,
     "azure storage": formed(
         (ALNUM + "+/", 86), "==",
-        said="DefaultEndpointsProtocol=https;AccountName=acc;AccountKey={};EndpointSuffix=core.windows.net",
+        text="DefaultEndpointsProtocol=https;AccountName=acc;AccountKey={};EndpointSuffix=core.windows.net",
     ),
-    "database password": formed((ALNUM, 14), said=_database),
+    "database password": formed((ALNUM, 14), text=_database),
     "basic auth": formed(
-        lambda rng: _encoded(f"{word(rng)}:{draw(rng, ALNUM, 12)}"), said="Authorization: Basic {}"
+        lambda rng: _encoded(f"{word(rng)}:{draw(rng, ALNUM, 12)}"), text="Authorization: Basic {}"
     ),
-    "bearer": formed((ALNUM, 32), said="Authorization: Bearer {}"),
-    "cookie": formed((ALNUM, 32), said="Set-Cookie: sessionid={}; Path=/; HttpOnly"),
+    "bearer": formed((ALNUM, 32), text="Authorization: Bearer {}"),
+    "cookie": formed((ALNUM, 32), text="Set-Cookie: sessionid={}; Path=/; HttpOnly"),
     "password by name": _named(("password", "db_password", "passwd", "smtp_pwd"), ALNUM, 12),
     "token by name": _named(("refresh_token", "access_token", "ci_token", "deploy_token"), ALNUM, 20),
     "api key by name": _named(("api_key", "apiKey", "client_secret", "encryption_key"), ALNUM, 24),
     "random near a word": formed(
         (ALNUM, 38), "k7",
-        said=("the secret is {}", "wandb login with key: {}", "deploy token -> {}", "credentials {}"),
+        text=("the secret is {}", "wandb login with key: {}", "deploy token -> {}", "credentials {}"),
     ),
-    "hex near a word": formed((HEX, 40), said="wandb: api key {}"),
+    "hex near a word": formed((HEX, 40), text="wandb: api key {}"),
     "url token": formed(
-        (ALNUM, 20), said=lambda rng, key: f"https://files.example.org/a/b?v=2&{rng.choice(_QUERY)}={key}"
+        (ALNUM, 20), text=lambda rng, key: f"https://files.example.org/a/b?v=2&{rng.choice(_QUERY)}={key}"
     ),
     "e-mail": formed(
         word, ".", word, "@", word, ".", one_of("com", "org", "io", "co.uk", "ai"),
-        said=("ask {} about it", "<{}>", "mailto:{}", "to={};"),
+        text=("ask {} about it", "<{}>", "mailto:{}", "to={};"),
     ),
     "user name": formed(
         words(6), number(10, 99), name="username",
-       
-        said=("USER={}", "-rw-r--r-- 1 {} staff 4096 Jan 10 10:00 notes.txt",
+        text=("USER={}", "-rw-r--r-- 1 {} staff 4096 Jan 10 10:00 notes.txt",
               "uid=1003({}) gid=1003 groups=1003", 'username: "{}"', "ssh {}@login-node-3"),
     ),
-    "home (Linux)": formed(words(8), said="reading /home/{}/exp/run.py now"),
-    "home (macOS)": formed(words(8), said="reading /Users/{}/Library/notes.txt now"),
-    "home (Windows)": formed(words(8), said="reading C:\\Users\\{}\\Desktop\\a.txt now"),
-    "home (cluster)": formed(words(8), said="reading /lustre/fsw/team/users/{}/ckpt now"),
+    "home (Linux)": formed(words(8), text="reading /home/{}/exp/run.py now"),
+    "home (macOS)": formed(words(8), text="reading /Users/{}/Library/notes.txt now"),
+    "home (Windows)": formed(words(8), text="reading C:\\Users\\{}\\Desktop\\a.txt now"),
+    "home (cluster)": formed(words(8), text="reading /lustre/fsw/team/users/{}/ckpt now"),
     "internal host": _internal_host,
     "node name": formed(
         words(5), "-gpu-", number(100, 999), name="hostname",
-        said=("HOSTNAME={}", "hostname: {}", "SLURMD_NODENAME={}", 'node_name = "{}"'),
+        text=("HOSTNAME={}", "hostname: {}", "SLURMD_NODENAME={}", 'node_name = "{}"'),
     ),
     "private IPv4": _ipv4,
     "private IPv6": formed(
-        "fd", (HEX, 2), ":", (HEX, 4), ":", (HEX, 4), "::", (HEX, 3), said="route via {} dev eth0"
+        "fd", (HEX, 2), ":", (HEX, 4), ":", (HEX, 4), "::", (HEX, 3), text="route via {} dev eth0"
     ),
-    "network card": formed((HEX, 2), *((":", (HEX, 2)) * 5), said="link/ether {} brd ff:ff:ff:ff:ff:ff"),
+    "network card": formed((HEX, 2), *((":", (HEX, 2)) * 5), text="link/ether {} brd ff:ff:ff:ff:ff:ff"),
     "internal URL": _internal_url,
     "unreleased name": _unreleased,
-    "person (listed)": formed(one_of(*PEOPLE), said="reviewed with {} today"),
+    "person (listed)": formed(one_of(*PEOPLE), text="reviewed with {} today"),
     "author of a commit": formed(
         lambda rng: f"{word(rng).title()} {word(rng).title()}",
-        said=lambda rng, name: f"Author: {name} <{word(rng)}@{word(rng)}.org>",
+        text=lambda rng, name: f"Author: {name} <{word(rng)}@{word(rng)}.org>",
     ),
 }
 
@@ -291,43 +290,42 @@ PUBLIC: dict[str, Make] = {
     "key by service": _by_service,
     "uuid as a key": formed(
         (HEX, 8), *(("-", (HEX, 4)) * 3), "-", (HEX, 12), name="api_key",
-        said=("HEROKU_API_KEY={}", 'api_key: "{}"', "SNYK_TOKEN={}"),
+        text=("HEROKU_API_KEY={}", 'api_key: "{}"', "SNYK_TOKEN={}"),
     ),
     "npmrc": formed(
         (ALNUM, 34), "k7",
-        said=("//registry.example.org/npm/:_authToken={}", "//registry.example.org/npm/:_password={}"),
+        text=("//registry.example.org/npm/:_authToken={}", "//registry.example.org/npm/:_password={}"),
     ),
     "netrc": formed(
-        (ALNUM, 10), "k7", said=lambda rng, key: f"machine api.example.org login {word(rng)} password {key}"
+        (ALNUM, 10), "k7", text=lambda rng, key: f"machine api.example.org login {word(rng)} password {key}"
     ),
     "docker login": formed(
         lambda rng: _encoded(f"{word(rng)}:{draw(rng, ALNUM, 14)}"), name="auth",
-        said='{{"auths": {{"registry.example.org": {{"auth": "{}"}}}}}}',
+        text='{{"auths": {{"registry.example.org": {{"auth": "{}"}}}}}}',
     ),
-    "pgpass": formed((ALNUM, 10), "k7", said=lambda rng, key: f"db.example.org:5432:main:{word(rng)}:{key}"),
+    "pgpass": formed((ALNUM, 10), "k7", text=lambda rng, key: f"db.example.org:5432:main:{word(rng)}:{key}"),
     "mysql -p": formed(
         (ALNUM, 10), "k7",
-        said=lambda rng, key: f"{rng.choice(_MYSQL)} -h db.example.org -u {word(rng)} -p{key} main",
+        text=lambda rng, key: f"{rng.choice(_MYSQL)} -h db.example.org -u {word(rng)} -p{key} main",
     ),
     "curl -u": _curl,
     "service account": _service_account,
-    "service account key id": formed((HEX, 40), said='{{"type": "service_account", "private_key_id": "{}"}}'),
+    "service account key id": formed((HEX, 40), text='{{"type": "service_account", "private_key_id": "{}"}}'),
     "discord webhook": formed(
         (URLSAFE, 68),
-        said=lambda rng, key: f"https://discord.com/api/webhooks/{rng.randrange(10**17, 10**18)}/{key}",
+        text=lambda rng, key: f"https://discord.com/api/webhooks/{rng.randrange(10**17, 10**18)}/{key}",
     ),
     "sentry address": formed(
         (HEX, 32),
-       
-        said=lambda rng, id: f"https://{id}@o{rng.randrange(10**5)}.ingest.sentry.io/{rng.randrange(10**6)}",
+        text=lambda rng, id: f"https://{id}@o{rng.randrange(10**5)}.ingest.sentry.io/{rng.randrange(10**6)}",
     ),
     "password hash": _hash,
     "kubernetes secret": formed(
         lambda rng: _encoded(draw(rng, ALNUM, 20)),
-        said=lambda rng, key: f"kind: Secret\ntype: Opaque\ndata:\n  {word(rng)}: {key}",
+        text=lambda rng, key: f"kind: Secret\ntype: Opaque\ndata:\n  {word(rng)}: {key}",
     ),
     "aws pair": formed(
-        (ALNUM + "/+", 38), "k7", said=lambda rng, key: f"AKIA{draw(rng, UPPER, 16)}{rng.choice(': ,')}{key}"
+        (ALNUM + "/+", 38), "k7", text=lambda rng, key: f"AKIA{draw(rng, UPPER, 16)}{rng.choice(': ,')}{key}"
     ),
     "lob key": token("live_", HEX, 35),
     "maxmind key": formed((ALNUM, 6), "_", (ALNUM, 29), "_mmk"),
@@ -348,7 +346,7 @@ PUBLIC: dict[str, Make] = {
     "twitter token": formed((string.digits, 18), "-", (ALNUM, 30)),
     "new relic key": token("NRII-", LOWER, 32),
     "key by other service": _by_other,
-    "password as a pair": formed((ALNUM, 12), "k7", said='<add key="ClearTextPassword" value="{}" />'),
+    "password as a pair": formed((ALNUM, 12), "k7", text='<add key="ClearTextPassword" value="{}" />'),
     "pinecone key": token("pcsk_", ALNUM, 70),
     "tavily key": token("tvly-dev-", ALNUM, 32),
     "sandbox key": token("e2b_", HEX, 40),
@@ -356,12 +354,12 @@ PUBLIC: dict[str, Make] = {
     "neon key": token("napi_", LOWER, 64),
     "resend key": formed("re_", (ALNUM, 8), "_", (ALNUM, 24)),
     "router key": token("sk-or-v1-", HEX, 64),
-    "cloudinary": formed((ALNUM, 26), "7", said="cloudinary://123456789012345:{}@acme"),
-    "ftp password": formed((ALNUM, 10), "7", said="ftp://maker:{}@files.example.org/x"),
-    "redis -a": formed((ALNUM, 12), "7", said="redis-cli -h cache.example.org -a {} ping"),
-    "wireguard key": formed((ALNUM + "+/", 42), "7", said="PrivateKey = {}="),
+    "cloudinary": formed((ALNUM, 26), "7", text="cloudinary://123456789012345:{}@acme"),
+    "ftp password": formed((ALNUM, 10), "7", text="ftp://maker:{}@files.example.org/x"),
+    "redis -a": formed((ALNUM, 12), "7", text="redis-cli -h cache.example.org -a {} ping"),
+    "wireguard key": formed((ALNUM + "+/", 42), "7", text="PrivateKey = {}="),
     "one-time seed": formed(
-        (string.ascii_uppercase + "234567", 31), "7", said="otpauth://totp/acme?secret={}&issuer=acme"
+        (string.ascii_uppercase + "234567", 31), "7", text="otpauth://totp/acme?secret={}&issuer=acme"
     ),
 }
 
@@ -455,29 +453,29 @@ def _cut_address(rng: random.Random) -> Canary:
 
 DISGUISED: dict[str, Make] = {
     "e-mail, torn": formed(
-        word, ".", word, "@", word, ".org", said=lambda rng, key: f"ask {_torn(rng, key)} about it"
+        word, ".", word, "@", word, ".org", text=lambda rng, key: f"ask {_torn(rng, key)} about it"
     ),
     "token, torn": formed(
-        one_of("ghp_", "hf_", "glpat-"), (ALNUM, 36), said=lambda rng, key: f"pushed with {_torn(rng, key)}"
+        one_of("ghp_", "hf_", "glpat-"), (ALNUM, 36), text=lambda rng, key: f"pushed with {_torn(rng, key)}"
     ),
     "token, glued": _glued,
     "token, cut": formed(
         one_of("ghp_", "sk-proj-", "hf_", "xoxb-", "glpat-"), (URLSAFE[:-2], 10), "7",
-        said=("pushed with {}… and", "got {}...", "'{}…'"),
+        text=("pushed with {}… and", "got {}...", "'{}…'"),
     ),
     "address, cut": _cut_address,
     "e-mail, foreign": _foreign_mail,
     "password with marks": _hard_password,
     "password of words": formed(
-        words(6), *((" ", words(6)) * 3), said=('password = "{}"', 'passphrase = "{}"', 'PASSWORD = "{}"')
+        words(6), *((" ", words(6)) * 3), text=('password = "{}"', 'passphrase = "{}"', 'PASSWORD = "{}"')
     ),
     "password of a person": _human_password,
     "shared disk": formed(
-        word, number(10, 99), said=lambda rng, key: f"copied to \\\\{key}\\{word(rng)}\\plans.txt"
+        word, number(10, 99), text=lambda rng, key: f"copied to \\\\{key}\\{word(rng)}\\plans.txt"
     ),
     "file address": formed(
         words(8),
-        said=tuple(f"opened file:///{home}/{{}}/a.txt now" for home in ("home", "C:/Users", "Users"))
+        text=tuple(f"opened file:///{home}/{{}}/a.txt now" for home in ("home", "C:/Users", "Users"))
     ),
     "home (Windows forms)": _windows,
     "link-local IPv6": _link_local,
@@ -514,22 +512,22 @@ _RED_TEAM = {
 }
 
 HELD_OUT: dict[str, Make] = {
-    **{f"red team, {kind}": formed(_chosen, said=form) for kind, form in _RED_TEAM.items()},
-    "red team, pin": formed(("123456789", 6), said="the PIN is {}"),
+    **{f"red team, {kind}": formed(_chosen, text=form) for kind, form in _RED_TEAM.items()},
+    "red team, pin": formed(("123456789", 6), text="the PIN is {}"),
     "harness token": formed("pat.", (URLSAFE, 22), ".", (ALNUM, 24), ".", (ALNUM, 20)),
     "heroku key": token("HRKU-AA", URLSAFE, 58),
     "infracost key": token("ico-", ALNUM, 32),
     "school secret": token("s-s4t2ud-", HEX, 64),
     "grafana key": token("eyJrIjoi", ALNUM, 80),
-    "gitlab session": formed((LOWER, 32), said="_gitlab_session={}"),
+    "gitlab session": formed((LOWER, 32), text="_gitlab_session={}"),
     "gitlab runner": token("GR1348941", URLSAFE, 20),
     "cloudflare token": formed("cfut_", (ALNUM, 40), (HEX, 8)),
     "packagist token": token("packagist_ort_", HEX, 68),
     "datadog token": token("ddpat_", ALNUM, 40),
     "dogma token": formed("appToken-", (HEX, 8), *(("-", (HEX, 4)) * 3), "-", (HEX, 12)),
-    "jfrog key": formed((LOWER, 73), said='jfrog = "{}"'),
-    "kraken key": formed((ALNUM + "+/", 86), said="KRAKEN={}"),
-    "kucoin key": formed((HEX, 24), said="kucoin: {}"),
+    "jfrog key": formed((LOWER, 73), text='jfrog = "{}"'),
+    "kraken key": formed((ALNUM + "+/", 86), text="KRAKEN={}"),
+    "kucoin key": formed((HEX, 24), text="kucoin: {}"),
     "mailgun signature": formed((HEX, 32), "-", (HEX, 8), "-", (HEX, 8)),
-    "license": formed((UPPER, 20), said="LICENSE_KEY={}"),
+    "license": formed((UPPER, 20), text="LICENSE_KEY={}"),
 }
