@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
 import signal
+import stat
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -109,6 +112,40 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+_PATIENCE = 30.0  # seconds that a writer waits for another
+_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)  # file systems without them
+
+
+@contextmanager
+def opened(path: Path, flags: int, mode: int = 0o666) -> Iterator[int]:
+    """Open a regular file and nothing else; a pipe is not waited for."""
+    file = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, mode)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        yield file
+    finally:
+        os.close(file)  # and with it the lock
+
+
+@contextmanager
+def locked(path: Path, mode: int = 0o666) -> Iterator[int]:
+    """Open a file to append to, alone; never through a link."""
+    end = time.monotonic() + _PATIENCE
+    with opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, mode) as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError as error:
+                if error.errno in _NO_LOCKS:
+                    break  # a line is written in one go all the same
+                if error.errno not in (errno.EAGAIN, errno.EACCES) or time.monotonic() > end:
+                    raise OSError(error.errno, "somebody else holds it") from error
+            time.sleep(0.02)
+        yield file
 
 
 def append_whole(file: int, lines: bytes) -> None:

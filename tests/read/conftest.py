@@ -86,7 +86,7 @@ def session(run_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Session
 @pytest.fixture
 def server(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """An endpoint, and a cache of the test's own."""
-    for name in ("OPENAI_BASE_URL", "BLADE_MODEL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+    for name in ("OPENAI_BASE_URL", "BLADE_MODEL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)

@@ -27,21 +27,53 @@ class Canary(NamedTuple):
     name: str = ""  # the key it usually stands under
 
 
+Make = Callable[[random.Random], Canary]
+# as it stands, letters and how many of them, anything else that is drawn
+Part = str | tuple[str, int] | Callable[[random.Random], str]
+Saying = Callable[[random.Random, str], str]
+USED = ("using {} here", "export X={}", "got '{}' back")
+
+
 def draw(rng: random.Random, letters: str, n: int) -> str:
     return "".join(rng.choice(letters) for _ in range(n))
 
 
-def token(prefix: str, letters: str, n: int) -> Callable[[random.Random], Canary]:
-    """A secret that anyone knows by its beginning, in a sentence that says nothing else of it."""
+def word(rng: random.Random, n: int = 7) -> str:
+    pairs = [rng.choice("bcdfgklmnprstvz") + rng.choice("aeiou") for _ in range(n)]
+    return "".join(pairs)[:n]
+
+
+def words(n: int) -> Part:
+    return lambda rng: word(rng, n)
+
+
+def number(first: int, end: int) -> Part:
+    return lambda rng: str(rng.randrange(first, end))
+
+
+def one_of(*texts: str) -> Part:
+    return lambda rng: rng.choice(texts)
+
+
+def formed(*parts: Part, text: str | tuple[str, ...] | Saying = USED, name: str = "") -> Make:
+    """A secret made of fixed pieces and drawn ones, in a sentence around it or in one of several."""
 
     def made(rng: random.Random) -> Canary:
-        value = prefix + draw(rng, letters, n)
-        return Canary(value, rng.choice((f"using {value} here", f"export X={value}", f"got '{value}' back")))
+        drawn = (draw(rng, *part) if isinstance(part, tuple) else part for part in parts)
+        value = "".join(part if isinstance(part, str) else part(rng) for part in drawn)
+        if callable(text):
+            return Canary(value, text(rng, value), name)
+        return Canary(value, (text if isinstance(text, str) else rng.choice(text)).format(value), name)
 
     return made
 
 
-def _named(names: tuple[str, ...], letters: str, n: int) -> Callable[[random.Random], Canary]:
+def token(prefix: str, letters: str, n: int) -> Make:
+    """A secret that anyone knows by its beginning, in a sentence that says nothing else of it."""
+    return formed(prefix, (letters, n))
+
+
+def _named(names: tuple[str, ...], letters: str, n: int) -> Make:
     """A secret that only its name betrays."""
 
     def made(rng: random.Random) -> Canary:
@@ -52,29 +84,8 @@ def _named(names: tuple[str, ...], letters: str, n: int) -> Callable[[random.Ran
     return made
 
 
-def word(rng: random.Random, n: int = 7) -> str:
-    pairs = [rng.choice("bcdfgklmnprstvz") + rng.choice("aeiou") for _ in range(n)]
-    return "".join(pairs)[:n]
-
-
-def _aws_secret(rng: random.Random) -> Canary:
-    value = draw(rng, ALNUM + "/+", 38) + "k7"
-    return Canary(value, f"aws_secret_access_key = {value}", "aws_secret_access_key")
-
-
-def _slack_webhook(rng: random.Random) -> Canary:
-    value = f"T{draw(rng, UPPER, 8)}/B{draw(rng, UPPER, 8)}/{draw(rng, ALNUM, 24)}"
-    return Canary(value, f"curl -X POST https://hooks.slack.com/services/{value}")
-
-
-def _telegram(rng: random.Random) -> Canary:
-    value = f"{rng.randrange(10**8, 10**10)}:{draw(rng, URLSAFE, 35)}"
-    return Canary(value, f"bot {value} started")
-
-
-def _discord(rng: random.Random) -> Canary:
-    value = f"M{draw(rng, ALNUM, 23)}.{draw(rng, URLSAFE, 6)}.{draw(rng, ALNUM, 27)}"
-    return Canary(value, f"client.run('{value}')")
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 def jwt(rng: random.Random) -> Canary:
@@ -95,80 +106,10 @@ def private_key(rng: random.Random) -> Canary:
     )
 
 
-def _azure(rng: random.Random) -> Canary:
-    value = draw(rng, ALNUM + "+/", 86) + "=="
-    text = (
-        f"DefaultEndpointsProtocol=https;AccountName=acc;AccountKey={value};EndpointSuffix=core.windows.net"
-    )
-    return Canary(value, text)
-
-
-def _database(rng: random.Random) -> Canary:
-    value = draw(rng, ALNUM, 14)
-    scheme = rng.choice(("postgresql", "mysql", "mongodb+srv", "redis", "amqp"))
-    return Canary(value, f"{scheme}://svc_{word(rng)}:{value}@db.example.org:5432/main")
-
-
-def _basic(rng: random.Random) -> Canary:
-    value = base64.b64encode(f"{word(rng)}:{draw(rng, ALNUM, 12)}".encode()).decode()
-    return Canary(value, f"Authorization: Basic {value}")
-
-
-def _bearer(rng: random.Random) -> Canary:
-    value = draw(rng, ALNUM, 32)
-    return Canary(value, f"Authorization: Bearer {value}")
-
-
-def _cookie(rng: random.Random) -> Canary:
-    value = draw(rng, ALNUM, 32)
-    return Canary(value, f"Set-Cookie: sessionid={value}; Path=/; HttpOnly")
-
-
-def _entropy(rng: random.Random) -> Canary:
-    value = draw(rng, ALNUM, 38) + "k7"
-    word = rng.choice(("the secret is", "wandb login with key:", "deploy token ->", "credentials"))
-    return Canary(value, f"{word} {value}")
-
-
-def _hex_entropy(rng: random.Random) -> Canary:
-    value = draw(rng, HEX, 40)
-    return Canary(value, f"wandb: api key {value}")
-
-
-def _mail(rng: random.Random) -> Canary:
-    value = f"{word(rng)}.{word(rng)}@{word(rng)}.{rng.choice(('com', 'org', 'io', 'co.uk', 'ai'))}"
-    return Canary(
-        value, rng.choice((f"ask {value} about it", f"<{value}>", f"mailto:{value}", f"to={value};"))
-    )
-
-
-def _user(rng: random.Random) -> Canary:
-    value = f"{word(rng, 6)}{rng.randrange(10, 99)}"
-    text = rng.choice((
-        f"USER={value}", f"-rw-r--r-- 1 {value} staff 4096 Jan 10 10:00 notes.txt",
-        f"uid=1003({value}) gid=1003 groups=1003", f'username: "{value}"', f"ssh {value}@login-node-3",
-    ))  # fmt: skip
-    return Canary(value, text, "username")
-
-
-def _home(form: str) -> Callable[[random.Random], Canary]:
-    def made(rng: random.Random) -> Canary:
-        value = word(rng, 8)
-        return Canary(value, f"reading {form.format(value)} now")
-
-    return made
-
-
 def _internal_host(rng: random.Random) -> Canary:
     end = rng.choice(("corp", "internal", "local", "lan", "intranet", "svc.cluster.local", "ec2.internal"))
     value = f"{word(rng)}-{rng.randrange(10, 99)}.{end}"
     return Canary(value, f"connected to {value} in 3 ms", "hostname")
-
-
-def _node(rng: random.Random) -> Canary:
-    value = f"{word(rng, 5)}-gpu-{rng.randrange(100, 999)}"
-    text = (f"HOSTNAME={value}", f"hostname: {value}", f"SLURMD_NODENAME={value}", f'node_name = "{value}"')
-    return Canary(value, rng.choice(text), "hostname")
 
 
 def _ipv4(rng: random.Random) -> Canary:
@@ -177,16 +118,6 @@ def _ipv4(rng: random.Random) -> Canary:
         (f"10.{rng.randrange(255)}.{tail}", f"192.168.{tail}", f"172.{rng.randrange(16, 32)}.{tail}")
     )
     return Canary(value, rng.choice((f"listening on {value}:8000", f"ping {value}", f"host={value},")))
-
-
-def _ipv6(rng: random.Random) -> Canary:
-    value = f"fd{draw(rng, HEX, 2)}:{draw(rng, HEX, 4)}:{draw(rng, HEX, 4)}::{draw(rng, HEX, 3)}"
-    return Canary(value, f"route via {value} dev eth0")
-
-
-def _mac(rng: random.Random) -> Canary:
-    value = ":".join(draw(rng, HEX, 2) for _ in range(6))
-    return Canary(value, f"link/ether {value} brd ff:ff:ff:ff:ff:ff")
 
 
 def _internal_url(rng: random.Random) -> Canary:
@@ -203,25 +134,20 @@ def _unreleased(rng: random.Random) -> Canary:
     return Canary(value, f"scores on {value} are not public")
 
 
-def _person(rng: random.Random) -> Canary:
-    value = rng.choice(PEOPLE)
-    return Canary(value, f"reviewed with {value} today")
+_QUERY = ("access_token", "sig", "key", "X-Amz-Signature", "token", "api_key")
+_MYSQL = ("mysql", "mysqldump", "mysqladmin")
 
 
-def _author(rng: random.Random) -> Canary:
-    value = f"{word(rng).title()} {word(rng).title()}"
-    return Canary(value, f"Author: {value} <{word(rng)}@{word(rng)}.org>")
+def _database(rng: random.Random, password: str) -> str:
+    scheme = rng.choice(("postgresql", "mysql", "mongodb+srv", "redis", "amqp"))
+    return f"{scheme}://svc_{word(rng)}:{password}@db.example.org:5432/main"
 
 
-def _url_token(rng: random.Random) -> Canary:
-    value = draw(rng, ALNUM, 20)
-    name = rng.choice(("access_token", "sig", "key", "X-Amz-Signature", "token", "api_key"))
-    return Canary(value, f"https://files.example.org/a/b?v=2&{name}={value}")
-
-
-KINDS: dict[str, Callable[[random.Random], Canary]] = {
+KINDS: dict[str, Make] = {
     "aws key id": token("AKIA", UPPER, 16),
-    "aws secret": _aws_secret,
+    "aws secret": formed(
+        (ALNUM + "/+", 38), "k7", text="aws_secret_access_key = {}", name="aws_secret_access_key"
+    ),
     "github token": token("ghp_", ALNUM, 36),
     "github fine-grained": token("github_pat_", ALNUM, 60),
     "gitlab token": token("glpat-", URLSAFE, 20),
@@ -232,57 +158,72 @@ KINDS: dict[str, Callable[[random.Random], Canary]] = {
     "google api key": token("AIza", ALNUM, 35),
     "google oauth secret": token("GOCSPX-", ALNUM, 28),
     "slack token": token("xoxb-", string.digits + "abcdef", 40),
-    "slack webhook": _slack_webhook,
+    "slack webhook": formed(
+        "T", (UPPER, 8), "/B", (UPPER, 8), "/", (ALNUM, 24),
+        text="curl -X POST https://hooks.slack.com/services/{}"
+    ),
     "stripe key": token("sk_live_", ALNUM, 24),
-    "sendgrid key": lambda rng: token("SG." + draw(rng, ALNUM, 22) + ".", ALNUM, 43)(rng),
+    "sendgrid key": formed("SG.", (ALNUM, 22), ".", (ALNUM, 43)),
     "twilio sid": token("AC", HEX, 32),
     "npm token": token("npm_", ALNUM, 36),
     "pypi token": token("pypi-AgEIcHlwaS5vcmc", ALNUM, 100),
     "databricks token": token("dapi", HEX, 32),
-    "telegram bot": _telegram,
-    "discord bot": _discord,
+    "telegram bot": formed(number(10**8, 10**10), ":", (URLSAFE, 35), text="bot {} started"),
+    "discord bot": formed("M", (ALNUM, 23), ".", (URLSAFE, 6), ".", (ALNUM, 27), text="client.run('{}')"),
     "web token": jwt,
     "private key": private_key,
-    "azure storage": _azure,
-    "database password": _database,
-    "basic auth": _basic,
-    "bearer": _bearer,
-    "cookie": _cookie,
+    "azure storage": formed(
+        (ALNUM + "+/", 86), "==",
+        text="DefaultEndpointsProtocol=https;AccountName=acc;AccountKey={};EndpointSuffix=core.windows.net",
+    ),
+    "database password": formed((ALNUM, 14), text=_database),
+    "basic auth": formed(
+        lambda rng: _encoded(f"{word(rng)}:{draw(rng, ALNUM, 12)}"), text="Authorization: Basic {}"
+    ),
+    "bearer": formed((ALNUM, 32), text="Authorization: Bearer {}"),
+    "cookie": formed((ALNUM, 32), text="Set-Cookie: sessionid={}; Path=/; HttpOnly"),
     "password by name": _named(("password", "db_password", "passwd", "smtp_pwd"), ALNUM, 12),
     "token by name": _named(("refresh_token", "access_token", "ci_token", "deploy_token"), ALNUM, 20),
     "api key by name": _named(("api_key", "apiKey", "client_secret", "encryption_key"), ALNUM, 24),
-    "random near a word": _entropy,
-    "hex near a word": _hex_entropy,
-    "url token": _url_token,
-    "e-mail": _mail,
-    "user name": _user,
-    "home (Linux)": _home("/home/{}/exp/run.py"),
-    "home (macOS)": _home("/Users/{}/Library/notes.txt"),
-    "home (Windows)": _home("C:\\Users\\{}\\Desktop\\a.txt"),
-    "home (cluster)": _home("/lustre/fsw/team/users/{}/ckpt"),
+    "random near a word": formed(
+        (ALNUM, 38), "k7",
+        text=("the secret is {}", "wandb login with key: {}", "deploy token -> {}", "credentials {}"),
+    ),
+    "hex near a word": formed((HEX, 40), text="wandb: api key {}"),
+    "url token": formed(
+        (ALNUM, 20), text=lambda rng, key: f"https://files.example.org/a/b?v=2&{rng.choice(_QUERY)}={key}"
+    ),
+    "e-mail": formed(
+        word, ".", word, "@", word, ".", one_of("com", "org", "io", "co.uk", "ai"),
+        text=("ask {} about it", "<{}>", "mailto:{}", "to={};"),
+    ),
+    "user name": formed(
+        words(6), number(10, 99), name="username",
+        text=("USER={}", "-rw-r--r-- 1 {} staff 4096 Jan 10 10:00 notes.txt",
+              "uid=1003({}) gid=1003 groups=1003", 'username: "{}"', "ssh {}@login-node-3"),
+    ),
+    "home (Linux)": formed(words(8), text="reading /home/{}/exp/run.py now"),
+    "home (macOS)": formed(words(8), text="reading /Users/{}/Library/notes.txt now"),
+    "home (Windows)": formed(words(8), text="reading C:\\Users\\{}\\Desktop\\a.txt now"),
+    "home (cluster)": formed(words(8), text="reading /lustre/fsw/team/users/{}/ckpt now"),
     "internal host": _internal_host,
-    "node name": _node,
+    "node name": formed(
+        words(5), "-gpu-", number(100, 999), name="hostname",
+        text=("HOSTNAME={}", "hostname: {}", "SLURMD_NODENAME={}", 'node_name = "{}"'),
+    ),
     "private IPv4": _ipv4,
-    "private IPv6": _ipv6,
-    "network card": _mac,
+    "private IPv6": formed(
+        "fd", (HEX, 2), ":", (HEX, 4), ":", (HEX, 4), "::", (HEX, 3), text="route via {} dev eth0"
+    ),
+    "network card": formed((HEX, 2), *((":", (HEX, 2)) * 5), text="link/ether {} brd ff:ff:ff:ff:ff:ff"),
     "internal URL": _internal_url,
     "unreleased name": _unreleased,
-    "person (listed)": _person,
-    "author of a commit": _author,
+    "person (listed)": formed(one_of(*PEOPLE), text="reviewed with {} today"),
+    "author of a commit": formed(
+        lambda rng: f"{word(rng).title()} {word(rng).title()}",
+        text=lambda rng, name: f"Author: {name} <{word(rng)}@{word(rng)}.org>",
+    ),
 }
-
-
-Make = Callable[[random.Random], Canary]
-
-
-def formed(*parts: str | tuple[str, int]) -> Make:
-    """A secret made of fixed pieces and drawn ones."""
-
-    def made(rng: random.Random) -> Canary:
-        value = "".join(part if isinstance(part, str) else draw(rng, *part) for part in parts)
-        return Canary(value, rng.choice((f"using {value} here", f"export X={value}", f"got '{value}' back")))
-
-    return made
 
 
 def _by_service(rng: random.Random) -> Canary:
@@ -295,38 +236,6 @@ def _by_service(rng: random.Random) -> Canary:
         (f'{service}_api = "{value}"', f"{service.upper()}_ACCESS={value}", f"{service}: {value}")
     )
     return Canary(value, text)
-
-
-def _uuid_key(rng: random.Random) -> Canary:
-    value = "-".join(draw(rng, HEX, n) for n in (8, 4, 4, 4, 12))
-    text = rng.choice((f"HEROKU_API_KEY={value}", f'api_key: "{value}"', f"SNYK_TOKEN={value}"))
-    return Canary(value, text, "api_key")
-
-
-def _npmrc(rng: random.Random) -> Canary:
-    value = draw(rng, ALNUM, 34) + "k7"
-    return Canary(value, f"//registry.example.org/npm/:_{rng.choice(('authToken', 'password'))}={value}")
-
-
-def _netrc(rng: random.Random) -> Canary:
-    value = draw(rng, ALNUM, 10) + "k7"
-    return Canary(value, f"machine api.example.org login {word(rng)} password {value}")
-
-
-def _docker(rng: random.Random) -> Canary:
-    value = base64.b64encode(f"{word(rng)}:{draw(rng, ALNUM, 14)}".encode()).decode()
-    return Canary(value, json.dumps({"auths": {"registry.example.org": {"auth": value}}}), "auth")
-
-
-def _pgpass(rng: random.Random) -> Canary:
-    value = draw(rng, ALNUM, 10) + "k7"
-    return Canary(value, f"db.example.org:5432:main:{word(rng)}:{value}")
-
-
-def _mysql(rng: random.Random) -> Canary:
-    value = draw(rng, ALNUM, 10) + "k7"
-    tool = rng.choice(("mysql", "mysqldump", "mysqladmin"))
-    return Canary(value, f"{tool} -h db.example.org -u {word(rng)} -p{value} main")
 
 
 def _curl(rng: random.Random) -> Canary:
@@ -343,21 +252,6 @@ def _service_account(rng: random.Random) -> Canary:
     return Canary(value, json.dumps(content))
 
 
-def _key_id(rng: random.Random) -> Canary:
-    value = draw(rng, HEX, 40)
-    return Canary(value, json.dumps({"type": "service_account", "private_key_id": value}))
-
-
-def _discord_hook(rng: random.Random) -> Canary:
-    value = draw(rng, URLSAFE, 68)
-    return Canary(value, f"https://discord.com/api/webhooks/{rng.randrange(10**17, 10**18)}/{value}")
-
-
-def _sentry(rng: random.Random) -> Canary:
-    value = draw(rng, HEX, 32)
-    return Canary(value, f"https://{value}@o{rng.randrange(10**5)}.ingest.sentry.io/{rng.randrange(10**6)}")
-
-
 def _hash(rng: random.Random) -> Canary:
     value = rng.choice((
         f"$6${draw(rng, ALNUM, 16)}${draw(rng, ALNUM + './', 86)}", f"$2y$10${draw(rng, ALNUM + './', 53)}",
@@ -367,35 +261,10 @@ def _hash(rng: random.Random) -> Canary:
     return Canary(value, f"{word(rng)}:{value}:19000:0:99999:7:::")
 
 
-def _kubernetes(rng: random.Random) -> Canary:
-    value = base64.b64encode(draw(rng, ALNUM, 20).encode()).decode()
-    return Canary(value, f"kind: Secret\ntype: Opaque\ndata:\n  {word(rng)}: {value}")
-
-
-def _pair(rng: random.Random) -> Canary:
-    value = draw(rng, ALNUM + "/+", 38) + "k7"
-    return Canary(value, f"AKIA{draw(rng, UPPER, 16)}{rng.choice((':', ' ', ','))}{value}")
-
-
 def _by_other(rng: random.Random) -> Canary:
     service = rng.choice(("mattermost", "netlify", "twitch", "travis", "plaid", "okta"))
     value = draw(rng, LOWER, 28) + "k7"
     return Canary(value, rng.choice((f'{service}_access = "{value}"', f"{service.upper()}={value}")))
-
-
-def _attributes(rng: random.Random) -> Canary:
-    value = draw(rng, ALNUM, 12) + "k7"
-    return Canary(value, f'<add key="ClearTextPassword" value="{value}" />')
-
-
-def _address(form: str, letters: str, n: int) -> Make:
-    """A secret that its place in an address or a line gives away."""
-
-    def made(rng: random.Random) -> Canary:
-        value = draw(rng, letters, n) + "7"
-        return Canary(value, form.format(value))
-
-    return made
 
 
 PUBLIC: dict[str, Make] = {
@@ -419,20 +288,45 @@ PUBLIC: dict[str, Make] = {
     "network token": formed("dnkey-", (URLSAFE, 26), "-", (URLSAFE, 52)),
     "authress key": formed("sc_", (LOWER, 14), ".", (LOWER, 5), ".acc_", (LOWER, 20), ".", (URLSAFE, 60)),
     "key by service": _by_service,
-    "uuid as a key": _uuid_key,
-    "npmrc": _npmrc,
-    "netrc": _netrc,
-    "docker login": _docker,
-    "pgpass": _pgpass,
-    "mysql -p": _mysql,
+    "uuid as a key": formed(
+        (HEX, 8), *(("-", (HEX, 4)) * 3), "-", (HEX, 12), name="api_key",
+        text=("HEROKU_API_KEY={}", 'api_key: "{}"', "SNYK_TOKEN={}"),
+    ),
+    "npmrc": formed(
+        (ALNUM, 34), "k7",
+        text=("//registry.example.org/npm/:_authToken={}", "//registry.example.org/npm/:_password={}"),
+    ),
+    "netrc": formed(
+        (ALNUM, 10), "k7", text=lambda rng, key: f"machine api.example.org login {word(rng)} password {key}"
+    ),
+    "docker login": formed(
+        lambda rng: _encoded(f"{word(rng)}:{draw(rng, ALNUM, 14)}"), name="auth",
+        text='{{"auths": {{"registry.example.org": {{"auth": "{}"}}}}}}',
+    ),
+    "pgpass": formed((ALNUM, 10), "k7", text=lambda rng, key: f"db.example.org:5432:main:{word(rng)}:{key}"),
+    "mysql -p": formed(
+        (ALNUM, 10), "k7",
+        text=lambda rng, key: f"{rng.choice(_MYSQL)} -h db.example.org -u {word(rng)} -p{key} main",
+    ),
     "curl -u": _curl,
     "service account": _service_account,
-    "service account key id": _key_id,
-    "discord webhook": _discord_hook,
-    "sentry address": _sentry,
+    "service account key id": formed((HEX, 40), text='{{"type": "service_account", "private_key_id": "{}"}}'),
+    "discord webhook": formed(
+        (URLSAFE, 68),
+        text=lambda rng, key: f"https://discord.com/api/webhooks/{rng.randrange(10**17, 10**18)}/{key}",
+    ),
+    "sentry address": formed(
+        (HEX, 32),
+        text=lambda rng, id: f"https://{id}@o{rng.randrange(10**5)}.ingest.sentry.io/{rng.randrange(10**6)}",
+    ),
     "password hash": _hash,
-    "kubernetes secret": _kubernetes,
-    "aws pair": _pair,
+    "kubernetes secret": formed(
+        lambda rng: _encoded(draw(rng, ALNUM, 20)),
+        text=lambda rng, key: f"kind: Secret\ntype: Opaque\ndata:\n  {word(rng)}: {key}",
+    ),
+    "aws pair": formed(
+        (ALNUM + "/+", 38), "k7", text=lambda rng, key: f"AKIA{draw(rng, UPPER, 16)}{rng.choice(': ,')}{key}"
+    ),
     "lob key": token("live_", HEX, 35),
     "maxmind key": formed((ALNUM, 6), "_", (ALNUM, 29), "_mmk"),
     "octopus key": token("API-", UPPER, 26),
@@ -452,7 +346,7 @@ PUBLIC: dict[str, Make] = {
     "twitter token": formed((string.digits, 18), "-", (ALNUM, 30)),
     "new relic key": token("NRII-", LOWER, 32),
     "key by other service": _by_other,
-    "password as a pair": _attributes,
+    "password as a pair": formed((ALNUM, 12), "k7", text='<add key="ClearTextPassword" value="{}" />'),
     "pinecone key": token("pcsk_", ALNUM, 70),
     "tavily key": token("tvly-dev-", ALNUM, 32),
     "sandbox key": token("e2b_", HEX, 40),
@@ -460,12 +354,12 @@ PUBLIC: dict[str, Make] = {
     "neon key": token("napi_", LOWER, 64),
     "resend key": formed("re_", (ALNUM, 8), "_", (ALNUM, 24)),
     "router key": token("sk-or-v1-", HEX, 64),
-    "cloudinary": _address("cloudinary://123456789012345:{}@acme", ALNUM, 26),
-    "ftp password": _address("ftp://maker:{}@files.example.org/x", ALNUM, 10),
-    "redis -a": _address("redis-cli -h cache.example.org -a {} ping", ALNUM, 12),
-    "wireguard key": _address("PrivateKey = {}=", ALNUM + "+/", 42),
-    "one-time seed": _address(
-        "otpauth://totp/acme?secret={}&issuer=acme", string.ascii_uppercase + "234567", 31
+    "cloudinary": formed((ALNUM, 26), "7", text="cloudinary://123456789012345:{}@acme"),
+    "ftp password": formed((ALNUM, 10), "7", text="ftp://maker:{}@files.example.org/x"),
+    "redis -a": formed((ALNUM, 12), "7", text="redis-cli -h cache.example.org -a {} ping"),
+    "wireguard key": formed((ALNUM + "+/", 42), "7", text="PrivateKey = {}="),
+    "one-time seed": formed(
+        (string.ascii_uppercase + "234567", 31), "7", text="otpauth://totp/acme?secret={}&issuer=acme"
     ),
 }
 
@@ -476,16 +370,6 @@ _UNSEEN = "\u200b\u200c\u200d\u2060\ufeff\u00ad"  # letters that no reader sees
 def _torn(rng: random.Random, value: str) -> str:
     place = rng.randrange(2, len(value) - 2)
     return value[:place] + rng.choice(_UNSEEN) + value[place:]
-
-
-def _torn_mail(rng: random.Random) -> Canary:
-    value = f"{word(rng)}.{word(rng)}@{word(rng)}.org"
-    return Canary(value, f"ask {_torn(rng, value)} about it")
-
-
-def _torn_token(rng: random.Random) -> Canary:
-    value = rng.choice(("ghp_", "hf_", "glpat-")) + draw(rng, ALNUM, 36)
-    return Canary(value, f"pushed with {_torn(rng, value)}")
 
 
 def _glued(rng: random.Random) -> Canary:
@@ -509,11 +393,6 @@ def _hard_password(rng: random.Random) -> Canary:
     return Canary(value[-6:], text)
 
 
-def _phrase(rng: random.Random) -> Canary:
-    value = " ".join(word(rng, 6) for _ in range(4))
-    return Canary(value, f'{rng.choice(("password", "passphrase", "PASSWORD"))} = "{value}"')
-
-
 def _human_password(rng: random.Random) -> Canary:
     value = rng.choice((word(rng, 9), word(rng, 7).title())) + str(rng.randrange(10, 2030))
     text = rng.choice((
@@ -522,17 +401,6 @@ def _human_password(rng: random.Random) -> Canary:
         f"IDENTIFIED BY '{value}'", f"redis-cli -a {value} ping", f"setx API_KEY {value}",
     ))  # fmt: skip
     return Canary(value, text, rng.choice(("", "DB_PASS", "password")))
-
-
-def _share(rng: random.Random) -> Canary:
-    value = word(rng) + str(rng.randrange(10, 99))
-    return Canary(value, f"copied to \\\\{value}\\{word(rng)}\\plans.txt")
-
-
-def _file_url(rng: random.Random) -> Canary:
-    value = word(rng, 8)
-    form = rng.choice(("file:///home/{}/a.txt", "file:///C:/Users/{}/a.txt", "file:///Users/{}/a.txt"))
-    return Canary(value, f"opened {form.format(value)} now")
 
 
 def _windows(rng: random.Random) -> Canary:
@@ -576,11 +444,6 @@ def _escaped_key(rng: random.Random) -> Canary:
     return Canary(built.value, built.said.replace("\n", rng.choice(("\\n", "\\\\n", "\\r\\n"))))
 
 
-def _cut_token(rng: random.Random) -> Canary:
-    value = rng.choice(("ghp_", "sk-proj-", "hf_", "xoxb-", "glpat-")) + draw(rng, URLSAFE[:-2], 10) + "7"
-    return Canary(value, rng.choice((f"pushed with {value}… and", f"got {value}...", f"'{value}…'")))
-
-
 def _cut_address(rng: random.Random) -> Canary:
     value = rng.choice(
         (f"192.168.{rng.randrange(2, 250)}.", f"10.{rng.randrange(2, 250)}.{rng.randrange(2, 250)}.")
@@ -588,18 +451,32 @@ def _cut_address(rng: random.Random) -> Canary:
     return Canary(value, f"listening on {value}…")
 
 
-DISGUISED: dict[str, Callable[[random.Random], Canary]] = {
-    "e-mail, torn": _torn_mail,
-    "token, torn": _torn_token,
+DISGUISED: dict[str, Make] = {
+    "e-mail, torn": formed(
+        word, ".", word, "@", word, ".org", text=lambda rng, key: f"ask {_torn(rng, key)} about it"
+    ),
+    "token, torn": formed(
+        one_of("ghp_", "hf_", "glpat-"), (ALNUM, 36), text=lambda rng, key: f"pushed with {_torn(rng, key)}"
+    ),
     "token, glued": _glued,
-    "token, cut": _cut_token,
+    "token, cut": formed(
+        one_of("ghp_", "sk-proj-", "hf_", "xoxb-", "glpat-"), (URLSAFE[:-2], 10), "7",
+        text=("pushed with {}… and", "got {}...", "'{}…'"),
+    ),
     "address, cut": _cut_address,
     "e-mail, foreign": _foreign_mail,
     "password with marks": _hard_password,
-    "password of words": _phrase,
+    "password of words": formed(
+        words(6), *((" ", words(6)) * 3), text=('password = "{}"', 'passphrase = "{}"', 'PASSWORD = "{}"')
+    ),
     "password of a person": _human_password,
-    "shared disk": _share,
-    "file address": _file_url,
+    "shared disk": formed(
+        word, number(10, 99), text=lambda rng, key: f"copied to \\\\{key}\\{word(rng)}\\plans.txt"
+    ),
+    "file address": formed(
+        words(8),
+        text=tuple(f"opened file:///{home}/{{}}/a.txt now" for home in ("home", "C:/Users", "Users"))
+    ),
     "home (Windows forms)": _windows,
     "link-local IPv6": _link_local,
     "remote login": _remote,
@@ -608,24 +485,9 @@ DISGUISED: dict[str, Callable[[random.Random], Canary]] = {
 }
 
 
-def _service_key(form: str, letters: str, n: int) -> Callable[[random.Random], Canary]:
-    """A secret that only the name of its service betrays."""
-
-    def made(rng: random.Random) -> Canary:
-        value = draw(rng, letters, n)
-        return Canary(value, form.format(value))
-
-    return made
-
-
-def _chosen_in(form: str) -> Callable[[random.Random], Canary]:
-    """A password that a person chose, which only the words around it betray."""
-
-    def made(rng: random.Random) -> Canary:
-        value = word(rng, rng.randrange(7, 12)).capitalize() + str(rng.randrange(10, 9999))
-        return Canary(value, form.format(value))
-
-    return made
+def _chosen(rng: random.Random) -> str:
+    """A password as a person chooses it: only the words around it betray it."""
+    return word(rng, rng.randrange(7, 12)).capitalize() + str(rng.randrange(10, 9999))
 
 
 # What a red team carried past the rules at 0ae1a9e, before any was written for it.
@@ -649,23 +511,23 @@ _RED_TEAM = {
     "router": "username bo privilege 15 password 0 {}",
 }
 
-HELD_OUT: dict[str, Callable[[random.Random], Canary]] = {
-    **{f"red team, {kind}": _chosen_in(form) for kind, form in _RED_TEAM.items()},
-    "red team, pin": lambda rng: Canary(value := draw(rng, "123456789", 6), f"the PIN is {value}"),
+HELD_OUT: dict[str, Make] = {
+    **{f"red team, {kind}": formed(_chosen, text=form) for kind, form in _RED_TEAM.items()},
+    "red team, pin": formed(("123456789", 6), text="the PIN is {}"),
     "harness token": formed("pat.", (URLSAFE, 22), ".", (ALNUM, 24), ".", (ALNUM, 20)),
     "heroku key": token("HRKU-AA", URLSAFE, 58),
     "infracost key": token("ico-", ALNUM, 32),
     "school secret": token("s-s4t2ud-", HEX, 64),
     "grafana key": token("eyJrIjoi", ALNUM, 80),
-    "gitlab session": _service_key("_gitlab_session={}", LOWER, 32),
+    "gitlab session": formed((LOWER, 32), text="_gitlab_session={}"),
     "gitlab runner": token("GR1348941", URLSAFE, 20),
     "cloudflare token": formed("cfut_", (ALNUM, 40), (HEX, 8)),
     "packagist token": token("packagist_ort_", HEX, 68),
     "datadog token": token("ddpat_", ALNUM, 40),
     "dogma token": formed("appToken-", (HEX, 8), *(("-", (HEX, 4)) * 3), "-", (HEX, 12)),
-    "jfrog key": _service_key('jfrog = "{}"', LOWER, 73),
-    "kraken key": _service_key("KRAKEN={}", ALNUM + "+/", 86),
-    "kucoin key": _service_key("kucoin: {}", HEX, 24),
+    "jfrog key": formed((LOWER, 73), text='jfrog = "{}"'),
+    "kraken key": formed((ALNUM + "+/", 86), text="KRAKEN={}"),
+    "kucoin key": formed((HEX, 24), text="kucoin: {}"),
     "mailgun signature": formed((HEX, 32), "-", (HEX, 8), "-", (HEX, 8)),
-    "license": _service_key("LICENSE_KEY={}", UPPER, 20),
+    "license": formed((UPPER, 20), text="LICENSE_KEY={}"),
 }

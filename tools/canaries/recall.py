@@ -44,22 +44,14 @@ def _in_key(canary: Canary) -> Row:
 
 
 def _in_url(canary: Canary) -> Row:
-    text = (
-        canary.said
-        if canary.said.startswith("http")
-        else f"https://example.org/log?q={quote(canary.said)}&page=2"
-    )
-    return _row(question=f"open {text} and read")
+    logged = f"https://example.org/log?q={quote(canary.said)}&page=2"
+    return _row(question=f"open {canary.said if canary.said.startswith('http') else logged} and read")
 
 
 def _in_tool_output(canary: Canary) -> Row:
     text = f"$ run\nstep 1 ok\n{canary.said}\nexit 0\n"
-    call = {
-        "type": "function_call_output",
-        "call_id": "call_1",
-        "output": json.dumps({"stdout": text, "code": 0}),
-    }
-    return _row(response={"output": [call]})
+    call = {"type": "function_call_output", "call_id": "call_1"}
+    return _row(response={"output": [{**call, "output": json.dumps({"stdout": text, "code": 0})}]})
 
 
 def _in_base64(canary: Canary) -> Row:
@@ -81,10 +73,8 @@ def _in_arguments(canary: Canary) -> Row:
 
 def _in_yaml(canary: Canary) -> Row:
     lines = canary.said.split("\n")
-    if len(lines) > 1:
-        content = "  note: |\n" + "".join(f"    {line}\n" for line in lines)
-    else:
-        content = f"  env:\n    - {canary.said}\n"
+    note = "  note: |\n" + "".join(f"    {line}\n" for line in lines)
+    content = note if len(lines) > 1 else f"  env:\n    - {canary.said}\n"
     return _row(config=f"version: 2\njob:\n{content}  steps: 4\n")
 
 
@@ -158,12 +148,8 @@ def _forms(text: str) -> set[str]:
     for _ in range(2):
         for form in tuple(forms):
             forms |= {unquote(form), unquote_plus(form), unescape(form), form.replace("\\\\", "\\")}
-            forms |= {
-                form.replace("\\/", "/"),
-                form.replace("\\", ""),
-                form.translate(_UNSEEN),
-                _ESCAPED.sub("", form),
-            }
+            forms |= {form.replace("\\/", "/"), form.replace("\\", ""), form.translate(_UNSEEN)}
+            forms.add(_ESCAPED.sub("", form))
     for word in text.replace('"', " ").replace("\\n", " ").split():
         if len(word) >= 24 and len(word) % 4 == 0:
             try:
@@ -180,8 +166,7 @@ def _strings(text: str) -> list[str]:
         content = json.loads(text)
     except ValueError:
         return []
-    results: list[str] = []
-    todo = [content]
+    results, todo = list[str](), [content]
     while todo:
         value = todo.pop()
         if isinstance(value, dict):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import fcntl
 import os
 import re
-import stat
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
@@ -23,7 +19,7 @@ from blade.errors import Unreadable
 from blade.events import ERROR, compact, field_text, prompt, step_texts
 from blade.events import gold as expected
 from blade.model import Agreement, Cause, Judgement, Trace
-from blade.targets import append_whole
+from blade.targets import append_whole, locked, opened
 
 KEYS = ("task", "cause", "repeat", "step", "field", "quote", "mechanism", "mode", "by", "condition")
 SOME = 8  # characters without white space: a shorter quotation stands anywhere
@@ -234,8 +230,6 @@ def _began(trace: Trace, step: Any, exact: str) -> Iterator[str]:
 # -- the file beside a run --------------------------------------------------------------------------
 
 MOST_BYTES = 64 << 20  # bytes: a file beyond this is not what its name says
-_PATIENCE = 30.0  # seconds that a writer waits for another
-_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)  # file systems without them
 _DECODER = msgspec.json.Decoder(Judgement)
 
 
@@ -255,7 +249,7 @@ def withdrawal(judgement: Judgement, by: str, moment: str) -> Withdrawn:
 def append(path: Path, lines: Sequence[Judgement | Withdrawn]) -> None:
     """Add all of the lines or none; what is an author's last word on its task already is not said again."""
     try:
-        with _locked(path) as file:
+        with locked(path) as file:
             last = {(line.agent, line.task, line.by): line.id for line in _read(_content(file))[0]}
             news = b""
             for line in lines:
@@ -272,43 +266,13 @@ def append(path: Path, lines: Sequence[Judgement | Withdrawn]) -> None:
         raise Unreadable(f"cannot write {path}: {error.strerror or error}", hint, "cannot-write") from error
 
 
-@contextlib.contextmanager
-def _opened(path: Path, flags: int) -> Iterator[int]:
-    """A regular file and nothing else; a pipe is not waited for."""
-    file = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
-    try:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
-        yield file
-    finally:
-        os.close(file)  # and with it the lock
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[int]:
-    """The file, alone; never through a link."""
-    end = time.monotonic() + _PATIENCE
-    with _opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW) as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError as error:
-                if error.errno in _NO_LOCKS:
-                    break  # a line is written in one go all the same
-                if error.errno not in (errno.EAGAIN, errno.EACCES) or time.monotonic() > end:
-                    raise OSError(error.errno, "somebody else holds it") from error
-            time.sleep(0.02)
-        yield file
-
-
 def read(path: Path) -> tuple[tuple[Judgement, ...], int]:
     """The judgements of a file that were not taken back, each author's last word last; and how many lines are none.
 
     A line that is being written is not there yet.
     """
     try:
-        with _opened(path, os.O_RDONLY) as file:
+        with opened(path, os.O_RDONLY) as file:
             return _read(_content(file))
     except FileNotFoundError:
         return (), 0

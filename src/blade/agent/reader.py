@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
-import os
 import random
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import cache
 from hashlib import blake2b
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,9 +28,11 @@ from blade.endpoint.chat import Form
 from blade.endpoint.faults import Fault
 from blade.errors import Unreadable, UsageError
 from blade.model import Agreement, Cause
-from blade.targets import append_whole
+from blade.targets import append_whole, locked
 
 if TYPE_CHECKING:
+    from yarl import URL
+
     from blade.endpoint.client import Client
 
 LABEL, NAME, EXPLAIN, ASK = KINDS = ("label", "name", "explain", "ask")
@@ -96,21 +95,17 @@ def _object(**properties: Any) -> dict[str, Any]:
     return {**shape, "additionalProperties": False}
 
 
-def _list(items: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
 _TEXT, _NUMBER = {"type": "string"}, {"type": "integer"}
 _STEP, _FIELD = {"type": ["integer", "null"]}, {"type": ["string", "null"]}
-_PLACE = _object(task=_TEXT, repeat=_NUMBER, step=_STEP, field=_FIELD, quote=_TEXT)
-_QUERIES = _object(proposals=_list(_object(id=_NUMBER, query=_TEXT)))
+_PLACES = {"type": "array", "items": _object(task=_TEXT, repeat=_NUMBER, step=_STEP, field=_FIELD, quote=_TEXT)}
+_QUERIES = _object(proposals={"type": "array", "items": _object(id=_NUMBER, query=_TEXT)})
 
 
 def schema(question: Question) -> dict[str, Any]:
     """The JSON Schema of an answer."""
     answer = _TEXT | ({"enum": list(question.choices)} if question.choices else {})
     mode = {"mode": _TEXT} if question.kind == LABEL else {}
-    return _object(about=_TEXT, answer=answer, **mode, because=_TEXT, evidence=_list(_PLACE))
+    return _object(about=_TEXT, answer=answer, **mode, because=_TEXT, evidence=_PLACES)
 
 
 # ---- Prompts -----------------------------------------------------------------------------------
@@ -167,7 +162,7 @@ def query_prompt(
 ) -> Prompt:
     """What is sent: the names and types of columns, the runs, and each number with its sentence."""
     lines = [f"run: {hostile.line(run, 80)}" for run in runs]
-    few = islice(columns.items(), _MOST_COLUMNS)  # our own come first
+    few = list(columns.items())[:_MOST_COLUMNS]  # our own come first
     lines += [f"column: {hostile.line(name, 120)} {kind}" for name, kind in few]
     for number, (printed, sentence) in enumerate(numbers):
         lines.append(f"number {number}: {hostile.line(printed, 40)} in: {hostile.line(sentence, 400)}")
@@ -294,7 +289,10 @@ class Purse:
 
     def take(self, most: Usage) -> bool:
         """Set aside the most that a call can cost; False if that would pass the cap."""
-        fits = self._fits(most)
+        usage = sum(self._under_way, self.spent + most)
+        fits = self.cap.tokens is None or usage.total <= self.cap.tokens
+        if self.cap.cost is not None and self.price is not None:
+            fits = fits and self.price.of(usage) <= self.cap.cost
         self._under_way += [most] if fits else []
         return fits
 
@@ -312,12 +310,6 @@ class Purse:
         self._under_way.remove(most)
         self.spent += cost
         self._settled.set()
-
-    def _fits(self, more: Usage) -> bool:
-        usage = sum(self._under_way, self.spent + more)
-        if self.cap.tokens is not None and usage.total > self.cap.tokens:
-            return False
-        return self.cap.cost is None or self.price is None or self.price.of(usage) <= self.cap.cost
 
 
 # ---- Answers that were paid for ----------------------------------------------------------------
@@ -350,24 +342,15 @@ class Kept:
     def keep(self, key: str, answer: Answer, usage: Usage) -> bool:
         """Append an answer whole; False where the folder cannot be written."""
         try:
-            _append(self.path, msgspec.json.encode(_Line(key, answer, usage)) + b"\n")
+            line = msgspec.json.encode(_Line(key, answer, usage)) + b"\n"
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with locked(self.path, 0o600) as file:  # what is quoted is as private as the rollouts
+                append_whole(file, line)
         except (OSError, UnicodeError):  # half a character of a broken row cannot be written as JSON
             return False
         if self._answers is not None:
             self._answers[key] = answer
         return True
-
-
-def _append(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # what is quoted is as private as the rollouts: only its owner reads it
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    try:
-        with contextlib.suppress(OSError):  # without locks: lines are still written in one piece
-            fcntl.flock(file, fcntl.LOCK_EX)
-        append_whole(file, content)
-    finally:
-        os.close(file)
 
 
 def _lines(path: Path) -> list[_Line]:
@@ -389,7 +372,6 @@ PUBLIC = "https://api.openai.com/v1"
 _MOST_BODY = 8 << 20  # bytes of a response
 _SHORT, _LONG = 10, 24  # characters of a key, with a digit in it and without
 _FORM = Form(limits=("max_completion_tokens", "max_tokens", ""))
-_OWNERS = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
 Turns = Sequence[tuple[str, str]]  # what was said after the prompt, by role
 
 
@@ -405,22 +387,15 @@ class Endpoint:
     """One model behind one URL."""
 
     def __init__(self, model: str, url: str, key: str, timeout: float, limit: int) -> None:
-        self.model, self.host, self.limit = model, host_of(url), limit
-        self._url, self._key, self._timeout = url, key, timeout
+        self.model, self.limit, self._url = model, limit, _address(url)
+        self.host, self._key, self._timeout = client.host(self._url), key, timeout
         # endpoints that want no key are given words such as `none` or `EMPTY`, which rollouts may hold too
         is_secret = len(key) >= _LONG or (len(key) >= _SHORT and any(sign.isdigit() for sign in key))
         self._secret = _spelled(key) if is_secret else None
 
-    @asynccontextmanager
-    async def connected(self) -> AsyncIterator[Client]:
+    def connected(self) -> AbstractAsyncContextManager[Client]:
         """The connections to it, open while the block lasts."""
-        url = client.address(self._url)
-        assert url is not None  # as `host_of` has found
-        headers = {header: os.environ[name] for name, header in _OWNERS.items() if os.environ.get(name)}
-        async with client.connected(
-            url, self._key, self._timeout, _FORM, most_body=_MOST_BODY, headers=headers
-        ) as connection:
-            yield connection
+        return client.connected(self._url, self._key, self._timeout, _FORM, most_body=_MOST_BODY)
 
     async def ask(self, connection: Client, prompt: Prompt, turns: Turns, schema: dict[str, Any]) -> Reply:
         """One reply; a `Fault` says what went wrong in words that do not hold the key."""
@@ -467,11 +442,14 @@ class Endpoint:
 
 def host_of(url: str) -> str:
     """The host and port of a URL; user names, passwords and paths are left out."""
-    parts = client.address(url)
-    if parts is None:
+    return client.host(_address(url))
+
+
+def _address(url: str) -> URL:
+    if (address := client.address(url)) is None:
         hint = "give it as https://HOST/v1"
         raise UsageError("the base URL is no http or https address", hint, "bad-endpoint")
-    return client.host(parts)
+    return address
 
 
 def _spelled(key: str) -> re.Pattern[str]:
@@ -719,34 +697,31 @@ def proposals(
     patience: Patience | None = None,
 ) -> dict[int, str]:  # fmt: skip
     """By the place of each number the query that the model proposes for it; whoever asked runs them."""
+    patience, prompt = patience or Patience(), query_prompt(columns, runs, numbers)
+
+    async def reply_to(prompt: Prompt) -> Reply:
+        async with endpoint.connected() as connection:
+            for tried in range(1, patience.tries + 1):
+                try:
+                    return await endpoint.ask(connection, prompt, (), _QUERIES)
+                except Fault as fault:
+                    wait = patience.wait(tried, fault.wait) if _advice(fault, endpoint.model)[1] else None
+                    if wait is None:
+                        raise
+                await asyncio.sleep(wait)
+        raise AssertionError("the last try returns or raises")
+
     try:
-        reply = asyncio.run(_once(endpoint, query_prompt(columns, runs, numbers), patience or Patience()))
+        reply = asyncio.run(reply_to(prompt))
         text = reply.text[reply.text.find("{") : reply.text.rfind("}") + 1]
         entries = msgspec.json.decode(text, type=dict[str, list[_Proposal]])["proposals"]
     except Fault as fault:
-        raise _proposed_nothing(fault.text, _advice(fault, endpoint.model)[0]) from None
+        why, hint = fault.text, _advice(fault, endpoint.model)[0]
+        raise Unreadable(f"the model proposed nothing: {why}", hint, "endpoint-refused") from None
     except (msgspec.DecodeError, RecursionError, KeyError) as error:
         why = reply.fault or "its reply is not the JSON that was asked for"
-        raise _proposed_nothing(why, "is --base-url right?") from error
+        raise Unreadable(f"the model proposed nothing: {why}", "is --base-url right?", "endpoint-refused") from error
     return {entry.id: entry.query for entry in entries if 0 <= entry.id < len(numbers)}
-
-
-async def _once(endpoint: Endpoint, prompt: Prompt, patience: Patience) -> Reply:
-    """The reply to a prompt of its own, tried again within our patience."""
-    async with endpoint.connected() as connection:
-        for tried in range(1, patience.tries + 1):
-            try:
-                return await endpoint.ask(connection, prompt, (), _QUERIES)
-            except Fault as fault:
-                wait = patience.wait(tried, fault.wait) if _advice(fault, endpoint.model)[1] else None
-                if wait is None:
-                    raise
-            await asyncio.sleep(wait)
-    raise AssertionError("the last try returns or raises")
-
-
-def _proposed_nothing(why: str, hint: str) -> Unreadable:
-    return Unreadable(f"the model proposed nothing: {why}", hint, "endpoint-refused")
 
 
 # ---- What a round comes to ---------------------------------------------------------------------

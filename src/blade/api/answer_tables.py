@@ -140,6 +140,16 @@ class Table(Sequence[Row], Generic[Row]):
         return SHOWN.get(self._kind.__name__, self.fields[:MOST_FIELDS])
 
 
+def part(kind: type[Row], name: str, says: str) -> Callable[[Any], Table[Row]]:
+    """The method of an answer that gives its rows of one kind; `self._rows(name)` are those."""
+
+    def table(self: Any) -> Table[Row]:
+        return Table(kind, self._rows(name))
+
+    table.__name__, table.__doc__ = name, says
+    return table
+
+
 def to_dict(row: msgspec.Struct) -> dict[str, Any]:
     """One row as report.json writes it; what that does not have, by its fields."""
     from blade.report.report_json import values

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from blade import hostile, model
-from blade.api.answer_tables import Table, to_dict
+from blade.api.answer_tables import Table, part, to_dict
 from blade.api.written_reports import Report
 from blade.errors import UsageError
 
@@ -87,33 +88,20 @@ class Comparison:
         """Why there is no comparison; None: there is one."""
         return self.details.refused
 
-    def tests(self) -> Table[model.Tested]:
-        """The change with its interval and p, for each of the two questions."""
-        return Table(model.Tested, self.details.tests)
+    tests = part(model.Tested, "tests", "The change with its interval and p, for each of the two questions.")
+    bridge = part(model.Term, "bridge", "What moved the score, in terms that add up to `delta`.")
+    movers = part(model.Mover, "movers", "The terms claimed to have moved the score, strongest claim first.")
+    flips = part(model.Flip, "flips", "The tasks that changed most surely.")
+    settings = part(model.Setting, "config_diff", "The settings that differ.")
+    shifts = part(model.Shift, "shifts", "What changed beside the score: behaviours, errors, tokens, turns.")
 
-    def bridge(self) -> Table[model.Term]:
-        """What moved the score, in terms that add up to `delta`."""
-        return Table(model.Term, self.details.bridge)
+    def _rows(self, name: str) -> Sequence[Any]:
+        rows: Sequence[Any] = getattr(self.details, name)
+        return rows
 
     def views(self) -> dict[str, Table[model.Term]]:
         """Other ways to add up to `delta`, by name."""
         return {view.name: Table(model.Term, view.terms) for view in self.details.views}
-
-    def movers(self) -> Table[model.Mover]:
-        """The terms that are claimed to have moved the score, strongest claim first."""
-        return Table(model.Mover, self.details.movers)
-
-    def flips(self) -> Table[model.Flip]:
-        """The tasks that changed most surely."""
-        return Table(model.Flip, self.details.flips)
-
-    def settings(self) -> Table[model.Setting]:
-        """The settings that differ."""
-        return Table(model.Setting, self.details.config_diff)
-
-    def shifts(self) -> Table[model.Shift]:
-        """What changed beside the score: behaviours, errors, tokens, turns."""
-        return Table(model.Shift, self.details.shifts)
 
     def report(self) -> Report:
         """The comparison as pages."""

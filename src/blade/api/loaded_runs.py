@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from blade import model
-from blade.api.answer_tables import Row, Table
+from blade.api.answer_tables import Result, Table, part, queried
 from blade.api.comparison_api import Comparison
 from blade.api.loading import Loading, part_of, together
 from blade.api.written_reports import Checked, Report, checked
@@ -19,7 +19,6 @@ from blade.errors import UsageError
 
 if TYPE_CHECKING:
     from blade.agent.dossier import Dossier
-    from blade.api.answer_tables import Result
 
 Place = str | os.PathLike[str]
 
@@ -91,43 +90,22 @@ class Runs(Mapping[str, "Runs"]):
         """The headline of the only run: `run.score_name` says which measure it is."""
         return self.run.score
 
-    def overview(self) -> Table[model.Run]:
-        """One row for each run."""
-        return Table(model.Run, self._report.runs)
+    overview = part(model.Run, "runs", "One row for each run.")
 
     # ---- What was measured -----------------------------------------------------------------------
 
-    def measures(self) -> Table[model.Measure]:
-        """Every number with its n and interval: pass_at_1, pass_at_k, consistency, tokens, ..."""
-        return self._table(model.Measure, "measures")
-
-    def tasks(self) -> Table[model.TaskResult]:
-        """Every task: its repeats, rate, bucket, and how sure the bucket is."""
-        return self._table(model.TaskResult, "tasks")
-
-    def buckets(self) -> Table[model.Buckets]:
-        """For each run the tasks that always, sometimes and never pass, and those that are missing."""
-        return self._table(model.Buckets, "buckets")
-
-    def health(self) -> Table[model.Health]:
-        """Flags from the columns alone: coverage, duplicates, rewards, empty outputs."""
-        return self._table(model.Health, "health")
-
-    def funnels(self) -> Table[model.Funnel]:
-        """How far rollouts got."""
-        return self._table(model.Funnel, "funnels")
-
-    def slices(self) -> Table[model.Slice]:
-        """The score by fields of the tasks."""
-        return self._table(model.Slice, "slices")
+    measures = part(model.Measure, "measures", "Every number with its n and interval: pass_at_1, tokens, ...")
+    tasks = part(model.TaskResult, "tasks", "Every task: repeats, rate, bucket, and how sure the bucket is.")
+    buckets = part(model.Buckets, "buckets", "The tasks that always, sometimes, never pass, and the missing.")
+    health = part(model.Health, "health", "Flags from columns: coverage, duplicates, rewards, no output.")
+    funnels = part(model.Funnel, "funnels", "How far rollouts got.")
+    slices = part(model.Slice, "slices", "The score by fields of the tasks.")
 
     def query(self, query: str) -> Result:
         """Answer one question: `query("pass_at_1 where difficulty = 'hard'")`, or one SELECT.
 
         A measure has `value`, `low`, `high` and `n`; `to_pandas()` gives the rows as a data frame.
         """
-        from blade.api.answer_tables import queried
-
         return queried(self._loading, self._names, query)
 
     def fields(self) -> Result:
@@ -136,46 +114,22 @@ class Runs(Mapping[str, "Runs"]):
 
     # ---- Why -------------------------------------------------------------------------------------
 
-    def trust(self) -> Table[model.Trust]:
-        """What to know before the score is used: alarms, warnings and notes, the most important first."""
-        return self._table(model.Trust, "trust")
-
-    def groups(self) -> Table[model.Group]:
-        """The failure groups of each run, the largest first: label, rows, quotation, fix, and a query."""
-        return self._table(model.Group, "groups")
-
-    def unexplained(self) -> Table[model.Unexplained]:
-        """For each run the lost points that no group explains, with a query that gives their rows."""
-        return self._table(model.Unexplained, "unexplained")
+    trust = part(model.Trust, "trust", "What to know before the score is used, the most important first.")
+    groups = part(model.Group, "groups", "Failure groups, the largest first: label, rows, quote, fix, query.")
+    unexplained = part(model.Unexplained, "unexplained", "Lost points that no group explains, with a query.")
+    attributions = part(
+        model.Attribution, "attributions", "Cause and group of each failed task; judgements replace proposals."
+    )
+    run_causes = part(model.RunCause, "run_causes", "Causes of a whole run: alarms, groups of most points.")
+    losses = part(model.Loss, "losses", "Points lost to each cause and group; they add up to 1 - score.")
+    recommendations = part(model.Recommendation, "recommendations", "What to fix first, and what it gains.")
+    gaps = part(model.Gap, "gaps", "What cannot be said, and why.")
+    skipped = part(model.Skipped, "skipped", "Lines and files that were not read, the first thousand.")
 
     @property
     def task_matrix(self) -> model.TaskMatrix | None:
         """Which run passes which task, where several runs share tasks; otherwise None."""
         return self._report.task_matrix
-
-    def attributions(self) -> Table[model.Attribution]:
-        """The cause of each failed task and the group it belongs to; judgements replace proposals."""
-        return self._table(model.Attribution, "attributions")
-
-    def run_causes(self) -> Table[model.RunCause]:
-        """Causes of a run as a whole: alarms, and groups of more than half of the lost points."""
-        return self._table(model.RunCause, "run_causes")
-
-    def losses(self) -> Table[model.Loss]:
-        """Points of score lost to each cause and group; those of one run add up to 1 - score."""
-        return self._table(model.Loss, "losses")
-
-    def recommendations(self) -> Table[model.Recommendation]:
-        """What to fix first, and what it could gain."""
-        return self._table(model.Recommendation, "recommendations")
-
-    def gaps(self) -> Table[model.Gap]:
-        """What cannot be said, and why."""
-        return Table(model.Gap, self._report.gaps)
-
-    def skipped(self) -> Table[model.Skipped]:
-        """Lines and files that were not read, the first thousand; all are counted in the report."""
-        return Table(model.Skipped, self._report.skipped)
 
     # ---- Reading and judging ---------------------------------------------------------------------
 
@@ -216,14 +170,12 @@ class Runs(Mapping[str, "Runs"]):
         budget = reviewing.BUDGET if budget is None else budget
         return reviewing.dossier(self._loading.session, str(task), self.name, budget)
 
+    agreements = part(model.Agreement, "agreements", "How often authors and the engine say the same.")
+
     def judgements(self) -> Table[model.Judgement]:
         """What people and agents hold to be the causes."""
         by_run = self._report.judgements
         return Table(model.Judgement, (row for name in self._names for row in by_run.get(name, ())))
-
-    def agreements(self) -> Table[model.Agreement]:
-        """How often authors, and authors and the engine, say the same."""
-        return self._table(model.Agreement, "agreements")
 
     def label(
         self, task: str | int, *, cause: str, repeat: int, quote: str, mechanism: str, by: str, step: int | None = None,
@@ -303,9 +255,9 @@ class Runs(Mapping[str, "Runs"]):
         """What was concluded of these runs, in the order of report.json."""
         return part_of(self._loading.report, self._names)
 
-    def _table(self, kind: type[Row], part: str) -> Table[Row]:
-        rows: tuple[Row, ...] = getattr(self._loading.report, part)
-        return Table(kind, (row for row in rows if getattr(row, "run", None) in self._names))
+    def _rows(self, name: str) -> Sequence[Any]:
+        rows: Sequence[Any] = getattr(self._report, name)
+        return rows
 
 
 class UnknownRun(UsageError, KeyError):

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from blade import hostile
+from blade import report as pages
 from blade.api.answer_tables import Table
 from blade.errors import NothingToRead, Unreadable
 from blade.model.conclusions import Finding
+from blade.report import comparison_screen, first_page
 
 if TYPE_CHECKING:
     from blade import model
@@ -34,28 +36,20 @@ class Report:
 
     def summary(self) -> str:
         """One screen of text, as the command prints it."""
-        from blade.report import comparison_screen, first_page
-
         render = comparison_screen.compare_text if self._is_comparison else first_page.render
         return render(self.data)
 
     def markdown(self) -> str:
         """The pages as Markdown, without their figures."""
-        from blade import report
-
-        return report.markdown_text(self.data, self._is_comparison)
+        return pages.markdown_text(self.data, self._is_comparison)
 
     def html(self) -> str:
         """One offline page without scripts, figures included."""
-        from blade import report
-
-        return report.html_text(self.data, self._is_comparison)
+        return pages.html_text(self.data, self._is_comparison)
 
     def json(self) -> str:
         """The wire format `blade.report/2`, byte for byte what `--json` prints."""
-        from blade import report
-
-        return report.json_text(self.data, self._is_comparison)
+        return pages.json_text(self.data, self._is_comparison)
 
     def to_dict(self) -> dict[str, Any]:
         """The wire format as Python values."""
@@ -64,9 +58,7 @@ class Report:
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write the pages and figures into a folder, over those of an earlier report and nothing else."""
-        from blade import report
-
-        write = report.write_comparison if self._is_comparison else report.write
+        write = pages.write_comparison if self._is_comparison else pages.write
         try:
             return write(self.data, Path(folder))
         except OSError as error:

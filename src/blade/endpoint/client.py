@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -124,13 +124,12 @@ class Client:
 
 @asynccontextmanager
 async def connected(
-    url: URL, key: str, timeout: float, form: Form, *, splits_thoughts: bool = True,
-    most_body: int = MOST_BODY, headers: Mapping[str, str] | None = None,
-) -> AsyncIterator[Client]:  # fmt: skip
+    url: URL, key: str, timeout: float, form: Form, *, splits_thoughts: bool = True, most_body: int = MOST_BODY
+) -> AsyncIterator[Client]:
     """The client of an address, which may hold a name and a password, with its connections open."""
     import aiohttp
 
-    sent = {"Content-Type": "application/json", "Accept-Encoding": "identity", **(headers or {})}
+    sent = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
     if key:
         sent["Authorization"] = f"Bearer {key}"
     elif url.user:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
+from blade import pipeline
 from blade.errors import NothingToRead, UsageError
 from blade.formats import find, sidecars
 from blade.hostile import line
-
-if TYPE_CHECKING:
-    from blade.pipeline.load import Loaded
-    from blade.pipeline.session import Session
+from blade.pipeline.load import Loaded
+from blade.pipeline.session import Session
 
 Value = TypeVar("Value")
 MOST_NAMED = 20  # runs that an error lists
@@ -99,12 +97,19 @@ def chosen(roots: Roots, name: str | None) -> tuple[Place, str | None]:
         if len(known) == 1:
             return known[0], None
         raise _unknown("no run was named" if known else "there is no run yet", known)
-    if _leads_out(roots, name):
+    paths = _candidates(roots, name)
+    can_be_path = "/" in name or name.startswith((".", "~")) or "\0" in name
+    if can_be_path and not any(map(roots.holds, paths)):  # whether something is there is not told
         hint = f"{_listed(known)}; to read others start it with them: blade mcp FOLDER"
         raise _outside(f"{line(name, 200)} lies outside the folders of this server", hint)
+
+    def places_of(place: Place) -> set[Path]:
+        files = [_real(file) for file in place.paths]
+        return {path for file in files for path in (file, *file.parents)}
+
     for matches in (
         [place for place in known if name in (place.id, place.name)],
-        [place for place in known if _is_path_of(roots, name, place)],
+        [place for place in known if places_of(place) & set(map(_real, paths))],
         [place for place in known if name.startswith(f"{place.name}:")],
         [place for place in known if line(name) in (line(place.id), line(place.name))],
     ):
@@ -118,7 +123,7 @@ def chosen(roots: Roots, name: str | None) -> tuple[Place, str | None]:
 
 def file_of(roots: Roots, text: str) -> Path:
     """A file that may be read."""
-    paths = [Path(path) for path in _candidates(roots, text) if roots.holds(path)]
+    paths = [path for path in _candidates(roots, text) if roots.holds(path)]
     if not paths:
         hint = "give the text itself, or a file under the folders the server was started with"
         raise _outside(f"{line(text, 200)} lies outside the folders of this server", hint)
@@ -156,11 +161,9 @@ def _outside(message: str, hint: str) -> UsageError:
 
 def _is_beside(roots: Roots, path: str | Path, place: Place) -> bool:
     """Does a file lie inside the roots, or beside a file that was named without a link between the two."""
-    for folder in {file.parent for file in place.paths}:
-        is_straight = _real(folder) / os.path.relpath(path, folder) == _real(path)
-        if is_straight and _real(folder) in roots.beside:
-            return True
-    return roots.holds(path)
+    folders = {file.parent: _real(file.parent) for file in place.paths}
+    straight = (real for folder, real in folders.items() if real / os.path.relpath(path, folder) == _real(path))
+    return roots.holds(path) or any(real in roots.beside for real in straight)
 
 
 def _place(run: find.Found) -> Place:
@@ -177,24 +180,9 @@ def _path(spec: str) -> str:
     return path if equals and name and "/" not in name and not os.path.lexists(spec) else spec
 
 
-def _candidates(roots: Roots, text: str) -> list[str]:
+def _candidates(roots: Roots, text: str) -> list[Path]:
     """Where a path may be meant to start: here, or at a folder of the server."""
-    folders = [folder for folder in roots.allowed if folder.is_dir()]
-    return [os.path.abspath(text), *(os.path.join(folder, text) for folder in folders)]
-
-
-def _leads_out(roots: Roots, text: str) -> bool:
-    """Does a text that can only be a path lead out; whether something is there is not told."""
-    if not ("/" in text or text.startswith((".", "~")) or "\0" in text):
-        return False
-    return not any(roots.holds(path) for path in _candidates(roots, text))
-
-
-def _is_path_of(roots: Roots, text: str, place: Place) -> bool:
-    """Is it a path of the run, or of a folder that it lies in."""
-    paths = [_real(path) for path in _candidates(roots, text)]
-    files = [_real(file) for file in place.paths]
-    return any(path in (file, *file.parents) for path in paths for file in files)
+    return [Path(os.path.abspath(text)), *(folder / text for folder in roots.allowed if folder.is_dir())]
 
 
 def _unknown(message: str, known: Sequence[Place]) -> UsageError:
@@ -226,7 +214,6 @@ class House:
     def __init__(self, roots: Roots) -> None:
         self.roots, self.watcher = roots, Aloud()
         self._locks: dict[tuple[str, ...], threading.Lock] = {}
-        self._lock = threading.Lock()
         self._held: dict[tuple[str, ...], Any] = {}  # the last that was asked for comes last
 
     def session(self, question: Any) -> tuple[Session, Loaded]:
@@ -236,23 +223,16 @@ class House:
 
     def sessions(self, run: str | None, threshold: float | None) -> tuple[Session, str | None]:
         """The session of a file with all its agents, and the run that was named where it holds several."""
-        from blade import pipeline
-
-        refuse_threshold(threshold)
         place, only = self._place(run)
         with self._lock_of(("session", str(threshold), *place.specs)):
             return pipeline.session(place.specs, self.watcher, threshold), only
 
     def loaded(self, runs: Sequence[str]) -> list[Loaded]:
         """Several runs, in the order they are asked for."""
-        from blade import pipeline
-
         return [
-            run
-            for place, only in map(self._place, runs)
-            for run in pipeline.load(place.specs, self.watcher)
+            run for place, only in map(self._place, runs) for run in pipeline.load(place.specs, self.watcher)
             if only in (None, run.name)
-        ]
+        ]  # fmt: skip
 
     def specs(self, runs: Sequence[str]) -> list[str]:
         """What a command would be given for these runs."""
@@ -273,8 +253,7 @@ class House:
             return value
 
     def _lock_of(self, key: tuple[str, ...]) -> threading.Lock:
-        with self._lock:
-            return self._locks.setdefault(key, threading.Lock())
+        return self._locks.setdefault(key, threading.Lock())
 
 
 def key_of(session: Session, run: Loaded, task: str) -> str:
@@ -287,8 +266,3 @@ def key_of(session: Session, run: Loaded, task: str) -> str:
             if len(alike) == 1:
                 return alike[0]
     return session.key(run, task)
-
-
-def refuse_threshold(threshold: float | None) -> None:
-    if threshold is not None and not math.isfinite(threshold):
-        raise UsageError(f"{threshold} is no number to pass at", "give a finite number", "bad-threshold")

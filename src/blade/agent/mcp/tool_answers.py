@@ -9,16 +9,23 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from blade import pipeline
 from blade.agent.mcp import roots
 from blade.agent.mcp.pages import MOST, TEXT, Answer, answer, as_json, cut, listed
-from blade.agent.mcp.roots import House, key_of, refuse_threshold
+from blade.agent.mcp.roots import House, key_of
+from blade.check import check_findings, checked, world_for
+from blade.check.json_reports import claims_file, with_claims
 from blade.errors import BladeError, Unreadable, UsageError
 from blade.formats.rollout_steps import quotable
 from blade.hostile import line, lines, quoted
 from blade.model import Agreement, Judgement, Step, Trace
 from blade.number_format import NONE, count, number
+from blade.pipeline import comparing, report_pages, reviewing, run_tables
+from blade.pipeline.session import depends_on
+from blade.query import query_ground, query_process
 from blade.report import first_page, report_json, row_addresses
 from blade.report.blocks import Block, Bullets, Code, Heading, Line, Quote, Table, cells, para, prose
+from blade.report.comparison_screen import compare_text
 
 QUOTES = 2  # quotations of one entry
 SHOWN = 8  # recommendations and the like of a summary
@@ -89,9 +96,6 @@ def list_runs(house: House, question: Any) -> Answer:
 
 def _run(house: House, place: roots.Place) -> Entry:
     """A place with what its columns say; a file that cannot be read says why."""
-    from blade import pipeline
-    from blade.pipeline import report_pages
-
     head = {"run": place.id, "name": place.name, "error": None, "hint": None}
     try:
         roots.refuse_links(house.roots, place)
@@ -202,9 +206,6 @@ def _health_entry(entry: Entry) -> list[Block]:
 
 def query(house: House, question: Any) -> Answer:
     """One measure, or one SELECT over the tables of a run."""
-    from blade.pipeline import run_tables
-    from blade.query import query_process
-
     loaded = house.loaded(question.runs)
     if not loaded:
         raise UsageError("no run was named", "give runs as blade_list_runs lists them", "no-such-run")
@@ -240,9 +241,6 @@ def _cell(value: Any) -> str:
 
 def fields(house: House, question: Any) -> Answer:
     """Every field of the rows of a run, and what it is by how its values behave."""
-    from blade.pipeline import run_tables
-    from blade.query.query_ground import Table as Rows
-
     loaded = house.loaded([question.run] if question.run else [])
     if not loaded:
         raise UsageError("no run was named", "give run as blade_list_runs lists it", "no-such-run")
@@ -250,7 +248,7 @@ def fields(house: House, question: Any) -> Answer:
     names = ("path", "column", "role", "type", "presence", "distinct", "example")
     columns = ", ".join(f'"{name}"' for name in names)
     rows = ground.ask(f"select {columns} from fields order by role, path")
-    assert isinstance(rows, Rows)
+    assert isinstance(rows, query_ground.Table)
     entries = [dict(zip(names, row, strict=True)) for row in rows.rows if question.role in (None, row[2])]
 
     def blocks_of(entry: Entry) -> list[Block]:
@@ -265,11 +263,6 @@ def fields(house: House, question: Any) -> Answer:
 
 def compare(house: House, question: Any) -> Answer:
     """Is the change real, and what moved it, in terms that add up."""
-    from blade import pipeline
-    from blade.pipeline import comparing
-    from blade.pipeline.session import depends_on
-
-    refuse_threshold(question.pass_threshold)
     names = [question.baseline, *question.candidates]
     loaded = house.loaded(names)
     if len({run.name for run in loaded}) < len(loaded):
@@ -286,8 +279,6 @@ def compare(house: House, question: Any) -> Answer:
         ),
     )  # fmt: skip
     if question.format == "markdown":
-        from blade.report.comparison_screen import compare_text
-
         title = f"Comparison of {', '.join(line(run.name, 60) for run in report.runs[:4])}"
         page = Quote(("As ", Code("blade compare"), " tells it"), compare_text(report))
         return answer(question, title, {}, [page])
@@ -314,9 +305,6 @@ def _first(value: Any) -> Any:
 
 def check_claims(house: House, question: Any) -> Answer:
     """Check a report: what is wrong, what cannot be verified, what names no source."""
-    from blade.check import check_findings, checked, world_for
-
-    refuse_threshold(question.pass_threshold)
     report, world = _report(house, question), None
     if question.runs:
         world = world_for(report, house.specs(question.runs), house.watcher, question.pass_threshold)
@@ -330,8 +318,6 @@ def check_claims(house: House, question: Any) -> Answer:
 
 def _report(house: House, question: Any) -> str:
     """The text of the report that is given, or of the file that is named."""
-    from blade.check.json_reports import claims_file, with_claims
-
     if (question.report is None) == (question.path is None):
         hint = "give its text as `report`, or its `path`"
         raise UsageError("there is no one report to check", hint, "usage")
@@ -440,8 +426,6 @@ def _group(group: Entry) -> list[Block]:
 
 def queue(house: House, question: Any) -> Answer:
     """List the failed tasks worth reading, the most valuable for its tokens first."""
-    from blade.pipeline import reviewing
-
     session, run = house.session(question)
     # as many as the command would be asked for, so that both tell one order
     waiting = reviewing.queue(session, run.name, question.offset + question.limit)
@@ -467,8 +451,6 @@ def _waiting(task: Entry) -> list[Block]:
 
 def dossier(house: House, question: Any) -> Answer:
     """All that is needed to judge one task, within a budget."""
-    from blade.pipeline import reviewing
-
     session, run = house.session(question)
     task = key_of(session, run, question.task)
     budget = {} if question.budget is None else {"budget": question.budget}
@@ -589,8 +571,6 @@ def _step(step: Entry) -> list[Block]:
 
 def record(house: House, question: Any) -> Answer:
     """Verify judgements against the rows and keep them all, or none."""
-    from blade.pipeline import reviewing
-
     session, run = house.session(question)
     if run.judged_in is not None:
         roots.refuse_to_write(run.judged_in)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -80,6 +81,9 @@ def called(house: House, name: str, arguments: Mapping[str, Any] | None) -> Answ
         names = (_taken(key, argument) for key, argument in schema(name)["properties"].items())
         hint = f"{name} takes {', '.join(names)}"
         raise UsageError(f"{name}: {line(str(error), 300)}", hint, "usage") from error
+    threshold = getattr(question, "pass_threshold", None)
+    if threshold is not None and not math.isfinite(threshold):
+        raise UsageError(f"{threshold} is no number to pass at", "give a finite number", "bad-threshold")
     return TOOLS[name](house, question)
 
 
