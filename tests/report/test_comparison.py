@@ -27,7 +27,7 @@ from blade.report.phrases import plain
 from tests.inert import uncited
 
 from . import changed
-from .renders import assert_says, sayings
+from .renders import Forms, assert_says, sayings
 from .test_chapters import section
 
 VERDICTS = ("improved", "regressed", "equivalent", "inconclusive")
@@ -116,12 +116,12 @@ def test_pages_have_their_chapters_in_order(one_run: Report) -> None:
 
 def test_a_diagnosis_tells_the_same_in_its_cross_model_section() -> None:
     report = changed.pair_report()
-    diagnosed = section(uncited(markdown_text(report)), "Cross-Model Comparison")
+    diagnosed = section(uncited(Forms(report).markdown), "Cross-Model Comparison")
     compared = page(report)
     for topic in TOPICS:
         body = section(compared, topic).replace("compare.json", "report.json").strip()
         assert f"### {topic}\n\n{body}" in diagnosed
-    several = section(markdown_text(changed.many_report()), "Cross-Model Comparison")
+    several = section(Forms(changed.many_report()).markdown, "Cross-Model Comparison")
     for heading in ("### Verdict (`base` → `step-1`)", "### Verdict (`base` → `step-3`)", "### Gate"):
         assert heading in several
 

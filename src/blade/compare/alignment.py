@@ -6,15 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from blade.compare.task_pairs import counts
-from blade.model import ID_FIELDS, PROMPT, Alignment, Side
-
-if TYPE_CHECKING:
-    from blade.model import Bools, Hashes, Ints
+from blade.model import ID_FIELDS, PROMPT, Alignment, Bools, Hashes, Ints, Side
 
 _MOVED = 0.8  # share of the smaller run whose contents stand under another key: then keys are no guide
 _UNIQUE = 0.95  # share of the tasks that a field must tell from all others of their run

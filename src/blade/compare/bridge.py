@@ -6,17 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from blade import stats
 from blade.compare.task_pairs import Paired, TaskSets, counts, mean, reach, row_places, summed, task_sets
-from blade.model import OTHER, SIDES, Side, Term
-
-if TYPE_CHECKING:
-    from blade.model import Bools, Floats, Ints
+from blade.model import OTHER, SIDES, Bools, Floats, Ints, Side, Term
 
 MODEL, UNDETERMINED = "model", "undetermined"
 UNEXPLAINED = (UNDETERMINED, OTHER)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from blade import stats
 from blade.compare.task_pairs import Paired, counts, means, rows_of
-from blade.model import Power, Side, Tested
-
-if TYPE_CHECKING:
-    from blade.model import Bools, Floats
+from blade.model import Bools, Floats, Power, Side, Tested
 
 ALPHA = 0.05
 IMPROVED, REGRESSED, EQUIVALENT, INCONCLUSIVE = "improved", "regressed", "equivalent", "inconclusive"

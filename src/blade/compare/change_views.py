@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -13,12 +13,9 @@ from blade import stats
 from blade.compare.bridge import COMPOSITION, MODEL, is_named, lost, model_modes, term_of
 from blade.compare.run_settings import changed, signed
 from blade.compare.task_pairs import Paired, Spread, TaskSets, mean, means, reach, rows_of, spread, task_sets
-from blade.model import Mover, Setting, Side, Term, View
+from blade.model import Floats, Ints, Mover, Setting, Side, Term, View
 from blade.stats.intervals import special
 from blade.stats.passes_at_k import per_pair
-
-if TYPE_CHECKING:
-    from blade.model import Floats, Ints
 
 # A row that shows several counts for the first.
 OUTCOMES = ("errored", "timed out", "truncated", "no usable reward")

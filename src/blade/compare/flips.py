@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from blade import stats
 from blade.compare.task_pairs import ZERO, Paired, counts, passes, upright
-from blade.model import Churn, Flip, SureFlips, Transition
+from blade.model import Bools, Churn, Flip, Floats, Ints, SureFlips, Transition
 from blade.stats.intervals import Z95, log_choose, special
 from blade.stats.paired_changes import cell_size, law_of_sum
-
-if TYPE_CHECKING:
-    from blade.model import Bools, Floats, Ints
 
 BUCKETS = ("always", "sometimes", "never")
 SURE = 0.8  # of a bucket

@@ -13,12 +13,10 @@ from blade import hostile
 from blade.compare.change_verdict import ALPHA, MAX_REPEATS, NEW
 from blade.compare.gate_metrics import RATE, Evidence, Measured, measured
 from blade.compare.gate_policy import COMMON, COVERAGE, Limit, Policy, Waiver, bad_policy
-from blade.errors import EXIT_FAILED_GATE, EXIT_OK
 from blade.model import Checked, Comparison, Gate, Side
-from blade.number_format import MINUS, count, percent
+from blade.number_format import EXACT, MINUS, count, lost, percent, points
 
 PASS, WARN, INCONCLUSIVE, FAIL = "PASS", "WARN", "INCONCLUSIVE", "FAIL"
-EXIT = {PASS: EXIT_OK, WARN: EXIT_OK, INCONCLUSIVE: EXIT_OK, FAIL: EXIT_FAILED_GATE}
 # From the mildest. A critical question without an answer weighs more than one answered with a warning.
 ORDER = (PASS, WARN, INCONCLUSIVE, FAIL)
 # What a check of each tier can do to the whole; the verdicts not named do nothing.
@@ -49,14 +47,13 @@ def judge(
     """What the policy says of candidates held against a baseline; `Evidence` explains the arguments."""
     evidence = Evidence(coverages, sides or {}, by_task, remarks or {})
     in_force = {waiver.label: waiver for waiver in policy.waivers if today <= waiver.expires}
-    checks = [
-        _waived(check, in_force.get(check.metric))
-        for comparison in comparisons
-        for check in _checks(policy, comparison, evidence)
-    ]
+    judged = (check for comparison in comparisons for check in _checks(policy, comparison, evidence))
+    checks = [_waived(check, in_force.get(check.metric)) for check in judged]
     notes = [note for comparison in comparisons for note in cautions(comparison)]
     notes += waiver_notes(policy.waivers, checks, today)
-    verdict = overall(checks) if checks else FAIL
+    # the gravest of what the checks can do, each by its tier
+    effects = (WEIGHT[check.tier].get(check.verdict, PASS) for check in checks)
+    verdict = max(effects, key=ORDER.index, default=FAIL)
     if not checks:
         notes.append("Nothing was compared, so nothing can pass.")
     if verdict == INCONCLUSIVE and policy.on_inconclusive == "fail":
@@ -64,11 +61,6 @@ def judge(
         notes.append('The policy counts an inconclusive comparison as failed (on_inconclusive = "fail").')
     baseline = comparisons[0].baseline if comparisons else ""
     return Gate(policy.path, verdict, tuple(checks), tuple(notes), baseline, policy.question)
-
-
-def overall(checks: Sequence[Checked]) -> str:
-    """The gravest of what the checks can do, each by its tier."""
-    return max((WEIGHT[check.tier].get(check.verdict, PASS) for check in checks), key=ORDER.index, default=PASS)
 
 
 # ---- One candidate --------------------------------------------------------------------------------
@@ -108,9 +100,7 @@ def _common(policy: Policy, comparison: Comparison) -> Checked:
     common = len(alignment.common)
     total = common + len(alignment.removed) + len(alignment.modified) + len(alignment.missing_candidate)
     share = common / total if total else 0.0
-    verdict = INCONCLUSIVE if common < policy.min_tasks else PASS
-    if share < policy.required_common - _SLACK:
-        verdict = FAIL
+    verdict = FAIL if share < policy.required_common - _SLACK else INCONCLUSIVE if common < policy.min_tasks else PASS
     text = (
         f"{common:,} of the baseline's {total:,} tasks ({percent(share)}) are compared; "
         f"required {percent(policy.required_common)}, at least {policy.min_tasks:,} tasks"
@@ -133,8 +123,7 @@ def _metric(policy: Policy, limit: Limit, comparison: Comparison, measure: Measu
         short = measure.own - limit.floor if limit.is_cost else limit.floor - measure.own
         verdicts.append(FAIL if short > _SLACK else PASS)
         bound = f"at {'most' if limit.is_cost else 'least'} {value(limit.floor, measure.unit)}"
-        met = "met" if verdicts[-1] == PASS else "not met"
-        parts.append(f"its own value {value(measure.own, measure.unit)}, {bound}: {met}")
+        parts.append(f"its own value {value(measure.own, measure.unit)}, {bound}: {'not ' * (short > _SLACK)}met")
     return Checked(
         candidate=comparison.candidate, metric=limit.label, tier=limit.tier,
         verdict=max(verdicts, key=ORDER.index), text="; ".join(parts),
@@ -145,10 +134,8 @@ def _metric(policy: Policy, limit: Limit, comparison: Comparison, measure: Measu
 
 def _allowed(limit: Limit, baseline: float) -> float | None:
     """How much worse the metric may be: where two limits are given both hold, so the stricter counts."""
-    limits = [] if limit.absolute is None else [limit.absolute]
-    if limit.relative is not None and abs(baseline) > 0:
-        limits.append(limit.relative * abs(baseline))
-    return min(limits, default=None)
+    relative = limit.relative * abs(baseline) if limit.relative is not None and baseline else None
+    return min((part for part in (limit.absolute, relative) if part is not None), default=None)
 
 
 def _of_change(limit: Limit, measure: Measured, allowed: float | None, is_identical: bool) -> str:
@@ -157,14 +144,12 @@ def _of_change(limit: Limit, measure: Measured, allowed: float | None, is_identi
         return PASS
     if allowed is None or measure.bound is None or measure.low is None or measure.high is None:
         return INCONCLUSIVE
-    if limit.is_cost:
-        is_ruled_out, is_worse, by = measure.bound < allowed, measure.low > 0, measure.change
-    else:
-        is_ruled_out, is_worse, by = measure.bound > -allowed, measure.high < 0, -measure.change
-    if is_ruled_out:
+    worse = 1 if limit.is_cost else -1  # the sign of a change for the worse
+    if worse * measure.bound < allowed:
         return PASS
+    is_worse = measure.low > 0 if limit.is_cost else measure.high < 0
     if is_worse and (measure.p is None or measure.p <= ALPHA):
-        return FAIL if by > allowed + _SLACK else WARN
+        return FAIL if worse * measure.change > allowed + _SLACK else WARN
     return INCONCLUSIVE
 
 
@@ -182,10 +167,8 @@ def _waived(check: Checked, waiver: Waiver | None) -> Checked:
 
 def _measured(measure: Measured) -> str:
     before, after = value(measure.baseline, measure.unit), value(measure.candidate, measure.unit)
-    interval = ""
-    if measure.low is not None and measure.high is not None:
-        low, high = (difference(end, measure.unit) for end in (measure.low, measure.high))
-        interval = f" [{low.removesuffix(' points')}, {high}]"
+    ends = [difference(end, measure.unit) for end in (measure.low, measure.high) if end is not None]
+    interval = f" [{ends[0].removesuffix(' points')}, {ends[1]}]" if len(ends) == 2 else ""
     return f"{before} → {after}: {difference(measure.change, measure.unit)}{interval} over {count(measure.n, 'task')}"
 
 
@@ -245,10 +228,9 @@ def cautions(comparison: Comparison) -> Iterator[str]:
     name = hostile.line(comparison.candidate, 80)
     if comparison.identical:
         yield f"{name} holds the same rows as the baseline: nothing was evaluated anew."
-    changed = [setting.key for setting in comparison.config_diff if setting.mechanical and setting.known]
+    changed = [hostile.line(s.key, 80) for s in comparison.config_diff if s.mechanical and s.known]
     if changed:
-        listed = ", ".join(hostile.line(key, 80) for key in changed)
-        yield f"{name} differs from the baseline in what can move the score by itself: {listed}."
+        yield f"{name} differs from the baseline in what can move the score by itself: {', '.join(changed)}."
 
 
 def waiver_notes(waivers: Sequence[Waiver], checks: Sequence[Checked], today: date) -> Iterator[str]:
@@ -273,8 +255,7 @@ def markdown(gate: Gate, command: str = "") -> str:
     ]
     waived = [f"{check.metric} of {check.candidate}: {check.waived}" for check in gate.checks if check.waived]
     listed = [f"- {hostile.markdown_start(say(text))}" for text in (*waived, *gate.notes)]
-    if listed:
-        parts.append("\n".join(listed))
+    parts += ["\n".join(listed)] if listed else []
     again = command or f"blade compare BASELINE CANDIDATE --gate {hostile.argument(gate.policy) or 'POLICY.toml'}"
     parts.append("To repeat it:\n\n" + hostile.markdown_fence(hostile.line(again), "sh"))
     return "\n\n".join(parts) + "\n"
@@ -307,19 +288,13 @@ def value(number: float, unit: str) -> str:
 
 def size(number: float, unit: str) -> str:
     """A difference without its sign."""
-    if unit != RATE:
-        return _number(number)
-    points = 100 * number
-    return f"{points:.1f} points" if points >= 0.05 or points == 0 else "<0.1 points"
+    return f"{lost(number)} points" if unit == RATE else _number(number)
 
 
 def difference(number: float, unit: str) -> str:
     """A difference with its sign."""
-    if abs(number) < 1e-12:
-        return "0 points" if unit == RATE else "0"
-    return ("+" if number > 0 else MINUS) + size(abs(number), unit)
+    return points(number) if unit == RATE else "0" if abs(number) < EXACT else "+" * (number > 0) + _number(number)
 
 
 def _number(number: float) -> str:
-    form = ",.0f" if abs(number) >= 1000 else ".4g"
-    return f"{number:{form}}".replace("-", MINUS)
+    return f"{number:{',.0f' if abs(number) >= 1000 else '.4g'}}".replace("-", MINUS)

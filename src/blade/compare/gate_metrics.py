@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,10 +14,7 @@ from blade.compare.gate_policy import LOSSES, OUTCOMES, Limit
 from blade.compare.rejudgements import rejudged
 from blade.compare.several_runs import answer
 from blade.compare.task_pairs import Paired, means, paired, passes, rows_of
-from blade.model import Comparison, Derived, Side
-
-if TYPE_CHECKING:
-    from blade.model import Bools, Floats
+from blade.model import Bools, Comparison, Derived, Floats, Side
 
 RATE = "rate"  # the unit of what is told in percent
 TOO_FEW = "there are too few common tasks"

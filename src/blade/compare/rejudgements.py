@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -10,12 +11,7 @@ from msgspec.structs import replace
 from blade.compare.bridge import MODEL, UNDETERMINED
 from blade.compare.run_settings import config_diff
 from blade.compare.task_pairs import Paired, row_places
-from blade.model import Side
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from blade.model import Bools, Ints
+from blade.model import Bools, Ints, Side
 
 MODE = ("task or verifier", "same result, other verdict")
 UNSURE = 0.1  # of results seen twice in one run and judged both ways, from which a result does not decide

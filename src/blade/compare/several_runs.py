@@ -5,26 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
-from blade import stats
-from blade.compare import change_verdict
+from blade import model, stats
 from blade.compare.alignment import align
-from blade.compare.change_verdict import ALPHA, EQUIVALENT, IMPROVED, INCONCLUSIVE, NEW, REGRESSED, THESE
+from blade.compare.change_verdict import ALPHA, EQUIVALENT, IMPROVED, INCONCLUSIVE, NEW, REGRESSED, THESE, is_claimed
 from blade.compare.flips import LEVEL, p_better, sure_flips
 from blade.compare.task_pairs import counts, means, paired, summed
-from blade.model import Alignment, Alone, Checkpoint, Comparison, Matrix, Placed, Series, Side, Tested
+from blade.model import Alignment, Bools, Comparison, Floats, Ints, Side, Tested
 from blade.number_format import count
 from blade.stats.intervals import special
 
-if TYPE_CHECKING:
-    from blade.model import Bools, Floats, Ints
-
 MIRRORED = {IMPROVED: REGRESSED, REGRESSED: IMPROVED}
-REFUSED = "refused"
 LISTED = 50  # tasks of each run that are listed
 NO_TASK = "No task has a counted row in every run."
 
@@ -45,13 +40,11 @@ def adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
     A change that does not survive it is claimed no longer. One candidate is left as it is.
     """
     out = list(comparisons)
-    for baseline in sorted({comparison.baseline for comparison in comparisons}):
+    for baseline in {comparison.baseline for comparison in comparisons}:
         places = [i for i, comparison in enumerate(out) if comparison.baseline == baseline]
-        if len(places) < 2:
-            continue
         these, new = (stats.holm([_p(out[i], question) for i in places]) for question in (THESE, NEW))
         for i, p_these, p_new in zip(places, these, new, strict=True):
-            out[i] = _adjusted(out[i], p_these, p_new, len(places))
+            out[i] = _adjusted(out[i], p_these, p_new, len(places)) if len(places) > 1 else out[i]
     return out
 
 
@@ -88,43 +81,32 @@ def _surviving(comparison: Comparison, question: str, verdict: str | None, p: fl
 # ---- All against all ------------------------------------------------------------------------------
 
 
-def matrix(sides: Sequence[Side], comparisons: Pairs) -> Matrix:
+def matrix(sides: Sequence[Side], comparisons: Pairs) -> model.Matrix:
     """Every run against every other, by (baseline, candidate); one direction of a pair is enough."""
     runs = tuple(side.run for side in sides)
-    pairs = _pairs(runs, comparisons)
+    # each pair once: the place of the candidate, that of the baseline
+    places = [(i, j) for i, a in enumerate(runs) for j, b in enumerate(runs) if i != j and (b, a) in comparisons]
+    places = [(i, j) for i, j in places if i > j or (j, i) not in places]
+    pairs = [comparisons[runs[j], runs[i]] for i, j in places]
     size = len(runs)
     verdicts = [[""] * size for _ in runs]
     deltas: list[list[float | None]] = [[None] * size for _ in runs]
     adjusted_p: list[list[float | None]] = [[None] * size for _ in runs]
-    ps = stats.holm([_p(comparison, NEW) for _, _, comparison in pairs])
-    for (row, column, comparison), p in zip(pairs, ps, strict=True):
-        verdict = REFUSED if comparison.refused else _surviving(
-            comparison, NEW, comparison.verdict_new_tasks, p
-        ) or ""
-        delta = None if comparison.refused else comparison.delta_common
+    ps = stats.holm([_p(comparison, NEW) for comparison in pairs])
+    for (row, column), comparison, p in zip(places, pairs, ps, strict=True):
+        left = _surviving(comparison, NEW, comparison.verdict_new_tasks, p) or ""
+        verdict, delta = ("refused", None) if comparison.refused else (left, comparison.delta_common)
         verdicts[row][column], verdicts[column][row] = verdict, MIRRORED.get(verdict, verdict)
         deltas[row][column], deltas[column][row] = delta, None if delta is None else 0.0 - delta
         adjusted_p[row][column] = adjusted_p[column][row] = p
     over = shared(sides, comparisons)
     placed, remarks = placements(over)
-    return Matrix(
+    return model.Matrix(
         runs=runs, n_tasks=len(over.keys), verdicts=tuple(map(tuple, verdicts)), deltas=tuple(map(tuple, deltas)),
         p_adjusted=tuple(map(tuple, adjusted_p)), placed=placed, only_one=only_one(over),
         none_solves=solved_by(over, 0), all_solve=solved_by(over, size), alone=alone(over),
         expected_alone=expected_alone(over), notes=(*notes(over), *remarks),
     )  # fmt: skip
-
-
-def _pairs(runs: tuple[str, ...], comparisons: Pairs) -> list[tuple[int, int, Comparison]]:
-    """Each pair once: place of the candidate, place of the baseline, and how they compare."""
-    pairs = []
-    for i, run in enumerate(runs):
-        for j, other in enumerate(runs[:i]):
-            if (other, run) in comparisons:
-                pairs.append((i, j, comparisons[other, run]))
-            elif (run, other) in comparisons:
-                pairs.append((j, i, comparisons[run, other]))
-    return pairs
 
 
 @dataclass(frozen=True)
@@ -146,24 +128,18 @@ class Shared:
 
     @property
     def scores(self) -> list[float]:
-        """The score of each run over these tasks."""
         return [math.fsum(row) / len(row) for row in self.mean.tolist()]
 
 
 def shared(sides: Sequence[Side], comparisons: Pairs | None = None) -> Shared:
-    """The tasks for which every run has a counted row, under the keys of the first run.
-
-    Each run is aligned with the first; comparisons with it, by (baseline, candidate), have done so already.
-    """
+    """The tasks for which every run has a counted row, under the keys of the first run; comparisons with it are aligned already."""
     first, *others = sides
     known = comparisons or {}
     places = [_place(first, other, known.get((first.run, other.run))) for other in others]
     own = {key: code for code, key in enumerate(first.judged.task_keys)}
     n_first = counts(first)
     keys = tuple(key for key, code in own.items() if n_first[code] and all(key in place for place in places))
-    codes = np.array(
-        [[place[key] for key in keys] for place in (own, *places)], np.int64
-    ).reshape(len(sides), len(keys))
+    codes = np.array([[place[key] for key in keys] for place in (own, *places)], np.int64).reshape(-1, len(keys))
 
     def table(column: Any) -> Any:
         return np.stack([column(side)[code] for side, code in zip(sides, codes, strict=True)])
@@ -187,13 +163,13 @@ def _place(first: Side, other: Side, comparison: Comparison | None) -> dict[str,
 # ---- Fronts ---------------------------------------------------------------------------------------
 
 
-def placements(runs: Shared) -> tuple[tuple[Placed, ...], list[str]]:
+def placements(runs: Shared) -> tuple[tuple[model.Placed, ...], list[str]]:
     """Score, dollars and output tokens of every run over the tasks all have, and what limits them."""
     scores: list[float | None] = [*runs.scores] if runs.keys else [None] * len(runs.sides)
     (cost, cost_notes), (tokens, token_notes) = _effort(runs, "cost_usd"), _effort(runs, "output_tokens")
     by_cost, by_tokens = front(scores, cost), front(scores, tokens)
     names = [side.run for side in runs.sides]
-    entries = tuple(Placed(*entry) for entry in zip(names, scores, cost, tokens, by_cost, by_tokens, strict=True))
+    entries = tuple(model.Placed(*entry) for entry in zip(names, scores, cost, tokens, by_cost, by_tokens, strict=True))
     remarks = [*cost_notes, *token_notes]
     if any(known is not None for known in (*by_cost, *by_tokens)):
         remarks.append("A front goes by the values as measured; the matrix says which scores truly differ.")
@@ -249,7 +225,7 @@ def only_one(runs: Shared) -> dict[str, tuple[str, ...]]:
     return {side.run: _keys(runs, own) for side, own in zip(runs.sides, _own(runs), strict=True)}
 
 
-def alone(runs: Shared) -> tuple[Alone, ...]:
+def alone(runs: Shared) -> tuple[model.Alone, ...]:
     """The tasks of `only_one` with their counts: what chance explains least first, LISTED of each run."""
     own, total = _own(runs), runs.n.sum(0)
     chance = np.minimum(_chances(runs).sum(0), 1.0)
@@ -260,7 +236,7 @@ def alone(runs: Shared) -> tuple[Alone, ...]:
         for task in order[:LISTED].tolist():
             n, passes = int(runs.n[i, task]), int(runs.passes[i, task])
             others, p = int(total[task]) - n, float(chance[task])
-            listed.append(Alone(side.run, runs.keys[task], runs.names[task], passes, n, others, p))
+            listed.append(model.Alone(side.run, runs.keys[task], runs.names[task], passes, n, others, p))
     return tuple(listed)
 
 
@@ -305,10 +281,7 @@ def _own(runs: Shared) -> Bools:
 
 
 def _chances(runs: Shared) -> Floats:
-    """That the passes of a task all fall to one run, if they were dealt to the rows of all runs at random.
-
-    By run and task: C(n_r, c) / C(N, c); 0 where nobody passes, or where the run has fewer rows than that.
-    """
+    """By run and task: C(n_r, c) / C(N, c), that all passes fall to the run if dealt at random; 0 where they cannot."""
     log = special().gammaln
     n, c = runs.n.astype(np.float64), runs.passes.sum(0).astype(np.float64)
     rows, fits = n.sum(0), (c > 0) & (n >= c)
@@ -325,38 +298,27 @@ def _keys(runs: Shared, chosen: Bools) -> tuple[str, ...]:
 # ---- Checkpoints in order -------------------------------------------------------------------------
 
 
-def series(sides: Sequence[Side], comparisons: Pairs | None = None) -> Series:
+def series(sides: Sequence[Side], comparisons: Pairs | None = None) -> model.Series:
     """The trend of the runs in the order given, over the tasks all of them have; comparisons spare aligning again."""
     runs = shared(sides, comparisons)
     trend = None
     if len(sides) > 1:
-        weights = _weights(len(sides))
+        # what each checkpoint adds to a least-squares slope over the positions 0, 1, 2, ...
+        centred = np.arange(len(sides), dtype=np.float64) - (len(sides) - 1) / 2
+        weights = centred / (centred @ centred)
         # what one rollout that goes the other way changes the slope of its task by, on average
         step = float((np.abs(weights)[:, None] / runs.n).mean()) if runs.n.size else 1.0
         trend = stats.mean_change(weights @ runs.mean, step)
-    checkpoints = _checkpoints(runs)
-    moved = _moved(runs)
-    return Series(
-        runs=tuple(side.run for side in sides), n_tasks=len(runs.keys),
-        slope=trend.estimate if trend else None, low=trend.low if trend else None,
-        high=trend.high if trend else None, p=trend.p if trend else None, checkpoints=checkpoints,
-        first_different=next((point.run for point in checkpoints if _is_different(point)), None),
-        notes=tuple(_series_notes(runs, moved)), **moved,
+    checkpoints, moved = _checkpoints(runs), _moved(runs)
+    different = (point.run for point in checkpoints if is_claimed(point.p_adjusted, point.low, point.high))
+    of_trend = (trend.estimate, trend.low, trend.high, trend.p) if trend else (None,) * 4
+    return model.Series(
+        tuple(side.run for side in sides), len(runs.keys), *of_trend, checkpoints,
+        first_different=next(different, None), notes=tuple(_series_notes(runs, moved)), **moved,
     )
 
 
-def _is_different(point: Checkpoint) -> bool:
-    return change_verdict.is_claimed(point.p_adjusted, point.low, point.high)
-
-
-def _weights(n_runs: int) -> Floats:
-    """What each checkpoint adds to a least-squares slope over the positions 0, 1, 2, ..."""
-    centred = np.arange(n_runs, dtype=np.float64) - (n_runs - 1) / 2
-    weights: Floats = centred / (centred @ centred)
-    return weights
-
-
-def _checkpoints(runs: Shared) -> tuple[Checkpoint, ...]:
+def _checkpoints(runs: Shared) -> tuple[model.Checkpoint, ...]:
     """Every run against the first, adjusted by Holm over them all."""
     if not runs.keys:
         return ()
@@ -366,12 +328,10 @@ def _checkpoints(runs: Shared) -> tuple[Checkpoint, ...]:
     ]
     ps = stats.holm([change.p if change else None for change in changes])
     first, *scores = runs.scores
-    points = [Checkpoint(runs.sides[0].run, first, None, None, None, None)]
+    points = [model.Checkpoint(runs.sides[0].run, first, None, None, None, None)]
     for side, score, change, p in zip(runs.sides[1:], scores, changes, ps, strict=True):
-        of_change = (score - first, None, None, None) if change is None else (
-            change.estimate, change.low, change.high, p
-        )
-        points.append(Checkpoint(side.run, score, *of_change))
+        of_change = (change.estimate, change.low, change.high, p) if change else (score - first, None, None, None)
+        points.append(model.Checkpoint(side.run, score, *of_change))
     return tuple(points)
 
 
@@ -409,9 +369,7 @@ def _series_notes(runs: Shared, moved: Mapping[str, Any]) -> Iterator[str]:
     elif not moved["n_learned"] and not moved["n_forgotten"]:
         yield f"No single task is surely learned or forgotten from the first to the last ({LEVEL:.0%} each)."
     else:
-        learned, forgotten = (
-            _beside(moved[f"n_{way}"], moved[f"null_{way}"], way) for way in ("learned", "forgotten")
-        )
+        learned, forgotten = (_beside(moved[f"n_{way}"], moved[f"null_{way}"], way) for way in ("learned", "forgotten"))
         yield (
             f"From the first to the last, with {LEVEL:.0%} each: {learned}; {forgotten}. Chance is what dealing "
             "the rollouts of each task anew to the two would show."

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
 
 from blade import stats
 from blade.compare.task_pairs import Paired, means, passes, row_places, upright
-from blade.model import Derived, Shift
-
-if TYPE_CHECKING:
-    from blade.model import Floats, Ints
+from blade.model import Derived, Floats, Ints, Shift
 
 LISTED = 30  # behaviours, and as many signatures
 TESTED = 60  # the most frequent of both runs together, which does not look at where they are
@@ -33,6 +30,9 @@ FEWER = "task bootstrap; each task at the fewer of its repeats in the two runs"
 NO_INTERVAL = "no interval: all tasks change alike"
 
 
+_Entry = TypeVar("_Entry", Shift, Derived)
+
+
 class _Measured(NamedTuple):
     """One thing in both runs, by task."""
 
@@ -41,37 +41,30 @@ class _Measured(NamedTuple):
     before: Floats
     after: Floats
     step: float  # what one rollout more or less adds to a task
-    unit: float = 1.0  # the size of a large difference: rates go from 0 to 1
 
 
 def shifts(pair: Paired) -> tuple[tuple[Shift, ...], int]:
     """What changed, surest first within each kind; and how many behaviours and signatures are left out.
 
-    Everything is a rate or a mean of each task, so that a task counts once however often it is repeated. p is
-    adjusted within a kind. Traces were read of both runs or of neither: what one does not show, it has not.
-    Of behaviours and signatures only the frequent are tested; those alike in every task are not told.
+    Everything is a rate or a mean of each task; p is adjusted within a kind. Traces were read of both runs or of
+    neither: what one does not show, it has not. Only the frequent are tested, those alike in every task are not told.
     """
     first, is_turned = upright(pair)
-    ranked = _tested(_outcomes(first)) + _tested(_measured_efforts(first))
+    ranked = _tested(_outcomes(first)) + _tested(_Measured("effort", *effort, 0.0) for effort in efforts(first))
     n_left = 0
     for kind in ("behaviour", "signature"):
         names, measured = _traced(first, kind)
         of_kind = _tested(measured)
         ranked += of_kind[:LISTED]
         n_left += len(of_kind[LISTED:]) + len(names[TESTED:])
-    return tuple(_turned_shift(shift) for shift in ranked) if is_turned else tuple(ranked), n_left
+    return tuple(map(_turned, ranked) if is_turned else ranked), n_left
 
 
-def _turned_shift(shift: Shift) -> Shift:
-    low, high = _turned_limits(shift.low, shift.high)
-    return replace(
-        shift, baseline=shift.candidate, candidate=shift.baseline, change=0.0 - shift.change, low=low, high=high,
-        status=TURNED.get(shift.status, shift.status),
-    )  # fmt: skip
-
-
-def _turned_limits(low: float | None, high: float | None) -> tuple[float | None, float | None]:
-    return None if high is None else 0.0 - high, None if low is None else 0.0 - low
+def _turned(entry: _Entry) -> _Entry:
+    """What it says with baseline and candidate exchanged."""
+    low, high = (None if end is None else 0.0 - end for end in (entry.high, entry.low))
+    back = replace(entry, baseline=entry.candidate, candidate=entry.baseline, change=0.0 - entry.change, low=low, high=high)
+    return replace(back, status=TURNED.get(back.status, back.status)) if isinstance(back, Shift) else back
 
 
 # ---- What is measured -----------------------------------------------------------------------------
@@ -83,12 +76,6 @@ def _outcomes(pair: Paired) -> Iterator[_Measured]:
         before, after = (means(side, side.flags[name])[codes] for side, codes, _ in pair.runs)
         if before.any() or after.any():
             yield _Measured("outcome", name, before, after, pair.step)
-
-
-def _measured_efforts(pair: Paired) -> Iterator[_Measured]:
-    for name, before, after in efforts(pair):
-        unit = float(np.abs(after - before).max()) or float((before + after).mean()) / 2
-        yield _Measured("effort", name, before, after, 0.0, unit)
 
 
 def efforts(pair: Paired) -> Iterator[tuple[str, Floats, Floats]]:
@@ -155,9 +142,11 @@ def _tested(measured: Iterable[_Measured]) -> list[Shift]:
 
 def _compared(measure: _Measured) -> tuple[Shift, int]:
     """A shift that is not judged yet, and how many tasks differ in it."""
-    d, unit = measure.after - measure.before, measure.unit
+    d, before, after = measure.after - measure.before, float(measure.before.mean()), float(measure.after.mean())
+    # the size of a large difference: rates go from 0 to 1
+    largest = float(np.abs(d).max()) or float((measure.before + measure.after).mean()) / 2
+    unit = largest if measure.kind == "effort" else 1.0
     change = stats.mean_change(d / unit, measure.step)
-    before, after = float(measure.before.mean()), float(measure.after.mean())
     shown: tuple[float, float | None, float | None, float | None] = (after - before, None, None, None)
     if change is not None:
         shown = (change.estimate * unit, change.low * unit, change.high * unit, change.p)
@@ -178,21 +167,10 @@ def _status(shift: Shift, p_adjusted: float | None) -> str:
 
 
 def derived(pair: Paired) -> tuple[Derived, ...]:
-    """Every measure of both runs over the common tasks, those of passing where something says what passes.
-
-    All are computed with the runs in the order of their names and then turned, so that exchanging baseline
-    and candidate turns every sign and moves no digit.
-    """
+    """Every measure of both runs over the common tasks, those of passing where something says what passes."""
     first, is_turned = upright(pair)
     entries = (*_of_passes(first), *_of_effort(first))
-    return tuple(_turned_measure(entry) for entry in entries) if is_turned else entries
-
-
-def _turned_measure(entry: Derived) -> Derived:
-    low, high = _turned_limits(entry.low, entry.high)
-    return replace(
-        entry, baseline=entry.candidate, candidate=entry.baseline, change=0.0 - entry.change, low=low, high=high
-    )
+    return tuple(map(_turned, entries)) if is_turned else entries
 
 
 def _of_passes(pair: Paired) -> Iterator[Derived]:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from blade import stats
-from blade.model import Alignment, Side
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from blade.model import Bools, Floats, Ints
+from blade.model import Alignment, Bools, Floats, Ints, Side
 
 ZERO = 1e-12  # of the size of the scores: below it a difference is rounding
 _FEW = 25  # tasks, below which an interval allows for two that were not seen
