@@ -118,9 +118,7 @@ def command_line() -> list[str]:
     return ["blade", *sys.argv[1:]]
 
 
-def known(
-    path: Path, entry: Dataset | None, notice: Callable[[str], None]
-) -> tuple[str | None, bool | None]:
+def known(path: Path, entry: Dataset | None, notice: Callable[[str], None]) -> tuple[str | None, bool | None]:
     """The name of rows, and whether they are all of the benchmark's; None where nobody said.
 
     Rows of a preparation that did not end are refused.
