@@ -17,7 +17,7 @@ from blade_eval.config.directives import applied, merged, parsed
 from blade_eval.config.secret import hidden_command, without
 from blade_eval.config.sources import chained, tree_of
 from blade_eval.runner import benchmark_run, inputs
-from blade_eval.runner.run_manifest import masked
+from blade_eval.runner.benchmark_run import masked
 from tests.evaluate.gym_tree import write
 
 CASES = yaml.safe_load(Path(__file__).with_name("config_cases.yaml").read_text(encoding="utf-8"))

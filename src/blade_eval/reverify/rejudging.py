@@ -227,7 +227,7 @@ async def _judge(
             pair, task = window.popleft()
             try:
                 result, fields = await task
-                writer.rollouts([json_lines.line(collect.stamped(result, pair.stamp(), 0))])
+                writer.rollout(json_lines.line(collect.stamped(result, pair.stamp(), 0)))
                 done.n_judged += 1
                 done.n_masked += bool(pair.mask())
                 done.changes.judged(pair.key, pair.agent(), pair.stored, fields)
