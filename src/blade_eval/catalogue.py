@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from blade.errors import BladeError
 from blade_eval.config.config_nouns import KINDS, UNSET, Tree
-from blade_eval.config.directives import applied, merged
+from blade_eval.config.directives import Applied, merged
 from blade_eval.config.sources import chained, loaded, text_of, tree_of, yaml_files
 
 CATEGORIES = (
@@ -161,7 +161,7 @@ def _entry(kind: str, name: str, path: Path, roots: Sequence[Path], files: _File
     blocks: dict[str, Block] = {}
     try:
         trees = [tree for _, tree in chained([path], roots, files.tree)[0]]
-        blocks = dict(_blocks(applied(reduce(merged, trees, {})).tree))
+        blocks = dict(_blocks(Applied(reduce(merged, trees, {})).tree))
     except BladeError as error:
         trouble = trouble or error.message
         with suppress(BladeError):
