@@ -16,8 +16,8 @@ from typing import Any
 _START = """
 import sys
 from blade_eval.config import Asked, insist, resolved
-from blade_eval.servers import start
-start(insist(resolved(Asked(paths=(sys.argv[1],), environ={}))), head_port=int(sys.argv[2]))
+from blade_eval.servers import sites
+sites.start(insist(resolved(Asked(paths=(sys.argv[1],), environ={}))), head_port=int(sys.argv[2]))
 """
 
 CONFIG = """

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from blade_eval.catalogue import CATEGORIES, CRITERIA, Entry, components, entries, ranked
-from blade_eval.catalogue.entries import category_of
+from blade_eval.catalogue import CATEGORIES, CRITERIA, Entry, category_of, components, entries, ranked
 from blade_eval.config import Asked, installed, resolved
 from tests.conftest import Blade
 from tests.evaluate.gym_tree import write

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from blade.errors import BladeError, Unreadable, UsageError
 from blade_eval.config import Asked, Resolved, found, hidden, insist, resolve, resolved, roots, sources
 from blade_eval.config.config_nouns import RUN
-from blade_eval.config.directives import applied, merged, parsed
+from blade_eval.config.directives import Applied, merged, parsed
 from blade_eval.config.secret import hidden_command, without
 from blade_eval.config.sources import chained, tree_of
 from blade_eval.runner import benchmark_run, inputs
-from blade_eval.runner.run_manifest import masked
+from blade_eval.runner.benchmark_run import masked
 from tests.evaluate.gym_tree import write
 
 CASES = yaml.safe_load(Path(__file__).with_name("config_cases.yaml").read_text(encoding="utf-8"))
@@ -126,7 +126,7 @@ def test_the_quick_merge_of_the_catalogue_is_omegaconfs(under: dict[str, Any], o
 
 @pytest.mark.parametrize("case", CASES["directives"])
 def test_directives_are_carried_out(case: dict[str, Any]) -> None:
-    done, problems = applied(case["before"]), case.get("problems", {})
+    done, problems = Applied(case["before"]), case.get("problems", {})
     assert done.tree == case["after"]
     assert [problem.path for problem in done.problems] == list(problems)
     assert all(hint in problem.hint for hint, problem in zip(problems.values(), done.problems, strict=True))

@@ -26,7 +26,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
-from blade_eval.prepare import NotReadable, child, fetch, records, script, work, written
+from blade_eval.prepare import NotReadable, child, fetch, records, work, written
 from tests.conftest import Blade
 from tests.evaluate.file_server import Files, serving
 
@@ -50,15 +50,15 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch, "PAUSES", (0.0, 0.0, 0.0))
 
 
-def here(job: script.Job, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Run a job as its process would, but in this one."""
+def here(wish: work.Wanted, how: work.How, context: fetch.Context, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Run a script as its process would, but in this one."""
     before, out = (Path.cwd(), list(sys.path)), io.StringIO()
     fetch.used.clear()
-    os.chdir(job.work)
+    os.chdir(wish.work)
     try:
-        context = json.dumps(asdict(job.context))
-        with redirect_stdout(out), redirect_stderr(out), patch.dict(os.environ, {fetch.CONTEXT: context}):
-            result = child.outcome(job.script, job.root, job.args)
+        environ = {fetch.CONTEXT: json.dumps(asdict(context))}
+        with redirect_stdout(out), redirect_stderr(out), patch.dict(os.environ, environ):
+            result = child.outcome(wish.script, wish.root, how.args)
         for line in out.getvalue().splitlines():
             tell(line)
         return result | {"sources": list(fetch.used)}
@@ -101,7 +101,7 @@ class Tree:
         return work.Wanted("sums", prepare, self.folder, self.output, self.folder, work.manifest_pins(prepare))
 
     def prepared(self, own_process: bool = False, **how: object) -> work.Prepared:
-        with patch.object(work, "ran", script.ran if own_process else here):
+        with patch.object(work, "ran", work.ran if own_process else here):
             return work.prepared([self.wanted()], work.How(**{"cache": self.folder / "cache", **how}), self.notes.append)[0]
 
     def refused(self, error: type[BladeError] = Unreadable, **how: Any) -> BladeError:
@@ -245,18 +245,17 @@ def test_a_run_killed_at_its_very_end_keeps_its_new_rows(tree: Tree) -> None:
     assert tree.state() == before
 
 
-STEPS = ["record set aside", "rows set aside", "preparing", "torn", "record back", "rows back"]
+STEPS = ["rows set aside", "preparing", "torn", "record back", "rows back"]
 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_wherever_a_run_is_killed_the_rows_and_their_record_come_back(tree: Tree, step: str) -> None:
     tree.prepared()
     before, rows, record = tree.state(), tree.output, tree.output.parent / RECORD
-    rows_aside, record_aside = (path.with_name(f".{path.name}.before") for path in (rows, record))
+    aside, whole = rows.with_name(f".{rows.name}.before"), record.read_text()
     acts: list[Callable[[], object]] = [
-        lambda: record_aside.write_bytes(record.read_bytes()), lambda: rows.rename(rows_aside),
-        lambda: record.write_text('{"state": "preparing"}'), lambda: rows.write_text('{"torn": 1}\n'),
-        lambda: record.write_bytes(record_aside.read_bytes()), lambda: rows_aside.replace(rows),
+        lambda: rows.rename(aside), lambda: record.write_text(f'{{"state": "preparing", "before": {whole}}}'),
+        lambda: rows.write_text('{"torn": 1}\n'), lambda: record.write_text(whole), lambda: aside.replace(rows),
     ]
     for act in acts[: STEPS.index(step) + 1]:
         act()
@@ -267,13 +266,12 @@ def test_wherever_a_run_is_killed_the_rows_and_their_record_come_back(tree: Tree
 def test_rows_that_cannot_be_set_aside_stay_where_they_are(tree: Tree) -> None:
     tree.prepared()
     before = tree.state()
-    for name in (f".{RECORD}.before", RECORD):
-        block = tree.output.parent / f".{name}.partial"
-        block.mkdir()  # where a part of the record would be written
-        assert tree.refused().slug == "cannot-write"
-        block.rmdir()
-        assert tree.prepared(keep=True).cached
-        assert tree.state() == before
+    block = tree.output.parent / f".{RECORD}.partial"
+    block.mkdir()  # where a part of the record would be written
+    assert tree.refused().slug == "cannot-write"
+    block.rmdir()
+    assert tree.prepared(keep=True).cached
+    assert tree.state() == before
 
 
 def test_of_two_runs_at_once_the_second_waits(tree: Tree) -> None:
@@ -564,7 +562,7 @@ def test_what_a_script_started_is_ended_with_it(tree: Tree, ends: bool, starts: 
     if ends:
         assert tree.prepared(own_process=True).rows == 1
     else:
-        error = tree.refused(own_process=True, limits=script.Limits(wall_s=2))
+        error = tree.refused(own_process=True, limits=work.Limits(wall_s=2))
         assert ("more time" in error.message, error.slug) == (True, "prepare-limit")
     assert is_gone(tree, "pid")
     assert "started" in tree.notes or starts == LEAVES
@@ -617,14 +615,14 @@ def test_a_script_imports_from_its_own_tree_and_pythons_own_first(tree: Tree) ->
 )
 def test_a_script_that_wants_too_much_is_stopped(tree: Tree, body: str, limits: dict[str, int], what: str) -> None:
     tree.makes(body)
-    error = tree.refused(own_process=True, limits=script.Limits(**limits))
+    error = tree.refused(own_process=True, limits=work.Limits(**limits))
     assert (error.slug, f"more {what}" in error.message) == ("prepare-limit", True)
     assert [path.suffix for path in tree.output.parent.iterdir()] == [".lock"]
 
 
 def test_keys_stay_here_and_what_a_hub_needs_goes_along() -> None:
     ours = "OPENAI_API_KEY AWS_SECRET_ACCESS_KEY BLADE_CACHE_DIR PATH https_proxy HF_TOKEN LC_ALL".split()
-    passed = script.environment(dict.fromkeys(ours, "x"), fetch.Context("/c"))
+    passed = work.environment(dict.fromkeys(ours, "x"), fetch.Context("/c"))
     assert set(passed) == {"PATH", "https_proxy", "HF_TOKEN", "LC_ALL", "PYTHONUNBUFFERED", "BLADE_PREPARE"}
 
 

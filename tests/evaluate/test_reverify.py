@@ -20,8 +20,7 @@ from blade.errors import BladeError, NothingToRead, UsageError
 from blade_eval import verifiers
 from blade_eval.config import Asked, resolved
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
-from blade_eval.reverify import Done, Wish, reverified
-from blade_eval.reverify.changes import WAYS, Changes, same
+from blade_eval.reverify import WAYS, Changes, Done, Wish, reverified, same
 
 CONFIG = """
 words:

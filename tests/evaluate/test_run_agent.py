@@ -149,14 +149,14 @@ def test_the_published_vector_and_what_the_hash_covers(folder: Path, tmp_path: P
             {"name": "alpha", "description": "d1", "version": "1.0"}, {"name": "beta", "description": None, "version": None},
         ],
     }  # fmt: skip
-    hashes = [skills.hashed(folder)]
+    hashes = [skills.loaded("x", folder).hash]
     (tmp_path / "text").write_text("one")
     for change in (
         lambda: (folder / "a" / ".hidden").write_text(""), lambda: (folder / "a" / "z.txt").write_text("y"),
         lambda: (folder / "a" / "file").symlink_to(tmp_path / "text"), lambda: (tmp_path / "text").write_text("two"),
     ):
         change()
-        hashes.append(skills.hashed(folder))
+        hashes.append(skills.loaded("x", folder).hash)
     assert len(set(hashes)) == 5
     (tmp_path / "whole").symlink_to(folder)
     assert skills.loaded("d", tmp_path / "whole").hash == hashes[-1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 import tracemalloc
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -71,7 +70,7 @@ class Run:
         opened = run_files.open_run(self.places, rows, identity or {}, resume=resume, force=force, notice=self.notes.append)
         try:
             kept = (opened.kept, opened.standing, opened.expected, concurrency, attempts, 0.001, None, stop or Stop())
-            return asyncio.run(collect.collected(Plan(self.places, run, *kept)))
+            return asyncio.run(collect.Course(Plan(self.places, run, *kept)).summary())
         finally:
             opened.kept.close()
 
@@ -105,18 +104,6 @@ def test_every_row_comes_out_once_with_the_frameworks_keys_last(run: Run) -> Non
     assert sorted(map(key, run.rollouts)) == sorted(map(key, materialised(20, 3)))
     assert list(run.rollouts[0]) == ["response", "reward", "_ng_task_index", "_ng_rollout_index", "agent_ref"]
     assert run.failed == []
-
-
-def test_lines_do_not_wait_for_rollouts_that_compute(run: Run) -> None:
-    seen: list[int] = []
-
-    async def computing(row: Row) -> Row:
-        seen.append(len(run.rollouts))
-        time.sleep(2 * collect._MOMENT_S)  # the loop does not go round meanwhile
-        return result(row)
-
-    run(materialised(5), computing)
-    assert seen == [0, 1, 2, 3, 4]
 
 
 def test_a_row_that_cannot_be_encoded_costs_no_other_its_line(run: Run) -> None:
@@ -389,7 +376,7 @@ def test_a_file_that_was_replaced_is_locked_and_written_to(run: Run) -> None:
     files.set_aside(run.places.rollouts, [1])
     with pytest.raises(UsageError, match="another process"):
         run_files.Kept(run.places)
-    files.rollouts([b'{"a":1}\n'])
+    files.rollout(b'{"a":1}\n')
     files.close()
     assert run.places.rollouts.read_bytes() == b'{}\n{"a":1}\n'
     run_files.Kept(run.places).close()
@@ -403,15 +390,6 @@ def test_lines_that_other_tools_spell_are_known_too(run: Run) -> None:
     path.write_text("\n".join(lines))  # and the last has no newline
     again = run(materialised(4), answered, resume=True)
     assert (again.scored_before, len(path.read_text().splitlines())) == (4, 4)
-
-
-def test_a_repeat_of_any_number_is_known_without_a_number_of_that_many_bits() -> None:
-    standing = run_files.Standing()
-    for rollout in ((3, 0), (3, 10**12), (4, 4096)):
-        assert not standing.has(rollout)
-        standing.add(rollout)
-        assert standing.has(rollout)
-    assert (standing.has((3, 1)), standing.has((4, 10**12)), standing.n_scored) == (False, False, 3)
 
 
 def test_a_file_that_ends_as_it_should_stays_as_it_is(tmp_path: Path) -> None:
@@ -445,4 +423,4 @@ def test_a_full_disk_is_said_in_words(run: Run) -> None:
     with open("/dev/full", "wb", buffering=0) as full:  # where writing fails for want of room
         files._open[run.places.rollouts] = full.fileno()
         with pytest.raises(Unreadable, match="No space left"):
-            files.rollouts([b"{}\n"])
+            files.rollout(b"{}\n")

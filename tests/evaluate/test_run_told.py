@@ -11,7 +11,7 @@ import pytest
 
 from blade.errors import Unreadable
 from blade_eval.environment import Row
-from blade_eval.runner import benchmark_run, run_files, run_manifest
+from blade_eval.runner import benchmark_run, run_files
 from blade_eval.runner.collect import Plan
 from blade_eval.runner.progress import Prices, Progress, Totals
 
@@ -88,7 +88,7 @@ def test_secrets_of_a_command_are_hidden_and_numbers_of_tokens_are_not() -> None
         "blade", "--model-api-key", "sk-1234567", "--max-output-tokens", "100", "++policy_api_key=sk-1234567",
         "++a.max_output_tokens=5", "--model-url", "http://me:sk-1234567@host/v1",
     ]  # fmt: skip
-    shown = run_manifest.masked(command)
+    shown = benchmark_run.masked(command)
     assert "sk-1234567" not in " ".join(shown)
     assert [shown[3:5], shown[6]] == [["--max-output-tokens", "100"], "++a.max_output_tokens=5"]
 

@@ -12,6 +12,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -96,15 +97,6 @@ def test_a_rollout_by_hand_has_its_own_state() -> None:
     assert len(part.sessions) == 0
 
 
-def test_two_sessions_do_not_see_each_other() -> None:
-    async def both(client: TestClient[Any, Any]) -> list[int]:
-        starts = [await client.post("/seed_session", json={"start": start}) for start in (0, 100)]
-        client.session.cookie_jar.clear()
-        cookies = [{"session": answer.cookies["session"].value} for answer in starts]
-        answers = [await client.post("/add", json={"by": 1}, cookies=cookie) for cookie in cookies]
-        return [(await answer.json())["n"] for answer in answers]
-
-    assert asked(site(), both) == [1, 101]
 
 
 ROWS = [{"_ng_task_index": task, "_ng_rollout_index": repeat, "reward": float(task == repeat)} for task in (1, 0) for repeat in (0, 1)]
@@ -224,8 +216,11 @@ def test_rows_with_skills_need_those_skills(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_terminal", [False, True])
 def test_a_failure_is_the_same_on_both_sides(is_terminal: bool) -> None:
     there = Unmeasured("judge_failed", "no verdict", terminal=is_terminal, fields={"response": {"output": []}})
-    status, body = sites.failure_answer(there)
-    assert (status >= 500, vars(client.understood(status, json.dumps(body).encode()))) == (True, vars(there))
+    async def fails(attempt: Attempt) -> Row:
+        raise there
+
+    status, body = answered(site(verify=fails), "/verify", json={"response": {}})
+    assert (status, vars(client.understood(status, body.encode()))) == (500 if is_terminal else 503, vars(there))
 
 
 def test_a_foreign_error_is_kept_but_cut_and_what_the_server_labels_a_failure_is_no_result() -> None:
@@ -349,17 +344,14 @@ def test_a_client_that_goes_away_takes_its_rollout_with_it() -> None:
         return {"output": []}
 
     async def run() -> None:
-        runner = sites.runner(sites.agent_site(Acting(slow, Judging(counting(), None), {}, ())), 2.0)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        async with aiohttp.ClientSession() as session:
-            url = f"http://127.0.0.1:{runner.addresses[0][1]}/run"
+        acting = Acting(slow, Judging(counting(), None), {}, ())
+        async with AsyncExitStack() as stack, aiohttp.ClientSession() as session:
+            port = await sites.listening(stack, sites.agent_site(acting), "127.0.0.1", 0)
             with pytest.raises(asyncio.TimeoutError):
-                await session.post(url, json=ROW, timeout=aiohttp.ClientTimeout(total=0.3))
-        until = time.monotonic() + 20
-        while not ended and time.monotonic() < until:
-            await asyncio.sleep(0.01)
-        await runner.cleanup()
+                await session.post(f"http://127.0.0.1:{port}/run", json=ROW, timeout=aiohttp.ClientTimeout(total=0.3))
+            until = time.monotonic() + 20
+            while not ended and time.monotonic() < until:
+                await asyncio.sleep(0.01)
 
     asyncio.run(run())
     assert ended == ["cancelled"]
@@ -372,16 +364,14 @@ def sent(app: web.Application, *requests: bytes) -> list[bytes]:
     """What a site answers to bytes as they stand, each on a connection of its own."""
 
     async def run() -> list[bytes]:
-        runner = sites.runner(app, 2.0)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
         answers = []
-        for request in requests:
-            reader, writer = await asyncio.open_connection("127.0.0.1", runner.addresses[0][1])
-            writer.write(request)
-            answers.append(await asyncio.wait_for(reader.read(), 20))
-            writer.close()
-        await runner.cleanup()
+        async with AsyncExitStack() as stack:
+            port = await sites.listening(stack, app, "127.0.0.1", 0)
+            for request in requests:
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(request)
+                answers.append(await asyncio.wait_for(reader.read(), 20))
+                writer.close()
         return answers
 
     return asyncio.run(run())

@@ -156,8 +156,8 @@ def status(port: int, as_json: bool) -> None:
 @OVERRIDES
 def start(host: str, port: int, overrides: tuple[str, ...], **flags: Any) -> None:
     """Start every server of the configuration, and stop them on Ctrl-C."""
-    from blade_eval import servers
     from blade_eval.config import insist
+    from blade_eval.servers import sites
 
     config = _resolved(asked(flags, overrides))
     print_problems(config, config.of("warning", "notice"))
@@ -166,7 +166,7 @@ def start(host: str, port: int, overrides: tuple[str, ...], **flags: Any) -> Non
         message = "the configuration has no servers, so there is nothing to start"
         raise UsageError(message, hint, "nothing-to-start")
     insist(config)
-    servers.start(config, host, port)
+    sites.start(config, host, port)
 
 
 def _resolved(wish: Asked) -> Resolved:

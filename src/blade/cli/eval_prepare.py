@@ -41,7 +41,6 @@ def prepare(
     from blade.tables.cache import root
     from blade_eval import config
     from blade_eval.prepare import work
-    from blade_eval.prepare.script import Limits
 
     wish = config.Asked(paths=configs, benchmarks=benchmarks, search_dirs=search_dirs, overrides=overrides)
     resolved = config.resolved(wish)
@@ -51,7 +50,7 @@ def prepare(
     how = work.How(
         cache=root() / "raw", given=Path(raw) if raw else None, offline=offline, again=force,
         keep=work.is_cached(resolved), partial=allow_partial, args=work.arguments(resolved),
-        limits=Limits(wall_s=timeout, cpu_s=timeout, memory_bytes=int(max_memory * 1e9)),
+        limits=work.Limits(wall_s=timeout, cpu_s=timeout, memory_bytes=int(max_memory * 1e9)),
     )  # fmt: skip
     prepared_rows = work.prepared(work.wanted_of(resolved), how, lambda text: print(line(text, 400), file=sys.stderr))
     for text in (text for rows in prepared_rows for text in work.unknown(rows)):

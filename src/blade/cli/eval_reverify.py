@@ -17,8 +17,7 @@ from blade.errors import Unreadable, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from blade_eval.reverify import Done
-    from blade_eval.reverify.changes import Change
+    from blade_eval.reverify import Change, Done
 
 _MOST = 10  # changed rollouts shown for each way
 _NUMBER = click.IntRange(min=1)
@@ -116,7 +115,7 @@ def _tick(count: int) -> None:
 
 def _tell(done: Done) -> None:
     from blade.hostile import line
-    from blade_eval.reverify.changes import WAYS
+    from blade_eval.reverify import WAYS
 
     changes = done.changes
     total = sum(changes.ways.values())

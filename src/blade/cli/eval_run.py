@@ -103,7 +103,6 @@ def _order(options: dict[str, Any], overrides: tuple[str, ...]) -> Order:
     from blade_eval.runner import benchmark_run, run_files
     from blade_eval.runner.benchmark_run import Order
     from blade_eval.runner.inputs import Wanted
-    from blade_eval.runner.run_manifest import command_line
 
     flags, params, rest = benchmark_run.parsed_overrides(overrides)
     for name, value in flags.items():  # a flag wins over an override of its key
@@ -126,7 +125,7 @@ def _order(options: dict[str, Any], overrides: tuple[str, ...]) -> Order:
         concurrency=_whole(options["concurrency"], "concurrency") or 64,
         attempts=benchmark_run.max_attempts(options["retries"], notice), max_steps=options["max_steps"],
         resume=bool(options["resume"]), force=options["force"] or options["gym_compat"],
-        sums_up=not options["disable_aggregation"], head_url=options["head_url"], command=tuple(command_line()),
+        sums_up=not options["disable_aggregation"], head_url=options["head_url"], command=("blade", *sys.argv[1:]),
     )  # fmt: skip
 
 
@@ -191,7 +190,7 @@ def _json(outcome: Outcome, progress: Progress) -> dict[str, Any]:
 
 
 def _again() -> str:
-    from blade_eval.runner.run_manifest import masked
+    from blade_eval.runner.benchmark_run import masked
 
     words = [word for word in masked(sys.argv[1:]) if word != "--force"]
     return shlex.join(["blade", *words, *([] if "--resume" in words else ["--resume"])])

@@ -50,27 +50,28 @@ def _value(tree: Any, keys: Keys) -> Any:
     return reduce(lambda value, key: UNSET if value == UNSET else _step(value, key), keys, tree)
 
 
-def applied(tree: Tree, merge: Merge = merged) -> Applied:
-    """The tree with its directives carried out.
+class Applied:
+    """A tree with its directives carried out; problems, and for every target the path its values come from.
 
     A source is looked up in the tree as it was before any directive, so a source that inherits itself is
     not expanded: that is the incumbent's rule, and whether a file relies on it cannot be seen.
     """
-    return Applied(tree, merge)
 
-
-class Applied:
-    """What the directives did: problems, and for every target the path its values come from."""
-
-    def __init__(self, before: Tree, merge: Merge) -> None:
+    def __init__(self, before: Tree, merge: Merge = merged) -> None:
         self.tree = deepcopy(before)
         self.problems: list[Problem] = []
         self.sources: dict[Keys, Keys] = {}
         self._before, self._merge = before, merge
         self._deletions: list[tuple[Keys, str]] = []
         self._walk(self.tree, ())
-        for path, name in self._deletions:
-            self._delete_inherited(path, name)
+        for path, name in self._deletions:  # keys that came with what was inherited, be it by a block further up
+            value = _value(self.tree, path)
+            if isinstance(value, dict) and name in value:
+                value.pop(name)
+            elif value not in (UNSET, _Absent):
+                message = f"_delete_key names {name}, which {'.'.join(path)} does not have"
+                place = ".".join((*path, "_delete_key"))
+                self.problems.append(Problem("error", message, place, hint=_mean(name, value)))
 
     def _walk(self, holder: Tree | list[Any], above: Keys) -> None:
         inside: Any = holder
@@ -91,17 +92,8 @@ class Applied:
                         self._merge_source(inside, key, path, name, str(value.pop(name)))
                         break
             elif isinstance(value, str) and (match := _DIRECTIVE.fullmatch(value)):
-                self._take_source(inside, key, path, f"_{match[1]}", match[2].strip())
-
-    def _delete_inherited(self, path: Keys, name: str) -> None:
-        """Take away a key that came with what was inherited, be it by a block further up."""
-        value = _value(self.tree, path)
-        if isinstance(value, dict) and name in value:
-            value.pop(name)
-        elif value not in (UNSET, _Absent):
-            hint = _mean(name, value)
-            message = f"_delete_key names {name}, which {'.'.join(path)} does not have"
-            self.problems.append(Problem("error", message, ".".join((*path, "_delete_key")), hint=hint))
+                taken = self._source(path, f"_{match[1]}", match[2].strip(), ".".join(path))
+                inside[key] = UNSET if taken is _Absent else taken
 
     def _merge_source(self, holder: Any, key: str | int, path: Keys, word: str, source: str) -> None:
         name = ".".join(path)
@@ -113,10 +105,6 @@ class Applied:
         elif value is not _Absent:
             message = f"{name} inherits from {source}, which is no mapping"
             self.problems.append(Problem("error", message, name))
-
-    def _take_source(self, holder: Any, key: str | int, path: Keys, word: str, source: str) -> None:
-        value = self._source(path, word, source, ".".join(path))
-        holder[key] = UNSET if value is _Absent else value
 
     def _source(self, path: Keys, word: str, source: str, place: str) -> Any:
         """A copy of what stands at the source, which goes unless it is only copied."""
@@ -157,6 +145,15 @@ class Override:
     value: Any
     new: bool  # + or ++: the key may be missing so far
     removes: bool = False
+
+    @property
+    def tree(self) -> Tree:
+        tree: Tree = reduce(lambda value, key: {key: value}, reversed(self.keys), self.value)
+        return tree
+
+    @property
+    def whose(self) -> str:
+        return f"the override of {'.'.join(self.keys)}"
 
     @property
     def deep(self) -> bool:
@@ -202,9 +199,6 @@ def value_of(text: str, name: str) -> Any:
         raise UsageError(f"the value of {name!r} cannot be read", hint, "bad-override") from error
 
 
-def as_tree(override: Override) -> Tree:
-    tree: Tree = reduce(lambda value, key: {key: value}, reversed(override.keys), override.value)
-    return tree
 
 
 def change(tree: Tree, override: Override) -> bool:
@@ -231,17 +225,11 @@ def change(tree: Tree, override: Override) -> bool:
 # -- keys that nobody knows -----------------------------------------------------------------------
 
 
-def nowhere(override: Override, tree: Tree) -> Problem:
-    return _unplaced("error", override, tree, "{} is nowhere in the config")
+NOWHERE = "{} is nowhere in the config"
+NOT_NEW = "{} is not in the config; write + before it if it is meant to be new"  # it would be made, and nobody said so
 
 
-def new(override: Override, tree: Tree) -> Problem:
-    """That a change would make a key, and nobody said so."""
-    what = "{} is not in the config; write + before it if it is meant to be new"
-    return _unplaced("error", override, tree, what)
-
-
-def _unplaced(level: Level, override: Override, tree: Tree, what: str) -> Problem:
+def unplaced(override: Override, tree: Tree, what: str = NOT_NEW, level: Level = "error") -> Problem:
     key, depth = ".".join(override.keys), len(override.keys)
     names = sorted({".".join(path) for path, _ in walk(tree) if len(path) == depth})
     names += [name for name in sorted(RUN | RESERVED) if name.count(".") == depth - 1]
@@ -260,7 +248,7 @@ def unread(overrides: Iterable[Override], written: Tree, tree: Tree) -> list[Pro
         if not override.new or override.known or is_server or name not in tree or _is_named(name, written):
             continue
         others = {other: value for other, value in tree.items() if other != name}
-        problems.append(_unplaced("warning", override, others, "nothing reads {}"))
+        problems.append(unplaced(override, others, "nothing reads {}", "warning"))
     return problems
 
 

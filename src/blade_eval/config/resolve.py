@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
@@ -28,7 +28,7 @@ from blade_eval.config.config_nouns import (
     is_open,
     walk,
 )
-from blade_eval.config.directives import Applied, Override, applied, there
+from blade_eval.config.directives import NOWHERE, Applied, Override, there
 from blade_eval.config.secret import hidden, names_secret, without
 from blade_eval.config.sources import Document, candidates, included
 
@@ -65,14 +65,19 @@ def _resolved(wish: Asked) -> Resolved:
     problems += more
     raw = _merged(documents, overrides, problems)
     raw.pop("config_paths", None)
-    _from_environment(raw, environ)
-    done = applied(raw, _merge)
+    # the lowest layer: what no file and no flag says about the model, the environment may say
+    for key, (_, variable) in POLICY.items():
+        if raw.get(key) in (None, UNSET) and environ.get(variable):
+            raw[key] = environ[variable]
+    if raw.get("policy_base_url") not in (None, UNSET):
+        raw.setdefault("policy_api_key", "")  # most servers on one's own machine want none
+    done = Applied(raw, _merge)
     for override in filter(lambda override: override.deep, overrides):
-        _merge({}, directives.as_tree(override), _whose(override))  # can it be used
+        _merge({}, override.tree, override.whose)  # can it be used
         if not (override.new or override.removes or there(done.tree, override.keys)):
-            problems.append(directives.new(override, done.tree))
+            problems.append(directives.unplaced(override, done.tree))
         if not directives.change(done.tree, override):
-            problems.append(directives.nowhere(override, done.tree))
+            problems.append(directives.unplaced(override, done.tree, NOWHERE))
     problems += directives.unread(overrides, raw, done.tree)
     places = Places([path for path, _ in documents], done, [override.keys for override in overrides])
     tree, unfilled = _filled(done.tree)
@@ -84,8 +89,6 @@ def _resolved(wish: Asked) -> Resolved:
     return Resolved(tree, tuple(servers), tuple(datasets), tuple(dict.fromkeys(problems)), files, under)
 
 
-def _whose(override: Override) -> str:
-    return f"the override of {'.'.join(override.keys)}"
 
 
 def _starts(
@@ -130,8 +133,9 @@ def _starts(
 
 def _merge(low: Tree, high: Tree, whose: str = "what inherits") -> Tree:
     from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
 
-    unusable = _unusable()
+    unusable = (OmegaConfBaseException, ValueError, TypeError)
     try:
         both = OmegaConf.merge(OmegaConf.create(low), OmegaConf.create(high))
     except unusable as error:
@@ -140,7 +144,9 @@ def _merge(low: Tree, high: Tree, whose: str = "what inherits") -> Tree:
                 OmegaConf.create({"value": None if isinstance(value, dict | list) else value})
             except unusable as reason:  # such as text with an unfinished ${
                 hint = "write a literal ${ as \\${, and of values only text, numbers, true, false and null"
-                shown = _unused(keys, value, str(reason).splitlines()[0])
+                shown = f"{without(str(value), ())[:80]!r}: {without(str(reason).splitlines()[0], ())}"
+                if any(map(names_secret, keys)):  # the reason quotes it as well
+                    shown = "and is not shown, for its name is that of a secret"
                 what = f"{whose}: {'.'.join(keys)} cannot be used, {shown}"
                 raise UsageError(what, hint, "bad-config-value") from None
         clash = next(_clashes(low, high), None)
@@ -152,19 +158,6 @@ def _merge(low: Tree, high: Tree, whose: str = "what inherits") -> Tree:
         ) from None  # fmt: skip
     plain: Any = OmegaConf.to_container(both, resolve=False)
     return dict(plain)
-
-
-def _unusable() -> tuple[type[Exception], ...]:
-    from omegaconf.errors import OmegaConfBaseException
-
-    return (OmegaConfBaseException, ValueError, TypeError)
-
-
-def _unused(keys: Keys, value: Any, why: str) -> str:
-    """A value that cannot be used, and why; not one that may be a secret, which the reason quotes as well."""
-    if any(names_secret(key) for key in keys):
-        return "and is not shown, for its name is that of a secret"
-    return f"{without(str(value), ())[:80]!r}: {without(why, ())}"
 
 
 def _clashes(low: Any, high: Any, above: Keys = ()) -> Iterator[Keys]:
@@ -184,23 +177,14 @@ def _merged(documents: list[Document], overrides: list[Override], problems: list
         if override.keys == ("config_paths",) or override.deep:
             continue
         if not (override.new or override.removes or override.known or there(plain, override.keys)):
-            inherited = applied(plain, _merge).tree if inherited is None else inherited
+            inherited = Applied(plain, _merge).tree if inherited is None else inherited
             if not there(inherited, override.keys):
-                problems.append(directives.new(override, {**plain, **inherited}))
+                problems.append(directives.unplaced(override, {**plain, **inherited}))
         if not override.removes:
-            plain = _merge(plain, directives.as_tree(override), _whose(override))
+            plain = _merge(plain, override.tree, override.whose)
         elif not directives.change(plain, override):
-            problems.append(directives.nowhere(override, plain))
+            problems.append(directives.unplaced(override, plain, NOWHERE))
     return plain
-
-
-def _from_environment(tree: Tree, environ: Mapping[str, str]) -> None:
-    """The lowest layer: what no file and no flag says about the model, the environment may say."""
-    for key, (_, variable) in POLICY.items():
-        if tree.get(key) in (None, UNSET) and environ.get(variable):
-            tree[key] = environ[variable]
-    if tree.get("policy_base_url") not in (None, UNSET):
-        tree.setdefault("policy_api_key", "")  # most servers on one's own machine want none
 
 
 def _filled(tree: Tree) -> tuple[Tree, list[Problem]]:

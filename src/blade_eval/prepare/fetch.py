@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,9 @@ def downloaded(url: str, part: Path, headers: Mapping[str, str], tell: Callable[
 
 
 def _attempt(url: str, part: Path, headers: Mapping[str, str], tell: Callable[[str], None]) -> None:
-    mark = _mark(part, url)
+    known = noted(_beside(part))
+    # what tells whether the file is still the one that `part` is the beginning of
+    mark = known.get("mark") if known.get("url") == url else None
     have = _size(part) if mark else 0
     request = urllib.request.Request(url, headers={"User-Agent": f"blade/{__version__}"})
     for name, value in headers.items():
@@ -125,13 +128,12 @@ def _refused(error: urllib.error.HTTPError, part: Path) -> Exception:
     return Unreachable(f"{what} {error.reason}")
 
 
-def _mark(part: Path, url: str) -> str | None:
-    """What tells whether the file is still the one that `part` is the beginning of."""
-    try:
-        known = json.loads(_beside(part).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return known.get("mark") if known.get("url") == url else None
+def noted(path: Path) -> dict[str, Any]:
+    """What a JSON file beside another says of it, empty where there is none that can be read."""
+    with suppress(OSError, ValueError):
+        known = json.loads(path.read_text(encoding="utf-8"))
+        return known if isinstance(known, dict) else {}
+    return {}
 
 
 def _beside(part: Path) -> Path:
@@ -204,8 +206,11 @@ def fetched(url: str, name: str, sha256: str | None = None) -> Path:
     place.parent.mkdir(parents=True, exist_ok=True)
     with (place.parent / ".lock").open("w") as lock:  # two that want the same file: the second waits and finds it
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if place.exists() and not context.again and not _damaged(place):
-            return _taken(place, place, file, "cache")
+        source = place.with_name(name + ".source.json")
+        if place.exists() and not context.again:
+            if noted(source).get("sha256") in (None, digest(place)):  # of one that we did not fetch nothing is known
+                return _taken(place, place, file, "cache")
+            _tell(f"{place} changed since it was fetched; fetching it again")
         if context.offline:
             raise Missing([replace(file, why="not in the cache, and --offline forbids to fetch it")])
         try:
@@ -222,7 +227,7 @@ def fetched(url: str, name: str, sha256: str | None = None) -> Path:
             part.unlink()
             raise
         note = json.dumps({"url": url, "sha256": used[-1]["sha256"]}, indent=2) + "\n"
-        place.with_name(name + ".source.json").write_text(note, encoding="utf-8")
+        source.write_text(note, encoding="utf-8")
         os.replace(part, place)
         return place
 
@@ -234,14 +239,10 @@ def lacking(context: Context, sources: Mapping[str, str]) -> list[Lacking]:
 
 
 def _lacking(context: Context, name: str, url: str, why: str) -> Lacking:
-    pin = context.pins.get(name, {})
-    return Lacking(name, url, why, str(place_of(context, url, name)), pin.get("sha256"), pin.get("size"))
-
-
-def place_of(context: Context, url: str, name: str) -> Path:
-    """Where the cache keeps `url`; a file put there by hand is taken."""
-    host = (urlsplit(url).hostname or "").replace(":", "_")
-    return Path(context.cache) / f"{host}-{hashlib.sha256(url.encode()).hexdigest()[:16]}" / name
+    """A file with its pins, and where the cache keeps it; one put there by hand is taken."""
+    pin, host = context.pins.get(name, {}), (urlsplit(url).hostname or "").replace(":", "_")
+    place = Path(context.cache) / f"{host}-{hashlib.sha256(url.encode()).hexdigest()[:16]}" / name
+    return Lacking(name, url, why, str(place), pin.get("sha256"), pin.get("size"))
 
 
 def current() -> Context:
@@ -288,18 +289,6 @@ def _given(path: Path, file: Lacking, partial: bool) -> Path:
         _taken(path, path, replace(file, sha256=None, size=None), "given")
         used[-1]["pinned"] = False
         return path
-
-
-def _damaged(place: Path) -> bool:
-    """Whether a file that we fetched is no longer what we fetched; of others nothing is known."""
-    try:
-        known = json.loads(place.with_name(place.name + ".source.json").read_text(encoding="utf-8"))["sha256"]
-    except (OSError, ValueError, KeyError):
-        return False
-    if known == digest(place):
-        return False
-    _tell(f"{place} changed since it was fetched; fetching it again")
-    return True
 
 
 def _tell(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Prepare benchmark datasets: find and run each one's script, check its rows, keep their record beside them."""
+"""Prepare benchmark datasets: run each one's script in a process of its own, check its rows, keep their record."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ import glob
 import hashlib
 import json
 import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -16,8 +22,7 @@ from typing import Any
 from blade import __version__
 from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
 from blade_eval.config import Dataset, Resolved, installed
-from blade_eval.prepare.fetch import Context, digest
-from blade_eval.prepare.script import DEFAULTS, Job, Limits, ran
+from blade_eval.prepare.fetch import CONTEXT, Context, digest, noted
 
 Tell = Callable[[str], None]
 
@@ -31,15 +36,15 @@ def record_of(output: Path) -> Path:
 
 def recorded(output: Path) -> dict[str, Any]:
     """The record of the rows, empty where there is none that can be read."""
-    with suppress(OSError, ValueError):
-        known = json.loads(record_of(output).read_text(encoding="utf-8"))
-        return known if isinstance(known, dict) else {}
-    return {}
+    return noted(record_of(output))
 
 
 def write_record(output: Path, what: Mapping[str, Any]) -> None:
     """Write the record of the rows, whole or not at all."""
-    _put(record_of(output), (json.dumps(what, indent=2, ensure_ascii=False) + "\n").encode("utf-8"))
+    path = record_of(output)
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(json.dumps(what, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(partial, path)
 
 
 def is_whole(output: Path) -> bool:
@@ -64,52 +69,39 @@ def lock_output(output: Path, tell: Tell) -> Iterator[None]:
 
 
 def set_aside(output: Path) -> None:
-    """Make room for new rows. The copy of the record comes first: the rows aside are never without theirs."""
+    """Make room for new rows. The record of those that are aside stands within that of the new ones."""
+    before = recorded(output) if output.exists() else {}
     if output.exists():
-        if record_of(output).exists():
-            _put(_before(record_of(output)), record_of(output).read_bytes())
-        os.replace(output, _before(output))
-    write_record(output, {"state": "preparing"})
+        os.replace(output, _aside(output))
+    write_record(output, {"state": "preparing", **({"before": before} if before else {})})
 
 
 def taken_back(output: Path) -> None:
     """Undo `set_aside`, and what was written since; a run killed in between does it again from the start."""
-    record = record_of(output)
-    if _before(output).exists() and _before(record).exists():
-        _put(record, _before(record).read_bytes())
-    else:
-        record.unlink(missing_ok=True)
-    if _before(output).exists():
-        os.replace(_before(output), output)
-        cleared(output)
+    known = recorded(output)
+    if known.get("state") == "preparing":  # otherwise it is back already
+        if known.get("before"):
+            write_record(output, known["before"])
+        else:
+            record_of(output).unlink(missing_ok=True)
+    if _aside(output).exists():
+        os.replace(_aside(output), output)
     else:
         output.unlink(missing_ok=True)
-
-
-def cleared(output: Path) -> None:
-    """Let go of what was set aside; rows first, as a record alone means nothing."""
-    _before(output).unlink(missing_ok=True)
-    _before(record_of(output)).unlink(missing_ok=True)
 
 
 def settled(output: Path) -> None:
     """Put right what a killed run left: its rows if it had recorded them, else those it had set aside."""
     for partial in output.parent.glob(f".{glob.escape(output.name)}.*.partial"):
         partial.unlink(missing_ok=True)
-    if _before(output).exists() and not is_whole(output):
+    if _aside(output).exists() and not is_whole(output):
         taken_back(output)
     else:
-        cleared(output)
+        _aside(output).unlink(missing_ok=True)
 
 
-def _before(path: Path) -> Path:
-    return path.with_name(f".{path.name}.before")
-
-
-def _put(path: Path, content: bytes) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_bytes(content)
-    os.replace(partial, path)
+def _aside(output: Path) -> Path:
+    return output.with_name(f".{output.name}.before")
 
 
 # -- one dataset after another --------------------------------------------------------------------
@@ -139,6 +131,16 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """What one script may use."""
+
+    wall_s: int = 3600
+    cpu_s: int = 1800
+    memory_bytes: int = 8 << 30
+    file_bytes: int = 8 << 30
+
+
+@dataclass(frozen=True)
 class How:
     """What the user asked for, the same for every dataset."""
 
@@ -149,7 +151,7 @@ class How:
     keep: bool = False  # rows that are there already are left as they are
     partial: bool = False  # another number of rows than pinned is accepted, and recorded
     args: Mapping[str, Any] = field(default_factory=dict)
-    limits: Limits = DEFAULTS
+    limits: Limits = Limits()
 
 
 @dataclass(frozen=True)
@@ -302,20 +304,23 @@ def _made(wish: Wanted, how: How, tell: Tell) -> Prepared:
         raise wish.unwritable(error) from error
     is_done = False
     try:
-        result = ran(Job(wish.script, wish.root, wish.work, how.args, context, how.limits), tell)
+        result = ran(wish, how, context, tell)
         rows = _checked(wish, how, result)
         record = {"state": "prepared", "dataset": wish.name, "rows": rows.rows, "sha256": rows.sha256}
         record |= {"complete": rows.complete, "script_sha256": script_sha256}
         record |= {"prepare_script_args": dict(how.args), "sources": rows.sources, "blade": __version__}
-        write_record(wish.output, record)
-        for notice in _of_another(wish, how, rows.sources):
+        # a manifest that was copied from another benchmark's
+        files = {source["name"] for source in rows.sources}
+        unread = [] if how.args else [str(file) for file in wish.pins.get("files") or {} if file not in files]
+        what = f"{wish.script.parent / 'manifest.yaml'} pins {', '.join(unread)}, which the prepare script does not read"
+        for notice in misnamed(wish.script) + ([what] if unread else []):
             tell(f"notice: {notice}")
+        write_record(wish.output, record)
         is_done = True
     finally:
-        if is_done:
-            cleared(wish.output)
-        else:
+        if not is_done:
             taken_back(wish.output)
+    _aside(wish.output).unlink(missing_ok=True)
     tell(f"Benchmark data prepared at: {wish.output}")
     return rows
 
@@ -399,6 +404,103 @@ def failure(wish: Wanted, how: How, result: Mapping[str, Any]) -> BladeError:
     return wish.failed(str(result.get("error", "it brought no result")))
 
 
+# -- the script's process: limited, without our secrets, ended as a whole --------------------------
+
+# What a script may need of our environment: to find programs and a home, to get through a proxy, to log in at
+# a dataset hub. Everything else, keys of model servers above all, stays here.
+_PASSED = frozenset(
+    "PATH HOME USER LANG LANGUAGE TZ TMPDIR PYTHONPATH VIRTUAL_ENV LD_LIBRARY_PATH XDG_CACHE_HOME "
+    "SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE HUGGING_FACE_HUB_TOKEN "
+    "HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY".split()
+)
+_PASSED_STARTS = ("LC_", "HF_")
+_MERCY_S = 10.0  # for the warden, to end all that the script started before it is ended itself
+_LINE_MOST = 4000
+
+
+def ran(wish: Wanted, how: How, context: Context, tell: Tell) -> dict[str, Any]:
+    """Run the script and pass on each line it prints; what its process said at the end, or what ended it."""
+    with tempfile.TemporaryDirectory(prefix="blade-prepare-") as folder:
+        job_file, result_file = Path(folder, "job.json"), Path(folder, "result.json")
+        document: dict[str, Any] = {"script": str(wish.script), "root": str(wish.root), "args": dict(how.args)}
+        document |= {"limits": asdict(how.limits), "runner": os.getpid()}
+        job_file.write_text(json.dumps(document), encoding="utf-8")
+        process = subprocess.Popen(
+            # -P: without it a json.py in the folder would stand in for Python's own
+            [sys.executable, "-P", "-m", "blade_eval.prepare.child", str(job_file), str(result_file)],
+            cwd=wish.work, env=environment(os.environ, context), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )
+        try:
+            in_time = _listened(process, time.monotonic() + how.limits.wall_s, tell)
+        finally:
+            _ended(process)
+        if not in_time:
+            return {"limit": "time"}
+        return _result(result_file, process.returncode)
+
+
+def environment(ours: Mapping[str, str], context: Context) -> dict[str, str]:
+    """The environment of a script: what it may need of ours, and its context."""
+    names = [name for name in ours if name.upper() in _PASSED or name.upper().startswith(_PASSED_STARTS)]
+    passed = {name: ours[name] for name in names}
+    return {**passed, "PYTHONUNBUFFERED": "1", CONTEXT: json.dumps(asdict(context))}
+
+
+def _listened(process: subprocess.Popen[bytes], until: float, tell: Tell) -> bool:
+    """Pass on what it prints until it ends; False if its time ran out first."""
+    assert process.stdout is not None
+    pipe = process.stdout.fileno()
+    os.set_blocking(pipe, False)
+    rest = b""
+    with selectors.DefaultSelector() as ready:
+        ready.register(pipe, selectors.EVENT_READ)
+        while time.monotonic() < until:
+            heard = ready.select(timeout=min(0.2, max(0.0, until - time.monotonic())))
+            piece = os.read(pipe, 1 << 16) if heard else b""
+            # an end of the pipe, or silence after the process ended: what it started may hold the pipe open
+            if not piece and (heard or process.poll() is not None):
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=max(0.0, until - time.monotonic()))
+                _pass_on(rest, tell)
+                return process.poll() is not None
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                _pass_on(line, tell)
+            if len(rest) > _LINE_MOST:
+                _pass_on(rest, tell)
+                rest = b""
+    return False
+
+
+def _pass_on(line: bytes, tell: Tell) -> None:
+    text = line.decode("utf-8", "replace").rstrip()
+    if text:
+        tell(text[:_LINE_MOST])
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    """End the warden if it still runs, which ends the rest; then whatever is left of the group."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, sign)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_MERCY_S)
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def _result(file: Path, code: int) -> dict[str, Any]:
+    with suppress(OSError, ValueError):
+        result: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return result
+    if code == -signal.SIGXCPU:
+        return {"limit": "CPU time"}
+    if code < 0:
+        return {"error": f"its process was ended by {signal.Signals(-code).name}"}
+    return {"error": f"its process ended with code {code} without a result"}
+
+
 # -- what is told, and what is wanted -------------------------------------------------------------
 
 
@@ -437,14 +539,6 @@ def misnamed(beside: Path) -> list[str]:
     if name in (None, folder.name):
         return []
     return [f"{folder / 'manifest.yaml'} says `name: {name}`, but its folder is {folder.name}"]
-
-
-def _of_another(wish: Wanted, how: How, sources: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What in a manifest seems to be another benchmark's, as it is after copying one."""
-    files = {source["name"] for source in sources}
-    unread = [] if how.args else [str(file) for file in wish.pins.get("files") or {} if file not in files]
-    what = f"{wish.script.parent / 'manifest.yaml'} pins {', '.join(unread)}, which the prepare script does not read"
-    return misnamed(wish.script) + ([what] if unread else [])
 
 
 def wanted_of(resolved: Resolved, folder: Path | None = None) -> list[Wanted]:

@@ -1,26 +1,39 @@
-"""Run a benchmark as it was ordered: rows, files, agents, collection, metrics, manifest."""
+"""Run a benchmark as it was ordered: rows, files, agents, collection, metrics, and the manifest that says what ran."""
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import re
+import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from blade.errors import BladeError, NothingToRead, UsageError
+from blade import __version__
+from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
 from blade_eval import config, verifiers
 from blade_eval.config import Asked, Dataset, Resolved, directives, resolve
+from blade_eval.config.secret import HIDDEN, hidden, hidden_command, names_secret, without
 from blade_eval.environment import Environment, Row
+from blade_eval.prepare import work
 from blade_eval.prepare.fetch import digest
-from blade_eval.runner import collect, inputs, run_files, run_manifest, skills
+from blade_eval.runner import collect, inputs, run_files, skills
 from blade_eval.runner.collect import Plan, Runner, Stop, Summary
 from blade_eval.runner.inputs import Prompt, Source, Wanted
 from blade_eval.runner.progress import Progress
 from blade_eval.runner.run_files import OpenRun, Places
 
+_GIT_S = 10.0
+_OPENS = ("{", "[")
+_NAME = re.compile(r"[\w-]+")
+_TELLING = 8  # a shorter secret stands by chance inside other words
+_PACKAGES = "msgspec aiohttp omegaconf math-verify rapidfuzz jiwer sacrebleu jsonschema".split()
 _SPLITS = ("benchmark", "validation", "train", "example")  # of several, the first that there is
 Notice = Callable[[str], None]
 
@@ -99,7 +112,7 @@ async def _sitting(plan: Plan, progress: Progress, manifest: Row) -> Summary:
 
     def ended(status: str) -> None:
         progress.close()
-        manifest["sittings"][-1] |= {"status": status, "ended": run_manifest.now()}
+        manifest["sittings"][-1] |= {"status": status, "ended": now()}
         try:
             plan.kept.close()
         finally:
@@ -107,7 +120,7 @@ async def _sitting(plan: Plan, progress: Progress, manifest: Row) -> Summary:
 
     try:
         run_files.write_manifest(plan.places.manifest, manifest)
-        summary = await collect.collected(plan)
+        summary = await collect.Course(plan).summary()
         counts = {name: getattr(summary, name) for name in ("expected", "scored", "failed", "unfinished")}
         more = {name: getattr(summary, name) for name in ("scored_before", "failure_lines", "retries")}
         more |= {"requests_again": progress.asked_again(), "seconds": round(summary.seconds, 3)}
@@ -235,10 +248,27 @@ def _sources(
     return tuple(sources)
 
 
-def _source(
-    path: Path, entry: Dataset | None, agent: str | None, prompt: Prompt | None, notice: Notice
-) -> Source:
-    name, is_complete = run_manifest.known(path, entry, notice)
+def _source(path: Path, entry: Dataset | None, agent: str | None, prompt: Prompt | None, notice: Notice) -> Source:
+    """Rows with their name, and whether they are all of the benchmark's; those of a preparation that did not end are refused."""
+    record, file, is_complete = work.recorded(path), work.record_of(path).name, None
+    name = record.get("dataset") if isinstance(record.get("dataset"), str) else None
+    if entry is not None:  # one that says only what it is for is named with whose it is
+        is_plain = entry.name in resolve.DATASET_TYPES and entry.resources_server
+        name = f"{entry.resources_server} {entry.name}" if is_plain else entry.name
+    if record.get("state") == "preparing":
+        raise Unreadable(
+            f"{path} is being prepared, or its preparation was killed: nobody knows which rows are missing",
+            "run `blade eval prepare` again, with the same --benchmark or --config", "rows-unfinished",
+        )  # fmt: skip
+    if record.get("state") == "prepared" and record.get("sha256") != digest(path):
+        notice(f"{path} is not as it was prepared: its sha256 is another than in {file}")
+    elif record.get("state") == "prepared" and isinstance(record.get("complete"), bool):
+        is_complete = record["complete"]
+        if not is_complete:
+            notice(
+                f"the rows of {name or path} are not all of the benchmark's, or not from its pinned files"
+                f" ({file}): the result is not comparable"
+            )
     return Source(path, agent, entry.num_repeats if entry else 1, prompt, name, is_complete)
 
 
@@ -285,11 +315,11 @@ def _identity(order: Order, ready: _Set, known: Resolved) -> Row:
             "--agent": wanted.agent, "--shard": "/".join(map(str, wanted.shard)) if wanted.shard else None,
             "--interleave-repeats": wanted.interleaved, "--gym-compat": wanted.gym,
             "--max-steps": order.max_steps, "num_repeats_add_seed": wanted.seeds,
-            "responses_create_params": config.hidden(dict(wanted.params)),
+            "responses_create_params": hidden(dict(wanted.params)),
         },
         "skills": wanted.skills.hash if wanted.skills else None,
         "is_served": order.is_served,
-        "agents": config.hidden(components.described(known, names)),
+        "agents": hidden(components.described(known, names)),
     }  # fmt: skip
 
 
@@ -297,13 +327,91 @@ def _manifest(order: Order, ready: _Set, known: Resolved, places: Places, identi
     manifest = run_files.read_manifest(places.manifest) if opened.is_resumed else None
     if manifest is None or not isinstance(manifest.get("sittings"), list):
         manifest = {
-            "schema_version": "1", "command": run_manifest.masked(order.command), "identity": identity,
-            "datasets": [run_manifest.described_dataset(source) for source in ready.sources],
+            "schema_version": "1", "command": masked(order.command), "identity": identity,
+            "datasets": [
+                {
+                    "name": source.name, "path": str(source.path), "bytes": source.path.stat().st_size,
+                    "sha256": digest(source.path), "complete": source.complete,
+                }
+                for source in ready.sources
+            ],
             "seeds": {"num_repeats_add_seed": ready.wanted.seeds, "num_repeats": ready.wanted.repeats},
-            "expected": opened.expected, "config": config.hidden(known.tree), "counts": {}, "sittings": [],
+            "expected": opened.expected, "config": hidden(known.tree), "counts": {}, "sittings": [],
         }
-    manifest["sittings"].append(run_manifest.sitting(order.command))
+    manifest["sittings"].append(
+        {
+            "status": "running", "command": masked(order.command), "started": now(), "ended": None,
+            "versions": versions(), "git": commit(), "counts": {},
+        }
+    )  # fmt: skip
     return manifest
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def versions() -> dict[str, str]:
+    """What ran: of packages those that a reward may depend on."""
+    packages = {"blade": __version__, "python": platform.python_version(), "platform": platform.platform()}
+    for name in _PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            packages[name] = metadata.version(name)
+    return packages
+
+
+def commit() -> Row | None:
+    """The commit of the current folder, and whether files differ from it; None outside of git."""
+    head = _git("rev-parse", "HEAD")
+    if head is None:
+        return None
+    changed = _git("status", "--porcelain", "--untracked-files=no")
+    return {"commit": head.strip(), "dirty": None if changed is None else bool(changed.strip())}
+
+
+def _git(*arguments: str) -> str | None:
+    with suppress(OSError, subprocess.SubprocessError, ValueError):
+        return subprocess.run(
+            ["git", *arguments], capture_output=True, text=True, timeout=_GIT_S, check=True
+        ).stdout
+    return None
+
+
+def masked(command: Sequence[str]) -> list[str]:
+    """A command line without its secrets, also where they stand inside of a value such as {api_key: …}."""
+    secrets: set[str] = set()
+    words = []
+    for word in command:
+        name, equals, value = word.partition("=") if not word.startswith(_OPENS) else ("", "", word)
+        words.append(f"{name}{equals}{_shown_value(value, secrets)}")
+    telling = [secret for secret in secrets if len(secret) >= _TELLING]
+    return [without(word, telling) for word in hidden_command(words)]
+
+
+def _shown_value(text: str, secrets: set[str]) -> str:
+    """A value of a command; of a mapping or a list the secrets in it are hidden."""
+    bare = text.strip().strip("'\"").lstrip()
+    if not bare.startswith(_OPENS):
+        return text
+    try:
+        value = directives.value_of(text, "")
+    except (BladeError, RecursionError):  # nobody knows what is a name in it and what a secret
+        return HIDDEN if any(map(names_secret, _NAME.findall(text))) else text
+    shown = _shown_value(value, secrets) if isinstance(value, str) else _inner(value, hidden(value, {}), secrets)
+    if shown == value:
+        return text
+    return shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False, default=str)
+
+
+def _inner(value: Any, shown: Any, secrets: set[str]) -> Any:
+    """What is shown of a value, texts in it taken apart once more; what was hidden goes to `secrets`."""
+    if isinstance(value, dict):
+        return {key: _inner(value[key], inner, secrets) for key, inner in shown.items()}
+    if isinstance(value, list):
+        return [_inner(inner, other, secrets) for inner, other in zip(value, shown, strict=True)]
+    if shown == HIDDEN:
+        secrets.add(str(value))
+    return _shown_value(shown, secrets) if isinstance(shown, str) else shown
 
 
 # -- what the command line says -----------------------------------------------------------------

@@ -10,11 +10,12 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 from blade.errors import BladeError, Unreadable
 from blade_eval.environment import JUDGE_UNREACHED, Row, Unmeasured
 from blade_eval.runner import json_lines
+from blade_eval.runner.progress import Progress
 from blade_eval.runner.run_files import Kept, Places, Standing
 
 
@@ -26,20 +27,13 @@ class Stop:
         self.workers: Sequence[asyncio.Task[None]] = ()
         self._event = asyncio.Event()
 
-    def ask(self) -> None:
-        if self.is_set:
-            self.now()
-        self.is_set = True
-        self._event.set()
-
-    def now(self) -> None:
-        """Let go of what is under way: it leaves no trace and runs again."""
-        self.is_set = True
-        self._event.set()
-        here = asyncio.current_task()
-        for worker in self.workers:
-            if worker is not here:
+    def ask(self, is_urgent: bool = False) -> None:
+        """Asked again, or urgently, let go of what is under way: it leaves no trace and runs again."""
+        for worker in self.workers if self.is_set or is_urgent else ():
+            if worker is not asyncio.current_task():
                 worker.cancel()
+        self.is_set = True
+        self._event.set()
 
     async def within(self, seconds: float) -> bool:
         """Wait so long; True as soon as the run shall stop."""
@@ -88,8 +82,7 @@ def is_endpoint(failure: Unmeasured) -> bool:
     status = failure.fields.get("_ng_failure_http_status")
     if failure.terminal or status in _OF_THE_ROW or (failure.kind == "model_refused" and status is None):
         return False
-    servers = ("agent_request_failed", "environment_server_failed")
-    return failure.kind.startswith(("model_", "transport_")) or failure.kind in servers
+    return failure.kind.startswith(("model_", "transport_", "agent_request_failed", "environment_server_failed"))
 
 
 def is_judge(failure: Unmeasured) -> bool:
@@ -136,19 +129,12 @@ Runner = Callable[[Row], Awaitable[Row]]  # a materialised row to a result row, 
 
 ATTEMPTS = 3
 _SYNC_S = 5.0
-_MOMENT_S = 0.05  # for which a line may wait for others to be written with
 _TURNS = 16  # rollouts after which a worker lets others have their turn, even if it never waited
 _GC = (50_000, 50, 100)  # a fifth of the time of a run otherwise goes to looking for garbage among live rows
 _DEAD_FROM_START = 10  # failures at the endpoint, and no success yet
 _DEAD_AFTERWARDS = 2  # times the concurrency, and at least _DEAD_FROM_START: failures since the last success
 
 
-class Watch(Protocol):
-    """Who follows a run."""
-
-    def scored(self, reward: Any, usage: Any) -> None: ...
-    def failed(self, kind: str, is_final: bool) -> None: ...
-    def waited(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -163,7 +149,7 @@ class Plan:
     concurrency: int = 64
     attempts: int = ATTEMPTS
     retry_wait_s: float = 1.0  # before the second attempt; doubled before each further one
-    watch: Watch | None = None
+    watch: Progress | None = None
     stop: Stop = field(default_factory=Stop)
 
 
@@ -181,22 +167,14 @@ class Summary(NamedTuple):
     is_interrupted: bool = False
 
 
-async def collected(plan: Plan) -> Summary:
-    """Run what is not there yet; returns when all is done, given up, or stopped."""
-    return await _Course(plan).summary()
-
-
-class _Course:
-    """How a sitting goes."""
+class Course:
+    """How a sitting goes: what is not there yet is run until all is done, given up, or stopped."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.rows = self._waiting()
         self.n_scored = self.n_failed = self.n_lines = self.n_retries = 0
         self.unreached = 0  # failures at the endpoint since the last success
-        self.lines: list[bytes] = []  # of this moment, which are written together
-        self.has_lines = asyncio.Event()
-        self.written = time.monotonic()  # when lines were last written
         self.failures: list[Row] = []  # at the endpoint, not yet written
         self.under_way = 0
         self.doubt = ""  # why the endpoint seems dead; while there is doubt, nothing new is begun
@@ -206,20 +184,18 @@ class _Course:
 
     async def summary(self) -> Summary:
         plan, begun = self.plan, time.monotonic()
-        given_up, before = plan.standing.n_given_up(plan.attempts), plan.standing.n_scored
+        given_up, before = plan.standing.n_given_up(plan.attempts), len(plan.standing.scored)
         n_workers = min(plan.concurrency, max(0, plan.expected - before - given_up))
         try:
             with _listening(plan.stop), _less_gc():
                 async with asyncio.TaskGroup() as group:
-                    clerks = [group.create_task(self._clerk()), group.create_task(self._syncer())]
+                    syncer = group.create_task(self._syncer())
                     plan.stop.workers = workers = [group.create_task(self._worker()) for _ in range(n_workers)]
                     await asyncio.gather(*workers, return_exceptions=True)
-                    for clerk in clerks:
-                        clerk.cancel()
+                    syncer.cancel()
         except* BladeError as several:
             raise several.exceptions[0] from None
         finally:
-            self._write()
             self._release(is_alive=not self.dead)
         scored, failed = before + self.n_scored, given_up + self.n_failed
         if self.dead:
@@ -240,7 +216,7 @@ class _Course:
         with self.plan.places.materialized.open("rb") as file:
             for row in map(json_lines.decode, file):
                 key = (row["_ng_task_index"], row["_ng_rollout_index"])
-                if not standing.has(key) and not standing.is_given_up(key, self.plan.attempts):
+                if key not in standing.scored and not standing.is_given_up(key, self.plan.attempts):
                     yield row
 
     async def _worker(self) -> None:
@@ -256,7 +232,7 @@ class _Course:
     async def _rollout(self, row: Row) -> None:
         """One row to its result, or to as many failure lines as it takes."""
         plan = self.plan
-        earlier = plan.standing.failed.get((row["_ng_task_index"], row["_ng_rollout_index"]), 0)
+        earlier = plan.standing.failed[row["_ng_task_index"], row["_ng_rollout_index"]]
         while True:
             self.under_way += 1
             try:
@@ -282,12 +258,8 @@ class _Course:
             self.n_retries += 1
 
     def _succeeded(self, result: Row, line: bytes) -> None:
-        self.lines.append(line)
+        self.plan.kept.rollout(line)
         self.n_scored += 1
-        if time.monotonic() - self.written < _MOMENT_S:
-            self.has_lines.set()
-        else:  # verifiers that compute keep the loop from going round
-            self._write()
         self._release(is_alive=True)
         if self.plan.watch is not None:
             self.plan.watch.scored(result.get("reward"), (result.get("response") or {}).get("usage"))
@@ -315,7 +287,7 @@ class _Course:
                 self.settled.clear()
         if self.doubt and not self.under_way and not self.dead:
             self.dead = self.doubt
-            plan.stop.now()
+            plan.stop.ask(is_urgent=True)
             self.settled.set()
 
     def _release(self, is_alive: bool) -> None:
@@ -325,18 +297,6 @@ class _Course:
             self.plan.kept.failure(line)
             self.n_lines += 1
         self.failures.clear()
-
-    async def _clerk(self) -> None:
-        """Write what came while the loop went round once: a write for each costs more than what it writes."""
-        while True:
-            await self.has_lines.wait()
-            self.has_lines.clear()
-            self._write()
-
-    def _write(self) -> None:
-        lines, self.lines = self.lines, []
-        self.written = time.monotonic()
-        self.plan.kept.rollouts(lines)
 
     async def _syncer(self) -> None:
         while True:

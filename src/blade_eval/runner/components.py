@@ -112,11 +112,24 @@ class Acting:
 class Components:
     """What a configuration describes, by instance; each is built when it is first asked for."""
 
-    def __init__(self, resolved: Resolved, stack: AsyncExitStack, is_probed: bool = False) -> None:
+    def __init__(
+        self, resolved: Resolved, stack: AsyncExitStack, is_probed: bool = False, known: Skills | None = None
+    ) -> None:
         self.models: dict[str, Respond] = {}
         self.judging: dict[str, Judging] = {}
         self.agents: dict[str, Acting] = {}
-        self._resolved, self._stack, self._is_probed = resolved, stack, is_probed
+        self._resolved, self._stack, self._is_probed, self._skills = resolved, stack, is_probed, known
+
+    async def __call__(self, row: Row) -> Row:
+        """Run a row with the agent that it names, in this process."""
+        acting = self.agents.get(agent_of(row) or "")
+        if acting is None:
+            raise unknown_agent(agent_of(row), self.agents)
+        return await acting.run(row, self._skills)
+
+    def retried(self) -> int:
+        """Requests to models that were made again, by models that count them."""
+        return sum(getattr(model, "retried", 0) for model in self.models.values())
 
     async def model(self, instance: str | None, why: str) -> Respond:
         server = self._needed(instance, "responses_api_models", why)
@@ -173,50 +186,28 @@ async def components(resolved: Resolved) -> AsyncIterator[Components]:
         yield parts
 
 
-class Local:
-    """A runner: each row goes to the agent that it names, in this process."""
-
-    def __init__(self, parts: Components, known: Skills | None) -> None:
-        self._parts, self._skills = parts, known
-
-    async def __call__(self, row: Row) -> Row:
-        acting = self._parts.agents.get(agent_of(row) or "")
-        if acting is None:
-            raise unknown_agent(agent_of(row), self._parts.agents)
-        return await acting.run(row, self._skills)
-
-    def retried(self) -> int:
-        """Requests to models that were made again, by models that count them."""
-        return sum(getattr(model, "retried", 0) for model in self._parts.models.values())
-
-
 @asynccontextmanager
 async def local(
     resolved: Resolved, names: Iterable[str], known: Skills | None, max_steps: int | None
-) -> AsyncIterator[Local]:
+) -> AsyncIterator[Components]:
     """A runner for the agents of these names; their models stay open while the block lasts."""
     async with AsyncExitStack() as stack:
-        parts = Components(resolved, stack, is_probed=True)
+        parts = Components(resolved, stack, True, known)
         for name in dict.fromkeys(names):
             await parts.agent(name, {"max_steps": max_steps} if max_steps else None)
-        yield Local(parts, known)
+        yield parts
 
 
 def described(resolved: Resolved, names: Iterable[str]) -> Row:
     """What the agents of these names are, as far as a reward may depend on it; addresses may change."""
     drops = ("url", "host", "port", "api_key", "datasets", "entrypoint", "timeout", "retries", "deadline")
     descriptions: Row = {}
-    for name in dict.fromkeys(names):
-        if (server := resolved.server(name)) is not None:
-            roles = [resolved.server(server.named(role)) for role in ("resources_server", "model_server")]
-            descriptions[name] = {
-                part.kind: {
-                    part.implementation: {
-                        key: value for key, value in part.settings.items() if not key.endswith(drops)
-                    }
-                }
-                for part in (server, *filter(None, roles))
-            }
+    for server in filter(None, map(resolved.server, names)):
+        parts = [server, *(resolved.server(server.named(role)) for role in ("resources_server", "model_server"))]
+        descriptions[server.instance] = {
+            part.kind: {part.implementation: {k: v for k, v in part.settings.items() if not k.endswith(drops)}}
+            for part in parts if part is not None
+        }  # fmt: skip
     return descriptions
 
 

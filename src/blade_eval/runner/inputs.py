@@ -155,7 +155,14 @@ def materialized(
         if n_again and not number:
             notice(f"{n_again:,} line(s) repeat the text of an earlier one: the same task, whose repeats are set")
         if wrong:
-            raise _unaskable(wrong, columns)
+            why, tasks = max(wrong.items(), key=lambda entry: len(entry[1]))
+            names = ", ".join(map(str, tasks[:_NAMED])) + (", …" if len(tasks) > _NAMED else "")
+            more = f"; the columns of the first are {columns}" if columns else ""
+            raise UsageError(
+                f"{len(tasks):,} row(s) have {why}: tasks {names}{more}",
+                "--prompt-config names a template for rows without input; leave it out for rows that have one",
+                "rows-and-prompt",
+            )
 
 
 def agent_of(row: Row) -> str | None:
@@ -236,24 +243,20 @@ def _row(line: _Line, repeat: int, wanted: Wanted) -> Row:
     if line.source.prompt is not None:
         params["input"] = line.source.prompt.messages(line.row)
     params.update(wanted.params)
-    if wanted.seeds:
-        params["metadata"] = _seeded(params.get("metadata"), repeat)
+    if wanted.seeds:  # the `extra_body` of the metadata, a text of JSON, carries the number of the repeat
+        fields = dict(params["metadata"]) if isinstance(params.get("metadata"), Mapping) else {}
+        try:
+            body = json.loads(fields.get("extra_body") or "{}")
+        except (TypeError, ValueError):
+            body = {}
+        seeded = {**(body if isinstance(body, dict) else {}), "seed": repeat}
+        params["metadata"] = {**fields, "extra_body": json.dumps(seeded)}
     indices = {"_ng_task_index": line.task, "_ng_rollout_index": repeat}
     row = {key: value for key, value in line.row.items() if key not in indices}
     row["responses_create_params"] = params
     if wanted.skills is not None:
         row["skills_ref"] = wanted.skills.ref()
     return row | indices
-
-
-def _seeded(metadata: Any, repeat: int) -> Row:
-    """Metadata whose `extra_body`, a text of JSON, carries the number of the repeat as the seed."""
-    fields = dict(metadata) if isinstance(metadata, Mapping) else {}
-    try:
-        body = json.loads(fields.get("extra_body") or "{}")
-    except (TypeError, ValueError):
-        body = {}
-    return {**fields, "extra_body": json.dumps({**(body if isinstance(body, dict) else {}), "seed": repeat})}
 
 
 def _fault(line: _Line) -> str:
@@ -268,14 +271,3 @@ def _fault(line: _Line) -> str:
     except (KeyError, IndexError) as error:
         return f"no column {error.args[0]!r}, which the prompt {prompt.path} names"
     return ""
-
-
-def _unaskable(wrong: Mapping[str, list[int]], columns: str) -> UsageError:
-    why, tasks = max(wrong.items(), key=lambda entry: len(entry[1]))
-    names = ", ".join(map(str, tasks[:_NAMED])) + (", …" if len(tasks) > _NAMED else "")
-    more = f"; the columns of the first are {columns}" if columns else ""
-    return UsageError(
-        f"{len(tasks):,} row(s) have {why}: tasks {names}{more}",
-        "--prompt-config names a template for rows without input; leave it out for rows that have one",
-        "rows-and-prompt",
-    )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import mmap
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -102,8 +104,6 @@ def write_manifest(path: Path, manifest: Row) -> None:
 
 # -- rollouts and failures ----------------------------------------------------------------------
 
-_BLOCK = 1 << 20
-_BITS = 4096
 _NAMED = 10  # line numbers that a message names
 Key = tuple[int, int]  # task and repeat
 
@@ -119,7 +119,7 @@ class LineHead(msgspec.Struct):
     repeat: Any = msgspec.field(name="_ng_rollout_index", default=None)
     terminal: Any = msgspec.field(name="_ng_failure_terminal", default=None)
     reward: Any = None
-    response: Any = None
+    response: _Response | None = None
 
     @property
     def key(self) -> Key | None:
@@ -127,71 +127,51 @@ class LineHead(msgspec.Struct):
         return (self.task, self.repeat) if is_key else None
 
 
-class _Scored(LineHead):
-    response: _Response | None = None
-
-
 @dataclass
 class Standing:
-    """Which rollouts are there and how often others failed; a task's repeats are the bits of a number."""
+    """Which rollouts are there, and how often others failed."""
 
-    scored: dict[int, int] = field(default_factory=dict)
-    failed: dict[Key, int] = field(default_factory=dict)  # failure lines so far
+    scored: set[Key] = field(default_factory=set)
+    failed: Counter[Key] = field(default_factory=Counter)  # failure lines so far
     terminal: set[Key] = field(default_factory=set)  # which no attempt can help
-    far: set[Key] = field(default_factory=set)  # repeats whose number would make a huge number of bits
     unreadable: dict[Path, list[int]] = field(default_factory=dict)  # numbers of lines that are no rows
-    n_scored: int = 0
-
-    def has(self, key: Key) -> bool:
-        return key in self.far if key[1] >= _BITS else bool(self.scored.get(key[0], 0) >> key[1] & 1)
-
-    def add(self, key: Key) -> None:
-        if key[1] >= _BITS:
-            self.far.add(key)
-        else:
-            self.scored[key[0]] = self.scored.get(key[0], 0) | 1 << key[1]
-        self.n_scored += 1
 
     def is_given_up(self, key: Key, attempts: int) -> bool:
-        return key in self.terminal or self.failed.get(key, 0) >= attempts
+        return key in self.terminal or self.failed[key] >= attempts
 
     def n_given_up(self, attempts: int) -> int:
-        tried = {*self.failed, *self.terminal}
-        return sum(self.is_given_up(key, attempts) and not self.has(key) for key in tried)
+        return sum(self.is_given_up(key, attempts) for key in {*self.failed, *self.terminal} - self.scored)
 
 
 class Kept:
     """The files of a run, open for this process alone.
 
-    Lines go to the system whole, those of one moment in one write, so a killed process loses at most that
-    moment's. What only a dead machine could lose is brought to disk every few seconds and at the end
-    (`synced`): a sync for each line would cost more than the rollouts it saves, and a lost rollout is run
-    again by --resume.
+    Lines go to the system whole, so a killed process loses none. What only a dead machine could lose is brought
+    to disk every few seconds and at the end (`synced`): a sync for each line would cost more than the rollouts
+    it saves, and a lost rollout is run again by --resume.
     """
 
     def __init__(self, places: Places) -> None:
         self._places = places
         try:
             places.rollouts.parent.mkdir(parents=True, exist_ok=True)
-            self._rollouts = _appending(places.rollouts)
+            rollouts = _appending(places.rollouts)
             try:
-                fcntl.flock(self._rollouts, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(rollouts, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # not one whose name another process has given to a new file meanwhile
-                is_ours = places.rollouts.exists()
-                is_ours = is_ours and os.path.samestat(os.fstat(self._rollouts), places.rollouts.stat())
+                is_ours = places.rollouts.exists() and os.path.samestat(os.fstat(rollouts), places.rollouts.stat())
             except BlockingIOError:
                 is_ours = False
             if not is_ours:
-                os.close(self._rollouts)
+                os.close(rollouts)
                 hint = "wait for it to end, or write elsewhere with --output"
                 raise UsageError(f"another process is writing {places.rollouts}", hint, "run-is-locked")
-            self._failures = _appending(places.failures)
+            self._open = {places.rollouts: rollouts, places.failures: _appending(places.failures)}
         except OSError as error:
             raise cannot_write(places.rollouts, error) from error
-        self._open = {places.rollouts: self._rollouts, places.failures: self._failures}
 
-    def rollouts(self, lines: list[bytes]) -> None:
-        self._write(self._places.rollouts, b"".join(lines))
+    def rollout(self, line: bytes) -> None:
+        self._write(self._places.rollouts, line)
 
     def failure(self, row: Row) -> None:
         self._write(self._places.failures, json_lines.line(row))
@@ -271,7 +251,8 @@ def mend(path: Path) -> str | None:
     if not _size(path):
         return None
     with path.open("r+b") as file:
-        begin = _last_line(file, file.seek(0, os.SEEK_END))
+        with mmap.mmap(file.fileno(), 0) as content:
+            begin = content.rfind(b"\n", 0, len(content) - 1) + 1  # one at the very end belongs to its line
         file.seek(begin)
         last = file.read()
         is_row, is_ended = json_lines.any_row(last) is not None, last.endswith(b"\n")
@@ -284,18 +265,6 @@ def mend(path: Path) -> str | None:
     return f"{path.name}: dropped {len(last):,} bytes of a last line that was torn; its rollout runs again"
 
 
-def _last_line(file: Any, size: int) -> int:
-    end = size - 1  # a newline at the very end belongs to the line it ends
-    while end > 0:
-        begin = max(0, end - _BLOCK)
-        file.seek(begin)
-        newline = file.read(end - begin).rfind(b"\n")
-        if newline >= 0:
-            return int(begin + newline + 1)
-        end = begin
-    return 0
-
-
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
@@ -303,25 +272,24 @@ def _size(path: Path) -> int:
 def read_standing(places: Places, seen: Callable[[LineHead], None] | None = None) -> Standing:
     """What the files of a run hold; every scored row is shown to `seen` once."""
     state = Standing()
-    for head in _line_heads(places.rollouts, _Scored, state):
-        key = head.key
-        if key is not None and key[1] >= 0 and not state.has(key):
-            state.add(key)
+    for head in _line_heads(places.rollouts, state):
+        if (key := head.key) is not None and key not in state.scored:
+            state.scored.add(key)
             if seen is not None:
                 seen(head)
-    for head in _line_heads(places.failures, LineHead, state):
+    for head in _line_heads(places.failures, state):
         if (key := head.key) is not None:
-            state.failed[key] = state.failed.get(key, 0) + 1
+            state.failed[key] += 1
             if head.terminal is True:
                 state.terminal.add(key)
     return state
 
 
-def _line_heads(path: Path, kind: type[LineHead], state: Standing) -> Iterator[LineHead]:
+def _line_heads(path: Path, state: Standing) -> Iterator[LineHead]:
     """The lines of a file that can be read, one at a time; the numbers of others are noted."""
     if not path.exists():
         return
-    decode = msgspec.json.Decoder(kind).decode
+    decode = msgspec.json.Decoder(LineHead).decode
     keys = ("_ng_task_index", "_ng_rollout_index", "_ng_failure_terminal", "reward")
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -374,11 +342,10 @@ def open_run(
         for path, numbers in standing.unreadable.items():
             notice(files.set_aside(path, numbers))
         return OpenRun(files, standing, expected, goes_on)
-    except OSError as error:
+    except BaseException as error:
         files.close()
-        raise cannot_write(places.rollouts, error) from error
-    except BaseException:
-        files.close()
+        if isinstance(error, OSError):
+            raise cannot_write(places.rollouts, error) from error
         raise
     finally:
         draft.unlink(missing_ok=True)
@@ -417,10 +384,10 @@ def differences(before: Row, after: Row) -> list[str]:
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     if not isinstance(value, Mapping | list):
-        yield name, value
+        yield name.removeprefix("."), value
         return
     for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value, 1):
-        yield from _flat(inner, f"{name}.{key}" if name else str(key))
+        yield from _flat(inner, f"{name}.{key}")
 
 
 def _shown(value: Any) -> str:

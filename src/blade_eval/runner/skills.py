@@ -13,21 +13,17 @@ from blade_eval.environment import Row
 
 READ_TOOL = "read_skill_file"
 _MOST_READ = 200_000  # characters of a file that one call gives
+_ARGUMENTS = {"skill": "The name of the skill.", "path": "The file, relative to the skill's folder."}
 _TOOL = {
-    "type": "function",
-    "name": READ_TOOL,
+    "type": "function", "name": READ_TOOL,
     "description": "Read a file of one of the skills listed in the instructions; begin with SKILL.md.",
     "parameters": {
         "type": "object",
-        "properties": {
-            "skill": {"type": "string", "description": "The name of the skill."},
-            "path": {"type": "string", "description": "The file, relative to the skill's folder."},
-        },
-        "required": ["skill", "path"],
-        "additionalProperties": False,
+        "properties": {name: {"type": "string", "description": text} for name, text in _ARGUMENTS.items()},
+        "required": list(_ARGUMENTS), "additionalProperties": False,
     },
     "strict": True,
-}
+}  # fmt: skip
 
 
 class Skill(NamedTuple):
@@ -88,7 +84,7 @@ class Skills(NamedTuple):
 
 
 def loaded(path: str, place: Path | None = None) -> Skills:
-    """The skills below a folder, given as `path` and lying at `place`."""
+    """The skills below a folder, given as `path` and lying at `place`; their hash is over all files, by their paths' parts."""
     folder = place or Path(path)
     if not folder.exists():
         raise _wrong(f"there is no folder of skills {path}")
@@ -101,18 +97,13 @@ def loaded(path: str, place: Path | None = None) -> Skills:
         for link in (entry for name in names if (entry := Path(above, name)).is_symlink()):
             why = "the hash of the skills would not cover what lies behind it"
             raise _wrong(f"{link} is a link to a folder: {why}", "put a copy in its place")
-    return Skills(path, hashed(folder), tuple(map(_skill, inside)))
-
-
-def hashed(folder: Path) -> str:
-    """The first 12 hex digits over all files below a folder, in the order of their paths' parts."""
     digest = hashlib.sha256()
     paths = (Path(above, name) for above, _, names in os.walk(folder) for name in names)
     files = [path.relative_to(folder) for path in paths if path.is_file()]
     for file in sorted(files, key=lambda file: file.parts):
         digest.update(file.as_posix().encode("utf-8", "surrogateescape") + b"\0")
         digest.update((folder / file).read_bytes() + b"\0")
-    return digest.hexdigest()[:12]
+    return Skills(path, digest.hexdigest()[:12], tuple(map(_skill, inside)))
 
 
 def _skill(folder: Path) -> Skill:

@@ -41,9 +41,8 @@ class Remote:
         except (TypeError, ValueError, OverflowError) as error:
             raise Unmeasured("agent_request_failed", f"the row is no JSON: {error}", terminal=True) from None
         try:
-            async with self._session.post(
-                url + "/run", data=body, timeout=self._timeout, allow_redirects=False
-            ) as answer:
+            request = self._session.post(url + "/run", data=body, timeout=self._timeout, allow_redirects=False)
+            async with request as answer:
                 content, status = await bounded(answer, _MOST_ROW), answer.status
         except TooLarge as error:
             raise Unmeasured("agent_request_failed", f"the answer of {url} {error}", terminal=True) from None

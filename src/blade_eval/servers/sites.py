@@ -1,12 +1,16 @@
-"""Answer the requests of rollouts: one site for each resources server, agent and model, and the head."""
+"""Start every server of a configuration in this process, and answer: a site for each of them, and the head."""
 
 from __future__ import annotations
 
+import asyncio
+import copy
 import dataclasses
 import logging
 import re
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from typing import Any
 
 import msgspec
@@ -14,12 +18,16 @@ from aiohttp import web
 
 from blade import hostile
 from blade.endpoint.client import TooLarge, inflated
-from blade.errors import BladeError
+from blade.errors import BladeError, UsageError
+from blade_eval.config import Resolved, hidden
 from blade_eval.environment import Attempt, Environment, Respond, Row, Unmeasured
 from blade_eval.runner import agent, json_lines
-from blade_eval.runner.components import Acting, Judging
+from blade_eval.runner.components import Acting, Judging, components
 
 COOKIE = "session"
+READY = "All servers ready"
+_SHUTDOWN_S = 2.0  # seconds that rollouts under way have to end
+_BACKLOG = 4096
 _INDICES = ("_ng_task_index", "_ng_rollout_index")
 MOST_BODY = 256 << 20  # bytes of a request; rows hold images
 MOST_INFLATED = 32 << 20  # bytes of one that is sent packed, which no client of ours does
@@ -52,8 +60,6 @@ def resources_site(name: str, part: Judging) -> web.Application:
             part.sessions.closed(token)
         return _json(agent.result(row, row.get("responses_create_params") or {}, response, fields))
 
-    async def mode(request: web.Request) -> web.Response:
-        return _json({"reverify_mode": part.environment.reverify})
 
     async def tool(request: web.Request) -> web.Response:
         call = part.environment.call
@@ -71,7 +77,7 @@ def resources_site(name: str, part: Judging) -> web.Application:
         return _json(output)
 
     posts = {"/seed_session": seed, "/verify": verify, "/aggregate_metrics": _aggregate(part.environment), "/{tool}": tool}
-    return _application(posts, {"/reverify_mode": mode})
+    return _application(posts, {"/reverify_mode": _always({"reverify_mode": part.environment.reverify})})
 
 
 def agent_site(part: Acting) -> web.Application:
@@ -114,13 +120,7 @@ def head_site(tree: Row, instances: list[Row]) -> web.Application:
     # NeMo Gym sends the YAML as a JSON string, and its clients expect one.
     text = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
 
-    async def config(request: web.Request) -> web.Response:
-        return _json(text)
-
-    async def servers(request: web.Request) -> web.Response:
-        return _json(instances)
-
-    return _application({}, {"/global_config_dict_yaml": config, "/server_instances": servers})
+    return _application({}, {"/global_config_dict_yaml": _always(text), "/server_instances": _always(instances)})
 
 
 # ---- What all sites share ----------------------------------------------------------------------
@@ -135,24 +135,9 @@ class _OneLine(logging.Formatter):
         return hostile.line(f"a request was refused: {record.getMessage()}{cause}", 300)
 
 
-def runner(app: web.Application, shutdown_s: float) -> web.AppRunner:
-    """What serves a site: bodies are unpacked by us, within bounds, and bad requests are refused quietly."""
-    log = logging.Logger("blade.servers", logging.WARNING)
-    handler = logging.StreamHandler()
-    handler.setFormatter(_OneLine())
-    log.addHandler(handler)
-    # when a caller goes away, its rollout need not go on
-    how: dict[str, Any] = {"handler_cancellation": True, "auto_decompress": False, "shutdown_timeout": shutdown_s}
-    return web.AppRunner(app, access_log=None, logger=log, **how)
-
-
 def _application(posts: Mapping[str, Handler], gets: Mapping[str, Handler] | None = None) -> web.Application:
     app = web.Application(client_max_size=MOST_BODY, middlewares=[_for_programs])
-
-    async def healthy(request: web.Request) -> web.Response:
-        return _json({"status": "ok"})
-
-    for path, handler in {"/health": healthy, **(gets or {})}.items():
+    for path, handler in {"/health": _always({"status": "ok"}), **(gets or {})}.items():
         app.router.add_get(path, _guarded(handler))
     for path, handler in posts.items():
         app.router.add_post(path, _guarded(handler))
@@ -197,6 +182,13 @@ def _aggregate(environment: Environment) -> Handler:
     return aggregate
 
 
+def _always(value: Any) -> Handler:
+    async def answer(request: web.Request) -> web.Response:
+        return _json(value)
+
+    return answer
+
+
 def _guarded(handler: Handler) -> Handler:
     """A failure is told in words that the other side understands; our own errors, too, cost no reward."""
 
@@ -211,20 +203,12 @@ def _guarded(handler: Handler) -> Handler:
             kind = "verifier_error" if request.path == "/verify" else "agent_run_error"
             failure = Unmeasured(kind, str(error), fields={"_ng_failure_type": type(error).__name__})
             print(hostile.line(f"{request.path}: {type(error).__name__}: {error}", 500), file=sys.stderr)
-        status, body = failure_answer(failure)
-        return _json(body, status)
+        body = {"failure_class": failure.kind, **{name: getattr(failure, name) for name in ("reason", "terminal", "fields")}}
+        return _json(body, 500 if failure.terminal else 503)  # another attempt helps against 503, never against 500
 
     return answered
 
 
-def failure_answer(unmeasured: Unmeasured) -> tuple[int, Row]:
-    """The status and the body of a failure; another attempt helps against 503, never against 500."""
-    terminal = unmeasured.terminal
-    body = {
-        "failure_class": unmeasured.kind, "reason": unmeasured.reason, "terminal": terminal,
-        "fields": unmeasured.fields,
-    }  # fmt: skip
-    return (500 if terminal else 503), body
 
 
 async def _row(request: web.Request) -> Row:
@@ -246,3 +230,81 @@ def _json(value: Any, status: int = 200) -> web.Response:
 
 def _told(status: int, text: str) -> web.Response:
     return _json({"detail": text}, status)
+
+
+# ---- All of them ------------------------------------------------------------------------------
+
+
+def start(resolved: Resolved, host: str = "127.0.0.1", head_port: int = 11000) -> None:
+    if not resolved.servers:
+        raise UsageError(
+            "no server instances are configured, so there is nothing to start",
+            "name some, such as --resources-server workplace_assistant --model-type openai_model",
+            "nothing-to-start",
+        )
+    asyncio.run(_served(resolved, host, head_port))
+
+
+async def _served(resolved: Resolved, host: str, head_port: int) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    async with AsyncExitStack() as stack:
+        parts = await stack.enter_async_context(components(resolved))
+        tree = copy.deepcopy(resolved.tree)
+        instances: list[dict[str, Any]] = []
+        # the head's port is tried first: if another head runs there, nothing else need be begun
+        async with AsyncExitStack() as trial:
+            await listening(trial, web.Application(), host, head_port)
+        for server in resolved.servers:
+            settings = server.settings
+            place = str(settings.get("host") or host)
+            if server.kind == "responses_api_models":
+                site = model_site(parts.models[server.instance])
+            elif server.kind == "resources_servers":
+                site = resources_site(server.instance, parts.judging[server.instance])
+            else:
+                site = agent_site(parts.agents[server.instance])
+            port = await listening(stack, site, place, int(settings.get("port") or 0))
+            tree[server.instance][server.kind][server.implementation] |= {"host": place, "port": port}
+            instances.append(
+                {
+                    "name": server.instance, "server_type": server.kind, "implementation": server.implementation,
+                    "host": place, "port": port, "url": f"http://{place}:{port}", "status": "running",
+                }
+            )  # fmt: skip
+        tree["head_server"] = {"host": host, "port": head_port}
+        await listening(stack, head_site(hidden(tree), instances), host, head_port)
+        lines = [(entry["name"], entry["server_type"], entry["url"]) for entry in instances]
+        lines.append(("head server", "", f"http://{host}:{head_port}"))
+        width, kinds = (max(len(line[column]) for line in lines[:-1]) for column in (0, 1))
+        for name, kind, url in lines:
+            print(f"{name:<{width}}  {kind:<{kinds}}  {url}")
+        print(f"{READY}; Ctrl-C stops them", flush=True)
+        await stopped.wait()
+        print("Stopping the servers", flush=True)
+
+
+
+
+async def listening(stack: AsyncExitStack, app: web.Application, host: str, port: int) -> int:
+    """The port at which a site listens; it is left free when the stack is. Bodies are unpacked by us, within bounds."""
+    log = logging.Logger("blade.servers", logging.WARNING)
+    handler = logging.StreamHandler()
+    handler.setFormatter(_OneLine())
+    log.addHandler(handler)
+    # when a caller goes away, its rollout need not go on
+    how: dict[str, Any] = {"handler_cancellation": True, "auto_decompress": False, "shutdown_timeout": _SHUTDOWN_S}
+    runner = web.AppRunner(app, access_log=None, logger=log, **how)
+    await runner.setup()
+    stack.push_async_callback(runner.cleanup)
+    try:
+        await web.TCPSite(runner, host, port, backlog=_BACKLOG).start()
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen at {host}:{port}: {error.strerror or error}",
+            "another `blade env start` may run there (`blade env status`); stop it, or choose another --port",
+            "port-taken",
+        ) from error
+    return int(runner.addresses[0][1])
