@@ -18,7 +18,6 @@ from blade.report import (
     comparison_terms,
     comparison_verdict,
     markdown,
-    markdown_text,
     report_json,
 )
 from blade.report import comparison_words as say

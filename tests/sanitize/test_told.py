@@ -127,7 +127,7 @@ def test_a_run_that_is_ended_leaves_nothing_and_clears_up_after_killed_ones(tmp_
                 time.sleep(0.01)
             if stop:
                 run.send_signal(stop)
-            assert run.wait() == (-stop if stop == signal.SIGKILL else stop and errors.EXIT_INTERRUPTED or 0)
+            assert run.wait() == (-stop if stop == signal.SIGKILL else (stop and errors.EXIT_INTERRUPTED) or 0)
             assert bool(places()) == (stop == signal.SIGKILL)
 
 

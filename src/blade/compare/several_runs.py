@@ -12,7 +12,16 @@ from msgspec.structs import replace
 
 from blade import model, stats
 from blade.compare.alignment import align
-from blade.compare.change_verdict import ALPHA, EQUIVALENT, IMPROVED, INCONCLUSIVE, NEW, REGRESSED, THESE, is_claimed
+from blade.compare.change_verdict import (
+    ALPHA,
+    EQUIVALENT,
+    IMPROVED,
+    INCONCLUSIVE,
+    NEW,
+    REGRESSED,
+    THESE,
+    is_claimed,
+)
 from blade.compare.flips import LEVEL, p_better, sure_flips
 from blade.compare.task_pairs import counts, means, paired, summed
 from blade.model import Alignment, Bools, Comparison, Floats, Ints, Side, Tested
