@@ -119,11 +119,10 @@ def test_a_run_that_is_ended_leaves_nothing_and_clears_up_after_killed_ones(tmp_
 
     for word in ("a.md", "-"):
         for stop in (signal.SIGTERM, signal.SIGKILL, None):
-            run = subprocess.Popen(
-                [sys.executable, "-m", "blade", "sanitize", word, "-o", "out"], env={**os.environ, "TMPDIR": "tmp"},
-                stdin=Path("a.md").open("rb"), stdout=subprocess.DEVNULL,
-            )  # fmt: skip
-            while stop and not places():
+            with Path("a.md").open("rb") as text:
+                command = [sys.executable, "-m", "blade", "sanitize", word, "-o", "out"]
+                run = subprocess.Popen(command, env={**os.environ, "TMPDIR": "tmp"}, stdin=text, stdout=subprocess.DEVNULL)
+            while stop and not places() and run.poll() is None:
                 time.sleep(0.01)
             if stop:
                 run.send_signal(stop)

@@ -320,9 +320,9 @@ def series(sides: Sequence[Side], comparisons: Pairs | None = None) -> model.Ser
         trend = stats.mean_change(weights @ runs.mean, step)
     checkpoints, moved = _checkpoints(runs), _moved(runs)
     different = (point.run for point in checkpoints if is_claimed(point.p_adjusted, point.low, point.high))
-    of_trend = (trend.estimate, trend.low, trend.high, trend.p) if trend else (None,) * 4
+    slope, low, high, p = (trend.estimate, trend.low, trend.high, trend.p) if trend else (None, None, None, None)
     return model.Series(
-        tuple(side.run for side in sides), len(runs.keys), *of_trend, checkpoints,
+        tuple(side.run for side in sides), len(runs.keys), slope, low, high, p, checkpoints,
         first_different=next(different, None), notes=tuple(_series_notes(runs, moved)), **moved,
     )
 

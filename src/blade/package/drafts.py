@@ -209,14 +209,14 @@ def _page(
     """What the engine writes about the rollouts today, of one run or of two: the report, and its page."""
     from blade import pipeline
     from blade.pipeline import comparing
-    from blade.report import comparison_pages, markdown
+    from blade.report import chapters, comparison_pages, markdown
 
     names = " ".join(run.sources[0].path for run in runs)
     option = f" --pass-threshold {threshold!r}" if threshold is not None else ""
     if len(runs) == 1:
         report = pipeline.diagnose(runs, f"blade diagnose {names}{option}", threshold, watcher)
         report = _portable(pipeline.with_digests(report), f"{folder}/")
-        return report, markdown.render(report)
+        return report, markdown.page(chapters.title(report), chapters.chapters(report))
     command = f"blade compare {names}{option}"
     report = comparing.compare(runs, command, threshold=threshold, watcher=watcher)
     report = _portable(pipeline.with_digests(report), f"{folder}/")
