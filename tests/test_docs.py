@@ -17,6 +17,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from blade.errors import NothingToRead
+
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src" / "blade"
 DOCS = ROOT / "docs"
@@ -89,7 +91,8 @@ def parse(arguments: list[str]) -> None:
         name, found, rest = command.resolve_command(context, rest)
         assert found is not None
         if not isinstance(found, click.Group):
-            with contextlib.suppress(click.exceptions.Exit):  # --help and its like answer while parsing
+            # --help and its like answer while parsing; the files of an example need not be there
+            with contextlib.suppress(click.exceptions.Exit, NothingToRead):
                 found.make_context(name, list(rest), parent=context)
             return
         command, context = found, click.Context(found, info_name=name, parent=context)

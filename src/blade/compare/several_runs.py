@@ -148,7 +148,7 @@ def shared(sides: Sequence[Side], comparisons: Pairs | None = None) -> Shared:
     own = {key: code for code, key in enumerate(first.judged.task_keys)}
     n_first = counts(first)
     keys = tuple(key for key, code in own.items() if n_first[code] and all(key in place for place in places))
-    codes = np.array([[place[key] for key in keys] for place in (own, *places)], np.int64).reshape(-1, len(keys))
+    codes = np.array([[place[key] for key in keys] for place in (own, *places)], np.int64).reshape(len(sides), len(keys))
 
     def table(column: Any) -> Any:
         return np.stack([column(side)[code] for side, code in zip(sides, codes, strict=True)])
