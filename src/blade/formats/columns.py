@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import sys
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from operator import sub
+from traceback import walk_stack
 from typing import Any
 
 import msgspec
@@ -48,10 +50,6 @@ def text_index(value: Any) -> str | None:
     if len(text) <= LONGEST_TEXT:
         return text
     return f"{text[:100]}...{xxh3_64_intdigest(text.encode()):016x}"
-
-
-def is_yes(value: Any) -> bool:
-    return value.strip().lower() in ("true", "yes", "1") if isinstance(value, str) else bool(value)
 
 
 def reward_of(value: Any) -> tuple[float, int]:
@@ -126,7 +124,7 @@ class Columns:
     def __init__(self) -> None:
         self.fields: dict[str, bool] = {}  # other top-level keys -> is scalar; grows as keys are seen
         self.inner = row_decoder.inner_shapes()  # the known objects, which may hold keys that nobody knows
-        self.nests: dict[str, Nest] = {}  # the other objects, by path
+        self.nests: defaultdict[str, Nest] = defaultdict(Nest)  # the other objects, by path
         self.decoder = row_decoder.RowDecoder(self.fields, self.inner)
         self._reset(0)
 
@@ -140,10 +138,9 @@ class Columns:
         self.numbers: dict[str, array[Any]] = {
             name: array(kind) for kind, names in _COLUMNS.items() for name in names.split()
         }
-        self.columns: dict[str, FieldColumn] = {}
+        self.columns: defaultdict[str, FieldColumn] = defaultdict(FieldColumn)
         self.nested: set[str] = set()  # columns of scalars inside an object
-        self.scalars: dict[str, FieldColumn] = {}  # scalars at any depth, by dotted path
-        self.n_beyond = 0  # paths for which there was no room
+        self.scalars: defaultdict[str, FieldColumn] = defaultdict(FieldColumn)  # at any depth, by dotted path
         self.checks = CheckColumns()
         self.texts = {name: FieldColumn(LONGEST_TEXT) for name in _TEXTS}
 
@@ -222,7 +219,7 @@ class Columns:
         usual = sys.getrecursionlimit()
         try:
             # the decoder recurses once per level of nesting: let it stop where we would
-            sys.setrecursionlimit(_stack_depth() + row_decoder.MAX_DEPTH - 8)
+            sys.setrecursionlimit(len([*walk_stack(sys._getframe())]) + row_decoder.MAX_DEPTH - 7)
             rows: list[Any] = self.decoder.decode_lines(memoryview(data)[starts[0] : block.size])
         except (msgspec.DecodeError, RecursionError):
             return None
@@ -291,11 +288,11 @@ class Columns:
             del self.columns[key]
         for number, key in enumerate(self.fields):
             values = columns[f"f{number}"]
-            self._column(key).extend(values, first)
+            self.columns[key].extend(values, first)
             if key in PARENTS:
                 self._add_nested(key, values)
-            if not self.fields[key] and key not in NESTED_KEYS:
-                self._add_objects(key, values)
+            if not self.fields[key] and key not in NESTED_KEYS:  # scalars inside objects, and checks inside lists
+                self.nests[key].add(key, values, self._put_scalars, self._put_raw)
         for name, members in known.items():  # whose lists hold no checks
             self.inner[name].leaves(row_decoder.INNER[name][1], members, self._put_scalars, None)
         self.n_rows += len(rows)
@@ -303,34 +300,18 @@ class Columns:
     def _number(self, name: str, values: Iterable[Any]) -> None:
         self.numbers[name].fromlist(list(values))
 
-    def _add_objects(self, path: str, values: Sequence[Any]) -> None:
-        """The scalars inside the objects of a key, and the checks inside its lists."""
-        if path not in self.nests:
-            self.nests[path] = Nest(path)
-        self.nests[path].add(values, self._put_scalars, self._put_raw)
-
     def _put_scalars(self, path: str, values: Sequence[Any]) -> None:
-        column = self.scalars.get(path)
-        if column is None:
-            if not field_columns.can_be_column(path) or len(self.scalars) >= MAX_PATHS:
-                self.n_beyond += 1
-                return
-            column = self.scalars[path] = FieldColumn()
-        column.extend(values, self.n_rows)
+        if path in self.scalars or (field_columns.can_be_column(path) and len(self.scalars) < MAX_PATHS):
+            self.scalars[path].extend(values, self.n_rows)
 
     def _put_raw(self, path: str, position: int, value: msgspec.Raw) -> None:
         self.checks.add(self.n_rows + position, path, value)
-
-    def _column(self, key: str) -> FieldColumn:
-        if key not in self.columns:
-            self.columns[key] = FieldColumn()
-        return self.columns[key]
 
     def _add_nested(self, key: str, values: tuple[Any, ...]) -> None:
         for position, value in enumerate(values):
             for name, scalar in field_columns.nested_scalars(key, value):
                 if name in self.nested or self._has_room(name):
-                    self._column(name).put(scalar, self.n_rows + position)
+                    self.columns[name].put(scalar, self.n_rows + position)
 
     def _has_room(self, name: str) -> bool:
         """May a nested field become a column; of too many the first in rank stay, as with all fields."""
@@ -375,9 +356,8 @@ class Columns:
             self.texts[name].extend(values, self.n_rows)
 
     def _add_params(self, params: dict[str, tuple[Any, ...]]) -> None:
-        self._number(
-            "prompt_hash", [0 if value is msgspec.UNSET else xxh3_64_intdigest(value) for value in params["input"]]
-        )
+        prompts = params["input"]
+        self._number("prompt_hash", [0 if text is msgspec.UNSET else xxh3_64_intdigest(text) for text in prompts])
         for name in ("temperature", "top_p", "max_output_tokens"):
             self._extend_optional(name, params[name])
 
@@ -392,11 +372,11 @@ class Columns:
             rewards, kinds = zip(*map(reward_of, values), strict=True)
             self._number("reward", rewards)
             self._number("reward_kind", kinds)
-        self._number("masked", map(is_yes, masks) if any(masks) else [0] * len(masks))
+        self._number("masked", [
+            mask.strip().lower() in ("true", "yes", "1") if isinstance(mask, str) else bool(mask) for mask in masks
+        ])  # fmt: skip
 
-    def _add_outputs(
-        self, outputs: tuple[Any, ...], data: bytes, starts: list[int], ends: list[int]
-    ) -> None:
+    def _add_outputs(self, outputs: tuple[Any, ...], data: bytes, starts: list[int], ends: list[int]) -> None:
         """How many items, calls and turns a rollout has, and what stands last."""
         counts = list(map(output_counts, outputs))
         ends_of = [rollout_ends.final_of(output, count[1]) for output, count in zip(outputs, counts, strict=True)]
@@ -487,13 +467,6 @@ def _line_bounds(data: bytes, size: int) -> tuple[list[int], list[int]]:
     if b"\r" in data:  # it cannot stand inside a row, only at the end of a line
         ends = [end - data.endswith(b"\r", start, end) for start, end in zip(starts, ends, strict=True)]
     return starts, ends
-
-
-def _stack_depth() -> int:
-    depth, frame = 0, sys._getframe()
-    while frame := frame.f_back:  # type: ignore[assignment]
-        depth += 1
-    return depth + 1
 
 
 def _lines(data: bytes, starts: list[int], ends: list[int]) -> Iterator[bytes]:

@@ -389,13 +389,12 @@ def _raw_leaves(path: str, values: Sequence[Any], put: Put, put_raw: PutRaw | No
 class Nest:
     """The objects that one top-level key holds as raw JSON."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self) -> None:
         self.shape = Shape()
         self._decoder: msgspec.json.Decoder[Any] | None = None
 
-    def add(self, values: Sequence[Any], put: Put, put_raw: PutRaw) -> None:
-        """Take in the values of a block."""
+    def add(self, path: str, values: Sequence[Any], put: Put, put_raw: PutRaw) -> None:
+        """Hand over the scalars inside the objects of a block, and what else stands there as JSON."""
         raws = [
             (position, value)
             for position, value in enumerate(values)
@@ -404,11 +403,11 @@ class Nest:
         structs = self._structs(raws)
         for position, value in raws:
             if position not in structs:
-                put_raw(self.path, position, value)
+                put_raw(path, position, value)
         if structs:
             empty = self.shape.type()
             rows = [structs.get(position, empty) for position in range(len(values))]
-            self.shape.leaves(self.path, transposed(rows), put, put_raw)
+            self.shape.leaves(path, transposed(rows), put, put_raw)
 
     def _structs(self, raws: list[tuple[int, msgspec.Raw]]) -> dict[int, Any]:
         """The objects of a block as structs of one type: from the start again where the type had to grow."""

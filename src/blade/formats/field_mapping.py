@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +46,8 @@ _NAMED = {
 
 def proposal(path: Path) -> str | None:
     """A `--map` that may fit the first rows of a file; None where no field looks like a trace or a reward."""
-    rows = [row for line in islice(_lines(path), 200) if (row := parsed(line)[0]) is not None]
-    fields = {
-        key: [row.get(key) for row in rows] for key in dict.fromkeys(key for row in rows for key in row)
-    }
+    rows = _first_rows(path, 200)
+    fields = {key: [row.get(key) for row in rows] for key in chain.from_iterable(rows)}
     fits: dict[str, Callable[[Any], bool]] = {
         "trace": _is_trace,
         "reward": lambda value: isinstance(value, bool) or (isinstance(value, int | float) and 0 <= value <= 1),
@@ -94,15 +92,17 @@ def mapped_copy(path: Path, mapping: Mapping[str, str], folder: Path) -> Path:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    size = path.stat().st_size
-    blocks = lines.stream_blocks(path) if lines.is_stream(path) else lines.plain_blocks(path, 0, size)
-    for block in blocks:
+    for block in lines.blocks(path):
         yield from (line for line in block.data[: block.size].split(b"\n") if line.strip())
+
+
+def _first_rows(path: Path, most: int) -> list[dict[str, Any]]:
+    return [row for line in islice(_lines(path), most) if (row := parsed(line)[0]) is not None]
 
 
 def _refuse_unknown(path: Path, mapping: Mapping[str, str]) -> None:
     """Refuse a field that none of the first rows has."""
-    rows = [row for line in islice(_lines(path), 1000) if (row := parsed(line)[0]) is not None]
+    rows = _first_rows(path, 1000)
     for field in mapping.values() if rows else ():
         if all(value_at(row, field) is NOTHING for row in rows):
             known = ", ".join(sorted({key for row in rows for key in row})[:20])

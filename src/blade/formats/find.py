@@ -91,7 +91,7 @@ def _is_glob(path: str) -> bool:
 def _files(spec: str, notice: Notice) -> list[Path]:
     """The rollouts files behind one argument."""
     if _is_glob(spec):
-        matched = [Path(path) for path in sorted(glob.glob(spec, recursive=True))]
+        matched = map(Path, sorted(glob.glob(spec, recursive=True)))
         paths = [path for path in matched if path.is_file() and _may_be_rollouts(path)]
         if not paths:
             hint = "check the pattern; quote it for the shell"
@@ -156,9 +156,7 @@ def _walk(folder: Path, notice: Notice) -> Iterator[Path]:
             folders[:] = []
             continue
         seen.add((status.st_dev, status.st_ino))
-        folders[:] = sorted(
-            name for name in folders if not name.startswith(".") and name != "preprocessed_datasets"
-        )
+        folders[:] = sorted(name for name in folders if name[0] != "." and name != "preprocessed_datasets")
         yield from (Path(here, name) for name in files)
 
 
@@ -178,9 +176,7 @@ def reader_of(path: Path) -> Any:
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    size = path.stat().st_size
-    blocks = lines.stream_blocks(path) if lines.is_stream(path) else lines.plain_blocks(path, 0, size)
-    for block in islice(blocks, _SNIFF_BLOCKS):
+    for block in islice(lines.blocks(path), _SNIFF_BLOCKS):
         for line in block.data[: block.size].split(b"\n"):
             body = line.removeprefix(b"\xef\xbb\xbf").lstrip()
             row = parsed(body)[0] if body.startswith(b"{") and row_decoder.is_utf8(body) else None
@@ -218,11 +214,11 @@ def _grouped(paths: list[Path]) -> list[Found]:
     for path in paths:  # the shards after the last one that needs a leading zero
         number = _NUMBER.search(stem(path))
         first = groups.get((path.parent, stem(path)[: number.start()])) if number else None
-        if first and number and stem(path) not in map(stem, first):
-            number_of_first = _NUMBER.search(stem(first[0]))
-            if number_of_first and len(number_of_first[1]) == len(number[1]):
-                del groups[path.parent, stem(path)]
-                first.append(path)
+        number_of_first = _NUMBER.search(stem(first[0])) if first else None
+        is_same_length = number and number_of_first and len(number_of_first[1]) == len(number[1])
+        if first and is_same_length and stem(path) not in map(stem, first):
+            del groups[path.parent, stem(path)]
+            first.append(path)
     return [
         Found(name if len(members) > 1 else stem(members[0]), tuple(sorted(members)))
         for (_, name), members in groups.items()
@@ -235,13 +231,9 @@ def _with_unique_names(runs: list[Found]) -> list[Found]:
         counts = Counter(run.name for run in runs)
         if len(counts) == len(runs):
             return runs
-        runs = [
-            run if counts[run.name] == 1 or run.named else replace(run, name=_longer_name(run, depth))
-            for run in runs
-        ]
+        for place, run in enumerate(runs):
+            if counts[run.name] > 1 and not run.named:
+                name = shard_stem(run.paths[0]) if len(run.paths) > 1 else stem(run.paths[0])
+                name = "/".join((*run.paths[0].absolute().parent.parts[-depth:], name))
+                runs[place] = replace(run, name=name)
     return [replace(run, name=f"{run.name}#{number}") for number, run in enumerate(runs, 1)]
-
-
-def _longer_name(run: Found, depth: int) -> str:
-    name = shard_stem(run.paths[0]) if len(run.paths) > 1 else stem(run.paths[0])
-    return "/".join((*run.paths[0].absolute().parent.parts[-depth:], name))

@@ -78,6 +78,11 @@ def plain_blocks(path: Path, start: int, end: int) -> Iterator[Block]:
                 want = min(want * 4, MAX_LINE_BYTES + BLOCK_BYTES)
 
 
+def blocks(path: Path) -> Iterator[Block]:
+    """Blocks of a whole file, compressed or not."""
+    return stream_blocks(path) if is_stream(path) else plain_blocks(path, 0, path.stat().st_size)
+
+
 def digest(path: Path, start: int, end: int) -> str:
     """A hash of the lines of a range, however they are read; nothing where it ends in the middle of a line."""
     import xxhash

@@ -187,8 +187,7 @@ def _profiles(path: Path) -> Iterator[Mapping[str, Any]]:
     for block in lines.stream_blocks(path):
         if block.broken or block.too_long:
             raise ValueError(block.broken or "a line is too long")
-        for line in filter(None, map(bytes.strip, block.data.split(b"\n"))):
-            entry, why = parsed(line)
+        for entry, why in map(parsed, filter(None, map(bytes.strip, block.data.split(b"\n")))):
             if entry is None:
                 raise ValueError(why)
             yield entry

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from blade.formats.field_columns import HEAD
-from blade.tables.database import ABSENT, NULL, Array
+from blade.formats.field_columns import ABSENT, HEAD, NULL
+from blade.tables.database import Array
 
 CONSTANT, TASK, IDENTITY, REWARD = "constant", "task-level", "identity", "reward"
 VERDICT, EFFORT, TEXT, OTHER = "verdict", "effort", "text", "other"

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blade.formats.field_columns import ABSENT, BOOL, LIST, MAX_WHOLE, NULL, NUMBER, OBJECT, TEXT
 from blade.model import Values
 from blade.tables import cache
 
 if TYPE_CHECKING:
     import duckdb
 
-# What a value is; the codes of `Values.kind`.
-ABSENT, NULL, BOOL, NUMBER, TEXT, LIST, OBJECT = range(7)
-MAX_WHOLE = float(1 << 53)
 Array = NDArray[Any]
 Columns = Mapping[str, Array]
 
@@ -186,8 +184,3 @@ def lock(connection: duckdb.DuckDBPyConnection) -> None:
         "lock_configuration = true",
     ):
         connection.execute(f"set {setting}")
-
-
-def rows_of(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
-    """Rows as objects."""
-    return [dict(zip(columns, row, strict=True)) for row in rows]

@@ -11,6 +11,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise, takewhile
+from operator import itemgetter
 from pathlib import Path
 from typing import Protocol
 
@@ -156,17 +157,20 @@ def _proved(folder: Path, path: Path, known: Manifest | None, size: int, reader:
     """
     if known is None or known.made_by != cache.made_by() or known.blocks:
         return []
+    from concurrent.futures import ThreadPoolExecutor
 
     def is_proved(part: PartEntry) -> bool:
-        is_whole = part.end <= size and not part.open_ended
-        return is_whole and reader.digest(path, part.start, part.end) == part.source
-
-    proved = list(takewhile(is_proved, known.parts))
-    try:
-        for part in proved:
+        if part.end > size or part.open_ended or reader.digest(path, part.start, part.end) != part.source:
+            return False
+        with contextlib.suppress(OSError, ValueError):
             index_files.OpenPart(folder / part.file, part)
-    except (OSError, ValueError):
-        return []
+            return True
+        return False
+
+    with ThreadPoolExecutor(n_cores()) as pool:  # reading and hashing need the interpreter only now and then
+        answers = pool.map(is_proved, known.parts)
+        proved = [part for part, _ in takewhile(itemgetter(1), zip(known.parts, answers, strict=True))]
+        pool.shutdown(cancel_futures=True)
     return proved
 
 

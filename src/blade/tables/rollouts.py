@@ -10,10 +10,11 @@ import numpy as np
 
 from blade.formats.assemble import Assembled
 from blade.formats.check_records import OTHER, status_of
+from blade.formats.field_columns import ABSENT, BOOL, NULL, NUMBER, TEXT
 from blade.model import LAST_KINDS, Values
 from blade.tables import census, database
 from blade.tables.census import Field
-from blade.tables.database import ABSENT, BOOL, NULL, NUMBER, TEXT, Array, coded, is_none, masked, spelled
+from blade.tables.database import Array, coded, is_none, masked, spelled
 from blade.tables.gold_answers import Answers, answers, normal
 
 Columns = dict[str, Array]
