@@ -7,12 +7,13 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from blade.errors import NothingToRead, Unreadable
 from blade.formats import find
-from tests.builders import DROP, joined, make_input, make_row, make_rows, make_run, packed
+from tests.builders import DROP, joined, make_row, make_rows, make_run, packed
 from tests.cases import cases
 
 ROWS = make_rows({0: [1.0, 0.0], 1: [1.0, 1.0]})
@@ -38,53 +39,20 @@ def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Found:
 # -- forms ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", [None, "gz", "zst"])
-def test_file(tmp_path: Path, found: Found, how: str | None) -> None:
-    path = make_run(tmp_path, ROWS, compress=how)
-    assert found(path.name) == {"rollouts": [path.name]}
-    assert found(path) == {"rollouts": [path.name]}
-    assert found(f"before={path.name}") == {"before": [path.name]}
+@pytest.mark.parametrize(("label", "files", "answers"), cases("formats", "names of runs"), ids=lambda value: value if isinstance(value, str) else "")
+def test_what_a_name_stands_for(tmp_path: Path, found: Found, label: str, files: list[str], answers: list[Any]) -> None:
+    for name in files:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(packed(joined(ROWS), path.suffix[1:]))
+    for specs, runs in answers:
+        assert found(*specs) == runs, label
+    assert not found.notes
 
 
-def test_name_of_a_file_with_other_endings(tmp_path: Path, found: Found) -> None:
-    for name in ("a.ndjson", "b.v1.jsonl", "c.JSONL", "d.txt"):
-        (tmp_path / name).write_bytes(joined(ROWS))
-    assert found("a.ndjson", "b.v1.jsonl", "c.JSONL", "d.txt").keys() == {"a", "b.v1", "c", "d.txt"}
-
-
-def test_folder(tmp_path: Path, found: Found) -> None:
-    make_run(tmp_path / "r", ROWS, name="a")
-    make_run(tmp_path / "r" / "deep" / "deeper", ROWS, name="b", compress="gz")
-    make_run(tmp_path / "r" / ".hidden", ROWS, name="c")
-    make_run(tmp_path / "r" / "preprocessed_datasets", ROWS, name="d")
-    make_run(tmp_path / "x[1]", ROWS)
-    assert found("r") == {"a": ["a.jsonl"], "b": ["b.jsonl.gz"]}
-    assert found("r/deep/**/*.jsonl*") == {"b": ["b.jsonl.gz"]}
-    assert found("x[1]/rollouts.jsonl") == {"rollouts": ["rollouts.jsonl"]}
-    assert found("x=r") == {"x/a": ["a.jsonl"], "x/b": ["b.jsonl.gz"]}
-
-
-def test_named_folder_of_one_run(tmp_path: Path, found: Found) -> None:
-    make_run(tmp_path / "r", ROWS[:2], name="a-00000-of-00002")
-    make_run(tmp_path / "r", ROWS[2:], name="a-00001-of-00002")
-    assert found("x=r") == {"x": ["a-00000-of-00002.jsonl", "a-00001-of-00002.jsonl"]}
-
-
-def test_glob_of_shards_is_one_run_and_of_other_files_is_not(tmp_path: Path, found: Found) -> None:
-    make_run(tmp_path, ROWS[:2], name="my-one", inputs=map(make_input, ROWS[:2]), failures=[])
-    make_run(tmp_path, ROWS[2:], name="my-two")
-    assert found("*.jsonl") == {"my-one": ["my-one.jsonl"], "my-two": ["my-two.jsonl"]}
-    assert found("x=*.jsonl") == {"x": ["my-one.jsonl", "my-two.jsonl"]}
-    assert found("*one.jsonl") == {"my-one": ["my-one.jsonl"]}
-
-
-def test_equals_sign_in_a_path(tmp_path: Path, found: Found) -> None:
-    make_run(tmp_path, ROWS, name="lr=3e-5")
-    make_run(tmp_path / "seed=1", ROWS)
-    assert found("lr=3e-5.jsonl") == {"lr=3e-5": ["lr=3e-5.jsonl"]}
-    assert found("x=lr=3e-5.jsonl") == {"x": ["lr=3e-5.jsonl"]}
-    assert found("./seed=1/rollouts.jsonl") == {"rollouts": ["rollouts.jsonl"]}
-    assert found("x=seed=1/rollouts.jsonl") == {"x": ["rollouts.jsonl"]}
+def test_a_name_stands_for_an_absolute_path(tmp_path: Path, found: Found) -> None:
+    path = make_run(tmp_path, ROWS)
+    assert found(path) == found(path.name) == {"rollouts": ["rollouts.jsonl"]}
 
 
 @pytest.mark.parametrize("spec", ["no.jsonl", "x=no.jsonl", "no*.jsonl", "", "x="])
@@ -126,43 +94,7 @@ def test_runs_are_not_shards(tmp_path: Path, found: Found, names: tuple[str, str
     assert found(*(f"{name}.jsonl" for name in names)).keys() == set(names)
 
 
-def test_one_shard_keeps_its_number(tmp_path: Path, found: Found) -> None:
-    make_run(tmp_path, ROWS, name="r-00000-of-00002")
-    assert found(".").keys() == {"r-00000-of-00002"}
-
-
-def test_shards_of_other_folders_are_other_runs(tmp_path: Path, found: Found) -> None:
-    for folder in ("a", "b"):
-        for at in (0, 1):
-            make_run(tmp_path / folder, ROWS[2 * at : 2 * at + 2], name=f"r_shard{at}")
-    assert found(".") == {f"{folder}/r": ["r_shard0.jsonl", "r_shard1.jsonl"] for folder in ("a", "b")}
-
-
-# -- names ----------------------------------------------------------------------------------------
-
-
-def test_names_tell_runs_apart(tmp_path: Path, found: Found) -> None:
-    for folder in ("x/a", "y/a", "y/b"):
-        make_run(tmp_path / folder, ROWS)
-    assert found(".").keys() == {"x/a/rollouts", "y/a/rollouts", "b/rollouts"}
-
-
-def test_given_names_are_kept(tmp_path: Path, found: Found) -> None:
-    paths = [make_run(tmp_path / folder, ROWS, name="x") for folder in "ab"]
-    assert "x" in found(f"x={paths[0]}", paths[1])
-
-
 # -- what a folder holds besides ------------------------------------------------------------------
-
-
-def test_sidecars_are_no_runs(tmp_path: Path, found: Found) -> None:
-    make_run(tmp_path, ROWS, inputs=map(make_input, ROWS), failures=ROWS)
-    for name in ("rollouts_reward_profiling", "data_prepare", "rollout_verdicts", "0-0.capture"):
-        make_run(tmp_path, ROWS, name=name)
-    (tmp_path / "rollouts_failures.jsonl.gz").write_bytes(packed(joined(ROWS), "gz"))
-    (tmp_path / "rollouts_aggregate_metrics.json").write_text("[]")
-    assert found(".") == {"rollouts": ["rollouts.jsonl"]}
-    assert not found.notes
 
 
 @pytest.mark.parametrize("line", cases("formats", "no rollouts"))

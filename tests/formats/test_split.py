@@ -17,6 +17,7 @@ from blade.formats.joined_rows import Rows
 from blade.formats.run_splits import fingerprints, split
 from blade.model import PROMPT, Rollouts
 from tests.builders import DROP, Row, make_response, make_row, make_run
+from tests.cases import cases
 from tests.compare.builders import side
 from tests.measure.builders import make_coverage, make_rollouts
 
@@ -66,8 +67,7 @@ def test_rows_that_were_dealt_out_unevenly_are_not_called_lost(parted: Any) -> N
     dealt = ["aaaab", "aaabb", "aabbb", "aaaab", "abbbb"]
     rows = [make_row(task, repeat, 1.0, arm=arm) for task, arms in enumerate(dealt) for repeat, arm in enumerate(arms)]
     for part in parted(rows, "arm"):
-        assert part.coverage.lost == 0
-        assert part.coverage.expected_from == "inferred: the rows that came"
+        assert (part.coverage.lost, part.coverage.expected_from) == (0, "inferred: the rows that came")
         assert part.coverage.expected == part.coverage.scored == len(part.rollouts.task)
 
 
@@ -113,20 +113,22 @@ def test_the_fields_of_a_part_are_those_of_its_rows(parted: Any) -> None:
 # -- values ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("values", "labels"),
-    [
-        (["b", "a", None], ["a", "b", "(none)"]),
-        ([10, 9, DROP], ["9", "10", "(none)"]),
-        ([0.5, 1.0, True], ["0.5", "1", "true"]),
-        ([False, True, "true"], ["false", "true"]),
-        ([5, "5", 6], ["5", "6"]),
-        (["nan", "inf", 1], ["1", "inf", "nan"]),
-    ],
-)
-def test_values_of_every_kind(parted: Any, values: list[Any], labels: list[str]) -> None:
-    rows = [make_row(0, repeat, 1.0, arm=value) for repeat, value in enumerate(values)]
-    assert [part.rollouts.run for part in parted(rows, "arm")] == [f"x[arm={label}]" for label in labels]
+OF_A_ROW = {
+    "model": lambda value: {"response": make_response(model=value)},
+    "temperature": lambda value: {"responses_create_params": {"input": "q", "temperature": value}},
+    "verifier_metadata.level": lambda value: {"verifier_metadata": {"level": value}},
+    "_ng_rollout_index": lambda value: {"_ng_rollout_index": value},
+    "repeat": lambda value: {"_ng_rollout_index": value},
+}
+
+
+@pytest.mark.parametrize(("field", "values", "labels", "places"), cases("formats", "splits"))
+def test_values_of_every_kind(parted: Any, field: str, values: list[Any], labels: list[str], places: list[list[int]]) -> None:
+    of_a_row = OF_A_ROW.get(field, lambda value: {field: value if value != "@DROP" else DROP})
+    parts = parted([make_row(0, place, float(place), **of_a_row(value)) for place, value in enumerate(values)], field)
+    assert [part.rollouts.run for part in parts] == [f"x[{field}={label}]" for label in labels]
+    assert [part.rollouts.reward.tolist() for part in parts] == places
+    assert [part.model for part in parts] == (labels if field == "model" else ["sim-model"] * len(labels))
 
 
 def test_long_texts_and_objects_are_told_by_their_hash(parted: Any) -> None:
@@ -136,53 +138,21 @@ def test_long_texts_and_objects_are_told_by_their_hash(parted: Any) -> None:
     assert sorted(part.rollouts.run.split("=")[1].split(" ")[0] for part in parts) == ["list", "object", "text", "text"]
 
 
-def test_models_and_sampling_settings_and_fields_of_objects(parted: Any) -> None:
-    rows = [
-        make_row(0, repeat, 1.0, response=make_response(model=f"m{repeat}"), verifier_metadata={"level": repeat},
-                 responses_create_params={"input": "q", "temperature": repeat / 2})
-        for repeat in (0, 1)
-    ]  # fmt: skip
-    parts = parted(rows, "model")
-    assert [(part.rollouts.run, part.model) for part in parts] == [("x[model=m0]", "m0"), ("x[model=m1]", "m1")]
-    assert [part.rollouts.run for part in parted(rows, "temperature")] == ["x[temperature=0]", "x[temperature=0.5]"]
-    assert [part.rollouts.run for part in parted(rows, "verifier_metadata.level")][1] == "x[verifier_metadata.level=1]"
-
-
-@pytest.mark.parametrize("field", ["_ng_rollout_index", "repeat"])
-def test_repeats_become_runs(parted: Any, field: str) -> None:
-    rows = [make_row(task, repeat, float(repeat)) for task in (0, 1) for repeat in (0, 1, 10)]
-    parts = parted(rows, field)
-    assert [part.rollouts.run for part in parts] == [f"x[{field}={repeat}]" for repeat in (0, 1, 10)]
-    assert [part.rollouts.reward.tolist() for part in parts] == [[0.0, 0.0], [1.0, 1.0], [10.0, 10.0]]
-
-
 # -- refusals -------------------------------------------------------------------------------------
 
 
-def refused(parted: Any, rows: list[Row], field: str) -> UsageError:
+@pytest.mark.parametrize(("field", "slug", "message", "hint"), cases("formats", "fields that cannot split"))
+def test_fields_that_cannot_split_a_run(parted: Any, field: str, slug: str, message: str, hint: str) -> None:
+    rows = [make_row(task, 0, 1.0, prompt_version=task % 2, category="c", ident=task) for task in range(51)]
     with pytest.raises(UsageError) as error:
         parted(rows, field)
-    return error.value
+    assert (error.value.slug, error.value.message) == (slug, message)
+    assert error.value.hint.startswith(hint)
+    assert slug == "cannot-split" or len(error.value.hint.split(", ")) <= 8
 
 
-def test_a_field_that_is_not_there(parted: Any) -> None:
-    rows = [make_row(0, repeat, 1.0, prompt_version=repeat, category="c") for repeat in (0, 1)]
-    error = refused(parted, rows, "prompt_versoin")
-    assert (error.slug, error.message) == ("no-such-field", "no row of x has a field prompt_versoin")
-    assert error.hint.startswith("fields that rows have: prompt_version")
-    assert "category" in refused(parted, rows, "metadata.category").hint
-    assert refused(parted, rows, "zzz").hint.startswith("fields that rows have: _ng_rollout_index, model")
-    assert refused(parted, rows, "skills_ref.hash").slug == "no-such-field"  # no row has skills
-    assert len(refused(parted, rows, "e").hint.split(", ")) <= 8
-
-
-def test_a_field_with_one_value_or_too_many(parted: Any) -> None:
-    rows = [make_row(task, 0, 1.0, arm="a", ident=task) for task in range(51)]
-    one = refused(parted, rows, "arm")
-    assert (one.slug, one.message) == ("cannot-split", "every row of x has arm = a")
-    many = refused(parted, rows, "ident")
-    assert (many.slug, many.message) == ("cannot-split", "ident has 51 values in x: too many to compare")
-    assert len(parted(rows[:50], "ident")) == 50
+def test_a_field_may_have_fifty_values(parted: Any) -> None:
+    assert len(parted([make_row(task, 0, 1.0, ident=task) for task in range(50)], "ident")) == 50
 
 
 # -- fingerprints ---------------------------------------------------------------------------------
