@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from blade.errors import Unreadable
@@ -17,11 +18,6 @@ from tests.cases import cases
 from tests.conftest import Blade
 
 ROWS = make_rows({0: [1.0, 0.0], 1: [1.0, 1.0]})
-AGENT = {"name": "sim_agent"}
-METRICS = {"mean/reward": 0.75, "std/reward": 0.5}
-CURRENT = {"_ng_task_index": 0, "mean/reward": 0.5, "sample": {}, "num_rollouts": 2, "rollout_infos": []}
-OLDER = {"mean/reward": 0.5, "sample": {}, "_ng_task_index": 0}
-UNINDEXED = {"mean/reward": 0.5, "sample": {}}
 Read = Callable[[], tuple[dict[str, float], list[str]]]
 
 
@@ -85,27 +81,11 @@ def test_sidecars_of_a_compressed_run_and_of_shards(tmp_path: Path) -> None:
 # -- numbers --------------------------------------------------------------------------------------
 
 
-AGGREGATE = {"agent_ref": AGENT, "agent_metrics": {**METRICS, "max/reward": 1.0}, "key_metrics": {"pass@1": 75.0}}
-NEWEST = {**AGGREGATE, "_ng_environment_server": "s", "repeat_level_metrics": [], "perf_summary": {"mean_num_turns": 2.0}}
-REPEATS = [{"agent_ref": AGENT, "_ng_rollout_index": place, "sample_count": 2, "missing_count": 0, "mean/reward": value,
-            "std/reward": 0.1, "ci_low_95/reward": -1.0} for place, value in enumerate((1.0, 0.5))]  # fmt: skip
-WRITTEN = {
-    **{f"aggregate_metrics {name}": ("aggregate_metrics", [{**entry, "group_level_metrics": [group]}], {**METRICS, "pass@1": 75.0})
-       for name, entry, group in (("current", AGGREGATE, CURRENT), ("older", AGGREGATE, OLDER), ("unindexed", AGGREGATE, UNINDEXED),
-                                  ("newest", NEWEST, CURRENT))},
-    "agent_metrics": ("agent_metrics", [{**METRICS, "agent_ref": AGENT}], METRICS),
-    "repeat_level_metrics": ("repeat_level_metrics", REPEATS, {
-        "repeat 0/mean/reward": 1.0, "repeat 0/std/reward": 0.1, "repeat 1/mean/reward": 0.5, "repeat 1/std/reward": 0.1}),
-    "no repeat_level_metrics": ("repeat_level_metrics", [], {}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", WRITTEN)
-def test_metrics_of_all_generations(tmp_path: Path, reported: Read, case: str) -> None:
-    kind, entries, numbers = WRITTEN[case]
+@pytest.mark.parametrize(("case", "kind", "entries", "numbers"), cases("formats", "metrics"))
+def test_metrics_of_all_generations(tmp_path: Path, reported: Read, case: str, kind: str, entries: Any, numbers: dict[str, float]) -> None:
     for how in (None, "gz", "zst"):
         put(tmp_path, f"rollouts_{kind}.json", entries, how)
-        assert reported() == (numbers, [])
+        assert reported() == (numbers, []), case
         (tmp_path / f"rollouts_{kind}.json{f'.{how}' if how else ''}").unlink()
 
 
@@ -190,15 +170,6 @@ def test_row_sidecars_of_junk_count_as_absent(tmp_path: Path, diagnosed: Blade) 
 # -- configuration --------------------------------------------------------------------------------
 
 SECRETS = ("sk-secret", "hunter2", "Bearer abc", "token-123", "/home/someone/private")
-CONFIG = {
-    "policy_api_key": "sk-secret",
-    "num_repeats": 4,
-    "policy_model": {"responses_api_models": {"openai_model": {"openai_api_key": "sk-secret", "model": "sim-model"}}},
-    "agent": {"temperature": 0.7, "password": "hunter2", "headers": {"Authorization": "Bearer abc"}},
-    "hf_token": "token-123",
-    "cache_dir": "/home/someone/private",
-    "list": [{"model": "inside a list"}, "top_p=0.9", "api_key=sk-secret"],
-}
 
 
 def settings_of(path: Path) -> tuple[dict[str, str], list[str]]:
@@ -206,12 +177,11 @@ def settings_of(path: Path) -> tuple[dict[str, str], list[str]]:
     return sidecars.settings(artifacts_of(path), notes.append), notes
 
 
-def test_a_manifest_is_a_config_and_its_sittings_are_not_settings(run: Path, tmp_path: Path) -> None:
-    manifest = {"config": {"temperature": 0.5}, "seeds": {"seed": 3}, "sittings": [{"versions": {"engine_version": "9"}}]}
-    put(tmp_path, f"{run.stem}_manifest.json", json.dumps(manifest).encode())
-    put(tmp_path, "other_manifest.json", json.dumps(manifest).encode())
-    name = f"{run.stem}_manifest.json"
-    assert settings_of(run) == ({f"{name}: config.temperature": "0.5", f"{name}: seeds.seed": "3"}, [])
+@pytest.mark.parametrize(("name", "content", "settings"), cases("formats", "settings"))
+def test_settings_that_bear_on_a_score_without_secrets(run: Path, tmp_path: Path, name: str, content: Any, settings: dict[str, str]) -> None:
+    (tmp_path / ".hydra").mkdir()
+    put(tmp_path, name, content.encode() if isinstance(content, str) else content)  # JSON is YAML
+    assert settings_of(run) == (settings, [])
 
 
 @pytest.mark.parametrize(
@@ -225,28 +195,8 @@ def test_a_manifest_names_the_benchmark(run: Path, tmp_path: Path, datasets: obj
     assert sidecars.benchmark(artifacts_of(run)).name == "declared"
 
 
-@pytest.mark.parametrize("name", ["config.yaml", "config.yml", "config.json", ".hydra/config.yaml"])
-def test_settings_without_secrets(run: Path, tmp_path: Path, name: str) -> None:
-    (tmp_path / ".hydra").mkdir()
-    put(tmp_path, name, CONFIG)  # JSON is YAML
-    found, notes = settings_of(run)
-    file = name.rpartition("/")[2]
-    assert found[f"{file}: num_repeats"] == "4"
-    assert found[f"{file}: agent.temperature"] == "0.7"
-    assert found[f"{file}: policy_model.responses_api_models.openai_model.model"] == "sim-model"
-    assert found[f"{file}: top_p"] == "0.9"
-    assert not any(secret in str(found) for secret in SECRETS)
-    assert notes == []
-
-
-def test_overrides_of_hydra(run: Path, tmp_path: Path) -> None:
-    (tmp_path / ".hydra").mkdir()
-    put(tmp_path, ".hydra/overrides.yaml", b"- ++num_repeats=8\n- +policy_api_key=sk-secret\n- seed=3\n- flag\n")
-    assert settings_of(run) == ({"overrides.yaml: num_repeats": "8", "overrides.yaml: seed": "3"}, [])
-
-
 def test_secrets_reach_no_output(run: Path, tmp_path: Path, blade: Blade) -> None:
-    put(tmp_path, "config.json", CONFIG)
+    put(tmp_path, "config.json", next(content for name, content, _ in cases("formats", "settings") if name == "config.json"))
     said = blade("diagnose", run, "-o", tmp_path / "report")
     written = said.out + said.err + "".join(path.read_text() for path in (tmp_path / "report").glob("*.*"))
     assert not any(secret in written for secret in SECRETS)
@@ -266,9 +216,8 @@ def test_broken_config_is_noted(run: Path, tmp_path: Path, content: bytes) -> No
     assert notes[0].startswith("config.yaml could not be read: ")
 
 
-@pytest.mark.parametrize("content", [b"", b"null", b"5", b"[]", b"just words", b"\xff\xfe"])
-def test_config_that_says_nothing(run: Path, tmp_path: Path, content: bytes) -> None:
-    put(tmp_path, "config.yaml", content)
+def test_a_config_of_no_text_says_nothing(run: Path, tmp_path: Path) -> None:
+    put(tmp_path, "config.yaml", b"\xff\xfe")
     assert settings_of(run)[0] == {}
 
 
@@ -318,34 +267,14 @@ def test_notes_that_cannot_be_read(run: Path, tmp_path: Path, diagnosed: Blade, 
 
 # -- blade.toml -----------------------------------------------------------------------------------
 
-STAGES = {"found": ("n_lookups", "at_least = 1", (None, 1.0, None)), "answered": ("extracted_answer", "present = true", (None, None, True)),
-          "right": ("db_match", "equals = true", (True, None, None))}  # fmt: skip
-
-
-def test_benchmark_facts(run: Path, tmp_path: Path, diagnosed: Blade) -> None:
-    head = 'name = "desk"\npass_threshold = 0.5\ntask_id = "task_id"\nanswer = "extracted_answer"\nslices = ["category"]\n'
-    stages = "".join(f'[[stages]]\nname = "{name}"\nfield = "{field}"\n{test}\n' for name, (field, test, _) in STAGES.items())
-    (tmp_path / "blade.toml").write_text(head + stages)
-    facts = sidecars.benchmark(artifacts_of(run))
-    assert (facts.name, facts.pass_threshold, facts.task_id, facts.answer) == ("desk", 0.5, "task_id", "extracted_answer")
-    assert {stage.name: (stage.field, (stage.equals, stage.at_least, stage.present)) for stage in facts.stages} == {
-        name: (field, told) for name, (field, _, told) in STAGES.items()
-    }
-    assert facts.slices == ("category",)
-    said = diagnosed(run)
-    assert (said.run["benchmark"], said.run["pass_threshold"]) == ("desk", 0.5)
-
-
-def test_tools_and_codes(run: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("text", "facts"), cases("formats", "blade.toml"))
+def test_benchmark_facts(run: Path, tmp_path: Path, diagnosed: Blade, text: str, facts: dict[str, Any]) -> None:
     assert sidecars.benchmark(artifacts_of(run)).path is None
-    (tmp_path / "blade.toml").write_text("# nothing said\n")
-    assert sidecars.benchmark(artifacts_of(run)).stages == ()
-    codes = ('field = "exit_code"\nequals = 3\ncause = "TI"', 'field = "skipped"\nequals = true\ncause = "passed"')
-    text = '[tools]\nlookup_and_reserve = "write"\n' + "".join(f'[[codes]]\n{code}\nmode = "why"\n' for code in codes)
     (tmp_path / "blade.toml").write_text(text)
-    facts = sidecars.benchmark(artifacts_of(run))
-    assert facts.tools == {"lookup_and_reserve": "write"}
-    assert [(code.field, code.equals, code.cause) for code in facts.codes] == [("exit_code", 3, "TI"), ("skipped", True, "passed")]
+    told = msgspec.to_builtins(sidecars.benchmark(artifacts_of(run)))
+    assert {name: json.loads(json.dumps(told[name])) for name in facts} == facts
+    said = diagnosed(run)
+    assert (said.run["benchmark"], said.run["pass_threshold"]) == (facts.get("name"), facts.get("pass_threshold", 1.0))
 
 
 @pytest.mark.parametrize(("text", "why"), cases("formats", "bad blade.toml"))

@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 
 from blade.query.query_ground import Ground, Table
 from tests.builders import (
-    make_call,
+    Row,
     make_input,
     make_message,
     make_response,
-    make_result,
     make_row,
-    make_rows,
 )
 from tests.cases import cases
 from tests.query.grounds import ground
@@ -36,30 +34,18 @@ def one(told: Ground, sql: str) -> Any:
     return cell
 
 
-def test_every_scalar_is_a_column_under_its_dotted_path(tmp_path: Path) -> None:
-    row = make_row(0, 0, 1.0, difficulty="hard", verifier={"parts": {"style": 0.5}, "ok": True}, n=None)
-    row["response"]["status"] = "completed"
-    row["responses_create_params"]["parallel_tool_calls"] = False
-    told = ground(tmp_path, [row])
-    cells = (
-        'select difficulty, "verifier.parts.style", "verifier.ok", "response.status", '
-        '"responses_create_params.parallel_tool_calls" from rollouts'
-    )
-    assert rows_of(told, cells) == [("hard", 0.5, True, "completed", False)]
+@pytest.mark.parametrize(("label", "rows", "answers"), cases("tables", "rows and their tables"))
+def test_what_rows_become(tmp_path: Path, label: str, rows: list[Any], answers: list[Any]) -> None:
+    told = ground(tmp_path, [row_of(*row) for row in rows])
+    for sql, cells in answers:
+        assert rows_of(told, sql) == [tuple(row) for row in cells], label
 
 
-def test_a_path_that_is_taken_gets_a_prefix(tmp_path: Path) -> None:
-    told = ground(tmp_path, [make_row(0, 0, 1.0, answer="mine", turns=99, Note="a", note="b")])
-    assert rows_of(told, 'select "field.answer", "field.turns", turns from rollouts') == [("mine", 99, 1)]
-    columns = {name for (name,) in rows_of(told, "select \"column\" from fields where path in ('Note', 'note')")}
-    assert len({name.lower() for name in columns}) == 2, "names that differ in case alone are two columns"
-
-
-@pytest.mark.parametrize(("values", "kind", "expected"), cases("tables", "types"))
-def test_types(tmp_path: Path, values: list[Any], kind: str, expected: list[Any]) -> None:
-    told = ground(tmp_path, [make_row(task, 0, 1.0, thing=value) for task, value in enumerate(values)])
-    assert [cell for (cell,) in rows_of(told, 'select thing from rollouts order by "row"')] == expected
-    assert one(told, "select type from fields where path = 'thing'") == kind
+def row_of(task: int, repeat: int, reward: float, fields: dict[str, Any]) -> Row:
+    """A row whose request and response have what they usually have, and those fields."""
+    row = make_row(task, repeat, reward, **{name: value for name, value in fields.items() if name != "output"})
+    row["response"] = make_response(fields.get("output"), **fields.get("response", {}))
+    return row
 
 
 def test_long_texts_are_cut_with_a_mark(tmp_path: Path) -> None:
@@ -108,53 +94,11 @@ def test_objects_with_very_many_keys_become_checks(tmp_path: Path) -> None:
     assert one(told, "select count(*) from rollouts where check_failed('test_3')") == 1
 
 
-def test_checks_from_lists_of_records_and_from_objects(tmp_path: Path) -> None:
-    row = make_row(
-        0, 0, 0.0,
-        assertions=[{"name": "has title", "met": True}, {"name": "has date", "met": False}, {"name": "x", "score": 0.4}],
-        parts={"format": 1.0, "content": 0.0, "style": 0.5},
-        plain={"name": "no status", "kind": "thing"},
-        messages=[{"role": "user", "content": "true"}],
-    )  # fmt: skip
-    told = ground(tmp_path, [row])
-    found = rows_of(told, "select path, name, status, value from checks order by path, name")
-    assert found == [
-        ("assertions", "has date", "failed", "false"),
-        ("assertions", "has title", "passed", "true"),
-        ("parts", "content", "failed", "0"),
-        ("parts", "format", "passed", "1"),
-        ("parts", "style", "other", "0.5"),
-    ]
-    assert one(told, "select count(*) from rollouts where check_failed('has date')") == 1
-    assert one(told, "select count(*) from rollouts where check_failed('has title')") == 0
-
-
-def test_a_check_is_called_by_what_its_record_or_the_object_inside_says(tmp_path: Path) -> None:
-    inner = [{"assertion": {"env": "user", "func_name": "can_send"}, "met": False}, {"score": 1.0}]
-    verdicts = {"style": "fail", "share": 0.5, "note": "see above"}
-    told = ground(tmp_path, [make_row(0, 0, 0.0, held=inner, verdicts=verdicts)])
-    assert rows_of(told, "select path, name, status from checks order by path, name") == [
-        ("held", "1", "passed"),
-        ("held", "can_send", "failed"),
-        ("verdicts", "style", "failed"),
-    ]
-
-
 @pytest.mark.parametrize(("text", "answer", "source"), cases("tables", "answers"))
 def test_answers(tmp_path: Path, text: str, answer: str | None, source: str | None) -> None:
     told = ground(tmp_path, [make_row(0, 0, 1.0, response=make_response([make_message(text)]))])
     assert one(told, "select answer from rollouts") == answer
     assert rows_of(told, "select source from answers") == ([(source,)] if source else [])
-
-
-def test_the_answer_is_the_models_where_a_simulated_user_has_the_last_word(tmp_path: Path) -> None:
-    bye = {**make_message("Thanks! ###STOP###"), "role": "user"}
-    outputs = [[make_message("It is done."), bye], [bye], [make_call("1", "look"), make_result("1", "ok"), make_message("Found."), bye]]
-    told = ground(tmp_path, [make_row(n, 0, 1.0, response=make_response(output)) for n, output in enumerate(outputs)])
-    assert [cell for (cell,) in rows_of(told, "select answer from rollouts order by task")] == [
-        "It is done.", None, "Found.",
-    ]  # fmt: skip
-    assert one(told, "select count(*) from answers where text like '%STOP%'") == 0
 
 
 def boxed_rows(gold_of: dict[int, str], key: str = "expected_answer") -> list[dict[str, Any]]:
@@ -202,48 +146,6 @@ def test_gold_that_only_the_inputs_hold_is_joined(tmp_path: Path) -> None:
     inputs = [make_input(row) for row in rows]
     told = ground(tmp_path, [{k: v for k, v in row.items() if k != "expected_answer"} for row in rows], inputs=inputs)
     assert one(told, "select count(*) from rollouts where gold is not null and equals_gold = passed") == 9
-
-
-def test_last_tool_and_submitted_answer(tmp_path: Path) -> None:
-    output = [make_call("1", "look"), make_result("1", "ok"), make_call("2", "submit", '{"answer": 5}')]
-    told = ground(tmp_path, [make_row(0, 0, 1.0, response=make_response(output))])
-    assert one(told, "select last_tool from rollouts") == "submit"
-    assert rows_of(told, "select source, text from answers") == [("call", '{"answer": 5}')]
-
-
-def test_steps_calls_and_texts(tmp_path: Path) -> None:
-    output = [
-        make_message("let me look"), make_call("1", "look", '{"id": 7}'),
-        make_result("1", "Error: order 123 not found"), make_message("I am done"),
-    ]  # fmt: skip
-    told = ground(tmp_path, [make_row(0, 0, 0.0, response=make_response(output), log="start\nexit code 3\n")])
-    assert rows_of(told, "select step, kind, tool from steps order by step") == [
-        (0, "message", None), (1, "call", "look"), (2, "result", None), (3, "message", None),
-    ]  # fmt: skip
-    assert rows_of(told, "select tool, arguments, result, failed from calls") == [("look", '{"id": 7}', "Error: order 123 not found", True)]
-    assert rows_of(told, "select line, template, is_last from texts where path = 'log' order by line") == [
-        (1, "start", True), (2, "exit code <n>", True),
-    ]  # fmt: skip
-    assert ("Error: order <n> not found",) in rows_of(told, "select template from texts where step = 2")
-
-
-def test_texts_hold_the_first_and_the_last_lines(tmp_path: Path) -> None:
-    text = "\n\n".join(f"{word} line" for word in ("one", "two", "three", "four", "five", "six"))
-    told = ground(tmp_path, [make_row(0, 0, 1.0, response=make_response([make_message(text)]), log="a\n" * 9)])
-    assert rows_of(told, "select line, text, is_last from texts where step = 0 order by line") == [
-        (1, "one line", False), (3, "two line", False), (9, "five line", True), (11, "six line", True),
-    ]  # fmt: skip
-    assert rows_of(told, "select line, text, n from texts where path = 'log'") == [(1, "a", 9)]
-
-
-def test_tasks_and_runs_count_as_the_measures_do(tmp_path: Path) -> None:
-    rows = [*make_rows({0: [1, 1], 1: [1, 0], 2: [0, 0]}), make_row(3, 0, 1.0, mask_sample=True)]
-    told = ground(tmp_path, rows)
-    assert rows_of(told, "select task, n, passes, bucket from tasks order by task") == [
-        ("0", 2, 2, "always"), ("1", 2, 1, "sometimes"), ("2", 2, 0, "never"), ("3", 0, None, "missing"),
-    ]  # fmt: skip
-    assert rows_of(told, "select n_tasks, n_rollouts, masked, score from runs") == [(4, 7, 1, 0.5)]
-    assert one(told, "select count(*) from rollouts where passed is null") == 1, "a masked row is not judged"
 
 
 ROLES = {
