@@ -19,27 +19,9 @@ from tests.query.grounds import ground
 pytestmark = pytest.mark.usefixtures("cache")
 
 
-@pytest.mark.parametrize(
-    ("text", "measure"),
-    [
-        ("count", Measure("count")),
-        ("  pass_at_1  ", Measure("pass_at_1")),
-        ("pass_at_k(4)", Measure("pass_at_k", "4")),
-        ("pass_at_k(4).low", Measure("pass_at_k", "4", "low")),
-        ("pass_at_1.n where x = 1", Measure("pass_at_1", None, "n", "x = 1")),
-        ("mean(turns) where passed by task", Measure("mean", "turns", None, "passed", "task")),
-        ('sum("a.b") by "c.d"', Measure("sum", '"a.b"', None, None, "c.d")),
-        ("rate where note = 'stand by me'", Measure("rate", None, None, "note = 'stand by me'")),
-        ("RATE WHERE passed", Measure("rate", None, None, "passed")),
-        ("count;", Measure("count")),
-        ("count where passed by task;", Measure("count", None, None, "passed", "task")),
-        ("select 1", None),
-        ("engine.losses(run='a').lost", None),
-        ("counter", None),
-    ],
-)
-def test_taken_apart(text: str, measure: Measure | None) -> None:
-    assert measure_of(text) == measure
+@pytest.mark.parametrize(("text", "parts"), cases("query", "taken apart"))
+def test_taken_apart(text: str, parts: list[str | None] | None) -> None:
+    assert measure_of(text) == (Measure(*parts) if parts else None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", cases("query", "malformed"))

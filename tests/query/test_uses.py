@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import make_call, make_message, make_response, make_result, make_row, make_rows, make_run
+from tests.cases import cases
 from tests.conftest import Blade
 
 
@@ -68,16 +69,8 @@ def test_cells_cannot_become_formulas_and_private_text_is_replaced(blade: Blade,
         assert not [value for value in ("jane.roe", "hunter2x9", "a@b.io") if value in said]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("pass_at_1",), "name a run"),
-        (("RUN", "select * from nowhere"), "no table"),
-        (("RUN", "count", "--json", "--csv"), "choose one"),
-        (("RUN", "select 1; select 2"), "one SELECT"),
-    ],
-)
-def test_faults_in_words(blade: Blade, run: Path, words: tuple[str, ...], message: str) -> None:
+@pytest.mark.parametrize(("words", "message"), cases("query", "faults"))
+def test_faults_in_words(blade: Blade, run: Path, words: list[str], message: str) -> None:
     said = blade("query", *(run if word == "RUN" else word for word in words))
     assert said.code == 2
     assert message in said.err
