@@ -120,13 +120,9 @@ def test_several_agents_have_runs_and_sidecars_of_their_own(tmp_path: Path, diag
 
 
 def test_agentless_rows_beside_several_agents(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = [
-        *({**row, "agent_ref": {"name": name}} for name in ("ann", "bob") for row in ROWS),
-        *(make_row(9, n, agent_ref=DROP) for n in (0, 1)),
-    ]
-    runs = diagnosed(f"x={make_run(tmp_path, rows)}").report["runs"]
-    assert [run["n_rollouts"] for run in runs] == [6, 6, 2]
-    assert [run["name"] for run in runs] == ["x:ann", "x:bob", "x:(no agent named)"]
+    rows = [{**row, "agent_ref": {"name": name}} for name in ("ann", "bob") for row in ROWS]
+    runs = diagnosed(f"x={make_run(tmp_path, rows + [make_row(9, n, agent_ref=DROP) for n in (0, 1)])}").report["runs"]
+    assert [(run["name"], run["n_rollouts"]) for run in runs] == [("x:ann", 6), ("x:bob", 6), ("x:(no agent named)", 2)]
 
 
 def test_an_agent_that_only_the_sidecars_name_is_a_run_too(tmp_path: Path, diagnosed: Blade) -> None:
@@ -142,13 +138,10 @@ def test_agentless_rows_beside_one_agent_are_his(tmp_path: Path, diagnosed: Blad
 
 
 def test_long_names_of_agents_and_models(tmp_path: Path, diagnosed: Blade) -> None:
-    length = 900
-    rows = [{**row, "agent_ref": {"name": name * length}} for name in "ab" for row in ROWS]
-    for row in rows:
-        row["response"] = {**row["response"], "model": "/checkpoints/" + "m" * length}
+    model = "/checkpoints/" + "m" * 900
+    rows = [{**row, "agent_ref": {"name": name * 900}, "response": {**row["response"], "model": model}} for name in "ab" for row in ROWS]
     runs = diagnosed(make_run(tmp_path, rows)).report["runs"]
-    assert [run["agent"] for run in runs] == ["a" * length, "b" * length]
-    assert {run["model"] for run in runs} == {"/checkpoints/" + "m" * length}
+    assert [(run["agent"], run["model"]) for run in runs] == [("a" * 900, model), ("b" * 900, model)]
 
 
 def test_the_lost_repeat_is_the_missing_number(tmp_path: Path, loaded: Load) -> None:
@@ -170,33 +163,28 @@ def unnumbered(rows: Sequence[Row], **changed: Any) -> list[Row]:
     return without(rows, **{"_ng_task_index": DROP, "_ng_rollout_index": DROP, **changed})
 
 
-@pytest.mark.parametrize("field", ["task_id", "problem_id", "instance_id"])
-def test_tasks_by_an_id_field(tmp_path: Path, diagnosed: Blade, field: str) -> None:
-    rows = [{**row, field: f"id-{at // 2}", "question": str(at)} for at, row in enumerate(unnumbered(ROWS))]
-    said = diagnosed(make_run(tmp_path, rows))
-    assert [task["task"] for task in said.report["tasks"]] == ["id-0", "id-1", "id-2"]
-    assert said.run["settings"]["tasks grouped by"] == field
-    assert coverage(said) == {"scored": 6}
+BARE = unnumbered(ROWS)
+EIGHT, NINE = unnumbered(make_rows({8: [1.0, 1.0]}), task_id="eight"), unnumbered(make_rows({9: [1.0, 1.0]}), _ng_task_index="nine")
+GROUPED = {
+    **{field: ([{**row, field: f"id-{at // 2}", "question": str(at)} for at, row in enumerate(BARE)], ["id-0", "id-1", "id-2"])
+       for field in ("task_id", "problem_id", "instance_id")},
+    "case": ([{**row, "case": at // 2, "task_id": "same"} for at, row in enumerate(BARE)], ["0", "1", "2"]),  # as declared
+    "content of the task fields": (BARE, None),
+    "_ng_task_index and task_id": ([*ROWS, *EIGHT, *NINE], ["0", "1", "2", "eight", "nine"]),
+}  # fmt: skip
 
 
-def test_tasks_by_a_declared_field(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = [{**row, "case": at // 2, "task_id": "same"} for at, row in enumerate(unnumbered(ROWS))]
+@pytest.mark.parametrize("by", GROUPED)
+def test_what_tasks_are_grouped_by(tmp_path: Path, diagnosed: Blade, by: str) -> None:
+    rows, names = GROUPED[by]
     path = make_run(tmp_path, rows)
-    (tmp_path / "blade.toml").write_text('task_id = "case"')
-    assert [task["task"] for task in diagnosed(path).report["tasks"]] == ["0", "1", "2"]
-
-
-def test_tasks_by_content(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, unnumbered(ROWS)))
-    assert [task["n"] for task in said.report["tasks"]] == [2, 2, 2]
-    assert said.run["settings"]["tasks grouped by"] == "content of the task fields"
-
-
-def test_rows_with_and_without_index(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = [*ROWS, *unnumbered(make_rows({8: [1.0, 1.0]}), task_id="eight"), *unnumbered(make_rows({9: [1.0, 1.0]}), _ng_task_index="nine")]
-    said = diagnosed(make_run(tmp_path, rows))
-    assert [task["task"] for task in said.report["tasks"]] == ["0", "1", "2", "eight", "nine"]
-    assert said.run["settings"]["tasks grouped by"] == "_ng_task_index and task_id"
+    if by == "case":
+        (tmp_path / "blade.toml").write_text('task_id = "case"')
+    said = diagnosed(path)
+    assert names in (None, [task["task"] for task in said.report["tasks"]])
+    assert [task["n"] for task in said.report["tasks"]] == [2] * (len(rows) // 2)
+    assert said.run["settings"]["tasks grouped by"] == by
+    assert coverage(said) == {"scored": len(rows)}
 
 
 def test_sidecars_with_indices_beside_rows_without(tmp_path: Path, diagnosed: Blade) -> None:

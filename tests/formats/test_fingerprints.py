@@ -32,14 +32,13 @@ LISTS = ("expected_actions", "options", "verifier_metadata", PROMPT)
 
 def task_row(task: int, repeat: int, **changed: Any) -> Row:
     """A row with lists, objects and texts that can be spelled in several ways."""
-    told = {
-        "responses_create_params": {"input": [make_message(f"Grüße {task} a/b", "user")], "temperature": 0.5},
-        "question": f"Où est {task}/7?",
-        "expected_actions": [{"name": "book", "arguments": {"seat": task, "fare": 1.5e2, "row": 2.0}}],
-        "options": [f"é{task}", "b"],
-        "verifier_metadata": {"task_id": f"t{task}", "tags": ["ü", task], "a": None},
-    }
-    return make_row(task, repeat, float((task + repeat) % 2), **{**told, **changed})
+    row = make_row(
+        task, repeat, float((task + repeat) % 2), question=f"Où est {task}/7?", options=[f"é{task}", "b"],
+        responses_create_params={"input": [make_message(f"Grüße {task} a/b", "user")], "temperature": 0.5},
+        expected_actions=[{"name": "book", "arguments": {"seat": task, "fare": 1.5e2, "row": 2.0}}],
+        verifier_metadata={"task_id": f"t{task}", "tags": ["ü", task], "a": None},
+    )  # fmt: skip
+    return row | changed
 
 
 def rows_of(n_tasks: int = 12, n_repeats: int = 2) -> list[Row]:
@@ -69,26 +68,24 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 # -- spellings ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["sorted"])
-def test_runs_that_spell_the_same_rows_differently_hold_the_same_tasks(blade: Blade, tmp_path: Path, name: str) -> None:
+def test_runs_that_spell_the_same_rows_differently_hold_the_same_tasks(blade: Blade, tmp_path: Path) -> None:
     rows = rows_of()
-    assert SPELLINGS[name](rows[0]) != SPELLINGS["compact"](rows[0])
-    paths = [f"{one}={written(tmp_path / one, rows, one)}" for one in ("compact", name)]
+    assert SPELLINGS["sorted"](rows[0]) != SPELLINGS["compact"](rows[0])
+    paths = [f"{name}={written(tmp_path / name, rows, name)}" for name in ("compact", "sorted")]
     (found,) = blade("compare", "--json", "--quick", *paths).report["comparisons"]
     alignment = found["alignment"]
     assert (alignment["common"]["n"], alignment["modified"]["n"], alignment["changed_everywhere"]) == (12, 0, [])
     assert [one for one in found["config_diff"] if one["kind"] in ("prompt", "data")] == []
 
 
-@pytest.mark.parametrize("name", ["escaped"])
 @pytest.mark.parametrize(
     "changed",
     [{"expected_actions": [{"name": "book", "arguments": {"seat": 5, "fare": 150, "row": 3}}]}, {"options": ["b", "é5"]}],
     ids=["another number", "another order"],
 )
-def test_another_value_of_one_list_is_another_task(blade: Blade, tmp_path: Path, name: str, changed: Row) -> None:
-    other = [task_row(5, row["_ng_rollout_index"], **changed) if row["_ng_task_index"] == 5 else row for row in rows_of()]
-    paths = [written(tmp_path / "one", rows_of(), "compact"), written(tmp_path / "two", other, name)]
+def test_another_value_of_one_list_is_another_task(blade: Blade, tmp_path: Path, changed: Row) -> None:
+    other = [row | changed if row["_ng_task_index"] == 5 else row for row in rows_of()]
+    paths = [written(tmp_path / "one", rows_of(), "compact"), written(tmp_path / "two", other, "escaped")]
     (found,) = blade("compare", "--json", "--quick", f"a={paths[0]}", f"b={paths[1]}").report["comparisons"]
     assert found["alignment"]["modified"]["tasks"] == ["5"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import DROP, Row, make_call, make_message, make_response, make_result, make_row, make_run
+from tests.builders import DROP, make_response, make_row, make_run
 from tests.cases import cases
 from tests.conftest import Blade, Said
 
@@ -21,10 +21,6 @@ def flags(said: Said) -> set[str]:
 
 def outcomes(said: Said) -> list[str]:
     return [entry["outcome"] for task in said.report["tasks"] for entry in task["repeats"]]
-
-
-def rows_of(n: int, make: Callable[[int], Row]) -> list[Row]:
-    return [make(at) for at in range(n)]
 
 
 def test_evaluation_that_did_not_complete(tmp_path: Path, diagnosed: Blade) -> None:
@@ -61,44 +57,18 @@ def test_integers_and_almost_one(tmp_path: Path, diagnosed: Blade) -> None:
 
 
 def test_named_parts_of_a_reward(tmp_path: Path, loaded: Load) -> None:
-    rows = rows_of(3, lambda n: make_row(n, 0, 2.0, reward_components={"format": 1.0, "answer": 1.0}))
+    rows = [make_row(n, 0, 2.0, reward_components={"format": 1.0, "answer": 1.0}) for n in range(3)]
     assert {"reward_components.format", "reward_components.answer"} <= set(loaded(make_run(tmp_path, rows))[0].run.rollouts.fields)
 
 
-CHAT = [
-    {"role": "user", "content": "hi"},
-    {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "name": "look", "arguments": {}}]},
-    {"role": "tool", "id": "1", "content": "seen"},
-    {"role": "assistant", "content": "done"},
-]
-
-
-@pytest.mark.parametrize(
-    ("fields", "counts"),
-    [
-        ({"result": {"messages": CHAT}}, (4, 1, 2)),
-        ({"result": {"trajectory": CHAT}}, (4, 1, 2)),
-        ({"delegated_response": {"response": {"output": [make_call("1"), make_result("1", "x"), make_message("y")]}}}, (3, 1, 2)),
-        ({"trajectory": [{"obs": 1, "action": 2}] * 5}, (5, 0, 0)),
-        ({"verifier_metadata": {"osworld_steps": [{"action": "click"}] * 3}}, (3, 0, 0)),
-        ({"subagent_trajectories": [CHAT]}, (4, 1, 2)),
-    ],
-)
-def test_nested_trajectories_are_counted(
-    tmp_path: Path, loaded: Load, blade: Blade, fields: dict[str, Any], counts: tuple[int, int, int]
-) -> None:
-    path = make_run(tmp_path, rows_of(3, lambda n: make_row(n, 0, 1.0, response=make_response([]), **fields)))
+@pytest.mark.parametrize(("fields", "counts"), cases("formats", "counted trajectories"))
+def test_trajectories_are_counted_wherever_they_stand(tmp_path: Path, loaded: Load, blade: Blade, fields: dict[str, Any], counts: list[int]) -> None:
+    path = make_run(tmp_path, [make_row(n, 0, 1.0, **{"response": make_response([]), **fields}) for n in range(3)])
     rollouts = loaded(path)[0].run.rollouts
-    assert (rollouts.n_items[0], rollouts.n_calls[0], rollouts.n_turns[0]) == counts
-    said = blade("diagnose", "--json", path)
-    assert not {"empty_outputs", "passes_without_output"} & flags(said)
-    assert f"{counts[0]} steps from {next(iter(fields))}" in blade("show", path, "0/0").out
-
-
-def test_output_as_a_list_of_lists(tmp_path: Path, loaded: Load) -> None:
-    output = [[make_message("a"), make_call("1")], [make_result("1", "x")], [make_message("b")]]
-    rollouts = loaded(make_run(tmp_path, [make_row(0, 0, response=make_response(output))]))[0].run.rollouts
-    assert (rollouts.n_items[0], rollouts.n_calls[0], rollouts.n_turns[0]) == (4, 1, 2)
+    assert [rollouts.n_items[0], rollouts.n_calls[0], rollouts.n_turns[0]] == counts
+    assert not {"empty_outputs", "passes_without_output"} & flags(blade("diagnose", "--json", path))
+    source = "" if "response" in fields else f" from {next(iter(fields))}"  # it is named where it is another
+    assert f"{counts[0]} steps{source}" in blade("show", path, "0/0").out
 
 
 def test_keys_with_spaces_and_slashes(tmp_path: Path, loaded: Load) -> None:
@@ -120,20 +90,11 @@ def test_rows_without_request_response_or_reward(tmp_path: Path, diagnosed: Blad
     assert said.run["score"] == 0.0 or said.run["score"] is None
 
 
-@pytest.mark.parametrize(
-    ("usage", "tokens"),
-    [
-        ({"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}, (10, 5, 15)),
-        ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}, (10, 5, 15)),
-        ({"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}, None),
-        ({}, None),
-        (None, None),
-    ],
-)
-def test_usage_in_its_shapes(tmp_path: Path, loaded: Load, usage: Any, tokens: tuple[int, ...] | None) -> None:
+@pytest.mark.parametrize(("usage", "tokens"), cases("formats", "usage"))
+def test_usage_in_its_shapes(tmp_path: Path, loaded: Load, usage: Any, tokens: list[int] | None) -> None:
     rollouts = loaded(make_run(tmp_path, [make_row(0, 0, response=make_response(usage=usage))]))[0].run.rollouts
     told = [rollouts.input_tokens[0], rollouts.output_tokens[0], rollouts.total_tokens[0]]
-    assert told == list(tokens) if tokens else [value != value for value in told] == [True] * 3
+    assert told == tokens if tokens else [value != value for value in told] == [True] * 3
 
 
 def test_empty_model_name(tmp_path: Path, diagnosed: Blade) -> None:

@@ -17,7 +17,7 @@ import pytest
 from blade.tables import cache, index
 from tests.builders import make_row, make_run
 from tests.conftest import ROOT
-from tests.tables.watching import GYM, Notices, Spy, opened, strays, told
+from tests.tables.watching import GYM, Notices, Spy, in_pieces, opened, strays, told
 from tools.planted import write_bench, write_run
 
 FORK = multiprocessing.get_context("fork")
@@ -27,9 +27,7 @@ ENV = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small pieces and three workers, whatever this machine has."""
-    monkeypatch.setattr(index, "_PARALLEL_BYTES", 1)
-    monkeypatch.setattr(index, "_CHUNK_BYTES", 4 << 20)
-    monkeypatch.setattr(index, "n_cores", lambda: 3)
+    in_pieces(monkeypatch, 1, 4 << 20, 3)
 
 
 def test_processes_that_start_together_agree(tmp_path: Path, cache: Path) -> None:

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from blade.tables import index
 from tests.builders import encode, make_call, make_message, make_response, make_row
-from tests.tables.watching import opened, strays, told, told_anew
+from tests.tables.watching import in_pieces, opened, strays, told, told_anew
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -41,9 +40,7 @@ def test_any_sequence_of_appends_gives_the_index_of_the_whole(
     lines: list[bytes], cuts: list[float], ends: bool, many: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if many:
-        monkeypatch.setattr(index, "_PARALLEL_BYTES", 300)
-        monkeypatch.setattr(index, "_CHUNK_BYTES", 500)
-        monkeypatch.setattr(index, "n_cores", lambda: 1)
+        in_pieces(monkeypatch, 300, 500, 1)
         monkeypatch.setattr("blade.formats.lines.BLOCK_BYTES", 256)
     content = b"\n".join(lines) + (b"\n" if ends else b"")
     path, other = tmp_path / "rollouts.jsonl", tmp_path / "other"

@@ -11,7 +11,7 @@ import pytest
 from blade.errors import Unreadable
 from blade.tables import cache, index
 from tests.builders import joined, make_row, make_rows, make_run
-from tests.tables.watching import Notices, Spy, opened, strays, told, told_anew
+from tests.tables.watching import Notices, Spy, in_pieces, opened, strays, told, told_anew
 from tools.planted import write_run
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -56,9 +56,7 @@ def test_columns_are_what_a_naive_count_finds(tmp_path: Path) -> None:
 def test_forked_workers_tell_the_same_as_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_run(tmp_path / "run", n_tasks=12, faults=("torn_tail",)).path
     whole = told(opened(path))
-    monkeypatch.setattr(index, "_PARALLEL_BYTES", 1)
-    monkeypatch.setattr(index, "_CHUNK_BYTES", 1 << 15)
-    monkeypatch.setattr(index, "n_cores", lambda: 3)
+    in_pieces(monkeypatch, 1, 1 << 15, 3)
     watcher = Notices()
     with monkeypatch.context() as patch:
         patch.setenv("BLADE_CACHE_DIR", str(tmp_path / "other"))
@@ -189,11 +187,11 @@ def test_a_run_may_have_more_shards_than_files_may_be_open(tmp_path: Path) -> No
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 1000:
         pytest.skip("this system allows few open files")
-    paths = [make_run(tmp_path, [make_row(n)], name=f"shard-{n:03}") for n in range(150)]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+    paths = [make_run(tmp_path, [make_row(n)], name=f"shard-{n:03}") for n in range(60)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (40, hard))
     try:
         found = [opened(path) for path in paths]
-        assert sum(len(one.row_bytes(0)) > 0 for one in found) == 150
+        assert sum(len(one.row_bytes(0)) > 0 for one in found) == 60
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert len(list((cache.root() / "indexes").iterdir())) == 150
+    assert len(list((cache.root() / "indexes").iterdir())) == 60

@@ -14,7 +14,7 @@ from blade.errors import Unreadable
 from blade.tables import cache, index
 from tests.builders import make_row, make_run
 from tests.conftest import Blade
-from tests.tables.watching import GYM, Notices, Spy, mounted, opened, told, told_anew
+from tests.tables.watching import GYM, Notices, Spy, in_pieces, mounted, opened, told, told_anew
 from tools.planted import write_light
 
 ROWS = [make_row(n, note=f"note {n}") for n in range(5)]
@@ -87,6 +87,18 @@ def test_a_query_on_a_full_disk_is_answered(
         assert (said.code, "no-space" in said.err) == (4, True)
 
 
+def fill(folder: Path, which: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every new file of a folder fail whose name begins like that."""
+    usual = tempfile.mkstemp
+
+    def full(*args: Any, **options: Any) -> Any:
+        if Path(options["dir"]).is_relative_to(folder) and options["prefix"].startswith(which):
+            raise OSError(code, os.strerror(code))
+        return usual(*args, **options)
+
+    monkeypatch.setattr(tempfile, "mkstemp", full)
+
+
 @pytest.mark.parametrize("which", ["part", "blocks", ".tmp"])
 @pytest.mark.parametrize("compress", [None, "gz"])
 def test_a_write_that_fails_anywhere(
@@ -94,14 +106,7 @@ def test_a_write_that_fails_anywhere(
 ) -> None:
     path = make_run(tmp_path / "run", ROWS, compress=compress)
     expected = told_anew(path, tmp_path / "other", monkeypatch)
-    made = tempfile.mkstemp
-
-    def full(*args: Any, **options: Any) -> Any:
-        if Path(options["dir"]).is_relative_to(cache) and options["prefix"].startswith(which):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return made(*args, **options)
-
-    monkeypatch.setattr(tempfile, "mkstemp", full)
+    fill(cache, which, errno.ENOSPC, monkeypatch)
     watcher = Notices()
     found = told(index.open_index(path, GYM, watcher))
     assert found == expected
@@ -111,17 +116,8 @@ def test_a_write_that_fails_anywhere(
 def test_a_write_that_fails_in_a_worker(tmp_path: Path, cache: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "light.jsonl"
     write_light(path, 3000)
-    monkeypatch.setattr(index, "_PARALLEL_BYTES", 1)
-    monkeypatch.setattr(index, "_CHUNK_BYTES", 100_000)
-    monkeypatch.setattr(index, "n_cores", lambda: 2)
-    made = tempfile.mkstemp
-
-    def full(*args: Any, **options: Any) -> Any:
-        if Path(options["dir"]).is_relative_to(cache):
-            raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
-        return made(*args, **options)
-
-    monkeypatch.setattr(tempfile, "mkstemp", full)
+    in_pieces(monkeypatch, 1, 100_000, 2)
+    fill(cache, "", errno.EDQUOT, monkeypatch)
     check_temporary(path, scratch, os.strerror(errno.EDQUOT))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from blade import formats
 from blade.model import Part
-from blade.tables import cache
+from blade.tables import cache, index
 from blade.tables.index import Reader, manifest_in, open_index
 from blade.tables.index_files import Index
 from blade_eval import limited
@@ -74,21 +74,21 @@ def opened(path: Path, reader: Any = GYM) -> Index:
     return found
 
 
-def told(index: Index) -> dict[str, Any]:
+def told(known: Index) -> dict[str, Any]:
     """All that an index tells, row by row, whatever parts it is made of."""
-    found: dict[str, Any] = {name: _plain(index.numbers(name).tolist()) for name in NUMBERS}
-    found["line"] = index.lines().tolist()
+    found: dict[str, Any] = {name: _plain(known.numbers(name).tolist()) for name in NUMBERS}
+    found["line"] = known.lines().tolist()
     for name in TEXTS:
-        codes, texts = index.texts(name)
+        codes, texts = known.texts(name)
         found[f"text {name}"] = [texts[code] if code >= 0 else None for code in codes.tolist()]
-    for name in index.fields():
-        column = index.field(name)
+    for name in known.fields():
+        column = known.field(name)
         said = [column.texts[code] if code >= 0 else None for code in column.code.tolist()]
         numbers = _plain(column.number.tolist())
         found[f"field {name}"] = list(zip(column.kind.tolist(), numbers, said, column.hash.tolist(), strict=True))
-    found["rows"] = [index.row_bytes(row) for row in range(index.n_rows)]
-    found["skipped"] = [(entry.line, entry.reason) for entry in index.skipped()]
-    found["n"] = (index.n_rows, index.n_skipped)
+    found["rows"] = [known.row_bytes(row) for row in range(known.n_rows)]
+    found["skipped"] = [(entry.line, entry.reason) for entry in known.skipped()]
+    found["n"] = (known.n_rows, known.n_skipped)
     return found
 
 
@@ -102,6 +102,13 @@ def told_anew(path: Path, folder: Path, monkeypatch: Any) -> dict[str, Any]:
     with monkeypatch.context() as patch:
         patch.setenv("BLADE_CACHE_DIR", str(folder))
         return told(opened(path))
+
+
+def in_pieces(monkeypatch: Any, least: int, size: int, n_cores: int) -> None:
+    """Cut files from so many bytes on into pieces of such a size, for so many workers."""
+    monkeypatch.setattr(index, "_PARALLEL_BYTES", least)
+    monkeypatch.setattr(index, "_CHUNK_BYTES", size)
+    monkeypatch.setattr(index, "n_cores", lambda: n_cores)
 
 
 def files_of(path: Path) -> set[str]:
