@@ -25,9 +25,9 @@ from blade.model import Report
 from blade.model.conclusions import CONTRADICTED, UNVERIFIABLE
 from blade.pipeline import comparing
 from blade.pipeline.run_tables import ground_of
-from blade.query import evaluate
 from blade.query.comments import escape_comment, unescape_comment
 from blade.query.engine import evaluate as engine
+from blade.query.query_ground import value as evaluate
 from blade.report import comparison_pages as change
 from blade.report import draft_report, html, json_text, markdown, write
 from blade.report.blocks import (

@@ -7,6 +7,7 @@ import sys
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from operator import sub
 from traceback import walk_stack
 from typing import Any
@@ -69,24 +70,20 @@ def reward_of(value: Any) -> tuple[float, int]:
 
 
 _Counts = tuple[int, int, int, int]
-_KNOWN_SHAPES: dict[tuple[Any, ...], _Counts] = {}  # short outputs come in few shapes
 
 
 def output_counts(output: Any) -> _Counts:
     """Items, tool calls, turns and the kind of the last item."""
     try:
-        if output and len(output) == 1:  # the commonest by far
-            key: tuple[Any, ...] = ((output[0].type, output[0].role),)
-        else:
-            key = tuple([(item.type, item.role) for item in output or ()])
+        shape = tuple([(item.type, item.role) for item in output or ()])
     except AttributeError:  # a list of lists
-        key = tuple([(item.type, item.role) for item in flat(output)])
-    known = _KNOWN_SHAPES.get(key)
-    if known is None:
-        known = counts_of_kinds([kind_of(*pair) for pair in key])
-        if len(key) <= 8 and len(_KNOWN_SHAPES) < 10_000:
-            _KNOWN_SHAPES[key] = known
-    return known
+        shape = tuple([(item.type, item.role) for item in flat(output)])
+    return _known_counts(shape) if len(shape) <= 8 else _known_counts.__wrapped__(shape)
+
+
+@lru_cache(maxsize=10_000)  # short outputs come in few shapes
+def _known_counts(shape: tuple[tuple[str | None, str | None], ...]) -> _Counts:
+    return counts_of_kinds([kind_of(*pair) for pair in shape])
 
 
 def counts_of_kinds(kinds: Sequence[str]) -> _Counts:

@@ -10,7 +10,6 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from blade.formats.columns import NO_INDEX
 from blade.formats.field_columns import BOOL, NULL, NUMBER, PARENTS, TEXT, rank
 from blade.formats.row_decoder import MAX_FIELDS
 from blade.model import PROMPT, Column, Values
@@ -190,6 +189,3 @@ def _joined(columns: list[NDArray[Any]], dtype: str) -> NDArray[Any]:
     if len(columns) == 1:
         return columns[0]
     return np.concatenate(columns) if columns else np.empty(0, dtype)
-
-
-__all__ = ["NO_INDEX", "Fields", "Indexed", "Rows"]

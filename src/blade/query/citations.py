@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -63,25 +63,22 @@ def citation_in(body: str, names: dict[str, str], start: int, end: int, cited: s
 
 def _citation(text: str, start: int, end: int, is_open: bool, cited: str = "") -> Citation:
     hit = _FORMAT.fullmatch(text.strip())
-    if hit is None:
-        return Citation(text.strip(), "", None, start, end, is_open, cited)
-    digits = int(hit["digits"]) if hit["digits"] else None
-    return Citation(hit["query"].strip(), hit["format"], digits, start, end, is_open, cited)
+    query, form, digits = hit.group("query", "format", "digits") if hit else (text, "", None)
+    return Citation(query.strip(), form, int(digits) if digits else None, start, end, is_open, cited)
 
 
 def citations(text: str) -> list[Citation]:
     """All citations of a text, filled in or not, in its order; code is not looked into."""
     names = definitions(text)
     codes = [hit.span() for hit in _CODE.finditer(text)]
-    cited_here: list[Citation] = []
     opened: re.Match[str] | None = None
 
-    def is_code(place: int) -> bool:
-        return any(start <= place < end for start, end in codes)
+    def is_text(hit: re.Match[str]) -> bool:
+        return not any(start <= hit.start() < end for start, end in codes)
 
-    for comment in COMMENT.finditer(text):
-        if is_code(comment.start()):
-            continue
+    braces = filter(is_text, OPEN.finditer(text))
+    cited_here = [_citation(hit["query"], hit.start(), hit.end(), True) for hit in braces]
+    for comment in filter(is_text, COMMENT.finditer(text)):
         if comment["body"].strip() == "blade":
             opened = comment
             continue
@@ -90,9 +87,6 @@ def citations(text: str) -> list[Citation]:
         if citation is not None:
             cited_here.append(citation)
             opened = None
-    for hit in OPEN.finditer(text):
-        if not is_code(hit.start()):
-            cited_here.append(_citation(hit["query"], hit.start(), hit.end(), True))
     return sorted(cited_here, key=lambda citation: citation.start)
 
 
@@ -107,9 +101,7 @@ def filled(text: str, ground: Ground, quote: Callable[[str, int, str], str | Non
     problems: list[str] = []
     parts: list[str] = []
     last = 0
-    for citation in citations(text):
-        if not citation.is_open:
-            continue
+    for citation in (citation for citation in citations(text) if citation.is_open):
         parts.append(text[last : citation.start])
         last = citation.end
         try:
@@ -307,9 +299,3 @@ def in_words(query: str) -> str:
     text = _PARTS_OF.get(measure.part or "", "") + text
     text += f" where {measure.where}" if measure.where else ""
     return text + (f", by {measure.by}" if measure.by else "")
-
-
-def places(text: str) -> Iterator[tuple[int, str, int, str]]:
-    """The quotations' places that a text names: where it stands, task, repeat, step or field."""
-    for hit in PLACE.finditer(text):
-        yield hit.start(), hit["task"], int(hit["repeat"]), hit["where"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from blade.errors import BladeError, UsageError
+from blade.errors import UsageError
 from blade.query import measures, select
 from blade.query.measures import RATES, Answer, asked, measure_of
 from blade.query.select import OF_TRACES, OUR_FUNCTIONS, TABLES, columns_in, function_name, nodes
@@ -106,7 +106,7 @@ def _union(table: str, runs: tuple[Files, ...]) -> str:
             else:
                 parts.append(f"select {literal(run.run)} as run, * from {file}.{quoted(table)}")
     if not parts:
-        columns = [column.rsplit(" ", 1) for column in f"{_KEYS}, {_TRACE_COLUMNS[table]}".split(", ")]
+        columns = map(str.split, f"{_KEYS}, {_TRACE_COLUMNS[table]}".split(", "))
         parts = [f"select {', '.join(f'null::{kind} as {quoted(name)}' for name, kind in columns)} where false"]
     return " union all by name ".join(parts)
 
@@ -371,6 +371,3 @@ def value(query: str, ground: Ground) -> Any:
     if len(answer) != 1 or answer[0].group is not None:
         raise select.refused(f"the query gives {len(answer)} groups, not one value")
     return answer[0].value
-
-
-__all__ = ["Answer", "BladeError", "Ground", "Table", "answered", "value"]

@@ -104,23 +104,10 @@ def literal(text: str) -> str:
 
 
 class Writer:
-    """One database file, written under another name and moved into place when it is whole."""
+    """A database file that is being written."""
 
-    def __init__(self, path: Path) -> None:
-        import duckdb
-
-        self.path = path
-        with cache.writing():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix="tables-", suffix=".part")
-            os.close(handle)
-            os.unlink(name)  # the database makes the file itself
-        self._name = name
-        mask = os.umask(0o077)  # rollouts are private text
-        try:
-            self._connection = duckdb.connect(name, config={"threads": 2, "memory_limit": "400MB"})
-        finally:
-            os.umask(mask)
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
         self._known: set[str] = set()
 
     def add(self, table: str, columns: Columns) -> None:
@@ -133,31 +120,32 @@ class Writer:
             self._known.add(table)
         self._connection.unregister("batch")
 
-    def close(self) -> None:
-        """Put the file in its place."""
-        self._connection.close()
-        os.replace(self._name, self.path)
-
-    def discard(self) -> None:
-        """Leave nothing behind."""
-        self._connection.close()
-        for name in (self._name, f"{self._name}.wal"):
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[Writer]:
     """A database file that is there whole afterwards, or not at all; Unwritable where there is no room for it."""
     import duckdb
 
-    writer = Writer(path)
+    with cache.writing():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix="tables-", suffix=".part")
+        os.close(handle)
+        os.unlink(name)  # the database makes the file itself
+    mask = os.umask(0o077)  # rollouts are private text
+    try:
+        connection = duckdb.connect(name, config={"threads": 2, "memory_limit": "400MB"})
+    finally:
+        os.umask(mask)
     try:
         with cache.writing():
-            yield writer
-            writer.close()
+            yield Writer(connection)
+            connection.close()
+            os.replace(name, path)
     except BaseException as error:
-        writer.discard()
+        connection.close()
+        for rest in (name, f"{name}.wal"):
+            with contextlib.suppress(OSError):
+                os.unlink(rest)
         text = str(error).partition("\n")[0]
         if isinstance(error, duckdb.Error) and (isinstance(error, duckdb.IOException) or _NO_ROOM in text):
             raise cache.Unwritable(text.rpartition(": ")[2]) from error

@@ -23,19 +23,14 @@ SAMPLE = 2_000  # rows of each outcome that fields are compared by
 FEW = 50  # failing rows that tell most fields apart from an answer
 
 
-@dataclass(frozen=True)
-class Source:
-    """One place where answers stand: its name, and a text for each row."""
-
-    name: str
-    texts: Array  # of str or None
+Sources = dict[str, Array]  # the places where answers stand: a text or None for each row
 
 
 @dataclass(frozen=True)
 class Answers:
     """What the rows answer and expect."""
 
-    sources: tuple[Source, ...]
+    sources: Sources
     answer: Array  # by the source that is taken for the answer
     gold: Array
     is_telling: bool  # passing answers equal the gold
@@ -73,27 +68,26 @@ def answers(run: Assembled, passed: Array, fields: dict[str, Array], task_level:
     if extracted is not None:
         # none for an empty text: a verifier that writes nothing down has read no answer
         own_answers = [text if text and text.strip() else None for text in fields[extracted].tolist()]
-        sources.insert(0, Source("field", np.array(own_answers, object)))
-    answer = none
-    if sources:  # the source whose answers go with passing; without proof the first: a box, a tag, a line, a call
-        going = [1.0] if extracted else [_agreement(source.texts[rows], gold[rows], passed[rows]) for source in sources]
-        answer = sources[going.index(max(going))].texts
+        sources = {"field": np.array(own_answers, object), **sources}
+    answer = sources.get("field", none)
+    if sources and extracted is None:  # whose answers go with passing; else the first: a box, a tag, a line, a call
+        answer = max(sources.values(), key=lambda texts: _agreement(texts[rows], gold[rows], passed[rows]))
     # being equal can be what is judged if most answers that pass are the gold, where three or more do
     same = equal(answer, gold)
     right = np.ma.getdata(same)[passed & ~np.ma.getmaskarray(same)]
-    return Answers(tuple(sources), answer, gold, len(right) < 3 or float(right.mean()) >= 0.5)
+    return Answers(sources, answer, gold, len(right) < 3 or float(right.mean()) >= 0.5)
 
 
-def _spoken(run: Assembled, order: Array) -> list[Source]:
+def _spoken(run: Assembled, order: Array) -> Sources:
     """The answers that messages and last calls give."""
     codes, texts = run.rows.texts("answer")
     answers = coded(codes[order], texts)
     source = run.rows.numbers("answer_source")[order].astype(int)
     nothing = np.full(len(answers), None, object)
-    sources = [Source(name, np.where(source == code, answers, nothing)) for code, name in enumerate(SOURCES) if code]
+    sources = {name: np.where(source == code, answers, nothing) for code, name in enumerate(SOURCES) if code}
     codes, texts = run.rows.texts("submitted")
-    sources.append(Source("call", coded(codes[order], texts)))
-    return [candidate for candidate in sources if not is_none(candidate.texts).all()]
+    sources["call"] = coded(codes[order], texts)
+    return {name: texts for name, texts in sources.items() if not is_none(texts).all()}
 
 
 def _input_fields(run: Assembled) -> dict[str, Array]:
@@ -115,12 +109,12 @@ def _input_fields(run: Assembled) -> dict[str, Array]:
     return columns
 
 
-def _gold(golds: dict[str, Array], sources: list[Source], passed: Array, rows: Array) -> str | None:
+def _gold(golds: dict[str, Array], sources: Sources, passed: Array, rows: Array) -> str | None:
     """The field that passing answers equal; where none is shown to be, the first that is named like one."""
     named = sorted((name for name in golds if _rank(name) < len(_GOLD_NAMES)), key=lambda n: (_rank(n), n))
     others = [name for name in golds if name not in named][:MAX_FIELDS]
     share = {
-        name: max([_agreement(source.texts[rows], golds[name][rows], passed[rows]) for source in sources], default=0.0)
+        name: max((_agreement(texts[rows], golds[name][rows], passed[rows]) for texts in sources.values()), default=0.0)
         for name in (*named, *others)
     }
     return _first_best(share) or (named[0] if named else None)
@@ -163,13 +157,13 @@ def _extracted(
     return _first_best(share)
 
 
-def _repeated(fields: dict[str, Array], sources: list[Source], passed: Array, rows: Array) -> str | None:
+def _repeated(fields: dict[str, Array], sources: Sources, passed: Array, rows: Array) -> str | None:
     """The field that repeats what was said, in failures too: what a verifier read, not what it expects."""
     wrong = rows[~passed[rows]]
     few = wrong[:: max(1, len(wrong) // FEW)]  # most fields are told by these
     best, name_of_best = 0.0, None
     for name in list(fields)[:MAX_FIELDS]:
-        for texts in (source.texts for source in sources if _share(fields[name], source.texts, few) > 0.5):
+        for texts in (texts for texts in sources.values() if _share(fields[name], texts, few) > 0.5):
             share = min(_share(fields[name], texts, chosen) for chosen in (wrong, rows))
             if share >= AGREES and share > best:
                 best, name_of_best = share, name

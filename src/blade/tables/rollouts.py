@@ -244,14 +244,14 @@ def _answer_rows(answered: Answers) -> Columns:
     none = np.zeros(0, object)
     tables: list[Columns] = [{"row": np.zeros(0, np.int64), "source": none, "text": none, "normal": none, "gold": none,
                               "equals_gold": np.zeros(0, bool)}]  # fmt: skip
-    for source in answered.sources:
-        rows = np.flatnonzero(~is_none(source.texts))
-        texts = source.texts[rows]
+    for name, all_texts in answered.sources.items():
+        rows = np.flatnonzero(~is_none(all_texts))
+        texts = all_texts[rows]
         known = {text: normal(text) for text in set(texts.tolist())}
         normals = np.array([known[text] for text in texts.tolist()], object)
         tables.append({
-            "row": rows, "source": np.full(len(rows), source.name, object), "text": texts, "normal": normals,
-            "gold": answered.gold[rows], "equals_gold": answered.equals(source.texts)[rows],
+            "row": rows, "source": np.full(len(rows), name, object), "text": texts, "normal": normals,
+            "gold": answered.gold[rows], "equals_gold": answered.equals(all_texts)[rows],
         })  # fmt: skip
     return database.stacked(tables)
 
