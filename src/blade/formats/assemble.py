@@ -319,10 +319,9 @@ def assemble(
     runs = []
     for agent in [*named, None]:
         chosen = np.flatnonzero(codes == (-1 if agent is None else known.get(agent, -2)))
+        label = agent or "(no agent named)"
         if len(chosen) or agent is not None:
-            label = agent or "(no agent named)"
-            run = f"{name}:{label}"
-            runs.append(one_run(run, agent, chosen, main, tasks, inputs, failures, label, benchmark))
+            runs.append(one_run(f"{name}:{label}", agent, chosen, main, tasks, inputs, failures, label, benchmark))
     notice(f"{name} holds {len(runs)} agents; each is a run of its own")
     return runs
 
@@ -477,10 +476,8 @@ def _says_no(fields: Mapping[str, Column], n: int) -> NDArray[np.bool_]:
 
 
 def _first_number(fields: Mapping[str, Column], candidates: Mapping[str, float], n: int) -> Array:
-    for name, scale in candidates.items():
-        if name in fields and not np.isnan(fields[name].number).all():
-            return fields[name].number * scale
-    return np.full(n, np.nan)
+    numbers = (fields[name].number * scale for name, scale in candidates.items() if name in fields)
+    return next((values for values in numbers if not np.isnan(values).all()), np.full(n, np.nan))
 
 
 def _commonest(codes: Array, texts: tuple[str, ...]) -> str | None:

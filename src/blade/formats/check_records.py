@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -55,7 +56,7 @@ def checks_in(raw: msgspec.Raw) -> Iterator[tuple[str, str, str]]:
         value = msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError):
         return
-    yield from list(_of_list(value) if isinstance(value, list) else _of_object(value))[:MAX_CHECKS]
+    yield from islice(_of_list(value) if isinstance(value, list) else _of_object(value), MAX_CHECKS)
 
 
 def _of_list(records: list[Any]) -> Iterable[tuple[str, str, str]]:
@@ -130,16 +131,13 @@ class CheckColumns:
     def add(self, row: int, path: str, raw: msgspec.Raw) -> None:
         """Keep the checks that a value of a row holds."""
         digest = xxh3_64_intdigest(raw)
-        checks = self._known.get(digest)
-        if checks is None:
-            checks = list(checks_in(raw))
-            if len(self._known) < MAX_KNOWN:
-                self._known[digest] = checks
+        checks = self._known[digest] if digest in self._known else list(checks_in(raw))
+        if len(self._known) < MAX_KNOWN:
+            self._known[digest] = checks
         for check in checks:
             self.rows.append(row)
             for name, text in zip(self.codes, (path, *check), strict=True):
-                known = self.texts[name]
-                self.codes[name].append(known.setdefault(text, len(known)))
+                self.codes[name].append(self.texts[name].setdefault(text, len(self.texts[name])))
 
     def arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, list[str]]]:
         """What was collected, under the names of its columns."""

@@ -45,9 +45,7 @@ SAYS_NOTHING = frozenset(("", "none", "null", "no_error", "ok", "success"))
 PARENTS = frozenset(
     "metadata verifier_metadata info config reward_components ng_perf reward_info problem_metadata".split()
 )
-_OTHERS = (
-    "id uuid name result trajectory messages delegated_response subagent_trajectories info config ng_perf".split()
-)
+_OTHERS = "id uuid name result trajectory messages delegated_response subagent_trajectories info config ng_perf".split()
 _USED = frozenset((*ERRORS, *TIMEOUTS, *BROKEN_WHEN_FALSE, *COST, *SECONDS, *_OTHERS))
 MAX_NAME = 200  # characters of a key that becomes a column
 _UNNAMEABLE = frozenset('"\\' + "".join(map(chr, range(32))))  # a struct cannot have a field of such a name

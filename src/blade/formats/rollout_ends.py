@@ -59,12 +59,11 @@ def final_of(output: Sequence[Any] | None, n_calls: int) -> Final:
 
 def final_of_steps(steps: Sequence[Mapping[str, Any]]) -> Final:
     """The end of a rollout whose steps were read one by one."""
-    messages = [step["text"] for step in steps if step["kind"] == "message"]
-    calls = [step for step in steps if step["kind"] == "call"]
-    answer, source = answer_in(messages[-1] if messages else "")
-    if not calls:
+    message, call = (next((s for s in reversed(steps) if s["kind"] == kind), None) for kind in ("message", "call"))
+    answer, source = answer_in(message["text"] if message else "")
+    if call is None:
         return answer, source, None, None
-    return answer, source, calls[-1].get("tool"), (calls[-1].get("arguments") or "")[:MAX_ANSWER]
+    return answer, source, call.get("tool"), (call.get("arguments") or "")[:MAX_ANSWER]
 
 
 def answer_in(text: str) -> tuple[str | None, int]:

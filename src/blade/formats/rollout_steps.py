@@ -142,8 +142,9 @@ def _of_item(item: Any) -> Iterable[Told]:
     else:
         text, thought = _without_thinking(text_of(item.get("content", item.get("text"))))
         thought = "\n".join(filter(None, (text_of(item.get("reasoning_content")), thought)))
+        ids = item.get("generation_token_ids")
         if text or thought or not calls:
-            yield _told(kind, text, reasoning=thought, tokens=_n_tokens(item))
+            yield _told(kind, text, reasoning=thought, tokens=len(ids) if isinstance(ids, list) else None)
     for call in calls:  # of the model, or of a simulated user: then the model is not to blame for it
         yield {**_call(call), "kind": kind if kind in ("user", "system") else "call"}
 
@@ -211,17 +212,10 @@ def _without_thinking(text: str) -> tuple[str, str]:
 
 def _failed(item: Mapping[str, Any]) -> bool | None:
     """Does the item itself say that it failed; most say nothing."""
-    for key in ("is_error", "error"):
-        if isinstance(item.get(key), bool):
-            return bool(item[key])
-    if item.get("error"):
-        return True
-    return True if item.get("status") in ("failed", "incomplete", "error") else None
-
-
-def _n_tokens(item: Mapping[str, Any]) -> int | None:
-    ids = item.get("generation_token_ids")
-    return len(ids) if isinstance(ids, list) else None
+    for value in (item.get("is_error"), item.get("error")):
+        if isinstance(value, bool):
+            return value
+    return bool(item.get("error")) or item.get("status") in ("failed", "incomplete", "error") or None
 
 
 def _compact(value: Any) -> str:

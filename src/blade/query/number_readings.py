@@ -10,9 +10,7 @@ from typing import Any
 import msgspec
 
 # 1,164 · 1 164 · 42.0 · 4.2e3 · .5 · 42,0 as many languages write it
-_NUMBER = (
-    r"(?:\d{1,3}(?:[,\u202f\u00a0 ]\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,3})?|\d+,\d{1,2}(?!\d)|\.\d+"
-)
+_NUMBER = r"(?:\d{1,3}(?:[,\u202f\u00a0 ]\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,3})?|\d+,\d{1,2}(?!\d)|\.\d+"
 _UNITS = (
     r"(?P<unit>\s?%|\s?per ?cent(?:age points?)?|\s?points?|\s?pp\b"
     r"|\s?(?:thousand|million|billion|[kKMB])(?![\w%])|\s?[A-Za-z][\w/-]*|\s?×)?"

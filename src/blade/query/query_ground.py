@@ -313,9 +313,7 @@ class Ground:
 
 
 def answered(
-    query: str,
-    connection: Callable[[bool], duckdb.DuckDBPyConnection],
-    runs: tuple[str, ...],
+    query: str, connection: Callable[[bool], duckdb.DuckDBPyConnection], runs: tuple[str, ...]
 ) -> list[Answer] | Table:
     """What a measure or a SELECT gives."""
     import duckdb

@@ -84,7 +84,7 @@ def _in_part(folder: Path, part: dict[str, Any], task: int, agents: set[str]) ->
             raise LookupError("rows without a task index")
         rows = _where(tasks, task)
         columns = [column(name) for name in Place._fields] if rows else []
-    places = [Place(*(_number(column, row) for column in columns)) for row in rows]
+    places = [Place(*(memoryview(column).cast("q")[row] for column in columns)) for row in rows]
     if any(place.repeat < 0 for place in places):
         raise LookupError("rows without a repeat index")
     return [place._replace(line=place.line + int(part["first_line"]) + 1) for place in places]
@@ -102,10 +102,6 @@ def _where(column: bytes, wanted: int) -> list[int]:
             rows.append(place // 8)
         place = column.find(pattern, place - place % 8 + 8)
     return rows
-
-
-def _number(column: bytes, row: int) -> int:
-    return int.from_bytes(column[8 * row : 8 * row + 8], "little", signed=True)
 
 
 def _is_line(path: Path, place: Place, size: int) -> bool:

@@ -41,15 +41,10 @@ def batches(
 ) -> Iterator[dict[str, dict[str, Array]]]:
     """The three tables of some rows, a few thousand rows at a time."""
     for first in range(0, len(positions), BATCH):
-        tables: dict[str, Table] = {
-            name: {column: [] for column in columns} for name, columns in _COLUMNS.items()
-        }
+        tables: dict[str, Table] = {name: {column: [] for column in columns} for name, columns in _COLUMNS.items()}
         for position in positions[first : first + BATCH]:
             _add(tables, run, position, overrides)
-        yield {
-            name: {column: _array(column, values) for column, values in table.items()}
-            for name, table in tables.items()
-        }
+        yield {name: {column: _array(column, table[column]) for column in table} for name, table in tables.items()}
 
 
 def _array(column: str, values: list[Any]) -> Array:
