@@ -6,12 +6,15 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.builders import make_call, make_message, make_response, make_result, make_row, make_rows, make_run
 from tests.cases import cases
 from tests.conftest import Blade
+
+STORY = "word " * 90  # longer than what a column keeps
 
 
 @pytest.fixture
@@ -24,7 +27,7 @@ def run(tmp_path: Path) -> Path:
             calls = [make_call("1", "search", '{"q": "x"}'), make_result("1", "hit")] if is_right else []
             text = "found it" if is_right else "=1+1 I give up, write to jane.roe@corp-mail.example"
             output = [*calls, make_message(text)]
-            rows.append(make_row(task, repeat, float(is_right), response=make_response(output), level=f"l{task % 2}"))
+            rows.append(make_row(task, repeat, float(is_right), response=make_response(output), level=f"l{task % 2}", story=STORY))
     return make_run(tmp_path / "run", rows)
 
 
@@ -43,9 +46,6 @@ def test_a_measure_on_the_command_line(blade: Blade, run: Path) -> None:
 
 def test_a_table_in_every_form(blade: Blade, run: Path, tmp_path: Path) -> None:
     sql = "select task, count(*) as n from rollouts where passed group by 1 order by 1"
-    assert json.loads(blade("query", run, sql, "--json").out) == [
-        {"task": "1", "n": 1}, {"task": "2", "n": 2}, {"task": "3", "n": 3},
-    ]  # fmt: skip
     assert list(csv.reader(io.StringIO(blade("query", run, sql, "--csv").out)))[1] == ["1", "1"]
     assert blade("query", run, sql, "--limit", 1).out.count("\n") == 4
     path = tmp_path / "out.parquet"
@@ -120,42 +120,21 @@ def test_calls_and_answers_of_rows_of_another_shape(blade: Blade, tmp_path: Path
     assert told["value"] == 4
 
 
-def test_names_that_no_row_has_are_told(blade: Blade, run: Path) -> None:
+@pytest.mark.parametrize(("query", "note", "absent"), cases("query", "notes"))
+def test_what_a_query_cannot_see_is_told(blade: Blade, run: Path, query: str, note: str | None, absent: str | None) -> None:
+    said = blade("query", run, query)
+    assert note is None or note in said.err
+    assert absent is None or absent not in said.err
+
+
+def test_notes_stand_in_the_json_too(blade: Blade, run: Path) -> None:
     said = blade("query", run, "count where calls('serach') = 0", "--json")
-    assert "no rollout calls 'serach'; there are" in said.err
     assert json.loads(said.out)["notes"] == [said.err.strip().splitlines()[-1].removeprefix("note: ")]
-    for constant in ("select 5", "select 5 from rollouts limit 1", "select sum(n) from range(4) as t(n)"):
-        assert "reads no column" in blade("query", run, constant).err
-    for reading in ("select count(*) from rollouts", "select * from tasks", "select max(turns) from rollouts"):
-        assert "reads no column" not in blade("query", run, reading).err
-    assert "no row has a check 'nosuch'" in blade("query", run, "count where check_failed('nosuch')").err
-    assert "no row has a text at 'nosuch'" in blade("query", run, "count where says('a', 'nosuch')").err
-    assert "no r" not in blade("query", run, "count where calls('search') = 0 and says('a', 'level')").err
-    for query in ("pass_at_1 where run = 'c'", "count where run in ('c', 'rollouts')"):
-        assert "there is no run 'c'; there are rollouts" in blade("query", run, query).err
-    assert "no run" not in blade("query", run, "count where run = 'rollouts'").err
 
 
-def test_what_the_tables_cut_is_told(blade: Blade, tmp_path: Path) -> None:
-    rows = [make_row(task, 0, 1.0, story=f"{task} " + "word " * 90, short="brief") for task in range(3)]
-    run = make_run(tmp_path, rows)
-    cut = "story holds long texts, cut after 200 characters; says(REGEX, 'story') searches all of them"
-    for query in ("count where story like '%word'", "select count(*) from rollouts where story in ('a', 'b')"):
-        assert cut in blade("query", run, query).err
-    for query in ("count where short = 'brief'", "count by story", "select count(story) from rollouts"):
-        assert "note" not in blade("query", run, query).err
-    assert "at most 4 lines of a message" in blade("query", run, "select count(*) from texts").err
-    assert "note" not in blade("query", run, "count where says('word', 'story')").err
-
-
-def test_decimals_are_numbers(blade: Blade, run: Path) -> None:
-    told = json.loads(blade("query", run, "select sum(reward::decimal(5, 1)) as x from rollouts", "--json").out)
-    assert told == [{"x": 6.0}]
-
-
-def test_json_has_no_number_that_json_lacks(blade: Blade, run: Path) -> None:
-    told = blade("query", run, "select 'nan'::double as a, 'inf'::double as b", "--json").out
-    assert json.loads(told, parse_constant=pytest.fail) == [{"a": None, "b": None}]
+@pytest.mark.parametrize(("sql", "rows"), cases("query", "json"))
+def test_json_has_numbers_that_json_has(blade: Blade, run: Path, sql: str, rows: list[Any]) -> None:
+    assert json.loads(blade("query", run, sql, "--json").out, parse_constant=pytest.fail) == rows
 
 
 def test_labels_by_condition(blade: Blade, run: Path) -> None:
