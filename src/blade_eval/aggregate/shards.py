@@ -6,7 +6,6 @@ import glob
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -130,14 +129,12 @@ def merged(
     asked_rows, rows, broken = inputs.frame(), table.frame(), failures.frame()
     profile.own(asked_rows, rows, table.agents)
     profile.own_failures(asked_rows, broken, table.agents)
-    names = row_table.names_of(table.agents)
-    results = profile.settled(rows, names, paths, duplicates, "rollout")
-    expected = profile.settled(asked_rows, names, inputs.paths, duplicates, "input")
-    rollouts = Rollouts(table, results.rows, names)
+    results = profile.settled(table, rows, duplicates, "rollout")
+    expected = profile.settled(inputs, asked_rows, duplicates, "input")
+    rollouts = Rollouts(table, results.rows)
     customs: list[aggregate.Custom] = []
     if environment_of:
-        read = partial(scores.read_again, rollouts)
-        customs.append(aggregate.of_environments(rollouts, environment_of, read))
+        customs.append(aggregate.of_environments(rollouts, environment_of, table.row))
     if hook:
         customs.append(lambda mine: next(iter(hook.by_agent(mine).values()), {}))
     entries = list(aggregate.entries(rollouts, customs))

@@ -14,6 +14,7 @@ from typing import Any
 from blade.errors import UsageError
 from blade_eval.config import directives, sources
 from blade_eval.config.config_nouns import (
+    DATASET,
     KINDS,
     RESERVED,
     UNSET,
@@ -87,8 +88,6 @@ def _resolved(wish: Asked) -> Resolved:
     problems += map(places.at, [*done.problems, *unfilled, *wrong])
     files = tuple(path for path, _ in documents)
     return Resolved(tree, tuple(servers), tuple(datasets), tuple(dict.fromkeys(problems)), files, under)
-
-
 
 
 def _starts(
@@ -312,10 +311,6 @@ def insist(config: Resolved) -> Resolved:
 
 
 DATASET_TYPES = ("benchmark", "example", "train", "validation")
-_DATASET_KEYS = (
-    "name type jsonl_fpath prepare_script prompt_config num_repeats license source gitlab_identifier "
-    "huggingface_identifier prepare_dependencies taskset agent num_repeats_add_seed start_idx end_idx"
-).split()
 MODEL = "policy_model"  # the model under test, by the incumbent's name
 
 Where = Callable[[Keys], str]
@@ -443,8 +438,8 @@ def _wrong(entry: Any, name: str, roots: Sequence[Path]) -> Iterator[Problem]:
         yield Problem("error", f"{name} is no mapping but {entry!r}", name)
         return
     for key in map(str, entry):
-        near = get_close_matches(key, _DATASET_KEYS, 1, 0.8)
-        if key not in _DATASET_KEYS and near:
+        near = get_close_matches(key, DATASET, 1, 0.8)
+        if key not in DATASET and near:
             yield Problem("warning", f"{name} has the key {key}", f"{name}.{key}", hint=f"did you mean {near[0]}?")
     kind, repeats = entry.get("type"), entry.get("num_repeats")
     if kind not in DATASET_TYPES:
