@@ -98,15 +98,9 @@ class Merged:
 
 
 def merged(
-    globs: Sequence[str],
-    output: Path,
-    *,
-    duplicates: Duplicates = "error",
-    merge: bool = True,
-    force: bool = False,
-    hook: Hook | None = None,
-    environment_of: EnvironmentOf | None = None,
-) -> Merged:
+    globs: Sequence[str], output: Path, *, duplicates: Duplicates = "error", merge: bool = True, force: bool = False,
+    hook: Hook | None = None, environment_of: EnvironmentOf | None = None,
+) -> Merged:  # fmt: skip
     """Read shards, refuse what contradicts itself, then write: rollouts, inputs, failures, aggregate."""
     if output.suffix in (".gz", ".zst"):
         raise UsageError(f"{output} would not be packed", "give --output a name that ends in .jsonl", "usage")
