@@ -89,7 +89,7 @@ def test_of_many_k_a_readable_few_are_printed(n: int, shown: list[int], blade: B
     assert list(agent["pass@k"]) == [str(k) for k in range(1, n + 1)]
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=30), min_size=1, max_size=5))
 def test_each_pass_at_k_is_the_formula_to_the_bit(rewards: list[list[float]]) -> None:
     n = np.array([len(of_task) for of_task in rewards])

@@ -68,7 +68,7 @@ def write(folder: Path, inputs: list[Row], results: list[Row]) -> tuple[Path, Pa
     return paths
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(runs())
 def test_profile_files_have_the_bytes_of_the_rules(run: tuple[list[Row], list[Row]]) -> None:
     with tempfile.TemporaryDirectory() as name:
@@ -78,7 +78,7 @@ def test_profile_files_have_the_bytes_of_the_rules(run: tuple[list[Row], list[Ro
             assert (folder / f"run{ending}").read_bytes() == expected, ending
 
 
-@settings(max_examples=10)
+@settings(max_examples=8)
 @given(runs())
 def test_aggregate_files_have_the_bytes_of_the_rules(run: tuple[list[Row], list[Row]]) -> None:
     expected = reference.aggregate(run[1])

@@ -12,7 +12,7 @@ from tools.bench import faulty, killed_runs
 
 
 def test_kills_and_torn_lines_leave_no_trace_in_the_rows(tmp_path: Path) -> None:
-    outcome = killed_runs.trial(6, 1, tmp_path)
+    outcome = killed_runs.trial(3, 1, tmp_path)
     assert outcome.is_whole, outcome
     at_work = [kill for kill in outcome.kills if kill.before < kill.left < outcome.expected]
     assert len(at_work) >= 2  # it was not only killed before it began or after its end
@@ -21,7 +21,7 @@ def test_kills_and_torn_lines_leave_no_trace_in_the_rows(tmp_path: Path) -> None
     counts = {"expected": outcome.expected, "scored": outcome.expected, "failed": 0, "unfinished": 0}
     assert manifest["counts"] == counts
     *before, last = [sitting["status"] for sitting in manifest["sittings"]]
-    assert (last, len(before) <= 6, set(before) <= {"running", "finished"}) == ("finished", True, True)
+    assert (last, len(before) <= 3, set(before) <= {"running", "finished"}) == ("finished", True, True)
 
 
 def row(task: int, reward: float) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def test_the_comparison_sees_what_it_is_there_for(tmp_path: Path, others: list[A
 
 
 def test_a_fifth_of_faults_costs_retries_and_no_reward(tmp_path: Path) -> None:
-    done = faulty.trial(0.2, 25, 3, tmp_path)
+    done = faulty.trial(0.2, 12, 3, tmp_path)
     assert done.rows.is_whole, done
-    assert done.calls == 100 + done.faults.total()
+    assert done.calls == 48 + done.faults.total()
     assert len(done.faults) >= 5

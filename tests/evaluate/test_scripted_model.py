@@ -20,32 +20,31 @@ from blade_eval.verifiers.workplace_assistant.quests import quests, row
 OFFICE = environment("workplace_assistant", {})
 
 
-async def _rollouts(settings: dict[str, Any], idents: list[str], repeats: int) -> list[Row]:
-    found = []
-    async with model("scripted_model", settings) as respond:
-        for ident in idents:
-            for repeat in range(repeats):
-                asked = {**row(ident), "_ng_rollout_index": repeat}
-                found.append({**await agent.run(asked, respond, OFFICE, {}), "_ng_rollout_index": repeat})
-    return found
+def rollouts(settings: dict[str, Any], idents: list[str]) -> list[Row]:
+    """Two of each task."""
+
+    async def run() -> list[Row]:
+        async with model("scripted_model", settings) as respond:
+            asked = [{**row(ident), "_ng_rollout_index": repeat} for ident in idents for repeat in range(2)]
+            return [{**await agent.run(task, respond, OFFICE, {}), "_ng_rollout_index": task["_ng_rollout_index"]} for task in asked]
+
+    return asyncio.run(run())
 
 
-def rollouts(settings: dict[str, Any], idents: list[str] | None = None, repeats: int = 2) -> list[Row]:
-    return asyncio.run(_rollouts(settings, list(quests()) if idents is None else idents, repeats))
+def test_a_rollout_fails_exactly_where_a_fault_was_drawn_and_better_scripts_score_better() -> None:
+    scores = []
+    for script in SCRIPTS:
+        settings = {"script": script, "seed": 3}
+        rows = rollouts(settings, list(quests()))
+        for found in rows:
+            fault = truth(found, settings)
+            assert found["reward"] == float(fault == NONE), (found["task_id"], fault, found["verifier_message"])
+        scores.append(sum(found["reward"] for found in rows))
+    assert scores == sorted(set(scores), reverse=True)
+    assert len(scores) == len(SCRIPTS)
 
 
-@pytest.mark.parametrize("script", list(SCRIPTS))
-def test_a_rollout_fails_exactly_where_a_fault_was_drawn(script: str) -> None:
-    settings = {"script": script, "seed": 3}
-    for found in rollouts(settings):
-        fault = truth(found, settings)
-        assert found["reward"] == float(fault == NONE), (found["task_id"], fault, found["verifier_message"])
-
-
-def test_better_scripts_score_better_and_each_fault_is_drawn_somewhere() -> None:
-    scores = [sum(found["reward"] for found in rollouts({"script": script})) for script in SCRIPTS]
-    assert scores == sorted(scores, reverse=True)
-    assert len(set(scores)) == len(scores)
+def test_each_fault_is_drawn_somewhere() -> None:
     drawn = Counter(
         truth({"task_id": ident, "_ng_rollout_index": repeat}, {"script": script})
         for ident in quests() for repeat in range(4) for script in ("hasty", "novice")
@@ -103,4 +102,4 @@ def test_a_task_that_no_script_knows_is_answered_by_its_own_truth() -> None:
 
 def test_a_script_that_does_not_exist_is_refused() -> None:
     with pytest.raises(UsageError, match="no script 'sleepy'"):
-        rollouts({"script": "sleepy"}, ["crm-01"], 1)
+        rollouts({"script": "sleepy"}, ["crm-01"])

@@ -20,6 +20,8 @@ from tests.evaluate import serving
 from tests.evaluate.openai_server import Faults, Policy, Server, echo
 from tests.evaluate.openai_server import serving as model_server
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = 11000  # the command that starts the servers names no port
 KEY = "sk-very-secret-0123456789"
@@ -99,7 +101,6 @@ def is_taken() -> bool:
         return held.connect_ex(("127.0.0.1", HEAD)) == 0
 
 
-@pytest.mark.slow
 def test_from_the_servers_to_the_aggregate(clone: Clone, model: Server) -> None:
     if is_taken():
         pytest.skip(f"somebody else listens at port {HEAD}, which the command names")
