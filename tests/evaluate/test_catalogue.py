@@ -7,11 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from blade_eval.catalogue import CATEGORIES, CRITERIA, Entry, category_of, components, entries, ranked
 from blade_eval.config import Asked, installed, resolved
 from tests.conftest import Blade
 from tests.evaluate.gym_tree import write
+
+CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -145,14 +148,7 @@ AMONG = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("query", "name"),
-    [
-        ("coding", "evalplus"), ("code", "evalplus"), ("programming", "evalplus"), ("safety", "xstest"),
-        ("refusal", "xstest"), ("tool use", "office"), ("maths", "gsm8k"), ("GSM8K", "gsm8k"), ("gsm", "gsm8k"),
-        ("evalpuls", "evalplus"), ("asistant", "office"), ("plus", "evalplus"), ("knowledge reasoning", "mmlu"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("query", "name"), CASES["queries"])
 def test_what_people_type_finds_what_they_mean(query: str, name: str) -> None:
     assert names(query, *AMONG)[0] == name
 

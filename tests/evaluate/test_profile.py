@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+import yaml
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,6 +27,7 @@ from tests.builders import DROP, make_row
 from tests.conftest import Blade
 
 Row = dict[str, Any]
+CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -339,17 +341,7 @@ def test_a_hook_adds_metrics_of_its_own(tmp_path: Path) -> None:
     assert agent["any_right"] == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize(
-    ("code", "told"),
-    [
-        ("x = 1\n", "it defines no function"),
-        ("def metrics(tasks)\n", "it does not load: SyntaxError"),
-        ("def metrics(tasks):\n    return tasks[0][0]['gone']\n", "failed in line 2: KeyError: 'gone'"),
-        ("def metrics(tasks):\n    raise SystemExit(0)\n", "failed in line 2: SystemExit: 0"),
-        ("def metrics(tasks):\n    return [1]\n", "returned list"),
-        ("def metrics(tasks):\n    return {'a': 'b'}\n", "'a': 'b', which is no named number"),
-    ],
-)
+@pytest.mark.parametrize(("code", "told"), CASES["hooks"])
 def test_what_is_wrong_with_a_hook_is_explained(blade: Blade, code: str, told: str, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(code)
     said = blade("eval", "profile", *whole(tmp_path).flags, "--metrics", tmp_path / "mine.py")

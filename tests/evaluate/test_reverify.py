@@ -21,20 +21,9 @@ from blade_eval import verifiers
 from blade_eval.config import Asked, resolved
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.reverify import WAYS, Changes, Done, Wish, reverified, same
+from tests.evaluate.serving import CONFIGS
 
-CONFIG = """
-words:
-  resources_servers:
-    string_match:
-      entrypoint: app.py
-      domain: other
-words_agent:
-  responses_api_agents:
-    simple_agent:
-      entrypoint: app.py
-      resources_server: {type: resources_servers, name: words}
-      model_server: {type: responses_api_models, name: policy_model}
-"""
+CONFIG = CONFIGS["words"]
 
 
 def answer(text: str) -> Row:
@@ -66,7 +55,7 @@ class Run:
         self.output = folder / "again.jsonl"
         tasks = [
             {"responses_create_params": {"input": f"task {t}"}, "expected_answer": str(t),
-             "agent_ref": {"name": "words_agent"}, "_ng_task_index": t, "_ng_rollout_index": r}
+             "agent_ref": {"name": "words_simple_agent"}, "_ng_task_index": t, "_ng_rollout_index": r}
             for t in range(4) for r in range(2)
         ]  # fmt: skip
         write(self.inputs, tasks)
@@ -114,7 +103,7 @@ def test_what_changed_is_told_and_nothing_stored_is_touched(run: Run) -> None:
     rows = lines(run.output)
     assert list(map(key, rows)) == list(map(key, lines(run.rollouts)))
     assert all(row["reward"] == float(row["_ng_rollout_index"] == 0) for row in rows)
-    assert all(row["agent_ref"] == {"name": "words_agent"} for row in rows)
+    assert all(row["agent_ref"] == {"name": "words_simple_agent"} for row in rows)
     assert run.failed == []
     (metrics,) = json.loads(run.output.with_name("again_aggregate_metrics.json").read_bytes())
     assert metrics["agent_metrics"]["mean/reward"] == 0.5
@@ -188,7 +177,7 @@ def test_agents_that_share_tasks_are_told_apart(run: Run) -> None:
     write(run.rollouts, [*run.rows, {**run.rows[0], **other}])
     done = run.again()
     rewards = {(row["agent_ref"]["name"], *key(row)): row["reward"] for row in lines(run.output)}
-    assert (rewards["words_agent", 0, 0], rewards["other", 0, 0]) == (1.0, 0.0)  # each has its own task
+    assert (rewards["words_simple_agent", 0, 0], rewards["other", 0, 0]) == (1.0, 0.0)  # each has its own task
     assert (done.n_judged, len(rewards)) == (9, 9)
     run.output.write_text("".join(run.output.read_text().splitlines(keepends=True)[:-1]))
     assert run.again(resume=True).n_judged == 1
@@ -397,8 +386,8 @@ def test_files_that_cannot_be_read_are_told(run: Run, name: str, slug: str) -> N
     ("identity", "is_told"),
     [
         *(({"agents": {agent: {"resources_servers": {name: {} for name in names}}}}, names == ("math_with_judge",))
-          for agent in ("words_agent", "an_agent_by_another_name") for names in (("math_with_judge",), ("string_match",), ())),
-        ([], False), ({"agents": []}, False), ({"agents": {"words_agent": 1}}, False), (None, False),
+          for agent in ("words_simple_agent", "an_agent_by_another_name") for names in (("math_with_judge",), ("string_match",), ())),
+        ([], False), ({"agents": []}, False), ({"agents": {"words_simple_agent": 1}}, False), (None, False),
     ],
 )  # fmt: skip
 def test_another_verifier_than_the_run_had_is_told(run: Run, identity: Any, is_told: bool) -> None:

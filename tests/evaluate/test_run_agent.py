@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from blade.errors import UsageError
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.runner import agent, skills
 
+CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
 TOOLS = [{"type": "function", "name": "add", "parameters": {}}]
 
 
@@ -162,13 +164,7 @@ def test_the_published_vector_and_what_the_hash_covers(folder: Path, tmp_path: P
     assert skills.loaded("d", tmp_path / "whole").hash == hashes[-1]
 
 
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("name: x\n", "does not begin with frontmatter"), ("---\nname: x\n", "does not end"), ("---\nname: [\n---\n", "is not YAML"),
-        ("---\n- a\n---\n", "is not a mapping"), ("---\nversion: 1\n---\n", "has no name"), ("", "does not begin with frontmatter"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "error"), CASES["frontmatter"])
 def test_bad_frontmatter_is_named(folder: Path, text: str, error: str) -> None:
     (folder / "a" / "SKILL.md").write_text(text)
     with pytest.raises(UsageError, match=error):

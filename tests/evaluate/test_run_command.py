@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from blade import errors
 from blade_eval.config import Asked
@@ -23,8 +24,10 @@ from blade_eval.runner import benchmark_run, collect
 from blade_eval.runner.progress import Progress
 from tests.conftest import Blade
 from tests.evaluate.openai_server import Faults, Server, Status, choice, serving
+from tests.evaluate.serving import CONFIGS
 from tools.bench.killed_runs import questions
 
+CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
 SECRET = "sk-do-not-write-me-down"
 LETTERS = [f"Answer: {letter}" for letter in "ABCD"]
 NOBODY = "http://127.0.0.1:9/v1"
@@ -216,18 +219,12 @@ def test_overrides_within_a_parameter_and_skills_reach_the_row(run: Command, ser
     assert "not known to use skills" in refused.err
 
 
-JUDGE = """judge_model:
-  responses_api_models:
-    openai_model: {entrypoint: app.py, openai_base_url: URL, openai_api_key: k, openai_model: judge}
-"""
-
-
 def test_who_judges_itself_is_told_and_another_judge_needs_no_model_type(run: Command, blade: Blade) -> None:
     words = "eval run --resources-server equivalence_llm_judge -q -m x -o j.jsonl --force --model-url".split()
     key = "equivalence_llm_judge.resources_servers.equivalence_llm_judge.judge_model_server.name"
     notice = "the judge of equivalence_llm_judge is the model under test (policy_model); name another with ++"
     with serving(lambda body: "Paris", keeps=False) as model, serving(lambda body: "[[A=B]]", keeps=False) as judge:
-        (run.folder / "judge.yaml").write_text(JUDGE.replace("URL", judge.url))
+        (run.folder / "judge.yaml").write_text(CONFIGS["judge"].replace("URL", judge.url))
         assert f"{notice}{key}=" in blade(*words, model.url).err
         result = blade(*words, model.url, "--config", "judge.yaml", f"{key}=judge_model", QUICK)
     assert (result.code, notice in result.err, judge.counts["answered"] > 0) == (0, False, True), result.err
@@ -296,17 +293,7 @@ def test_the_example_without_a_server_scores_and_a_task_that_it_does_not_know_is
     assert summary["errors"] == {"unknown_task": summary["expected"]}
 
 
-@pytest.mark.parametrize(
-    ("more", "code", "text"),
-    [
-        (["--shard", "3/2"], errors.EXIT_USAGE, "--shard cannot be 3/2"),
-        (["--num-repeats", "0"], errors.EXIT_USAGE, "--num-repeats cannot be 0"),
-        (["--agent", "nobody"], errors.EXIT_USAGE, "there is no agent 'nobody'"),
-        (["--prompt-config", "rows.jsonl"], errors.EXIT_UNREADABLE, "prompt"),
-        (["--input", "none.jsonl"], errors.EXIT_USAGE, "none.jsonl was not found"),
-        (["nonsense"], errors.EXIT_USAGE, "is no override"),
-    ],
-)
+@pytest.mark.parametrize(("more", "code", "text"), CASES["misuse"])
 def test_what_cannot_be_meant_is_said(run: Command, server: Server, more: list[str], code: int, text: str) -> None:
     assert text in run(server.url, *more, code=code).err
 
@@ -318,16 +305,7 @@ def test_rows_that_the_definition_does_not_name_are_never_replaced(path: str, ru
     home.mkdir(parents=True)
     (run.folder / "example.jsonl").write_text("".join(questions(5)))
     (home / "prepare.py").touch()
-    (home / "config.yaml").write_text(f"""\
-config_paths: [resources_servers/mcqa/configs/mcqa.yaml]
-hollow_agent:
-  _inherit_from: mcqa_simple_agent
-  responses_api_agents:
-    simple_agent:
-      datasets:
-        - {{name: hollow, type: benchmark, jsonl_fpath: {path}, prepare_script: benchmarks/hollow/prepare.py}}
-        - {{name: example, type: example, jsonl_fpath: example.jsonl}}
-""")
+    (home / "config.yaml").write_text(CONFIGS["hollow"].replace("PATH", path))
     result = blade("eval", "run", "--benchmark", "hollow", "--model-url", NOBODY, "--model", "m", "-o", "r.jsonl", "--json")
     assert result.code in (errors.EXIT_USAGE, errors.EXIT_NOTHING)
     assert "jsonl_fpath" in result.err, result.err

@@ -320,7 +320,7 @@ def test_servers_start_serve_and_stop(tmp_path: Path) -> None:
 
 def test_a_taken_port_is_told(tmp_path: Path) -> None:
     config = tmp_path / "c.yaml"
-    config.write_text(serving.CONFIG.format(url="http://127.0.0.1:1/v1"), encoding="utf-8")
+    config.write_text(serving.config_of("http://127.0.0.1:1/v1"), encoding="utf-8")
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
