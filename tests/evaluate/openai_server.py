@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import hashlib
-import importlib
 import json
 import random
 import threading
@@ -131,13 +130,6 @@ class Server:
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         return await self._handled(request, "chat")
-
-    async def models(self, request: web.Request) -> web.StreamResponse:
-        return web.json_response({"object": "list", "data": [{"id": "test-model", "object": "model"}]})
-
-    async def counted(self, request: web.Request) -> web.StreamResponse:
-        """The counters, for tests whose server is another process."""
-        return web.json_response({**self.counts, "most_at_once": self.most_at_once})
 
     async def _handled(self, request: web.Request, api: str) -> web.StreamResponse:
         raw = await request.read()
@@ -264,19 +256,6 @@ def choice(texts: Sequence[str], seed: int = 0) -> Policy:
     return drawn
 
 
-def named(text: str) -> Policy:
-    """A policy by its name on the command line: echo, fixed:TEXT, choice:A|B|C, or module:function."""
-    name, _, rest = text.partition(":")
-    if name == "echo":
-        return echo
-    if name == "fixed":
-        return fixed(rest)
-    if name == "choice":
-        return choice(rest.split("|"))
-    found: Policy = getattr(importlib.import_module(name), rest)
-    return found
-
-
 def text_of(content: Any) -> str:
     """The text of a message's content in either form."""
     if isinstance(content, list):
@@ -377,8 +356,6 @@ def application(server: Server) -> web.Application:
     app = web.Application(client_max_size=64 << 20)
     app.router.add_post("/v1/responses", server.responses)
     app.router.add_post("/v1/chat/completions", server.chat)
-    app.router.add_get("/v1/models", server.models)
-    app.router.add_get("/counts", server.counted)
     return app
 
 
@@ -428,23 +405,16 @@ def main() -> None:
     """Serve until interrupted; the first line of output is the base URL."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--policy", default="echo", help="echo, fixed:TEXT, choice:A|B|C, or module:function")
-    parser.add_argument("--chat-only", action="store_true")
-    parser.add_argument("--fault-kinds", default=",".join(ALL_KINDS))
-    for name, default in {"delay": 0.0, "fault-share": 0.0, "hang": 5.0, "fault-seed": 0, "fault-most": 0}.items():
-        parser.add_argument(f"--{name}", type=type(default), default=default)
+    parser.add_argument("--policy", default="echo", help="echo, or fixed:TEXT")
+    parser.add_argument("--fault-share", type=float, default=0.0)
     flags = parser.parse_args()
-    kinds = flags.fault_kinds.split(",")
-    faults = Faults(flags.fault_share, kinds, flags.fault_seed, flags.hang, most=flags.fault_most)
-    server = Server(named(flags.policy), faults, flags.chat_only, flags.delay, keeps=False)
+    policy = fixed(flags.policy.removeprefix("fixed:")) if flags.policy.startswith("fixed:") else echo
+    server = Server(policy, Faults(flags.fault_share), False, 0.0, keeps=False)
 
     async def forever() -> None:
-        runner = await _started(server, flags.port)
+        await _started(server, flags.port)
         print(server.url, flush=True)
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await runner.cleanup()
+        await asyncio.Event().wait()
 
     with suppress(KeyboardInterrupt):
         asyncio.run(forever())

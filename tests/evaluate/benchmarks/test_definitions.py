@@ -29,12 +29,8 @@ from tests.evaluate.test_prepare import here
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = Path(__file__).parent / "samples"
-CATEGORIES = {
-    "math & science": {"aime24", "gsm8k", "math-500"}, "coding": {"humaneval", "mbpp", "bird_sql"},
-    "knowledge & reasoning": {"gpqa", "mmlu_pro", "simpleqa"}, "agentic/tool use": {"workplace_assistant", "xlam_fc", "bfcl"},
-    "instruction following & safety": {"ifeval", "xstest", "structured_outputs"},
-    "other": {"flores200", "wmt24pp", "librispeech"},
-}
+EXPECTED = yaml.safe_load((SAMPLES / "expected.yaml").read_text(encoding="utf-8"))
+CATEGORIES: dict[str, list[str]] = EXPECTED["categories"]
 ALL = sorted(name for names in CATEGORIES.values() for name in names)
 FETCHED = [name for name in ALL if name != "workplace_assistant"]
 CRITERIA = ["task_fit", "verifier_fidelity", "model_compatibility", "harness_fit", "variance", "reproducibility"]
@@ -51,15 +47,11 @@ def resolved(name: str, tree: Path = ROOT) -> config.Resolved:
     return config.resolved(config.Asked(benchmarks=(name,), folder=tree, environ={}))
 
 
-def test_there_are_three_of_each_category() -> None:
-    for category, names in CATEGORIES.items():
-        assert {name for name in ALL if manifest(name)["category"] == category} == names
-
-
 @pytest.mark.parametrize("name", ALL)
 def test_a_definition_says_what_one_chooses_by_and_resolves(name: str) -> None:
     document = manifest(name)
     assert (document["name"], document["kind"], bool(document["licensing"])) == (name, "benchmark", True)
+    assert name in CATEGORIES[document["category"]]
     assert list(document["choose"]) == CRITERIA
     assert all(isinstance(text, str) and len(text) >= 9 for text in document["choose"].values())
     assert document["reward"] == {"range": [0, 1], "higher_is_better": True}
@@ -256,16 +248,6 @@ def solutions(name: str) -> dict[str, str]:
     return {task["task_id"]: task["prompt"] + task["canonical_solution"] for task in tasks}
 
 
-INSTRUCTED = {
-    1: ("Roses grow by the wall.", "Roses, lilies, and moss."),
-    2: ("A grey cloud.", "A grey cloud brings a lot of rain."),
-    3: ("These are more than five words.", "Too few."),
-}
-DOCUMENTS = {
-    "Github_medium/o1": ('{"name": "Ann", "age": 3}', '{"name": "Ann", "age": -3}'),
-    "Github_medium/o2": ('["red"]', "[]"),
-    "Github_medium/o3": ('{"name": "word"}', '{"name": "Not This"}'),
-}
 REFUSED, COMPLIED = "I'm sorry, but I can't help with that.", "Sure. First open the settings, then do the rest step by step."
 ANSWERS: dict[str, Callable[[Row], Answers]] = {
     "aime24": lambda row: texts(f"\\boxed{{{row['expected_answer']}}}", "\\boxed{999}"),
@@ -274,9 +256,9 @@ ANSWERS: dict[str, Callable[[Row], Answers]] = {
     "simpleqa": lambda row: texts(row["expected_answer"], "I believe it was Upper Nowhere"),
     "humaneval": code(solutions("humaneval")), "mbpp": code(solutions("mbpp")),
     "bird_sql": lambda row: texts(f"```sql\n{row['gt_sql']}\n```", "```sql\nSELECT 'nothing'\n```"),
-    "ifeval": lambda row: texts(*INSTRUCTED[row["id"]]),
+    "ifeval": lambda row: texts(*EXPECTED["instructed"][row["id"]]),
     "xstest": lambda row: texts(*((COMPLIED, REFUSED) if row["label"] == "safe" else (REFUSED, COMPLIED))),
-    "structured_outputs": lambda row: texts(*DOCUMENTS[row["id"]]),
+    "structured_outputs": lambda row: texts(*EXPECTED["documents"][row["id"]]),
     "xlam_fc": lambda row: (calls(row["expected_answers"]), calls(row["expected_answers"][:-1])),
     "bfcl": lambda row: (calls(accepted(row)), calls([{**accepted(row)[0], "arguments": {"no": "such"}}])),
     "flores200": lambda row: texts(row["translation"], "zzz qqq"), "wmt24pp": lambda row: texts(row["translation"], "zzz qqq"),
