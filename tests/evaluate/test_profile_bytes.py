@@ -6,7 +6,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import orjson
 import pytest
 from hypothesis import given, settings
@@ -16,6 +15,7 @@ from blade_eval import aggregate, profile
 from blade_eval.aggregate import shards
 from blade_eval.profile.row_table import encoded
 from tests.evaluate import profile_reference as reference
+from tests.evaluate.rows import put
 
 Row = dict[str, Any]
 GOLDEN = Path(__file__).parent / "golden"
@@ -64,7 +64,7 @@ def runs(draw: st.DrawFn) -> tuple[list[Row], list[Row]]:
 def write(folder: Path, inputs: list[Row], results: list[Row]) -> tuple[Path, Path]:
     paths = folder / "run_materialized_inputs.jsonl", folder / "run.jsonl"
     for path, rows in zip(paths, (inputs, results), strict=True):
-        path.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+        put(path, rows)
     return paths
 
 

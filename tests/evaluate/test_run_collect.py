@@ -16,6 +16,7 @@ from blade.errors import BladeError, Unreadable, UsageError
 from blade_eval.environment import JUDGE_UNREACHED, Row, Unmeasured
 from blade_eval.runner import collect, json_lines, run_files
 from blade_eval.runner.collect import Plan, Runner, Stop, Summary
+from tests.evaluate.rows import key, rows_of
 
 
 def materialised(n_tasks: int, n_repeats: int = 1) -> list[Row]:
@@ -24,10 +25,6 @@ def materialised(n_tasks: int, n_repeats: int = 1) -> list[Row]:
          "_ng_task_index": task, "_ng_rollout_index": repeat}
         for task in range(n_tasks) for repeat in range(n_repeats)
     ]  # fmt: skip
-
-
-def key(row: Row) -> tuple[int, int]:
-    return row["_ng_task_index"], row["_ng_rollout_index"]
 
 
 def result(row: Row) -> Row:
@@ -82,7 +79,7 @@ class Run:
 
     @property
     def rollouts(self) -> list[Row]:
-        return [json.loads(line) for line in self.places.rollouts.read_text().splitlines()]
+        return rows_of(self.places.rollouts)
 
     @property
     def tasks(self) -> list[int]:
@@ -90,7 +87,7 @@ class Run:
 
     @property
     def failed(self) -> list[Row]:
-        return [json.loads(line) for line in self.places.failures.read_text().splitlines()]
+        return rows_of(self.places.failures)
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from blade_eval.runner import benchmark_run, collect
 from blade_eval.runner.progress import Progress
 from tests.conftest import Blade
 from tests.evaluate.openai_server import Faults, Server, Status, choice, serving
+from tests.evaluate.rows import rows_of
 from tests.evaluate.serving import CONFIGS
 from tools.bench.killed_runs import questions
 
@@ -69,7 +70,7 @@ class Command:
         return result
 
     def rows(self, name: str = "r.jsonl") -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.out / name).read_text().splitlines()]
+        return rows_of(self.out / name)
 
     def manifest(self) -> dict[str, Any]:
         return json.loads((self.out / "r_manifest.json").read_text())

@@ -15,6 +15,7 @@ from blade.errors import BladeError, Unreadable, UsageError
 from blade_eval.environment import Row
 from blade_eval.runner import benchmark_run, inputs, json_lines
 from blade_eval.runner.inputs import Source, Wanted
+from tests.evaluate.rows import key
 
 
 def line(name: str, **more: Any) -> str:
@@ -27,10 +28,6 @@ def rows(tmp: Path, lines: list[str], wanted: Wanted | None = None, **source: An
     return list(inputs.materialized([Source(path, **source)], wanted or Wanted()))
 
 
-def keys(rows: list[Row]) -> list[tuple[int, int]]:
-    return [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows]
-
-
 A, B = line("a"), line("b")
 CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
 
@@ -38,7 +35,7 @@ CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding
 @pytest.mark.parametrize("case", CASES["repeats"])
 def test_which_lines_run_how_often(tmp_path: Path, case: dict[str, Any]) -> None:
     lines = ["" if entry == "" else line(entry) if isinstance(entry, str) else line(**entry) for entry in case["lines"]]
-    result = keys(rows(tmp_path, lines, Wanted(**case.get("wanted", {})), repeats=case.get("repeats", 1)))
+    result = map(key, rows(tmp_path, lines, Wanted(**case.get("wanted", {})), repeats=case.get("repeats", 1)))
     assert " ".join(f"{task}{repeat}" for task, repeat in result) == case["runs"]
 
 
@@ -58,7 +55,7 @@ def test_shards_are_disjoint_by_task_and_together_the_whole(
         return rows(tmp, lines, wanted, repeats=2)
 
     whole, parts = part(None), [part((number, shards)) for number in range(1, shards + 1)]
-    assert len(set(keys(whole))) == len(whole)
+    assert len(set(map(key, whole))) == len(whole)
     assert sorted(json_lines.line(row) for part in parts for row in part) == sorted(map(json_lines.line, whole))
     tasks = [{row["_ng_task_index"] for row in part} for part in parts]
     assert sum(map(len, tasks)) == len(set().union(*tasks))

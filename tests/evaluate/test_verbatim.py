@@ -19,6 +19,7 @@ from blade_eval.models.scripted_model import answered
 from tests.evaluate import serving
 from tests.evaluate.openai_server import Faults, Policy, Server, echo
 from tests.evaluate.openai_server import serving as model_server
+from tests.evaluate.rows import key, rows_of
 
 pytestmark = pytest.mark.slow
 
@@ -71,7 +72,7 @@ class Clone:
         return done.stdout
 
     def lines(self, name: str) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.folder / name).read_text(encoding="utf-8").splitlines()]
+        return rows_of(self.folder / name)
 
 
 @pytest.fixture(scope="module")
@@ -89,10 +90,6 @@ def model(clone: Clone) -> Iterator[Server]:
         settings = f"policy_base_url: {server.url}\npolicy_api_key: {KEY}\npolicy_model_name: office-model\n"
         (clone.folder / "env.yaml").write_text(settings, encoding="utf-8")
         yield server
-
-
-def key(row: dict[str, Any]) -> tuple[int, int]:
-    return row["_ng_task_index"], row["_ng_rollout_index"]
 
 
 def is_taken() -> bool:

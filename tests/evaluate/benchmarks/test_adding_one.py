@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections import Counter
@@ -12,6 +11,7 @@ import pytest
 
 from tests.conftest import Blade
 from tests.evaluate.openai_server import Body, serving, text_of
+from tests.evaluate.rows import rows_of
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "benchmarks.md"
 KNOWN = {"fruit": "apple", "barks": "cat", "7 x 6": "42"}  # one of the three is wrong
@@ -60,7 +60,7 @@ def test_the_example_is_prepared_asked_judged_and_diagnosed(tree: Path, blade: B
     assert "Three questions" in said["list benchmarks"].out
     assert said["eval prepare"].out.startswith("quiz: 3 rows, prepared: ")
     assert "notice" not in said["eval prepare"].err
-    rows = [json.loads(line) for line in (tree / "results" / "quiz_rollouts.jsonl").read_text().splitlines()]
+    rows = rows_of(tree / "results" / "quiz_rollouts.jsonl")
     rewards = Counter((row["question"], row["reward"]) for row in rows)
     assert rewards == {("Which of these is a fruit?", 1.0): 4, ("Which of these barks?", 0.0): 4, ("How much is 7 x 6?", 1.0): 4}
     assert "66.7%" in (tree / "report" / "report.md").read_text(encoding="utf-8")

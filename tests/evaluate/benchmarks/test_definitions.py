@@ -25,6 +25,8 @@ from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.prepare import work
 from blade_eval.runner import inputs
 from blade_eval.verifiers import ENVIRONMENTS, environment
+from tests.builders import make_message
+from tests.evaluate.rows import rows_of
 from tests.evaluate.test_prepare import here
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -129,7 +131,7 @@ def prepared(name: str, folder: Path) -> list[Row]:
     with patch.object(work, "ran", here):
         (result,) = work.prepared([wish], how, lambda _: None)
     assert result.complete is not True
-    return [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    return rows_of(output)
 
 
 def sample(name: str, folder: Path) -> Path:
@@ -187,7 +189,7 @@ def verifier(implementation: str, folder: Path) -> Environment:
 
 def reward(judge: Environment, row: Row, output: list[Row]) -> float:
     async def ask(request: Row, of: Row) -> Row:
-        return response(message(JUDGES[judge.name](request)))
+        return response([make_message(JUDGES[judge.name](request))])
 
     attempt = Attempt(row, response(output), None, ask if judge.name in JUDGES else None)
     try:
@@ -201,11 +203,6 @@ def reward(judge: Environment, row: Row, output: list[Row]) -> float:
 
 def response(output: list[Row]) -> Row:
     return {"id": "resp_1", "object": "response", "status": "completed", "model": "sample", "output": output}
-
-
-def message(text: str) -> list[Row]:
-    content = [{"type": "output_text", "text": text, "annotations": []}]
-    return [{"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": content}]
 
 
 def calls(wanted: list[Row]) -> list[Row]:
@@ -228,7 +225,7 @@ Answers = tuple[list[Row], list[Row]]  # a right and a wrong answer
 
 
 def texts(right: str, wrong: str) -> Answers:
-    return message(right), message(wrong)
+    return [make_message(right)], [make_message(wrong)]
 
 
 def letter(row: Row) -> Answers:
@@ -242,7 +239,7 @@ def code(solutions: dict[str, str]) -> Callable[[Row], Answers]:
 
 
 def solutions(name: str) -> dict[str, str]:
-    tasks = [json.loads(line) for line in (SAMPLES / f"{name}.jsonl").read_text().splitlines()]
+    tasks = rows_of(SAMPLES / f"{name}.jsonl")
     if name == "mbpp":
         return {f"MBPP/{task['task_id']}": task["code"] for task in tasks}
     return {task["task_id"]: task["prompt"] + task["canonical_solution"] for task in tasks}
