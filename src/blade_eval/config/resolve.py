@@ -96,12 +96,6 @@ def _starts(
     """The files that were asked for by name or path; else those that env.yaml names."""
     problems: list[Problem] = []
     starts: list[Path] = []
-
-    def tell_shadow(relative: str) -> None:
-        paths = list(dict.fromkeys(path.resolve() for path in candidates(relative, under) if path.is_file()))
-        if len(paths) > 1:
-            problems.append(sources.shadowed(relative, paths))
-
     kinds = {
         "model type": wish.model_types, "resources server": wish.resources_servers,
         "environment": wish.environments, "benchmark": wish.benchmarks,
@@ -109,7 +103,8 @@ def _starts(
     for kind, names in kinds.items():
         for path in (sources.component_file(kind, name, under) for name in names):
             starts.append(path)
-            tell_shadow(str(next(path.relative_to(root) for root in under if path.is_relative_to(root))))
+            root = next(root for root in under if path.is_relative_to(root))
+            sources.first_file(path.relative_to(root), under, problems)
     entries = list(wish.paths)
     for override in overrides:
         if override.keys == ("config_paths",):
@@ -117,16 +112,12 @@ def _starts(
     if not starts and not entries:
         entries = [entry for path, tree in ours for entry in included(path, tree)]
     for entry in entries:
-        direct = Path(entry) if wish.folder is None else wish.folder / entry
-        if direct.is_file():
-            starts.append(direct)
-            continue
-        paths = [path for path in candidates(entry, under) if path.is_file()]
-        if not paths:
+        direct = Path(wish.folder or "", entry)
+        start = direct if direct.is_file() else sources.first_file(entry, under, problems)
+        if start is None:
             hint = "check the spelling; paths are relative to this folder or to a root (--search-dir)"
             raise sources.not_found(entry, under, hint)
-        starts.append(paths[0])
-        tell_shadow(entry)
+        starts.append(start)
     return starts, problems
 
 
