@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,6 +19,7 @@ from blade_eval.runner import agent
 from blade_eval.verifiers import environment
 from blade_eval.verifiers.workplace_assistant.quests import quests, row
 
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "demo.md"
 OFFICE = environment("workplace_assistant", {})
 
 
@@ -44,12 +47,25 @@ def test_a_rollout_fails_exactly_where_a_fault_was_drawn_and_better_scripts_scor
     assert len(scores) == len(SCRIPTS)
 
 
+def drawn_by(script: str) -> Counter[str]:
+    """How often each fault is drawn in four repeats of every task."""
+    keys = [{"task_id": ident, "_ng_rollout_index": repeat} for ident in quests() for repeat in range(4)]
+    return Counter(truth(key, {"script": script}) for key in keys)
+
+
 def test_each_fault_is_drawn_somewhere() -> None:
-    drawn = Counter(
-        truth({"task_id": ident, "_ng_rollout_index": repeat}, {"script": script})
-        for ident in quests() for repeat in range(4) for script in ("hasty", "novice")
-    )  # fmt: skip
-    assert set(FAULTS) < set(drawn)
+    assert set(FAULTS) < {*drawn_by("hasty"), *drawn_by("novice")}
+
+
+@pytest.mark.parametrize("script", list(SCRIPTS))
+def test_the_docs_count_the_faults_of_a_script(script: str) -> None:
+    drawn = drawn_by(script)
+    assert drawn.total() == 296
+    del drawn["none"]
+    (line,) = re.findall(rf"^\| `{script}` \|.*$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
+    *_, wrong, ways, _ = line.split("|")
+    assert int(wrong) == drawn.total()
+    assert {fault: int(number) for number, fault in re.findall(r"(\d+) `(\w+)`", ways)} == drawn
 
 
 def test_the_same_settings_give_the_same_bytes_and_another_seed_does_not() -> None:
