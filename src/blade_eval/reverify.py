@@ -21,7 +21,7 @@ from blade_eval.profile import row_table
 from blade_eval.profile.row_table import BOM, Keyed, Line, Seen, Table
 from blade_eval.runner import agent, benchmark_run, collect, json_lines, run_files
 from blade_eval.runner.inputs import agent_of
-from blade_eval.runner.run_files import Places, beside
+from blade_eval.runner.run_files import FAILURES, METRICS, Places, beside
 
 UNSAFE = "unsafe_"
 Key = tuple[int, int]  # task and repeat
@@ -250,7 +250,7 @@ def _refuse(wish: Wish, places: Places) -> None:
     read = {path.resolve() for path in (wish.inputs, wish.rollouts, _failures(wish))}
     ours = (places.rollouts, places.failures, places.aggregate)
     if wish.sums_up:
-        read.add(row_table.beside(wish.rollouts, shards.METRICS).resolve())
+        read.add(row_table.beside(wish.rollouts, METRICS).resolve())
     for path in ours:
         if path.resolve() in read:
             what = f"{path} belongs to the run that is judged again"
@@ -331,7 +331,7 @@ def _waiting(wish: Wish, inputs: Inputs, done: Done, ready: set[Who]) -> Iterato
 
 
 def _failures(wish: Wish) -> Path:
-    return row_table.sidecar(wish.rollouts, shards.FAILURES) or row_table.beside(wish.rollouts, shards.FAILURES)
+    return row_table.sidecar(wish.rollouts, FAILURES) or row_table.beside(wish.rollouts, FAILURES)
 
 
 async def _judge(

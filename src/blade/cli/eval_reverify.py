@@ -55,9 +55,9 @@ def reverify(overrides: tuple[str, ...], **flags: Any) -> None:
     """
     import asyncio
 
-    from blade_eval.aggregate.shards import INPUTS
     from blade_eval.profile.row_table import beside, sidecar
     from blade_eval.reverify import Wish, reverified
+    from blade_eval.runner.run_files import INPUTS
 
     rest = tuple(text for text in overrides if not _taken(text, flags))
     config = _resolved(flags, rest)

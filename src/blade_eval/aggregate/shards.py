@@ -20,12 +20,11 @@ from blade_eval.profile.row_table import Keyed, Line, Row, Seen, Table, beside, 
 from blade_eval.profile.scores import Hook
 from blade_eval.profile.statistics import Rollouts
 from blade_eval.runner import run_files
+from blade_eval.runner.run_files import FAILURES, INPUTS, MANIFEST, METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-METRICS = "_aggregate_metrics.json"
-INPUTS, FAILURES, MANIFEST = "_materialized_inputs.jsonl", "_failures.jsonl", "_manifest.json"
 _SIDECARS = tuple(
     f"{ending}{pack}"
     for ending in (INPUTS, FAILURES, "_reward_profiling.jsonl", "_judgements.jsonl", "rollout_verdicts.jsonl")

@@ -16,7 +16,9 @@ UNSET = "???"
 KINDS = ("resources_servers", "responses_api_agents", "responses_api_models", "environment_servers")
 
 _KNOWN = yaml.safe_load(Path(__file__).with_name("known_keys.yaml").read_text("utf-8"))
-RESERVED, RUN, DATASET = (frozenset(_KNOWN[name].split()) for name in ("reserved", "run", "dataset"))
+FLAGS: dict[str, str] = _KNOWN["flags"]
+RESERVED, DATASET = (frozenset(_KNOWN[name].split()) for name in ("reserved", "dataset"))
+RUN = frozenset(_KNOWN["run"].split()) | FLAGS.keys()
 OPEN = ("responses_create_params", "prepare_script_args")  # of those, what stands below is for others to know
 
 # error: it cannot work; unset: a required value is missing; model: the flags of the model give it;
