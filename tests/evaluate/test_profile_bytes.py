@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blade_eval import aggregate, profile
@@ -68,6 +68,10 @@ def write(folder: Path, inputs: list[Row], results: list[Row]) -> tuple[Path, Pa
     return paths
 
 
+SPARSE: list[Row] = [{"_ng_task_index": 0, "_ng_rollout_index": n, "agent_ref": {"name": "desk"}} for n in range(2)]
+
+
+@example((SPARSE, [SPARSE[0] | {"reward": 1.0}, SPARSE[1] | {"score": 2.0}]))  # no column that all rows have
 @settings(max_examples=8)
 @given(runs())
 def test_profile_files_have_the_bytes_of_the_rules(run: tuple[list[Row], list[Row]]) -> None:

@@ -173,6 +173,8 @@ def test_agents_that_share_tasks_are_told_apart(run: Run) -> None:
         put(run.rollouts, [*run.rows, row])
         assert what in run.refused("reverify-mismatch", overwrite=True).message
     assert run.output.read_bytes() == b"of yesterday"
+    put(run.inputs, [*rows_of(run.inputs), rows_of(run.inputs)[0]])
+    assert "twice" in run.refused("reverify-mismatch", overwrite=True).message
 
 
 def test_packed_files_are_judged_like_others(run: Run) -> None:
