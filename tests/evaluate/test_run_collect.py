@@ -396,6 +396,8 @@ def test_a_file_that_ends_as_it_should_stays_as_it_is(tmp_path: Path) -> None:
     for text in (b"", b'{"a":1}\n', b'{"a":1}\n\n'):
         path.write_bytes(text)
         assert (run_files.mend(path), path.read_bytes()) == (None, text)
+    path.write_bytes(b'{"a":1}\n{"b"\n')  # the last line has its newline, and is no row
+    assert ("torn" in str(run_files.mend(path)), path.read_bytes()) == (True, b'{"a":1}\n')
     path.write_bytes(b'{"a":1')  # the only line is torn
     assert ("torn" in str(run_files.mend(path)), path.read_bytes()) == (True, b"")
     assert run_files.mend(tmp_path / "none") is None
