@@ -264,7 +264,7 @@ def test_a_fault_costs_a_retry_and_no_answer_unless_it_lasts(kind: str, is_chat_
 
 def test_many_at_once_share_one_session_and_a_fifth_of_all_calls_failing_changes_no_answer() -> None:
     async def many(url: str) -> tuple[list[str], int]:
-        block = {"openai_base_url": url, "openai_model": "m", "first_wait": 0.001, "timeout": 1.0}
+        block = {"openai_base_url": url, "openai_model": "m", "first_wait": 0.001, "timeout": 5.0}
         async with model("openai_model", block) as ask:
             answers = await asyncio.gather(*(ask({"input": f"question {n}"}, {}) for n in range(200)))
             assert isinstance(ask, OpenAIModel)
