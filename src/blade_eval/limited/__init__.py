@@ -16,8 +16,8 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -53,7 +53,7 @@ def _called(request: bytes, seconds: int) -> Any:
     try:
         worker.stdin.write(request + b"\n")
         worker.stdin.flush()
-        line = _line(worker, PATIENCE[0] + seconds * PATIENCE[1])
+        line = _line(worker, time.monotonic() + PATIENCE[0] + seconds * PATIENCE[1])
     except BrokenPipeError:
         line = b""
     if not line.endswith(b"\n"):
@@ -67,12 +67,21 @@ def _called(request: bytes, seconds: int) -> Any:
     return reply["result"]
 
 
-def _line(worker: subprocess.Popen[bytes], seconds: float) -> bytes:
-    """The worker's next line; less than a line when it dies or does not begin to answer in time."""
+def _line(worker: subprocess.Popen[bytes], deadline: float) -> bytes:
+    """The worker's next line; less than a line when it dies or does not answer in time."""
     assert worker.stdout is not None
-    waiting = select.poll()  # select itself knows no more than 1,024 open files
+    waiting = select.poll()
     waiting.register(worker.stdout, select.POLLIN | select.POLLHUP)
-    return worker.stdout.readline() if waiting.poll(seconds * 1000) else b""
+    got = b""
+    while not got.endswith(b"\n"):
+        left = deadline - time.monotonic()
+        if left <= 0 or not waiting.poll(left * 1000):
+            break
+        more = os.read(worker.stdout.fileno(), 1 << 16)
+        if not more:
+            break
+        got += more
+    return got
 
 
 def _died(worker: subprocess.Popen[bytes], seconds: int) -> Exception:
@@ -84,9 +93,12 @@ def _died(worker: subprocess.Popen[bytes], seconds: int) -> Exception:
         worker.wait()
         status = None
     _alive.discard(worker)
-    for pipe in filter(None, (worker.stdin, worker.stdout)):
-        with suppress(BrokenPipeError):
-            pipe.close()
+    for pipe in (worker.stdin, worker.stdout):
+        if pipe is not None:
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                pass
     if status == -signal.SIGXCPU:
         return TooCostly(f"more than {seconds} s of computing")
     if status in (-signal.SIGSEGV, -signal.SIGABRT):  # what C ends in that lacks stack or memory
