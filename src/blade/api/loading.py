@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -77,13 +76,13 @@ def together(
     if len(parts) < 2:
         hint = "give another run to compare with, or split this one: compare(by=FIELD)"
         raise UsageError("one run was given, and a comparison takes two", hint, "one-run")
-    words = [*(["--by", by] if by else []), *(["--series"] if series else [])]
-    words += ["--margin", repr(margin)] if margin != comparing.MARGIN else []
-    words += ["--pass-threshold", repr(first.threshold)] if first.threshold is not None else []
-    report = comparing.compare(
-        parts, shlex.join(["blade", "compare", *specs, *words]), threshold=first.threshold, margin=margin,
-        ordered=series, watcher=first.watcher,
+    command = hostile.command_line(
+        "compare", specs, by=by or None, series=series, margin=margin if margin != comparing.MARGIN else None,
+        pass_threshold=first.threshold,
     )  # fmt: skip
+    report = comparing.compare(
+        parts, command, threshold=first.threshold, margin=margin, ordered=series, watcher=first.watcher
+    )
     return Report(pipeline.with_digests(report), specs, first.watcher, first.threshold, True)
 
 

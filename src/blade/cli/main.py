@@ -21,8 +21,12 @@ COMMANDS = {
         "eval env init detectors demo doctor completion"
     ).split()
 } | {
-    "cite": "check:cite", "list": "catalogue:listing", "search": "catalogue:search", "eval": "evaluate",
+    "cite": "check:cite", "fields": "query:fields", "list": "catalogue:listing", "search": "catalogue:search",
+    "health": "diagnose:health", "draft": "diagnose:draft", "init": "diagnose:init", "mcp": "skill:mcp", "eval": "main:evaluate",
     "completion": "main:completion",
+}  # fmt: skip
+EVAL_COMMANDS = {name: f"eval_{name}:{name}" for name in ("prepare", "run", "profile", "aggregate", "reverify")} | {
+    "aggregate": "eval_profile:aggregate",
 }  # fmt: skip
 
 
@@ -30,6 +34,14 @@ COMMANDS = {
 @click.version_option(__version__, prog_name="blade")
 def cli() -> None:
     """Diagnose an evaluation: which tasks failed, why, what to fix first, and how far to trust the score."""
+
+
+@click.group(cls=LateGroup, late=EVAL_COMMANDS, short_help="Run a benchmark: prepare, run, profile, aggregate, reverify.")
+def evaluate() -> None:
+    """Run an evaluation and sum it up, in the files that `blade diagnose` reads.
+
+    The words and files are those of NeMo Gym's `gym eval`.
+    """
 
 
 @click.command(short_help="Shell completion for bash, zsh or fish.")

@@ -18,6 +18,7 @@ from blade.targets import refuse_link, refuse_taken
 
 if TYPE_CHECKING:
     from blade.pipeline import Loaded
+    from blade.pipeline.trace_reading import Clock
 
 Result = TypeVar("Result")
 OURS = frozenset(
@@ -107,6 +108,12 @@ def wrote(paths: list[Path], quiet: bool) -> None:
     words += [str(path) for path in paths if path.parent.name != "figures"]
     for name in words:
         click.echo(f"Wrote {name}", err=quiet)
+
+
+def print_times(clock: Clock) -> None:
+    """Print how long each stage took, the longest first."""
+    for stage, seconds in sorted(clock.seconds.items(), key=lambda entry: -entry[1]):
+        click.echo(f"{seconds:9.2f} s  {stage}", err=True)
 
 
 def notice(text: str, mark: str = "note", most: int | None = None) -> None:
