@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from blade.pipeline import Loaded, Session
     from blade.tables.index import Watcher
 
-# The parts of a report whose rows name their run.
-_BY_RUN = (
-    "measures", "buckets", "tasks", "health", "funnels", "slices", "compared", "trust", "groups", "unexplained",
-    "losses", "attributions", "run_causes", "recommendations", "agreements",
-)  # fmt: skip
-
 
 class Loading:
     """How runs were loaded, what came of it, and how it is made anew when a judgement is added."""
@@ -46,15 +40,16 @@ def part_of(report: model.Report, names: Sequence[str]) -> model.Report:
     """What a report says of some of its runs; all of it if they are all."""
     if {run.name for run in report.runs} == set(names):
         return report
+    from blade.pipeline.report_pages import LISTS
+
     chosen = [pair for pair in report.comparisons if {pair.baseline, pair.candidate} <= set(names)]
     return replace(
         report,
-        runs=tuple(run for run in report.runs if run.name in names),
         judgements={run: rows for run, rows in report.judgements.items() if run in names},
         task_matrix=None,  # of all runs together
         comparisons=tuple(chosen), matrix=None, series=None,
         benchmark={run: facts for run, facts in report.benchmark.items() if run in names},
-        **{part: tuple(row for row in getattr(report, part) if row.run in names) for part in _BY_RUN},
+        **{part: tuple(row for row in getattr(report, part) if (row.name if part == "runs" else row.run) in names) for part in LISTS},
     )
 
 

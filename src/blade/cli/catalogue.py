@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from blade_eval.catalogue import Component, Entry
 
 TYPES = ("benchmarks", "environments", "agents", "models", "resources-servers")
+_ENTRIES = TYPES[:2]  # the others are components
 NAME = click.argument("name", metavar="[NAME]", required=False)
 SHARED = stack(SEARCH_DIR, json_option())
 _BESIDE = 44  # columns that a description needs to stand beside the rest
@@ -46,8 +47,8 @@ def benchmarks(
     With NAME: everything that is known of one, and how to choose it.
     """
     if name is not None:
-        return _inspect(name, _entries(search_dirs), "benchmark", as_json)
-    wanted = [entry for entry in _entries(search_dirs, "benchmark") if domain in (None, entry.domain)]
+        return _inspect(name, _listed("environments", search_dirs), "benchmark", as_json)
+    wanted = [entry for entry in _listed("benchmarks", search_dirs) if domain in (None, entry.domain)]
     _print([entry for entry in wanted if (category or "").lower() in entry.category], "benchmarks", as_json)
 
 
@@ -62,7 +63,7 @@ def benchmarks(
 @SHARED
 def environments(name: str | None, search_dirs: tuple[str, ...], as_json: bool, **filters: str | None) -> None:
     """List everything that can be run: environments, benchmarks, and resources servers with data."""
-    entries = _entries(search_dirs)
+    entries = _listed("environments", search_dirs)
     if name is not None:
         return _inspect(name, entries, "environment", as_json)
     chosen = {key: value for key, value in filters.items() if value is not None}
@@ -102,12 +103,7 @@ def search(words: tuple[str, ...], search_dirs: tuple[str, ...], as_json: bool) 
     has_type = len(words) > 1 and words[0] in TYPES
     kind = words[0] if has_type else "environments"
     query = " ".join(words[1:] if has_type else words)
-    among: Sequence[Any]
-    if kind in ("benchmarks", "environments"):
-        among = [entry for entry in _entries(search_dirs) if kind == "environments" or entry.kind == "benchmark"]
-    else:
-        among = _components(kind, search_dirs)
-    hits = ranked(query, among)
+    hits = ranked(query, _listed(kind, search_dirs))
     if hits.found and not hits.all_words and not as_json:
         notice("nothing has all of these words; these have some", "notice")
     if not hits.found and not as_json:
@@ -115,18 +111,15 @@ def search(words: tuple[str, ...], search_dirs: tuple[str, ...], as_json: bool) 
     _print(hits.found, kind, as_json, by_category=False)
 
 
-def _entries(search_dirs: tuple[str, ...], only: str | None = None) -> tuple[Entry, ...]:
-    from blade_eval.catalogue import entries
+def _listed(kind: str, search_dirs: tuple[str, ...]) -> Sequence[Any]:
+    """All of a kind: benchmarks alone, environments with the benchmarks, or components such as agents."""
+    from blade_eval.catalogue import components, entries
     from blade_eval.config import roots
 
-    return entries(roots(search_dirs), only)
-
-
-def _components(kind: str, search_dirs: tuple[str, ...]) -> tuple[Component, ...]:
-    from blade_eval.catalogue import components
-    from blade_eval.config import roots
-
-    return components(kind, roots(search_dirs))
+    places = roots(search_dirs)
+    if kind in _ENTRIES:
+        return entries(places, "benchmark" if kind == "benchmarks" else None)
+    return components(kind, places)
 
 
 def _warn_unreadable(items: Sequence[Any]) -> None:
@@ -139,7 +132,7 @@ def _warn_unreadable(items: Sequence[Any]) -> None:
 
 
 def _list_components(kind: str, name: str | None, search_dirs: tuple[str, ...], as_json: bool) -> None:
-    components = _components(kind, search_dirs)
+    components = _listed(kind, search_dirs)
     if name is None:
         return _print(components, kind, as_json)
     component = next((item for item in components if item.name == name), None)
@@ -208,8 +201,7 @@ def _print(items: Sequence[Any], kind: str, as_json: bool, by_category: bool = T
     if as_json:
         click.echo(json.dumps([item.as_json() for item in items], indent=2, ensure_ascii=False))
         return
-    is_entry = kind in ("benchmarks", "environments")
-    text = entry_lines(items, by_category) if is_entry else component_lines(items)
+    text = entry_lines(items, by_category) if kind in _ENTRIES else component_lines(items)
     if text:
         click.echo(text)
     if by_category:

@@ -12,6 +12,7 @@ import click
 
 from blade import __version__, errors
 from blade.cli.options import LateGroup
+from blade.hostile import under
 
 # Each is imported when it is asked for; `blade --help` imports them all, and nothing heavy with them.
 COMMANDS = {
@@ -68,8 +69,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         # click hands back the code of a command that ends early, such as a gate that fails
         sys.exit(code if isinstance(code, int) else errors.EXIT_OK)
     except errors.BladeError as error:
-        _tell(error, as_json)
-        sys.exit(error.exit_code)
+        _end(error, as_json)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -78,11 +78,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "blade"
-        _tell(
-            errors.UsageError(error.format_message(), f"`{command} --help` lists what it takes", "usage"),
-            as_json,
-        )
-        sys.exit(errors.EXIT_USAGE)
+        _end(errors.UsageError(error.format_message(), f"`{command} --help` lists what it takes", "usage"), as_json)
     except (KeyboardInterrupt, click.Abort):
         print("interrupted", file=sys.stderr)
         sys.exit(errors.EXIT_INTERRUPTED)
@@ -96,15 +92,11 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.exit(errors.EXIT_OK)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-            _tell(_our_bug(error, options), as_json)
-            sys.exit(errors.EXIT_BUG)
-        words = errors.Unreadable(f"cannot write: {error.strerror}", "free some disk space", "cannot-write")
-        _tell(words, as_json)
+            _end(_our_bug(error, options), as_json)
         _drop_stdout()
-        sys.exit(words.exit_code)
+        _end(errors.Unreadable(f"cannot write: {error.strerror}", "free some disk space", "cannot-write"), as_json)
     except Exception as error:
-        _tell(_our_bug(error, options), as_json)
-        sys.exit(errors.EXIT_BUG)
+        _end(_our_bug(error, options), as_json)
 
 
 def _drop_stdout() -> None:
@@ -112,15 +104,11 @@ def _drop_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _tell(error: errors.BladeError, as_json: bool) -> None:
-    from blade.hostile import under
-
-    if as_json:
-        print(json.dumps(error.as_json()), file=sys.stderr)
-        return
-    print(under("error: ", error.message), file=sys.stderr)
-    print(under("hint:  ", errors.with_pages(error.hint)), file=sys.stderr)
-    print(f"see:   {error.see}", file=sys.stderr)
+def _end(error: errors.BladeError, as_json: bool) -> NoReturn:
+    """Tell an error, and end with its exit code."""
+    lines = (under("error: ", error.message), under("hint:  ", errors.with_pages(error.hint)), f"see:   {error.see}")
+    print(json.dumps(error.as_json()) if as_json else "\n".join(lines), file=sys.stderr)
+    sys.exit(error.exit_code)
 
 
 def _our_bug(error: Exception, options: list[str]) -> errors.BladeError:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from blade.errors import EXIT_FAILED_GATE, Unreadable, UsageError
+from blade.hostile import line
 from blade.targets import refuse_link, refuse_taken
 
 if TYPE_CHECKING:
@@ -118,8 +119,6 @@ def print_times(clock: Clock) -> None:
 
 def notice(text: str, mark: str = "note", most: int | None = None) -> None:
     """Something the user should know, on stderr, in one line."""
-    from blade.hostile import line
-
     print(f"{mark}: {line(text, most)}", file=sys.stderr)
 
 

@@ -15,6 +15,7 @@ import click
 from blade.cli.options import MAPPING, THRESHOLD, force_option, json_option
 from blade.cli.output import Progress, cannot_write, refuse_existing, refuse_sources
 from blade.errors import NothingToRead, UsageError
+from blade.hostile import line, lines
 
 if TYPE_CHECKING:
     from blade.query.measures import Answer
@@ -174,7 +175,6 @@ def _answer(answer: Answer) -> dict[str, Any]:
 
 def render(question: str, outcome: Outcome, limit: int) -> str:
     """The answer for a terminal: `42.0% [32.4%, 52.3%], n = 50 tasks (wilson)`, or a table."""
-    from blade.hostile import line
     from blade.query.measures import RATES, measure_of
 
     if outcome.columns is not None or outcome.answers is None:
@@ -205,8 +205,6 @@ def _cells(answer: Answer, is_rate: bool) -> tuple[str, str, str]:
 
 def number(value: Any, is_rate: bool = False) -> str:
     """A value as a person reads it."""
-    from blade.hostile import line
-
     if value is None:
         return "none"
     if isinstance(value, float):
@@ -221,8 +219,6 @@ def grid(
     whole: str = "--limit 0, --csv or --json",
 ) -> str:  # fmt: skip
     """Rows in columns, cleaned, with what was left out said below."""
-    from blade.hostile import line
-
     shown = rows if limit <= 0 else rows[:limit]
     cells = [[line(str(name), _WIDE) for name in columns]]
     cells += [["" if value is None else number(value) for value in row] for row in shown]
@@ -246,8 +242,6 @@ def grid(
 
 def _csv(outcome: Outcome) -> str:
     """CSV in which no cell is a formula that a spreadsheet runs."""
-    from blade.hostile import lines
-
     def guarded(value: Any) -> Any:
         text = lines(value) if isinstance(value, str) else ""
         return value if not isinstance(value, str) else f"'{text}" if text[:1] in "=+-@\t" and text else text

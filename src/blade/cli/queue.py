@@ -10,6 +10,7 @@ import click
 from blade.cli.options import ONLY, THRESHOLD, json_option
 from blade.cli.output import Progress
 from blade.errors import UsageError
+from blade.hostile import argument, command_line, line
 
 if TYPE_CHECKING:
     from blade.model import Waiting
@@ -66,7 +67,6 @@ def _entry(task: Waiting) -> dict[str, Any]:
 def render(listing: Queue, run: str, only: str | None = None, threshold: float | None = None) -> str:
     """A line for each task, and what to type to read the first."""
     from blade.agent.queue import WRONG, WRONG_UNDETERMINED
-    from blade.hostile import argument, command_line, line
 
     if not listing.waiting:
         judged = f", {listing.n_judged} judged already (--judged lists them)" if listing.n_judged else ""
