@@ -40,6 +40,8 @@ def compare(
     """
     _refuse_options(by, margin, ordered, baseline)
     from blade import pipeline
+    from blade.compare.gate import markdown
+    from blade.compare.gate_policy import read_policy
     from blade.pipeline import comparing
     from blade.pipeline.trace_reading import Clock
     from blade.report import json_text, write_comparison
@@ -48,7 +50,7 @@ def compare(
     folder = Path(output) if output else None
     if folder is not None:
         refuse_foreign(folder, force, is_comparison=True)
-    policy = comparing.policy(Path(gate)) if gate else None
+    policy = read_policy(Path(gate)) if gate else None
     command, clock = command_line(
         "compare", runs, by=by or None, baseline=baseline or None, margin=margin if margin != comparing.MARGIN else None,
         series=ordered, gate=gate or None, pass_threshold=pass_threshold, quick=quick,
@@ -71,7 +73,7 @@ def compare(
             from blade.cli.sanitize import redacted
 
             report = redacted(report, loaded)
-    further = {"gate.md": comparing.gate_markdown(report)} if report.gate is not None else {}
+    further = {"gate.md": markdown(report.gate, report.made_by["command"])} if report.gate is not None else {}
     written = put(lambda: write_comparison(report, folder, further, force=force), folder) if folder else []
     click.echo(json_text(report, is_comparison=True) if as_json else compare_text(report), nl=False)
     wrote(written, quiet=as_json)
