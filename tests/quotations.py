@@ -136,6 +136,16 @@ def losing_tasks(report: Report, run: str) -> set[str]:
     return {task for task, rate in rates.items() if rate is not None and rate < 1}
 
 
+def assert_sound(report: Report, rows: Rows) -> int:
+    """All that must hold of any report; how many quotations it has."""
+    assert_nothing_broke(report)
+    assert_losses_add_up(report)
+    assert_groups_add_up(report)
+    assert_examples_fail(report)
+    assert_steps_exist(report, rows)
+    return assert_evidence_resolves(report, rows)
+
+
 def assert_nothing_broke(report: Report) -> None:
     """No stage and no detector failed on the way."""
     assert not [gap for gap in report.gaps if "failed: " in gap.why], report.gaps
