@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
 
@@ -45,12 +44,12 @@ def matches_golden(name: str, text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The demo run, diagnosed once from inside its folder; the folder and what the terminal showed."""
     folder = tmp_path_factory.mktemp("demo")
     with chdir(folder):
         planted.write_demo(Path("run"))
-        yield folder, blade("diagnose", "run", "-o", "report")
+        return folder, blade("diagnose", "run", "-o", "report")
 
 
 def blade(*arguments: str) -> str:
@@ -59,18 +58,20 @@ def blade(*arguments: str) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("name", ["report.md", "report.json", "report.html", "metrics.json"])
-def test_report_files(demo: tuple[Path, str], name: str) -> None:
-    folder, _ = demo
-    matches_golden(name, scrubbed((folder / "report" / name).read_text(encoding="utf-8")))
+FILES = [*(f"report/{name}" for name in ("report.md", "report.json", "report.html", "metrics.json")), "compare/compare.md"]
 
 
-def test_summary(demo: tuple[Path, str]) -> None:
+@pytest.mark.parametrize("path", FILES)
+def test_files_that_are_written(demo: tuple[Path, str], pair: tuple[Path, str], path: str) -> None:
+    folder, _ = demo if path.startswith("report") else pair
+    matches_golden(Path(path).name, scrubbed((folder / path).read_text(encoding="utf-8")))
+
+
+def test_screens(demo: tuple[Path, str], pair: tuple[Path, str]) -> None:
     matches_golden("summary.txt", demo[1])
-
-
-def test_shown_rollout(demo: tuple[Path, str]) -> None:
-    matches_golden("show.txt", blade("show", "run", "0/0"))
+    matches_golden("compare.txt", pair[1])
+    with chdir(demo[0]):
+        matches_golden("show.txt", blade("show", "run", "0/0"))
 
 
 def test_readme_excerpt(demo: tuple[Path, str]) -> None:
@@ -94,15 +95,6 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     with chdir(folder):
         write_pair(Path("runs"), "one failure mode fixed", seed=5, n_tasks=26, repeats=4, effect=1.0)
         return folder, blade("compare", "runs/baseline.jsonl", "runs/candidate.jsonl", "-o", "compare")
-
-
-def test_comparison_page(pair: tuple[Path, str]) -> None:
-    folder, _ = pair
-    matches_golden("compare.md", scrubbed((folder / "compare" / "compare.md").read_text(encoding="utf-8")))
-
-
-def test_comparison_screen(pair: tuple[Path, str]) -> None:
-    matches_golden("compare.txt", pair[1])
 
 
 def test_help() -> None:
