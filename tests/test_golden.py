@@ -98,10 +98,14 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 
 def test_help() -> None:
-    # in processes of their own: click keeps the help option of whichever context asked for it first
-    texts = []
-    for command in COMMANDS:
-        called = [sys.executable, "-m", "blade", *command.split(), "--help"]
-        environment = {**os.environ, "COLUMNS": "80"}
-        texts.append(subprocess.run(called, capture_output=True, text=True, check=True, env=environment).stdout)
-    matches_golden("help.txt", "\n".join(texts))
+    # in a process of its own: click keeps the help option of whichever context asked for it first
+    program = (
+        "import sys\nfrom blade.cli.main import cli\n"
+        "for number, command in enumerate(sys.argv[1:]):\n"
+        "    print(end='\\n' * bool(number))\n"
+        "    try:\n        cli([*command.split(), '--help'], prog_name='blade')\n"
+        "    except SystemExit as stop:\n        assert not stop.code\n"
+    )
+    environment = {**os.environ, "COLUMNS": "80"}
+    done = subprocess.run([sys.executable, "-c", program, *COMMANDS], capture_output=True, text=True, check=True, env=environment)
+    matches_golden("help.txt", done.stdout)

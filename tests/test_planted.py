@@ -75,22 +75,14 @@ def recount(planted: Planted) -> Row:
         counted[task] += len(distinct)
         passes[task] += sum((row["reward"] or 0) >= 1 for row in distinct.values())
     return {
-        "n_tasks": len(tasks),
-        "expected": len(expected),
-        "scored": scored,
-        "failed": len(failed),
-        "masked": masked,
-        "lost": len(expected - set(main) - failed),
-        "identical_duplicates": identical,
-        "differing_duplicates": differing,
-        "superseded": superseded,
-        "passes": passes,
-        "rows": counted,
+        "n_tasks": len(tasks), "expected": len(expected), "scored": scored, "failed": len(failed), "masked": masked,
+        "lost": len(expected - set(main) - failed), "identical_duplicates": identical, "differing_duplicates": differing,
+        "superseded": superseded, "passes": passes, "rows": counted,
         "always": tuple(sorted(t for t in tasks if counted[t] and passes[t] == counted[t])),
         "sometimes": tuple(sorted(t for t in tasks if 0 < passes[t] < counted[t])),
         "never": tuple(sorted(t for t in tasks if counted[t] and not passes[t])),
         "missing": tuple(sorted(t for t in tasks if not counted[t])),
-    }
+    }  # fmt: skip
 
 
 def assert_true(planted: Planted) -> None:
