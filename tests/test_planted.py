@@ -215,7 +215,7 @@ def test_the_demo(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_bench_rows(tmp_path: Path, kind: str) -> None:
     made = KINDS[kind]
-    size = 24 * made.row_bytes * 8
+    size = 12 * made.row_bytes * 8
     path, again = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     n_rows = write_bench(path, kind, size)
     assert write_bench(again, kind, size) == n_rows
