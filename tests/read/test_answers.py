@@ -11,7 +11,7 @@ import yaml
 from msgspec.structs import replace
 
 from blade import pipeline
-from blade.agent.reader import ACCEPTED, DISCARDED
+from blade.agent.reader import ACCEPTED, DISCARDED, answers
 from blade.pipeline import model_reading, reviewing
 from blade.pipeline.session import Session
 from blade.report.run_facts import facts
@@ -182,7 +182,7 @@ def test_a_question_over_all_failures_is_counted(ask: Ask, server: Server) -> No
     server.script = answered
     reading = ask("ask", asked="Was a lock ignored?", choices=("yes", "no"))
     yes = tuple(one.question.about for one in reading.results if one.question.about != "5")
-    assert model_reading.counted(reading.results) == [("yes", yes), ("undetermined", ("5",))]
+    assert answers(reading.results) == [("yes", yes), ("undetermined", ("5",))]
     assert "The question: Was a lock ignored?" in server.calls[0].turns[0]["content"]
     schema = server.calls[0].body["text"]["format"]["schema"]
     assert schema["properties"]["answer"]["enum"] == ["yes", "no", "undetermined"]
