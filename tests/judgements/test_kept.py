@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from blade.agent.judgements import append, read, standing, withdrawal
+from blade.agent.judgements import Withdrawn, append, read, standing
 from blade.errors import Unreadable
 from blade.model import Cause, Judgement
 
@@ -97,7 +97,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 def test_what_is_taken_back_no_longer_counts(tmp_path: Path) -> None:
     path = tmp_path / "run_judgements.jsonl"
     append(path, [judgement("a"), judgement("b")])
-    append(path, [withdrawal(judgement("a"), "ann", "2031-01-02T00:00:00Z")])
+    append(path, [Withdrawn("a", "ann", "2031-01-02T00:00:00Z")])
     assert [one.id for one in read(path)[0]] == ["b"]
     append(path, [judgement("a")])
     assert [one.id for one in read(path)[0]] == ["b", "a"]

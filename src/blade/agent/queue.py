@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 import msgspec
 
 from blade.model import Attribution, Cause, Confidence, TaskResult, Waiting
+from blade.report.run_facts import task_key
 
 PRICED = 2000  # tasks whose dossiers are priced at most: of more, those with the most at stake
 FLOOR = 200  # tokens that the shortest dossier costs: no task is worth more for a token than by this
@@ -51,7 +52,9 @@ def queue(
     Dossiers are priced only of those that can still come in: a task is worth at most its value for FLOOR.
     Of a very large run only the tasks with the most at stake are priced unless all are asked for.
     """
-    waiting = sorted((stake for stake in worths if stake.value > 0), key=_rank)
+    # the most valuable first; of those that are worth the same, numbers in their order, then names
+    ranked = sorted(worths, key=lambda stake: (-stake.value, *task_key(stake.attribution.task)))
+    waiting = [stake for stake in ranked if stake.value > 0]
     waiting = waiting if most is None else waiting[: max(PRICED, most)]
     best: list[tuple[float, int, Waiting]] = []
     for place, stake in enumerate(waiting):
@@ -73,9 +76,3 @@ def per_token(task: Waiting) -> float:
     """Give the points of score for a token of reading, by which the queue is sorted."""
     return task.value / max(task.tokens, FLOOR)
 
-
-def _rank(stake: Worth) -> tuple[float, bool, int, str]:
-    """The most valuable first; of those that are worth the same, numbers in their order, then names."""
-    task = stake.attribution.task
-    is_number = task.isascii() and task.isdigit()
-    return -stake.value, not is_number, int(task) if is_number else 0, "" if is_number else task
