@@ -227,7 +227,7 @@ class House:
         with self._lock_of(("session", str(threshold), *place.specs)):
             return pipeline.session(place.specs, self.watcher, threshold), only
 
-    def loaded(self, runs: Sequence[str]) -> list[Loaded]:
+    def loaded(self, runs: Sequence[str | None]) -> list[Loaded]:
         """Several runs, in the order they are asked for."""
         return [
             run for place, only in map(self._place, runs) for run in pipeline.load(place.specs, self.watcher)
