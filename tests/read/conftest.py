@@ -95,6 +95,10 @@ def server(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         yield endpoint
 
 
+def statuses(reading: model_reading.Reading) -> list[str]:
+    return [result.status for result in reading.results]
+
+
 Ask = Callable[..., model_reading.Reading]
 
 

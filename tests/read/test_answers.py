@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from msgspec.structs import replace
 
 from blade import pipeline
@@ -16,18 +15,18 @@ from blade.pipeline import model_reading, reviewing
 from blade.pipeline.session import Session
 from blade.report.run_facts import facts
 from tests.builders import make_row, make_run
+from tests.case_tables import cases
 from tests.read.conftest import Ask, honest, label, locked, place, rollout
 from tests.read.server import Act, Call, Says, Server
 
-FIELD = {"step": None, "field": "verifier_message", "quote": "expected red, record R-000 is blue"}
-LIES = yaml.safe_load(Path(__file__).with_name("lies.yaml").read_text(encoding="utf-8"))
-
 
 def reply(lie: dict[str, Any]) -> Any:
+    """A true label of task 0, or one that a case changes."""
     if "reply" in lie:
         return lie["reply"]
+    changed = {key: word.replace("ERROR", locked(0)) if isinstance(word, str) else word for key, word in lie.get("place", {}).items()}
     first = [place(0)] if lie.get("is_second") else []
-    return label(0, **{"evidence": [*first, place(0, **lie.get("place", {}))], **lie.get("label", {})})
+    return label(0, **{"evidence": [*first, place(0, **changed)], **lie.get("label", {})})
 
 
 # ---- Labels ------------------------------------------------------------------------------------------
@@ -36,7 +35,7 @@ def reply(lie: dict[str, Any]) -> Any:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        *((reply(lie), lie["reason"]) for lie in LIES),
+        *((reply(lie), lie["reason"]) for lie in cases(__file__, "lies")),
         (label(0, because="so " * 400), "JSON"),
         (label(0, mode="m" * 500), "JSON"),
         (label(0, evidence=[place(0)] * 40), "JSON"),
@@ -67,19 +66,9 @@ def test_a_model_that_corrects_itself_is_heard(ask: Ask, server: Server) -> None
     assert result.answer.evidence[0].step == 3
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        label(0, answer="Undetermined", evidence=[]),
-        label(0, answer="bi"),
-        label(0, evidence=[place(0, **FIELD)]),
-        label(0, evidence=[place(0, quote=f"> [3]* result | {locked(0)}")]),
-        label(0, evidence=[place(0, step=2, quote='change {"record": "R-000", "value": "red"}')]),
-        label(0, evidence=[place(0, **{**FIELD, "quote": f"verifier_message: {FIELD['quote']}"})]),
-    ],
-)
-def test_what_holds_is_accepted(text: dict[str, Any], ask: Ask, server: Server, session: Session) -> None:
-    server.script = lambda call, n: Says(text)
+@pytest.mark.parametrize("truth", cases(__file__, "holds"))
+def test_what_holds_is_accepted(truth: dict[str, Any], ask: Ask, server: Server, session: Session) -> None:
+    server.script = lambda call, n: Says(reply(truth))
     (result,) = ask(tasks=("0",)).results
     assert result.status == ACCEPTED, result.reasons
     assert result.answer is not None

@@ -9,14 +9,11 @@ from typing import Any
 
 import pytest
 
-from blade.agent.reader import ACCEPTED, FAILED, LEFT, Patience
+from blade.agent.reader import ACCEPTED, FAILED, Patience
+from tests.case_tables import cases
 from tests.read.conftest import FAILED as TASKS
-from tests.read.conftest import Ask, honest, label
+from tests.read.conftest import Ask, honest, label, statuses
 from tests.read.server import Act, Call, Gone, Raw, Says, Server, Status
-
-
-def statuses(reading: Any) -> list[str]:
-    return [result.status for result in reading.results]
 
 
 def test_a_well_behaved_endpoint_is_asked_once_for_each_task(ask: Ask, server: Server) -> None:
@@ -58,32 +55,20 @@ def test_an_old_endpoint_without_schemas_is_asked_for_json_in_the_text(ask: Ask,
     assert ['"additionalProperties":false' in call.system for call in server.calls] == [False, False, False, True]
 
 
-@pytest.mark.parametrize(("seconds", "status", "n_calls"), [(0.2, ACCEPTED, 2), (86400, FAILED, 1)])
-def test_a_busy_endpoint_is_waited_for_as_long_as_it_asks_within_our_patience(
-    seconds: float, status: str, n_calls: int, ask: Ask, server: Server
-) -> None:
-    busy = Status(429, "slow down", {"Retry-After": str(seconds)})
-    server.script = lambda call, n: busy if n < 1 else honest(call, n)
+@pytest.mark.parametrize("name", cases(__file__, "endpoints"))
+def test_what_an_endpoint_may_answer(name: str, ask: Ask, server: Server) -> None:
+    case: dict[str, Any] = cases(__file__, "endpoints")[name]
+    acts = [Status(**act) for act in case.get("acts", ())]
+    last = Status(**case["for_good"]) if "for_good" in case else None
+    server.script = lambda call, n: acts[n] if n < len(acts) else last or honest(call, n)
     start = time.monotonic()
-    reading = ask(tasks=("0",))
-    assert (statuses(reading), reading.results[0].calls) == ([status], n_calls)
-    assert n_calls == 1 or time.monotonic() - start >= seconds
-
-
-def test_a_burst_of_errors_passes(ask: Ask, server: Server) -> None:
-    server.script = lambda call, n: Status(503, "down") if n < 2 else honest(call, n)
-    reading = ask(tasks=("0",))
-    assert (statuses(reading), len(server.calls)) == ([ACCEPTED], 3)
-    assert reading.spent.total == 1100  # what was refused costs nothing
-
-
-def test_an_endpoint_that_stays_broken_is_tried_as_often_as_told_and_not_for_every_task(ask: Ask, server: Server) -> None:
-    server.script = lambda call, n: Status(500, "down")
-    reading = ask(at_once=1)
-    assert statuses(reading) == [FAILED] * 3 + [LEFT] * 3
-    assert len(server.calls) == 3 * 3
-    assert "500: down" in reading.results[0].reasons[0]
-    assert reading.stopped is not None
+    reading = ask(at_once=1, **{"tasks": tuple(case["tasks"])} if "tasks" in case else {})
+    assert (" ".join(statuses(reading)), len(server.calls)) == (case["statuses"], case["calls"])
+    assert time.monotonic() - start >= case.get("seconds", 0)
+    assert reading.spent.total == case.get("spent", reading.spent.total)
+    assert case.get("says", "") in " ".join(reading.results[0].reasons)
+    assert (reading.stopped is not None) == ("stops" in case)
+    assert reading.stopped is None or case["stops"] in reading.stopped.hint
 
 
 BAD: dict[str, Act] = {
@@ -103,25 +88,6 @@ def test_what_breaks_on_the_way_is_tried_again(bad: str, ask: Ask, server: Serve
     assert reading.results[0].calls == len(server.calls) >= 2
     # the first call may have been charged for: it is counted, and said to be an estimate
     assert reading.spent.estimated > 300
-
-
-@pytest.mark.parametrize(
-    ("refusal", "word"),
-    [
-        (Status(401, "bad key"), "key"),
-        (Status(404, "the model does not exist"), "model"),
-        (Status(402, "pay"), "credit"),
-        (Status(429, "You exceeded your quota", error_code="insufficient_quota"), "credit"),
-        (Status(307, "moved", {"Location": "http://127.0.0.1:9/v1/responses"}), "redirect"),
-    ],
-)
-def test_what_no_question_would_pass_stops_at_once(refusal: Status, word: str, ask: Ask, server: Server) -> None:
-    server.script = lambda call, n: refusal
-    reading = ask(at_once=1)
-    assert statuses(reading) == [FAILED] + [LEFT] * 5
-    assert len(server.calls) == 1
-    assert reading.stopped is not None
-    assert word in reading.stopped.hint
 
 
 def test_a_request_that_is_refused_for_itself_does_not_stop_the_others(ask: Ask, server: Server) -> None:

@@ -20,13 +20,8 @@ from blade.agent.reader import ACCEPTED, DISCARDED, KEPT, LEFT, Answer, Cap, Kep
 from blade.pipeline import model_reading
 from blade.pipeline.session import Session
 from tests.conftest import ROOT
-from tests.read.conftest import FAILED, Ask, honest, label, locked, place, rows
+from tests.read.conftest import FAILED, Ask, honest, label, locked, place, rows, statuses
 from tests.read.server import Act, Call, Says, Server, Status
-
-
-def statuses(reading: Any) -> list[str]:
-    return [result.status for result in reading.results]
-
 
 # ---- The cache ---------------------------------------------------------------------------------------
 
