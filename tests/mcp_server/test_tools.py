@@ -73,6 +73,14 @@ def test_runs_are_listed_with_rows_and_score(ask: Asking, report: dict[str, Any]
         assert ask.json("blade_summary", run=name)["runs"][0]["score"] == report["runs"][0]["score"]
 
 
+def test_the_summary_has_the_headline_and_the_first_of_long_lists(ask: Asking, report: dict[str, Any]) -> None:
+    summary = ask.json("blade_summary", **FIRST)
+    assert summary["measures"] == [one for one in report["measures"] if one["slice"] is None]
+    for part in ("trust", "groups", "unexplained"):
+        without = [{key: value for key, value in one.items() if key != "query"} for one in report[part]]
+        assert summary[part] == {"n": len(without), "first": without[:8]}
+
+
 def test_the_queue_is_cut_where_it_is_asked_to_be_and_prices_the_dossiers(ask: Asking) -> None:
     waiting = ask.pages("blade_queue", "waiting", run="second")
     whole = [one["task"] for one in waiting]
