@@ -141,19 +141,29 @@ def test_one_of_several_agents_is_named_by_run_and_agent(tmp_path: Path) -> None
         assert "both:agent0, both:agent1" in ask.error("blade_tasks", run=run)
 
 
-def test_nothing_but_the_protocol_on_stdout(folder: Path, tmp_path: Path) -> None:
-    summary = [("tools/call", {"name": "blade_summary", "arguments": {"run": run}}) for run in ("first", "../x")]
-    said = frames(("tools/list", {}), *summary, ("ping", {}))
+def test_nothing_but_the_protocol_on_stdout_and_no_line_without_an_answer(folder: Path, tmp_path: Path) -> None:
+    half = "\ud800"  # half of a character: no JSON, but rollouts hold it and clients repeat it
+    summaries = [{"name": "blade_summary", "arguments": {"run": run}} for run in ("first", "../x", f"no{half}")]
+    reports = [f"7 of 5 {half} tasks failed.", "7 of 5 tasks failed."]
+    checks = [{"name": "blade_check_claims", "arguments": {"report": report}} for report in reports]
+    calls = [*summaries, {"name": f"no{half}", "arguments": {}}, *checks]
+    broken = [b"not JSON\n", b"\xff\xfe\n", b"[]\n", b'{"jsonrpc": "2.0", "id": {}, "method": 3}\n']
+    asked = frames(*(("tools/call", call) for call in calls), ("tools/list", {}), ("ping", {}))
+    said = b"\n{]\n\xff\xfe\n" + asked + b"".join(broken)
     process = started(tmp_path, folder / "runs", command=[sys.executable, "-c", NOISY], said=said)
-    out = b"".join(process.stdout.readline() for _ in range(5))
+    lines = [process.stdout.readline() for _ in range(9 + 7)]
     rest, errors = process.communicate(timeout=60)
-    answers = {one["id"]: one for one in map(json.loads, (out + rest).splitlines()) if "id" in one}
-    assert set(answers) == {0, 1, 2, 3, 4}
-    assert [answers[number]["result"]["isError"] for number in (2, 3)] == [False, True]
-    assert b"noise" not in out + rest
-    assert errors.count(b"noise of a child") == 2
+    assert (process.returncode, rest) == (0, b"")
+    assert b"noise" not in b"".join(lines)
+    assert errors.count(b"noise of a child") == len(calls)
     assert b"noise at the end" in errors
-    assert process.returncode == 0
+    answers = [json.loads(line) for line in lines]
+    results = {one["id"]: one["result"] for one in answers if one["id"] is not None}
+    assert sorted(results) == list(range(9))
+    assert [results[number].get("isError", False) for number in range(1, 7)] == [False, True, True, True, False, False]
+    assert "there is no run no\ufffd" in results[3]["content"][0]["text"]
+    assert "there is no tool no\ufffd" in results[4]["content"][0]["text"]
+    assert {one["error"]["code"] for one in answers if one["id"] is None} == {-32700, -32600}
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
@@ -163,30 +173,6 @@ def test_signals_end_it_at_once(folder: Path, tmp_path: Path, sent: signal.Signa
     process.send_signal(sent)
     assert process.wait(timeout=60) == code
     process.communicate()
-
-
-def test_no_line_stays_without_an_answer(folder: Path, tmp_path: Path) -> None:
-    half = "\ud800"  # half of a character: no JSON, but rollouts hold it and clients repeat it
-    calls = [
-        {"name": "blade_summary", "arguments": {"run": f"no{half}"}},
-        {"name": f"no{half}", "arguments": {}},
-        {"name": "blade_check_claims", "arguments": {"report": f"7 of 5 {half} tasks failed."}},
-        {"name": "blade_check_claims", "arguments": {"report": "7 of 5 tasks failed."}},
-    ]
-    broken = [b"not JSON\n", b"\xff\xfe\n", b"[]\n", b'{"jsonrpc": "2.0", "id": {}, "method": 3}\n']
-    said = b"\n{]\n\xff\xfe\n" + frames(*(("tools/call", call) for call in calls)) + b"".join(broken)
-    process = started(tmp_path, folder / "runs", said=said)
-    answers = []
-    while len(answers) < 5 + 7:
-        answers.append(json.loads(process.stdout.readline()))
-    out, _ = process.communicate(timeout=60)
-    assert (process.returncode, out) == (0, b"")
-    results = {one["id"]: one["result"] for one in answers if one["id"] is not None}
-    assert sorted(results) == [0, 1, 2, 3, 4]
-    assert "there is no run no\ufffd" in results[1]["content"][0]["text"]
-    assert "there is no tool no\ufffd" in results[2]["content"][0]["text"]
-    assert not results[3].get("isError")
-    assert {one["error"]["code"] for one in answers if one["id"] is None} == {-32700, -32600}
 
 
 def test_an_empty_folder_is_served_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
