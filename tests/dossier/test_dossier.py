@@ -47,8 +47,8 @@ def tell(desk: Session, of: Facts, traces: tuple[Trace, ...]) -> Tell:
     def told(rows: Any = traces, *, cause: Any = None, report: Any = None, **options: Any) -> str:
         known = of
         if cause is not None:
-            made = {**msgspec.to_builtins(of.attribution["0"]), **msgspec.to_builtins(cause)}
-            changed = msgspec.convert(made, Attribution)
+            members = {**msgspec.to_builtins(of.attribution["0"]), **msgspec.to_builtins(cause)}
+            changed = msgspec.convert(members, Attribution)
             causes = tuple(changed if one.task == "0" else one for one in desk.report.attributions)
             report = {**(report or {}), "attributions": causes}
         if report is not None:
@@ -264,19 +264,19 @@ def is_shown(text: str, repeat: int, step: Step) -> bool:
 def test_the_decisive_step_is_in_the_dossier_of_nearly_every_failed_task(planted: Written) -> None:
     hits: dict[str, list[bool]] = defaultdict(list)
     for fault in FAULTS:
-        made, asked = planted(fault, 0.05)
-        facts, run = asked.facts[asked.loaded[0].name], asked.loaded[0]
-        for task in dict.fromkeys(truth.task for truth in made.truths):
-            result, traces = facts.task(task), asked.traces(run, task)
+        injected, session = planted(fault, 0.05)
+        facts, run = session.facts[session.loaded[0].name], session.loaded[0]
+        for task in dict.fromkeys(truth.task for truth in injected.truths):
+            result, traces = facts.task(task), session.traces(run, task)
             assert result is not None
-            passed = {one.repeat for one in result.repeats if one.outcome is Outcome.PASSED}
+            passed = {row.repeat for row in result.repeats if row.outcome is Outcome.PASSED}
             steps = {trace.rollout.repeat: trace.steps for trace in traces}
-            truths = [one for one in made.truths if one.task == task and one.repeat not in passed]
-            places = [(one.repeat, steps[one.repeat][one.step]) for one in truths if one.step is not None]
+            truths = [truth for truth in injected.truths if truth.task == task and truth.repeat not in passed]
+            places = [(truth.repeat, steps[truth.repeat][truth.step]) for truth in truths if truth.step is not None]
             if places:
-                told = dossier(facts, task, traces)
-                assert told.tokens <= told.budget == BUDGET < MOST_TOKENS
-                hits[fault].append(any(is_shown(told.text, *place) for place in places))
+                page = dossier(facts, task, traces)
+                assert page.tokens <= page.budget == BUDGET < MOST_TOKENS
+                hits[fault].append(any(is_shown(page.text, *place) for place in places))
     table = "\n".join(f"{fault:24} {sum(hits[fault])} of {len(hits[fault])}" for fault in FAULTS)
     every = [hit for several in hits.values() for hit in several]
     assert len(every) >= len(FAULTS), table

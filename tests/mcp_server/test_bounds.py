@@ -148,9 +148,9 @@ def test_nothing_but_the_protocol_on_stdout_and_no_line_without_an_answer(folder
     checks = [{"name": "blade_check_claims", "arguments": {"report": report}} for report in reports]
     calls = [*summaries, {"name": f"no{half}", "arguments": {}}, *checks]
     broken = [b"not JSON\n", b"\xff\xfe\n", b"[]\n", b'{"jsonrpc": "2.0", "id": {}, "method": 3}\n']
-    asked = frames(*(("tools/call", call) for call in calls), ("tools/list", {}), ("ping", {}))
-    said = b"\n{]\n\xff\xfe\n" + asked + b"".join(broken)
-    process = started(tmp_path, folder / "runs", command=[sys.executable, "-c", NOISY], said=said)
+    requests = frames(*(("tools/call", call) for call in calls), ("tools/list", {}), ("ping", {}))
+    sent = b"\n{]\n\xff\xfe\n" + requests + b"".join(broken)
+    process = started(tmp_path, folder / "runs", command=[sys.executable, "-c", NOISY], said=sent)
     lines = [process.stdout.readline() for _ in range(9 + 7)]
     rest, errors = process.communicate(timeout=60)
     assert (process.returncode, rest) == (0, b"")
@@ -158,12 +158,12 @@ def test_nothing_but_the_protocol_on_stdout_and_no_line_without_an_answer(folder
     assert errors.count(b"noise of a child") == len(calls)
     assert b"noise at the end" in errors
     answers = [json.loads(line) for line in lines]
-    results = {one["id"]: one["result"] for one in answers if one["id"] is not None}
+    results = {answer["id"]: answer["result"] for answer in answers if answer["id"] is not None}
     assert sorted(results) == list(range(9))
     assert [results[number].get("isError", False) for number in range(1, 7)] == [False, True, True, True, False, False]
     assert "there is no run no\ufffd" in results[3]["content"][0]["text"]
     assert "there is no tool no\ufffd" in results[4]["content"][0]["text"]
-    assert {one["error"]["code"] for one in answers if one["id"] is None} == {-32700, -32600}
+    assert {answer["error"]["code"] for answer in answers if answer["id"] is None} == {-32700, -32600}
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])

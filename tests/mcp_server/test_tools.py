@@ -75,18 +75,18 @@ def test_runs_are_listed_with_rows_and_score(ask: Asking, report: dict[str, Any]
 
 def test_the_summary_has_the_headline_and_the_first_of_long_lists(ask: Asking, report: dict[str, Any]) -> None:
     summary = ask.json("blade_summary", **FIRST)
-    assert summary["measures"] == [one for one in report["measures"] if one["slice"] is None]
+    assert summary["measures"] == [measure for measure in report["measures"] if measure["slice"] is None]
     for part in ("trust", "groups", "unexplained"):
-        without = [{key: value for key, value in one.items() if key != "query"} for one in report[part]]
+        without = [{key: value for key, value in entry.items() if key != "query"} for entry in report[part]]
         assert summary[part] == {"n": len(without), "first": without[:8]}
 
 
 def test_the_queue_is_cut_where_it_is_asked_to_be_and_prices_the_dossiers(ask: Asking) -> None:
     waiting = ask.pages("blade_queue", "waiting", run="second")
-    whole = [one["task"] for one in waiting]
+    whole = [task["task"] for task in waiting]
     for limit, offset in ((1, 0), (2, 0), (2, 1), (len(whole), 0), (20, len(whole))):
         page = ask.json("blade_queue", run="second", limit=limit, offset=offset)
-        assert [one["task"] for one in page["waiting"]] == whole[offset : offset + limit]
+        assert [task["task"] for task in page["waiting"]] == whole[offset : offset + limit]
         assert page["total"] == len(whole) > 2
         assert page["next_offset"] == (offset + limit if offset + limit < len(whole) else None)
     dossier = ask.json("blade_dossier", run="second", task=whole[0])
@@ -107,19 +107,19 @@ def test_pages_walk_all_tasks_exactly_once_and_all_steps(ask: Asking, report: di
 
 
 def test_tasks_by_bucket_and_by_cause_and_groups_by_label_and_by_task(ask: Asking, report: dict[str, Any]) -> None:
-    def ids(of: str, key: str, **given: Any) -> list[str]:
-        return [one[key] for one in ask.json(f"blade_{of}", **FIRST, **given)[of]]
+    def ids(of: str, key: str, **filters: Any) -> list[str]:
+        return [entry[key] for entry in ask.json(f"blade_{of}", **FIRST, **filters)[of]]
 
     for bucket in ("always", "sometimes", "never"):
         assert ids("tasks", "task", bucket=bucket) == report["buckets"][0][bucket]
     causes = report["attributions"]
-    for cause in {one["cause"] for one in causes}:
-        assert set(ids("tasks", "task", cause=cause)) == {one["task"] for one in causes if one["cause"] == cause}
+    for label in {cause["cause"] for cause in causes}:
+        assert set(ids("tasks", "task", cause=label)) == {cause["task"] for cause in causes if cause["cause"] == label}
     assert ids("tasks", "task", bucket="always", cause="KG") == []
     for label in ("KG", "BI", "IR", "undetermined"):
-        assert ids("groups", "id", label=label) == [one["id"] for one in report["groups"] if one["label"] == label]
+        assert ids("groups", "id", label=label) == [group["id"] for group in report["groups"] if group["label"] == label]
     for cause in causes:
-        assert ids("groups", "id", task=cause["task"]) == [group for group in [cause["group"]] if group is not None]
+        assert ids("groups", "id", task=cause["task"]) == [cause["group"]] * (cause["group"] is not None)
     assert ids("groups", "id", task=report["buckets"][0]["always"][0]) == []
 
 

@@ -128,19 +128,15 @@ def _tools(loaded: Sequence[Loaded]) -> str:
 
     runs = [each.run for each in loaded]
     rows = [single_rows.row(run, 0) for run in runs if len(run.rollouts.task)]
-    tools = dict.fromkeys(tool for row in rows for tool in events.declared_tools(row))
-    if tools:
-        names = list(tools)[:20]
+    if names := list(dict.fromkeys(tool for row in rows for tool in events.declared_tools(row)))[:20]:
         return f"The agent acts through {count(len(names), 'tool')}: {_codes(names)}."
-    used: Counter[str] = Counter()
-    for run in runs:
-        for place in range(min(len(run.rollouts.task), _LOOKED_AT)):
-            steps = single_rows.traced(run, place).steps
-            used.update({step.tool for step in steps if step.kind == "call" and step.tool})
+    places = ((run, place) for run in runs for place in range(min(len(run.rollouts.task), _LOOKED_AT)))
+    traces = (single_rows.traced(run, place) for run, place in places)
+    called = ({step.tool for step in trace.steps if step.kind == "call" and step.tool} for trace in traces)
+    used = Counter(tool for tools in called for tool in tools)
     if not used:
         return "The rows declare no tools: a rollout is an answer to a prompt."
-    names = sorted(used, key=lambda tool: (-used[tool], tool))
-    return f"The rows declare no tools; their rollouts call {_few(names)}."
+    return f"The rows declare no tools; their rollouts call {_few(sorted(used, key=lambda tool: (-used[tool], tool)))}."
 
 
 def _kinds(runs: Sequence[Facts]) -> list[dict[str, Any]]:
