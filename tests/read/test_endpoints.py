@@ -290,12 +290,13 @@ def test_a_cap_in_dollars_needs_nothing_but_the_price(ask: Ask, server: Server) 
     assert price.of(reading.spent) <= 0.21
 
 
-def test_a_second_try_is_not_begun_past_the_cap(ask: Ask, server: Server) -> None:
-    server.script = lambda call, n: Says(label(call.about, evidence=[]))
+@pytest.mark.parametrize(("act", "status"), [(Says(label(0, evidence=[])), DISCARDED), (Gone(), FAILED)], ids=["wrong", "broken off"])
+def test_a_second_try_is_not_begun_past_the_cap(act: Act, status: str, ask: Ask, server: Server) -> None:
+    server.script = lambda call, n: act
     tokens = ask(tasks=("0",), fresh=True).results[0].question.tokens
     server.calls.clear()
     reading = ask(tasks=("0",), fresh=True, cap=Cap(tokens=tokens + 1000 + 10))
-    assert (len(server.calls), statuses(reading)) == (1, [DISCARDED])
+    assert (len(server.calls), statuses(reading)) == (1, [status])
     assert "pass the cap" in reading.results[0].reasons[-1]
 
 

@@ -8,7 +8,6 @@ from heapq import heappop, heappush
 import msgspec
 
 from blade.model import Attribution, Cause, Confidence, TaskResult, Waiting
-from blade.report.run_facts import task_key
 
 PRICED = 2000  # tasks whose dossiers are priced at most: of more, those with the most at stake
 FLOOR = 200  # tokens that the shortest dossier costs: no task is worth more for a token than by this
@@ -52,9 +51,8 @@ def queue(
     Dossiers are priced only of those that can still come in: a task is worth at most its value for FLOOR.
     Of a very large run only the tasks with the most at stake are priced unless all are asked for.
     """
-    # the most valuable first; of those that are worth the same, numbers in their order, then names
-    ranked = sorted(worths, key=lambda stake: (-stake.value, *task_key(stake.attribution.task)))
-    waiting = [stake for stake in ranked if stake.value > 0]
+    # the most valuable first; those that are worth the same in the order of the report
+    waiting = sorted((stake for stake in worths if stake.value > 0), key=lambda stake: -stake.value)
     waiting = waiting if most is None else waiting[: max(PRICED, most)]
     best: list[tuple[float, int, Waiting]] = []
     for place, stake in enumerate(waiting):
