@@ -113,7 +113,8 @@ def _digest(text: str, size: int) -> str:
 
 
 def _texts(quote: Any, mechanism: Any, by: Any, mode: Any, condition: Any) -> Iterator[str]:
-    for name, value, most in (("quote", quote, MOST_QUOTED), ("mechanism", mechanism, MOST_SAID), ("by", by, MOST_NAMED)):
+    needed = ("quote", quote, MOST_QUOTED), ("mechanism", mechanism, MOST_SAID), ("by", by, MOST_NAMED)
+    for name, value, most in needed:
         if not isinstance(value, str) or not value.strip():
             yield f"{name} is missing"
         elif len(value) > most:

@@ -210,7 +210,8 @@ def _cleaned(answer: Answer, clean: Callable[[str], str]) -> Answer:
 def _against(answer: Answer, question: Question) -> list[str]:
     about, verdict, choices = shown(question.about), answer.answer.casefold(), question.choices
     is_foreign = bool(choices) and verdict not in {choice.casefold() for choice in choices}
-    foreign = f"{hostile.line(answer.answer, 60)!r} is none of the answers that are allowed: {', '.join(choices)}"
+    spelled = hostile.line(answer.answer, 60)
+    foreign = f"{spelled!r} is none of the answers that are allowed: {', '.join(choices)}"
     checks = [
         (answer.about.strip() != about, f"about is {shown(answer.about)!r}, the question is about {about!r}"),
         (not answer.answer or not answer.because, "answer and because must say something"),

@@ -298,7 +298,7 @@ def withdraw(session: Session, task: str, by: str, run: str | None = None) -> tu
         authors = sorted({judgement.by for judgement in entry.judgements if judgement.task == key})
         hint = f"judged it: {', '.join(authors)}" if authors else "nobody has judged it"
         raise UsageError(f"{by} has not judged task {key}", hint, "judgement-refused")
-    judgements.append(_path(entry), [judgements.Withdrawn(judgement.id, by, _now()) for judgement in withdrawn])
+    judgements.append(_path(entry), [judgements.Withdrawn(each.id, by, _now()) for each in withdrawn])
     return withdrawn
 
 

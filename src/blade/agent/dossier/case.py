@@ -132,8 +132,9 @@ def _shown(case: Case, trace: Trace | None, step: int | None) -> list[str]:
     where = target(case, row_addresses.place(case.task, trace.rollout.repeat)) if trace is not None else None
     if trace is None or where is None:
         return []
-    around = f" --steps {max(0, step - 2)}:{step + 3}" if step is not None and len(trace.steps) > _SHORT else ""
-    return [f"{PROMPT}blade show {where}{around}"]
+    is_whole = step is None or len(trace.steps) <= _SHORT
+    steps = "" if is_whole or step is None else f" --steps {max(0, step - 2)}:{step + 3}"
+    return [f"{PROMPT}blade show {where}{steps}"]
 
 
 def label(case: Case) -> list[str]:

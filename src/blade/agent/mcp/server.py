@@ -46,7 +46,7 @@ async def _served(house: House) -> None:
 
     server = _server(house)
     async with stdio_server() as (reader, writer), anyio.create_task_group() as group:
-        sys.stdout = sys.stderr  # the protocol has stdout: all else is printed there, also what is flushed last
+        sys.stdout = sys.stderr  # the protocol has stdout: all else is printed there, what is flushed last too
         requests, waiting = anyio.create_memory_object_stream[Any]()
         group.start_soon(_read, reader, requests, writer)
         await server.run(waiting, writer, server.create_initialization_options())

@@ -28,7 +28,7 @@ USER, PROJECT = "user", "project"
 
 # Agent -> where it looks for skills, in a project and at home.
 AGENTS = {
-    **{name: (f".{name}/skills", f".{name}/skills") for name in ("claude", "codex", "agents", "cursor", "gemini")},
+    **{name: (f".{name}/skills",) * 2 for name in ("claude", "codex", "agents", "cursor", "gemini")},
     "copilot": (".github/skills", ".copilot/skills"),
     "opencode": (".opencode/skills", ".config/opencode/skills"),
 }

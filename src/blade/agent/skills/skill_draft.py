@@ -136,7 +136,8 @@ def _tools(loaded: Sequence[Loaded]) -> str:
     used = Counter(tool for tools in called for tool in tools)
     if not used:
         return "The rows declare no tools: a rollout is an answer to a prompt."
-    return f"The rows declare no tools; their rollouts call {_few(sorted(used, key=lambda tool: (-used[tool], tool)))}."
+    names = sorted(used, key=lambda tool: (-used[tool], tool))
+    return f"The rows declare no tools; their rollouts call {_few(names)}."
 
 
 def _kinds(runs: Sequence[Facts]) -> list[dict[str, Any]]:
