@@ -19,7 +19,7 @@ from tests.read.server import Call, Says, Server, serving
 
 KEY = "sk-test-0123456789abcdef-never-seen"
 QUICK = Patience(tries=3, base=0.001, longest=0.005, longest_asked=1.0)
-FAILED = tuple(str(task) for task in range(6))  # task 6 passes always
+TASKS = tuple(str(task) for task in range(6))  # that fail; task 6 passes always
 
 
 def locked(task: int) -> str:
@@ -93,6 +93,10 @@ def server(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     with serving() as endpoint:
         endpoint.script = honest
         yield endpoint
+
+
+def statuses(reading: model_reading.Reading) -> list[str]:
+    return [result.status for result in reading.results]
 
 
 Ask = Callable[..., model_reading.Reading]
