@@ -175,6 +175,11 @@ def warning(kind: str, people: Population, rows: Mask, /, **facts: Any) -> Trust
     return Trust(card.get("level", "warning"), card.get("label"), text, rows, fix)
 
 
+def sentence(kind: str, /, **facts: Any) -> str:
+    """A sentence that stands in several groups, or in none."""
+    return _filled(_card(kind)[1]["text"], facts)
+
+
 def doubt(people: Population, group: Group) -> Trust:
     """A group as a reason to doubt the score: an alarm where so many rows are concerned that it cannot be used as it stands."""
     n, failed = int(group.rows.sum()), int(people.failed.sum())

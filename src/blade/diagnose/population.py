@@ -80,6 +80,11 @@ class Population:
         n = int(rows.sum())
         return float(self.passed[rows].sum()) / n if n else float("nan")
 
+    def rates(self, rows: Mask) -> NDArray[np.float64]:
+        """The pass rates of the tasks of some rows, as far as these go."""
+        passes, n = np.bincount(self.task[rows], weights=self.passed[rows]), np.bincount(self.task[rows])
+        return passes[n > 0] / n[n > 0]
+
     @property
     def is_regrouped(self) -> bool:
         """Whether the file's own task index was found not to identify tasks."""
@@ -87,12 +92,9 @@ class Population:
 
     def by_outcome(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         """The tasks that always, sometimes and never pass."""
-        result: tuple[list[str], list[str], list[str]] = ([], [], [])
-        for task in np.unique(self.task).tolist():
-            rate = self.rate(self.task == task)
-            result[0 if rate == 1 else 2 if rate == 0 else 1].append(self.name_of(task))
-        always, sometimes, never = (tuple(names) for names in result)
-        return always, sometimes, never
+        tasks = list(zip(map(self.name_of, np.unique(self.task).tolist()), self.rates(~self.none), strict=True))
+        always, never = (tuple(name for name, rate in tasks if rate == outcome) for outcome in (1, 0))
+        return always, tuple(name for name, rate in tasks if 0 < rate < 1), never
 
     def name_of(self, task: int) -> str:
         """How the file names a task: by its key; a task that was found by content by the address of its first row."""

@@ -66,14 +66,9 @@ def slices(people: Population, reference: Reference | None) -> list[Slice]:
 
 def _test(people: Population, rows: Mask) -> float | None:
     """Two-sided: exact where every task has one outcome, Welch over task means otherwise."""
-    task = people.task
-    n = int(task.max()) + 1
-    size = np.bincount(task, minlength=n)
-    rate = np.bincount(task, weights=people.passed, minlength=n) / np.maximum(size, 1)
-    inside = np.bincount(task, weights=rows, minlength=n) > 0
-    present = size > 0
-    yes, no = rate[present & inside], rate[present & ~inside]
-    if set(np.unique(np.r_[yes, no])) <= {0.0, 1.0}:
+    rates, inside = people.rates(~people.none), np.isin(np.unique(people.task), people.task[rows])
+    yes, no = rates[inside], rates[~inside]
+    if set(np.unique(rates)) <= {0.0, 1.0}:
         return fisher(int(yes.sum()), len(yes), int(no.sum()), len(no))
     spreads = [float(part.var()) * (part.size / (part.size - 1)) / part.size for part in (yes, no)]
     if sum(spreads) <= 0:
