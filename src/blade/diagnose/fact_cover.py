@@ -129,43 +129,32 @@ def _stratified(people: Population, rows: Mask, used: Mask, strata: Ints) -> flo
     return float(special().ndtr((both.sum() + 0.5 - mean.sum()) / np.sqrt(total)))
 
 
-def cover(people: Population, candidates: Sequence[Candidate], left: Mask, n_tests: int = 0) -> list[Group]:
+def cover(people: Population, candidates: Sequence[Candidate], left: Mask) -> list[Group]:
     """Few candidates that together explain the failing rows that are left."""
-    known = _distinct(candidates)
+    distinct: dict[bytes, Candidate] = {}  # of candidates that hold for the same rows the one that is upstream
+    for candidate in sorted(candidates, key=lambda entry: entry.order):
+        distinct.setdefault(np.packbits(candidate.rows).tobytes(), candidate)
+    known = list(distinct.values())
     # equal facts are one test, and one that too few rows show or lack can prove nothing
-    tested = sum(entry.is_tested and LEAST < entry.rows.sum() < people.n - LEAST for entry in known)
-    n_tests = max(n_tests, tested, 1)
+    n_tests = max(sum(entry.is_tested and LEAST < entry.rows.sum() < people.n - LEAST for entry in known), 1)
     groups: list[Group] = []
     rest = left.copy()
     total = int(left.sum())
     while len(groups) < MAX_GROUPS and rest.any():
-        best = None
-        for candidate in known:
-            scored = _scored(people, candidate, rest, total, n_tests)
-            if scored is not None and (best is None or scored[0] > best[0]):
-                best = *scored, candidate
-        if best is None:
+        scored = [(score, candidate) for candidate in known if (score := _scored(people, candidate, rest, total, n_tests)) is not None]
+        if not scored:
             break
-        _, claimed, test, candidate = best
+        (_, claimed, test), candidate = max(scored, key=lambda pair: pair[0][0])
         group = candidate.make(claimed, test)
         group.consequences += _consequences(people, candidates, candidate, claimed, left)
         # where kinds of task are compared, the passes of other kinds say nothing about these failures
         shown = candidate.rows if test is None or test.scope is None else candidate.rows & test.scope
-        group.passed = int((people.passed & shown).sum())
-        group.matched = shown
-        group.rows = claimed
+        group.passed, group.matched, group.rows = int((people.passed & shown).sum()), shown, claimed
+        group.recount = candidate.make
         groups.append(group)
         rest &= ~claimed
         known = [entry for entry in known if entry is not candidate]
     return groups
-
-
-def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Of candidates that hold for the same rows the one that is upstream."""
-    result: dict[bytes, Candidate] = {}
-    for candidate in sorted(candidates, key=lambda entry: entry.order):
-        result.setdefault(np.packbits(candidate.rows).tobytes(), candidate)
-    return list(result.values())
 
 
 def _consequences(people: Population, candidates: Sequence[Candidate], chosen: Candidate, claimed: Mask, left: Mask) -> list[str]:
@@ -185,28 +174,18 @@ def _scored(
     people: Population, candidate: Candidate, rest: Mask, total: int, n_tests: int
 ) -> tuple[tuple[Any, ...], Mask, Contrast | None] | None:
     """How good a candidate is for what is left: pure and large ones before all others."""
-    claimed = candidate.rows & rest
-    n = int(claimed.sum())
-    if n < (LEAST if candidate.is_tested else 1):
+    test: Contrast | None = None
+    claimed, purity = candidate.rows & rest, 1 - people.rate(candidate.rows)
+    if claimed.sum() < (LEAST if candidate.is_tested else 1) or (not candidate.is_tested and purity < 0.9):
         return None
-    if not candidate.is_tested:
-        inside = people.rate(candidate.rows)
-        if inside > 0.1:
+    if candidate.is_tested:
+        test = contrast(people, candidate.rows, rest, is_fault=candidate.is_fault)
+        least = max(candidate.purity, IMPURE_WITHIN if test is not None and test.is_within else IMPURE)
+        if test is None or test.p * n_tests > LEVEL or test.purity < least or (test.rows & rest).sum() < LEAST:
             return None
-        is_pure = inside <= 1 - PURE and n >= PURE_SHARE * total
-        points = float(people.lost[claimed].sum())
-        return (is_pure, points * (1 - inside), -candidate.order), claimed, None
-    test = contrast(people, candidate.rows, rest, is_fault=candidate.is_fault)
-    least = max(candidate.purity, IMPURE_WITHIN if test is not None and test.is_within else IMPURE)
-    if test is None or test.p * n_tests > LEVEL or test.purity < least:
-        return None
-    claimed = test.rows & rest
-    n = int(claimed.sum())
-    if n < LEAST:
-        return None
-    points = float(people.lost[claimed].sum())
-    is_pure = test.purity >= PURE and n >= PURE_SHARE * total
-    return (is_pure, points * test.purity, -candidate.order), claimed, test
+        claimed, purity = test.rows & rest, test.purity
+    is_pure = purity >= PURE and claimed.sum() >= PURE_SHARE * total
+    return (is_pure, float(people.lost[claimed].sum()) * purity, -candidate.order), claimed, test
 
 
 SPREAD = 0.95  # level of the interval of a gain

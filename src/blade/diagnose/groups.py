@@ -22,6 +22,7 @@ class Group:
     """Failing rows that one fact explains, with everything a reader is told of them."""
 
     rung: str
+    kind: str  # its card in the rung
     label: str | None
     name: str  # a phrase for a table
     rows: Mask  # failing rows
@@ -40,6 +41,7 @@ class Group:
     is_defined_by_passes: bool = False  # the fact is a difference from passing siblings or from the gold
     most: float | None = None  # the points that its fix could win at most, where that is not all that its rows lose
     detail: Detail | None = None  # what the row at a place shows of it, for a sentence about its task
+    recount: Callable[[Mask, Any], Group] | None = None  # the same group of other rows
 
 
 @dataclass
@@ -95,6 +97,9 @@ PLACES: dict[str, Place] = {  # as the cards name them
     "last words": in_final(lambda row: row.final[-80:]),
     "first act": at_act(lambda act: True),
     "first error": at_act(lambda act: act.failed),
+    "first error or act": lambda row: at_act(lambda act: act.failed)(row) or at_act(lambda act: True)(row),
+    "closing words": in_final(lambda row: row.final.strip()[-120:]),
+    "end of the answer": in_final(lambda row: row.final[-60:]),
     "last act": lambda row: (row.acts[-1].step, "") if row.acts else None,
     "none": lambda row: None,
 }
@@ -161,8 +166,8 @@ def group(
     if place is None:
         place = (lambda row: (path, "")) if card.get("place") == "field" else PLACES[card.get("place", "none")]
     return Group(
-        rung=rung, label=card["label"], name=name, rows=claimed, text=text, fix=fix, why=why, passed=passed, place=place,
-        against=[*(_filled(doubt, facts) for doubt in card.get("against", ())), *against], matched=matched, detail=detail,
+        rung=rung, kind=kind.partition(".")[2], label=card["label"], name=name, rows=claimed, text=text, fix=fix, why=why, passed=passed,
+        against=[*(_filled(doubt, facts) for doubt in card.get("against", ())), *against], matched=matched, detail=detail, place=place,
         blame=PLACES["none"] if card.get("blame") == "none" else None, confidence=card.get("confidence", "likely"),
     )  # fmt: skip
 

@@ -9,18 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from blade.diagnose.evidence import Act, RowEvidence
-from blade.diagnose.groups import (
-    Findings,
-    Group,
-    ask_each,
-    at_act,
-    count,
-    group,
-    in_final,
-    joined,
-    short,
-    warning,
-)
+from blade.diagnose.groups import Findings, Group, ask_each, at_act, count, group, joined, short, warning
 from blade.diagnose.population import Mask, Population, most_common
 from blade.diagnose.rungs import cut
 
@@ -189,7 +178,6 @@ def _no_close(people: Population, left: Mask, passes: Passes) -> Group | None:
     return group(
         "delivered.no close", people, rows, left, named=joined(sorted(closing, key=lambda tool: -ends[tool])), closed=n_closed,
         passes=len(passes), questions=asks if asks >= 0.1 * n else 0, asking=asks >= 0.5 * n,
-        place=in_final(lambda row: row.final.strip()[-ENDING:]),
         detail=lambda i: f'it ends "{short(people.rows[i].final.strip()[-ENDING:], ENDING)}"',
     )  # fmt: skip
 
