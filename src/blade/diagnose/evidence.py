@@ -147,6 +147,7 @@ def _row(episode: Episode, actual: Mapping[str, Any], tools: set[str]) -> RowEvi
     row = {**actual, **episode.trace.row} if actual else episode.trace.row
     flat = flatten(row)
     prompt, request = _prompt(row), _request(row, steps)
+    known = prompt.casefold()
     # the last thing that the model said, whatever came after it
     messages = ((step.text, step.index) for step in reversed(steps) if step.kind == "message" and step.text.strip())
     final, final_step = next(messages, ("", None))
@@ -164,19 +165,25 @@ def _row(episode: Episode, actual: Mapping[str, Any], tools: set[str]) -> RowEvi
     longest = max(results, key=len, default="")
     is_single = len(acts) <= 1
     whole, unit = "\n".join(step.text for step in steps if step.kind != "user"), final[-PASSAGE - 10 : -10]
+    own_steps = [step.kind in ("message", "call") for step in steps]
+    answers_of_others = (step.text for step in reversed(steps) if step.kind in ("user", "result"))
+    first_sentence = _SENTENCE.split(final.strip(), maxsplit=1)[0] if is_single and len(final) <= MAX_FREE else ""
     labels = _labels(final) if is_single else b""
     return RowEvidence(
         position=episode.position, prompt=_hash(prompt) if prompt else 0, gold=_hash(repr(own)) if own else 0,
         fields=flat.fields, lines=flat.lines, tails=flat.tails, checks=flat.checks,
         acts=tuple(acts if len(acts) <= MAX_ACTS else [*acts[: MAX_ACTS // 2], *acts[-MAX_ACTS // 2 :]]),
         is_spoken=is_spoken, n_acts=len(acts), n_failed=sum(act.failed for act in acts),
-        most_made=max(Counter((act.tool, act.key) for act in acts).values(), default=0), most_met=most_met(acts), n_turns=_turns(steps),
+        most_made=max(Counter((act.tool, act.key) for act in acts).values(), default=0), most_met=most_met(acts),
+        # what the model says and calls before the next answer is one turn
+        n_turns=sum(mine and not before for before, mine in zip([False, *own_steps], own_steps, strict=False)),
         # a thought is not handed over, nor is what others say
         has_output=any(step.kind == "call" or step.text.strip() for step in steps if step.kind not in ("user", "system", "reasoning")),
         has_response="response" in row or bool(steps), transcript="" if "response" in row or steps else _transcript(flat.scalars),
         end=steps[-1].kind if steps else "none", is_pending=bool(steps) and steps[-1].kind == "call" and not steps[-1].answered,
-        reply=_reply(steps), final=final[-FINAL:], final_step=final_step, final_length=len(final),
-        own_words=_own_words(final, prompt) if is_single and len(final) <= MAX_FREE else frozenset(),
+        reply=" ".join(_lines(next(answers_of_others, "")[:2000])[:2])[:MAX_LINE],
+        final=final[-FINAL:], final_step=final_step, final_length=len(final),
+        own_words=frozenset(word for word in words(first_sentence) if word not in known),
         labels=labels, next_label=_next_label(labels, prompt) if labels else b"",
         is_open=_is_open(final, prompt), is_repeating=len(unit) == PASSAGE and final[-4000:].count(unit) >= AGAIN,
         digest=_hash(whole) if len(whole) >= LEAST_DIGEST else 0,
@@ -305,15 +312,10 @@ def shape(value: str) -> str:
 
 def _request(row: Mapping[str, Any], steps: Sequence[Step]) -> str:
     """Everything that the model was told: instructions, system and user messages, those within the rollout too."""
-    params = row.get("responses_create_params")
-    params = params if isinstance(params, dict) else {}
-    actual = params.get("input")
-    items = actual if isinstance(actual, list) else ()
-    texts = [
-        text_of(item.get("content")) for item in items if isinstance(item, dict) and item.get("role") is not None
-    ]
+    params, actual, items = _params(row)
+    texts = [text_of(item.get("content")) for item in items if item.get("role") is not None]
     texts += [step.text for step in steps if step.kind == "user"]
-    return "\n".join([str(params.get("instructions") or ""), actual if isinstance(actual, str) else "", *texts])
+    return "\n".join([str(params.get("instructions") or ""), actual, *texts])
 
 
 def _listed(output: str) -> tuple[int, int]:
@@ -404,44 +406,27 @@ def _body(text: str) -> Any:
     return events.parsed(text[start : end + 1]) if 0 <= start <= end <= start + MAX_RESULT else None
 
 
+def _lines(text: str) -> list[str]:
+    return [line for line in map(str.strip, text.splitlines()) if line]
+
+
 def _said_first(text: str) -> str:
     """The first line of a text; where that is a heading (`Errors:`), with the line below it."""
-    lines = [line.strip() for line in text[:2000].splitlines() if line.strip()][:2]
-    return " ".join(lines if lines and lines[0].endswith(":") else lines[:1])
+    lines = _lines(text[:2000])
+    return " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
 
 
 def _error_line(output: str) -> str:
     """The line of a result that says what went wrong: the last of a traceback, else the first."""
-    result = [line.strip() for line in output[-4000:].splitlines() if line.strip()]
-    if not result:
-        return ""
-    is_traceback = result[0].startswith("Traceback") or "Traceback (most recent" in output[:200]
-    return (result[-1] if is_traceback else _said_first(output))[:MAX_ERROR]
-
-
-def _turns(steps: Sequence[Step]) -> int:
-    """How often the model had its turn: what it says and calls before the next answer is one."""
-    own = [step.kind in ("message", "call") for step in steps]
-    return sum(mine and not before for before, mine in zip([False, *own], own, strict=False))
+    result = _lines(output[-4000:])
+    is_traceback = result and (result[0].startswith("Traceback") or "Traceback (most recent" in output[:200])
+    return (result[-1] if is_traceback else _said_first(output) if result else "")[:MAX_ERROR]
 
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|\n")
 
 
-def _own_words(final: str, prompt: str) -> frozenset[str]:
-    """The words of the first sentence of an answer that the prompt does not hold."""
-    known = prompt.casefold()
-    return frozenset(word for word in words(_SENTENCE.split(final.strip(), maxsplit=1)[0]) if word not in known)
-
-
 # ---- Ends and answers ----------------------------------------------------------------------------
-
-
-def _reply(steps: Sequence[Step]) -> str:
-    """The first two lines of the last result or message that was not the model's."""
-    text = next((step.text for step in reversed(steps) if step.kind in ("user", "result")), "")
-    lines = [line.strip() for line in text[:2000].splitlines() if line.strip()][:2]
-    return " ".join(lines)[:MAX_LINE]
 
 
 def _is_open(final: str, prompt: str) -> bool:
@@ -535,16 +520,14 @@ def _place_of(final: str, gold: str) -> int:
 
 def _labels(text: str) -> bytes:
     """Hashes of the beginnings of the lines of a text of many lines, up to a colon or a bar."""
-    lines = [line for line in map(str.strip, text.splitlines()) if line]
+    lines = _lines(text)
     return b"".join(map(_label, lines[-MAX_LABELS:])) if len(lines) >= FORM_LINES else b""
 
 
 def _label(line: str) -> bytes:
     """The hash of how a line begins, up to a colon or a bar; empty where that says nothing."""
     head = re.split(r"[:|=]", line, maxsplit=1)[0].strip()[:60]
-    if len(head) < 5 or not any(sign.isalpha() for sign in head):
-        return b""
-    return _hash(head).to_bytes(8, "little")
+    return _hash(head).to_bytes(8, "little") if len(head) >= 5 and any(map(str.isalpha, head)) else b""
 
 
 def _next_label(labels: bytes, prompt: str) -> bytes:
@@ -566,12 +549,17 @@ def _submitted(episode: Episode) -> str:
 
 def _prompt(row: Mapping[str, Any]) -> str:
     """What the user asks: all user messages of the request."""
+    _, actual, items = _params(row)
+    return actual or "\n".join(text_of(item.get("content")) for item in items if item.get("role") == "user")
+
+
+def _params(row: Mapping[str, Any]) -> tuple[Mapping[str, Any], str, list[dict[str, Any]]]:
+    """The request of a row, and its input: as a text, or as items."""
     params = row.get("responses_create_params")
-    actual = params.get("input") if isinstance(params, dict) else None
-    if isinstance(actual, str):
-        return actual
+    params = params if isinstance(params, dict) else {}
+    actual = params.get("input")
     items = [item for item in actual if isinstance(item, dict)] if isinstance(actual, list) else []
-    return "\n".join(text_of(item.get("content")) for item in items if item.get("role") == "user")
+    return params, actual if isinstance(actual, str) else "", items
 
 
 _GOLD_WORDS = frozenset("expected gold golden truth reference target solution label answer".split())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,8 +56,7 @@ class Contrast:
 
 def contrast(people: Population, rows: Mask, left: Mask, least: int = RARER, is_fault: bool = False) -> Contrast | None:
     """The contrast of a fact; None where it cannot be computed. `is_fault`: the fact is wrong in itself, such as an error."""
-    within = people.has_repeats
-    return _within_tasks(people, rows, left, least, is_fault) if within else _between_tasks(people, rows, left, is_fault)
+    return _within_tasks(people, rows, left, least, is_fault) if people.has_repeats else _between_tasks(people, rows, left, is_fault)
 
 
 def _within_tasks(people: Population, rows: Mask, left: Mask, least: int, is_fault: bool) -> Contrast | None:
@@ -91,8 +89,9 @@ def _between_tasks(people: Population, rows: Mask, left: Mask, is_fault: bool) -
         free = _free(people, rows, people.kind)[people.kind]
         if p is not None and p <= LEVEL and (yes & free).any() and (no & free).any():
             yes, no, claimed, crude, scope = yes & free, no & free, claimed & free, p, free
-        elif is_fault:
-            claimed &= _never_passed(people, rows)
+        elif is_fault:  # in kinds of task that never pass and nearly always show it
+            size, passes, marked = (np.bincount(people.kind, weights=mask) for mask in (~people.none, people.passed, rows))
+            claimed &= ((passes == 0) & (marked >= FOLLOWS * size) & (size >= 5))[people.kind]
         else:
             return None
     return Contrast(people.rate(yes), people.rate(no), int(yes.sum()), int(no.sum()), crude, False, claimed, scope is not None, scope)
@@ -105,28 +104,14 @@ def _free(people: Population, rows: Mask, strata: Ints) -> Mask:
     return free
 
 
-def _never_passed(people: Population, rows: Mask) -> Mask:
-    """The rows of kinds of task that never pass and nearly always show a fact."""
-    size = np.bincount(people.kind)
-    passes, marked = (np.bincount(people.kind, weights=mask, minlength=size.size) for mask in (people.passed, rows))
-    is_dead: Mask = (passes == 0) & (marked >= FOLLOWS * size) & (size >= 5)
-    return is_dead[people.kind]
-
-
 def _stratified(people: Population, rows: Mask, used: Mask, strata: Ints) -> float | None:
     """One-sided test within tasks or kinds of task: passes among rows with the fact, against the hypergeometric of each."""
-    task = strata[used]
-    n = int(task.max()) + 1
-    size = np.bincount(task, minlength=n).astype(float)
-    passes = np.bincount(task, weights=people.passed[used], minlength=n)
-    marked = np.bincount(task, weights=rows[used], minlength=n)
-    both = np.bincount(task, weights=people.passed[used] & rows[used], minlength=n)
+    size, passes, marked = (np.bincount(strata[used], weights=mask[used]) for mask in (used, people.passed, rows))
     size, passes, marked = (counts[size > 1] for counts in (size, passes, marked))
     mean = passes * marked / size
     total = float((mean * (1 - passes / size) * (size - marked) / (size - 1)).sum())
-    if total <= 0:
-        return None
-    return float(special().ndtr((both.sum() + 0.5 - mean.sum()) / np.sqrt(total)))
+    both = float((people.passed & rows & used).sum())
+    return float(special().ndtr((both + 0.5 - mean.sum()) / np.sqrt(total))) if total > 0 else None
 
 
 def cover(people: Population, candidates: Sequence[Candidate], left: Mask) -> list[Group]:
@@ -200,11 +185,8 @@ def gain(people: Population, group: Group) -> Gain | None:
     # rows that show the fact and that another group explains are neither with it nor free of it
     affected = group.rows | (group.matched & people.passed)
     used = affected | ~group.matched
-    seen: Counter[int] = Counter()
-    even = people.none  # every second row of each task
-    for i, task in enumerate(people.task.tolist()):
-        even[i] = seen[task] % 2 == 0
-        seen[task] += 1
+    order, even = np.argsort(people.task, kind="stable"), people.none  # every second row of each task
+    even[order] = (np.arange(people.n) - np.searchsorted(people.task[order], people.task[order])) % 2 == 0
     uses = [half & used for half, other in ((even, ~even), (~even, even)) if _is_chosen(people, affected, other & used)]
     if not uses:
         return None
@@ -244,16 +226,13 @@ def _by_task(people: Population, matched: Mask, half: Mask) -> tuple[np.ndarray,
     Not a number where the half does not show both kinds of rows.
     """
     task = np.unique(people.task, return_inverse=True)[1]
-    n = int(task.max()) + 1
-    with_, free = matched & half, ~matched & half
-    n_with, n_free = np.bincount(task[with_], minlength=n), np.bincount(task[free], minlength=n)
-    p_with = np.bincount(task[with_], weights=people.passed[with_], minlength=n)
-    p_free = np.bincount(task[free], weights=people.passed[free], minlength=n)
-    gap = np.full(n, np.nan)
-    both = (n_with > 0) & (n_free > 0)
-    gap[both] = p_free[both] / n_free[both] - p_with[both] / n_with[both]
-    weight = np.bincount(task[matched], minlength=n) / np.bincount(task, minlength=n) / n
-    return gap, weight
+    size = np.bincount(task)
+
+    def passing(rows: Mask) -> np.ndarray:
+        n, passes = (np.bincount(task, weights=mask) for mask in (rows, rows & people.passed))
+        return np.where(n > 0, passes / np.maximum(n, 1), np.nan)
+
+    return passing(~matched & half) - passing(matched & half), np.bincount(task, weights=matched) / size / size.size
 
 
 def _total(gap: np.ndarray, weight: np.ndarray) -> float:
