@@ -196,7 +196,7 @@ def _row(episode: Episode, actual: Mapping[str, Any], tools: set[str]) -> RowEvi
         check_errors=_check_errors(row), answers=answers, choice=_choice(prompt, answers),
         expected=due, expected_at=due_at, barred=_barred(episode, due or ()),
         made=_calls([(call.tool, call.arguments) for call in episode.calls if not call.failed]),
-        gold_text=answer[:SHORT], says_gold=answer.strip().casefold() not in prompt.casefold() and _place_of(final, answer) >= 0,
+        gold_text=answer[:SHORT], says_gold=answer.strip().casefold() not in known and _place_of(final, answer) >= 0,
         gold_at=_place_of(final, answer), saw_gold=_saw(results, answer, prompt),
         longest=(len(longest), _hash(longest)) if longest else (0, 0),
         marks=_marks(final), form=_form(final), tools=tuple(episode.tools),

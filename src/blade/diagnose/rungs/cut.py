@@ -124,7 +124,10 @@ def _pending(people: Population, left: Mask) -> Group | None:
         usual = rows[people.passed].mean() if people.passed.any() else 0.0
         if not (rows & left).any() or max(people.rate(rows), usual) > PENDING or _is_innocent(people, rows, left):
             continue
-        loops = rows if _is_loop(people, rows & left) else rows & people.where(_repeats_a_call)
+        # the last call is made for the third time or more within six
+        calls = [[(act.tool, act.key) for act in row.acts[-6:]] for row in people.rows]
+        again = people.mask(i for i, last in enumerate(calls) if last and last.count(last[-1]) >= 3)
+        loops = rows if _is_loop(people, rows & left) else rows & again
         if (loops & left).any():
             return _loop(people, loops, left, _stopped_by(people, loops & left))
         return _cut_off(people, rows, left, kind)
@@ -149,12 +152,6 @@ def _ends(people: Population) -> Iterator[tuple[str, Ints, list[Any]]]:
     """Fields that say how rollouts ended, in a few values."""
     columns = ((path, *people.codes(path)) for path in people.paths if tells_the_end(path))
     return (column for column in columns if 2 <= len(column[2]) <= MAX_VALUES)
-
-
-def _repeats_a_call(row: RowEvidence) -> bool:
-    """Whether the last call is made for the third time or more within six."""
-    calls = [(act.tool, act.key) for act in row.acts[-6:]]
-    return bool(calls) and calls.count(calls[-1]) >= 3
 
 
 def _cut_off(people: Population, rows: Mask, left: Mask, kind: str) -> Group:
@@ -200,11 +197,10 @@ _GIVEN = re.compile(r"prompt|input|context", re.IGNORECASE)
 
 def _spike(people: Population, left: Mask) -> Group | None:
     """Rows that pile up at the maximum of an amount: a limit, whatever it is called."""
-    spikes = ((int((rows & left).sum()), name, top, rows) for name, top, rows in _spikes(people, left))
-    best = max(spikes, key=lambda spike: spike[0], default=None)
+    best = max(_spikes(people, left), key=lambda spike: int((spike[2] & left).sum()), default=None)
     if best is None:
         return None
-    _, name, top, rows = best
+    name, top, rows = best
     amount = f"{top:,.0f} {_NAMED.get(name, f'`{name}`')}"
     if name in ("n_turns", "n_acts"):  # some get to the maximum and end there by themselves
         rows = rows & ~_finished(people) & ~_ended_otherwise(people)
@@ -242,9 +238,10 @@ def _spikes(people: Population, left: Mask) -> Iterator[tuple[str, float, Mask]]
             continue  # what fails goes on to the limit, whatever it fails for
         if not is_given and _is_finished(people, rows & left) and not (_is_beside(name) and not people.passed[rows].any()):
             continue
-        # texts of one length that were cut say different things
-        texts = {row.final for row in people.of(rows)}
-        if name != "final_length" or (len(texts) >= 0.8 * n and _breaks_off(people, rows & left)):
+        # texts of one length that were cut say different things, most without a sign that closes a sentence, a block or an answer
+        texts, ends = {row.final for row in people.of(rows)}, [row.final.rstrip()[-1:] for row in people.of(rows & left)]
+        breaks_off = sum(end not in ".!?)]}>\"'`”*$" for end in ends) >= 0.5 * len(ends)
+        if name != "final_length" or (len(texts) >= 0.8 * n and breaks_off):
             yield name, float(top), rows
 
 
@@ -274,12 +271,6 @@ def _is_given(people: Population, name: str, rows: Mask) -> bool:
     if name in _NAMED or not _GIVEN.search(name):
         return False
     return not people.has_repeats or (bool(np.isin(people.task, people.task[rows]).sum() == rows.sum()) and people.n_tasks(rows) >= 3)
-
-
-def _breaks_off(people: Population, rows: Mask) -> bool:
-    """Whether most of some texts end without a sign that closes a sentence, a block or an answer."""
-    ends = [row.final.rstrip()[-1:] for row in people.of(rows)]
-    return sum(end not in ".!?)]}>\"'`”*$" for end in ends) >= 0.5 * len(ends)
 
 
 # ---- Loops and errors ------------------------------------------------------------------------------
@@ -371,10 +362,8 @@ def ends_on_success(people: Population) -> bool:
 
 def is_best_of_many(people: Population) -> bool:
     """Whether episodes stop on success, so that what fails goes on to the maximum of calls."""
-    acts = np.array([row.n_acts for row in people.rows])
-    if not acts.size or acts.max() < 3:
-        return False
-    return _stops_on_success(people, acts == acts.max()) or ends_on_success(people)
+    most = max((row.n_acts for row in people.rows), default=0)
+    return most >= 3 and (_stops_on_success(people, people.where(lambda row: row.n_acts == most)) or ends_on_success(people))
 
 
 def fails_at_first(people: Population) -> tuple[int, int] | None:
@@ -435,13 +424,10 @@ def _open_end(people: Population, left: Mask) -> Group | None:
 
 def _rare_ends(people: Population) -> Mask:
     """Rows whose last character opens something, where hardly any passing text ends so: a comma, an open bracket."""
-    opens = [text[-1] in _OPENS for row in people.of(people.passed) if (text := row.final.rstrip())]
-    if len(opens) < 10 or (any(opens) and sum(opens) >= 0.05 * len(opens)):
-        return people.none
-    return people.where(lambda row: row.final.strip() and row.final.rstrip()[-1] in _OPENS)
-
-
-_OPENS = ",([{<\\=+-"
+    opens = people.where(lambda row: row.final.rstrip().endswith(tuple(",([{<\\=+-")))
+    n = int((people.passed & people.where(lambda row: row.final.strip())).sum())
+    is_rare = n >= 10 and (people.passed & opens).sum() < max(1, 0.05 * n)
+    return opens if is_rare else people.none
 
 
 def _unfinished_lines(people: Population) -> Mask:

@@ -65,15 +65,11 @@ def _strangers(people: Population) -> Trust | None:
     few = max(1, 0.2 * people.n_tasks(~people.none))
     # a word that rollouts of many tasks say is how the model speaks, whichever prompt holds it
     telling = {name for name, present in prompts.items() if max(len(present), len(rollouts[name])) <= few}
-    requests = odd = 0
-    for row in people.rows:
-        own, spoken = telling & set(row.asked), telling & set(row.named)
-        if own and spoken:
-            requests += 1
-            odd += not own & spoken
-    if requests < max(6, 0.5 * people.n) or odd < STRANGE * requests:
+    pairs = ((telling & set(row.asked), telling & set(row.named)) for row in people.rows)
+    strange = [own.isdisjoint(spoken) for own, spoken in pairs if own and spoken]
+    if len(strange) < max(6, 0.5 * people.n) or sum(strange) < STRANGE * len(strange):
         return None
-    return warning("identity.strangers", people, ~people.none, odd=odd, asked=requests)
+    return warning("identity.strangers", people, ~people.none, odd=sum(strange), asked=len(strange))
 
 
 def _shifted(people: Population) -> Group | None:

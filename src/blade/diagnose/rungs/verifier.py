@@ -48,7 +48,7 @@ PASSES = 5  # that must show how the grade follows from what the row records
 
 def ask(people: Population, left: Mask, reference: Reference | None) -> Findings:
     # where calls are expected or a check failed, the answer is not all that is graded
-    has_calls = people.where(lambda row: bool(row.expected)).any()
+    has_calls = any(row.expected for row in people.rows)
     reference = None if has_calls else reference
     makes = (
         _judge_cut, _same_pairs, _wrong_letter, _shifted_letter, _typographic, _unread_end, _denied, _checks_pass, _fields_pass,
@@ -132,18 +132,15 @@ def _shifted_letter(people: Population, left: Mask, reference: Reference | None)
     if not 3 <= len(letters) <= 10:
         return None
     shift = np.array([(g - a) % len(letters) if a is not None and g is not None else 0 for a, g in pairs])
-    best: tuple[int, str, object, int, Mask] | None = None
+    shifts = []
     for path, value, scope in [("", "", ~people.none), *people.kinds_of_task(30)]:
         wrong = scope & left & (shift > 0)
-        steps = np.bincount(shift[wrong]) if wrong.any() else np.zeros(1)
-        step, n = int(steps.argmax()), int(steps.max())
-        if n < LEAST_LATE or n < OFTEN * wrong.sum() or people.n_tasks(wrong) < 5 or people.rate(scope) > RARELY:
-            continue
-        if best is None or n > best[0]:
-            best = n, path, value, step, wrong & (shift == step)
-    if best is None:
+        step, n = most_common(shift[wrong].tolist())
+        if n >= max(LEAST_LATE, OFTEN * wrong.sum()) and people.n_tasks(wrong) >= 5 and people.rate(scope) <= RARELY:
+            shifts.append((n, path, value, step, wrong & (shift == step)))
+    if not shifts:
         return None
-    _, path, value, step, rows = best
+    _, path, value, step, rows = max(shifts, key=lambda entry: entry[0])
     step = min(step, len(letters) - step)
     return group(
         "verifier.shifted letter", people, rows, by="one place" if step == 1 else f"{step} places",
@@ -153,8 +150,8 @@ def _shifted_letter(people: Population, left: Mask, reference: Reference | None)
 
 def _letter(text: str | None) -> int | None:
     """The place of an answered letter in the alphabet."""
-    kind, value = value_of(text) if text and text.strip() else ("", "")
-    return ord(str(value).upper()) - ord("A") if kind == "letter" and len(str(value)) == 1 else None
+    kind, value = value_of(text or "")
+    return ord(value) - ord("A") if kind == "letter" else None
 
 
 # ---- What the prompt, the grader and the row's own records say ---------------------------------------
@@ -231,13 +228,10 @@ def _denied(people: Population, left: Mask, reference: Reference | None) -> Grou
 
 def _checks_pass(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Failing rows whose own recorded checks all pass, where nothing else is known to be graded."""
-    if people.where(lambda row: bool(row.expected)).any():
-        return None
-    has = people.where(lambda row: len(row.checks) >= 1)
     all_pass = people.where(lambda row: row.checks and all(row.checks.values()))
-    passes, fails = has & people.passed, has & people.failed & ~all_pass
-    is_graded = passes.sum() >= PASSES and all_pass[passes].mean() >= 0.95 and not (passes & ~all_pass).any()
-    if (all_pass & left).sum() < 2 or not is_graded or fails.sum() < 5:
+    some_fail = people.where(lambda row: not all(row.checks.values()))
+    is_graded = (all_pass & people.passed).sum() >= PASSES and not (some_fail & people.passed).any()
+    if (all_pass & left).sum() < 2 or not is_graded or (some_fail & people.failed).sum() < 5 or any(row.expected for row in people.rows):
         return None
     return group("verifier.checks pass", people, all_pass & left)
 
@@ -366,8 +360,8 @@ def _by_spelling(people: Population, reference: Reference, rows: Mask, exact: Ma
 def _difference(reference: Reference, rows: Mask) -> tuple[str, int]:
     """How the answers of some rows mostly differ from the gold in spelling, and how many do not."""
     folds: dict[str, Callable[[str], str]] = {
-        "": lambda text: text, "quotation marks": lambda text: text.replace('"', "'"), "spaces": lambda text: "".join(text.split()),
-        "upper and lower case": lambda text: text.casefold(), "formatting": lambda text: "",
+        "": str, "quotation marks": lambda text: text.replace('"', "'"), "spaces": lambda text: "".join(text.split()),
+        "upper and lower case": str.casefold, "formatting": lambda text: "",
     }  # fmt: skip
     pairs = [((reference.answer[i] or "").strip(), (reference.gold[i] or "").strip()) for i in np.flatnonzero(rows)]
     kinds = Counter(next(name for name, fold in folds.items() if fold(answer) == fold(gold)) for answer, gold in pairs)
@@ -418,8 +412,6 @@ def _misread(people: Population, left: Mask, reference: Reference | None) -> Gro
 
 def _announces(answer: str, gold: str) -> bool:
     """Whether an announced answer is the gold, or begins with it where that is a number."""
-    if not answer or not gold:
-        return False
     head = LEADING.match(answer)
     return is_same(answer, gold) or (head is not None and value_of(gold)[0] == "number" and is_same(head[1], gold))
 
@@ -480,7 +472,7 @@ def _both_ways(people: Population, left: Mask, reference: Reference | None) -> G
 
 def _both_ways_without_gold(people: Population, left: Mask) -> Group | None:
     """The same where answers are not compared with a gold: closed ones, and whole replies that are the gold word for word."""
-    if people.where(lambda row: bool(row.expected) or row.n_acts > 1).any():
+    if any(row.expected or row.n_acts > 1 for row in people.rows):
         return None
     source = next((name for name in ANSWER_ORDER if sum(name in row.answers for row in people.rows) >= 0.9 * people.n), "")
     by_answer: defaultdict[tuple[int, object], list[int]] = defaultdict(list)
@@ -545,20 +537,16 @@ def _doubts(people: Population, left: Mask, reference: Reference | None) -> Iter
 
 def _broken_checks(people: Population) -> Iterator[Trust]:
     """The first check that no row passes and that reports an exception of its own."""
-    names = Counter(name for row in people.rows for name in row.check_errors)
-    for name, n in names.most_common():
-        has = people.where(lambda row: name in row.checks)  # noqa: B023
+    errors = {name: error for row in reversed(people.rows) for name, error in row.check_errors.items()}
+    for name, n in Counter(name for row in people.rows for name in row.check_errors).most_common():
         fails = people.where(lambda row: row.checks.get(name) is False)  # noqa: B023
-        if n >= 5 and n >= 0.9 * fails.sum() and fails.sum() == has.sum():
-            error = next(row.check_errors[name] for row in people.rows if name in row.check_errors)
-            yield warning("verifier.broken check", people, fails, check=name.partition(": ")[2] or name, error=error[:100])
+        if n >= max(5, 0.9 * fails.sum()) and not any(row.checks.get(name) for row in people.rows):
+            yield warning("verifier.broken check", people, fails, check=name.partition(": ")[2] or name, error=errors[name][:100])
             return
 
 
 def _differs(answer: str, gold: str) -> bool:
-    first, second = value_of(answer), value_of(gold)
-    if first[0] != second[0] or first[0] == "text":
-        return False
-    if first[0] == "number":
-        return bool(abs(first[1] - second[1]) > ROUNDED * abs(second[1]))
-    return str(first[1]).strip("'\"") != str(second[1]).strip("'\"")
+    (kind, first), (kind_of_gold, second) = value_of(answer), value_of(gold)
+    if kind == kind_of_gold == "number":
+        return bool(abs(first - second) > ROUNDED * abs(second))
+    return kind == kind_of_gold != "text" and str(first).strip("'\"") != str(second).strip("'\"")
