@@ -252,12 +252,10 @@ def _acts(episode: Episode, steps: Sequence[Step], request: str | None) -> tuple
 
 def _flags(scalars: Sequence[tuple[str, Any]], n: int) -> dict[str, tuple[bool, ...]]:
     """Lists at the top of a row or one level below that hold one truth, or one 0 or 1, for each of its acts."""
-    if not 0 < n <= MAX_ACTS:
-        return {}  # acts that are cut stand beside the wrong entries
-    lists = ((path, value) for path, value in scalars if isinstance(value, list) and len(value) == n and path.count(".") <= 1)
-    return {
-        path: tuple(map(bool, value)) for path, value in lists if set(map(type, value)) in ({bool}, {int}) and set(value) <= {0, 1}
-    }
+    # acts that are cut stand beside the wrong entries
+    is_whole = 0 < n <= MAX_ACTS
+    lists = ((path, value) for path, value in scalars if is_whole and isinstance(value, list) and len(value) == n and path.count(".") <= 1)
+    return {path: tuple(map(bool, value)) for path, value in lists if set(map(type, value)) in ({bool}, {int}) and set(value) <= {0, 1}}
 
 
 def _told(episode: Episode, steps: Sequence[Step], acts: Sequence[Act]) -> tuple[str, ...]:
@@ -465,12 +463,10 @@ _ABSENT = re.compile(
 
 def _missing(row: Mapping[str, Any], lines: Mapping[str, Any], request: str) -> str:
     """The path that the end of a log says is missing, unless the request gives it."""
-    for path in lines:
-        end = (events.field_text(row, path) or "")[-1000:]
-        if "/" in end and (hits := _ABSENT.findall(end)):
-            name = hits[-1].rstrip(".")
-            return "" if name in request else name
-    return ""
+    ends = ((events.field_text(row, path) or "")[-1000:] for path in lines)
+    hits = next((hits for end in ends if "/" in end and (hits := _ABSENT.findall(end))), [""])
+    name = str(hits[-1]).rstrip(".")
+    return "" if name in request else name
 
 
 # What a store or an interface says of a name that it does not hold; files, commands and names of a program the model makes itself.
@@ -533,9 +529,7 @@ def _label(line: str) -> bytes:
 def _next_label(labels: bytes, prompt: str) -> bytes:
     """How the line begins that comes in the prompt after the one that the form ends with."""
     actual = [label for label in map(_label, map(str.strip, prompt.splitlines())) if label]
-    last = labels[-8:]
-    i = actual.index(last) if last in actual else len(actual)
-    return actual[i + 1] if i + 1 < len(actual) else b""
+    return next((after for label, after in pairwise(actual) if label == labels[-8:]), b"")
 
 
 def _submitted(episode: Episode) -> str:
@@ -569,15 +563,20 @@ _NO_GOLD = frozenset("extracted model predicted reward score func correct".split
 def _expected(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Every field that is named like a gold, at the top of the row or one level below."""
     result = []
-    for key, value in row.items():
-        if key in OWN:
-            continue
-        inner = value.items() if isinstance(value, dict) else ()
-        for name, content in ((key, value), *inner):
-            words = set(name.lower().replace("-", "_").split("_"))
-            if words & _GOLD_WORDS and not words & _NO_GOLD:
-                result.append((name, content))
+    for _, name, content in _near_top(row):
+        words = set(name.lower().replace("-", "_").split("_"))
+        if words & _GOLD_WORDS and not words & _NO_GOLD:
+            result.append((name, content))
     return result
+
+
+def _near_top(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """The fields at the top of a row and one level below: path, name and content."""
+    for key, value in row.items():
+        if key not in OWN:
+            yield key, key, value
+            for name, content in value.items() if isinstance(value, dict) else ():
+                yield f"{key}.{name}", name, content
 
 
 def _expected_calls(row: Mapping[str, Any], gold: Gold, tools: set[str]) -> tuple[tuple[tuple[str, str], ...] | None, str]:
@@ -587,12 +586,10 @@ def _expected_calls(row: Mapping[str, Any], gold: Gold, tools: set[str]) -> tupl
     """
     if gold.actions_field or any(isinstance(row.get(name), list) for name in events.ACTIONS):
         return _calls(gold.actions), ""
-    for key, value in row.items():
-        inner = value.items() if isinstance(value, dict) else ()
-        for path, content in ((key, value), *((f"{key}.{name}", present) for name, present in inner)) if key not in OWN else ():
-            calls = [_as_call(entry, tools) for entry in content] if isinstance(content, list) else []
-            if calls and all(calls):
-                return _calls([call for call in calls if call is not None]), path
+    for path, _, content in _near_top(row):
+        calls = [_as_call(entry, tools) for entry in content] if isinstance(content, list) else []
+        if calls and all(calls):
+            return _calls([call for call in calls if call is not None]), path
     return None, ""
 
 
@@ -601,13 +598,10 @@ _CHOICES = re.compile(r"^\s*\(?([A-J])[).:]\s+(\S.*?)\s*$", re.MULTILINE)
 
 def _choice(prompt: str, answers: Mapping[str, str]) -> str:
     """The text that stands beside the answered letter in a prompt that lists options."""
-    options = dict(_CHOICES.findall(prompt)) if "A" in prompt else {}
-    if len(options) < 2 or "A" not in options:
-        return ""
-    for place in ("box", "tag", "announced", "line"):
-        if (hit := _LETTER.match(answers.get(place, "").strip())) is not None:
-            return str(options.get(hit[1], ""))[:SHORT]
-    return ""
+    options: dict[str, str] = dict(_CHOICES.findall(prompt)) if "A" in prompt else {}
+    hits = (_LETTER.match(answers.get(place, "").strip()) for place in ("box", "tag", "announced", "line"))
+    letter = next((hit[1] for hit in hits if hit is not None), "") if len(options) >= 2 and "A" in options else ""
+    return options.get(letter, "")[:SHORT]
 
 
 _LETTER = re.compile(r"[(*`\s]*([A-J])(?:[).:*`]|\s|$)")

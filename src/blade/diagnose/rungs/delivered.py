@@ -69,19 +69,18 @@ def _no_success(people: Population, left: Mask, passes: Passes) -> Group | None:
         return None
     template, n_met = cut.common_error(people, rows & left, 0.2)
     barred = cut.fails_at_first(people) is not None
+
+    def detail(i: int) -> str:
+        error, _ = most_common(act.error for act in people.rows[i].acts if act.failed and act.error)
+        shown = f", such as: {short(error, 100)}" if error else ""
+        return f"{people.rows[i].n_failed:,} of {count(people.rows[i].n_acts, 'call')} end in an error{shown}"
+
     result = group(
         "delivered.no success", people, rows, left, barred=barred, met=n_met, error=cut.shown_error(people, rows & left, template),
-        loops=sum(map(cut.is_looping, own)), place=at_act(lambda act: not template or act.template == template),
-        detail=lambda i: _all_failed(people.rows[i]),
+        loops=sum(map(cut.is_looping, own)), place=at_act(lambda act: not template or act.template == template), detail=detail,
     )  # fmt: skip
     result.label, result.confidence = ("undetermined", "unsure") if barred else ("BI", "likely" if n_without else "proved")
     return result
-
-
-def _all_failed(row: RowEvidence) -> str:
-    """How many calls of a row end in an error, and the commonest one."""
-    error, _ = most_common(act.error for act in row.acts if act.failed and act.error)
-    return f"{row.n_failed:,} of {count(row.n_acts, 'call')} end in an error" + (f", such as: {short(error, 100)}" if error else "")
 
 
 def _is_stuck(known: set[str], by_call: bool, row: RowEvidence, end: int = 2) -> bool:

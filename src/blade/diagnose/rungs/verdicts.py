@@ -161,7 +161,11 @@ def _recounted(people: Population, entry: Group, rows: Mask, omitted: Mask) -> G
 
 def _proposes(row: RowEvidence, graded: Graded) -> bool:
     """Whether the last message of the model asks and names what identifies every missing call and no other thing, and is agreed to."""
-    if row.end != "user" or not _AGREES.match(row.reply) or not _asks(row):
+    if row.end != "user" or not _AGREES.match(row.reply):
+        return False
+    # it ends with a question, or itself gives the word that is answered: reply "yes" to proceed
+    end, answer = row.final.rstrip()[-200:], re.search(r"\w+", row.reply)
+    if "?" not in end and (answer is None or not re.search(rf"\b{answer[0]}\b", end, re.IGNORECASE)):
         return False
     calls, due = expected_calls.acts_of(row, graded)
     values = [set(_MARKED.findall(text)) for _, text in due]
@@ -169,12 +173,6 @@ def _proposes(row: RowEvidence, graded: Graded) -> bool:
     shapes = {_shape(value) for _, named in missing for value in named}
     others = {value for value in _MARKED.findall(row.final) if _shape(value) in shapes}.difference(*values)
     return bool(missing) and not others and all(_is_named(row.final, tool, named, graded) for tool, named in missing)
-
-
-def _asks(row: RowEvidence) -> bool:
-    """Whether a message ends with a question, or itself gives the word that is answered: reply "yes" to proceed."""
-    end, answer = row.final.rstrip()[-200:], re.search(r"\w+", row.reply)
-    return "?" in end or (answer is not None and re.search(rf"\b{answer[0]}\b", end, re.IGNORECASE) is not None)
 
 
 def _is_named(text: str, tool: str, values: set[str], graded: Graded) -> bool:
@@ -274,10 +272,9 @@ def _unmet_of(row: RowEvidence, path: str) -> list[str]:
 
 def _ways(row: RowEvidence, path: str, expected: str, actual: str) -> set[str]:
     """How the fields of a row that are not as expected differ."""
-    blank = (None, "", "[]")
     names = _unmet_of(row, path)
-    pairs = [(row.fields.get(f"{expected}.{name}") in blank, row.fields.get(f"{actual}.{name}") in blank) for name in names]
-    return {"more" if is_none and not is_left else "less" if is_left and not is_none else "other" for is_none, is_left in pairs}
+    sides = ([row.fields.get(f"{side}.{name}") in (None, "", "[]") for name in names] for side in (expected, actual))
+    return {"other" if is_none == is_left else "more" if is_none else "less" for is_none, is_left in zip(*sides, strict=True)}
 
 
 def _unlike_pair(people: Population, path: str, way: str, rows: Mask, test: Contrast | None) -> Group:
