@@ -142,11 +142,8 @@ def told(arguments: str, level: str) -> str:
 @lru_cache(maxsize=20_000)
 def _unordered(arguments: str) -> str:
     """Arguments with their lists of plain values sorted."""
-    try:
-        content = json.loads(arguments)
-    except ValueError:
-        return arguments
-    if not isinstance(content, dict):
+    content = _arguments(arguments)
+    if content is None:
         return arguments
     for key, value in content.items():
         if isinstance(value, list) and all(isinstance(entry, str | int | float) for entry in value):
@@ -157,13 +154,8 @@ def _unordered(arguments: str) -> str:
 @lru_cache(maxsize=20_000)
 def covers(calls: str, wanted: str) -> bool:
     """Whether a call states everything that an expected one does."""
-    try:
-        arguments, expected = json.loads(calls), json.loads(wanted)
-    except ValueError:
-        return False
-    if not isinstance(arguments, dict) or not isinstance(expected, dict):
-        return False
-    return all(key in arguments and arguments[key] == value for key, value in expected.items())
+    arguments, expected = _arguments(calls), _arguments(wanted)
+    return arguments is not None and expected is not None and arguments == {**arguments, **expected}
 
 
 def nothing_due(people: Population) -> Mask:
@@ -224,14 +216,12 @@ MAX_PARTS = 3  # differences in a sentence
 
 def in_words(row: RowEvidence, graded: Mapping[str, str]) -> str:
     """How the calls of a row differ from the expected ones, call by call; empty where they do not."""
-    parts = []
-    for calls, due in _pairs(row, graded):
-        if calls and due:
-            parts.append(_changed(calls, due, graded[due[0]]))
-        elif due:
-            parts.append(f"`{_shown(due)}` is expected and {_fate(row, due[0])}")
-        elif calls:
-            parts.append(f"`{_shown(calls)}` is called and not expected")
+    parts = [
+        _changed(calls, due, graded[due[0]]) if calls and due
+        else f"`{_shown(due)}` is expected and {_fate(row, due[0])}" if due
+        else f"`{_shown(calls)}` is called and not expected" if calls else ""
+        for calls, due in _pairs(row, graded)
+    ]  # fmt: skip
     more = f"; and {len(parts) - MAX_PARTS} more" if len(parts) > MAX_PARTS else ""
     return "; ".join(parts[:MAX_PARTS]) + more
 

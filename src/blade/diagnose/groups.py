@@ -222,11 +222,6 @@ def count(n: int, noun: str, plural: str | None = None) -> str:
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
-def passing(n: int) -> str:
-    """`1 passes`, `61 pass`."""
-    return f"{n:,} pass{'es' if n == 1 else ''}"
-
-
 def short(text: str, most: int) -> str:
     """Words of a row for a sentence: on one line, without backticks, not longer than a bound."""
     return hostile.line(text.replace("`", "'"), most)

@@ -17,7 +17,7 @@ import numpy as np
 from blade import events
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.fields import is_limit, template
-from blade.diagnose.groups import Findings, Group, Trust, doubt, group, passing, short, unclaimed, warning
+from blade.diagnose.groups import Findings, Group, Trust, doubt, group, short, unclaimed, warning
 from blade.diagnose.population import Mask, Population, most_common, tells_the_end
 from blade.stats.significance import hypergeometric_tail
 
@@ -185,7 +185,7 @@ def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
 
     result = group(
         "ran.empty", people, silent, left, one=n == 1, answers=int(actual.sum()), chosen=is_chosen, detail=detail,
-        given=passing(int(people.passed[actual].sum())), unreached="uncounted" in why or "silent" in why,
+        given=int(people.passed[actual].sum()), unreached="uncounted" in why or "silent" in why,
         against=["an agent that chooses to say nothing would look the same"] if is_chosen else [], **why,
     )  # fmt: skip
     return replace(result, label="TI" if "limit" in why or "spent" in why else "IR")

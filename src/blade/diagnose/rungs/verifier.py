@@ -248,7 +248,8 @@ def _fields_pass(people: Population, left: Mask, reference: Reference | None) ->
     rows = people.where(lambda row: all(bool(row.fields.get(path)) for path in fields)) & left
     if not fields or not 0 < rows.sum() <= 0.2 * people.failed.sum():
         return None
-    return _contradicted(people, fields[0], "says that the rollout passed, as in every pass", "verdict", rows)
+    says = "says that the rollout passed, as in every pass"
+    return group("verifier.contradicted", people, rows, path=fields[0], says=says, kind="verdict")
 
 
 def _is_verdict(people: Population, path: str) -> bool:
@@ -274,12 +275,9 @@ def _log_passes(people: Population, left: Mask, reference: Reference | None) -> 
         others = people.failed & ~rows & people.where(lambda row: path in row.lines)  # noqa: B023
         is_verdict = _SUCCESS.search(line) and not _FAILURE.search(line)
         if n and is_verdict and n <= 0.25 * people.failed.sum() and others.sum() >= 3 * n:
-            return _contradicted(people, path, f"ends with the words of every pass ({line[:80]})", "log", rows, line)
+            says = f"ends with the words of every pass ({line[:80]})"
+            return group("verifier.contradicted", people, rows, path=path, says=says, kind="log", place=lambda row: (path, line))  # noqa: B023
     return None
-
-
-def _contradicted(people: Population, path: str, says: str, kind: str, rows: Mask, quote: str = "") -> Group:
-    return group("verifier.contradicted", people, rows, path=path, says=says, kind=kind, place=lambda row: (path, quote))
 
 
 def _missing_path(people: Population, left: Mask, reference: Reference | None) -> Group | None:
@@ -372,16 +370,15 @@ def _difference(reference: Reference, rows: Mask) -> tuple[str, int]:
 _READ = re.compile(r"extracted|predicted|parsed|model_answer|given", re.IGNORECASE)  # fields that hold what was answered
 
 
-def _is_letter_by_letter(row: RowEvidence) -> bool:
-    """Whether some place of a row that holds its answer holds exactly the gold."""
-    gold = row.gold_text.strip().strip("$ ")
-    read = [value for path, value in row.fields.items() if isinstance(value, str) and _READ.search(path)]
-    return bool(gold) and any(text.strip().strip("$ ") == gold for text in (*row.answers.values(), *read))
-
-
 def _exact(people: Population, left: Mask) -> Group | None:
-    """Without any pass: answers that stand letter by letter in the gold, wherever the row puts them."""
-    rows = people.where(_is_letter_by_letter) & left
+    """Without any pass: answers that are the gold letter by letter, wherever the row puts them."""
+
+    def is_gold(row: RowEvidence) -> bool:
+        read = (value for path, value in row.fields.items() if isinstance(value, str) and _READ.search(path))
+        gold, *texts = (text.strip().strip("$ ") for text in (row.gold_text, *row.answers.values(), *read))
+        return bool(gold) and gold in texts
+
+    rows = people.where(is_gold) & left
     if rows.sum() < max(2, 0.25 * left.sum()):
         return None
     return group(
