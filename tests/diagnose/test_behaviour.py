@@ -120,16 +120,14 @@ def pages(how: str, is_whole: bool = False) -> Acts:
 # ---- The form of a reply -------------------------------------------------------------------------
 
 
-def replies(is_rejected: bool) -> list[Row]:
+def replies(is_rejected: bool) -> Iterator[Row]:
     """Letters of one turn, some of them under a heading; a judge reads them, and rejects those or any."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(16, 4)):
         is_headed = (task, repeat) in FAULTY
         head = f"# Parcel {task}\n" if is_headed else ""
         fails = (place % 9 > 0 if is_headed else place % 11 == 0) if is_rejected else (3 * place + place // 7) % 5 < 2
         text = f"{head}Dear owner, parcel {task} is on shelf {place}." + " It is sealed and dry." * (place % 4)
-        rows.append(make_row(task, repeat, float(not fails), [text], prompt=f"Write to the owner of parcel {task}."))
-    return rows
+        yield make_row(task, repeat, float(not fails), [text], prompt=f"Write to the owner of parcel {task}.")
 
 
 def test_replies_with_a_heading_that_are_rejected(diagnose: Diagnose) -> None:
@@ -164,14 +162,12 @@ def test_earlier_act_names_the_group_and_the_later_is_its_consequence(diagnose: 
 # ---- What is no cause ----------------------------------------------------------------------------
 
 
-def long() -> list[Row]:
+def long() -> Iterator[Row]:
     """Failing rollouts are longer, as it goes where nothing works; no act sets them apart."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(16, 4)):
         fails = (place * 3 + task) % 5 < 2
         notices = [("read_notice", {"page": place * 20 + page}, f"Page {page}.") for page in range((8 if fails else 2) + (place * 7) % 5)]
-        rows.append(desk_row(task, repeat, float(not fails), [*notices, *work(task, repeat)]))
-    return rows
+        yield desk_row(task, repeat, float(not fails), [*notices, *work(task, repeat)])
 
 
 def test_stop_on_success_is_no_cause(diagnose: Diagnose) -> None:

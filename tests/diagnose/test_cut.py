@@ -54,13 +54,11 @@ def noted(field: str, cut: str, other: str = "finished", keys: set[Key] = CUT, r
     return rows, keys
 
 
-def as_usual() -> list[Row]:
+def as_usual() -> Iterator[Row]:
     """Rows that end so pass as the others do."""
-    rows = []
     for place, (key, row) in enumerate(desk(rate=0.6).items()):
         reward = float(place % 2) if key in CUT else row["reward"]
-        rows.append(desk_row(*key, reward, stop_reason="length" if key in CUT else "stop"))
-    return rows
+        yield desk_row(*key, reward, stop_reason="length" if key in CUT else "stop")
 
 
 def test_limit_that_the_grader_reports_about_the_work_is_a_verdict(diagnose: Diagnose) -> None:
@@ -139,17 +137,15 @@ def test_turn_limit_is_named_where_all_stop_after_as_many_turns(diagnose: Diagno
 # ---- Spikes at a maximum -------------------------------------------------------------------------
 
 
-def lengths(n_cut: int, reward_below: Callable[[int], float]) -> list[Row]:
+def lengths(n_cut: int, reward_below: Callable[[int], float]) -> Iterator[Row]:
     """Rollouts of 3 to 9 calls that file what they found, and those of `CUT` with exactly `n_cut` calls that do not."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(12, 4)):
         if (task, repeat) in CUT:
-            rows.append(desk_row(task, repeat, 0.0, [*looks(task, n_cut), f"On to page {n_cut + place}."]))
+            yield desk_row(task, repeat, 0.0, [*looks(task, n_cut), f"On to page {n_cut + place}."])
         else:
             end: Act = ("file_notice", {"page": task}, f"Filed {task}.")
             acts = [*looks(task, 2 + place % 7), end, f"Notice {task} says so." + " Really." * (place % 5)]
-            rows.append(desk_row(task, repeat, reward_below(place), acts))
-    return rows
+            yield desk_row(task, repeat, reward_below(place), acts)
 
 
 def all_pass_below() -> list[Row]:
@@ -245,15 +241,13 @@ def numbered(field: str) -> Made:
     return rows, CUT
 
 
-def evenings() -> list[Row]:
+def evenings() -> Iterator[Row]:
     """`evening` is the longest answer, the commonest and mostly wrong: a habit of the model, not a limit of seven letters."""
-    rows = []
     for task, repeat in grid(16, 3):
         gold = ("dawn", "noon", "night", "evening")[task % 4]
         answer = gold if (task + repeat) % 5 == 0 else "evening"
         prompt = f"When does branch {task} lend most: dawn, noon, night or evening? One word."
-        rows.append(make_row(task, repeat, float(answer == gold), [answer], prompt=prompt, expected_answer=gold))
-    return rows
+        yield make_row(task, repeat, float(answer == gold), [answer], prompt=prompt, expected_answer=gold)
 
 
 # ---- What the task is given, cut to a limit ------------------------------------------------------
@@ -279,9 +273,8 @@ def given(field: str, is_hard: bool = True, rate: int = 7) -> tuple[list[Row], s
 # ---- Texts that stop in the middle ---------------------------------------------------------------
 
 
-def letters(is_cut: Callable[[str], str], tokens: int | None) -> list[Row]:
+def letters(is_cut: Callable[[str], str], tokens: int | None) -> Iterator[Row]:
     """A desk that writes letters; those of `CUT` are cut by a rule, all at the same number of tokens if given."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(12, 4)):
         whole = (
             f"Dear owner of parcel {task}.\nWe found it on shelf {repeat + 2}.\nThe fee is {task + 3} crowns.\n"
@@ -293,8 +286,7 @@ def letters(is_cut: Callable[[str], str], tokens: int | None) -> list[Row]:
         response = {"usage": {"output_tokens": used}} if tokens else None
         reward = 0.0 if key in CUT else float(place % 5 > 0)
         prompt = f"Write to owner {task}.\nClose with these words:\nYours, the desk.\nForm {task} must be in it."
-        rows.append(make_row(task, repeat, reward, [text], prompt=prompt, response=response))
-    return rows
+        yield make_row(task, repeat, reward, [text], prompt=prompt, response=response)
 
 
 def test_empty_at_a_shared_token_count(diagnose: Diagnose) -> None:
@@ -320,10 +312,9 @@ FORM = [f"{name} of the {what}" for name in ("Number", "Weight", "Colour", "Heig
 SLIP = [f"{name} of the letter" for name in ("Number", "Weight", "Colour", "Height")] + [f"Stamp {sign} of the letter" for sign in "abcdefgh"]
 
 
-def forms(how: str) -> list[Row]:
+def forms(how: str) -> Iterator[Row]:
     """Forms whose lines the prompt gives. Those of `CUT` stop after a whole line, or are complete: their prompt goes on with what is
     no line of the form, or they fill in most of it in another order."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(12, 4)):
         is_hit = (task, repeat) in CUT
         lines, close = FORM, "Thank you for filling this in."
@@ -332,8 +323,7 @@ def forms(how: str) -> list[Row]:
             lines, close = SLIP, "Hand it to the counter: it closes at nine."
         prompt = "\n".join([f"Fill in this form about folder {place}.", *(f"{line}: …" for line in lines), close])
         text = "\n".join(f"{line}: {place * 31 + n}" for n, line in enumerate(filled))
-        rows.append(make_row(task, repeat, 0.0 if is_hit else float(place % 5 > 0), [text], prompt=prompt))
-    return rows
+        yield make_row(task, repeat, 0.0 if is_hit else float(place % 5 > 0), [text], prompt=prompt)
 
 
 def test_repetition_inside_one_text_is_a_loop(diagnose: Diagnose) -> None:

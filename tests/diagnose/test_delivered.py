@@ -37,14 +37,12 @@ def handed(task: int) -> Act:
     return ("hand_in", {"form": f"F-{task}"}, f"Form F-{task} received.")
 
 
-def submitting(missing: set[Key], end: list[Act]) -> list[Row]:
+def submitting(missing: set[Key], end: list[Act]) -> Iterator[Row]:
     """Every pass ends with `hand_in`; the missing ones end otherwise."""
-    rows = []
     for (task, repeat), reward in rewards(12, 4, 0.8).items():
         is_late = (task, repeat) in missing
         acts = [*work(task, repeat), *end] if is_late else [*work(task, repeat), handed(task)]
-        rows.append(desk_row(task, repeat, 0.0 if is_late else reward, acts))
-    return rows
+        yield desk_row(task, repeat, 0.0 if is_late else reward, acts)
 
 
 @pytest.mark.parametrize("is_last", [True, False])
@@ -152,9 +150,8 @@ def test_no_call_succeeds_before_one_that_is_never_answered(diagnose: Diagnose, 
 # ---- No tool at all, and the first check ---------------------------------------------------------
 
 
-def with_tests(idle: set[Key], wrong: set[Key]) -> list[Row]:
+def with_tests(idle: set[Key], wrong: set[Key]) -> Iterator[Row]:
     """Rows with the grader's tests: those that call nothing fail `test_solution_exists` and all that follows."""
-    rows = []
     for task, repeat in grid(16, 4):
         key = task, repeat
         exists, right = key not in idle, key not in idle | wrong
@@ -171,8 +168,7 @@ def with_tests(idle: set[Key], wrong: set[Key]) -> list[Row]:
             f"Ledger {task} is written.",
         ]
         told = [f"The ledger for week {task} would list {repeat + 2} parcels." + " So be it." * (task % 4)]
-        rows.append(desk_row(task, repeat, float(right), told if key in idle else acts, parser_results=results))
-    return rows
+        yield desk_row(task, repeat, float(right), told if key in idle else acts, parser_results=results)
 
 
 IDLE = {(task, repeat) for task, repeat in grid(16, 4) if (task * 4 + repeat) % 5 == 1}

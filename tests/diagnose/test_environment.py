@@ -139,24 +139,21 @@ def staged(field: str, line: str) -> Made:
     return rows, HIT
 
 
-def fenced(is_same: bool) -> list[Row]:
+def fenced(is_same: bool) -> Iterator[Row]:
     """Rules in a fence, with words around them that differ in every row; the stage of the struck ones broke."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(12, 4)):
         is_hit = (task, repeat) in HIT
         rule = f"def route(parcel):\n    return {task} + parcel.weight" + ("" if is_same or not is_hit else f" * {repeat + 2}")
         text = f"{'Well. ' * (place % 5)}Here is rule {place}:\n```python\n{rule}\n```\nI tried it {place % 7} times."
         reward = 0.0 if is_hit else float((place + task) % 8 > 0)
         line = "ERROR: the stage lost its database" if is_hit else "stage complete"
-        rows.append(make_row(task, repeat, reward, [text], prompt=f"Write rule {task}.", test_log=log(task, repeat, line)))
-    return rows
+        yield make_row(task, repeat, reward, [text], prompt=f"Write rule {task}.", test_log=log(task, repeat, line))
 
 
 # ---- Never graded --------------------------------------------------------------------------------
 
 
-def graded(ungraded: set[Key], absent: Iterable[str]) -> list[Row]:
-    rows = []
+def graded(ungraded: set[Key], absent: Iterable[str]) -> Iterator[Row]:
     for key, row in desk(rate=0.7).items():
         passed = bool(row["reward"]) and key not in ungraded
         verdict = {
@@ -165,8 +162,7 @@ def graded(ungraded: set[Key], absent: Iterable[str]) -> list[Row]:
             "report": {"weight": "right" if passed else "wrong"},
         }
         kept = {name: value for name, value in verdict.items() if key not in ungraded or name not in absent}
-        rows.append({**row, "reward": float(passed), **kept})
-    return rows
+        yield {**row, "reward": float(passed), **kept}
 
 
 EVERY = ("resolved", "grade.code", "report")
@@ -184,15 +180,13 @@ def test_a_loop_comes_before_the_missing_grade(diagnose: Diagnose, is_loop: bool
     assert ("TI" in diagnose(rows).labels(HIT)) == (not is_loop)
 
 
-def handing_in(ungraded: set[Key], is_made: bool) -> list[Row]:
+def handing_in(ungraded: set[Key], is_made: bool) -> Iterator[Row]:
     """Errands that end by handing in a form; those without a verdict talk at the end, or hand in as well."""
-    rows = []
     for (task, repeat), row in zip(grid(12, 4), graded(ungraded, ("resolved", "grade.code", "report")), strict=True):
         is_late = (task, repeat) in ungraded and not is_made
         end: list[Act] = [] if is_late else [("hand_in", {"form": f"F-{task}"}, f"Form F-{task} received.")]
         acts = [*desk_acts(task, repeat, random.Random(task * 100 + repeat))[:-1], *end, f"That was errand {task}."]
-        rows.append({**row, "response": desk_row(task, repeat, 0.0, acts)["response"]})
-    return rows
+        yield {**row, "response": desk_row(task, repeat, 0.0, acts)["response"]}
 
 
 def test_rows_that_never_handed_in_are_not_called_ungraded(diagnose: Diagnose) -> None:

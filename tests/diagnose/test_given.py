@@ -45,9 +45,8 @@ def test_key_that_is_one_letter_on_is_found_where_it_is(diagnose: Diagnose) -> N
     assert run.alarms == []
 
 
-def pages(limit: int | None) -> list[Row]:
+def pages(limit: int | None) -> Iterator[Row]:
     """A reader opens one page and answers from it; the number stands late in half of the pages, which may be cut at a limit."""
-    rows = []
     for task, repeat in grid(30, 4):
         chance = random.Random(task)
         number = f"{7919 + 37 * task} volumes"
@@ -58,8 +57,7 @@ def pages(limit: int | None) -> list[Row]:
         sees = number in page
         answer = number if sees else f"{100 + 17 * task + repeat} volumes"
         acts: list[Act] = [("open_page", {"page": f"p{task}"}, page), f"The branch holds {answer}."]
-        rows.append(make_row(task, repeat, float(sees), acts, tools=("open_page",), expected_answer=number))
-    return rows
+        yield make_row(task, repeat, float(sees), acts, tools=("open_page",), expected_answer=number)
 
 
 def test_results_of_one_length_are_cut_and_not_badly_read(diagnose: Diagnose) -> None:

@@ -28,23 +28,21 @@ from tests.diagnose.builders import (
 from tests.diagnose.diagnosed import Diagnose, Diagnosed
 
 
-def mishaps() -> list[Row]:
+def mishaps() -> Iterator[Row]:
     """A desk with a crash, a cut, an omission, and failures without a reason, in tasks of two to five repeats."""
-    rows = []
     for task in range(24):
         for repeat in range(2 + task % 4):
             place = task * 5 + repeat
             acts = desk_acts(task, repeat, random.Random(place))
             if place % 7 == 1:
-                rows.append(make_row(task, repeat, 0.0, (), fault="error: the desk was closed", stop_reason="none"))
+                yield make_row(task, repeat, 0.0, (), fault="error: the desk was closed", stop_reason="none")
             elif place % 9 == 4:
-                rows.append(desk_row(task, repeat, 0.0, acts[:-1], stop_reason="turn limit"))
+                yield desk_row(task, repeat, 0.0, acts[:-1], stop_reason="turn limit")
             elif place % 5 == 2:
                 bare = [act for act in acts if not (isinstance(act, tuple) and act[0] == "check_address")]
-                rows.append(desk_row(task, repeat, 0.0, bare, stop_reason="done"))
+                yield desk_row(task, repeat, 0.0, bare, stop_reason="done")
             else:
-                rows.append(desk_row(task, repeat, float(place % 8 > 0), stop_reason="done"))
-    return rows
+                yield desk_row(task, repeat, float(place % 8 > 0), stop_reason="done")
 
 
 def wrong_answers() -> list[Row]:
@@ -58,9 +56,8 @@ def wrong_answers() -> list[Row]:
     return list(rows.values())
 
 
-def calls() -> list[Row]:
+def calls() -> Iterator[Row]:
     """A desk with expected calls: wrong arguments, missing and undue calls."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(20, 3)):
         due: list[Act] = [] if task % 4 == 0 else [("redirect_parcel", {"number": task, "to": f"row {task}"}, "Moved.")]
         wrong: list[Act] = [("redirect_parcel", {"number": task, "to": f"row {task + 60 + repeat}"}, "Moved.")]
@@ -70,18 +67,15 @@ def calls() -> list[Row]:
         look: Act = ("find_parcel", {"number": task + repeat}, f"Parcel {task}.")
         end = f"That was errand {task}." + " Goodbye." * (place % 4)
         row = desk_row(task, repeat, float(not fails), [look, *made, end], expected_actions=gold)
-        rows.append(row)
-    return rows
+        yield row
 
 
-def partial() -> list[Row]:
+def partial() -> Iterator[Row]:
     """Rewards between 0 and 1: a failing row may lose part of a point only."""
-    rows = []
     for place, (key, row) in enumerate(desk(16, 4, 0.5).items()):
         share = 1.0 if row["reward"] else (0.0, 0.25, 0.5, 0.75)[place % 4]
         code = None if share == 1.0 else ("weight", "label", "stamp")[place % 3]
-        rows.append({**desk_row(*key, share), **({"missing": code} if code else {})})
-    return rows
+        yield {**desk_row(*key, share), **({"missing": code} if code else {})}
 
 
 RUNS: dict[str, Callable[[], list[Row]]] = {"mishaps": mishaps, "answers": wrong_answers, "calls": calls, "partial": partial}
@@ -211,15 +205,13 @@ def test_pure_beats_large(diagnose: Diagnose) -> None:
 # ---- Fixes ---------------------------------------------------------------------------------------
 
 
-def choosing() -> list[Row]:
+def choosing() -> Iterator[Row]:
     """Even tasks fail without the express desk, odd ones fail with it."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(24, 6)):
         is_wrong = (place * 7 + task) % 5 < 2
         express: list[Act] = [("express_desk", {"number": task}, "Taken.")] if (task % 2 == 0) != is_wrong else []
         acts = desk_acts(task, repeat, random.Random(place))
-        rows.append(desk_row(task, repeat, float(not is_wrong), [*acts[:1], *express, *acts[1:]]))
-    return rows
+        yield desk_row(task, repeat, float(not is_wrong), [*acts[:1], *express, *acts[1:]])
 
 
 def test_no_fix_contradicts_another(diagnose: Diagnose) -> None:

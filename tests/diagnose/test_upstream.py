@@ -37,17 +37,15 @@ def listed(task: int, page: int | None = None, n: int = 2) -> Act:
 
 def run_of(
     right: Callable[[int], list[Act]], wrong: Callable[[int], list[Act]], due: Callable[[int], list[Act]], innocent: bool = False
-) -> list[Row]:
+) -> Iterator[Row]:
     """Rows that do the right thing, and those of `FAULTY` the wrong one; an innocent fault costs them nothing."""
-    rows = []
     for task, repeat in grid(14, 4):
         is_faulty = (task, repeat) in FAULTY
         acts = [*(wrong if is_faulty else right)(task), f"Done for {PEOPLE[task]}." + " Anything else?" * (repeat % 3)]
         gold = [{"name": act[0], "arguments": act[1]} for act in due(task) if isinstance(act, tuple)]
         reward = float(innocent or not is_faulty)
         prompt = f"Please move the parcels on shelf S-{task} to {PEOPLE[task]}."
-        rows.append(make_row(task, repeat, reward, acts, prompt=prompt, tools=TOOLS, expected_actions=gold))
-    return rows
+        yield make_row(task, repeat, reward, acts, prompt=prompt, tools=TOOLS, expected_actions=gold)
 
 
 REFUSED = json.dumps({"error": "the number of the parcel is malformed, nothing was changed"})

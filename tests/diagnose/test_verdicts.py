@@ -30,12 +30,10 @@ FIRST, SECOND, THIRD = ({key for i, key in enumerate(FAILING) if i % 4 in part} 
 # ---- Values of verdict fields --------------------------------------------------------------------
 
 
-def coded(field: str, codes: tuple[str, str, str], passed: str | None) -> list[Row]:
-    rows = []
+def coded(field: str, codes: tuple[str, str, str], passed: str | None) -> Iterator[Row]:
     for key, row in desk(16, 4, 0.5).items():
         code = codes[0] if key in FIRST else codes[1] if key in SECOND else codes[2] if key in THIRD else passed
-        rows.append(row if code is None else {**row, field: code})
-    return rows
+        yield row if code is None else {**row, field: code}
 
 
 @pytest.mark.parametrize(
@@ -116,9 +114,8 @@ def test_failed_checks_partition_the_failures(diagnose: Diagnose, how: str) -> N
         assert all(f"1 of 3 checks not met: `{names[entry.group]}`" in entry.mechanism for entry in run.report.attributions)
 
 
-def compared(is_graded: bool) -> list[Row]:
+def compared(is_graded: bool) -> Iterator[Row]:
     """What the desk holds in the end beside what it should; a difference is what is graded, or goes with nothing."""
-    rows = []
     for place, (key, row) in enumerate(desk(16, 4, 0.5).items()):
         wanted = {"hall": f"hall {key[0]}", "weight": key[0] + 10, "owner": f"owner {key[0] + 3}"}
         found = dict(wanted)
@@ -128,8 +125,7 @@ def compared(is_graded: bool) -> list[Row]:
             found["weight"] = key[0] + 50
         if key in THIRD if is_graded else place % 6 == 0:
             found["owner"] = f"owner {key[0] + 60}"
-        rows.append({**row, "ledger": found, "wanted": wanted})
-    return rows
+        yield {**row, "ledger": found, "wanted": wanted}
 
 
 def test_two_objects_with_the_same_keys_are_checks(diagnose: Diagnose) -> None:
@@ -229,14 +225,12 @@ def test_tool_that_passes_call_as_they_like_is_not_graded(diagnose: Diagnose) ->
 # ---- The field that decides passing --------------------------------------------------------------
 
 
-def unbounded(is_monotone: bool) -> list[Row]:
+def unbounded(is_monotone: bool) -> Iterator[Row]:
     """Rewards from -3 to 12, and a 0/1 field that is 1 from a reward of 5 on, or whenever it likes."""
-    rows = []
     for place, key in enumerate(grid(12, 4)):
         reward = float((place * 7) % 16 - 3)
         settled = int(reward >= 5) if is_monotone else int((place * 5) % 3 > 0)
-        rows.append(desk_row(*key, reward, settled=settled))
-    return rows
+        yield desk_row(*key, reward, settled=settled)
 
 
 def test_monotone_verdict_decides_what_passes(diagnose: Diagnose) -> None:

@@ -192,19 +192,17 @@ def due(task: int) -> list[dict[str, object]]:
     return [{"name": "redirect_parcel", "arguments": {"number": task}}]
 
 
-def idle(expected: Sequence[object] | None, idle_keys: set[Key]) -> list[Row]:
+def idle(expected: Sequence[object] | None, idle_keys: set[Key]) -> Iterator[Row]:
     """A desk where some passing rollouts make no call at all, though the gold may demand one."""
-    rows = []
     for (task, repeat), reward in rewards(12, 4, 0.7).items():
         gold = {"expected_actions": due(task) if task not in (3, 7) or expected is None else list(expected)}
         if (task, repeat) in idle_keys:
-            rows.append(desk_row(task, repeat, 1.0, ["All is settled already."], **gold))
+            yield desk_row(task, repeat, 1.0, ["All is settled already."], **gold)
         else:
             number = task if reward else task + 20 + repeat
             acts = [("redirect_parcel", {"number": number}, "Moved."), f"Moved number {number}."]
             acts = ["Nothing to do."] if expected is not None and task in (3, 7) else acts
-            rows.append(desk_row(task, repeat, reward, acts, **gold))
-    return rows
+            yield desk_row(task, repeat, reward, acts, **gold)
 
 
 @pytest.mark.parametrize(("expected", "levels"), [(None, ["warning"]), ([], [])])
@@ -273,8 +271,7 @@ def test_fenced_answers_none_of_which_would_match_are_wrong_answers(diagnose: Di
 # ---- Checks and logs against the reward ----------------------------------------------------------
 
 
-def checked(contradicted: set[Key]) -> list[Row]:
-    rows = []
+def checked(contradicted: set[Key]) -> Iterator[Row]:
     for (task, repeat), reward in rewards(12, 4, 0.6).items():
         place = task * 4 + repeat
         good = bool(reward) or (task, repeat) in contradicted
@@ -282,8 +279,7 @@ def checked(contradicted: set[Key]) -> list[Row]:
         checks = [{"name": "weighed", "passed": weighed}, {"name": "labelled", "passed": good or not weighed}]
         if not good and weighed:
             checks[1]["passed"] = False
-        rows.append(desk_row(task, repeat, 0.0 if (task, repeat) in contradicted else reward, checks=checks))
-    return rows
+        yield desk_row(task, repeat, 0.0 if (task, repeat) in contradicted else reward, checks=checks)
 
 
 CONTRADICTED = set(sorted(key for key, reward in rewards(12, 4, 0.6).items() if not reward)[::5])
@@ -301,9 +297,8 @@ def opposite(field: str) -> Made:
     return rows, WRONGED
 
 
-def failing_check(message: str) -> list[Row]:
+def failing_check(message: str) -> Iterator[Row]:
     """Nothing passes: one check fails in every row, with a message; two others pass now and then."""
-    rows = []
     for task, repeat in grid(12, 4):
         place = task * 4 + repeat
         checks = [
@@ -311,8 +306,7 @@ def failing_check(message: str) -> list[Row]:
             {"name": "labelled", "passed": place % 7 > 0, "message": ""},
             {"name": "shelf_free", "passed": False, "message": message},
         ]
-        rows.append(desk_row(task, repeat, 0.0, checks=checks))
-    return rows
+        yield desk_row(task, repeat, 0.0, checks=checks)
 
 
 @pytest.mark.parametrize(
@@ -327,9 +321,8 @@ def test_check_that_fails_for_all_is_a_doubt_where_it_errors(diagnose: Diagnose,
 # ---- A name that the test needs and the prompt never gives ---------------------------------------
 
 
-def ledgers(is_told: bool) -> list[Row]:
+def ledgers(is_told: bool) -> Iterator[Row]:
     """The clerk writes a ledger under a name of its own; the test opens another one, which the prompt may give."""
-    rows = []
     for task, repeat in grid(12, 4):
         place = task * 4 + repeat
         right = place % 6 == 0
@@ -343,8 +336,7 @@ def ledgers(is_told: bool) -> list[Row]:
         where = " Write it to /srv/desk/ledger.csv." if is_told else ""
         prompt = f"Write the ledger of week {task} as a table into the folder of the desk.{where}"
         log = "\n".join([*lines, end])
-        rows.append(make_row(task, repeat, float(right), acts, prompt=prompt, tools=("write_file",), test_log=log))
-    return rows
+        yield make_row(task, repeat, float(right), acts, prompt=prompt, tools=("write_file",), test_log=log)
 
 
 @pytest.mark.parametrize("is_told", [False, True])
@@ -410,17 +402,15 @@ def options(is_shifted: bool) -> tuple[list[Row], set[Key]]:
     return rows, shifted
 
 
-def shared_counts() -> list[Row]:
+def shared_counts() -> Iterator[Row]:
     """The size of a result agrees in passes and in most failures: it is not what is graded, and the run is healthy."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(30, 3)):
         fails = place % 4 == 0
         n_due = 4 if task % 7 == 3 else 1
         n_given = 2 if fails and place % 3 == 0 else n_due
         note = f"select {place * 3} from halls" + " order by 1" * (place % 3)
         outcome = {"outcome": "mismatch" if fails else "ok", "n_pred": n_given, "n_gold": n_due}
-        rows.append(make_row(task, repeat, float(not fails), [note], execution=outcome))
-    return rows
+        yield make_row(task, repeat, float(not fails), [note], execution=outcome)
 
 
 # ---- Signs that change no meaning, ends that nobody reads, names that are not there ----------------
