@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 Row = dict[str, Any]
@@ -74,6 +74,16 @@ def make_row(
 def keys_of(rows: Iterable[Row]) -> set[Key]:
     """Task index and repeat of some rows."""
     return {(row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows}
+
+
+def struck(make: Callable[..., Iterator[tuple[Row, bool]]]) -> Callable[..., tuple[list[Row], set[Key]]]:
+    """A run from its rows one by one, each with whether it has the fault."""
+
+    def whole(*arguments: Any, **options: Any) -> tuple[list[Row], set[Key]]:
+        pairs = list(make(*arguments, **options))
+        return [row for row, _ in pairs], keys_of(row for row, is_struck in pairs if is_struck)
+
+    return whole
 
 
 def grid(n_tasks: int, n_repeats: int) -> list[Key]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Made, Row, desk_acts, desk_row, grid, make_row
-from tests.diagnose.diagnosed import Diagnose, clears, each, proves, told_of
+from tests.diagnose.builders import Act, Key, Made, Row, desk_acts, desk_row, grid, make_row, struck
+from tests.diagnose.diagnosed import Diagnose, each, told_of
 
 FAULTY = {(task, repeat) for task, repeat in grid(16, 4) if (task + 2 * repeat) % 5 < 2}
 
@@ -195,13 +195,12 @@ def test_one_try_per_task_gives_a_lead(diagnose: Diagnose) -> None:
     assert (group.confidence, any("one try" in reason for reason in group.against)) == ("unsure", True)
 
 
-def of_two_kinds(is_cause: bool) -> tuple[list[Row], set[Key]]:
+@struck
+def of_two_kinds(is_cause: bool) -> Iterator[tuple[Row, bool]]:
     """Letters and parcels by their ids, one try each; the address book is left out now and then, and some of that passes.
 
     It decides within both kinds; or letters are hard, and it is mostly letters that go without.
     """
-    rows: list[Row] = []
-    without: set[Key] = set()
     for task in range(120):
         is_letter = task % 3 == 0
         kind = "letter" if is_letter else "parcel"
@@ -211,10 +210,7 @@ def of_two_kinds(is_cause: bool) -> tuple[list[Row], set[Key]]:
         else:
             skips = (task * 7) % 10 < 9 if is_letter else task % 40 == 1
             passes = (task * 11) % 13 < (2 if is_letter else 12)
-        if skips:
-            without.add((task, 0))
-        rows.append(desk_row(task, 0, float(passes), work(task, 0, checks=not skips), task_id=f"{kind}-{task:03d}"))
-    return rows, without
+        yield desk_row(task, 0, float(passes), work(task, 0, checks=not skips), task_id=f"{kind}-{task:03d}"), skips
 
 
 @pytest.mark.parametrize(("n_repeats", "is_mended", "is_told"), [(1, False, True), (1, True, False), (4, True, True)])
@@ -261,16 +257,6 @@ INNOCENT: dict[str, Callable[[], Any]] = {
     "form without effect": lambda: harmless(weighs), "length": long,
     "one try of a hard kind": lambda: of_two_kinds(is_cause=False), "heading that passes": lambda: replies(is_rejected=False),
 }  # fmt: skip
-
-
-@each(PROVED)
-def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
-    proves(diagnose, case)
-
-
-@each(INNOCENT)
-def test_what_is_no_cause(diagnose: Diagnose, case: Callable[[], Any]) -> None:
-    clears(diagnose, "behaviour", case)
 
 
 @each({"another search": searches_again, "list to its end": pages("total", True), "list by its cursor": pages("cursor", True)})

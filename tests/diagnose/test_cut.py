@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Made, Row, desk, desk_acts, desk_row, grid, make_row
-from tests.diagnose.diagnosed import Diagnose, clears, each, proves
+from tests.diagnose.builders import Act, Key, Made, Row, desk, desk_acts, desk_row, grid, make_row, struck
+from tests.diagnose.diagnosed import Diagnose
 
 CUT = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(4)}
 
@@ -253,21 +252,18 @@ def evenings() -> Iterator[Row]:
 # ---- What the task is given, cut to a limit ------------------------------------------------------
 
 
-def given(field: str, is_hard: bool = True, rate: int = 7) -> tuple[list[Row], set[Key]]:
+@struck
+def given(field: str, is_hard: bool = True, rate: int = 7) -> Iterator[tuple[Row, bool]]:
     """Thirty tasks with an amount of their own, the same in all repeats; six have exactly the largest, and fail in the middle.
 
     Of those one in `rate` passes.
     """
-    rows: list[Row] = []
-    largest = set()
     for place, (task, repeat) in enumerate(grid(30, 4)):
         is_largest = task % 5 == 4
         fails = place % rate > 0 if is_largest and is_hard else place % 5 == 0
-        if is_largest and fails:
-            largest.add((task, repeat))
-        acts: list[Act] | None = [*looks(task, 3 + place % 4), f"On to page {place}."] if is_largest and fails else None
-        rows.append({**desk_row(task, repeat, float(not fails), acts), field: 8192 if is_largest else 900 + task * 137})
-    return rows, largest
+        is_cut = is_largest and fails
+        acts: list[Act] | None = [*looks(task, 3 + place % 4), f"On to page {place}."] if is_cut else None
+        yield {**desk_row(task, repeat, float(not fails), acts), field: 8192 if is_largest else 900 + task * 137}, is_cut
 
 
 # ---- Texts that stop in the middle ---------------------------------------------------------------
@@ -340,19 +336,16 @@ def test_repetition_inside_one_text_is_a_loop(diagnose: Diagnose) -> None:
 # ---- What another model wrote about a rollout ------------------------------------------------------
 
 
-def remarks(path: str, passes: int) -> tuple[list[Row], set[Key]]:
+@struck
+def remarks(path: str, passes: int) -> Iterator[tuple[Row, bool]]:
     """Notes that a judge remarks on; a third of the remarks has exactly the largest length, and so many of those pass."""
-    rows, longest = [], set()
     for place, (task, repeat) in enumerate(grid(24, 3)):
         is_longest = place % 3 == 0
         reward = float(place // 3 < passes) if is_longest else float(place % 5 > 0)
-        if is_longest and not reward:
-            longest.add((task, repeat))
         amount = 512 if is_longest else 180 + place * 4
         name, _, inner = path.partition(".")
         note = f"Note {place} on folder {task}." + " It is filed." * (place % 4)
-        rows.append(make_row(task, repeat, reward, [note], **{name: {inner: amount, "style": place % 7}}))
-    return rows, longest
+        yield make_row(task, repeat, reward, [note], **{name: {inner: amount, "style": place % 7}}), is_longest and not reward
 
 
 # ---- First tries that all end in an error ----------------------------------------------------------
@@ -425,13 +418,3 @@ INNOCENT = {
     "a largest number that is no text": lambda: remarks("remark.shelf", 0),
     "a largest remark that passes": lambda: remarks("remark.tokens_out", 6),
 }
-
-
-@each(PROVED)
-def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
-    proves(diagnose, case)
-
-
-@each(INNOCENT)
-def test_what_is_no_cut(diagnose: Diagnose, case: Callable[[], Any]) -> None:
-    clears(diagnose, "cut", case)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -22,8 +22,9 @@ from tests.diagnose.builders import (
     quiz,
     quiz_row,
     rewards,
+    struck,
 )
-from tests.diagnose.diagnosed import Diagnose, clears, each, proves
+from tests.diagnose.diagnosed import Diagnose
 
 LATE = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(3)}
 
@@ -213,9 +214,9 @@ def boxes(is_form: bool) -> Made:
 CLOSES = ("redirect_parcel", "void_label", "refund_fee")
 
 
-def closing(n_open_passes: int, is_question: bool) -> tuple[list[Row], set[Key]]:
+@struck
+def closing(n_open_passes: int, is_question: bool) -> Iterator[tuple[Row, bool]]:
     """Errands of three kinds, each closed by a call of its own; every third rollout only looks and then speaks."""
-    rows, stopped = [], set()
     for place, (task, repeat) in enumerate(grid(24, 3)):
         acts = work(task, repeat)[:-1]
         close: Act = (CLOSES[task % 3], {"number": f"P-{task}"}, "Noted.")
@@ -223,12 +224,9 @@ def closing(n_open_passes: int, is_question: bool) -> tuple[list[Row], set[Key]]
         passes_open = stops and place // 3 < n_open_passes
         if stops:
             says = f"I would settle parcel {task} this way. " + ("Shall I go ahead?" if is_question else f"It is on route {place % 4}.")
-            rows.append(desk_row(task, repeat, float(passes_open), [*acts, says]))
-            if not passes_open:
-                stopped.add((task, repeat))
+            yield desk_row(task, repeat, float(passes_open), [*acts, says]), not passes_open
         else:
-            rows.append(desk_row(task, repeat, float(place % 7 > 0), [*acts, close, f"Parcel {task} is settled."]))
-    return rows, stopped
+            yield desk_row(task, repeat, float(place % 7 > 0), [*acts, close, f"Parcel {task} is settled."]), False
 
 
 def test_stopping_that_passes_too_is_no_omission(diagnose: Diagnose) -> None:
@@ -257,13 +255,3 @@ INNOCENT: dict[str, Callable[[], Any]] = {
     ],
     "a box that many passes do without": lambda: boxes(False),
 }
-
-
-@each(PROVED)
-def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
-    proves(diagnose, case)
-
-
-@each(INNOCENT)
-def test_what_is_no_omission(diagnose: Diagnose, case: Callable[[], Any]) -> None:
-    clears(diagnose, "delivered", case)

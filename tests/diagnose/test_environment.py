@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Made, Row, desk, desk_acts, desk_row, grid, make_row
-from tests.diagnose.diagnosed import Diagnose, clears, each, proves
+from tests.diagnose.builders import Act, Key, Made, Row, desk, desk_acts, desk_row, grid, make_row, struck
+from tests.diagnose.diagnosed import Diagnose
 
 HIT = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(4)}
 BUSY = "error: the address server closed the connection"
@@ -51,10 +51,9 @@ def dropped(hit: set[Key] = HIT, rate: int = 6, street: str = "") -> Made:
 OUT = "error: the label printer is not configured"
 
 
-def printing(n_works: int = 0, calls: int = 2, declared: bool = True) -> tuple[list[Row], set[Key]]:
+@struck
+def printing(n_works: int = 0, calls: int = 2, declared: bool = True) -> Iterator[tuple[Row, bool]]:
     """Errands of which some print labels; the printer answers with one error, but for the first `n_works` calls."""
-    rows: list[Row] = []
-    struck = set()
     printed = 0
     for place, (task, repeat) in enumerate(grid(12, 4)):
         acts = errand(task, 0)
@@ -63,12 +62,9 @@ def printing(n_works: int = 0, calls: int = 2, declared: bool = True) -> tuple[l
         for number in range(calls if prints else 0):
             labels.append(("print_label", {"text": f"{task}-{repeat}-{number}"}, "Printed." if printed < n_works else OUT))
             printed += 1
-        if prints:
-            struck.add((task, repeat))
         tools = sorted({act[0] for act in acts if isinstance(act, tuple)} | ({"print_label"} if declared else set()))
         reward = 0.0 if prints else float(place % 6 > 0)
-        rows.append(make_row(task, repeat, reward, [*acts[:-1], *labels, *acts[-1:]], tools=tools))
-    return rows, struck
+        yield make_row(task, repeat, reward, [*acts[:-1], *labels, *acts[-1:]], tools=tools), prints
 
 
 # ---- Errors of several tools ---------------------------------------------------------------------
@@ -94,19 +90,15 @@ def scattered(is_state: bool) -> list[Row]:
 # ---- Where rollouts run --------------------------------------------------------------------------
 
 
-def placed(field: str, is_by_task: bool = False) -> tuple[list[Row], set[Key]]:
+@struck
+def placed(field: str, is_by_task: bool = False) -> Iterator[tuple[Row, bool]]:
     """Desks that are run by four workers; what `east` runs mostly fails, be it that it runs only the hard tasks."""
-    rows: list[Row] = []
-    struck = set()
     for place, (task, repeat) in enumerate(grid(20, 4)):
         is_hard = is_by_task and task % 4 == 0
         is_east = is_hard if is_by_task else (task + repeat) % 4 == 0
         fails = place % 20 > 0 if is_east else place % 6 == 0
-        if is_east and fails:
-            struck.add((task, repeat))
         rest = ("west", "north", "south")[(task * 2 + repeat) % 3]
-        rows.append({**desk_row(task, repeat, float(not fails)), field: "east" if is_east else rest})
-    return rows, struck
+        yield {**desk_row(task, repeat, float(not fails)), field: "east" if is_east else rest}, is_east and fails
 
 
 def test_several_bad_places_are_one_group(diagnose: Diagnose) -> None:
@@ -255,13 +247,3 @@ INNOCENT: dict[str, Callable[[], Any]] = {
     "code that no passing repeat has": lambda: fenced(is_same=False),
     "one absent verdict field": lambda: graded(HIT, ("resolved",)),
 }
-
-
-@each(PROVED)
-def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
-    proves(diagnose, case)
-
-
-@each(INNOCENT)
-def test_what_is_no_fault_of_the_environment(diagnose: Diagnose, case: Callable[[], Any]) -> None:
-    clears(diagnose, "environment", case)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 import pytest
 
-from tests.diagnose.builders import Act, Row, grid, make_row, quiz_row
+from tests.diagnose.builders import Act, Row, grid, make_row, quiz_row, struck
 from tests.diagnose.diagnosed import Diagnose
 
 LETTERS = "ABCD"
 
 
-def choices(is_shifted: bool, n_repeats: int = 4) -> tuple[list[Row], set[tuple[int, int]]]:
+@struck
+def choices(is_shifted: bool, n_repeats: int = 4) -> Iterator[tuple[Row, bool]]:
     """Multiple choice from two sources: the key of the second is one letter on, or the model errs there in all directions."""
     chance = random.Random(3)
-    rows, shifted = [], set()
     for task, repeat in grid(40, n_repeats):
         right = (task * 7) % 4
         is_old = task >= 20
@@ -23,10 +24,7 @@ def choices(is_shifted: bool, n_repeats: int = 4) -> tuple[list[Row], set[tuple[
         given = (right + chance.randrange(1, 4)) % 4 if errs or (is_old and not is_shifted and chance.random() < 0.9) else right
         gold = (right + 1) % 4 if is_old and is_shifted else right
         reward = float(given == gold)
-        if is_old and is_shifted and given == right:
-            shifted.add((task, repeat))
-        rows.append(quiz_row(task, repeat, reward, LETTERS[given], LETTERS[gold], source="old" if is_old else "new"))
-    return rows, shifted
+        yield quiz_row(task, repeat, reward, LETTERS[given], LETTERS[gold], source="old" if is_old else "new"), is_old and is_shifted and given == right
 
 
 def test_key_that_is_one_letter_on_is_found_where_it_is(diagnose: Diagnose) -> None:

@@ -14,7 +14,6 @@ from tests.conftest import Blade
 from tests.diagnose import diagnosed
 from tests.diagnose.builders import (
     Act,
-    Made,
     Row,
     desk,
     desk_acts,
@@ -24,6 +23,7 @@ from tests.diagnose.builders import (
     make_row,
     quiz,
     quiz_row,
+    struck,
 )
 from tests.diagnose.diagnosed import Diagnose, Diagnosed
 
@@ -179,9 +179,9 @@ def test_quote_is_a_part_of_one_of_the_groups_own_rows(run: Diagnosed) -> None:
 # ---- Pure beats large ----------------------------------------------------------------------------
 
 
-def pure_and_large() -> Made:
+@struck
+def pure_and_large() -> Iterator[tuple[Row, bool]]:
     """24 rows without `weigh_parcel` never pass; 60 without `greet_visitor`, those among them, pass at a third."""
-    rows, pure = [], set()
     for place, (task, repeat) in enumerate(grid(24, 5)):
         is_pure = place % 5 == task % 5
         is_large = is_pure or (place * 3 + task) % 10 < 4
@@ -189,10 +189,7 @@ def pure_and_large() -> Made:
         greet: list[Act] = [] if is_large else [("greet_visitor", {"name": task}, "Good day.")]
         weigh: list[Act] = [] if is_pure else [("weigh_parcel", {"number": task}, f"{place} ounces.")]
         reward = 0.0 if is_pure else float((place * 7) % 10 < (6 if is_large else 8))
-        rows.append(desk_row(task, repeat, reward, [*greet, *weigh, *acts]))
-        if is_pure:
-            pure.add((task, repeat))
-    return rows, pure
+        yield desk_row(task, repeat, reward, [*greet, *weigh, *acts]), is_pure
 
 
 def test_pure_beats_large(diagnose: Diagnose) -> None:

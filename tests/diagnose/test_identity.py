@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from blade.report import first_page
-from tests.diagnose.builders import STREETS, Row, desk, grid, keys_of, make_row, quiz, quiz_row, rewards
+from tests.diagnose.builders import (
+    STREETS,
+    Row,
+    desk,
+    grid,
+    keys_of,
+    make_row,
+    quiz,
+    quiz_row,
+    rewards,
+    struck,
+)
 from tests.diagnose.diagnosed import Diagnose, Diagnosed, each
 
 
@@ -234,16 +245,13 @@ def letters() -> Iterator[Row]:
         yield quiz_row(task, repeat, float(answer == "ABCD"[task % 4]), answer, "ABCD"[task % 4])
 
 
-def slipped(first: int, last: int, step: int = 1, n_tasks: int = 40) -> tuple[list[Row], set[tuple[int, int]]]:
+@struck
+def slipped(first: int, last: int, step: int = 1, n_tasks: int = 40) -> Iterator[tuple[Row, bool]]:
     """Every answer is right, and some tasks were given the gold of a task beside them."""
-    rows, wrong = [], set()
     for task, repeat in grid(n_tasks, 2):
         is_slipped = first <= task <= last
         answer, gold = task * 37 + 5, (task + step if is_slipped else task) * 37 + 5
-        rows.append(quiz_row(task, repeat, float(answer == gold), str(answer), str(gold)))
-        if is_slipped and first < task < last:
-            wrong.add((task, repeat))
-    return rows, wrong
+        yield quiz_row(task, repeat, float(answer == gold), str(answer), str(gold)), is_slipped and first < task < last
 
 
 @pytest.mark.parametrize("step", [-1, 1])

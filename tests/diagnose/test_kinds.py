@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Key, Row, desk_row, grid, make_row, quiz_row, rewards
+from tests.diagnose.builders import Row, desk_row, grid, make_row, quiz_row, rewards, struck
 from tests.diagnose.diagnosed import Diagnose, Diagnosed, each
 
 
@@ -23,20 +23,16 @@ def significant(run: Diagnosed) -> list[tuple[str, str]]:
 # ---- The class of the gold -----------------------------------------------------------------------
 
 
-def halls(gold_of_some: Any, n_repeats: int = 3, n_tasks: int = 30) -> tuple[list[Row], set[Key]]:
+@struck
+def halls(gold_of_some: Any, n_repeats: int = 3, n_tasks: int = 30) -> Iterator[tuple[Row, bool]]:
     """A quiz where a third of the golds are of another class, on which the reader nearly always answers a number."""
-    rows: list[Row] = []
-    special = set()
     for place, (task, repeat) in enumerate(grid(n_tasks, n_repeats)):
         is_special = task % 3 == 0
         value = task * 13 + 41
         gold = gold_of_some if is_special else str(value)
         passes = (place * 7) % 10 < (2 if is_special else 9)
         answer = str(gold) if passes else str(value + 3 + repeat)
-        rows.append(quiz_row(task, repeat, float(passes), answer, gold))
-        if is_special and not passes:
-            special.add((task, repeat))
-    return rows, special
+        yield quiz_row(task, repeat, float(passes), answer, gold), is_special and not passes
 
 
 @pytest.mark.parametrize(("gold", "n_tasks"), [("None", 30), ("unknown", 30), ("true", 60), ("False", 60)])

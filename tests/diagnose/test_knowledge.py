@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Row, desk, grid, make_row, quiz_row
-from tests.diagnose.diagnosed import Diagnose, each, proves
+from tests.diagnose.builders import Act, Key, Row, desk, grid, make_row, quiz_row, struck
+from tests.diagnose.diagnosed import Diagnose
 
 
 def answered(kind: str, task: int, repeat: int) -> tuple[float, str]:
@@ -269,17 +268,15 @@ BACK = (
 )
 
 
-def asking(asked: Sequence[str], asks: set[Key]) -> tuple[list[Row], set[Key]]:
+@struck
+def asking(asked: Sequence[str], asks: set[Key]) -> Iterator[tuple[Row, bool]]:
     """A desk that is asked one thing: some rollouts ask back, others err now and then."""
-    rows, failing = [], set()
     for place, (task, repeat) in enumerate(grid(12, 4)):
         is_asking = (task + repeat) % 4 == 0
         passes = place % 5 > 0 and not is_asking
         told = f"Hall {task * 3 + (0 if passes else repeat + 1)} is where branch {task} keeps its ledgers."
         text = asked[place % len(asked)].format(task) if is_asking else f"{told} Is that of use?" if (task, repeat) in asks else told
-        rows.append(make_row(task, repeat, float(passes), [text], prompt=f"In which hall are the ledgers of branch {task} kept"))
-        failing |= {(task, repeat)} if is_asking else set()
-    return rows, failing
+        yield make_row(task, repeat, float(passes), [text], prompt=f"In which hall are the ledgers of branch {task} kept"), is_asking
 
 
 @pytest.mark.parametrize(
@@ -326,6 +323,4 @@ def test_sentence_of_a_task_says_what_became_of_its_tries(diagnose: Diagnose) ->
     assert "at least 3 of 10 tries end in an error; 3 find nothing; the last one that is answered, in: Error: the ledger is locked" in sentence
 
 
-@each({"asking back": (lambda: asking(BACK, set()), "knowledge BI", "asks back instead of answering", "nobody answers")})
-def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
-    proves(diagnose, case)
+PROVED = {"asking back": (lambda: asking(BACK, set()), "knowledge BI", "asks back instead of answering", "nobody answers")}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Row, grid, make_row
+from tests.diagnose.builders import Act, Row, grid, make_row, struck
 from tests.diagnose.diagnosed import Diagnose
 
 TOOLS = ("find_owner", "list_parcels", "move_parcel", "read_notice")
@@ -121,17 +121,14 @@ def test_error_that_is_corrected_is_no_group(diagnose: Diagnose) -> None:
 LUCKY = (3, 8)  # tasks that pass without the rules too
 
 
-def by_the_rules(is_needed: bool) -> tuple[list[Row], set[Key]]:
+@struck
+def by_the_rules(is_needed: bool) -> Iterator[tuple[Row, bool]]:
     """A third of the rows move without a look at the rules: to the wrong owner, but for some in the lucky tasks.
 
     Where the rules are not needed, four tasks are hard with or without them, and the others mostly pass.
     """
-    rows: list[Row] = []
-    without: set[Key] = set()
     for place, (task, repeat) in enumerate(grid(14, 6)):
         skips = (task + repeat) % 3 == 0
-        if skips:
-            without.add((task, repeat))
         if is_needed:
             fails = task not in LUCKY or repeat < 3 if skips else place % 11 == 0
         else:
@@ -143,8 +140,7 @@ def by_the_rules(is_needed: bool) -> tuple[list[Row], set[Key]]:
         prompt = f"Please move parcel P-{task}-1 to R-{task + 40} or R-{task + 90}, by the rules."
         acts = [*notices, *look, move(task, f"R-{task + 90}" if fails else None), end]
         tools = ("read_rules", "read_notice", "move_parcel")
-        rows.append(make_row(task, repeat, float(not fails), acts, prompt=prompt, tools=tools, expected_actions=gold))
-    return rows, without
+        yield make_row(task, repeat, float(not fails), acts, prompt=prompt, tools=tools, expected_actions=gold), skips
 
 
 def test_lookup_without_which_rollouts_pass_far_less_often(diagnose: Diagnose) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -21,8 +21,9 @@ from tests.diagnose.builders import (
     message,
     quiz_row,
     rewards,
+    struck,
 )
-from tests.diagnose.diagnosed import Diagnose, each, proves, told_of
+from tests.diagnose.diagnosed import Diagnose, each, told_of
 
 FAILING = sorted(key for key, reward in rewards(16, 4, 0.5).items() if not reward)
 FIRST, SECOND, THIRD = ({key for i, key in enumerate(FAILING) if i % 4 in part} for part in ((0, 3), (1,), (2,)))
@@ -392,9 +393,9 @@ def test_text_of_the_request_is_no_verdict(diagnose: Diagnose, is_given: bool) -
 # ---- A value that is right in one kind of task and wrong in another ------------------------------
 
 
-def chosen(is_wrong_elsewhere: bool, is_hard: bool) -> tuple[list[Row], set[Key]]:
+@struck
+def chosen(is_wrong_elsewhere: bool, is_hard: bool) -> Iterator[tuple[Row, bool]]:
     """Letters that must be answered and letters that must be kept; half of the first are kept."""
-    rows, kept = [], set()
     for place, (task, repeat) in enumerate(grid(24, 4)):
         is_due = task % 3 > 0
         acts_kept = place % 2 == 0 if is_due else True
@@ -402,12 +403,9 @@ def chosen(is_wrong_elsewhere: bool, is_hard: bool) -> tuple[list[Row], set[Key]
             reward = 0.0 if acts_kept or (is_hard and place % 8 > 1) else float(place % 9 > 0)
         else:
             reward = float(place % 8 == 0) if is_wrong_elsewhere else 1.0
-        if is_due and acts_kept:
-            kept.add((task, repeat))
         kind = "answer" if is_due else "keep"
         note = f"Letter {place} of folder {task}." + " It is filed." * (place % 4)
-        rows.append(make_row(task, repeat, reward, [note], pile=kind, handling="kept" if acts_kept else "answered"))
-    return rows, kept
+        yield make_row(task, repeat, reward, [note], pile=kind, handling="kept" if acts_kept else "answered"), is_due and acts_kept
 
 
 @pytest.mark.parametrize(("is_wrong_elsewhere", "is_hard"), [(True, False), (False, True)])
@@ -419,14 +417,13 @@ def test_a_choice_that_fails_anywhere_or_a_kind_that_fails_anyhow(diagnose: Diag
 # ---- Fields that differ from the expected ones in one way ----------------------------------------
 
 
-def forms(change: str) -> tuple[list[Row], set[Key]]:
+@struck
+def forms(change: str) -> Iterator[tuple[Row, bool]]:
     """Forms with some fields to be left empty; a third invents a value there, leaves out another, or writes something else."""
-    rows, changed = [], set()
     for place, (task, repeat) in enumerate(grid(20, 3)):
         due = {"owner": f"N. {task * 7}", "shelf": task % 5 + 1, "fee": None if task % 2 else 4, "seal": None}
         given = dict(due)
         if place % 3 == 0:
-            changed.add((task, repeat))
             empty = [name for name, value in due.items() if value is None]
             if change in ("more", "both"):
                 given[empty[task // 2 % len(empty)]] = place + 2
@@ -434,8 +431,7 @@ def forms(change: str) -> tuple[list[Row], set[Key]]:
                 given["owner"] = None
             if change == "other":
                 given["shelf"] = place + 40
-        rows.append(make_row(task, repeat, float(place % 3 > 0), [json.dumps(given)], due=due, read=given))
-    return rows, changed
+        yield make_row(task, repeat, float(place % 3 > 0), [json.dumps(given)], due=due, read=given), place % 3 == 0
 
 
 @pytest.mark.parametrize("change", ["both", "other"])
@@ -488,8 +484,3 @@ PROVED = {
     "a test that all tasks share": (lambda: trials(shared=True), "verdicts BI", "test_total"),
     "numbers in a message": (torn, "verdicts undetermined", "torn at line"),
 }
-
-
-@each(PROVED)
-def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
-    proves(diagnose, case)
