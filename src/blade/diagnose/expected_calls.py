@@ -281,7 +281,7 @@ def _argument(name: str, actual: Any, wanted: Any) -> str:
             listed = ", ".join(short(str(entry), 30) for entry in (more or less)[:2])
             return f"`{name}` {'with' if more else 'without'} {listed}" if listed else f"`{name}` in another order or number"
         actual, wanted = more, less
-    if _is_object(actual) and _is_object(wanted):
+    if all(isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) for value in (actual, wanted)):
         odd = {k: (actual[0].get(k), wanted[0].get(k)) for k in (*wanted[0], *actual[0]) if actual[0].get(k) != wanted[0].get(k)}
         key = next(iter(odd))
         if len(odd) < len(wanted[0]):
@@ -290,11 +290,6 @@ def _argument(name: str, actual: Any, wanted: Any) -> str:
     if wanted is None:
         return f"`{name}` {phrase[0]}, not expected"
     return f"`{name}` {phrase[0]} instead of {phrase[1]}" if actual is not None else f"no `{name}` ({phrase[1]} expected)"
-
-
-def _is_object(value: Any) -> bool:
-    """Whether all that is odd about a list is one object."""
-    return isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict)
 
 
 def _arguments(text: str) -> dict[str, Any] | None:

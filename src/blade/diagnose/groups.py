@@ -62,6 +62,10 @@ class Findings:
     groups: list[Group] = field(default_factory=list)
     trust: list[Trust] = field(default_factory=list)
 
+    def rest(self, rows: Mask) -> Mask:
+        """The rows that none of its groups explains."""
+        return unclaimed(rows, self.groups)
+
 
 # ---- Places that many groups quote -----------------------------------------------------------------
 
@@ -199,14 +203,13 @@ def unclaimed(left: Mask, groups: Iterable[Group]) -> Mask:
     return left
 
 
-def ask_each(people: Population, left: Mask, makes: Iterable[Callable[..., Any]], *context: Any) -> Findings:
-    """The groups that some questions prove, one after the other, each of the rows that those before it left."""
+def ask_each(people: Population, left: Mask, makes: Iterable[Callable[..., Any]], *context: Any, doubted: bool = False) -> Findings:
+    """The groups that some questions prove, one after the other, each of the rows that those before it left; each with its doubt."""
     findings = Findings()
     for make in makes:
-        result = make(people, left, *context)
-        for proved in result if isinstance(result, list) else [result] if result is not None else []:
-            left = left & ~proved.rows
-            findings.groups.append(proved)
+        result = make(people, findings.rest(left), *context)
+        findings.groups += result if isinstance(result, list) else [result] if result is not None else []
+    findings.trust += [doubt(people, proved) for proved in findings.groups if doubted]
     return findings
 
 

@@ -71,7 +71,7 @@ def climb(people: Population, codes: Sequence[Code] = ()) -> Diagnosis:
     timed("errors", adopt_flags)
     results, content = timed("identity", identity.ask)
     trust, groups = results.trust, results.groups
-    left = unclaimed(people.failed, groups)
+    left = results.rest(people.failed)
     if content is not None:
         people.regroup(content)
     timed("verdicts", adopt_golds)
@@ -89,7 +89,7 @@ def climb(people: Population, codes: Sequence[Code] = ()) -> Diagnosis:
         results = timed(name, ask, left, *parts)
         trust += results.trust
         groups += [proved for proved in results.groups if proved.rows.any()]
-        left = unclaimed(left, results.groups)
+        left = results.rest(left)
     # by points; where rewards leave 0 to 1 there are none to lose, and rows count
     weight = people.lost if people.lost.any() else np.ones(people.n)
     groups.sort(key=lambda proved: -float(weight[proved.rows].sum()))

@@ -112,17 +112,14 @@ def _agreement(answer: Any, gold: Any, sample: Any) -> float | None:
     (n, right, exact), (n_wrong, agree, exact_wrong) = shares
     if n < 3 or n < 0.5 * len(sample[0]):
         return None
-    if n_wrong and agree / n_wrong >= 0.5 * (chance := _chance(answer, gold, sample)) and chance >= COMMON:
-        return None  # a count that nearly all rows share agrees in failures as in passes
-    is_telling = not n_wrong or right / n > agree / n_wrong + 0.2 or exact / n > exact_wrong / n_wrong + 0.2
-    return right / n if is_telling else None
-
-
-def _chance(answer: Any, gold: Any, sample: Any) -> float:
-    """How often an answer would equal the gold of any other row."""
+    # how often an answer would equal the gold of any other row: a count that nearly all rows share agrees in failures as in passes
     rows = [i for part in sample for i in part if answer[i] and gold[i]]
     actual, wanted = (Counter(str(value_of(texts[i])) for i in rows) for texts in (answer, gold))
-    return sum(n * wanted[value] for value, n in actual.items()) / max(len(rows), 1) ** 2
+    chance = sum(n_same * wanted[value] for value, n_same in actual.items()) / max(len(rows), 1) ** 2
+    if n_wrong and agree / n_wrong >= 0.5 * chance and chance >= COMMON:
+        return None
+    is_telling = not n_wrong or right / n > agree / n_wrong + 0.2 or exact / n > exact_wrong / n_wrong + 0.2
+    return right / n if is_telling else None
 
 
 def gives_answer(row: RowEvidence) -> bool:

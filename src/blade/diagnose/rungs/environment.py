@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from blade import events
 from blade.diagnose.evidence import Act, RowEvidence
 from blade.diagnose.fact_cover import IMPURE, LEVEL, contrast
 from blade.diagnose.fields import template
-from blade.diagnose.groups import Findings, Group, ask_each, at_call, doubt, group, in_field, joined, short
+from blade.diagnose.groups import Findings, Group, ask_each, at_call, group, in_field, joined, short
 from blade.diagnose.population import Mask, Population, most_common
 from blade.diagnose.rungs.cut import USUAL, is_looping, shown_error
 from blade.diagnose.rungs.ran import TRANSPORT, in_words, lines_of
@@ -29,17 +29,11 @@ EVENT = 0.8  # share of the failures that carry a field, from which it is a verd
 
 def ask_errors(people: Population, left: Mask) -> Findings:
     """What rows record of themselves: asked before how they end, since an error ends a rollout too."""
-    return _asked(people, left, (_events, _ungraded_whole))
+    return ask_each(people, left, (_events, _ungraded_whole), doubted=True)
 
 
 def ask(people: Population, left: Mask) -> Findings:
-    return _asked(people, left, (_ungraded, _barred, _dead, _flaky, _logged, _assigned))
-
-
-def _asked(people: Population, left: Mask, makes: Sequence[Callable[..., list[Group]]]) -> Findings:
-    findings = ask_each(people, left, makes)
-    findings.trust += [doubt(people, proved) for proved in findings.groups]
-    return findings
+    return ask_each(people, left, (_ungraded, _barred, _dead, _flaky, _logged, _assigned), doubted=True)
 
 
 # ---- Was it graded ----------------------------------------------------------------------------------

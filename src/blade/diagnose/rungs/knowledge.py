@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,7 @@ ONE_SIDED = 5  # errors of one kind from which they are called one-sided
 
 
 def ask(people: Population, left: Mask, reference: Reference | None) -> Findings:
-    bias = _bias(people, left, reference) or _blind_spot(people, left, reference)
-    proved = (_asked_back(people, left), _unreadable(people, left, reference), bias, _unread(people, left, reference))
+    proved = (make(people, left, reference) for make in (_asked_back, _unreadable, _bias, _unread))
     groups = [entry for entry in proved if entry is not None]
     left = unclaimed(left, groups)
     rows = left & _comparable(people, reference)
@@ -82,7 +82,7 @@ def _question(row: RowEvidence) -> str:
     return row.final[: row.final.rfind("?") + 1]
 
 
-def _asked_back(people: Population, left: Mask) -> Group | None:
+def _asked_back(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Single replies that ask a question, where no pass does: nothing was answered."""
     answers = people.where(gives_answer)
     # in a short reply or near the end of a long one
@@ -244,47 +244,30 @@ def _say_the_same(first: Claim, second: Claim) -> bool:
     return is_one_number or (len(bag & other) >= LIKE * len(bag | other) and bool(bag or numbers))
 
 
-def _closed(left: Mask, reference: Reference | None) -> tuple[Counter[Any], list[int]]:
-    """The expected answers, where they are few, and the rows that give another one, where they are many; else nothing."""
-    if reference is None or not reference.is_telling:
-        return Counter(), []
-    golds = Counter(value_of(gold) for gold in reference.gold if gold)
-    wrong = np.flatnonzero(left & reference.held & ~reference.same).tolist()
-    return (golds, wrong) if 2 <= len(golds) <= MAX_CLASSES and len(wrong) >= 10 else (Counter(), [])
-
-
 def _bias(people: Population, left: Mask, reference: Reference | None) -> Group | None:
-    """One closed answer that is given whatever is expected."""
-    golds, wrong = _closed(left, reference)
-    if reference is None or not golds:
+    """One closed answer that is given whatever is expected; or wrong answers that all lie on one expected answer of few."""
+    if reference is None or not reference.is_telling:
         return None
-    value, n = most_common(value_of(reference.answer[i] or "") for i in wrong)
-    overall = [value_of(answer) for answer in reference.answer if answer]
-    if n < DOMINATES * len(wrong) or overall.count(value) < 0.7 * len(overall) or golds[value] > 0.6 * sum(golds.values()):
+    golds, answers = ([value_of(text) if text else None for text in texts] for texts in (reference.gold, reference.answer))
+    expected, given = (Counter(value for value in values if value is not None) for values in (golds, answers))
+    wrong = np.flatnonzero(left & reference.held & ~reference.same).tolist()
+    if not 2 <= len(expected) <= MAX_CLASSES or len(wrong) < 10:
         return None
-    rows = people.mask(i for i in wrong if value_of(reference.answer[i] or "") == value)
-    return group(
-        "knowledge.bias", people, rows, shown=str(value[1]), given=overall.count(value) / len(overall),
-        expected=golds[value] / sum(golds.values()),
-    )  # fmt: skip
-
-
-def _blind_spot(people: Population, left: Mask, reference: Reference | None) -> Group | None:
-    """Wrong answers that all lie on one class of the gold, while the model is right on the others."""
-    golds, wrong = _closed(left, reference)
-    if reference is None or not golds:
-        return None
-    value, n = most_common(value_of(reference.gold[i] or "") for i in wrong)
-    inside = np.array([bool(gold) and value_of(gold or "") == value for gold in reference.gold], bool)
+    value, n = most_common(answers[i] for i in wrong)
+    shares = given[value] / given.total(), expected[value] / expected.total()
+    if n >= DOMINATES * len(wrong) and shares[0] >= 0.7 and shares[1] <= 0.6:
+        rows = people.mask(i for i in wrong if answers[i] == value)
+        return group("knowledge.bias", people, rows, shown=str(value[1]), given=shares[0], expected=shares[1])
+    value, n = most_common(golds[i] for i in wrong)
+    inside = np.array([gold == value for gold in golds], bool)
     if n < DOMINATES * len(wrong) or people.rate(inside) > 0.5 * people.rate(~inside) or people.n_tasks(inside) < 3:
         return None
-    shown = next(gold for gold in reference.gold if gold and value_of(gold) == value).strip()
     result = group(
         "knowledge.blind spot", people, people.mask(i for i in wrong if inside[i]), matched=inside & reference.held & ~reference.same,
-        shown=shown, inside=people.rate(inside), outside=people.rate(~inside), place=_place,
+        shown=next(gold for gold, is_inside in zip(reference.gold, inside, strict=True) if gold and is_inside).strip(),
+        inside=people.rate(inside), outside=people.rate(~inside), place=_place,
     )  # fmt: skip
-    result.name = result.name[:90]
-    return result
+    return replace(result, name=result.name[:90])
 
 
 def _place(row: RowEvidence) -> tuple[int, str] | None:

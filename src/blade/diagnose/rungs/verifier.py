@@ -16,18 +16,7 @@ import numpy as np
 from blade.answers import LEADING, is_closed, is_same, value_of
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.expected_calls import acts_of, graded_tools
-from blade.diagnose.groups import (
-    Findings,
-    Group,
-    Trust,
-    ask_each,
-    doubt,
-    group,
-    in_final,
-    short,
-    unclaimed,
-    warning,
-)
+from blade.diagnose.groups import Findings, Group, Trust, ask_each, doubt, group, in_final, short, warning
 from blade.diagnose.population import Mask, Population, most_common
 from blade.diagnose.reference import ANSWER_ORDER, Reference, answered
 
@@ -59,7 +48,7 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
         entry = doubt(people, proved)
         entry.label = "TI" if entry.level == "alarm" else None
         findings.trust.append(entry)
-    rest = unclaimed(left, findings.groups)
+    rest = findings.rest(left)
     findings.trust += _doubts(people, rest, reference)
     refused = _refused(people, rest, reference) if not has_calls else None
     if refused is not None:
@@ -314,8 +303,9 @@ def _equal(people: Population, left: Mask, reference: Reference | None) -> Group
         return _exact(people, left)
     if not reference.is_telling:
         return None
-    verdict = _verdict_checks(people)
-    rows = reference.same & left & people.where(lambda row: all(met for name, met in row.checks.items() if name not in verdict))
+    # checks that fail in every failing row that has them state the verdict again, and are no demand of their own
+    demands = {name for row in people.of(people.failed) for name, met in row.checks.items() if met}
+    rows = reference.same & left & people.where(lambda row: all(met for name, met in row.checks.items() if name in demands))
     if rows.sum() > MANY * people.n:
         pairs = zip(reference.answer, reference.gold, strict=True)
         exact = np.array([bool(a and g and a.strip() == g.strip()) for a, g in pairs], np.bool_)
@@ -332,12 +322,6 @@ def _equal(people: Population, left: Mask, reference: Reference | None) -> Group
         letter=f" ({n_exact:,} of them to the letter)" if is_mixed else "", read=", check which part of the answer it reads" * is_mixed,
         agreement=reference.agreement, detail=lambda i: answered(people, i, reference),
     )  # fmt: skip
-
-
-def _verdict_checks(people: Population) -> set[str]:
-    """Checks that fail in every failing row that has them: they state the verdict again, and are no demand of their own."""
-    checks = [check for row in people.of(people.failed) for check in row.checks.items()]
-    return {name for name, _ in checks} - {name for name, met in checks if met}
 
 
 _DECIMAL = re.compile(r"-?\d+(?:\.\d+)?\Z")
