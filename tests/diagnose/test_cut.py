@@ -149,7 +149,7 @@ def lengths(n_cut: int, reward_below: Callable[[int], float]) -> Iterator[Row]:
 
 def all_pass_below() -> list[Row]:
     """The episode stops on success, on whatever step that is: failing is what makes a rollout long."""
-    rows = lengths(14, lambda place: 1.0)
+    rows = list(lengths(14, lambda place: 1.0))
     for row in rows:
         row["response"]["output"] = [item for item in row["response"]["output"] if item["type"] != "message"]
     return rows
@@ -180,7 +180,7 @@ def test_limit_where_success_ends_a_rollout(diagnose: Diagnose, is_ended: bool, 
 def test_rollouts_that_loop_at_a_limit_are_told_apart(diagnose: Diagnose) -> None:
     """A third of those that reach the limit repeat one call; the others were at work when it came."""
     loops = set(sorted(CUT)[::3])
-    rows = lengths(14, lambda place: float(place % 4 > 0))
+    rows = list(lengths(14, lambda place: float(place % 4 > 0)))
     for row in rows:
         task, repeat = row["_ng_task_index"], row["_ng_rollout_index"]
         if (task, repeat) in loops:
@@ -195,7 +195,7 @@ def test_rollouts_that_loop_at_a_limit_are_told_apart(diagnose: Diagnose) -> Non
 def test_rollouts_at_the_maximum_that_end_by_themselves_are_no_cut(diagnose: Diagnose, how: str) -> None:
     """A third of those at the maximum file what they found as the passes do, or record that they gave up."""
     ended = set(sorted(CUT)[::3])
-    rows = lengths(14, lambda place: float(place % 4 > 0))
+    rows = list(lengths(14, lambda place: float(place % 4 > 0)))
     for place, row in enumerate(rows):
         task, repeat = row["_ng_task_index"], row["_ng_rollout_index"]
         if how == "filed" and (task, repeat) in ended:
@@ -296,7 +296,7 @@ def test_empty_at_a_shared_token_count(diagnose: Diagnose) -> None:
 
 def without_a_stop() -> list[Row]:
     """Failing letters end on a word, and so do passing ones: an ending that is not rare proves nothing."""
-    rows = letters(lambda whole: whole, None)
+    rows = list(letters(lambda whole: whole, None))
     for row in rows:
         row["response"]["output"][0]["content"][0]["text"] += "\nThe desk wishes you well"
     return rows
@@ -324,7 +324,7 @@ def forms(how: str) -> Iterator[Row]:
 
 def test_repetition_inside_one_text_is_a_loop(diagnose: Diagnose) -> None:
     """One sentence again and again until the tokens run out: the cut is the consequence."""
-    rows = letters(lambda whole: whole[:60] + "The fee is due. " * 400 + "The fee", 2048)
+    rows = list(letters(lambda whole: whole[:60] + "The fee is due. " * 400 + "The fee", 2048))
     for row in rows:
         if (row["_ng_task_index"], row["_ng_rollout_index"]) in CUT:
             row["response"]["incomplete_details"] = {"reason": "max_output_tokens"}

@@ -49,7 +49,7 @@ def submitting(missing: set[Key], end: list[Act]) -> Iterator[Row]:
 @pytest.mark.parametrize("is_last", [True, False])
 def test_pass_whose_last_call_reads_as_an_error(diagnose: Diagnose, is_last: bool) -> None:
     """The reply of the call that ends the passes tells of errors in two of them: it was accepted all the same, unless they went on."""
-    rows = submitting(LATE, ["I think the errand is settled now."])
+    rows = list(submitting(LATE, ["I think the errand is settled now."]))
     for row in [row for row in rows if row["reward"]][::9][:2]:
         task, repeat = row["_ng_task_index"], row["_ng_rollout_index"]
         odd: Act = ("hand_in", {"form": f"F-{task}"}, "Received; errors in the old form were corrected.")

@@ -163,7 +163,7 @@ EVERY = ("resolved", "grade.code", "report")
 @pytest.mark.parametrize("is_loop", [True, False])
 def test_a_loop_comes_before_the_missing_grade(diagnose: Diagnose, is_loop: bool) -> None:
     """What asks for one thing again and again was ended for that; what asks for another each time was simply not graded."""
-    rows = graded(HIT, ("resolved", "grade.code", "report"))
+    rows = list(graded(HIT, ("resolved", "grade.code", "report")))
     for row in rows:
         key = row["_ng_task_index"], row["_ng_rollout_index"]
         if key in HIT:

@@ -60,7 +60,7 @@ def pages(limit: int | None) -> Iterator[Row]:
 
 def test_results_of_one_length_are_cut_and_not_badly_read(diagnose: Diagnose) -> None:
     """Not where they differ in length, nor where many read one long page."""
-    rows = pages(limit=1200)
+    rows = list(pages(limit=1200))
     run = diagnose(rows)
     assert any("exactly 1,200 characters" in entry.text for entry in run.trust)
     group = run.groups[0]

@@ -177,7 +177,7 @@ def nested(n_prompts: tuple[int, ...], n_repeats: int = 3) -> Iterator[Row]:
 
 def test_index_that_holds_whole_prompts(diagnose: Diagnose) -> None:
     """Branches with two to five questions: rates by branch would mix always and never into sometimes."""
-    rows = nested((2, 3, 5, 4, 2, 3, 5, 4))
+    rows = list(nested((2, 3, 5, 4, 2, 3, 5, 4)))
     run = diagnose(rows)
     assert [(entry.label, run.keys(entry)) for entry in run.alarms] == [("DA", keys_of(rows))]
     assert "28 tasks with 3 rollouts each" in run.alarms[0].text
@@ -206,7 +206,7 @@ def essays(copied: bool, timed: bool, same_times: bool) -> Iterator[Row]:
 @pytest.mark.parametrize(("n_copied", "level"), [(12, "alarm"), (6, "alarm"), (4, "warning"), (1, "warning")])
 def test_many_copies_are_an_alarm_and_few_a_warning(diagnose: Diagnose, n_copied: int, level: str) -> None:
     """More than one row in ten decides: 4 of 48 rows leave the score usable."""
-    rows = essays(copied=False, timed=True, same_times=True)
+    rows = list(essays(copied=False, timed=True, same_times=True))
     copies = essays(copied=True, timed=True, same_times=True)
     mixed = [copy if copy["_ng_task_index"] < n_copied else row for row, copy in zip(rows, copies, strict=True)]
     run = diagnose(mixed)

@@ -103,7 +103,7 @@ def test_what_precedes_the_difference(diagnose: Diagnose, right: Acts, wrong: Ac
 
 def test_value_that_the_request_gives_needs_no_look_up(diagnose: Diagnose) -> None:
     """The prompt states the owner's number, and rollouts that use it at once go wrong in another way: the parcel."""
-    rows = run_of(lambda t: [find(t), move(t)], lambda t: [move(t, parcel=9)], lambda t: [move(t)])
+    rows = list(run_of(lambda t: [find(t), move(t)], lambda t: [move(t, parcel=9)], lambda t: [move(t)]))
     for row in rows:
         row["responses_create_params"]["input"][0]["content"] += f" The owner is R-{row['_ng_task_index'] + 40}."
     assert not any("looks" in group.name for group in diagnose(rows).groups)

@@ -56,7 +56,7 @@ def test_values_of_a_verdict_field_partition_the_failures(
 @pytest.mark.parametrize("n_codes", [1, 2])
 def test_value_that_equals_all_failures_is_the_verdict_itself(diagnose: Diagnose, n_codes: int) -> None:
     """One code for every failure says no more than the reward, be it that passes have one code or several."""
-    rows = coded("error_type", ("not settled",) * 3, None)
+    rows = list(coded("error_type", ("not settled",) * 3, None))
     for row in rows:
         row.setdefault("error_type", ("settled", "settled late")[row["_ng_rollout_index"] % n_codes])
     run = diagnose(rows)
@@ -235,7 +235,8 @@ def unbounded(is_monotone: bool) -> Iterator[Row]:
 
 
 def test_monotone_verdict_decides_what_passes(diagnose: Diagnose) -> None:
-    run, rows = diagnose(unbounded(is_monotone=True)), unbounded(is_monotone=True)
+    rows = list(unbounded(is_monotone=True))
+    run = diagnose(rows)
     assert run.score == pytest.approx(sum(row["settled"] for row in rows) / len(rows))
     assert "settled" in run.trust[0].text
     assert diagnose(unbounded(is_monotone=False)).report.runs[0].score_name == "mean_reward"

@@ -391,17 +391,14 @@ def _spoken(steps: Sequence[Step]) -> Iterator[Act]:
         failed = after is not None and events.reads_as_error(after.text, events.WRITE)
         error = _said_first(after.text) if after is not None and failed else ""
         is_empty = after is not None and not failed and _is_empty(after.text)
+        # the object that is handed over stands between the first and the last brace
+        start, end = text.find("{"), text.rfind("}")
+        body = events.parsed(text[start : end + 1]) if 0 <= start <= end <= start + MAX_RESULT else None
         yield Act(
             text.split(None, 1)[0].partition("(")[0][:40] or "message", _hash(text), failed, error[:MAX_LINE], template(error),
             step.index, after is not None, reply=_hash(after.text) if after is not None else 0, is_empty=is_empty,
-            shapes=tuple(_shapes(_body(text))), sought=text[:MAX_SOUGHT] if is_empty else "",
+            shapes=tuple(_shapes(body)), sought=text[:MAX_SOUGHT] if is_empty else "",
         )  # fmt: skip
-
-
-def _body(text: str) -> Any:
-    """The object that a call spoken in text hands over: what stands between its first and last brace."""
-    start, end = text.find("{"), text.rfind("}")
-    return events.parsed(text[start : end + 1]) if 0 <= start <= end <= start + MAX_RESULT else None
 
 
 def _lines(text: str) -> list[str]:
@@ -562,12 +559,8 @@ _NO_GOLD = frozenset("extracted model predicted reward score func correct".split
 
 def _expected(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Every field that is named like a gold, at the top of the row or one level below."""
-    result = []
-    for _, name, content in _near_top(row):
-        words = set(name.lower().replace("-", "_").split("_"))
-        if words & _GOLD_WORDS and not words & _NO_GOLD:
-            result.append((name, content))
-    return result
+    named = ((name, content, set(name.lower().replace("-", "_").split("_"))) for _, name, content in _near_top(row))
+    return [(name, content) for name, content, words in named if words & _GOLD_WORDS and not words & _NO_GOLD]
 
 
 def _near_top(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:

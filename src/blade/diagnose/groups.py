@@ -70,14 +70,12 @@ class Findings:
 # ---- Places that many groups quote -----------------------------------------------------------------
 
 
-def at_end(row: RowEvidence) -> tuple[int, str] | None:
-    """The last message of a row as the place of what is said about it."""
-    return (row.final_step, "") if row.final_step is not None else None
-
-
 def in_final(words: Callable[[RowEvidence], str]) -> Place:
     """Some words of the last message."""
     return lambda row: (row.final_step, words(row)) if row.final_step is not None else None
+
+
+at_end = in_final(lambda row: "")  # the last message itself
 
 
 def at_act(holds: Callable[[Act], Any]) -> Place:

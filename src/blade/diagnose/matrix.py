@@ -88,11 +88,8 @@ def _misfits(known: Sequence[Mapping[str, Row]], shared: Sequence[str]) -> list[
 
 def _differs(rows: Sequence[Row]) -> bool:
     """Whether runs with the same prompt expect different things."""
-    golds: defaultdict[int, set[int]] = defaultdict(set)
-    for row in rows:
-        if row.content[0] and row.content[1]:
-            golds[row.content[0]].add(row.content[1])
-    return any(len(values) > 1 for values in golds.values())
+    contents = {row.content for row in rows if all(row.content)}
+    return len({prompt for prompt, _ in contents}) < len(contents)
 
 
 def _is_doubtful(key: str, known: Sequence[Mapping[str, Row]], models: Sequence[str | None], fitting: Sequence[int]) -> bool:

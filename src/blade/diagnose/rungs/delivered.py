@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 from blade.diagnose.evidence import Act, RowEvidence
 from blade.diagnose.groups import Findings, Group, ask_each, at_act, count, group, joined, short, warning
@@ -79,8 +80,8 @@ def _no_success(people: Population, left: Mask, passes: Passes) -> Group | None:
         "delivered.no success", people, rows, left, barred=barred, met=n_met, error=cut.shown_error(people, rows & left, template),
         loops=sum(map(cut.is_looping, own)), place=at_act(lambda act: not template or act.template == template), detail=detail,
     )  # fmt: skip
-    result.label, result.confidence = ("undetermined", "unsure") if barred else ("BI", "likely" if n_without else "proved")
-    return result
+    label, confidence = ("undetermined", "unsure") if barred else ("BI", "likely" if n_without else "proved")
+    return replace(result, label=label, confidence=confidence)
 
 
 def _is_stuck(known: set[str], by_call: bool, row: RowEvidence, end: int = 2) -> bool:
@@ -192,6 +193,5 @@ def _no_form(people: Population, left: Mask, passes: Passes) -> Group | None:
             is_asked = sum(form in row.forms for row in people.of(rows & left)) >= 0.5 * n
             unasked = "" if is_asked else "; the prompt never asks for it"
             result = group("delivered.no form", people, rows, left, words=words, asked=is_asked, unasked=unasked)
-            result.label, result.passed = "BI" if is_asked else "TI", 0
-            return result
+            return replace(result, label="BI" if is_asked else "TI", passed=0)
     return None

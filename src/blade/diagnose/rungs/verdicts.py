@@ -336,16 +336,11 @@ def _rest(people: Population, left: Mask) -> Iterator[Candidate]:
     common = sorted(((len(rows), place) for place, rows in places.items() if len(rows) >= 3), reverse=True)
     answered = people.where(gives_answer)
     for n, (path, line) in common[:MAX_LINES]:
-        if not (_CODE.fullmatch(line) and answered[places[path, line]].all()) and n < RESTATES * people.failed.sum():
-            rows = people.mask(places[path, line])
-            yield Candidate(rows, partial(_valued, people, path, _words_of(people, path, line, rows)), order=6)
-
-
-def _words_of(people: Population, path: str, line: str, rows: Mask) -> str:
-    """A line of a log as one of some rows words it."""
-    some = np.flatnonzero(rows)[:MAX_VALUES]
-    texts = (text for i in some for text in people.rows[i].tails.get(path, "").splitlines() if template(text) == line)
-    return short(next(texts, line), 100)
+        own = places[path, line]
+        if not (_CODE.fullmatch(line) and answered[own].all()) and n < RESTATES * people.failed.sum():
+            # as one of these rows words it
+            texts = [text for i in own[:MAX_VALUES] for text in people.rows[i].tails.get(path, "").splitlines() if template(text) == line]
+            yield Candidate(people.mask(own), partial(_valued, people, path, short([*texts, line][0], 100)), order=6)
 
 
 def _values(people: Population, left: Mask, is_folded: bool = False) -> Iterator[Candidate]:
