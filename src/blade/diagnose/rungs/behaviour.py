@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 from typing import Any
@@ -119,9 +120,7 @@ def _candidate(
             f"behaviour.{kind}", people, rows, contrast=_contrasted(test), within=test.is_within, against=[*lead, *against],
             **how, **facts(rows),
         )  # fmt: skip
-        result.confidence = confidence or ("likely" if test.is_within else "unsure")
-        result.tool = how.get("tool", "")
-        return result
+        return replace(result, confidence=confidence or ("likely" if test.is_within else "unsure"), tool=how.get("tool", ""))
 
     return Candidate(people.where(holds), make, order, is_fault=is_fault, purity=purity)
 

@@ -442,5 +442,4 @@ _OUTSIDE = re.compile(
 
 def _valued(people: Population, path: str, value: str, rows: Mask, test: Contrast | None) -> Group:
     result = group("verdicts.valued", people, rows, path=path, value=value, place=lambda row: (path, value[:80]))
-    result.label = "IR" if _OUTSIDE.search(value) else "undetermined"
-    return result
+    return replace(result, label="IR" if _OUTSIDE.search(value) else "undetermined")
