@@ -103,8 +103,9 @@ NOTES = (
 )
 
 
-def desk_acts(task: int, repeat: int, chance: random.Random) -> list[Act]:
+def desk_acts(task: int, repeat: int, seed: int) -> list[Act]:
     """How a clerk settles an errand: find the parcel, read some notices, check the address, redirect, report."""
+    chance = random.Random(seed)
     number, street = f"P-{task + 100}", STREETS[task % len(STREETS)]
     notices: list[Act] = [
         ("read_notice", {"page": page}, f"Notice {page}: the counter opens at {page + 7}.")
@@ -121,8 +122,7 @@ def desk_acts(task: int, repeat: int, chance: random.Random) -> list[Act]:
 
 def desk_row(task: int, repeat: int, reward: float, acts: Iterable[Act] | None = None, **fields: Any) -> Row:
     """A rollout at the parcel desk; without `acts` an ordinary one."""
-    chance = random.Random(task * 1000 + repeat)
-    made = desk_acts(task, repeat, chance) if acts is None else acts
+    made = desk_acts(task, repeat, task * 1000 + repeat) if acts is None else acts
     return make_row(task, repeat, reward, made, tools=DESK_TOOLS, **fields)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,7 +16,7 @@ FAULTY = {(task, repeat) for task, repeat in grid(16, 4) if (task + 2 * repeat) 
 
 def work(task: int, repeat: int, checks: bool = True) -> list[Act]:
     """An errand with or without a look at the address book, and always a redirect at the end."""
-    acts = desk_acts(task, repeat, random.Random(task * 100 + repeat))
+    acts = desk_acts(task, repeat, task * 100 + repeat)
     return [act for act in acts if checks or not (isinstance(act, tuple) and act[0] == "check_address")]
 
 

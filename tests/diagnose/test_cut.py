@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -98,7 +97,7 @@ def never_answered() -> list[Row]:
     """All rows end on an unanswered `close_desk`; four in five pass."""
     rows = []
     for key, row in desk(rate=0.8).items():
-        acts = [*desk_acts(*key, random.Random(key[0]))[:-1], ("close_desk", {"desk": key[0]}, None)]
+        acts = [*desk_acts(*key, key[0])[:-1], ("close_desk", {"desk": key[0]}, None)]
         rows.append(desk_row(*key, row["reward"], acts))
     return rows
 

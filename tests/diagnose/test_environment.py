@@ -25,7 +25,7 @@ def errand(task: int, repeat: int, answer: str | None = None, street: str = "") 
     if answer is not None:
         return [*acts, f"I could not settle errand {task}." + " Sorry." * (repeat % 3)]
     end: Act = ("redirect_parcel", {"number": task, "street": named}, f"Parcel {task} goes there.")
-    return [*acts, *desk_acts(task, repeat, random.Random(task * 9 + repeat))[1:-3], end, f"Errand {task} is settled."]
+    return [*acts, *desk_acts(task, repeat, task * 9 + repeat)[1:-3], end, f"Errand {task} is settled."]
 
 
 def run_of(hit: Iterable[Key], acts: dict[Key, list[Act]], rate: int = 6) -> list[Row]:
@@ -177,7 +177,7 @@ def handing_in(ungraded: set[Key], is_made: bool) -> Iterator[Row]:
     for (task, repeat), row in zip(grid(12, 4), graded(ungraded, ("resolved", "grade.code", "report")), strict=True):
         is_late = (task, repeat) in ungraded and not is_made
         end: list[Act] = [] if is_late else [("hand_in", {"form": f"F-{task}"}, f"Form F-{task} received.")]
-        acts = [*desk_acts(task, repeat, random.Random(task * 100 + repeat))[:-1], *end, f"That was errand {task}."]
+        acts = [*desk_acts(task, repeat, task * 100 + repeat)[:-1], *end, f"That was errand {task}."]
         yield {**row, "response": desk_row(task, repeat, 0.0, acts)["response"]}
 
 

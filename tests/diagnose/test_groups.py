@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -33,7 +32,7 @@ def mishaps() -> Iterator[Row]:
     for task in range(24):
         for repeat in range(2 + task % 4):
             place = task * 5 + repeat
-            acts = desk_acts(task, repeat, random.Random(place))
+            acts = desk_acts(task, repeat, place)
             if place % 7 == 1:
                 yield make_row(task, repeat, 0.0, (), fault="error: the desk was closed", stop_reason="none")
             elif place % 9 == 4:
@@ -185,7 +184,7 @@ def pure_and_large() -> Iterator[tuple[Row, bool]]:
     for place, (task, repeat) in enumerate(grid(24, 5)):
         is_pure = place % 5 == task % 5
         is_large = is_pure or (place * 3 + task) % 10 < 4
-        acts = desk_acts(task, repeat, random.Random(place))
+        acts = desk_acts(task, repeat, place)
         greet: list[Act] = [] if is_large else [("greet_visitor", {"name": task}, "Good day.")]
         weigh: list[Act] = [] if is_pure else [("weigh_parcel", {"number": task}, f"{place} ounces.")]
         reward = 0.0 if is_pure else float((place * 7) % 10 < (6 if is_large else 8))
@@ -207,7 +206,7 @@ def choosing() -> Iterator[Row]:
     for place, (task, repeat) in enumerate(grid(24, 6)):
         is_wrong = (place * 7 + task) % 5 < 2
         express: list[Act] = [("express_desk", {"number": task}, "Taken.")] if (task % 2 == 0) != is_wrong else []
-        acts = desk_acts(task, repeat, random.Random(place))
+        acts = desk_acts(task, repeat, place)
         yield desk_row(task, repeat, float(not is_wrong), [*acts[:1], *express, *acts[1:]])
 
 
