@@ -249,12 +249,12 @@ def _bias(people: Population, left: Mask, reference: Reference | None) -> Group 
     if reference is None or not reference.is_telling:
         return None
     golds, answers = ([value_of(text) if text else None for text in texts] for texts in (reference.gold, reference.answer))
-    expected, given = (Counter(value for value in values if value is not None) for values in (golds, answers))
+    expected, actual = (Counter(value for value in values if value is not None) for values in (golds, answers))
     wrong = np.flatnonzero(left & reference.held & ~reference.same).tolist()
     if not 2 <= len(expected) <= MAX_CLASSES or len(wrong) < 10:
         return None
     value, n = most_common(answers[i] for i in wrong)
-    shares = given[value] / given.total(), expected[value] / expected.total()
+    shares = actual[value] / actual.total(), expected[value] / expected.total()
     if n >= DOMINATES * len(wrong) and shares[0] >= 0.7 and shares[1] <= 0.6:
         rows = people.mask(i for i in wrong if answers[i] == value)
         return group("knowledge.bias", people, rows, shown=str(value[1]), given=shares[0], expected=shares[1])
