@@ -10,17 +10,7 @@ import msgspec
 
 from blade.model.run_rows import ID_FIELDS
 from blade.sanitize.echoes import Echoes, Found, apart
-from blade.sanitize.escapes import (
-    TOKEN,
-    View,
-    base64_in,
-    decoded,
-    encoded,
-    has_escapes,
-    is_json,
-    numbers_end,
-    value_end,
-)  # fmt: skip
+from blade.sanitize.escapes import TOKEN, View, base64_in, decoded, encoded, is_json, numbers_end, value_end
 from blade.sanitize.key_blocks import KeyBlocks
 from blade.sanitize.lexicon import secret_name, secret_value
 from blade.sanitize.policy import PLACEHOLDER, Key, Policy
@@ -83,17 +73,15 @@ class Lines:
             on_line(0, 0)
 
     def tell(self, start: int, end: int) -> None:
-        if self._on_line is None:
-            return
-        if start < self._at:
-            self._at, self._line = 0, 1
-        self._line += self._text.count("\n", self._at, start)
-        self._at = start
-        self._on_line(self._line, self._text.count("\n", start, end))
+        self.start_at(start)
+        if self._on_line is not None:
+            self._on_line(self._line, self._text.count("\n", start, end))
 
     def start_at(self, start: int) -> None:
         """From here on a piece of the text is read."""
         if self._on_line is not None:
+            if start < self._at:
+                self._at, self._line = 0, 1
             self._line += self._text.count("\n", self._at, start)
             self._at = start
 
@@ -165,11 +153,6 @@ class Cleaner:
         other.blocks = None
         return other
 
-    def silent(self, text: str) -> str:
-        """A text as it leaves, without what was found, counted nowhere."""
-        other = Cleaner(self.key, self.policy)
-        other.ids = self.ids
-        return self.echoing(None).text(other.text(text))
 
     def testing(self, seen: Seen) -> Cleaner:
         """One that looks for the same, and for what was found: whether anything is left."""
@@ -302,12 +285,9 @@ class Cleaner:
         return self._settled(text, place, depth, on_line)
 
     def _without_keys(self, text: str, place: Site, blocks: KeyBlocks, on_line: OnLine | None) -> str:
-        view = View(text) if has_escapes(text) else None
-        lines, edits = Lines(text, on_line), []
-        for start, end in blocks.spans(view.text if view else text, place):
-            value = (view.text if view else text)[start:end]
-            if view:
-                start, end = view.place(start), view.place(end)
+        view, lines, edits = View(text), Lines(text, on_line), []
+        for start, end in blocks.spans(view.text, place):
+            value, start, end = view.text[start:end], view.place(start), view.place(end)
             lines.tell(start, end)
             edits.append((start, end, self.put("SECRET", value)))
         return applied(text, edits)
@@ -340,11 +320,9 @@ class Cleaner:
         return "".join([*parts, text[done:]])
 
     def _edits(self, text: str, role: Role, lines: Lines) -> list[Edit]:
-        view = View(text) if has_escapes(text) else None
-        edits = []
-        for start, end, kind, value in self.find(view.text if view else text, role):
-            if view:
-                start, end = view.place(start), view.place(end)
+        view, edits = View(text), []
+        for start, end, kind, value in self.find(view.text, role):
+            start, end = view.place(start), view.place(end)
             lines.tell(start, end)
             edits.append((start, end, self.put(kind, value)))
         return edits

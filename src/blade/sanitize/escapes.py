@@ -107,10 +107,13 @@ class View:
     """A text without its escapes."""
 
     def __init__(self, text: str) -> None:
+        self.text = text
+        self.starts, self.raw = [0], [0]  # from each of these places of the view on, where the text goes on
+        if text.isascii() and "\\" not in text and "%" not in text and "&" not in text:
+            return  # no letter is written otherwise
         if "+" in text and "=" in text:
             text = _FORM.sub(lambda hit: hit[0].translate(_BLANK) if _is_sent(hit) else hit[0], text)
         parts: list[str] = []
-        self.starts, self.raw = [0], [0]  # from each of these places of the view on, where the text goes on
         done = size = 0
         for hit in _escapes(text):
             letter = _letter(hit)
@@ -157,14 +160,6 @@ def _letter(hit: re.Match[str]) -> str:
         return hit[0] if "\ufffd" in words else words.strip(_UNSEEN)
     return _WORDS.get(words, words if group == "mark" else "")
 
-
-def has_escapes(text: str) -> bool:
-    """Are letters written otherwise."""
-    if text.isascii() and "\\" not in text and "%" not in text and "&" not in text:
-        return False
-    return next(_escapes(text), None) is not None or (
-        "+" in text and "=" in text and _FORM.search(text) is not None
-    )
 
 
 _RUN = re.compile(r"[A-Za-z0-9+/_\-]{24,}={0,2}")  # of either alphabet: one look a letter

@@ -7,6 +7,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 
 from blade.sanitize import identities, secret_rules
+from blade.sanitize.echoes import lowered, sites
 from blade.sanitize.escapes import is_encoded_text
 from blade.sanitize.lexicon import GENERIC, is_chosen, is_key, is_random, secret_name, secret_value
 from blade.sanitize.policy import PLACEHOLDER, Policy, name_pattern
@@ -20,19 +21,17 @@ _ACCOUNT = re.compile(r"(?=.*\d)[a-z][a-z0-9]{2,20}(?:[._\-][a-z0-9]{1,20})?")
 _CHOSEN = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9!@#$%&*+?\-]{8,40}")
 _SENT = re.compile(r"(?i)(?:bearer|basic|token)\s+(?P<value>\S{6,200})")
 
+_RULES = [(rule, secret_rules.detector(rule, secret_rules.JUDGES | identities.JUDGES)) for rule in secret_rules.rules()]
 # What begins or betrays a private thing, in lower case and within one word -> who looks there.
 MARKS: dict[str, tuple[Detector, ...]] = {}
-_sure: set[Detector] = {*identities.SURE, secret_rules.assigned_at}
-for _mark, _readers in (*identities.READERS.items(), *secret_rules.READERS.items()):
-    MARKS[_mark] = (*MARKS.get(_mark, ()), *_readers)
-for _rule in secret_rules.rules():
-    _look = secret_rules.detector(_rule, secret_rules.JUDGES | identities.JUDGES)
-    for _mark in _rule.marks.split():
+for _look, _marks in (
+    *identities.READERS.items(), *secret_rules.READERS.items(), *((look, rule.marks) for rule, look in _RULES)
+):  # fmt: skip
+    for _mark in _marks.split():
         MARKS[_mark] = (*MARKS.get(_mark, ()), _look)
-    _sure |= {_look} if _rule.is_sure else set()
 # What is private by its form or by what is written beside it, and so replaced even where a model, a tool
 # or a task is named; a word that merely looks drawn at random is not.
-SURE = frozenset(_sure)
+SURE = {*identities.SURE, secret_rules.assigned_at, *(look for rule, look in _RULES if rule.is_sure)}
 (_SWITCHED,) = MARKS.pop("su")  # no mark of one word: too many words hold its two letters
 
 
@@ -62,16 +61,16 @@ class Scanner:
         if "\n" in text:
             hits += torn_in(text)
         if "su -" in text and not is_id:
-            hits += [hit for place in _sites(text, "su -") for hit in _SWITCHED(text, place)]
+            hits += [hit for place in sites(text, "su -") for hit in _SWITCHED(text, place)]
         if marks:
-            lowered = _lowered(text)
+            small = lowered(text)
             for mark, detectors in marks.items():
-                sites = _sites(lowered, mark)
+                places = list(sites(small, mark))
                 for detect in detectors:
                     if is_id and detect not in SURE:
                         continue
                     done = 0
-                    for place in sites:
+                    for place in places:
                         if place < done:
                             continue  # what lies inside a hit needs no second look
                         for hit in detect(text, place):
@@ -94,15 +93,6 @@ class Scanner:
             insort(taken, (start, end))
             remaining.append((start, end, kind))
         return sorted(remaining)
-
-
-def _sites(text: str, mark: str) -> list[int]:
-    sites = []
-    place = text.find(mark)
-    while place >= 0:
-        sites.append(place)
-        place = text.find(mark, place + len(mark))
-    return sites
 
 
 def _meets(start: int, end: int, taken: list[tuple[int, int]]) -> bool:
@@ -148,11 +138,6 @@ def _is_host(name: str, text: str) -> bool:
 def _is_word(text: str) -> bool:
     return 2 < len(text) <= 100 and not any(char.isspace() for char in text) and not text.isdigit()
 
-
-def _lowered(text: str) -> str:
-    """`text` in lower case, letter by letter: every place stays where it is."""
-    lowered = text.lower()
-    return lowered if len(lowered) == len(text) else "".join(char.lower()[:1] for char in text)
 
 
 # ---- The sieve -------------------------------------------------------------------------------------
@@ -221,13 +206,8 @@ SIEVE = Sieve()
 _FORMS = "|".join(table()["forms"])
 # The same, where a letter before does not hide them: their beginnings are no part of any word.
 _GLUED = re.compile("|".join(table()["glued"]))
-# Beginnings of tokens that no word has, and what more of the same stands before what is drawn.
-_HEADS = {
-    **dict.fromkeys(("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "hf_", "nvapi-"), ""),
-    **dict.fromkeys(("AIza", "AKIA", "npm_", "pypi-", "sk-proj-"), ""),
-    "sk-ant-": "[a-z0-9]{3,6}-",
-    "xox": "[abeoprs]-",
-}
+# Beginnings of tokens that no word has.
+_HEADS = "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- hf_ nvapi- AIza AKIA npm_ pypi- sk-proj- sk-ant- xox".split()
 _CUT = compiled("cut")
 _TORN = compiled("torn")
 _ELLIPSIS = re.compile(r"[….](?:(?<=…)|\.{2,})")
