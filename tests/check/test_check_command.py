@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from blade.agent.reader import Patience
-from blade.sanitize import PLACEHOLDER
+from blade.model.measurements import PLACEHOLDER
 from tests.builders import make_row, make_run
 from tests.case_tables import cases
 from tests.conftest import Blade
