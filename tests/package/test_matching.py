@@ -51,9 +51,7 @@ def met(fact: str, text: str) -> Hit:
 
 
 @pytest.mark.parametrize(("fact", "text", "how"), cases(__file__, "a_fact_is_met_by_its_number_beside_its_names"))
-def test_a_fact_is_met_by_its_number_beside_its_names(
-    fact: str, text: str, how: str
-) -> None:
+def test_a_fact_is_met_by_its_number_beside_its_names(fact: str, text: str, how: str) -> None:
     hit = met(fact, text)
     assert (hit.met, hit.how) == (True, how)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from blade.check import checked
 from blade.errors import BladeError, NothingToRead
@@ -22,9 +22,7 @@ from blade.package.report_score import Bench, bench, is_shown, judged
 from blade.package.validation import ANCHORS, DRAFT, EVIDENCE, METRICS, SHALLOW, Check, either, plural, words
 from blade.query.number_readings import Figure, agrees
 from blade.query.query_ground import value as value_of
-
-if TYPE_CHECKING:
-    from blade.tables.index import Watcher
+from blade.tables.index import Watcher
 
 MIN_LINES = 40
 MIN_WORDS = 100  # distinct ones

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -24,9 +24,7 @@ from blade.package.layout import Broken, Golden, Layout, compiled, json_or_nothi
 from blade.package.matching import DENIAL, Hit, Passage, Statement, Tasks, named, passages, tasks_of, visible
 from blade.package.package_queries import Worlds, worlds_of
 from blade.query.citations import citations
-
-if TYPE_CHECKING:
-    from blade.tables.index import Watcher
+from blade.tables.index import Watcher
 
 BASE = 0.2  # what true totals alone are worth: a shallow report has no more
 WRONG = 2.0  # what a wrong claim costs, in right ones
