@@ -43,14 +43,15 @@ def golden_checks(package: place.Layout, min_facts: int, watcher: Watcher) -> li
     return checks
 
 
-def _of_golden(
-    parts: place.Golden, package: place.Layout, min_facts: int, watcher: Watcher
-) -> Iterator[Check]:
+def _of_golden(parts: place.Golden, package: place.Layout, min_facts: int, watcher: Watcher) -> Iterator[Check]:
     name, text, worlds = parts.report.name, "", None
     sidecar, lacking = _sidecar(parts, parts.metrics, "metrics sidecar", METRICS)
     try:
         text = place.read_text(parts.report)
-        yield from _substance(name, text)
+        is_long, known = len(text.splitlines()) >= MIN_LINES and "##" in text, len(words(text))
+        yield Check(is_long, f"{name}: report has substantial markdown structure", EVIDENCE)
+        says = "says something" if known >= MIN_WORDS else "says hardly anything"
+        yield Check(known >= MIN_WORDS, f"{name}: {says}: {known} distinct words", EVIDENCE)
         own = _rollouts(parts, package, sidecar)
         beside = [path for path in package.rollouts if path not in own]
         worlds = worlds_of(own, beside, watcher, threshold_in(text))
@@ -81,13 +82,6 @@ def _sidecar(parts: place.Golden, path: Path, noun: str, about: str) -> tuple[An
         return None, [Check(True, f"{report}: comparison report {noun} missing; optional")]
     return None, [Check(False, f"{report}: missing {noun} {path.name}", about)]
 
-
-def _substance(name: str, text: str) -> Iterator[Check]:
-    is_long = len(text.splitlines()) >= MIN_LINES and "##" in text
-    yield Check(is_long, f"{name}: report has substantial markdown structure", EVIDENCE)
-    known = len(words(text))
-    says = "says something" if known >= MIN_WORDS else "says hardly anything"
-    yield Check(known >= MIN_WORDS, f"{name}: {says}: {known} distinct words", EVIDENCE)
 
 
 def _rollouts(parts: place.Golden, package: place.Layout, sidecar: Any) -> Sequence[Path]:
@@ -133,8 +127,7 @@ def _proof(name: str, text: str, worlds: Worlds | None) -> Iterator[Check]:
     if len(wrong) > SHOWN:
         yield Check(False, f"{name}: {len(wrong) - SHOWN} further claims are contradicted", EVIDENCE)
     if worlds is None:
-        if not wrong:
-            yield Check(True, f"{name}: does not contradict itself", EVIDENCE)
+        yield from [] if wrong else [Check(True, f"{name}: does not contradict itself", EVIDENCE)]
         return
     if not right:
         yield Check(False, f"{name}: holds no claim that its rollouts support", EVIDENCE)
@@ -190,9 +183,7 @@ def _is_formed(fact: Any) -> bool:
     if not isinstance(fact, dict) or not isinstance(fact.get("fact"), str):
         return False
     difficulty = fact.get("difficulty", "low")
-    return (
-        len(fact["fact"].strip()) >= MIN_FACT and isinstance(difficulty, str) and difficulty in DIFFICULTIES
-    )
+    return len(fact["fact"].strip()) >= MIN_FACT and isinstance(difficulty, str) and difficulty in DIFFICULTIES
 
 
 def _distinct(name: str, facts: Sequence[dict[str, Any]]) -> Iterator[Check]:
@@ -224,9 +215,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED]) + more
 
 
-def _usable(
-    parts: place.Golden, facts: Sequence[dict[str, Any]], least: int, worlds: Worlds, text: str
-) -> Iterator[Check]:
+def _usable(parts: place.Golden, facts: Sequence[Any], least: int, worlds: Worlds, text: str) -> Iterator[Check]:
     """Whether the rows bear the facts out, enough of them can be judged by, and the report states them."""
     name = parts.anchors.name
     seat = bench(worlds, text, of_file(list(facts)), place.text_or_nothing(parts.shallow))
@@ -242,8 +231,7 @@ def _usable(
         yield Check(False, f"{name}: only {result}, at least {least} must be{why}", ANCHORS)
         return
     yield Check(True, f"{name}: {result}", ANCHORS)
-    if seat.telling:
-        yield from _scores(parts, seat, text)
+    yield from _scores(parts, seat, text) if seat.telling else ()
 
 
 def _scores(parts: place.Golden, seat: Bench, text: str) -> Iterator[Check]:
@@ -252,13 +240,11 @@ def _scores(parts: place.Golden, seat: Bench, text: str) -> Iterator[Check]:
     score, least = judged(text, seat), TARGETS["golden_vs_self_min"]
     unmet = [hit.anchor.id for hit in score.hits if not hit.met]
     met = f"{len(score.hits) - len(unmet)} of {len(score.hits)}"
-    if score.score >= least:
-        result = f"meets its own anchor facts: {met}, a score of {score.score:.2f}"
-    else:
-        reasons = [f"{met} are met{f', not {_some(unmet)}' if unmet else ''}"]
-        reasons += [f"precision {score.precision:.2f}, evidence {score.evidence:.2f}", *score.problems[:1]]
-        result = f"scores {score.score:.2f} by its own anchor facts, at least {least} is needed: {'; '.join(reasons)}"
-    yield Check(score.score >= least, f"{name}: {result}", EVIDENCE)
+    reasons = [f"{met} are met{f', not {_some(unmet)}' if unmet else ''}"]
+    reasons += [f"precision {score.precision:.2f}, evidence {score.evidence:.2f}", *score.problems[:1]]
+    good = f"meets its own anchor facts: {met}, a score of {score.score:.2f}"
+    bad = f"scores {score.score:.2f} by its own anchor facts, at least {least} is needed: {'; '.join(reasons)}"
+    yield either(score.score >= least, f"{name}: {good}", f"{name}: {bad}", EVIDENCE)
     baseline, most = place.text_or_nothing(parts.shallow), TARGETS["shallow_vs_golden_max"]
     if baseline and (thin := judged(baseline, seat).score) > most:
         result = f"scores {thin:.2f}, at most {most:.2f} is allowed: it is not shallow"
@@ -309,9 +295,7 @@ def expected(worlds: Worlds, keys: Iterable[str]) -> dict[str, list[float]]:
     return answers
 
 
-def match_checks(
-    name: str, sidecar: Mapping[str, Any], expected: Mapping[str, Sequence[float]]
-) -> Iterator[Check]:
+def match_checks(name: str, sidecar: Mapping[str, Any], expected: Mapping[str, Sequence[float]]) -> Iterator[Check]:
     """Every number of a sidecar that the rollouts give too; one line for each that they give otherwise."""
     right = others = wrong = 0
     for key, value in sidecar.items():
@@ -353,9 +337,8 @@ def in_report(name: str, sidecar: Mapping[str, Any], text: str) -> Iterator[Chec
             absent.append(f"{key} {_spelled(value)}")
     if looked:
         wrong = f"{' and '.join(absent)} {'do' if len(absent) > 1 else 'does'} not stand in the report"
-        yield Check(
-            not absent, f"{name}: {wrong if absent else 'its headline numbers stand in the report'}", METRICS
-        )
+        right = "its headline numbers stand in the report"
+        yield either(not absent, f"{name}: {right}", f"{name}: {wrong}", METRICS)
 
 
 def _agrees(value: float, expected: float, key: str) -> bool:

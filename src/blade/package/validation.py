@@ -13,6 +13,7 @@ from blade.package.layout import Layout, json_or_nothing, layout
 if TYPE_CHECKING:
     from blade.tables.index import Watcher
 
+
 ALL = "all"
 PHASES = ("skill", "rollouts", "golden")
 # What a check counts for in the readiness checklist; an empty one counts for none.
@@ -45,6 +46,10 @@ class Check:
         """The line of print; names of files and values of rows cannot steer the terminal."""
         return f"[{'PASS' if self.passed else 'FAIL'}] {_UNSEEN.sub('?', self.text)}"
 
+    @property
+    def as_json(self) -> dict[str, Any]:
+        return {"passed": self.passed, "text": self.text}
+
 
 def either(passed: bool, good: str, bad: str, counts_for: str = "") -> Check:
     """A check that says one thing if it passes and another if it fails."""
@@ -55,6 +60,7 @@ def words(text: str) -> set[str]:
     """The distinct words of a text, of any language; a single letter is none."""
     signs = re.findall(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]", text)  # of scripts that put no spaces
     return {*re.findall(r"[^\W\d_]{2,}", text.lower()), *signs}
+
 
 
 def plural(n: int, noun: str, many: str = "") -> str:
@@ -91,12 +97,8 @@ class Validation:
             "phase": self.phase,
             "passed": self.passed,
             "counts": {"passed": right, "failed": len(self.checks) - right},
-            "checks": [
-                {"phase": phase, "passed": each.passed, "text": each.text} for phase, each in self.checks
-            ],
-            "readiness": [
-                {"about": each.counts_for, "passed": each.passed, "text": each.text} for each in self.ready
-            ],
+            "checks": [{"phase": phase} | each.as_json for phase, each in self.checks],
+            "readiness": [{"about": each.counts_for} | each.as_json for each in self.ready],
         }
 
 
@@ -124,13 +126,11 @@ def validate(folder: Path, phase: str, min_facts: int, watcher: Watcher) -> Vali
 def _phase(name: str, package: Layout, min_facts: int, watcher: Watcher) -> Sequence[Check]:
     if name == "skill":
         return _skill(package)
+    from blade.package import golden_checks, rollout_checks  # the skill alone needs no other package
+
     if name == "rollouts":
-        from blade.package.rollout_checks import rollout_checks
-
-        return rollout_checks(package, watcher)
-    from blade.package.golden_checks import golden_checks
-
-    return golden_checks(package, min_facts, watcher)
+        return rollout_checks.rollout_checks(package, watcher)
+    return golden_checks.golden_checks(package, min_facts, watcher)
 
 
 def _skill(package: Layout) -> list[Check]:
