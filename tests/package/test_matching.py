@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from blade.model.conclusions import SUPPORTED, Finding
@@ -11,43 +12,14 @@ from blade.package.report_score import Bench, Case
 from tests.case_tables import cases
 
 KNOWN = Tasks({str(n): str(n) for n in range(20)}, {str(n): frozenset(range(4)) for n in range(20)})
-GUESSED = frozenset(
-    f"{task}/{n}" for task, numbers in {4: (1, 2), 8: range(4), 12: (3,), 15: (0, 1)}.items() for n in numbers
-)
-COUNT = (
-    Anchor("C", "Nine tries of tasks 4, 8, 12 and 15 guess the account.", "count where guessed", 9, tasks=("4", "8", "12", "15")),
-    Meaning("count", 9, GUESSED, 16, frozenset({"find_customer"}), "count"),
-)  # fmt: skip
-NONE = (
-    Anchor("N", "No try of tasks 4 and 8 without find_customer passes.", "rate where calls('find_customer') = 0", 0.0, tasks=("4", "8")),
-    Meaning("rate", 0.0, None, 8, frozenset({"find_customer"}), "rate"),
-)  # fmt: skip
-ALL = (
-    Anchor(
-        "A", "All four tries of task 8 change a stranger's order.", "count where task = '8'", 4, tasks=("8",)
-    ),
-    Meaning("count", 4, frozenset(f"8/{n}" for n in range(4)), 4, frozenset(), "count"),
-)
-SHARE = (
-    Anchor("S", "Of the easy tickets 91.7% are solved.", "pass_at_1 where difficulty = 'easy'", 11 / 12),
-    Meaning("rate", 11 / 12, None, None, frozenset({"easy", "difficulty"}), "pass_at_1"),
-)
-TOTAL = (
-    Anchor("T", "The run passes 67.2% of its attempts.", "pass_at_1", 0.671875),
-    Meaning("rate", 0.671875, None, None, frozenset(), "pass_at_1"),
-)
-
-ONE = (
-    Anchor("O", "Task 7 is the only one that never opens an order.", "count where calls('open') = 0", 1, tasks=("7",)),
-    Meaning("count", 1, frozenset({"7/0"}), 1, frozenset({"open_order"}), "count"),
-)  # fmt: skip
-
-
-FACTS = {"COUNT": COUNT, "NONE": NONE, "ALL": ALL, "SHARE": SHARE, "TOTAL": TOTAL, "ONE": ONE}
+def fact_of(name: str) -> tuple[Anchor, Meaning]:
+    """An anchor of the table `facts`, with what its query means."""
+    (entry,) = (entry for entry in cases(__file__, "facts") if entry["name"] == name)
+    return msgspec.convert({"id": name, **entry["anchor"]}, Anchor), msgspec.convert(entry["meaning"], Meaning)
 
 
 def met(fact: str, text: str) -> Hit:
-    return hit_of(*FACTS[fact], passages(f"# Report\n\n{text}\n", KNOWN), (), None, KNOWN)
+    return hit_of(*fact_of(fact), passages(f"# Report\n\n{text}\n", KNOWN), (), None, KNOWN)
 
 
 @pytest.mark.parametrize(("fact", "text", "how"), cases(__file__, "a_fact_is_met_by_its_number_beside_its_names"))

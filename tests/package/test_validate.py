@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from blade.package import golden_checks as metrics
 from blade.package.golden_checks import anchor_checks
 from blade.package.layout import golden
+from blade.package.layout import write_text as put
 from blade.package.report_score import Bench, Case
 from blade.package.rollout_checks import NO_OBJECT, NO_REWARD, ODD_REWARD, REWARD, UNPARSED, scan_file
 from blade.package.validation import validate
@@ -31,17 +32,8 @@ Failures = Callable[..., list[str]]
 
 def write_nonsense(folder: Path) -> Path:
     """618 bytes that pass every check of form."""
-    parts = {
-        "skill/SKILL.md": "---\nname: x\ndescription: x\n---\n" + "## x\n" * 3 + "x\n" * 43,
-        "rollouts/a.jsonl": '{"reward":"banana","task_id":null}\n',
-        "rollouts/b.jsonl": '{"reward":"banana","task_id":null}\n',
-        "golden_reports/a_golden_report.md": "## x\n" + "x\n" * 39,
-        "golden_reports/a_golden_report_metrics.json": '{"model":0,"benchmark":0,"pass_at_1":-999}',
-        "golden_reports/a_anchor_facts.json": json.dumps([{"fact": "a" * 20}] * 8, separators=(",", ":")),
-    }
-    for name, text in parts.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
+    for name, text in cases(__file__, "nonsense"):
+        put(folder / name, text)
     return folder
 
 

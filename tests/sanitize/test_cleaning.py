@@ -11,46 +11,27 @@ from hypothesis import strategies as st
 
 from blade.sanitize import Cleaner, Key, Policy
 from tests.builders import make_call, make_message, make_response, make_result, make_row
+from tests.case_tables import cases
 
 KEY = Key(b"a key for tests, of some length")
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
-PRIVATE = {
-    "EMAIL": ("write to mara.quint@initech.io soon", "mara.quint@initech.io"),
-    "SECRET": (f"pushed with {TOKEN}", TOKEN),
-    "USER": ("cannot open /home/kvasir/data", "kvasir"),
-    "HOST": ("lost db-7.corp again", "db-7.corp"),
-    "IP": ("listening on 10.2.3.4:80", "10.2.3.4"),
-    "URL": ("GET http://wiki.internal/plans 200", "http://wiki.internal/plans"),
-    "PERSON": ("Author: Mara Quint <m@initech.io>", "Mara Quint"),
-    "MAC": ("ether 02:42:ac:11:00:02", "02:42:ac:11:00:02"),
-}
 
 
 def clean(text: str, policy: Policy | None = None) -> str:
     return Cleaner(KEY, policy).text(text)
 
 
-@pytest.mark.parametrize("kind", sorted(PRIVATE))
-def test_each_kind_becomes_its_placeholder(kind: str) -> None:
-    text, value = PRIVATE[kind]
+@pytest.mark.parametrize(("kind", "text", "value"), cases(__file__, "kinds"))
+def test_each_kind_becomes_its_placeholder(kind: str, text: str, value: str) -> None:
     assert KEY.placeholder(kind, value) in clean(text)
     assert value not in clean(text)
 
 
 def test_a_row_changes_in_nothing_but_its_private_strings() -> None:
-    output = [
-        make_call("c1", "shell", json.dumps({"cmd": f"use {TOKEN}"})),
-        make_result("c1", "fine"),
-        make_message("ok"),
-    ]
-    row = make_row(
-        3,
-        1,
-        0.30000000000000004,
-        response=make_response(output),
-        big=12345678901234567890,
-        failure_kind="x_err",
-    )
+    calls = [make_call("c1", "shell", json.dumps({"cmd": f"use {TOKEN}"})), make_result("c1", "fine")]
+    response = make_response([*calls, make_message("ok")])
+    odd = {"big": 12345678901234567890, "failure_kind": "x_err"}
+    row = make_row(3, 1, 0.30000000000000004, response=response, **odd)
     raw = json.dumps(row, separators=(", ", ":  "))
     new = Cleaner(KEY).row(raw)
     assert new == raw.replace(TOKEN, KEY.placeholder("SECRET", TOKEN))
@@ -109,13 +90,7 @@ def test_any_text_survives_and_cleaning_is_stable(text: str) -> None:
     assert json.loads(Cleaner(KEY).row(row))["n"] == 1.5
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "a", "@", "a@", "/home/", "key=", "Bearer ", "\\", "eyJ", "sk-", "x.", "-----BEGIN PRIVATE KEY-----",
-        "[EMAIL:12345678]",
-    ],
-)
+@pytest.mark.parametrize("piece", cases(__file__, "pieces_of_long_texts"))
 def test_a_long_text_of_one_piece_is_answered(piece: str) -> None:
     # what grows with the square of the length would not come back from this
     text = (piece * 200_000)[:200_000]

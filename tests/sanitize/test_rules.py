@@ -96,10 +96,7 @@ def test_odd_texts_are_answered_and_stay_stable(text: str) -> None:
     assert clean(once) == once
 
 
-@pytest.mark.parametrize(
-    "piece", ["%E2%80%8B", "a=b+c&", "x=+", "\\\n ", "\\\\a", "\u200b", "mysql -", "$6$a", "A1b-", "a1_", "insert into t (pw) values (" + "'" * 60, "sudo -S ",
-     "<input type=password ", "login: a / b ", "seed phrase is able ", "password: |\n  a\n", "𝐩", "passwords: ["]
-)
+@pytest.mark.parametrize("piece", cases(__file__, "pieces_of_disguises"))
 def test_a_long_text_of_one_disguise_is_answered(piece: str) -> None:
     # what grows with the square of the length would not come back from this
     assert clean(piece * 15_000) is not None

@@ -74,8 +74,8 @@ def test_files_are_written_clean_and_packed_as_they_were(tmp_path: Path, compres
         new = json.loads(line)
         assert all(new[key] == old[key] for key in ("_ng_task_index", "_ng_rollout_index", "reward", "agent_ref"))
     removed = json.loads((tmp_path / "removed.json").read_text())
-    counts = [sum(removed["kinds"].values()), sum(place["count"] for place in removed["places"])]
-    assert counts == [removed["total"]] * 2
+    n = sum(place["count"] for place in removed["places"])
+    assert removed["total"] == n == sum(removed["kinds"].values())
     assert {place["line"] for place in removed["places"]} == set(range(1, 16))
     assert removed["leaks"] == 0
     assert not [value for value in PLANTED if value in json.dumps(removed)]
@@ -129,9 +129,7 @@ def test_diagnose_redacts_every_form(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "warning:" not in done.stderr
     texts = {**written(tmp_path / "red"), "stdout": done.stdout}
-    assert not [
-        (name, value) for name, text in texts.items() for value in (*PLANTED, MAIL[:12]) if value in text
-    ]
+    assert not [(name, value) for name in texts for value in (*PLANTED, MAIL[:12]) if value in texts[name]]
     report = json.loads(texts["report.json"])
     assert "EMAIL" in report["made_by"]["redacted"]
     assert f"redacted `{report['made_by']['redacted']}`" in texts["report.md"]
@@ -149,19 +147,16 @@ def test_the_sanitiser_runs_when_asked(tmp_path: Path) -> None:
     """One `blade diagnose` ran 18 modules of the sanitiser to print one warning."""
     source, out = str(make(tmp_path / "run")), tmp_path / "out"
     out.mkdir()
-    commands = [
-        ["diagnose", source, "-o", str(out / "a")], ["compare", source, source, "-o", str(out / "b")],
-        ["draft", source, "-o", str(out / "d.md")],
-    ]  # fmt: skip
+    words = (("diagnose", source, "a"), ("compare", source, source, "b"), ("draft", source, "d.md"))
+    commands = [[*command, "-o", str(out / name)] for *command, name in words]
     code = (
         "import sys, json\nfrom blade.cli.main import main\n"
         "for words in json.loads(sys.argv[1]):\n    try:\n        main(words)\n"
         "    except SystemExit as stop:\n        assert not stop.code, (words, stop.code)\n"
         "print([name for name in sys.modules if name.startswith('blade.sanitize')], file=sys.stderr)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, json.dumps(commands)], capture_output=True, text=True, check=False
-    )
+    python = [sys.executable, "-c", code, json.dumps(commands)]
+    done = subprocess.run(python, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1] == "[]"
     assert "private" not in done.stderr

@@ -167,9 +167,8 @@ def test_a_text_that_is_none_is_left_out_and_told(blade: Blade, name: str) -> No
 
 
 def test_odd_letters_make_no_text_unreadable(blade: Blade) -> None:
-    Path("a.log").write_bytes(
-        "\x1b[31mFehler\x1b[0m für jede \0 Übung mit Zahlen und so\n".encode("latin-1") * 9 + MAIL.encode()
-    )
+    error = "\x1b[31mFehler\x1b[0m für jede \0 Übung mit Zahlen und so\n"
+    Path("a.log").write_bytes(error.encode("latin-1") * 9 + MAIL.encode())
     Path("b.txt").write_bytes(f"Привет, {MAIL}\n".encode("cp1251"))
     said = blade("sanitize", "a.log", "b.txt", "-o", "out")
     assert said.code == 0
