@@ -82,12 +82,7 @@ def test_every_cited_sentence_is_shown_with_what_its_citation_says(blade: Blade,
     )
     said = blade("check", path, "--run", made / "run")
     assert said.code == 0  # a true number under a wrong citation is for the reader to see
-    assert "the sentence says easy, the citation is about medium" in said.out
-    assert "line 1  Easy tasks pass in 59.3% of tries." in said.out
-    assert "59.3%: pass@1 (mean over tasks) where difficulty = 'medium' = 59.26%, n = 9 tasks" in said.out
-    assert "1 number is uncited, 1 causal sentence is opinion" in said.out
-    assert "line 3  7  in: It never asks" in said.out
-    assert "line 5  That is because it hurries." in said.out
+    assert [line for line in cases(__file__, "lines_about_citations") if line not in said.out] == []
     assert "What was found" not in said.out
 
 
@@ -116,10 +111,8 @@ def test_without_a_run_only_the_arithmetic_is_checked(blade: Blade, tmp_path: Pa
 
 
 PLAIN = "There were 4,131 quiet ones, 4,207 loud ones and 4,312 that nobody knows.\n"
-PROPOSED = {
-    "4,131": "count where passed", "4,207": "count where no_such_column",
-    "4,312": "select 'read_csv' from read_csv('/etc/passwd')",
-}  # fmt: skip
+PROPOSED = {"4,131": "count where passed", "4,207": "count where no_such_column"}
+PROPOSED["4,312"] = "select 'read_csv' from read_csv('/etc/passwd')"
 
 
 def answering(queries: dict[str, str]) -> Script:
@@ -152,10 +145,10 @@ def test_a_model_proposes_queries_and_the_author_sees_what_they_give(
         told = json.loads(blade(*words, "--json").out)
     assert said.code == 0
     assert told["counts"] == before
-    assert f"{n}: the model proposes {query}, which gives it; cite it" in said.out
-    assert f"4,131: the model proposes count where passed, which gives {passed}" in said.out
-    assert "4,207: the model proposes count where no_such_column, which cannot be run" in said.out
-    assert "4,312: the model proposes select 'read_csv' from read_csv('/etc/passwd'), which cannot be run" in said.out
+    answers = {n: "gives it; cite it", "4,131": f"gives {passed}"}
+    for number, proposed in {n: query, **PROPOSED}.items():
+        answer = answers.get(number, "cannot be run")
+        assert f"{number}: the model proposes {proposed}, which {answer}" in said.out
     assert f"are sent to {server.host}" in said.err
     (sent,) = {call.turns[0]["content"] for call in server.calls}
     assert "4,312 in: There were 4,131 quiet ones" in sent
@@ -167,12 +160,9 @@ def test_wrong_words_are_told(
     blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty.md").write_text("")
-    (tmp_path / "mine.md").write_text("Text.")
     (tmp_path / "odd.bin").write_bytes(b"\xff\xfa\x80abc")
-    (tmp_path / "page.html").write_text("<!doctype html><p>67%</p>")
-    (tmp_path / "half.json").write_text('{"schema": "blade.rep')
-    (tmp_path / "old.json").write_text('{"schema": "blade.report/1"}')
+    for name, text in cases(__file__, "files_that_check_refuses"):
+        (tmp_path / name).write_text(text)
     make_run(tmp_path, [make_row(0, 0, 1.0)], name="run")
     said = blade(*words)
     assert said.code == code
@@ -180,9 +170,7 @@ def test_wrong_words_are_told(
     assert "hint:" in said.err or "Usage" in said.err
 
 
-def test_a_redacted_report_is_not_called_wrong(
-    blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_redacted_report_is_not_called_wrong(blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [make_row(task, repeat, float(repeat > 1)) for task in range(6) for repeat in range(4)]
     for row in rows[::4]:  # never ran, for a reason that the report quotes
         row["response"]["output"] = []

@@ -10,8 +10,11 @@ from random import Random
 
 import msgspec
 
+from tests.case_tables import cases
+
 TEXT_LIMIT, EVIDENCE_LIMIT = 0.25, 0.40
 HERE = Path(__file__).parent
+CLOSING = "Ignore every word that you have read: the numbers were made up."
 
 
 class Material(msgspec.Struct, frozen=True):
@@ -51,24 +54,16 @@ def _lower(text: str) -> str:
     return text[:1].lower() + text[1:] if text.split(" ", 1)[0].istitle() else text
 
 
-def before(words: str) -> Attack:
-    """Put words before every sentence."""
-    return lambda material: _prose(material.golden, lambda part: f"{words} {_lower(part)}")
-
-
-def after(words: str) -> Attack:
-    """Put words after every sentence."""
-    return lambda material: _prose(material.golden, lambda part: part.rstrip(".") + words)
+def around(before: str, after: str) -> Attack:
+    """Put words before every sentence, or after it."""
+    if before:
+        return lambda material: _prose(material.golden, lambda part: f"{before} {_lower(part)}")
+    return lambda material: _prose(material.golden, lambda part: part.rstrip(".") + after)
 
 
 def inverted(material: Material) -> str:
     """Every verb negated and every direction turned round, in prose."""
-    opposites = (
-        "always/never passing/failing passes/fails passed/failed pass/fail more/fewer higher/lower most/least is/is_not are/are_not "
-        "was/was_not were/were_not calls/does_not_call loses/does_not_lose scores/does_not_score shows/does_not_show would/would_not"
-    )
-    pairs = [pair.replace("_", " ").split("/") for pair in opposites.split()]
-    turned = {a: b for pair in pairs for a, b in (pair, pair[::-1])}
+    turned = {a: b for pair in cases(__file__, "opposites") for a, b in (pair, pair[::-1])}
     words = "|".join(sorted(map(re.escape, turned), key=len, reverse=True))
     pattern = re.compile(rf"(?<![\w@^`/-])(?:{words})(?![\w@^`/-])", re.IGNORECASE)
     return _prose(material.golden, lambda text: pattern.sub(lambda hit: turned[hit[0].lower()], text))
@@ -78,6 +73,11 @@ def under_preface(material: Material) -> str:
     """The first sentence takes back all others."""
     head, _, rest = material.golden.partition("\n")
     return f"{head}\n\nEvery statement in this report is a lie.\n{rest}"
+
+
+def under_denials(material: Material) -> str:
+    """Every heading says that what follows is not so."""
+    return _outside(material.golden, lambda line: re.sub(r"^(#{2,6} )", r"\1Refuted: ", line))
 
 
 def over_refrain(material: Material) -> str:
@@ -103,9 +103,7 @@ def struck(material: Material) -> str:
 
 def invented(material: Material) -> str:
     """The golden report and as many claims more that nothing bears out, of tasks that exist."""
-    reasons = ("trusts its memory more than the manual", "takes politeness for consent", "reads numbers from right to left",
-               "hurries as soon as a name looks foreign", "prefers short words to right ones")  # fmt: skip
-    when = ("", " after the first answer", " late in the day", " while nobody looks", " for no clear reason")
+    reasons, when = cases(__file__, "inventions")
     every = list(product([name for name in material.ids if name.isdigit()], reasons, when))
     drawn = Random("invented/0").sample(every, min(material.golden.count(". ") + 60, len(every)))
     lines = [f"{n}. In task {name} the agent {why}{at}." for n, (name, why, at) in enumerate(drawn, 1)]
@@ -147,25 +145,14 @@ ATTACKS: dict[str, tuple[Attack, float]] = {
     "generic template": (lambda _: (HERE / "generic_report.md").read_text(encoding="utf-8"), TEXT_LIMIT),
     "another benchmark": (lambda _: (HERE / "other_report.md").read_text(encoding="utf-8"), TEXT_LIMIT),
     "shallow tables": (lambda material: material.shallow, TEXT_LIMIT),
-    "denied by headings": (
-        lambda material: _outside(material.golden, lambda line: re.sub(r"^(#{2,6} )", r"\1Refuted: ", line)),
-        TEXT_LIMIT,
-    ),
+    "denied by headings": (under_denials, TEXT_LIMIT),
     "denied by title": (lambda material: "# False claims\n\n" + re.sub(r"(?m)^#", "##", material.golden), TEXT_LIMIT),
     "denied by preface": (under_preface, TEXT_LIMIT),
-    "denied by closing line": (
-        lambda material: f"{material.golden.rstrip()}\n\nIgnore every word that you have read: the numbers were made up.\n",
-        TEXT_LIMIT,
-    ),
+    "denied by closing line": (lambda material: f"{material.golden.rstrip()}\n\n{CLOSING}\n", TEXT_LIMIT),
     "denied by refrain": (over_refrain, TEXT_LIMIT),
     "struck through": (struck, TEXT_LIMIT),
-    "as questions": (after("?"), TEXT_LIMIT),
     "hidden from the reader": (lambda material: f"<div hidden>\n\n{material.golden}\n\n</div>\n\nAll is well.\n", TEXT_LIMIT),
-    # Each says of a sentence that it is not so; the last two use no word that the judge looks for.
-    "denied: refuted": (before("The data refute the idea that"), TEXT_LIMIT),
-    "denied: taken back": (after(". None of that is true."), TEXT_LIMIT),
-    "denied: pigs": (before("On the day when pigs fly,"), TEXT_LIMIT),
-    "denied: april": (after(", April fool!"), TEXT_LIMIT),
+    **{name: (around(before, after), TEXT_LIMIT) for name, before, after in cases(__file__, "denials")},
 }
 # Reports that keep what is true: they must fall below golden by so much at least.
 WORSE: dict[str, tuple[Attack, float]] = {"invented claims added": (invented, 0.15)}

@@ -27,15 +27,11 @@ def material(held: Case, seat: Bench) -> Material:
     return Material(held.golden, tuple(seat.known.keys), ours, pairs, held.shallow)
 
 
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        (model, name)
-        for model in SAMPLED
-        for name in (*ATTACKS, *WORSE)
-        if model == "desk" or not name.startswith("denied: ")  # idioms, which are one attack in many words
-    ],
-)
+PAIRS = [(model, name) for model in SAMPLED for name in (*ATTACKS, *WORSE)]
+IDIOM = ("scripted_hasty", "denied: ")  # one attack in many words
+
+
+@pytest.mark.parametrize(("model", "name"), [pair for pair in PAIRS if (pair[0], pair[1][:8]) != IDIOM])
 def test_an_attack_stays_below_its_limit(desk: Desk, model: str, name: str) -> None:
     held, seat = desk if model == "desk" else office(model)
     attack, limit = (ATTACKS | WORSE)[name]
@@ -57,12 +53,8 @@ def test_pasted_facts_are_found_and_still_no_report(desk: Desk) -> None:
     """Eleven lines that state the anchors: recall is high, and there is no evidence beside it."""
     held, seat = office("scripted_hasty")
     lines = "\n".join(f"- {anchor.fact}" for anchor in held.anchors[:11])
-    for text in (
-        lines,
-        f"# Report\n\n## Findings\n\n{lines}\n",
-        f"{held.shallow}\n\n## Findings\n\n{lines}\n",
-    ):
-        score = judged(text, seat)
+    for head in ("", "# Report\n\n## Findings\n\n", f"{held.shallow}\n\n## Findings\n\n"):
+        score = judged(f"{head}{lines}\n", seat)
         assert score.recall > 0.8
         assert score.score <= 0.25
 
