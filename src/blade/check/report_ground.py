@@ -156,7 +156,7 @@ def _then(text: str, loaded: Sequence[Loaded], watcher: Watcher) -> list[Loaded]
         known = tuple(judgement for judgement in run.judgements if any(_lists(line, judgement) for line in lines))
         standing = run.judgements if len(known) >= MOST_JUDGEMENTS else known
         since += len(run.judgements) - len(standing)
-        artifacts = tuple(judgement for judgement in run.artifacts if standing or judgement.kind != "judgements")
+        artifacts = tuple(file for file in run.artifacts if standing or file.kind != "judgements")
         runs.append(replace(run, judgements=standing, artifacts=artifacts))
     if since:
         watcher.notice(f"{since} judgement(s) were given since the report was made; they are left out here")

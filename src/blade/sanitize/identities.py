@@ -57,16 +57,13 @@ def is_private_host(host: str) -> bool:
 def mail_at(text: str, place: int) -> Iterator[Hit]:
     """An e-mail address, the person named before it, or a user at a host."""
     start = start_of(text, place, 64, _LOCAL)
-    while start > max(0, place - 64) and _is_local(text[start - 1]):
+    # letters without capitals, as in Chinese, are the sentence around it
+    while start > max(0, place - 64) and ((sign := text[start - 1]) in _LOCAL or sign.lower() != sign.upper()):
         start -= 1
     local = text[start:place].lstrip("+-.%'")
     if local:
         yield from _mail(text, place, local)
 
-
-def _is_local(sign: str) -> bool:
-    """May it stand before the @; letters without capitals, as in Chinese, are the sentence around it."""
-    return sign in _LOCAL or (sign > "\x7f" and sign.lower() != sign.upper())
 
 
 def _mail(text: str, place: int, local: str) -> Iterator[Hit]:
@@ -112,11 +109,9 @@ def home_at(text: str, place: int) -> Iterator[Hit]:
 def shared_at(text: str, place: int) -> Iterator[Hit]:
     """The user in a path of a shared disk, such as /lustre/users/NAME/."""
     before = text[max(0, place - 200) : place]
-    root = _ROOT.search(before)
-    hit = _SHARED.match(text, place)
-    if root is None or hit is None or hit["name"].lower() in GENERIC or hit["name"].isdigit():
-        return
-    if not root[0].startswith(("/api", "/v1", "/v2", "/rest", "//")):
+    root, hit = _ROOT.search(before), _SHARED.match(text, place)
+    is_disk = root is not None and not root[0].startswith(("/api", "/v1", "/v2", "/rest", "//"))
+    if is_disk and hit is not None and hit["name"].lower() not in GENERIC and not hit["name"].isdigit():
         yield *hit.span("name"), "USER"
 
 

@@ -52,7 +52,8 @@ class Scanner:
         hits: list[Hit] = []
         if name and not is_id:
             hits += _under_name(text, name)
-        hits += self._configured(text)
+        words = ((self.names, "NAME"), (self.hosts, "HOST"), (self.users, "USER"))
+        hits += [(*hit.span(), kind) for pattern, kind in words if pattern for hit in pattern.finditer(text)]
         marks, long_words = SIEVE.marks(text)
         if long_words:
             hits += long_words_in(text, is_id)
@@ -78,9 +79,6 @@ class Scanner:
                             done = max(done, hit[1])
         return self._merged(text, hits) if hits else []
 
-    def _configured(self, text: str) -> list[Hit]:
-        words = ((self.names, "NAME"), (self.hosts, "HOST"), (self.users, "USER"))
-        return [(*hit.span(), kind) for pattern, kind in words if pattern for hit in pattern.finditer(text)]
 
     def _merged(self, text: str, hits: list[Hit]) -> list[Hit]:
         taken = [hit.span() for hit in PLACEHOLDER.finditer(text)] if "[" in text else []
@@ -124,15 +122,11 @@ def _under_name(text: str, name: str) -> list[Hit]:
         return [(0, len(text), "USER")]
     if name in ("user", "owner") and _is_word(text) and _ACCOUNT.fullmatch(text) and text not in GENERIC:
         return [(0, len(text), "USER")]
-    if name in identities.HOST_KEYS and _is_word(text) and _is_host(name, text):
+    # under the bare key `host` a single word must look like a machine's
+    is_machine = name != "host" or any(char.isdigit() or char in ".-" for char in text)
+    if name in identities.HOST_KEYS and _is_word(text) and is_machine and identities.is_private_host(text):
         return [(0, len(text), "HOST")]
     return []
-
-
-def _is_host(name: str, text: str) -> bool:
-    """Is it a private host; under the bare key `host` a single word must look like a machine's."""
-    is_machine = name != "host" or any(char.isdigit() or char in ".-" for char in text)
-    return is_machine and identities.is_private_host(text)
 
 
 def _is_word(text: str) -> bool:
@@ -186,9 +180,8 @@ class Sieve:
         letters = [mark for mark in marks if mark.isalpha()]
         for word in words:
             # hashes and their like come once
-            if len(self._words) < _KEPT_WORDS and (
-                len(word) < _LEAST_RUN or (len(word) <= _KEPT_LETTERS and word.isalpha())
-            ):
+            is_short = len(word) < _LEAST_RUN or (len(word) <= _KEPT_LETTERS and word.isalpha())
+            if is_short and len(self._words) < _KEPT_WORDS:
                 small = word.lower()
                 content = letters if small.strip(_AROUND).isalpha() else marks
                 self._words[word] = tuple([mark for mark in content if mark in small])
@@ -260,8 +253,10 @@ def long_words_in(text: str, is_id: bool) -> Iterator[Hit]:
         if not (is_id or is_hash):
             yield from _keys_in(text, start, stop)
             yield from _product_keys_in(text, start, stop)
-    if text.count(":") >= 5:
-        yield from _cards_in(text)
+    for tail in _MAC_TAIL.finditer(text) if text.count(":") >= 5 else ():
+        card = _MAC.search(text, max(0, tail.start() - 8), tail.end() + 24)
+        if card is not None and len(set(card[0].split(":"))) > 2:
+            yield *card.span(), "MAC"
 
 
 def forms_in(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -269,17 +264,14 @@ def forms_in(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     for hit in _FORM.finditer(text, start, end):
         if _is_drawn(hit[0]):
             yield hit.span()
-            if hit[0].startswith(("AKIA", "ASIA")):
-                yield from _paired(text, *hit.span())
+            if hit[0].startswith(("AKIA", "ASIA")):  # the secret that belongs to it stands near
+                for pair in _AWS_SECRET.finditer(text, max(0, hit.start() - 120), hit.end() + 120):
+                    if _HAS_DIGIT.search(pair[0]) and pair[0].lower() != pair[0] != pair[0].upper():
+                        yield pair.span()
     for hit in _GLUED.finditer(text, start, min(end, start + _GLUE)):
         if _is_drawn(hit[0]):
             yield hit.span()
 
-
-def _paired(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    for hit in _AWS_SECRET.finditer(text, max(0, start - 120), end + 120):
-        if _HAS_DIGIT.search(hit[0]) and hit[0].lower() != hit[0] != hit[0].upper():
-            yield hit.span()
 
 
 def cut_in(text: str) -> Iterator[Hit]:
@@ -310,12 +302,11 @@ def _is_drawn(word: str) -> bool:
     """Is it drawn by a machine, rather than written as words: `sk-learn-preprocessing-pipeline-v2`."""
     if not word.startswith(_LOOSE):
         return len(set(word)) >= 8 and (_HAS_DIGIT.search(word) is not None or word.lower() != word)
-    for part in _PART.split(word):
-        if len(part) >= 10 and _HAS_DIGIT.search(part) and not part.isdigit():
-            return True
-        if len(part) >= 16 and _MIXED.search(part):
-            return True
-    return False
+    return any(
+        (len(part) >= 10 and _HAS_DIGIT.search(part) and not part.isdigit())
+        or (len(part) >= 16 and _MIXED.search(part))
+        for part in _PART.split(word)
+    )
 
 
 def _numbered(text: str, start: int, end: int) -> tuple[int, int] | None:
@@ -359,9 +350,3 @@ def _is_line(text: str, start: int) -> bool:
     before = _LINE_BEFORE.search(text, max(0, start - 90), start)
     return before is not None or _LINE_AFTER.match(text, start) is not None
 
-
-def _cards_in(text: str) -> Iterator[Hit]:
-    for tail in _MAC_TAIL.finditer(text):
-        hit = _MAC.search(text, max(0, tail.start() - 8), tail.end() + 24)
-        if hit is not None and len(set(hit[0].split(":"))) > 2:
-            yield *hit.span(), "MAC"
