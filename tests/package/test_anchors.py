@@ -55,11 +55,11 @@ def meant(query: str, value: float | None, tasks: tuple[str, ...], desk: Desk) -
 
 def test_a_query_means_its_value_its_rollouts_and_its_kind(desk: Desk) -> None:
     found = meant("count where task = '8' and calls('find_customer') = 0", 4, ("8",), desk)
+    rate = meant("rate where truncated", 0.0, (), desk)
     assert isinstance(found, Meaning)
+    assert isinstance(rate, Meaning)
     assert (found.kind, found.value, found.n_rollouts) == ("count", 4, 4)
     assert found.rollouts == {"8/0", "8/1", "8/2", "8/3"}
-    rate = meant("rate where truncated", 0.0, (), desk)
-    assert isinstance(rate, Meaning)
     assert (rate.kind, rate.value) == ("rate", 0.0)
 
 

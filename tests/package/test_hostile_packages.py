@@ -113,8 +113,8 @@ def test_a_huge_report_is_refused_by_its_size(stranger: Path, monkeypatch: pytes
     os.truncate(path, files.MAX_SIZE + 1)  # a hole: it takes no room
     with pytest.raises(files.Broken, match=r"more than 67,108,864 bytes"):
         files.read_text(path)
-    result = validate(stranger, "golden", 8, Silent())
-    assert "b_golden_report.md: has more than 67,108,864 bytes" in [check.text for _, check in result.checks]
+    texts = [check.text for _, check in validate(stranger, "golden", 8, Silent()).checks]
+    assert "b_golden_report.md: has more than 67,108,864 bytes" in texts
 
 
 BOMB = "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nname: bench\n"
@@ -142,10 +142,8 @@ def test_odd_numbers_crash_no_check(tmp_path: Path, number: str) -> None:
 
 @pytest.mark.parametrize("name", cases(__file__, "names_of_files"))
 def test_a_name_stays_on_its_line_and_steers_nothing(tmp_path: Path, name: str) -> None:
-    (tmp_path / "rollouts").mkdir()
-    (tmp_path / "golden_reports").mkdir()
-    (tmp_path / "rollouts" / f"{name}.jsonl").write_text("7\n")
-    (tmp_path / "golden_reports" / f"{name}_golden_report.md").write_text("# x\n")
+    files.write_text(tmp_path / "rollouts" / f"{name}.jsonl", '{"reward":"\\u001b[2J\\u202e","task_id":1}\n7\n')
+    files.write_text(tmp_path / "golden_reports" / f"{name}_golden_report.md", "# x\n")
     lines = list(validate(tmp_path, "all", 8, Silent()).lines())
     assert all("\n" not in line and "\x1b" not in line and "\u202e" not in line for line in lines)
     assert not [line for line in lines if line.startswith("[PASS] D1")]

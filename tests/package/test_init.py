@@ -16,8 +16,6 @@ from tests.builders import make_rows, make_run
 from tests.case_tables import cases
 from tests.conftest import Blade
 
-SECTIONS = cases(__file__, "sections")
-
 
 def test_every_part_is_there(made: Path) -> None:
     names = {str(path.relative_to(made)) for path in made.rglob("*") if path.is_file()}
@@ -26,7 +24,7 @@ def test_every_part_is_there(made: Path) -> None:
 
 def test_the_golden_draft_has_eleven_sections_and_its_mark(made: Path) -> None:
     text = files.read_text(made / "golden_reports" / "sim_model_a_golden_report.md")
-    assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == SECTIONS
+    assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == cases(__file__, "sections")
     assert "<!-- draft: written from rollouts/sim_model_a_rollouts.jsonl by" in text.splitlines()[2]
 
 
@@ -57,8 +55,7 @@ def test_a_package_is_not_written_over_and_the_same_runs_give_the_same_bytes(
     (package / "skill" / "SKILL.md").write_text("mine", encoding="utf-8")
     words = ("package", "init", package, "--run", package / "rollouts", "--name", "sim-help-desk")
     refused = blade(*words)
-    assert refused.code == 2
-    assert "output-not-empty" in refused.err
+    assert (refused.code, "output-not-empty" in refused.err) == (2, True)
     assert files.read_text(package / "skill" / "SKILL.md") == "mine"
     assert blade(*words, "--force").code == 0
     for path in sorted(made.rglob("*")):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from blade.package import layout as files
+from tests.case_tables import cases
 from tests.conftest import ROOT
 from tests.package.conftest import DESK
 
@@ -62,9 +63,8 @@ def test_validate_skill_needs_nothing_but_python(package: Path) -> None:
 def test_without_blade_it_says_how_to_install_it(tmp_path: Path) -> None:
     done = run("validate", "--benchmark-dir", "x", "--phase", "all", cwd=tmp_path, path="/nowhere", bare=True)
     assert done.returncode == 1
-    assert "error: BLADE is not installed" in done.stderr
-    assert "pip install" in done.stderr
-    assert "Traceback" not in done.stderr
+    words = ("error: BLADE is not installed", "pip install", "Traceback")
+    assert [word in done.stderr for word in words] == [True, True, False]
 
 
 @pytest.mark.parametrize("words", ["make-shallow", "validate", "validate --phase skill", "no-such", ""])
@@ -105,9 +105,7 @@ def test_the_tutorial_step_by_step(
     validate = ("validate", "--benchmark-dir", "benchmarks/evalplus", "--phase", "all")
     first = run(*validate, cwd=tmp_path)
     assert first.returncode == 1
-    for line in ("[FAIL] D1 skill missing: expected skill/SKILL.md or SKILL.md", "[PASS] At least two scored rollout files: 2",
-                 "[FAIL] D3 golden reports missing: expected golden_reports/"):  # fmt: skip
-        assert f"{line}\n" in first.stdout
+    assert set(cases(__file__, "lines_of_a_package_of_rollouts")) <= set(first.stdout.splitlines())
 
     skill = files.read_text(made / "skill" / "SKILL.md").replace("name: sim-help-desk", "name: evalplus-analysis", 1)
     files.write_text(bench / "skill" / "SKILL.md", skill)

@@ -20,8 +20,6 @@ from blade.package.layout import golden
 from blade.package.layout import write_text as put
 from blade.package.report_score import Bench, Case
 from blade.package.rollout_checks import NO_OBJECT, NO_REWARD, ODD_REWARD, REWARD, UNPARSED, scan_file
-from blade.package.validation import validate
-from blade.tables.index import Silent
 from tests.case_tables import cases
 from tests.conftest import Blade
 from tests.package.conftest import change_anchors, files
@@ -39,8 +37,7 @@ def write_nonsense(folder: Path) -> Path:
 
 def test_the_nonsense_package_fails_with_a_line_for_each_reason(tmp_path: Path, failures: Failures) -> None:
     found = failures(write_nonsense(tmp_path / "nonsense"))
-    for reason in cases(__file__, "reasons_of_nonsense"):
-        assert found.count(reason) == 1, (reason, found)
+    assert set(cases(__file__, "reasons_of_nonsense")) <= set(found)
     assert any("8 of 8 anchor facts name nothing that could be looked up" in told for told in found)
     assert len(found) == len(set(found)), "no reason twice"
 
@@ -139,9 +136,10 @@ def test_runs_of_other_tasks_are_not_comparable(package: Path, failures: Failure
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     for row in rows:
         other = f"else {row['_ng_task_index']}"
-        row |= {"_ng_task_index": 1000 + row["_ng_task_index"], "task_id": other, "instruction": other, "expected_answer": other}
+        row |= dict.fromkeys(("task_id", "instruction", "expected_answer"), other)
         row["responses_create_params"] = {"input": [{"role": "user", "content": other}]}
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        row["_ng_task_index"] += 1000
+    put(path, "".join(json.dumps(row) + "\n" for row in rows))
     for beside in path.parent.glob("sim_model_b_rollouts_*"):
         beside.unlink()
     (told,) = failures(package, "rollouts")
@@ -180,8 +178,7 @@ def test_a_sidecar_may_be_rounded_more_than_its_report(value: float, stands: boo
 
 def test_a_report_that_its_rollouts_contradict(package: Path, failures: Failures) -> None:
     rewritten(files(package)[0], lambda text: text.replace("16<!--blade: tasks-->", "61<!--blade: tasks-->", 1))
-    found = failures(package, "golden")
-    assert any(line.startswith("sim_model_a_golden_report.md: line ") and "61" in line for line in found), found
+    assert any(re.match(r"sim_model_a_golden_report\.md: line .*61", line) for line in failures(package, "golden"))
 
 
 def test_a_report_without_its_rollouts(package: Path, failures: Failures) -> None:
@@ -230,15 +227,6 @@ def test_json_that_is_not_what_it_should_be(tmp_path: Path, failures: Failures, 
     found = [line for line in failures(folder, "golden") if line not in before]
     assert found
     assert all(line.startswith(f"a_{name}: ") for line in found)
-
-
-def test_what_is_printed_cannot_steer_a_terminal(tmp_path: Path, cache: Path) -> None:
-    folder = write_nonsense(tmp_path / "p")
-    put(folder / "rollouts" / "a.jsonl", '{"reward":"\\u001b[2J\\u202e","task_id":1}\n')
-    put(folder / "rollouts" / "\x1b[31m.jsonl", "7\n")
-    text = "\n".join(validate(folder, "all", 8, Silent()).lines())
-    assert "\x1b" not in text
-    assert "\u202e" not in text
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path, blade: Blade) -> None:

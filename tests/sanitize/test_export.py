@@ -59,9 +59,8 @@ def test_a_secret_used_as_a_key_is_not_told_where_it_stood(tmp_path: Path) -> No
 @pytest.mark.parametrize("key", ["model", "name", "id", "status", "type", "role", "run_id"])
 def test_a_field_that_is_called_like_an_id_hides_nothing(key: str) -> None:
     for value in ("/home/kvasir/m", "http://gpu-1.internal/v1", "password=hunter2x9", MAIL):
-        assert clean({"meta": {key: value}})["meta"][key] != value
-    for value in ("/home/kvasir/m", "http://gpu-1.internal/v1", "password=hunter2x9"):
-        assert clean({"response": {key: value}})["response"][key] != value
+        for above in ("meta", "response")[: 1 if value == MAIL else 2]:
+            assert clean({above: {key: value}})[above][key] != value
 
 
 def test_true_ids_and_verifier_codes_stay() -> None:
@@ -115,12 +114,9 @@ def test_every_policy_around_the_files_counts(tmp_path: Path) -> None:
 
 def test_echoes_go_through_strings_and_never_touch_ids(tmp_path: Path) -> None:
     many = {f"k{n}": f"password: swordfish-{n:05d}x" for n in range(1_500)}
-    row = {
-        "task_id": "swordfish-01499x",
-        "note": 'then "swordfish-01498x" opened it, not swordfish-01498xy',
-        "inner": json.dumps({"cmd": "open swordfish-01497x", "swordfish-01496x": 1}),
-        "settings": many,
-    }
+    note = 'then "swordfish-01498x" opened it, not swordfish-01498xy'
+    inner = json.dumps({"cmd": "open swordfish-01497x", "swordfish-01496x": 1})
+    row = {"task_id": "swordfish-01499x", "note": note, "inner": inner, "settings": many}
     removed, texts = export(tmp_path, a_jsonl=json.dumps(row) + "\n", b_md="It is swordfish-01495x.\n")
     new = json.loads(texts["a.jsonl"])
     assert new["task_id"] == "swordfish-01499x"
@@ -169,9 +165,8 @@ def test_a_leak_is_told_with_its_place_and_without_its_value(tmp_path: Path) -> 
     leaking = sanitize.Export(KEY, Policy())
     leaking.test([("out/a.md", tmp_path / "a.md"), ("out/b.jsonl", tmp_path / "b.jsonl")])
     said = "\n".join(sanitize.leak_lines(leaking.tally.told()))
-    assert "LEAK: 2 values" in said
-    assert "out/a.md, line 4: 1 EMAIL" in said
-    assert "out/b.jsonl, line 2, field meta.by: 1 EMAIL" in said
+    places = ("out/a.md, line 4: 1 EMAIL", "out/b.jsonl, line 2, field meta.by: 1 EMAIL")
+    assert all(line in said for line in ("LEAK: 2 values", *places))
     assert MAIL not in said
     leaking.test([])
     assert not sanitize.leak_lines(leaking.tally.told())

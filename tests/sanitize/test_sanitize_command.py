@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -31,18 +32,15 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rows() -> list[Row]:
     found = []
-    for task in range(5):
-        for repeat in range(3):
-            passed = (task + repeat) % 3 == 0
-            output = [
-                make_call("c1", "shell", json.dumps({"cmd": f"cat /home/{USER}/conf; export OPENAI_API_KEY={TOKEN}"})),
-                make_result("c1", f"Error: {HOST} refused {MAIL}\nRuntimeError: cannot open /home/{USER}/data"),
-                make_message("fine" if passed else f"I asked {MAIL} about {NAME}; password: {WORD} works"),
-            ]
-            error = None
-            if not passed and repeat == 2:  # never ran, for a reason that a report quotes
-                output, error = [], f"RuntimeError: node {HOST} lost for {MAIL}"
-            found.append(make_row(task, repeat, float(passed), response=make_response(output), error=error))
+    command = json.dumps({"cmd": f"cat /home/{USER}/conf; export OPENAI_API_KEY={TOKEN}"})
+    told = f"Error: {HOST} refused {MAIL}\nRuntimeError: cannot open /home/{USER}/data"
+    for task, repeat in product(range(5), range(3)):
+        passed, error = (task + repeat) % 3 == 0, None
+        answer = "fine" if passed else f"I asked {MAIL} about {NAME}; password: {WORD} works"
+        output = [make_call("c1", "shell", command), make_result("c1", told), make_message(answer)]
+        if not passed and repeat == 2:  # never ran, for a reason that a report quotes
+            output, error = [], f"RuntimeError: node {HOST} lost for {MAIL}"
+        found.append(make_row(task, repeat, float(passed), response=make_response(output), error=error))
     return found
 
 
@@ -89,10 +87,9 @@ def test_a_folder_is_cleaned_whole_and_what_is_no_text_stays_home(tmp_path: Path
     texts = written(tmp_path / "out")
     assert not [name for name, text in texts.items() for value in PLANTED if value in text]
     assert [Path(name).name for name in removed.left_out] == ["shot.png"]
-    assert "shot.png" not in texts
     code = sanitize.own_key().placeholder("EMAIL", MAIL)
-    assert code in texts["golden.md"]
-    assert code in texts["rollouts/rollouts.jsonl"]
+    assert {name for name in texts if code in texts[name]} == {"golden.md", "rollouts/rollouts.jsonl"}
+    assert "shot.png" not in texts
 
 
 def test_nothing_is_written_over_and_bad_settings_are_told(tmp_path: Path) -> None:
