@@ -72,26 +72,24 @@ def _of_golden(parts: place.Golden, package: place.Layout, min_facts: int, watch
 def _sidecar(parts: place.Golden, path: Path, noun: str, about: str) -> tuple[Any, list[Check]]:
     """What a sidecar holds; where it is missing or broken, the line that says so."""
     report = parts.report.name
-    if path.is_file():
-        try:
-            return place.read_json(path), []
-        except place.Broken as broken:
-            what = noun.removesuffix(" sidecar")
-            return None, [Check(False, f"{path.name}: {what} JSON failed to parse ({broken})", about)]
+    missing = Check(False, f"{report}: missing {noun} {path.name}", about)
     if parts.is_comparison:
-        return None, [Check(True, f"{report}: comparison report {noun} missing; optional")]
-    return None, [Check(False, f"{report}: missing {noun} {path.name}", about)]
+        missing = Check(True, f"{report}: comparison report {noun} missing; optional")
+    try:
+        return (place.read_json(path), []) if path.is_file() else (None, [missing])
+    except place.Broken as broken:
+        what = noun.removesuffix(" sidecar")
+        return None, [Check(False, f"{path.name}: {what} JSON failed to parse ({broken})", about)]
 
 
 
 def _rollouts(parts: place.Golden, package: place.Layout, sidecar: Any) -> Sequence[Path]:
     if parts.is_comparison:
         return place.sides_of(parts, package.rollouts) or package.rollouts
-    path = place.rollouts_of(parts, package.rollouts, place.models_in(sidecar))
-    if path is None:
-        expected = f"rollouts/{parts.prefix}_rollouts.jsonl"
-        raise NothingToRead(f"no rollouts of it: expected {expected}", "copy them there", "no-such-path")
-    return [path]
+    if path := place.rollouts_of(parts, package.rollouts, place.models_in(sidecar)):
+        return [path]
+    expected = f"rollouts/{parts.prefix}_rollouts.jsonl"
+    raise NothingToRead(f"no rollouts of it: expected {expected}", "copy them there", "no-such-path")
 
 
 def _shallow(parts: place.Golden) -> Iterator[Check]:
@@ -189,7 +187,8 @@ def _is_formed(fact: Any) -> bool:
 def _distinct(name: str, facts: Sequence[dict[str, Any]]) -> Iterator[Check]:
     """Whether facts differ and name something that can be looked up."""
     n, keys = len(facts), {(" ".join(fact["fact"].lower().split()), str(fact.get("query"))) for fact in facts}
-    vague = [_id(fact, number) for number, fact in enumerate(facts, 1) if not _is_concrete(fact)]
+    named = {f"#{number}": fact.get("id") for number, fact in enumerate(facts, 1) if not _is_concrete(fact)}
+    vague = [name[:20] if isinstance(name, str) and name else place for place, name in named.items()]
     if n > len(keys):
         yield Check(False, f"{name}: {n - len(keys)} of {n} anchor facts repeat another one", ANCHORS)
     if vague:
@@ -205,11 +204,6 @@ def _is_concrete(fact: dict[str, Any]) -> bool:
     return len(words(fact["fact"])) >= 3 and (is_query or bool(_CONCRETE.search(fact["fact"])))
 
 
-def _id(fact: dict[str, Any], number: int) -> str:
-    name = fact.get("id")
-    return name[:20] if isinstance(name, str) and name else f"#{number}"
-
-
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
@@ -222,16 +216,14 @@ def _usable(parts: place.Golden, facts: Sequence[Any], least: int, worlds: World
     false = [f"{anchor.id} ({anchor.problem})" for anchor in seat.anchors if anchor.problem]
     if false:
         yield Check(False, f"{name}: the rollouts do not bear out {_some(false)}", ANCHORS)
-    worded = sum(anchor.by_wording for anchor in seat.telling)
-    result = f"{len(seat.telling)} of {len(seat.anchors)} anchor facts can be judged by"
+    worded, n = sum(anchor.by_wording for anchor in seat.telling), len(seat.telling)
+    result = f"{n} of {len(seat.anchors)} anchor facts can be judged by"
     result += f", {worded} of them by wording alone" if worded else ""
-    if len(seat.telling) < least:
-        trivial = [anchor.id for anchor in seat.usable if not anchor.weighs]
-        why = f": the shallow report has {_some(trivial)} too" if trivial else ""
-        yield Check(False, f"{name}: only {result}, at least {least} must be{why}", ANCHORS)
-        return
-    yield Check(True, f"{name}: {result}", ANCHORS)
-    yield from _scores(parts, seat, text) if seat.telling else ()
+    trivial = [anchor.id for anchor in seat.usable if not anchor.weighs]
+    why = f": the shallow report has {_some(trivial)} too" if trivial else ""
+    few = f"{name}: only {result}, at least {least} must be{why}"
+    yield either(n >= least, f"{name}: {result}", few, ANCHORS)
+    yield from _scores(parts, seat, text) if n >= max(1, least) else ()
 
 
 def _scores(parts: place.Golden, seat: Bench, text: str) -> Iterator[Check]:
@@ -355,13 +347,11 @@ def _is_rounded(value: float, figure: Figure) -> bool:
 
 def _no_fraction(value: Any) -> str:
     """What is wrong with a rate; nothing if it is a fraction, or not told."""
-    if value is None:
-        return ""
-    if number_or_none(value) is None:
+    if value is not None and number_or_none(value) is None:
         return "not a number"
-    if 1 < value <= 100:
-        return "a percentage; sidecars hold fractions"
-    return "" if 0 <= value <= 1 else "not a fraction between 0 and 1"
+    if value is None or 0 <= value <= 1:
+        return ""
+    return "a percentage; sidecars hold fractions" if 1 < value <= 100 else "not a fraction between 0 and 1"
 
 
 def _spelled(value: float) -> str:

@@ -110,9 +110,8 @@ def _own(parts: Golden, package: Layout, models: Sequence[str]) -> tuple[Path, .
 
 def _names_of(path: Path, package: Layout) -> list[str]:
     """What the model of a rollouts file is called: by the file, and by the sidecar of its golden report."""
-    prefix = prefix_of(path)
-    reports = [each for each in package.goldens if each.prefix == prefix]
-    return [*(name for each in reports for name in models_in(json_or_nothing(each.metrics))), prefix]
+    sidecars = [json_or_nothing(each.metrics) for each in package.goldens if each.prefix == prefix_of(path)]
+    return [*(name for sidecar in sidecars for name in models_in(sidecar)), prefix_of(path)]
 
 
 
@@ -337,6 +336,8 @@ def _counts(reading: Reading, bench: Bench) -> tuple[dict[str, int], list[str]]:
     wrong = {key: each for key, each in claims if _is_wrong(each) and _is_ours(each, bench.known)}
     against = _contradicted(reading, bench)
     problems = [*(_problem(each) for each in wrong.values()), *against]
+    # ids and quotations that no rollout has; those that stand elsewhere are only misplaced
+    absent = [each for each in wrong.values() if each.verdict == CONTRADICTED and each.kind in ("id", "quotation")]
     # numbers without a citation that exactly one short query gives; a single digit many would give
     uncited = [each for each in reading.findings if each.verdict == UNCITED]
     again = [each for each in uncited if each.query and len(re.findall(r"\d", each.printed)) > 1]
@@ -344,7 +345,7 @@ def _counts(reading: Reading, bench: Bench) -> tuple[dict[str, int], list[str]]:
         "supported": len(right),
         "by_wording": sum(hit.met and hit.how != "citation" for hit in reading.hits),
         "wrong": len(problems),
-        "made_up": sum(_is_made_up(each) for each in wrong.values()),
+        "made_up": sum(not each.expected.startswith(("it stands in", "task ")) for each in absent),
         "uncited": len(uncited),
         "found_again": len({each.query for each in again if not DENIAL.search(each.text)}),
         "bare": len(_bare(reading, bench.worlds)),
@@ -370,11 +371,6 @@ def _is_wrong(finding: Finding) -> bool:
     is_no_proof = finding.kind == "citation" and (finding.verdict == UNVERIFIABLE or is_denied)
     return finding.verdict == CONTRADICTED or is_no_proof
 
-
-def _is_made_up(finding: Finding) -> bool:
-    """An id or a quotation that no rollout has; one that stands elsewhere is only misplaced."""
-    is_kind = finding.verdict == CONTRADICTED and finding.kind in ("id", "quotation")
-    return is_kind and not finding.expected.startswith(("it stands in", "task "))
 
 
 def _is_ours(finding: Finding, known: Tasks) -> bool:

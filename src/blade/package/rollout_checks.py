@@ -169,11 +169,9 @@ def _line(scan: Scan, body: bytes, number: int) -> None:
     scan.records += 1
     scan.fields.update(row.keys())
     reward = next((row[name] for name in REWARD_FIELDS if name in row), None)
-    if is_finite(reward):
-        scan.add(REWARD, number)
-    else:
-        scan.add(NO_REWARD if reward is None else ODD_REWARD, number)
-        scan.odd_reward = scan.odd_reward or ("" if reward is None else compact(reward, 40))
+    scan.add(REWARD if is_finite(reward) else NO_REWARD if reward is None else ODD_REWARD, number)
+    if scan.first.get(ODD_REWARD) == number:
+        scan.odd_reward = compact(reward, 40)
     name = next((row[name] for name in TASK_FIELDS if name in row), None)
     is_number = isinstance(name, int | float) and not isinstance(name, bool)
     if is_number or (isinstance(name, str) and name.strip()):

@@ -156,10 +156,8 @@ def readiness(package: Layout, checks: Sequence[Check]) -> list[Check]:
     for about, line in LINES.items():
         looked = [check.passed for check in checks if check.counts_for == about]
         failed, lacking = looked.count(False), needed.get(about, 1) - looked.count(True)
-        why = _excused(about, package)
-        if failed:
-            why = f" ({plural(failed, 'check')} above failed)"
-        elif lacking > 0:
+        why = f" ({plural(failed, 'check')} above failed)" if failed else _excused(about, package)
+        if lacking > 0 and not failed:
             why = f" ({plural(lacking, 'baseline')} missing)" if about == SHALLOW else " (nothing to look at)"
         checklist.append(Check(not failed and lacking <= 0, line + why, about))
     drafts = sum(check.counts_for == DRAFT for check in checks)
@@ -171,6 +169,6 @@ def readiness(package: Layout, checks: Sequence[Check]) -> list[Check]:
 
 def _excused(about: str, package: Layout) -> str:
     """What a line of the checklist does not ask of comparison reports, where one goes without it."""
-    comparisons = [parts for parts in package.goldens if parts.is_comparison]
-    files = [getattr(parts, about) for parts in comparisons if about in (METRICS, ANCHORS, SHALLOW)]
-    return "" if all(path.is_file() for path in files) else " (comparison reports need none)"
+    comparisons = [parts for parts in package.goldens if parts.is_comparison and about in (METRICS, ANCHORS, SHALLOW)]
+    is_whole = all(getattr(parts, about).is_file() for parts in comparisons)
+    return "" if is_whole else " (comparison reports need none)"

@@ -178,20 +178,16 @@ def assigned_at(text: str, place: int) -> Iterator[Hit]:
 def _is_code(text: str, start: int, end: int, by: str, opened: str) -> bool:
     """Is the value an expression rather than a value: a call, an attribute, an index."""
     after = text[end : end + 1]
-    return not opened and (
-        (after in ("(", "[") and not _UNCALLED.match(text, end))
-        or (by == "=" and after == "." and text[start].isalpha())
-    )
+    is_call = after in ("(", "[") and not _UNCALLED.match(text, end)
+    return not opened and (is_call or (by == "=" and after == "." and text[start].isalpha()))
 
 
 def _is_setting(text: str, hit: re.Match[str], end: int) -> bool:
     """Does an unquoted word stand as in a file of settings: at the end of its line, the name at its start."""
     line = text[max(0, hit.start() - 48) : hit.start()].rpartition("\n")[2]
-    head = line.strip(" \t+-#*_").split(" ")
-    alone = len(head) == 1 and hit["by"] in ("=", ":") and text[hit.end() - 1 : hit.end()] != " "
-    return (
-        (alone or hit["by"] == ":") and len(head) == 1 and text[end : end + 1] in ("", "\n", "\r", " ", "\\")
-    )
+    is_first = " " not in line.strip(" \t+-#*_")
+    is_given = hit["by"] == ":" or (hit["by"] == "=" and text[hit.end() - 1 : hit.end()] != " ")
+    return is_first and is_given and text[end : end + 1] in ("", "\n", "\r", " ", "\\")
 
 
 # ---- Passwords in commands, sentences and tables -------------------------------------------------
@@ -271,11 +267,10 @@ def column_at(text: str, place: int) -> Iterator[Hit]:
     names = head.split(by) if by else []
     places = [n for n, name in enumerate(names) if _COLUMN.fullmatch(name.strip())]
     above = text[max(0, start - 400) : start].rstrip("\r\n").rpartition("\n")[2]
-    if len(names) < 2 or not places:
-        return
-    if above.count(by) == head.count(by) and (by == "|" or not _SENTENCE.search(above)):
-        return  # what stands below a row of as many cells is no head
-    yield from _cells(text, end + 1, by, len(names), places)
+    # what stands below a row of as many cells is no head
+    is_row = above.count(by) == head.count(by) and (by == "|" or not _SENTENCE.search(above))
+    if len(names) > 1 and places and not is_row:
+        yield from _cells(text, end + 1, by, len(names), places)
 
 
 def _cells(text: str, start: int, by: str, width: int, places: list[int]) -> Iterator[Hit]:
