@@ -19,10 +19,10 @@ from blade.errors import UsageError
 from blade_eval.environment import Unmeasured
 from blade_eval.models import model
 from blade_eval.models.openai_model import OpenAIModel, request
-from tests.evaluate import openai_server
-from tests.evaluate.openai_server import ALL_KINDS, Body, Faults, Reply, Server, Status, fixed, serving
+from tools import model_server
+from tools.model_server import ALL_KINDS, Body, Faults, Reply, Server, Status, fixed, serving
 
-call, message = openai_server.call, openai_server.message
+call, message = model_server.call, model_server.message
 KEY = "sk-very-secret-0123456789"
 CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("openai_cases.yaml").read_text(encoding="utf-8"))
 WEATHER = {"type": "function", "name": "weather", "description": "d", "parameters": {"type": "object"}, "strict": None}
@@ -171,7 +171,7 @@ def test_a_cut_answer_says_so_and_an_answer_is_judged_as_it_was_given(is_chat_on
 
 @pytest.mark.parametrize(("text", "thought", "rest"), CASES["thoughts"])
 def test_thoughts_at_the_start_of_a_chat_are_reasoning(text: str, thought: str, rest: str) -> None:
-    chat = openai_server.chat_object({}, Reply(message(text)))
+    chat = model_server.chat_object({}, Reply(message(text)))
     answer = response_of(chat, {})
     assert "".join(item["summary"][0]["text"] for item in answer["output"] if item["type"] == "reasoning") == thought
     assert [said(answer), said(response_of(chat, {}, splits_thoughts=False))] == [rest, text]
@@ -228,7 +228,7 @@ turns = st.lists(
 @given(turns, st.lists(st.just(WEATHER), max_size=2))
 def test_a_conversation_survives_the_way_through_a_chat(items: list[Any], tools: list[Any]) -> None:
     """The test server's own reading of a chat gives back the items, in order."""
-    back = openai_server.from_chat(json.loads(json.dumps(chat_request({"input": items, "tools": tools}))))
+    back = model_server.from_chat(json.loads(json.dumps(chat_request({"input": items, "tools": tools}))))
     assert (back["input"], [tool["name"] for tool in back["tools"]]) == (items, ["weather"] * len(tools))
 
 
@@ -237,7 +237,7 @@ def test_a_conversation_survives_the_way_through_a_chat(items: list[Any], tools:
 def test_both_apis_say_the_same(text: str, is_cut: bool, calls: int) -> None:
     items = [*(message(text) if text else []), *(call("f", {"n": n}, f"c{n}") for n in range(calls))]
     body, reply = {"model": "m"}, Reply(items or message(""), is_cut=is_cut, usage=(3, 4))
-    pair = openai_server.response_object(body, reply), response_of(openai_server.chat_object(body, reply), {})
+    pair = model_server.response_object(body, reply), response_of(model_server.chat_object(body, reply), {})
     for name in ("model", "object", "status", "incomplete_details", "usage", "error", "tool_choice"):
         assert pair[0][name] == pair[1][name], name
     kept = ("type", "role", "name", "call_id", "arguments", "content")

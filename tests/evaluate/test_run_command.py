@@ -23,11 +23,11 @@ from blade_eval.prepare import work
 from blade_eval.runner import benchmark_run, collect
 from blade_eval.runner.progress import Progress
 from tests.conftest import Blade
-from tests.evaluate.openai_server import Faults, Server, Status, choice, serving
 from tests.evaluate.rows import put, rows_of
 from tests.evaluate.serving import CONFIGS
 from tools.bench import faulty, killed_runs
 from tools.bench.killed_runs import questions
+from tools.model_server import Faults, Server, Status, choice, serving
 
 CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
 SECRET = "sk-do-not-write-me-down"

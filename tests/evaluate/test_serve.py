@@ -29,8 +29,8 @@ from blade_eval.runner.components import Acting, Judging, Sessions
 from blade_eval.servers import client, sites
 from blade_eval.servers.client import remote
 from tests.evaluate import serving
-from tests.evaluate.openai_server import Status, fixed
-from tests.evaluate.openai_server import serving as model_server
+from tools.model_server import Status, fixed
+from tools.model_server import serving as model_server
 
 PARAMS = {"input": [{"role": "user", "content": "Two and two?"}]}
 ROW = {"responses_create_params": PARAMS, "expected_answer": "4", "_ng_task_index": 0, "_ng_rollout_index": 1}

@@ -17,9 +17,9 @@ import pytest
 
 from blade_eval.models.scripted_model import answered
 from tests.evaluate import serving
-from tests.evaluate.openai_server import Faults, Policy, Server, echo
-from tests.evaluate.openai_server import serving as model_server
 from tests.evaluate.rows import key, rows_of
+from tools.model_server import Faults, Policy, Server, echo
+from tools.model_server import serving as model_server
 
 pytestmark = pytest.mark.slow
 

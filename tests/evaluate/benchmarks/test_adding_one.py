@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Blade
-from tests.evaluate.openai_server import Body, serving, text_of
 from tests.evaluate.rows import rows_of
+from tools.model_server import Body, serving, text_of
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "benchmarks.md"
 KNOWN = {"fruit": "apple", "barks": "cat", "7 x 6": "42"}  # one of the three is wrong
