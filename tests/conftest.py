@@ -16,6 +16,8 @@ import msgspec
 import pytest
 from hypothesis import settings
 
+from blade import pipeline
+from blade.model import Report
 from blade.pipeline import trace_reading
 from blade.query import query_process
 from blade.query.query_ground import Files
@@ -124,15 +126,19 @@ def blade(cache: Path, capfd: pytest.CaptureFixture[str]) -> Blade:
     return run
 
 
+def environment(cache: Path) -> dict[str, str]:
+    """What a `blade` of this tree needs as a process of its own."""
+    path = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path, "BLADE_CACHE_DIR": str(cache)}
+
+
 @pytest.fixture
 def blade_process(cache: Path) -> Callable[..., subprocess.CompletedProcess[bytes]]:
     """Run `blade ARGUMENTS` as a process of its own."""
 
     def run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[bytes]:
-        path = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"))))
-        env = {**os.environ, "PYTHONPATH": path, "BLADE_CACHE_DIR": str(cache)}
         words = [sys.executable, "-m", "blade", *map(str, arguments)]
-        return subprocess.run(words, capture_output=True, env=env, check=False, timeout=300, **options)
+        return subprocess.run(words, capture_output=True, env=environment(cache), check=False, timeout=300, **options)
 
     return run
 
@@ -143,7 +149,6 @@ def diagnosed(blade: Blade) -> Blade:
 
     Where it can say nothing but an error, or is given an option, the command itself is asked.
     """
-    from blade import pipeline
     from blade.errors import BladeError
     from blade.report import report_json
 
@@ -162,6 +167,16 @@ def diagnosed(blade: Blade) -> Blade:
     return run
 
 
+def read(*specs: object) -> list[pipeline.Loaded]:
+    """Runs, indexed and assembled."""
+    return pipeline.load([str(spec) for spec in specs], Silent())
+
+
+def report_on(*specs: object, threshold: float | None = None) -> Report:
+    """What a diagnosis of runs concludes."""
+    return pipeline.diagnose(read(*specs), "test", threshold)
+
+
 class Listener(Silent):
     """A watcher that keeps what it is told."""
 
@@ -175,8 +190,6 @@ class Listener(Silent):
 @pytest.fixture
 def loaded(cache: Path) -> Callable[..., Any]:
     """Find, index and assemble runs; what was noticed on the way stands in `loaded.notes`."""
-    from blade import pipeline
-
     def load(*specs: object) -> Any:
         watcher = Listener()
         load.notes = watcher.notes

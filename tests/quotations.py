@@ -67,18 +67,11 @@ def value_at(value: Any, path: str) -> Any:
 
 def assert_steps_exist(report: Report, rows: Rows) -> None:
     """Every step that is blamed is one of its rollout."""
-    for one in report.attributions:
-        named = [one.step, *(blame.step for blame in one.steps)]
-        _assert_within(rows, one.run, one.task, one.repeat, named)
-
-
-def _assert_within(rows: Rows, run: str, task: str, repeat: int | None, steps: list[int | None]) -> None:
-    told = [step for step in steps if step is not None]
-    if told:
-        found = rows.at(run, task, repeat)
-        assert found, (run, task, repeat)
-        n_steps = max(len(trace.steps) for trace in found)
-        assert all(0 <= step < n_steps for step in told), (run, task, repeat, told, n_steps)
+    for cause in report.attributions:
+        steps = [step for step in (cause.step, *(blame.step for blame in cause.steps)) if step is not None]
+        traces = rows.at(cause.run, cause.task, cause.repeat) if steps else []
+        n_steps = max((len(trace.steps) for trace in traces), default=0)
+        assert all(0 <= step < n_steps for step in steps), (cause, n_steps)
 
 
 def assert_losses_add_up(report: Report) -> None:
@@ -124,16 +117,20 @@ def assert_examples_fail(report: Report) -> None:
 
 def losing_tasks(report: Report, run: str) -> set[str]:
     """The tasks whose part of the score is not full, by their counts; none where nothing was scored."""
-    told = next(one for one in report.runs if one.name == run)
-    scored = told.score_name
-    if told.score is None:
-        return set()
-    rates = {
-        one.task: one.rate if scored == "pass_at_1" else one.mean_reward
-        for one in report.tasks
-        if one.run == run and one.n
-    }
-    return {task for task, rate in rates.items() if rate is not None and rate < 1}
+    (told,) = [entry for entry in report.runs if entry.name == run]
+    name = "rate" if told.score_name == "pass_at_1" else "mean_reward"
+    rates = {task.task: getattr(task, name) for task in report.tasks if task.run == run and task.n}
+    return {task for task, rate in rates.items() if told.score is not None and rate is not None and rate < 1}
+
+
+def assert_sound(report: Report, rows: Rows) -> int:
+    """All that must hold of any report; how many quotations it has."""
+    assert_nothing_broke(report)
+    assert_losses_add_up(report)
+    assert_groups_add_up(report)
+    assert_examples_fail(report)
+    assert_steps_exist(report, rows)
+    return assert_evidence_resolves(report, rows)
 
 
 def assert_nothing_broke(report: Report) -> None:

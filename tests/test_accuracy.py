@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from blade import pipeline
 from blade.diagnose.ladder import RULES
 from blade.model import Cause, Confidence
 from blade.pipeline.report_pages import card as shipped
 from blade.pipeline.run_tables import ground_of
 from blade.query.query_ground import Table
-from blade.tables.index import Silent
 from tests.builders import make_message, make_response, make_row
+from tests.conftest import read, report_on
 from tools.accuracy import __main__ as measuring
 from tools.accuracy import answer_keys
 from tools.planted.injected import INJECTIONS, write_injected
@@ -62,9 +61,8 @@ def test_what_only_looks_like_a_fault_raises_no_alarm() -> None:
 
 def test_the_rows_of_a_group_are_those_of_its_query(tmp_path: Path) -> None:
     written = write_injected(tmp_path, fault="cycle", prevalence=0.3, seed=SEED)
-    loaded = pipeline.load([str(written.path)], Silent())
-    report = pipeline.diagnose(loaded, "test")
-    ground = ground_of(loaded, report=report)
+    report = report_on(written.path)
+    ground = ground_of(read(written.path), report=report)
     assert report.groups
     for group in report.groups:
         found = ground.ask(group.query)
@@ -125,15 +123,18 @@ def assert_is_card(card: dict[str, Any]) -> None:
     assert len(faults["runs_wrong"]) <= faults["runs"]
 
 
-@pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> answer_keys.Told:
     """A measurement of few faults."""
-    chosen = ["cycle", "gave_up", "gold_rejected", "cycle_twin", "empty_run", "wrong_tasks"]
-    measured = answer_keys.measured
-    monkeypatch.setattr(answer_keys, "measured", lambda seeds: measured(seeds, chosen))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BLADE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        return answer_keys.measured([SEED], ["cycle", "gave_up", "gold_rejected", "cycle_twin", "empty_run", "wrong_tasks"])
 
 
-def test_a_card_holds_what_its_readers_need_and_reads_as_text(few: None, tmp_path: Path) -> None:
+def test_a_card_holds_what_its_readers_need_and_reads_as_text(
+    few: answer_keys.Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answer_keys, "measured", lambda seeds: few)
     card = measuring.measured(tmp_path, [SEED])
     assert_is_card(card)
     assert card["key"] == {}
@@ -144,8 +145,8 @@ def test_a_card_holds_what_its_readers_need_and_reads_as_text(few: None, tmp_pat
         assert f"  {name:<12} {counts['right']} of {counts['n']}" in said
 
 
-def test_groups_without_a_label_are_neither_right_nor_wrong(few: None) -> None:
-    fault, group, _ = answer_keys.measured([SEED]).groups[0]
+def test_groups_without_a_label_are_neither_right_nor_wrong(few: answer_keys.Told) -> None:
+    fault, group, _ = few.groups[0]
     silent = replace(group, label=Cause.UNDETERMINED)
     told = [(fault, group, True), (fault, group, False), (fault, silent, False)]
     assert measuring._shares(told, lambda one: one.rung) == {group.rung: {"n": 2, "right": 1}}

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.bench.__main__ import main
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -28,9 +30,9 @@ def test_the_table_is_printed(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["lines.json"]  # all files are gone
 
 
-def test_a_disk_that_is_too_small_is_told_before_anything_is_written() -> None:
-    words = [sys.executable, "-m", "tools.bench", "--size-mb", "1000000000"]
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 2
-    assert "MB free; the files need" in done.stderr
+def test_a_disk_that_is_too_small_is_told_before_anything_is_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench", "--size-mb", "1000000000"])
+    assert main() == 2
+    assert "MB free; the files need" in capsys.readouterr().err

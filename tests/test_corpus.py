@@ -11,19 +11,11 @@ from typing import Any
 
 import pytest
 
-from blade import pipeline
 from blade.model import Cause, Comparison, Group, Report
 from blade.pipeline import comparing
 from blade.pipeline.run_tables import ground_of
-from blade.tables.index import Silent
-from tests.quotations import (
-    Rows,
-    assert_evidence_resolves,
-    assert_groups_add_up,
-    assert_losses_add_up,
-    assert_nothing_broke,
-    assert_steps_exist,
-)
+from tests import quotations
+from tests.conftest import read, report_on
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 THREE_RUNS = DATA / "tau_retail" / "gemini-2.0-flash_tool-calling_3runs.jsonl.gz"
@@ -41,10 +33,8 @@ pytestmark = [
 def table() -> list[tuple[str, ...]]:
     """The rows of the corpus README's table of exact counts."""
     readme = DATA / "README.md"
-    lines = readme.read_text().splitlines() if readme.exists() else []
-    cells = [
-        tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines if ".jsonl.gz |" in line
-    ]
+    lines = [line for line in readme.read_text().splitlines() if ".jsonl.gz |" in line] if readme.exists() else []
+    cells = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines]
     return [row for row in cells if row[0] != HELD_OUT]
 
 
@@ -73,14 +63,7 @@ def labelled(path: Path, cause: Cause) -> list[Group]:
     return [group for group in report_of(path).groups if group.label is cause]
 
 
-@cache
-def loaded_of(path: Path) -> list[pipeline.Loaded]:
-    return pipeline.load([str(path)], Silent())
-
-
-@cache
-def report_of(path: Path) -> Report:
-    return pipeline.diagnose(loaded_of(path), "test")
+loaded_of, report_of = cache(read), cache(report_on)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -97,12 +80,7 @@ def test_a_file_of_other_people(row: tuple[str, ...]) -> None:
     path = DATA / row[0]
     report = report_of(path)
     assert_counts(report, row[1:-1])
-    rows = Rows(loaded_of(path))
-    assert_nothing_broke(report)
-    assert_losses_add_up(report)
-    assert_groups_add_up(report)
-    assert assert_evidence_resolves(report, rows) > 0
-    assert_steps_exist(report, rows)
+    assert quotations.assert_sound(report, quotations.Rows(loaded_of(path))) > 0
     failing, in_groups = keys(row for row in raw(path) if row["reward"] < 1), set()
     for group in report.groups:
         members = rows_of(path, group)
@@ -205,13 +183,8 @@ CHANGED = {"improved", "regressed"}
 
 @cache
 def compared(baseline: Path, candidate: Path) -> Comparison:
-    loaded = pipeline.load([str(baseline), str(candidate)], Silent())
-    (found,) = comparing.compare(loaded, "test").comparisons
+    (found,) = comparing.compare(read(baseline, candidate), "test").comparisons
     return found
-
-
-def wiki() -> Comparison:
-    return compared(WIKI / "qwen3-4b-instruct.jsonl.gz", WIKI / "qwen3-4b-wiki-search-RL.jsonl.gz")
 
 
 def verdicts(found: Comparison) -> set[str | None]:
@@ -230,7 +203,7 @@ def test_training_that_helped_is_an_improvement_and_says_where() -> None:
         for name in ("qwen3-4b-instruct", "qwen3-4b-wiki-search-RL")
     )
     assert (len(before), sum(row["reward"] < 1 for row in before), len(after)) == (10, 8, 0)
-    found = wiki()
+    found = compared(WIKI / "qwen3-4b-instruct.jsonl.gz", WIKI / "qwen3-4b-wiki-search-RL.jsonl.gz")
     assert (found.score_baseline, found.score_candidate) == pytest.approx((0.55, 0.89))
     assert verdicts(found) == {"improved"}
     assert found.movers == ()

@@ -35,6 +35,10 @@ def report_of(folder: Path, name: str) -> dict[str, Any]:
     return dict(json.loads((folder / name).read_text()))
 
 
+def rows_of(folder: Path, script: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "runs" / f"{script}_rollouts.jsonl").read_text().splitlines()]
+
+
 def planted_block(said: str) -> list[str]:
     """The lines of the closing block, without what frames it."""
     lines = said.splitlines()
@@ -52,8 +56,7 @@ def test_everything_is_there(made: Made) -> None:
         ):  # fmt: skip
             assert (folder / "runs" / f"{script}_rollouts{ending}").exists(), ending
         assert "<html" in (folder / f"report_{script}" / "report.html").read_text()
-        rows = (folder / "runs" / f"{script}_rollouts.jsonl").read_text().splitlines()
-        assert len(rows) == ROLLOUTS
+        assert len(rows_of(folder, script)) == ROLLOUTS
         assert (folder / "runs" / f"{script}_rollouts_failures.jsonl").read_text() == ""
     assert (folder / "compare" / "compare.html").exists()
 
@@ -78,7 +81,7 @@ def test_the_planted_block_adds_up_to_the_failures(made: Made) -> None:
             faults[fault] = int(number)
         else:
             held[fault] = held.get(fault, 0) + int(number)
-    rows = [json.loads(line) for line in (folder / "runs" / "hasty_rollouts.jsonl").read_text().splitlines()]
+    rows = rows_of(folder, "hasty")
     assert faults["unresolved_name"] == UNRESOLVED
     assert sum(faults.values()) == sum(row["reward"] == 0 for row in rows) == 134
     assert held == faults
@@ -86,7 +89,7 @@ def test_the_planted_block_adds_up_to_the_failures(made: Made) -> None:
 
 def test_the_reports_agree_with_the_rewards(made: Made) -> None:
     folder, _ = made
-    rows = [json.loads(line) for line in (folder / "runs" / "hasty_rollouts.jsonl").read_text().splitlines()]
+    rows = rows_of(folder, "hasty")
     metrics = report_of(folder, "report_hasty/metrics.json")
     assert metrics["pass_at_1"] == pytest.approx(sum(row["reward"] for row in rows) / len(rows))
     report = report_of(folder, "report_hasty/report.json")
@@ -94,29 +97,17 @@ def test_the_reports_agree_with_the_rewards(made: Made) -> None:
     assert sum(lost) == pytest.approx(1 - metrics["pass_at_1"])
 
 
-def test_the_planted_fault_is_the_first_group_with_a_gain_that_holds_the_truth(made: Made) -> None:
+def test_the_planted_fault_is_the_first_group_and_mover_and_a_change_of_27_points_has_a_cause(made: Made) -> None:
     folder, _ = made
     group = report_of(folder, "report_hasty/report.json")["groups"][0]
     assert group["rows"] == pytest.approx(UNRESOLVED, abs=4)
     assert group["passed_rows"] == 0
-    assert "company_directory_find_email_address" in group["name"]
-    assert group["gain"]["low"] <= UNRESOLVED / ROLLOUTS <= group["gain"]["high"]
-
-
-def test_the_planted_fault_is_the_first_mover(made: Made) -> None:
-    folder, _ = made
-    (comparison,) = report_of(folder, "compare/compare.json")["comparisons"]
-    first = comparison["movers"][0]
-    assert "company_directory_find_email_address" in first["term"]
-    assert first["high"] < 0
-    assert first["low"] <= -UNRESOLVED / ROLLOUTS <= first["high"]
-
-
-def test_most_of_a_change_of_27_points_has_a_cause(made: Made) -> None:
-    folder, _ = made
     (comparison,) = report_of(folder, "compare/compare.json")["comparisons"]
     assert comparison["delta"] == pytest.approx(-80 / ROLLOUTS)
-    assert comparison["movers"]
+    mover = comparison["movers"][0]
+    assert all("company_directory_find_email_address" in name for name in (group["name"], mover["term"]))
+    assert group["gain"]["low"] <= UNRESOLVED / ROLLOUTS <= group["gain"]["high"]
+    assert mover["low"] <= -UNRESOLVED / ROLLOUTS <= mover["high"] < 0
     rest = [term["value"] for term in comparison["bridge"] if term["side"] == "undetermined"]
     assert abs(sum(rest)) < 0.02
 

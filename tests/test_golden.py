@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
 
@@ -45,12 +44,12 @@ def matches_golden(name: str, text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The demo run, diagnosed once from inside its folder; the folder and what the terminal showed."""
     folder = tmp_path_factory.mktemp("demo")
     with chdir(folder):
         planted.write_demo(Path("run"))
-        yield folder, blade("diagnose", "run", "-o", "report")
+        return folder, blade("diagnose", "run", "-o", "report")
 
 
 def blade(*arguments: str) -> str:
@@ -59,18 +58,20 @@ def blade(*arguments: str) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("name", ["report.md", "report.json", "report.html", "metrics.json"])
-def test_report_files(demo: tuple[Path, str], name: str) -> None:
-    folder, _ = demo
-    matches_golden(name, scrubbed((folder / "report" / name).read_text(encoding="utf-8")))
+FILES = [*(f"report/{name}" for name in ("report.md", "report.json", "report.html", "metrics.json")), "compare/compare.md"]
 
 
-def test_summary(demo: tuple[Path, str]) -> None:
+@pytest.mark.parametrize("path", FILES)
+def test_files_that_are_written(demo: tuple[Path, str], pair: tuple[Path, str], path: str) -> None:
+    folder, _ = demo if path.startswith("report") else pair
+    matches_golden(Path(path).name, scrubbed((folder / path).read_text(encoding="utf-8")))
+
+
+def test_screens(demo: tuple[Path, str], pair: tuple[Path, str]) -> None:
     matches_golden("summary.txt", demo[1])
-
-
-def test_shown_rollout(demo: tuple[Path, str]) -> None:
-    matches_golden("show.txt", blade("show", "run", "0/0"))
+    matches_golden("compare.txt", pair[1])
+    with chdir(demo[0]):
+        matches_golden("show.txt", blade("show", "run", "0/0"))
 
 
 def test_readme_excerpt(demo: tuple[Path, str]) -> None:
@@ -96,20 +97,15 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         return folder, blade("compare", "runs/baseline.jsonl", "runs/candidate.jsonl", "-o", "compare")
 
 
-def test_comparison_page(pair: tuple[Path, str]) -> None:
-    folder, _ = pair
-    matches_golden("compare.md", scrubbed((folder / "compare" / "compare.md").read_text(encoding="utf-8")))
-
-
-def test_comparison_screen(pair: tuple[Path, str]) -> None:
-    matches_golden("compare.txt", pair[1])
-
-
 def test_help() -> None:
-    # in processes of their own: click keeps the help option of whichever context asked for it first
-    texts = []
-    for command in COMMANDS:
-        called = [sys.executable, "-m", "blade", *command.split(), "--help"]
-        environment = {**os.environ, "COLUMNS": "80"}
-        texts.append(subprocess.run(called, capture_output=True, text=True, check=True, env=environment).stdout)
-    matches_golden("help.txt", "\n".join(texts))
+    # in a process of its own: click keeps the help option of whichever context asked for it first
+    program = (
+        "import sys\nfrom blade.cli.main import cli\n"
+        "for number, command in enumerate(sys.argv[1:]):\n"
+        "    print(end='\\n' * bool(number))\n"
+        "    try:\n        cli([*command.split(), '--help'], prog_name='blade')\n"
+        "    except SystemExit as stop:\n        assert not stop.code\n"
+    )
+    environment = {**os.environ, "COLUMNS": "80"}
+    done = subprocess.run([sys.executable, "-c", program, *COMMANDS], capture_output=True, text=True, check=True, env=environment)
+    matches_golden("help.txt", done.stdout)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -73,20 +74,16 @@ def test_counts_do_not_change_with_an_alarm(tmp_path: Path, diagnosed: Blade) ->
     assert (said.run["n_tasks"], said.run["n_rollouts"], said.run["score"]) == (80, 80, 0.5)
 
 
-@pytest.mark.parametrize("fault", ["simulated_user_opening", "sparse_indices", "missing_repeat_index", "two_agents", "duplicate_differing"])
-@pytest.mark.parametrize("repeats", [1, 2, 4])
-def test_planted_near_misses(tmp_path: Path, identity: Alarms, fault: str, repeats: int) -> None:
-    assert identity(write_run(tmp_path, repeats=repeats, faults=[fault]).path) == []
+ALIKE = ["simulated_user_opening", "sparse_indices", "missing_repeat_index", "two_agents", "duplicate_differing"]
 
 
-@pytest.mark.parametrize("fault", ["two_tasks_one_index", "one_task_two_indices"])
-def test_one_index_that_is_wrong_is_no_alarm_about_all(tmp_path: Path, identity: Alarms, fault: str) -> None:
-    assert identity(write_run(tmp_path, faults=[fault]).path) == []
-
-
-def test_sound_runs(tmp_path: Path, identity: Alarms) -> None:
-    for repeats in (1, 2, 5):
-        assert identity(write_run(tmp_path / str(repeats), n_tasks=30, repeats=repeats).path) == []
+@pytest.mark.parametrize(
+    ("fault", "repeats"),
+    [*product(ALIKE, (1, 2, 4)), *product([""], (1, 2, 5)), ("two_tasks_one_index", 4), ("one_task_two_indices", 4)],
+)
+def test_planted_near_misses_and_sound_runs(tmp_path: Path, identity: Alarms, fault: str, repeats: int) -> None:
+    """One index that is wrong is no alarm about all of them."""
+    assert identity(write_run(tmp_path, repeats=repeats, faults=[fault] if fault else []).path) == []
 
 
 # -- near misses ----------------------------------------------------------------------------------

@@ -2,57 +2,45 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from blade import pipeline
 from blade.pipeline import report_pages, stages, trace_reading
+from blade.pipeline.run_tables import ground_of
+from blade.query.query_ground import Table
 from blade.report import markdown_text
 from blade.tables.index import Silent
 from blade.tables.index_files import Index
 from tests.builders import Row, make_message, make_response, make_row, make_run
+from tests.conftest import environment, read, report_on
 from tools import planted
 
 
 @pytest.mark.parametrize("has_file", [True, False])
-def test_what_is_inferred_is_said_unless_a_file_says_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_file: bool) -> None:
-    monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path / "cache"))
-    planted.write_run(tmp_path / "run", n_tasks=4, repeats=2)
+def test_what_is_inferred_is_said_unless_a_file_says_it(cache: Path, tmp_path: Path, has_file: bool) -> None:
+    planted.write_run(tmp_path, n_tasks=4, repeats=2)
     if has_file:
-        (tmp_path / "run" / "blade.toml").write_text('name = "desk"\n')
-    loaded = pipeline.load([str(tmp_path / "run")], Silent())
-    said = markdown_text(pipeline.diagnose(loaded, "test"))
-    assert ("tasks are told apart by" in said) is not has_file
-
-
-def test_losses_add_up_to_what_the_score_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path / "cache"))
-    planted.write_run(tmp_path / "run", faults=["lost_rows", "provider_errors"])
-    report = pipeline.diagnose(pipeline.load([str(tmp_path / "run")], Silent()), "test")
-    assert sum(loss.lost for loss in report.losses) == pytest.approx(1 - report.runs[0].score, abs=1e-9)
+        (tmp_path / "blade.toml").write_text('name = "desk"\n')
+    assert ("tasks are told apart by" in markdown_text(report_on(tmp_path))) is not has_file
 
 
 def test_golds_that_different_models_contradict_are_to_review_with_their_rows(cache: Path, tmp_path: Path) -> None:
-    def rows(model: str) -> list[Row]:
-        found = []
-        for task in range(12):
-            answer = 700 if task == 3 else task  # of task 3 the gold is wrong, and all models say the same
-            response = make_response([make_message(f"The answer is \\boxed{{{answer}}}.")], model=model)
-            for repeat in range(2):
-                found.append(make_row(task, repeat, float(answer == task), response=response, expected_answer=str(task)))
-        return found
+    def row(model: str, task: int, repeat: int) -> Row:
+        answer = 700 if task == 3 else task  # of task 3 the gold is wrong, and all models say the same
+        response = make_response([make_message(f"The answer is \\boxed{{{answer}}}.")], model=model)
+        return make_row(task, repeat, float(answer == task), response=response, expected_answer=str(task))
 
-    paths = [make_run(tmp_path / name, rows(f"sim-{name}"), name=name) for name in ("a", "b", "c")]
-    loaded = pipeline.load([str(path) for path in paths], Silent())
+    places = list(product(range(12), range(2)))
+    loaded = read(*(make_run(tmp_path / name, [row(f"sim-{name}", *place) for place in places], name=name) for name in "abc"))
     report = pipeline.diagnose(loaded, "test")
     doubts = [one for one in report.trust if "to review: different models agree" in one.text]
-    assert [(one.run, one.level, one.rows) for one in doubts] == [(name, "warning", 2) for name in ("a", "b", "c")]
-    from blade.pipeline.run_tables import ground_of
-    from blade.query.query_ground import Table
-
+    assert [(one.run, one.level, one.rows) for one in doubts] == [(name, "warning", 2) for name in "abc"]
     found = ground_of(loaded, report=report).ask(doubts[1].query)
     assert isinstance(found, Table)
     assert [row[:3] for row in found.rows] == [("b", "3", 0), ("b", "3", 1)]
@@ -67,7 +55,7 @@ def reads_of(run: str, patch: pytest.MonkeyPatch) -> tuple[Counter[int], int]:
         reads[row] += not self.path.stem.endswith(("_inputs", "_failures"))
         return row_bytes(self, row)
 
-    loaded = pipeline.load([run], Silent())
+    loaded = read(run)
     with patch.context() as here:
         here.setattr(Index, "row_bytes", counted)
         report = pipeline.diagnose(loaded, "test")
@@ -94,18 +82,16 @@ def test_the_list_of_stages_is_the_whole_flow(cache: Path, tmp_path: Path) -> No
     work.scored = [report_pages.scoring_of(one, None) for one in work.loaded]
     for stage in stages.DIAGNOSING:
         stage(work)
-    assert markdown_text(work.report) == markdown_text(pipeline.diagnose(pipeline.load([run], Silent()), "test"))
+    assert markdown_text(work.report) == markdown_text(report_on(run))
     assert [stage.__name__ for stage in stages.STAGES] == [
         "find_files", "read_rows_into_an_index", "lay_out_tables", "measure", "read_traces", "diagnose_failures", "trust",
         "conclude", "report", "compare",
     ]  # fmt: skip
 
 
-def test_the_diagnosis_of_one_run_imports_no_sanitiser_and_nothing_that_compares(blade_process: object, tmp_path: Path) -> None:
-    import subprocess
-
+def test_the_diagnosis_of_one_run_imports_no_sanitiser_and_nothing_that_compares(cache: Path, tmp_path: Path) -> None:
     run = str(planted.write_run(tmp_path, n_tasks=4, repeats=2).path)
     program = f"import sys; from blade.cli.main import main; sys.argv[0] = 'blade'\ntry: main(['diagnose', {run!r}])\nexcept SystemExit: pass\n"
     program += "print([name for name in sys.modules if name.startswith(('blade.sanitize', 'blade_eval', 'blade.check', 'blade.compare'))])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment(cache))
     assert done.stdout.splitlines()[-1] == "[]"

@@ -75,22 +75,14 @@ def recount(planted: Planted) -> Row:
         counted[task] += len(distinct)
         passes[task] += sum((row["reward"] or 0) >= 1 for row in distinct.values())
     return {
-        "n_tasks": len(tasks),
-        "expected": len(expected),
-        "scored": scored,
-        "failed": len(failed),
-        "masked": masked,
-        "lost": len(expected - set(main) - failed),
-        "identical_duplicates": identical,
-        "differing_duplicates": differing,
-        "superseded": superseded,
-        "passes": passes,
-        "rows": counted,
+        "n_tasks": len(tasks), "expected": len(expected), "scored": scored, "failed": len(failed), "masked": masked,
+        "lost": len(expected - set(main) - failed), "identical_duplicates": identical, "differing_duplicates": differing,
+        "superseded": superseded, "passes": passes, "rows": counted,
         "always": tuple(sorted(t for t in tasks if counted[t] and passes[t] == counted[t])),
         "sometimes": tuple(sorted(t for t in tasks if 0 < passes[t] < counted[t])),
         "never": tuple(sorted(t for t in tasks if counted[t] and not passes[t])),
         "missing": tuple(sorted(t for t in tasks if not counted[t])),
-    }
+    }  # fmt: skip
 
 
 def assert_true(planted: Planted) -> None:
@@ -223,7 +215,7 @@ def test_the_demo(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_bench_rows(tmp_path: Path, kind: str) -> None:
     made = KINDS[kind]
-    size = 24 * made.row_bytes * 8
+    size = 12 * made.row_bytes * 8
     path, again = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     n_rows = write_bench(path, kind, size)
     assert write_bench(again, kind, size) == n_rows

@@ -67,6 +67,12 @@ def test_the_first_are_the_first_of_all(tasks: list[tuple[float, int]], most: in
         assert len(written) == 1  # no other can come in
 
 
+def test_what_is_worth_the_same_keeps_its_order_whatever_its_key() -> None:
+    keys = ["9", "10", "9" * 5000, "a"]  # as a report has them; the third is no number that Python would read
+    worths = [Worth(attribution(Cause.BEHAVIOUR, LIKELY, 0.1, task), 0.1, "") for task in keys]
+    assert [waiting.task for waiting in queue(worths, {}, lambda task: 300, None)] == keys
+
+
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_demo(tmp_path_factory.mktemp("demo")).path

@@ -39,8 +39,13 @@ def graded(reward: float = 0.0, **changed: Any) -> Row:
 
 
 @pytest.fixture
-def shown(blade: Blade, tmp_path: Path) -> str:
-    return blade("show", make_run(tmp_path, [graded()]), "0/0").out
+def path(tmp_path: Path) -> Path:
+    return make_run(tmp_path, [graded()])
+
+
+@pytest.fixture
+def shown(blade: Blade, path: Path) -> str:
+    return blade("show", path, "0/0").out
 
 
 def part(text: str, name: str) -> list[str]:
@@ -84,8 +89,8 @@ def test_what_is_expected_stands_apart_from_the_task(shown: str) -> None:
     assert any(line.startswith("  user_instruction: ") for line in part(shown, "Other fields"))
 
 
-def test_all_characters_on_request(blade: Blade, tmp_path: Path) -> None:
-    said = blade("show", make_run(tmp_path, [graded()]), "0/0", "--chars", 0).out
+def test_all_characters_on_request(blade: Blade, path: Path) -> None:
+    said = blade("show", path, "0/0", "--chars", 0).out
     assert "line 0 of the build" in said
     assert "left out" not in said
     assert said.count(ANSWER) == 1
@@ -149,8 +154,7 @@ def test_the_repeats_of_a_task_say_whether_they_passed_and_how_they_ended(blade:
     assert " ".join(lines[0]).endswith("So the answer is 42.")
 
 
-def test_json_keeps_its_keys_and_adds_what_decides(blade: Blade, tmp_path: Path) -> None:
-    path = make_run(tmp_path, [graded()])
+def test_json_keeps_its_keys_and_adds_what_decides(blade: Blade, path: Path) -> None:
     found = json.loads(blade("show", path, "0/0", "--steps", "1:2", "--json").out)
     before = "run task task_name repeat reward file line fields request steps_from n_steps steps".split()
     assert set(before) | {"passed", "pass_threshold", "failed_checks", "stopped", "last_steps", "diagnosed"} == set(found)
@@ -161,8 +165,7 @@ def test_json_keeps_its_keys_and_adds_what_decides(blade: Blade, tmp_path: Path)
     assert found["fields"]["log"] == LOG
 
 
-def test_a_part_of_a_rollout_comes_without_the_head(blade: Blade, tmp_path: Path) -> None:
-    path = make_run(tmp_path, [graded()])
+def test_a_part_of_a_rollout_comes_without_the_head(blade: Blade, path: Path) -> None:
     said = blade("show", path, "0/0", "--steps", "1:3").out
     assert said.splitlines()[0].endswith("failed, reward 0.0")
     assert "Not passed" not in said
@@ -174,14 +177,20 @@ def test_a_part_of_a_rollout_comes_without_the_head(blade: Blade, tmp_path: Path
     assert "\n[0] message" not in request
 
 
-def test_a_flag_that_is_off_is_no_failed_check() -> None:
-    fields = {"timed_out": False, "uses_images": False, "is_error": False, "truncated": True, "db_match": True}
-    assert sorted_fields(fields, {}).failed == ["truncated = true"]
+MESSAGES = [{"role": "tool", "content": "no such file", "is_error": True}, {"role": "assistant", "content": "sorry"}]
 
 
-def test_a_list_of_truths_says_which_are_false() -> None:
-    found = sorted_fields({"follow_instruction_list": [True, False, False], "flags": [False]}, {})
-    assert found.failed == ["follow_instruction_list: 2 of 3 false, at 1, 2"]
+@pytest.mark.parametrize(
+    ("fields", "failed"),
+    [
+        ({"timed_out": False, "uses_images": False, "is_error": False, "truncated": True, "db_match": True}, "truncated = true"),
+        ({"follow_instruction_list": [True, False, False], "flags": [False]}, "follow_instruction_list: 2 of 3 false, at 1, 2"),
+        ({"result": {"messages": MESSAGES, "solved": False}}, "result.solved = false"),
+    ],
+    ids=["a flag that is off", "a list of truths", "a conversation"],
+)
+def test_what_is_a_failed_check_and_what_is_none(fields: dict[str, Any], failed: str) -> None:
+    assert sorted_fields(fields, {}).failed == [failed]
 
 
 def test_a_log_inside_an_object_is_shown_by_its_end_as_well() -> None:
@@ -189,11 +198,6 @@ def test_a_log_inside_an_object_is_shown_by_its_end_as_well() -> None:
     found = sorted_fields({"verifier_metadata": verifier}, {})
     assert found.texts == [("verifier_metadata.output.stderr", LOG)]
     assert [name for name, _ in found.recorded] == ["verifier_metadata"]
-
-
-def test_a_conversation_holds_no_checks() -> None:
-    messages = [{"role": "tool", "content": "no such file", "is_error": True}, {"role": "assistant", "content": "sorry"}]
-    assert sorted_fields({"result": {"messages": messages, "solved": False}}, {}).failed == ["result.solved = false"]
 
 
 def test_no_field_is_lost_however_many_there_are() -> None:

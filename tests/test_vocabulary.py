@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from blade import pipeline
 from blade.model import Comparison
 from blade.pipeline import comparing, comparison_sides, report_pages, stages
 from blade.pipeline.comparison_sides import UNEXPLAINED, WRONG_ANSWER, Mode
 from blade.tables.index import Silent
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row, make_run
-from tests.conftest import Blade
+from tests.conftest import Blade, read
 from tools.planted.paired_runs import BROKEN
 from tools.planted.planted_runs import PlantedPair, write_pair
 
@@ -24,15 +23,14 @@ pytestmark = pytest.mark.usefixtures("cache")
 
 def booked(*paths: Path) -> list[dict[Key, Mode]]:
     """Of each run, the mode of every rollout that loses points."""
-    loaded = pipeline.load([str(path) for path in paths], Silent())
+    loaded = read(*paths)
     scored = [report_pages.scoring_of(one, None) for one in loaded]
     work = stages.Work(Silent(), loaded=loaded, scored=scored)
     for stage in stages.DIAGNOSING[:5]:
         stage(work)
-    readings = work.readings
     found = []
-    for told, of_run in zip(readings, comparison_sides.booked(readings), strict=True):
-        judged = told.judged
+    for reading, of_run in zip(work.readings, comparison_sides.booked(work.readings), strict=True):
+        judged = reading.judged
         places = zip(judged.rows.tolist(), judged.task.tolist(), judged.repeat.tolist(), strict=True)
         keys = {position: (judged.task_keys[task], repeat) for position, task, repeat in places}
         found.append({keys[position]: mode for position, mode in of_run.modes.items()})
@@ -40,8 +38,7 @@ def booked(*paths: Path) -> list[dict[Key, Mode]]:
 
 
 def compared(*paths: Path) -> Comparison:
-    loaded = pipeline.load([str(path) for path in paths], Silent())
-    return comparing.compare(loaded, "test").comparisons[0]
+    return comparing.compare(read(*paths), "test").comparisons[0]
 
 
 def first_repeats(path: Path, name: str) -> Path:

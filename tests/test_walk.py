@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from blade import diagnose, measure, pipeline
+from blade import diagnose, measure
 from blade.diagnose import equal_results
 from blade.model import TaskTraces
 from blade.pipeline import trace_reading
 from tests.builders import make_row, make_run
-from tests.conftest import Silent
+from tests.conftest import Silent, read
 from tests.tables.watching import no_process_is_left
 from tools.planted import write_run
 
@@ -38,9 +38,9 @@ def walker(tmp_path: Path, cache: Path) -> trace_reading.Walker:
 
 
 def walker_of(path: Path) -> trace_reading.Walker:
-    (one,) = pipeline.load([str(path)], Silent())
-    scoring = measure.scoring.scoring(one.run.rollouts, None)
-    return trace_reading.Walker(one.run, trace_reading.judged_of(one, scoring), {})
+    (entry,) = read(path)
+    scoring = measure.scoring.scoring(entry.run.rollouts, None)
+    return trace_reading.Walker(entry.run, trace_reading.judged_of(entry, scoring), {})
 
 
 class Counting(Silent):
@@ -72,17 +72,13 @@ def test_results_come_in_the_order_of_the_tasks(walker: trace_reading.Walker) ->
     assert no_process_is_left()
 
 
-def test_slow_pieces_do_not_change_the_order(walker: trace_reading.Walker) -> None:
+def test_slow_pieces_do_not_change_the_order_and_the_watcher_hears_of_every_row(walker: trace_reading.Walker) -> None:
     def work(task: TaskTraces) -> str:
         time.sleep(0.2 if task.task in ("1", "2") else 0)
         return task.task
 
-    assert walked(walker, work) == [str(task) for task in range(20)]
-
-
-def test_the_watcher_hears_of_every_row(walker: trace_reading.Walker) -> None:
     watcher = Counting()
-    list(walker.walk(walker.spans(), named, "reading", watcher))
+    assert list(walker.walk(walker.spans(), work, "reading", watcher)) == [str(task) for task in range(20)]
     assert watcher.done == 80
 
 
@@ -98,11 +94,6 @@ def test_small_runs_stay_in_one_process_and_see_the_same(
     together = walked(walker, work)
     assert [repr(one) for one in apart] == [repr(one) for one in together]
     assert sum(len(rows) for rows, _ in together) == 80
-
-
-def test_one_core_needs_no_second_process(walker: trace_reading.Walker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert not any(away for _, _, away in walked(walker, named))
 
 
 @pytest.mark.parametrize("end", ["exit", "kill"])
@@ -123,13 +114,15 @@ def test_the_work_of_a_process_that_dies_is_done_by_its_parent(walker: trace_rea
     assert gc.isenabled()
 
 
-def test_where_nothing_can_be_forked_the_parent_does_it_all(
-    walker: trace_reading.Walker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused() -> int:
-        raise BlockingIOError(11, "Resource temporarily unavailable")
+def refused() -> int:
+    raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(os, "fork", refused)
+
+@pytest.mark.parametrize(("name", "stub"), [("fork", refused), ("cpu_count", lambda: None)])
+def test_where_nothing_can_be_forked_or_one_core_is_all_the_parent_does_it(
+    walker: trace_reading.Walker, monkeypatch: pytest.MonkeyPatch, name: str, stub: Callable[[], Any]
+) -> None:
+    monkeypatch.setattr(os, name, stub)
     assert walked(walker, named) == [(str(task), [0, 1, 2, 3], False) for task in range(20)]
 
 

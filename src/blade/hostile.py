@@ -6,6 +6,7 @@ import html
 import json
 import re
 import shlex
+from collections.abc import Iterable
 
 # CSI, then the string sequences (OSC, DCS, SOS, PM, APC) with their payload, then short escapes; each also
 # in its one-byte C1 form. The payload is bounded so that a run of openers cannot cost quadratic time.
@@ -120,3 +121,13 @@ def quoted(text: str, limit: int = 1200) -> str:
 def argument(text: str) -> str | None:
     """`text` as one word of a shell command, or None when it cannot be typed as it is."""
     return shlex.quote(text) if text and line(text) == text and not text.startswith("-") else None
+
+
+def command_line(command: str, runs: Iterable[str], **options: object) -> str:
+    """What was typed, as reports record it: `blade COMMAND RUN... --OPTION VALUE`; options that are None or False are left out."""
+    words = ["blade", command, *runs]
+    for name, value in options.items():
+        if value is not None and value is not False:
+            words.append(f"--{name.replace('_', '-')}")
+            words += [] if value is True else [str(value)]
+    return shlex.join(words)

@@ -11,20 +11,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import yaml
+
 from blade.errors import BladeError
-from blade_eval.config.config_nouns import KINDS, UNSET, Tree
+from blade_eval.config.config_nouns import UNSET, Server, Tree
 from blade_eval.config.directives import Applied, merged
+from blade_eval.config.resolve import found_servers
 from blade_eval.config.sources import chained, loaded, text_of, tree_of, yaml_files
 
-CATEGORIES = (
-    "math & science", "coding", "knowledge & reasoning", "agentic & tool use", "instruction following & safety",
-    "other",
-)  # fmt: skip
-# The domains are the incumbent's closed list; its largest one is "other", so a manifest may say better.
-_OF_DOMAIN = {
-    "math": 0, "science": 0, "coding": 1, "knowledge": 2, "long_context": 2, "agent": 3, "e2e": 3, "games": 3,
-    "instruction_following": 4, "safety": 4, "rlhf": 4,
-}  # fmt: skip
+_WORDS = yaml.safe_load(Path(__file__).with_name("catalogue.yaml").read_text("utf-8"))
+CATEGORIES: tuple[str, ...] = tuple(_WORDS["categories"])
 # What to ask before trusting a benchmark, in the order it is asked.
 CRITERIA = {
     key: key.replace("_", " ").capitalize()
@@ -86,7 +82,7 @@ def category_of(domain: str | None, named: Any) -> str:
     for category in CATEGORIES:
         if words and words == _words(category):
             return category
-    return CATEGORIES[_OF_DOMAIN.get(domain or "", len(CATEGORIES) - 1)]
+    return next((name for name, domains in _WORDS["categories"].items() if domain in domains), CATEGORIES[-1])
 
 
 def _words(text: str) -> frozenset[str]:
@@ -146,11 +142,11 @@ def _runnable(root: Path, files: _Files) -> Iterator[tuple[str, Path]]:
             text = files.text(path)
             if not all(word in text for word in ("resources_servers:", "responses_api_agents:", "datasets:")):
                 continue
-            blocks = dict(_blocks(files.tree(path)))
+            blocks = _servers(files.tree(path)).values()
         except BladeError:
             continue
-        kinds = {kind for kind, _, _ in blocks.values()}
-        data = any(settings.get("datasets") for _, _, settings in blocks.values())
+        kinds = {block.kind for block in blocks}
+        data = any(block.settings.get("datasets") for block in blocks)
         if data and {"resources_servers", "responses_api_agents"} <= kinds:
             server = path.parent.parent.name
             yield f"resources_servers/{server}" + ("" if path.stem == server else f"/{path.stem}"), path
@@ -158,14 +154,14 @@ def _runnable(root: Path, files: _Files) -> Iterator[tuple[str, Path]]:
 
 def _entry(kind: str, name: str, path: Path, roots: Sequence[Path], files: _Files) -> Entry:
     manifest, trouble = _manifest(path, files)
-    blocks: dict[str, Block] = {}
+    blocks: dict[str, Server] = {}
     try:
         trees = [tree for _, tree in chained([path], roots, files.tree)[0]]
-        blocks = dict(_blocks(Applied(reduce(merged, trees, {})).tree))
+        blocks = _servers(Applied(reduce(merged, trees, {})).tree)
     except BladeError as error:
         trouble = trouble or error.message
         with suppress(BladeError):
-            blocks = dict(_blocks(files.tree(path)))
+            blocks = _servers(files.tree(path))
     agent, server, dataset, names = _what_runs(kind, blocks)
     if kind == "benchmark" and not dataset:
         trouble = trouble or "it has no dataset of `type: benchmark`"
@@ -178,57 +174,42 @@ def _entry(kind: str, name: str, path: Path, roots: Sequence[Path], files: _File
         description=_described("description", manifest, server, blocks),
         category=category_of(domain, manifest.get("category")),
         agent=agent or _string(manifest.get("agent_server")),
-        verifier=server[1] if server else _string(manifest.get("resources_server")) or itself,
+        verifier=server.implementation if server else _string(manifest.get("resources_server")) or itself,
         num_repeats=dataset.get("num_repeats") or 1 if dataset else None,
         license=_string(dataset.get("license")) or _string(manifest.get("licensing")),
         datasets=names, manifest=manifest, trouble=trouble,
     )  # fmt: skip
 
 
-Block = tuple[str, str, Tree]  # kind, implementation, settings
+def _servers(tree: Tree) -> dict[str, Server]:
+    return {server.instance: server for server in found_servers(tree, lambda _: "")[0]}
 
 
-def _blocks(tree: Tree) -> Iterator[tuple[str, Block]]:
-    for name, block in tree.items():
-        for kind in KINDS if isinstance(block, dict) else ():
-            inner = block.get(kind)
-            if isinstance(inner, dict) and inner:
-                implementation, settings = next(iter(inner.items()))
-                if isinstance(settings, dict):
-                    yield str(name), (kind, str(implementation), settings)
-
-
-def _what_runs(kind: str, blocks: dict[str, Block]) -> tuple[str | None, Block | None, Tree, tuple[str, ...]]:
+def _what_runs(kind: str, blocks: dict[str, Server]) -> tuple[str | None, Server | None, Tree, tuple[str, ...]]:
     """The agent, the resources server that judges, the dataset that counts, and the names of all datasets."""
     datasets = [
-        (instance, block, dataset)
-        for instance, block in blocks.items()
-        if isinstance(block[2].get("datasets"), list)
-        for dataset in block[2]["datasets"]
+        (block, dataset)
+        for block in blocks.values()
+        if isinstance(block.settings.get("datasets"), list)
+        for dataset in block.settings["datasets"]
         if isinstance(dataset, dict)
     ]
-    names = tuple(f"{dataset.get('name')} ({dataset.get('type')})" for _, _, dataset in datasets)
-    chosen = [row for row in datasets if kind != "benchmark" or row[2].get("type") == "benchmark"]
-    chosen += [(name, block, {}) for name, block in blocks.items() if block[0] == "responses_api_agents"]
+    names = tuple(f"{dataset.get('name')} ({dataset.get('type')})" for _, dataset in datasets)
+    chosen = [row for row in datasets if kind != "benchmark" or row[1].get("type") == "benchmark"]
+    chosen += [(block, {}) for block in blocks.values() if block.kind == "responses_api_agents"]
     if not chosen:
-        servers = (block for block in blocks.values() if block[0] == "resources_servers")
+        servers = (block for block in blocks.values() if block.kind == "resources_servers")
         return None, next(servers, None), {}, names
-    instance, block, dataset = chosen[0]
-    if block[0] == "resources_servers":
-        users = (user[1] for user in blocks.values() if _refers(user, "resources_server") == instance)
+    block, dataset = chosen[0]
+    if block.kind == "resources_servers":
+        users = (user.implementation for user in blocks.values() if user.named("resources_server") == block.instance)
         return next(users, None), block, dataset, names
-    return block[1], blocks.get(_refers(block, "resources_server") or ""), dataset, names
+    return block.implementation, blocks.get(block.named("resources_server") or ""), dataset, names
 
 
-def _refers(block: Block, field: str) -> str | None:
-    reference = block[2].get(field)
-    name = reference.get("name") if isinstance(reference, dict) else None
-    return name if isinstance(name, str) else None
-
-
-def _described(key: str, manifest: Tree, server: Block | None, blocks: dict[str, Block]) -> str | None:
+def _described(key: str, manifest: Tree, server: Server | None, blocks: dict[str, Server]) -> str | None:
     """The manifest's word, else the verifier's, else the first block's that has one."""
-    places = (manifest, server[2] if server else {}, *(block[2] for block in blocks.values()))
+    places = (manifest, *(block.settings for block in (server, *blocks.values()) if block))
     return next((text for tree in places if (text := _line(tree.get(key)))), None)
 
 
@@ -330,19 +311,6 @@ def _block(kind: str, name: str, path: Path) -> tuple[Tree | None, str | None]:
 # -- search: whole words and their beginnings, never parts from within ----------------------------
 
 _WORD = re.compile(r"[a-z0-9]+")
-# What people type, and what definitions call it.
-_SYNONYMS = {
-    "coding": "code programming python sql swe", "code": "coding programming", "programming": "coding code",
-    "maths": "math", "mathematics": "math", "mathematical": "math", "arithmetic": "math",
-    "safety": "safe refusal refuse harmful jailbreak", "safe": "safety refusal",
-    "harmful": "safety refusal", "refusal": "safety refuse", "jailbreak": "safety",
-    "tools": "tool function agent", "tool": "function agent agentic", "agentic": "agent tool",
-    "agents": "agent agentic", "function": "tool", "speech": "asr audio", "audio": "asr speech",
-    "asr": "speech audio transcription", "translation": "translate wmt mt", "translate": "translation",
-    "science": "gpqa physics chemistry biology", "reasoning": "reason", "knowledge": "mmlu facts",
-    "database": "sql", "json": "structured schema", "judge": "llm", "instructions": "instruction",
-    "instruct": "instruction",
-}  # fmt: skip
 # Worth of a hit by the field it is in, highest first.
 _NAME, _DOMAIN, _CATEGORY, _PART, _TEXT = 100.0, 40.0, 36.0, 24.0, 12.0
 # Worth of a hit by how it came about.
@@ -396,7 +364,7 @@ def _score(word: str, fields: list[tuple[float, list[str]]]) -> float:
     direct = max((worth * _fit(word, words, worth == _NAME) for worth, words in fields), default=0.0)
     if len(word) < 3:
         return direct
-    stems = {stem(other) for other in _SYNONYMS.get(word, "").split()}
+    stems = {stem(other) for other in _WORDS["synonyms"].get(word, "").split()}
     meant = (worth * _SYNONYM for worth, words in fields if stems & set(map(stem, words)))
     return max(direct, *meant, 0.0)
 

@@ -61,27 +61,18 @@ def judge(settings: Mapping[str, Any], environment: str, template: str, labels: 
     return Judge(template, tuple(labels), str(system) if system else None, dict(request))
 
 
-def fields_of(template: str) -> set[str]:
-    """The names in braces of a template; a template that is none is the user's to correct."""
-    try:
-        return {name for _, name, _, _ in Formatter().parse(template) if name}
-    except ValueError as error:
-        raise unusable(str(error)) from None
-
-
-def unusable(reason: str) -> UsageError:
-    """The template cannot be filled in."""
-    hint = "a template has {question}, {expected_answer} and {generated_answer}; a literal brace is doubled"
-    return UsageError(f"judge_prompt_template cannot be used: {reason}", hint, "environment-settings")
-
-
 def checked(template: str, known: set[str], wanted: set[str]) -> None:
-    """Refuse a template that names a field nobody fills, or leaves out one that the verdict needs."""
-    named = fields_of(template)
-    if named - known:
-        raise unusable(f"it names {', '.join(sorted(named - known))}")
-    if wanted - named:
-        raise unusable(f"it leaves out {', '.join(sorted(wanted - named))}")
+    """Refuse a template that is none, names a field nobody fills, or leaves out one that the verdict needs."""
+    why = ""
+    try:
+        named = {name for _, name, _, _ in Formatter().parse(template) if name}
+        for verb, names in (("leaves out", wanted - named), ("names", named - known)):
+            why = f"it {verb} {', '.join(sorted(names))}" if names else why
+    except ValueError as error:
+        why = str(error)
+    if why:
+        hint = "a template has {question}, {expected_answer} and {generated_answer}; a literal brace is doubled"
+        raise UsageError(f"judge_prompt_template cannot be used: {why}", hint, "environment-settings")
 
 
 def fenced(text: str) -> str:

@@ -21,7 +21,7 @@ from blade_eval.profile import row_table
 from blade_eval.profile.row_table import BOM, Keyed, Line, Seen, Table
 from blade_eval.runner import agent, benchmark_run, collect, json_lines, run_files
 from blade_eval.runner.inputs import agent_of
-from blade_eval.runner.run_files import Places, beside
+from blade_eval.runner.run_files import FAILURES, METRICS, Places, beside
 
 UNSAFE = "unsafe_"
 Key = tuple[int, int]  # task and repeat
@@ -250,7 +250,7 @@ def _refuse(wish: Wish, places: Places) -> None:
     read = {path.resolve() for path in (wish.inputs, wish.rollouts, _failures(wish))}
     ours = (places.rollouts, places.failures, places.aggregate)
     if wish.sums_up:
-        read.add(row_table.beside(wish.rollouts, shards.METRICS).resolve())
+        read.add(row_table.beside(wish.rollouts, METRICS).resolve())
     for path in ours:
         if path.resolve() in read:
             what = f"{path} belongs to the run that is judged again"
@@ -331,7 +331,7 @@ def _waiting(wish: Wish, inputs: Inputs, done: Done, ready: set[Who]) -> Iterato
 
 
 def _failures(wish: Wish) -> Path:
-    return row_table.sidecar(wish.rollouts, shards.FAILURES) or row_table.beside(wish.rollouts, shards.FAILURES)
+    return row_table.sidecar(wish.rollouts, FAILURES) or row_table.beside(wish.rollouts, FAILURES)
 
 
 async def _judge(
@@ -352,7 +352,7 @@ async def _judge(
                 writer.rollout(json_lines.line(collect.stamped(result, pair.stamp(), 0)))
                 done.n_judged += 1
                 done.n_masked += bool(pair.mask())
-                done.changes.judged(pair.key, pair.agent(), pair.stored, fields)
+                done.changes.judged(pair.who[:2], pair.agent(), pair.stored, fields)
             except Unmeasured as failure:
                 response = pair.stored.get("response")
                 body = {"responses_create_params": pair.params(), "response": response} if response else {}
@@ -360,7 +360,7 @@ async def _judge(
                 writer.failure(collect.failure_line(failure, pair.stamp(), 0))
                 done.n_failed += 1
                 reason = f"{failure.kind}: {failure.reason}"
-                done.changes.unjudged(pair.key, pair.agent(), pair.stored, reason)
+                done.changes.unjudged(pair.who[:2], pair.agent(), pair.stored, reason)
             tick(done.n_judged + done.n_failed)
     finally:
         for _, task in window:
@@ -401,7 +401,6 @@ class Stored(NamedTuple):
 class Pair(NamedTuple):
     """A task as it was asked, and the stored row of what came of it."""
 
-    key: Key
     who: Who
     task: Row
     stored: Row
@@ -431,13 +430,13 @@ class Inputs:
 
     def __init__(self, path: Path) -> None:
         self._table = Table()
-        self._rows: dict[Key, dict[str, int]] = {}
+        agents: dict[Key, dict[str, int]] = {}
 
         def take(line: Line, seen: Seen) -> Keyed | None:
             stored = _stored(line, seen)
             if stored is None:
                 return None
-            of_key = self._rows.setdefault(stored.key, {})
+            of_key = agents.setdefault(stored.key, {})
             if stored.agent in of_key:
                 raise _wrong(path, stored, "stands there twice")
             of_key[stored.agent] = len(self._table)
@@ -446,15 +445,17 @@ class Inputs:
         insist(path)
         if (seen := self._table.read(path, take)).bad:
             raise _unreadable(seen)
-        if not self._rows:
+        if not agents:
             raise NothingToRead(f"{path} holds no row", "give --inputs the materialised inputs", "no-rollouts")
+        self._shared = {key for key, of_key in agents.items() if len(of_key) > 1}
+        self._rows: dict[Who, int] = {
+            (*key, agent if key in self._shared else ""): row for key, of_key in agents.items() for agent, row in of_key.items()
+        }
 
     def who(self, stored: Stored) -> Who | None:
         """Which rollout a row is of; None if nobody was asked for it. An agent asked alone needs no name."""
-        agents = self._rows.get(stored.key, {})
-        if len(agents) < 2:
-            return (*stored.key, "") if agents else None
-        return (*stored.key, stored.agent) if stored.agent in agents else None
+        who = (*stored.key, stored.agent if stored.key in self._shared else "")
+        return who if who in self._rows else None
 
     def asked_for(self, path: Path, stored: Stored) -> Who:
         who = self.who(stored)
@@ -464,9 +465,7 @@ class Inputs:
 
     def pair(self, path: Path, stored: Stored) -> Pair:
         who = self.asked_for(path, stored)
-        agents = self._rows[stored.key]
-        number = agents[who[2]] if len(agents) > 1 else next(iter(agents.values()))
-        return Pair(stored.key, who, json_lines.any_row(self._table.line(number)) or {}, stored.row())
+        return Pair(who, json_lines.any_row(self._table.line(self._rows[who])) or {}, stored.row())
 
     def close(self) -> None:
         self._table.close()

@@ -119,7 +119,7 @@ def compared(expected: str, text: str) -> dict[str, Any]:
     if not gold:
         return {"equal": False, "extracted": extracted, "readable": False}
     sides = claims(part, wanted)
-    equal = sides is not None and all(equals(gold, text) for text in (part, *map(_in_box, sides)))
+    equal = sides is not None and all(equals(gold, text) for text in (part, *(boxed([side]) for side in sides)))
     return {"equal": equal, "extracted": extracted, "readable": True}
 
 
@@ -127,10 +127,6 @@ def equals(gold: list[Any], text: str) -> bool:
     """Whether the library reads in a text what is expected."""
     answer = parsed(text)
     return bool(answer) and bool(_library().verify(gold, answer, timeout_seconds=None))
-
-
-def _in_box(text: str) -> str:
-    return boxed([text])
 
 
 def readable(expected: str) -> bool:

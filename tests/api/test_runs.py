@@ -18,13 +18,13 @@ from tests.inert import uncited
 from tools.planted import write_run
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
     """What a command prints, the cache being that of the module."""
     capsys.readouterr()
     with pytest.raises(SystemExit) as stop:
         main(list(arguments))
     told = capsys.readouterr()
-    assert stop.value.code == 0, told.err
+    assert stop.value.code == code, told.err
     return told.out
 
 
@@ -67,11 +67,8 @@ def test_a_threshold_is_that_of_the_command_line(folder: Path, capsys: pytest.Ca
 
 def test_pages_are_those_that_are_written(run: blade.Runs, tmp_path: Path) -> None:
     report = run.report()
-    written = {
-        path.name: path.read_text(encoding="utf-8")
-        for path in report.write(tmp_path)
-        if path.suffix != ".svg"
-    }
+    paths = [path for path in report.write(tmp_path) if path.suffix != ".svg"]
+    written = {path.name: path.read_text(encoding="utf-8") for path in paths}
     assert report.html() == written["report.html"]
     assert report.json() == written["report.json"]
     assert report.markdown() == uncited(written["report.md"])
@@ -98,19 +95,13 @@ def test_runs_are_a_mapping_by_name(runs: blade.Runs) -> None:
         runs["other"]
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda runs: runs.score,
-        lambda runs: runs.rollout("8"),
-        lambda runs: runs.dossier("8"),
-        lambda runs: runs.run,
-    ],
-)
+OF_ONE = [lambda runs: runs.score, lambda runs: runs.rollout("8"), lambda runs: runs.dossier("8"), lambda runs: runs.run]
+
+
+@pytest.mark.parametrize("ask", OF_ONE)
 def test_what_concerns_one_run_is_asked_of_one(runs: blade.Runs, ask: Callable[[blade.Runs], Any]) -> None:
-    with pytest.raises(
-        blade.UsageError, match=r"2 runs were read\nhint: take one with runs\[NAME\]: before, after"
-    ):
+    message = r"2 runs were read\nhint: take one with runs\[NAME\]: before, after"
+    with pytest.raises(blade.UsageError, match=message):
         ask(runs)
 
 
@@ -124,19 +115,11 @@ def test_what_is_shown_has_its_n_and_its_interval(run: blade.Runs, runs: blade.R
 
 
 def test_a_name_that_would_move_the_cursor_is_shown_without(folder: Path) -> None:
-    path = make_run(
-        folder / "odd", [make_row(task, 0, task % 2) for task in range(3)], name="a\x1b[2J\u202eb"
-    )
+    rows = [make_row(task, 0, task % 2) for task in range(3)]
+    path = make_run(folder / "odd", rows, name="a\x1b[2J\u202eb")
     run = blade.load(path)
     change = run.compare(path)
-    shown = (
-        repr(run),
-        run._repr_html_(),
-        repr(run.report()),
-        repr(change),
-        change._repr_html_(),
-        repr(run.tasks()),
-    )
+    shown = (*map(repr, (run, run.report(), change, run.tasks())), run._repr_html_(), change._repr_html_())
     assert not set("".join(shown)) & {"\x1b", "\u202e"}
 
 
@@ -147,12 +130,8 @@ def test_a_run_is_equal_to_itself(run: blade.Runs) -> None:
 
 
 def test_runs_of_one_file_are_compared(folder: Path) -> None:
-    agents = ({"type": "agent", "name": name} for name in ("one", "two"))
-    rows = [
-        make_row(task, 0, (task + at) % 2, agent_ref=ref)
-        for at, ref in enumerate(agents)
-        for task in range(3)
-    ]
+    agents = enumerate({"type": "agent", "name": name} for name in ("one", "two"))
+    rows = [make_row(task, 0, (task + at) % 2, agent_ref=ref) for at, ref in agents for task in range(3)]
     runs = blade.load(make_run(folder / "agents", rows, name="both"))
     assert list(runs) == ["both:one", "both:two"]
     change = runs["both:two"].compare(runs["both:one"])
@@ -161,9 +140,8 @@ def test_runs_of_one_file_are_compared(folder: Path) -> None:
 
 
 def test_runs_that_cannot_be_compared_say_why(folder: Path) -> None:
-    other = make_run(
-        folder / "foreign", [make_row(f"t{at}", 0, 1.0, question=f"what is {at}") for at in range(3)]
-    )
+    rows = [make_row(f"t{at}", 0, 1.0, question=f"what is {at}") for at in range(3)]
+    other = make_run(folder / "foreign", rows)
     write_run(folder / "desk", n_tasks=3, repeats=2)
     change = blade.load("desk").compare(other)
     assert change.refused
@@ -267,17 +245,9 @@ def test_a_judgement_counts_at_once_and_is_taken_back(folder: Path) -> None:
     assert sum(run.losses().where(cause=cause).column("lost")) > 0
     assert run.agreements().where(first="engine", second="ann")[0].agreed == 0
     assert was.task not in run.queue(most=None).column("task")
+    place = {"repeat": 0, "step": 0, "field": "reward"}
     with pytest.raises(blade.UsageError, match="refused"):
-        run.label(
-            was.task,
-            cause=cause,
-            repeat=0,
-            step=0,
-            field="reward",
-            quote="x",
-            mechanism="It guesses.",
-            by="ann",
-        )
+        run.label(was.task, cause=cause, quote="x", mechanism="It guesses.", by="ann", **place)
     assert len(run.judgements()) == 1
     run.withdraw(was.task, by="ann")
     assert run.attributions().where(task=was.task)[0].cause == was.cause
@@ -293,7 +263,4 @@ def test_a_check_is_that_of_the_command_line(
     assert not found.ok
     assert found.counts["contradicted"] == len(found.problems().where(verdict="contradicted")) == 1
     assert run.check(text).to_dict() == run.check("said.md").to_dict() == found.to_dict()
-    capsys.readouterr()
-    with pytest.raises(SystemExit):
-        main(["check", "said.md", "--run", "results/before.jsonl", "--json"])
-    assert json.loads(capsys.readouterr().out) == found.to_dict()
+    assert json.loads(said(capsys, "check", "said.md", "--run", "results/before.jsonl", "--json", code=1)) == found.to_dict()

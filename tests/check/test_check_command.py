@@ -15,11 +15,13 @@ import jsonschema
 import pytest
 
 from blade.agent.reader import Patience
-from blade.sanitize import PLACEHOLDER
+from blade.cli.main import main
+from blade.model.measurements import PLACEHOLDER
 from tests.builders import make_row, make_run
 from tests.case_tables import cases
 from tests.conftest import Blade
 from tests.read.server import Act, Call, Says, Script, Status, serving
+from tools.planted import write_demo
 
 SCHEMA = json.loads(resources.files("blade").joinpath("check", "check.schema.json").read_text())
 
@@ -27,9 +29,6 @@ SCHEMA = json.loads(resources.files("blade").joinpath("check", "check.schema.jso
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a run and its report, made once; the report lies beside it as it was."""
-    from blade.cli.main import main
-    from tools.planted import write_demo
-
     folder = tmp_path_factory.mktemp("demo") / "demo"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BLADE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
@@ -52,21 +51,17 @@ def test_our_own_report_holds(blade: Blade, made: Path, name: str) -> None:
     said = blade("check", made / "report" / name, "--run", made / "run")
     assert said.code == 0, said.err
     summary = said.out.split("\n")[1]
-    assert "cited numbers hold" in summary
-    assert "wrong" not in summary
-    assert "uncited" not in summary
+    assert [word in summary for word in ("cited numbers hold", "wrong", "uncited")] == [True, False, False]
 
 
 def test_a_wrong_citation_is_told_marked_and_ends_with_1(blade: Blade, made: Path, tmp_path: Path) -> None:
     path = made / "report" / "report.md"
-    made_by_us = path.read_text()
-    text = re.sub(r"(?m)^\| always \| 9<", "| always | 10<", made_by_us)
-    assert text != made_by_us
+    text, n = re.subn(r"(?m)^\| always \| 9<", "| always | 10<", path.read_text())
+    assert n
     path.write_text(text)
     said = blade("check", path, "--run", made / "run", "-o", tmp_path / "marked.md")
     assert said.code == 1
-    assert "1 wrong (1 citation)" in said.out
-    assert "expected   9" in said.out
+    assert all(line in said.out for line in ("1 wrong (1 citation)", "expected   9"))
     assert said.out.endswith(f"Wrote {tmp_path / 'marked.md'}\n")
     marked = (tmp_path / "marked.md").read_text()
     assert "> **contradicted**" in marked
@@ -82,12 +77,7 @@ def test_every_cited_sentence_is_shown_with_what_its_citation_says(blade: Blade,
     )
     said = blade("check", path, "--run", made / "run")
     assert said.code == 0  # a true number under a wrong citation is for the reader to see
-    assert "the sentence says easy, the citation is about medium" in said.out
-    assert "line 1  Easy tasks pass in 59.3% of tries." in said.out
-    assert "59.3%: pass@1 (mean over tasks) where difficulty = 'medium' = 59.26%, n = 9 tasks" in said.out
-    assert "1 number is uncited, 1 causal sentence is opinion" in said.out
-    assert "line 3  7  in: It never asks" in said.out
-    assert "line 5  That is because it hurries." in said.out
+    assert [line for line in cases(__file__, "lines_about_citations") if line not in said.out] == []
     assert "What was found" not in said.out
 
 
@@ -107,19 +97,16 @@ def test_json_follows_its_schema(blade: Blade, made: Path, tmp_path: Path) -> No
 
 def test_without_a_run_only_the_arithmetic_is_checked(blade: Blade, tmp_path: Path) -> None:
     path = tmp_path / "mine.md"
-    path.write_text("We solved 12 of 40 tasks (30%).\n")
-    said = blade("check", path)
-    assert said.code == 0
-    assert "no contradiction in its arithmetic, nothing was checked against rows" in said.out
-    path.write_text("We solved 12 of 40 tasks (45%).\n")
-    assert blade("check", path).code == 1
+    for share, code in ((30, 0), (45, 1)):
+        path.write_text(f"We solved 12 of 40 tasks ({share}%).\n")
+        said = blade("check", path)
+        assert said.code == code
+        assert ("no contradiction in its arithmetic, nothing was checked against rows" in said.out) == (code == 0)
 
 
 PLAIN = "There were 4,131 quiet ones, 4,207 loud ones and 4,312 that nobody knows.\n"
-PROPOSED = {
-    "4,131": "count where passed", "4,207": "count where no_such_column",
-    "4,312": "select 'read_csv' from read_csv('/etc/passwd')",
-}  # fmt: skip
+PROPOSED = {"4,131": "count where passed", "4,207": "count where no_such_column"}
+PROPOSED["4,312"] = "select 'read_csv' from read_csv('/etc/passwd')"
 
 
 def answering(queries: dict[str, str]) -> Script:
@@ -152,10 +139,10 @@ def test_a_model_proposes_queries_and_the_author_sees_what_they_give(
         told = json.loads(blade(*words, "--json").out)
     assert said.code == 0
     assert told["counts"] == before
-    assert f"{n}: the model proposes {query}, which gives it; cite it" in said.out
-    assert f"4,131: the model proposes count where passed, which gives {passed}" in said.out
-    assert "4,207: the model proposes count where no_such_column, which cannot be run" in said.out
-    assert "4,312: the model proposes select 'read_csv' from read_csv('/etc/passwd'), which cannot be run" in said.out
+    answers = {n: "gives it; cite it", "4,131": f"gives {passed}"}
+    for number, proposed in {n: query, **PROPOSED}.items():
+        answer = answers.get(number, "cannot be run")
+        assert f"{number}: the model proposes {proposed}, which {answer}" in said.out
     assert f"are sent to {server.host}" in said.err
     (sent,) = {call.turns[0]["content"] for call in server.calls}
     assert "4,312 in: There were 4,131 quiet ones" in sent
@@ -167,12 +154,9 @@ def test_wrong_words_are_told(
     blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty.md").write_text("")
-    (tmp_path / "mine.md").write_text("Text.")
     (tmp_path / "odd.bin").write_bytes(b"\xff\xfa\x80abc")
-    (tmp_path / "page.html").write_text("<!doctype html><p>67%</p>")
-    (tmp_path / "half.json").write_text('{"schema": "blade.rep')
-    (tmp_path / "old.json").write_text('{"schema": "blade.report/1"}')
+    for name, text in cases(__file__, "files_that_check_refuses"):
+        (tmp_path / name).write_text(text)
     make_run(tmp_path, [make_row(0, 0, 1.0)], name="run")
     said = blade(*words)
     assert said.code == code
@@ -180,9 +164,7 @@ def test_wrong_words_are_told(
     assert "hint:" in said.err or "Usage" in said.err
 
 
-def test_a_redacted_report_is_not_called_wrong(
-    blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_redacted_report_is_not_called_wrong(blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [make_row(task, repeat, float(repeat > 1)) for task in range(6) for repeat in range(4)]
     for row in rows[::4]:  # never ran, for a reason that the report quotes
         row["response"]["output"] = []

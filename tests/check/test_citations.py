@@ -1,4 +1,4 @@
-"""Cited numbers, lists and tables: they hold, they are wrong, or they cannot be evaluated."""
+"""Cited numbers and ids: they hold, they are wrong, or nobody can say; and what names no source."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import pytest
 
 from blade import pipeline
 from blade.check import checked, cited_numbers, world_of
-from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNCITED, UNVERIFIABLE
+from blade.check.row_ids import mentions, numbered
+from blade.check.uncited_numbers import bank
+from blade.model.conclusions import CONTRADICTED, OPINION, SUPPORTED, UNCITED, UNVERIFIABLE
 from blade.query import query_process
 from blade.tables.index import Silent
 from tests.builders import make_row, make_run
@@ -28,17 +30,13 @@ def test_a_number_holds_at_its_printed_precision(desk: Desk, text: str, wrong: l
                 assert {item.verdict for item in items} == {SUPPORTED}, items
 
 
-@pytest.mark.parametrize(("text", "why"), cases(__file__, "what_cannot_be_evaluated_is_unverifiable"))
-def test_what_cannot_be_evaluated_is_unverifiable(desk: Desk, text: str, why: str) -> None:
-    (item,) = desk.check(text, "citation")
-    assert item.verdict == UNVERIFIABLE
-    assert why in item.why
+REFUSED = {"what_cannot_be_evaluated_is_unverifiable": UNVERIFIABLE, "a_citation_that_cannot_be_asked_is_wrong": CONTRADICTED}
 
 
-@pytest.mark.parametrize(("text", "why"), cases(__file__, "a_citation_that_cannot_be_asked_is_wrong"))
-def test_a_citation_that_cannot_be_asked_is_wrong(desk: Desk, text: str, why: str) -> None:
+@pytest.mark.parametrize(("verdict", "text", "why"), [(REFUSED[name], *row) for name in REFUSED for row in cases(__file__, name)])
+def test_what_cannot_be_evaluated_is_unverifiable_or_wrong(desk: Desk, verdict: str, text: str, why: str) -> None:
     (item,) = desk.check(text, "citation")
-    assert item.verdict == CONTRADICTED
+    assert item.verdict == verdict
     assert why in item.why
 
 
@@ -51,11 +49,11 @@ def test_intervals_bounds_and_words(desk: Desk, text: str, verdict: str) -> None
 
 def test_the_interval_behind_a_number_is_checked_with_it(desk: Desk) -> None:
     (answer,) = desk.world.ground.ask("pass_at_1")  # type: ignore[misc]
-    ends = [f"{end * 100:.1f}%" for end in (answer.low, answer.high)]
-    (item,) = desk.check(f"It is {answer.value:.1%} [{', '.join(ends)}]<!--blade: pass_at_1-->.", "citation")
-    assert item.verdict == SUPPORTED
-    (item,) = desk.check(f"It is {answer.value:.1%} [{ends[0]}, 99.9%]<!--blade: pass_at_1-->.", "citation")
-    assert (item.verdict, item.printed) == (CONTRADICTED, f"[{ends[0]}, 99.9%]")
+    for high, verdict in ((f"{answer.high:.1%}", SUPPORTED), ("99.9%", CONTRADICTED)):
+        ends = f"[{answer.low:.1%}, {high}]"
+        (item,) = desk.check(f"It is {answer.value:.1%} {ends}<!--blade: pass_at_1-->.", "citation")
+        assert item.verdict == verdict
+    assert item.printed == ends
 
 
 def test_what_a_count_is_out_of_is_uncited_unless_it_is_all(desk: Desk) -> None:
@@ -109,3 +107,69 @@ def test_a_run_that_is_not_named_is_not_guessed(tmp_path: Path) -> None:
     assert [item.verdict for item in checked(named.format("gpt-4.1"), world)] == [SUPPORTED]
     note = [item.why for item in checked(named.format("one+("), world) if item.why]
     assert note == ["the sentence says gpt-4.1, the citation is about one+("]
+
+
+@pytest.mark.parametrize(("text", "numbers"), cases(__file__, "every_number_that_claims_something_is_listed"))
+def test_every_number_that_claims_something_is_listed(desk: Desk, text: str, numbers: list[str]) -> None:
+    assert [item.printed for item in desk.check(text) if item.verdict == UNCITED] == numbers
+
+
+@pytest.mark.parametrize(("text", "query"), cases(__file__, "the_only_short_query_that_gives_a_number_is_suggested"))
+def test_the_only_short_query_that_gives_a_number_is_suggested(desk: Desk, text: str, query: str) -> None:
+    item = next(item for item in desk.check(text, "number"))
+    assert (item.expected, item.query) == (query, query or None)
+    assert item.why == (f"{item.printed} = {query}; cite it?" if query else "")
+
+
+def test_every_suggestion_gives_what_it_says(desk: Desk) -> None:
+    from blade.query.query_ground import value
+
+    known = list(bank(desk.world, desk.world.ground.runs[0]))
+    assert len({item.query for item in known}) > 100
+    for item in known:
+        assert value(item.query, desk.world.ground) == pytest.approx(item.value), item.query
+
+
+@pytest.mark.parametrize(("text", "is_opinion"), cases(__file__, "a_cause_without_a_source_is_an_opinion"))
+def test_a_cause_without_a_source_is_an_opinion(desk: Desk, text: str, is_opinion: bool) -> None:
+    assert (OPINION in desk.verdicts(text)) == is_opinion
+    assert (OPINION in [item.verdict for item in checked(text, None)]) == is_opinion
+
+
+@pytest.mark.parametrize(("text", "numbers"), cases(__file__, "numbers_that_name_are_told_from_those_that_count"))
+def test_numbers_that_name_are_told_from_those_that_count(text: str, numbers: list[list[int]]) -> None:
+    assert [list(name.numbers) for name in numbered(text)] == numbers
+
+
+@pytest.mark.parametrize(("text", "printed", "verdict"), cases(__file__, "what_is_named_exists_or_not"))
+def test_what_is_named_exists_or_not(desk: Desk, text: str, printed: str, verdict: str) -> None:
+    assert (verdict, printed) in [(item.verdict, item.printed) for item in desk.check(text, "id")]
+
+
+@pytest.mark.parametrize("text", cases(__file__, "what_is_not_surely_an_id_is_never_wrong"))
+def test_what_is_not_surely_an_id_is_never_wrong(desk: Desk, text: str) -> None:
+    assert CONTRADICTED not in desk.verdicts(text, "id")
+
+
+@pytest.mark.parametrize(("text", "keys"), cases(__file__, "the_tasks_of_a_text"))
+def test_the_tasks_of_a_text(desk: Desk, text: str, keys: list[str]) -> None:
+    assert [str(item.address.rollout) for item in mentions(text, desk.world.rows)] == keys
+
+
+def test_the_step_and_the_field_of_an_address_are_looked_up(desk: Desk) -> None:
+    for text, why in (("See 4/1#77.", "no such step"), ("See 4/1#nothing.", "no row has the field nothing")):
+        (item,) = desk.check(text, "id")
+        assert (item.verdict, why in item.why) == (CONTRADICTED, True)
+    assert desk.verdicts("See 4/1#0.", "id") == [SUPPORTED]
+
+
+def test_an_index_that_is_the_name_of_another_task_is_never_supported(tmp_path: Path) -> None:
+    rows = [make_row(task, 0, 1.0, task_id=str(3 - task)) for task in range(4)]  # task 0 is called 3
+    world = world_of(pipeline.load([str(make_run(tmp_path, rows))], Silent()))
+    assert world.rows.keys("3") == ("0", "3")
+    for text in ("Task 3 fails.", "In `3/0` it stops."):
+        assert {item.verdict for item in checked(text, world) if item.kind == "id"} == {UNVERIFIABLE}
+    quoted = "Task `3/0` says:\n\n```text\nthe answer\n```\n"
+    assert {item.verdict for item in checked(quoted, world)} == {UNVERIFIABLE}
+    (pinned,) = [item for item in checked("See 3/0#0.", world) if item.kind == "id"]  # our notation: the key
+    assert pinned.verdict == SUPPORTED

@@ -98,33 +98,28 @@ def test_another_schema_is_refused_with_a_hint(schema: str) -> None:
 def test_the_sentences_of_other_json_are_read_at_their_path(desk: Desk) -> None:
     text = '{"a": 1,\n "sections": [{"summary": "The model scored 67.0%<!--blade: pass_at_1--> of them."},\n'
     text += ' {"note": ["We solved 12 of 40 tasks (35%), it seems."]}],\n "n": "80% is it"}'
-    findings = desk.check(text)
-    assert [(item.verdict, item.line) for item in findings if item.kind == "citation"] == [(SUPPORTED, 2)]
-    (wrong,) = (item for item in findings if item.verdict == CONTRADICTED)
+    assert [(item.verdict, item.line) for item in desk.check(text, "citation")] == [(SUPPORTED, 2)]
+    (wrong,) = (item for item in desk.check(text) if item.verdict == CONTRADICTED)
     assert (wrong.kind, wrong.line) == ("arithmetic", 3)
     assert wrong.text.startswith("sections[1].note[0]: We solved 12 of 40")
     assert [item.verdict for item in checked(text, None)] == [CONTRADICTED]
 
 
-@pytest.mark.parametrize("name", ["careful", "hasty"])
-def test_a_golden_report_is_not_contradicted(name: str) -> None:
-    folder = ROOT / "benchmarks" / "workplace_assistant"
-    text = (folder / "golden_reports" / f"scripted_{name}_golden_report.md").read_text()
-    rollouts = [folder / "rollouts" / f"scripted_{run}_rollouts.jsonl" for run in ("careful", "hasty")]
-    alone = Counter(item.verdict for item in of(text, folder / "rollouts" / f"scripted_{name}_rollouts.jsonl"))
-    assert alone[CONTRADICTED] == 0
-    assert alone[SUPPORTED] > 200
-    both = of(text, *rollouts) if name == "careful" else ()
+REPORTS = ROOT / "benchmarks" / "workplace_assistant" / "golden_reports"
+ROLLOUTS = {name: REPORTS.parent / "rollouts" / f"scripted_{name}_rollouts.jsonl" for name in ("careful", "hasty")}
+HONEST = ["golden_report", "1_excellent", "2_good", "3_shallow", "4_wrong_causes"]
+
+
+@pytest.mark.parametrize("grade", HONEST)
+@pytest.mark.parametrize("name", ROLLOUTS)
+def test_an_honest_report_is_not_contradicted(name: str, grade: str) -> None:
+    is_golden = grade == "golden_report"
+    text = (REPORTS / ("." if is_golden else "graded") / f"scripted_{name}_{grade}.md").read_text()
+    verdicts = Counter(item.verdict for item in of(text, ROLLOUTS[name]))
+    assert verdicts[CONTRADICTED] == 0
+    assert verdicts[SUPPORTED] > 200 or not is_golden
+    both = of(text, *ROLLOUTS.values()) if is_golden and name == "careful" else ()
     assert not [item for item in both if item.verdict == CONTRADICTED or item.why.startswith("the sentence says")]
-
-
-@pytest.mark.parametrize("grade", ["1_excellent", "2_good", "3_shallow", "4_wrong_causes"])
-@pytest.mark.parametrize("name", ["careful", "hasty"])
-def test_an_honest_graded_report_is_not_contradicted(name: str, grade: str) -> None:
-    folder = ROOT / "benchmarks" / "workplace_assistant"
-    text = (folder / "golden_reports" / "graded" / f"scripted_{name}_{grade}.md").read_text()
-    findings = of(text, folder / "rollouts" / f"scripted_{name}_rollouts.jsonl")
-    assert [item for item in findings if item.verdict == CONTRADICTED] == []
 
 
 # -- claims about recorded runs, written before the code --------------------------------------------
@@ -135,8 +130,11 @@ def recorded(run: str) -> World:
     return world_of(pipeline.load([str(DATA / f"{run}.jsonl.gz")], Silent()))
 
 
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="no corpus beside the project")
+
+
+@needs_data
 @pytest.mark.corpus
-@pytest.mark.skipif(not DATA.is_dir(), reason="no corpus beside the project")
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim["text"][:40])
 def test_claims_of_a_stranger(claim: dict[str, Any]) -> None:
     world = recorded(claim["run"])
@@ -155,8 +153,8 @@ def test_claims_of_a_stranger(claim: dict[str, Any]) -> None:
     assert [item for item in bare if item.verdict == UNCITED]
 
 
+@needs_data
 @pytest.mark.corpus
-@pytest.mark.skipif(not DATA.is_dir(), reason="no corpus beside the project")
 def test_most_wrong_citations_are_pointed_out() -> None:
     wrong = [claim for claim in CLAIMS if claim["kind"] == "citation"]
     notes = [item for claim in wrong for item in checked(claim["text"], recorded(claim["run"])) if item.why]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,32 +13,13 @@ from blade.check.markdown_document import parse
 from tests.case_tables import cases
 
 
-def test_sentences_keep_their_lines_and_headings() -> None:
-    text = "# Title\n\nFirst one. Second\ngoes on. Third.\n\n## Part\n\nIt costs $3.50 vs. 4. See e.g. `a. B`.\n"
+@pytest.mark.parametrize(("text", "title", "sentences"), cases(__file__, "sentences_of_documents"))
+def test_sentences_keep_their_lines_and_headings(text: str, title: str, sentences: list[list[object]]) -> None:
     document = parse(text)
-    assert document.title == "Title"
-    assert [(one.text, one.line, one.last_line, one.headings) for one in document.sentences if one.kind == "sentence"] == [
-        ("First one.", 3, 3, ()),
-        ("Second goes on.", 3, 4, ()),
-        ("Third.", 4, 4, ()),
-        ("It costs $3.50 vs. 4.", 8, 8, ("Part",)),
-        ("See e.g. `a. B`.", 8, 8, ("Part",)),
-    ]  # fmt: skip
-    assert [one.before for one in document.sentences if one.line == 4] == ["First one. Second goes on."]
-
-
-def test_headings_of_both_kinds_make_a_path_and_only_the_first_top_one_is_the_title() -> None:
-    document = parse("Top\n===\n\n# Other\n\nUnder\n-----\n\n### Deep ###\n\ntext\n\n## Next\n\nmore\n")
-    assert document.title == "Top"
-    assert [(one.text, one.headings) for one in document.sentences] == [
-        ("Top", ()),
-        ("Other", ()),
-        ("Under", ("Other",)),
-        ("Deep", ("Other", "Under")),
-        ("text", ("Other", "Under", "Deep")),
-        ("Next", ("Other",)),
-        ("more", ("Other", "Next")),
-    ]
+    assert document.title == title
+    fields = ("text", "kind", "line", "last_line", "headings", "before")
+    rows = msgspec.to_builtins(document.sentences)
+    assert [[row[field] for field in fields] for row in rows] == [[*row[:4], tuple(row[4]), row[5]] for row in sentences]
 
 
 @pytest.mark.parametrize(("raw", "seen"), cases(__file__, "markup_goes_and_code_stays"))
@@ -77,7 +59,7 @@ def test_tables_of_other_shapes(text: str, ragged: bool) -> None:
     assert table.ragged is ragged
 
 
-@pytest.mark.parametrize("text", ["a | b\n\nc | d\n", "| a | b |\n| 1 | 2 |\n", "```\n| a |\n|---|\n```\n", "    | a | b |\n    |---|---|\n"])
+@pytest.mark.parametrize("text", cases(__file__, "no_tables"))
 def test_what_is_no_table(text: str) -> None:
     assert not parse(text).tables
 
@@ -101,11 +83,6 @@ def test_quotations_have_their_lines() -> None:
     assert parse(text).sentences[-1].kind == "quote"
 
 
-def test_front_matter_is_no_text() -> None:
-    document = parse("---\ntitle: x\nn: 5\n---\n# Top\n\n---\n\ntext\n")
-    assert [(one.text, one.line) for one in document.sentences] == [("Top", 5), ("text", 9)]
-
-
 @given(st.text(alphabet="#*-_`|>~<![]()0aB .,:=\n\\\t%", max_size=300))
 @settings(max_examples=300, deadline=None)
 def test_anything_can_be_read_and_lines_are_within_the_text(text: str) -> None:
@@ -116,13 +93,7 @@ def test_anything_can_be_read_and_lines_are_within_the_text(text: str) -> None:
     assert all(1 <= row.line <= last for table in document.tables for row in table.rows)
 
 
-HOSTILE = [
-    "|", "`a``b```c", ">", "[", "<!--", "<!-- a -->", "*a", "_a ", '"abc ', "- ", "\\`", "<a", "| a | 1<!--c1--> |\n", "  - a b\n",
-    "```\n~~~\n", "&a", "a\n=\n", "![", "**a", "1. a\n", "[a]: b\n[a]", "`",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("piece", HOSTILE)
+@pytest.mark.parametrize("piece", cases(__file__, "hostile_markdown"))
 def test_hostile_text_costs_linear_time(piece: str) -> None:
     text = piece * (40_000 // len(piece)) + "x"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 Row = dict[str, Any]
@@ -76,6 +76,16 @@ def keys_of(rows: Iterable[Row]) -> set[Key]:
     return {(row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows}
 
 
+def struck(make: Callable[..., Iterator[tuple[Row, bool]]]) -> Callable[..., tuple[list[Row], set[Key]]]:
+    """A run from its rows one by one, each with whether it has the fault."""
+
+    def whole(*arguments: Any, **options: Any) -> tuple[list[Row], set[Key]]:
+        pairs = list(make(*arguments, **options))
+        return [row for row, _ in pairs], keys_of(row for row, is_struck in pairs if is_struck)
+
+    return whole
+
+
 def grid(n_tasks: int, n_repeats: int) -> list[Key]:
     """All tasks and repeats, task by task."""
     return [(task, repeat) for task in range(n_tasks) for repeat in range(n_repeats)]
@@ -93,8 +103,9 @@ NOTES = (
 )
 
 
-def desk_acts(task: int, repeat: int, chance: random.Random) -> list[Act]:
+def desk_acts(task: int, repeat: int, seed: int) -> list[Act]:
     """How a clerk settles an errand: find the parcel, read some notices, check the address, redirect, report."""
+    chance = random.Random(seed)
     number, street = f"P-{task + 100}", STREETS[task % len(STREETS)]
     notices: list[Act] = [
         ("read_notice", {"page": page}, f"Notice {page}: the counter opens at {page + 7}.")
@@ -111,8 +122,7 @@ def desk_acts(task: int, repeat: int, chance: random.Random) -> list[Act]:
 
 def desk_row(task: int, repeat: int, reward: float, acts: Iterable[Act] | None = None, **fields: Any) -> Row:
     """A rollout at the parcel desk; without `acts` an ordinary one."""
-    chance = random.Random(task * 1000 + repeat)
-    made = desk_acts(task, repeat, chance) if acts is None else acts
+    made = desk_acts(task, repeat, task * 1000 + repeat) if acts is None else acts
     return make_row(task, repeat, reward, made, tools=DESK_TOOLS, **fields)
 
 

@@ -128,21 +128,6 @@ def each(cases: dict[str, Any]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", cases.values(), ids=cases)
 
 
-def proves(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
-    """A case is how to make a run and its struck rows, the `rung label level` of their group, and words that are told of it."""
-    make, what, *words = case
-    rows, keys = make()
-    diagnose(rows).shows(keys, what, *words)
-
-
-def clears(diagnose: Diagnose, rung: str, make: Callable[[], Any]) -> None:
-    """A run in which a rung proves nothing, and of which no alarm is given."""
-    made = make()
-    run = diagnose(made[0] if isinstance(made, tuple) else made)
-    assert [group.name for group in run.of_rung(rung)] == []
-    assert [alarm.text for alarm in run.alarms] == []
-
-
 def write(folder: Path, rows: Iterable[Row], inputs: Iterable[Row] | None = None) -> Path:
     """Write rollouts, and the materialised inputs beside them."""
     folder.mkdir(parents=True, exist_ok=True)

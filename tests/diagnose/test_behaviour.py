@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Made, Row, desk_acts, desk_row, grid, make_row
-from tests.diagnose.diagnosed import Diagnose, clears, each, proves, told_of
+from tests.diagnose.builders import Act, Key, Made, Row, desk_acts, desk_row, grid, make_row, struck
+from tests.diagnose.diagnosed import Diagnose, each, told_of
 
 FAULTY = {(task, repeat) for task, repeat in grid(16, 4) if (task + 2 * repeat) % 5 < 2}
 
 
 def work(task: int, repeat: int, checks: bool = True) -> list[Act]:
     """An errand with or without a look at the address book, and always a redirect at the end."""
-    acts = desk_acts(task, repeat, random.Random(task * 100 + repeat))
+    acts = desk_acts(task, repeat, task * 100 + repeat)
     return [act for act in acts if checks or not (isinstance(act, tuple) and act[0] == "check_address")]
 
 
@@ -120,16 +119,14 @@ def pages(how: str, is_whole: bool = False) -> Acts:
 # ---- The form of a reply -------------------------------------------------------------------------
 
 
-def replies(is_rejected: bool) -> list[Row]:
+def replies(is_rejected: bool) -> Iterator[Row]:
     """Letters of one turn, some of them under a heading; a judge reads them, and rejects those or any."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(16, 4)):
         is_headed = (task, repeat) in FAULTY
         head = f"# Parcel {task}\n" if is_headed else ""
         fails = (place % 9 > 0 if is_headed else place % 11 == 0) if is_rejected else (3 * place + place // 7) % 5 < 2
         text = f"{head}Dear owner, parcel {task} is on shelf {place}." + " It is sealed and dry." * (place % 4)
-        rows.append(make_row(task, repeat, float(not fails), [text], prompt=f"Write to the owner of parcel {task}."))
-    return rows
+        yield make_row(task, repeat, float(not fails), [text], prompt=f"Write to the owner of parcel {task}.")
 
 
 def test_replies_with_a_heading_that_are_rejected(diagnose: Diagnose) -> None:
@@ -164,14 +161,12 @@ def test_earlier_act_names_the_group_and_the_later_is_its_consequence(diagnose: 
 # ---- What is no cause ----------------------------------------------------------------------------
 
 
-def long() -> list[Row]:
+def long() -> Iterator[Row]:
     """Failing rollouts are longer, as it goes where nothing works; no act sets them apart."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(16, 4)):
         fails = (place * 3 + task) % 5 < 2
         notices = [("read_notice", {"page": place * 20 + page}, f"Page {page}.") for page in range((8 if fails else 2) + (place * 7) % 5)]
-        rows.append(desk_row(task, repeat, float(not fails), [*notices, *work(task, repeat)]))
-    return rows
+        yield desk_row(task, repeat, float(not fails), [*notices, *work(task, repeat)])
 
 
 def test_stop_on_success_is_no_cause(diagnose: Diagnose) -> None:
@@ -199,13 +194,12 @@ def test_one_try_per_task_gives_a_lead(diagnose: Diagnose) -> None:
     assert (group.confidence, any("one try" in reason for reason in group.against)) == ("unsure", True)
 
 
-def of_two_kinds(is_cause: bool) -> tuple[list[Row], set[Key]]:
+@struck
+def of_two_kinds(is_cause: bool) -> Iterator[tuple[Row, bool]]:
     """Letters and parcels by their ids, one try each; the address book is left out now and then, and some of that passes.
 
     It decides within both kinds; or letters are hard, and it is mostly letters that go without.
     """
-    rows: list[Row] = []
-    without: set[Key] = set()
     for task in range(120):
         is_letter = task % 3 == 0
         kind = "letter" if is_letter else "parcel"
@@ -215,10 +209,7 @@ def of_two_kinds(is_cause: bool) -> tuple[list[Row], set[Key]]:
         else:
             skips = (task * 7) % 10 < 9 if is_letter else task % 40 == 1
             passes = (task * 11) % 13 < (2 if is_letter else 12)
-        if skips:
-            without.add((task, 0))
-        rows.append(desk_row(task, 0, float(passes), work(task, 0, checks=not skips), task_id=f"{kind}-{task:03d}"))
-    return rows, without
+        yield desk_row(task, 0, float(passes), work(task, 0, checks=not skips), task_id=f"{kind}-{task:03d}"), skips
 
 
 @pytest.mark.parametrize(("n_repeats", "is_mended", "is_told"), [(1, False, True), (1, True, False), (4, True, True)])
@@ -265,16 +256,6 @@ INNOCENT: dict[str, Callable[[], Any]] = {
     "form without effect": lambda: harmless(weighs), "length": long,
     "one try of a hard kind": lambda: of_two_kinds(is_cause=False), "heading that passes": lambda: replies(is_rejected=False),
 }  # fmt: skip
-
-
-@each(PROVED)
-def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
-    proves(diagnose, case)
-
-
-@each(INNOCENT)
-def test_what_is_no_cause(diagnose: Diagnose, case: Callable[[], Any]) -> None:
-    clears(diagnose, "behaviour", case)
 
 
 @each({"another search": searches_again, "list to its end": pages("total", True), "list by its cursor": pages("cursor", True)})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Any
 
@@ -43,7 +42,7 @@ def acts_of(key: Key) -> tuple[list[Act], list[bool]]:
     if key in VAIN:
         return gives_up([UNREAD, REFUSED, UNREAD, ""]), [False] * 4
     vain = tried([REFUSED][: (task + repeat) % 2])
-    work = desk_acts(task, repeat, random.Random(task * 100 + repeat))
+    work = desk_acts(task, repeat, task * 100 + repeat)
     return [*vain, *work], [False] * len(vain) + [True] * (len(work) - 1)
 
 

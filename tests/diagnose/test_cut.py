@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Made, Row, desk, desk_acts, desk_row, grid, make_row
-from tests.diagnose.diagnosed import Diagnose, clears, each, proves
+from tests.diagnose.builders import Act, Key, Made, Row, desk, desk_acts, desk_row, grid, make_row, struck
+from tests.diagnose.diagnosed import Diagnose
 
 CUT = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(4)}
 
@@ -54,13 +52,11 @@ def noted(field: str, cut: str, other: str = "finished", keys: set[Key] = CUT, r
     return rows, keys
 
 
-def as_usual() -> list[Row]:
+def as_usual() -> Iterator[Row]:
     """Rows that end so pass as the others do."""
-    rows = []
     for place, (key, row) in enumerate(desk(rate=0.6).items()):
         reward = float(place % 2) if key in CUT else row["reward"]
-        rows.append(desk_row(*key, reward, stop_reason="length" if key in CUT else "stop"))
-    return rows
+        yield desk_row(*key, reward, stop_reason="length" if key in CUT else "stop")
 
 
 def test_limit_that_the_grader_reports_about_the_work_is_a_verdict(diagnose: Diagnose) -> None:
@@ -101,7 +97,7 @@ def never_answered() -> list[Row]:
     """All rows end on an unanswered `close_desk`; four in five pass."""
     rows = []
     for key, row in desk(rate=0.8).items():
-        acts = [*desk_acts(*key, random.Random(key[0]))[:-1], ("close_desk", {"desk": key[0]}, None)]
+        acts = [*desk_acts(*key, key[0])[:-1], ("close_desk", {"desk": key[0]}, None)]
         rows.append(desk_row(*key, row["reward"], acts))
     return rows
 
@@ -139,22 +135,20 @@ def test_turn_limit_is_named_where_all_stop_after_as_many_turns(diagnose: Diagno
 # ---- Spikes at a maximum -------------------------------------------------------------------------
 
 
-def lengths(n_cut: int, reward_below: Callable[[int], float]) -> list[Row]:
+def lengths(n_cut: int, reward_below: Callable[[int], float]) -> Iterator[Row]:
     """Rollouts of 3 to 9 calls that file what they found, and those of `CUT` with exactly `n_cut` calls that do not."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(12, 4)):
         if (task, repeat) in CUT:
-            rows.append(desk_row(task, repeat, 0.0, [*looks(task, n_cut), f"On to page {n_cut + place}."]))
+            yield desk_row(task, repeat, 0.0, [*looks(task, n_cut), f"On to page {n_cut + place}."])
         else:
             end: Act = ("file_notice", {"page": task}, f"Filed {task}.")
             acts = [*looks(task, 2 + place % 7), end, f"Notice {task} says so." + " Really." * (place % 5)]
-            rows.append(desk_row(task, repeat, reward_below(place), acts))
-    return rows
+            yield desk_row(task, repeat, reward_below(place), acts)
 
 
 def all_pass_below() -> list[Row]:
     """The episode stops on success, on whatever step that is: failing is what makes a rollout long."""
-    rows = lengths(14, lambda place: 1.0)
+    rows = list(lengths(14, lambda place: 1.0))
     for row in rows:
         row["response"]["output"] = [item for item in row["response"]["output"] if item["type"] != "message"]
     return rows
@@ -185,7 +179,7 @@ def test_limit_where_success_ends_a_rollout(diagnose: Diagnose, is_ended: bool, 
 def test_rollouts_that_loop_at_a_limit_are_told_apart(diagnose: Diagnose) -> None:
     """A third of those that reach the limit repeat one call; the others were at work when it came."""
     loops = set(sorted(CUT)[::3])
-    rows = lengths(14, lambda place: float(place % 4 > 0))
+    rows = list(lengths(14, lambda place: float(place % 4 > 0)))
     for row in rows:
         task, repeat = row["_ng_task_index"], row["_ng_rollout_index"]
         if (task, repeat) in loops:
@@ -200,7 +194,7 @@ def test_rollouts_that_loop_at_a_limit_are_told_apart(diagnose: Diagnose) -> Non
 def test_rollouts_at_the_maximum_that_end_by_themselves_are_no_cut(diagnose: Diagnose, how: str) -> None:
     """A third of those at the maximum file what they found as the passes do, or record that they gave up."""
     ended = set(sorted(CUT)[::3])
-    rows = lengths(14, lambda place: float(place % 4 > 0))
+    rows = list(lengths(14, lambda place: float(place % 4 > 0)))
     for place, row in enumerate(rows):
         task, repeat = row["_ng_task_index"], row["_ng_rollout_index"]
         if how == "filed" and (task, repeat) in ended:
@@ -245,43 +239,37 @@ def numbered(field: str) -> Made:
     return rows, CUT
 
 
-def evenings() -> list[Row]:
+def evenings() -> Iterator[Row]:
     """`evening` is the longest answer, the commonest and mostly wrong: a habit of the model, not a limit of seven letters."""
-    rows = []
     for task, repeat in grid(16, 3):
         gold = ("dawn", "noon", "night", "evening")[task % 4]
         answer = gold if (task + repeat) % 5 == 0 else "evening"
         prompt = f"When does branch {task} lend most: dawn, noon, night or evening? One word."
-        rows.append(make_row(task, repeat, float(answer == gold), [answer], prompt=prompt, expected_answer=gold))
-    return rows
+        yield make_row(task, repeat, float(answer == gold), [answer], prompt=prompt, expected_answer=gold)
 
 
 # ---- What the task is given, cut to a limit ------------------------------------------------------
 
 
-def given(field: str, is_hard: bool = True, rate: int = 7) -> tuple[list[Row], set[Key]]:
+@struck
+def given(field: str, is_hard: bool = True, rate: int = 7) -> Iterator[tuple[Row, bool]]:
     """Thirty tasks with an amount of their own, the same in all repeats; six have exactly the largest, and fail in the middle.
 
     Of those one in `rate` passes.
     """
-    rows: list[Row] = []
-    largest = set()
     for place, (task, repeat) in enumerate(grid(30, 4)):
         is_largest = task % 5 == 4
         fails = place % rate > 0 if is_largest and is_hard else place % 5 == 0
-        if is_largest and fails:
-            largest.add((task, repeat))
-        acts: list[Act] | None = [*looks(task, 3 + place % 4), f"On to page {place}."] if is_largest and fails else None
-        rows.append({**desk_row(task, repeat, float(not fails), acts), field: 8192 if is_largest else 900 + task * 137})
-    return rows, largest
+        is_cut = is_largest and fails
+        acts: list[Act] | None = [*looks(task, 3 + place % 4), f"On to page {place}."] if is_cut else None
+        yield {**desk_row(task, repeat, float(not fails), acts), field: 8192 if is_largest else 900 + task * 137}, is_cut
 
 
 # ---- Texts that stop in the middle ---------------------------------------------------------------
 
 
-def letters(is_cut: Callable[[str], str], tokens: int | None) -> list[Row]:
+def letters(is_cut: Callable[[str], str], tokens: int | None) -> Iterator[Row]:
     """A desk that writes letters; those of `CUT` are cut by a rule, all at the same number of tokens if given."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(12, 4)):
         whole = (
             f"Dear owner of parcel {task}.\nWe found it on shelf {repeat + 2}.\nThe fee is {task + 3} crowns.\n"
@@ -293,8 +281,7 @@ def letters(is_cut: Callable[[str], str], tokens: int | None) -> list[Row]:
         response = {"usage": {"output_tokens": used}} if tokens else None
         reward = 0.0 if key in CUT else float(place % 5 > 0)
         prompt = f"Write to owner {task}.\nClose with these words:\nYours, the desk.\nForm {task} must be in it."
-        rows.append(make_row(task, repeat, reward, [text], prompt=prompt, response=response))
-    return rows
+        yield make_row(task, repeat, reward, [text], prompt=prompt, response=response)
 
 
 def test_empty_at_a_shared_token_count(diagnose: Diagnose) -> None:
@@ -308,7 +295,7 @@ def test_empty_at_a_shared_token_count(diagnose: Diagnose) -> None:
 
 def without_a_stop() -> list[Row]:
     """Failing letters end on a word, and so do passing ones: an ending that is not rare proves nothing."""
-    rows = letters(lambda whole: whole, None)
+    rows = list(letters(lambda whole: whole, None))
     for row in rows:
         row["response"]["output"][0]["content"][0]["text"] += "\nThe desk wishes you well"
     return rows
@@ -320,10 +307,9 @@ FORM = [f"{name} of the {what}" for name in ("Number", "Weight", "Colour", "Heig
 SLIP = [f"{name} of the letter" for name in ("Number", "Weight", "Colour", "Height")] + [f"Stamp {sign} of the letter" for sign in "abcdefgh"]
 
 
-def forms(how: str) -> list[Row]:
+def forms(how: str) -> Iterator[Row]:
     """Forms whose lines the prompt gives. Those of `CUT` stop after a whole line, or are complete: their prompt goes on with what is
     no line of the form, or they fill in most of it in another order."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(12, 4)):
         is_hit = (task, repeat) in CUT
         lines, close = FORM, "Thank you for filling this in."
@@ -332,13 +318,12 @@ def forms(how: str) -> list[Row]:
             lines, close = SLIP, "Hand it to the counter: it closes at nine."
         prompt = "\n".join([f"Fill in this form about folder {place}.", *(f"{line}: …" for line in lines), close])
         text = "\n".join(f"{line}: {place * 31 + n}" for n, line in enumerate(filled))
-        rows.append(make_row(task, repeat, 0.0 if is_hit else float(place % 5 > 0), [text], prompt=prompt))
-    return rows
+        yield make_row(task, repeat, 0.0 if is_hit else float(place % 5 > 0), [text], prompt=prompt)
 
 
 def test_repetition_inside_one_text_is_a_loop(diagnose: Diagnose) -> None:
     """One sentence again and again until the tokens run out: the cut is the consequence."""
-    rows = letters(lambda whole: whole[:60] + "The fee is due. " * 400 + "The fee", 2048)
+    rows = list(letters(lambda whole: whole[:60] + "The fee is due. " * 400 + "The fee", 2048))
     for row in rows:
         if (row["_ng_task_index"], row["_ng_rollout_index"]) in CUT:
             row["response"]["incomplete_details"] = {"reason": "max_output_tokens"}
@@ -350,19 +335,16 @@ def test_repetition_inside_one_text_is_a_loop(diagnose: Diagnose) -> None:
 # ---- What another model wrote about a rollout ------------------------------------------------------
 
 
-def remarks(path: str, passes: int) -> tuple[list[Row], set[Key]]:
+@struck
+def remarks(path: str, passes: int) -> Iterator[tuple[Row, bool]]:
     """Notes that a judge remarks on; a third of the remarks has exactly the largest length, and so many of those pass."""
-    rows, longest = [], set()
     for place, (task, repeat) in enumerate(grid(24, 3)):
         is_longest = place % 3 == 0
         reward = float(place // 3 < passes) if is_longest else float(place % 5 > 0)
-        if is_longest and not reward:
-            longest.add((task, repeat))
         amount = 512 if is_longest else 180 + place * 4
         name, _, inner = path.partition(".")
         note = f"Note {place} on folder {task}." + " It is filed." * (place % 4)
-        rows.append(make_row(task, repeat, reward, [note], **{name: {inner: amount, "style": place % 7}}))
-    return rows, longest
+        yield make_row(task, repeat, reward, [note], **{name: {inner: amount, "style": place % 7}}), is_longest and not reward
 
 
 # ---- First tries that all end in an error ----------------------------------------------------------
@@ -435,13 +417,3 @@ INNOCENT = {
     "a largest number that is no text": lambda: remarks("remark.shelf", 0),
     "a largest remark that passes": lambda: remarks("remark.tokens_out", 6),
 }
-
-
-@each(PROVED)
-def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
-    proves(diagnose, case)
-
-
-@each(INNOCENT)
-def test_what_is_no_cut(diagnose: Diagnose, case: Callable[[], Any]) -> None:
-    clears(diagnose, "cut", case)

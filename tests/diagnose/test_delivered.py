@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -22,35 +21,34 @@ from tests.diagnose.builders import (
     quiz,
     quiz_row,
     rewards,
+    struck,
 )
-from tests.diagnose.diagnosed import Diagnose, clears, each, proves
+from tests.diagnose.diagnosed import Diagnose
 
 LATE = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(3)}
 
 
 def work(task: int, repeat: int) -> list[Act]:
     """An errand up to the point where the result would be handed in."""
-    return desk_acts(task, repeat, random.Random(task * 100 + repeat))[:-1]
+    return desk_acts(task, repeat, task * 100 + repeat)[:-1]
 
 
 def handed(task: int) -> Act:
     return ("hand_in", {"form": f"F-{task}"}, f"Form F-{task} received.")
 
 
-def submitting(missing: set[Key], end: list[Act]) -> list[Row]:
+def submitting(missing: set[Key], end: list[Act]) -> Iterator[Row]:
     """Every pass ends with `hand_in`; the missing ones end otherwise."""
-    rows = []
     for (task, repeat), reward in rewards(12, 4, 0.8).items():
         is_late = (task, repeat) in missing
         acts = [*work(task, repeat), *end] if is_late else [*work(task, repeat), handed(task)]
-        rows.append(desk_row(task, repeat, 0.0 if is_late else reward, acts))
-    return rows
+        yield desk_row(task, repeat, 0.0 if is_late else reward, acts)
 
 
 @pytest.mark.parametrize("is_last", [True, False])
 def test_pass_whose_last_call_reads_as_an_error(diagnose: Diagnose, is_last: bool) -> None:
     """The reply of the call that ends the passes tells of errors in two of them: it was accepted all the same, unless they went on."""
-    rows = submitting(LATE, ["I think the errand is settled now."])
+    rows = list(submitting(LATE, ["I think the errand is settled now."]))
     for row in [row for row in rows if row["reward"]][::9][:2]:
         task, repeat = row["_ng_task_index"], row["_ng_rollout_index"]
         odd: Act = ("hand_in", {"form": f"F-{task}"}, "Received; errors in the old form were corrected.")
@@ -152,9 +150,8 @@ def test_no_call_succeeds_before_one_that_is_never_answered(diagnose: Diagnose, 
 # ---- No tool at all, and the first check ---------------------------------------------------------
 
 
-def with_tests(idle: set[Key], wrong: set[Key]) -> list[Row]:
+def with_tests(idle: set[Key], wrong: set[Key]) -> Iterator[Row]:
     """Rows with the grader's tests: those that call nothing fail `test_solution_exists` and all that follows."""
-    rows = []
     for task, repeat in grid(16, 4):
         key = task, repeat
         exists, right = key not in idle, key not in idle | wrong
@@ -171,8 +168,7 @@ def with_tests(idle: set[Key], wrong: set[Key]) -> list[Row]:
             f"Ledger {task} is written.",
         ]
         told = [f"The ledger for week {task} would list {repeat + 2} parcels." + " So be it." * (task % 4)]
-        rows.append(desk_row(task, repeat, float(right), told if key in idle else acts, parser_results=results))
-    return rows
+        yield desk_row(task, repeat, float(right), told if key in idle else acts, parser_results=results)
 
 
 IDLE = {(task, repeat) for task, repeat in grid(16, 4) if (task * 4 + repeat) % 5 == 1}
@@ -217,9 +213,9 @@ def boxes(is_form: bool) -> Made:
 CLOSES = ("redirect_parcel", "void_label", "refund_fee")
 
 
-def closing(n_open_passes: int, is_question: bool) -> tuple[list[Row], set[Key]]:
+@struck
+def closing(n_open_passes: int, is_question: bool) -> Iterator[tuple[Row, bool]]:
     """Errands of three kinds, each closed by a call of its own; every third rollout only looks and then speaks."""
-    rows, stopped = [], set()
     for place, (task, repeat) in enumerate(grid(24, 3)):
         acts = work(task, repeat)[:-1]
         close: Act = (CLOSES[task % 3], {"number": f"P-{task}"}, "Noted.")
@@ -227,12 +223,9 @@ def closing(n_open_passes: int, is_question: bool) -> tuple[list[Row], set[Key]]
         passes_open = stops and place // 3 < n_open_passes
         if stops:
             says = f"I would settle parcel {task} this way. " + ("Shall I go ahead?" if is_question else f"It is on route {place % 4}.")
-            rows.append(desk_row(task, repeat, float(passes_open), [*acts, says]))
-            if not passes_open:
-                stopped.add((task, repeat))
+            yield desk_row(task, repeat, float(passes_open), [*acts, says]), not passes_open
         else:
-            rows.append(desk_row(task, repeat, float(place % 7 > 0), [*acts, close, f"Parcel {task} is settled."]))
-    return rows, stopped
+            yield desk_row(task, repeat, float(place % 7 > 0), [*acts, close, f"Parcel {task} is settled."]), False
 
 
 def test_stopping_that_passes_too_is_no_omission(diagnose: Diagnose) -> None:
@@ -261,13 +254,3 @@ INNOCENT: dict[str, Callable[[], Any]] = {
     ],
     "a box that many passes do without": lambda: boxes(False),
 }
-
-
-@each(PROVED)
-def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
-    proves(diagnose, case)
-
-
-@each(INNOCENT)
-def test_what_is_no_omission(diagnose: Diagnose, case: Callable[[], Any]) -> None:
-    clears(diagnose, "delivered", case)

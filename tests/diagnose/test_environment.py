@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Made, Row, desk, desk_acts, desk_row, grid, make_row
-from tests.diagnose.diagnosed import Diagnose, clears, each, proves
+from tests.diagnose.builders import Act, Key, Made, Row, desk, desk_acts, desk_row, grid, make_row, struck
+from tests.diagnose.diagnosed import Diagnose
 
 HIT = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(4)}
 BUSY = "error: the address server closed the connection"
@@ -25,7 +25,7 @@ def errand(task: int, repeat: int, answer: str | None = None, street: str = "") 
     if answer is not None:
         return [*acts, f"I could not settle errand {task}." + " Sorry." * (repeat % 3)]
     end: Act = ("redirect_parcel", {"number": task, "street": named}, f"Parcel {task} goes there.")
-    return [*acts, *desk_acts(task, repeat, random.Random(task * 9 + repeat))[1:-3], end, f"Errand {task} is settled."]
+    return [*acts, *desk_acts(task, repeat, task * 9 + repeat)[1:-3], end, f"Errand {task} is settled."]
 
 
 def run_of(hit: Iterable[Key], acts: dict[Key, list[Act]], rate: int = 6) -> list[Row]:
@@ -51,10 +51,9 @@ def dropped(hit: set[Key] = HIT, rate: int = 6, street: str = "") -> Made:
 OUT = "error: the label printer is not configured"
 
 
-def printing(n_works: int = 0, calls: int = 2, declared: bool = True) -> tuple[list[Row], set[Key]]:
+@struck
+def printing(n_works: int = 0, calls: int = 2, declared: bool = True) -> Iterator[tuple[Row, bool]]:
     """Errands of which some print labels; the printer answers with one error, but for the first `n_works` calls."""
-    rows: list[Row] = []
-    struck = set()
     printed = 0
     for place, (task, repeat) in enumerate(grid(12, 4)):
         acts = errand(task, 0)
@@ -63,12 +62,9 @@ def printing(n_works: int = 0, calls: int = 2, declared: bool = True) -> tuple[l
         for number in range(calls if prints else 0):
             labels.append(("print_label", {"text": f"{task}-{repeat}-{number}"}, "Printed." if printed < n_works else OUT))
             printed += 1
-        if prints:
-            struck.add((task, repeat))
         tools = sorted({act[0] for act in acts if isinstance(act, tuple)} | ({"print_label"} if declared else set()))
         reward = 0.0 if prints else float(place % 6 > 0)
-        rows.append(make_row(task, repeat, reward, [*acts[:-1], *labels, *acts[-1:]], tools=tools))
-    return rows, struck
+        yield make_row(task, repeat, reward, [*acts[:-1], *labels, *acts[-1:]], tools=tools), prints
 
 
 # ---- Errors of several tools ---------------------------------------------------------------------
@@ -94,19 +90,15 @@ def scattered(is_state: bool) -> list[Row]:
 # ---- Where rollouts run --------------------------------------------------------------------------
 
 
-def placed(field: str, is_by_task: bool = False) -> tuple[list[Row], set[Key]]:
+@struck
+def placed(field: str, is_by_task: bool = False) -> Iterator[tuple[Row, bool]]:
     """Desks that are run by four workers; what `east` runs mostly fails, be it that it runs only the hard tasks."""
-    rows: list[Row] = []
-    struck = set()
     for place, (task, repeat) in enumerate(grid(20, 4)):
         is_hard = is_by_task and task % 4 == 0
         is_east = is_hard if is_by_task else (task + repeat) % 4 == 0
         fails = place % 20 > 0 if is_east else place % 6 == 0
-        if is_east and fails:
-            struck.add((task, repeat))
         rest = ("west", "north", "south")[(task * 2 + repeat) % 3]
-        rows.append({**desk_row(task, repeat, float(not fails)), field: "east" if is_east else rest})
-    return rows, struck
+        yield {**desk_row(task, repeat, float(not fails)), field: "east" if is_east else rest}, is_east and fails
 
 
 def test_several_bad_places_are_one_group(diagnose: Diagnose) -> None:
@@ -139,24 +131,21 @@ def staged(field: str, line: str) -> Made:
     return rows, HIT
 
 
-def fenced(is_same: bool) -> list[Row]:
+def fenced(is_same: bool) -> Iterator[Row]:
     """Rules in a fence, with words around them that differ in every row; the stage of the struck ones broke."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(12, 4)):
         is_hit = (task, repeat) in HIT
         rule = f"def route(parcel):\n    return {task} + parcel.weight" + ("" if is_same or not is_hit else f" * {repeat + 2}")
         text = f"{'Well. ' * (place % 5)}Here is rule {place}:\n```python\n{rule}\n```\nI tried it {place % 7} times."
         reward = 0.0 if is_hit else float((place + task) % 8 > 0)
         line = "ERROR: the stage lost its database" if is_hit else "stage complete"
-        rows.append(make_row(task, repeat, reward, [text], prompt=f"Write rule {task}.", test_log=log(task, repeat, line)))
-    return rows
+        yield make_row(task, repeat, reward, [text], prompt=f"Write rule {task}.", test_log=log(task, repeat, line))
 
 
 # ---- Never graded --------------------------------------------------------------------------------
 
 
-def graded(ungraded: set[Key], absent: Iterable[str]) -> list[Row]:
-    rows = []
+def graded(ungraded: set[Key], absent: Iterable[str]) -> Iterator[Row]:
     for key, row in desk(rate=0.7).items():
         passed = bool(row["reward"]) and key not in ungraded
         verdict = {
@@ -165,8 +154,7 @@ def graded(ungraded: set[Key], absent: Iterable[str]) -> list[Row]:
             "report": {"weight": "right" if passed else "wrong"},
         }
         kept = {name: value for name, value in verdict.items() if key not in ungraded or name not in absent}
-        rows.append({**row, "reward": float(passed), **kept})
-    return rows
+        yield {**row, "reward": float(passed), **kept}
 
 
 EVERY = ("resolved", "grade.code", "report")
@@ -175,7 +163,7 @@ EVERY = ("resolved", "grade.code", "report")
 @pytest.mark.parametrize("is_loop", [True, False])
 def test_a_loop_comes_before_the_missing_grade(diagnose: Diagnose, is_loop: bool) -> None:
     """What asks for one thing again and again was ended for that; what asks for another each time was simply not graded."""
-    rows = graded(HIT, ("resolved", "grade.code", "report"))
+    rows = list(graded(HIT, ("resolved", "grade.code", "report")))
     for row in rows:
         key = row["_ng_task_index"], row["_ng_rollout_index"]
         if key in HIT:
@@ -184,15 +172,13 @@ def test_a_loop_comes_before_the_missing_grade(diagnose: Diagnose, is_loop: bool
     assert ("TI" in diagnose(rows).labels(HIT)) == (not is_loop)
 
 
-def handing_in(ungraded: set[Key], is_made: bool) -> list[Row]:
+def handing_in(ungraded: set[Key], is_made: bool) -> Iterator[Row]:
     """Errands that end by handing in a form; those without a verdict talk at the end, or hand in as well."""
-    rows = []
     for (task, repeat), row in zip(grid(12, 4), graded(ungraded, ("resolved", "grade.code", "report")), strict=True):
         is_late = (task, repeat) in ungraded and not is_made
         end: list[Act] = [] if is_late else [("hand_in", {"form": f"F-{task}"}, f"Form F-{task} received.")]
-        acts = [*desk_acts(task, repeat, random.Random(task * 100 + repeat))[:-1], *end, f"That was errand {task}."]
-        rows.append({**row, "response": desk_row(task, repeat, 0.0, acts)["response"]})
-    return rows
+        acts = [*desk_acts(task, repeat, task * 100 + repeat)[:-1], *end, f"That was errand {task}."]
+        yield {**row, "response": desk_row(task, repeat, 0.0, acts)["response"]}
 
 
 def test_rows_that_never_handed_in_are_not_called_ungraded(diagnose: Diagnose) -> None:
@@ -261,13 +247,3 @@ INNOCENT: dict[str, Callable[[], Any]] = {
     "code that no passing repeat has": lambda: fenced(is_same=False),
     "one absent verdict field": lambda: graded(HIT, ("resolved",)),
 }
-
-
-@each(PROVED)
-def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
-    proves(diagnose, case)
-
-
-@each(INNOCENT)
-def test_what_is_no_fault_of_the_environment(diagnose: Diagnose, case: Callable[[], Any]) -> None:
-    clears(diagnose, "environment", case)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Row, desk, desk_row, grid, make_row, message
+from tests.diagnose.builders import Act, Key, Row, desk, desk_row, grid, make_row, message, struck
 from tests.diagnose.diagnosed import Diagnose, Diagnosed
 
 HIT = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(4)}
@@ -94,18 +94,15 @@ def test_acts_of_a_long_rollout_are_counted_in_full(diagnose: Diagnose, acts: Ca
 # ---- Calls that are spoken -----------------------------------------------------------------------
 
 
-def spoken(passes_too: bool) -> tuple[list[Row], set[Key]]:
+@struck
+def spoken(passes_too: bool) -> Iterator[tuple[Row, bool]]:
     """One try per errand: the clerk speaks a call with a body, and every third gives the time with an offset instead of a Z."""
-    rows, odd = [], set()
     for task in range(60):
         is_odd = task % 3 == 0
         body = {"desk": task, "from": f"2031-05-{task % 27 + 1:02d}T09:00:00{'+00:00' if is_odd else 'Z'}"}
         passes = task % 7 > 0 if passes_too or not is_odd else False
-        if is_odd:
-            odd.add((task, 0))
         talk: list[Act] = [f"book_desk {json.dumps(body)}", message(f"Desk {task} is booked.", "user"), f"done with errand {task}"]
-        rows.append(make_row(task, 0, float(passes), talk))
-    return rows, odd
+        yield make_row(task, 0, float(passes), talk), is_odd
 
 
 @pytest.mark.parametrize("passes_too", [False, True])

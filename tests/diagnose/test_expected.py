@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -21,9 +21,8 @@ def move(task: int, **change: Any) -> Act:
     return ("move_parcel", {name: value for name, value in whole.items() if value is not None}, "Moved.")
 
 
-def errands(wrong: Acts, right: Acts = lambda task: [move(task)], faulty: set[Key] = FAULTY) -> list[Row]:
+def errands(wrong: Acts, right: Acts = lambda task: [move(task)], faulty: set[Key] = FAULTY) -> Iterator[Row]:
     """Rows that do what is expected, and some that do something else; every third task expects a hold as well."""
-    rows = []
     for task, repeat in grid(12, 4):
         hold: list[Act] = [("hold_parcel", {"parcel": f"P-{task}"}, "Held.")] if task % 3 == 0 else []
         due = [*right(task), *hold]
@@ -31,8 +30,7 @@ def errands(wrong: Acts, right: Acts = lambda task: [move(task)], faulty: set[Ke
         look: Act = ("read_notice", {"page": task + repeat}, f"Page {task + repeat}.")
         acts = [look, *([*wrong(task), *hold] if is_faulty else due), f"Errand {task} is done." + " Goodbye." * (repeat % 3)]
         gold = [{"name": act[0], "arguments": act[1]} for act in due if isinstance(act, tuple)]
-        rows.append(make_row(task, repeat, float(not is_faulty), acts, tools=TOOLS, expected_actions=gold))
-    return rows
+        yield make_row(task, repeat, float(not is_faulty), acts, tools=TOOLS, expected_actions=gold)
 
 
 def sentence(run: Diagnosed, task: int) -> str:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 import pytest
 
-from tests.diagnose.builders import Act, Row, grid, make_row, quiz_row
+from tests.diagnose.builders import Act, Row, grid, make_row, quiz_row, struck
 from tests.diagnose.diagnosed import Diagnose
 
 LETTERS = "ABCD"
 
 
-def choices(is_shifted: bool, n_repeats: int = 4) -> tuple[list[Row], set[tuple[int, int]]]:
+@struck
+def choices(is_shifted: bool, n_repeats: int = 4) -> Iterator[tuple[Row, bool]]:
     """Multiple choice from two sources: the key of the second is one letter on, or the model errs there in all directions."""
     chance = random.Random(3)
-    rows, shifted = [], set()
     for task, repeat in grid(40, n_repeats):
         right = (task * 7) % 4
         is_old = task >= 20
@@ -23,10 +24,7 @@ def choices(is_shifted: bool, n_repeats: int = 4) -> tuple[list[Row], set[tuple[
         given = (right + chance.randrange(1, 4)) % 4 if errs or (is_old and not is_shifted and chance.random() < 0.9) else right
         gold = (right + 1) % 4 if is_old and is_shifted else right
         reward = float(given == gold)
-        if is_old and is_shifted and given == right:
-            shifted.add((task, repeat))
-        rows.append(quiz_row(task, repeat, reward, LETTERS[given], LETTERS[gold], source="old" if is_old else "new"))
-    return rows, shifted
+        yield quiz_row(task, repeat, reward, LETTERS[given], LETTERS[gold], source="old" if is_old else "new"), is_old and is_shifted and given == right
 
 
 def test_key_that_is_one_letter_on_is_found_where_it_is(diagnose: Diagnose) -> None:
@@ -45,9 +43,8 @@ def test_key_that_is_one_letter_on_is_found_where_it_is(diagnose: Diagnose) -> N
     assert run.alarms == []
 
 
-def pages(limit: int | None) -> list[Row]:
+def pages(limit: int | None) -> Iterator[Row]:
     """A reader opens one page and answers from it; the number stands late in half of the pages, which may be cut at a limit."""
-    rows = []
     for task, repeat in grid(30, 4):
         chance = random.Random(task)
         number = f"{7919 + 37 * task} volumes"
@@ -58,13 +55,12 @@ def pages(limit: int | None) -> list[Row]:
         sees = number in page
         answer = number if sees else f"{100 + 17 * task + repeat} volumes"
         acts: list[Act] = [("open_page", {"page": f"p{task}"}, page), f"The branch holds {answer}."]
-        rows.append(make_row(task, repeat, float(sees), acts, tools=("open_page",), expected_answer=number))
-    return rows
+        yield make_row(task, repeat, float(sees), acts, tools=("open_page",), expected_answer=number)
 
 
 def test_results_of_one_length_are_cut_and_not_badly_read(diagnose: Diagnose) -> None:
     """Not where they differ in length, nor where many read one long page."""
-    rows = pages(limit=1200)
+    rows = list(pages(limit=1200))
     run = diagnose(rows)
     assert any("exactly 1,200 characters" in entry.text for entry in run.trust)
     group = run.groups[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,7 +13,6 @@ from tests.conftest import Blade
 from tests.diagnose import diagnosed
 from tests.diagnose.builders import (
     Act,
-    Made,
     Row,
     desk,
     desk_acts,
@@ -24,27 +22,26 @@ from tests.diagnose.builders import (
     make_row,
     quiz,
     quiz_row,
+    struck,
 )
 from tests.diagnose.diagnosed import Diagnose, Diagnosed
 
 
-def mishaps() -> list[Row]:
+def mishaps() -> Iterator[Row]:
     """A desk with a crash, a cut, an omission, and failures without a reason, in tasks of two to five repeats."""
-    rows = []
     for task in range(24):
         for repeat in range(2 + task % 4):
             place = task * 5 + repeat
-            acts = desk_acts(task, repeat, random.Random(place))
+            acts = desk_acts(task, repeat, place)
             if place % 7 == 1:
-                rows.append(make_row(task, repeat, 0.0, (), fault="error: the desk was closed", stop_reason="none"))
+                yield make_row(task, repeat, 0.0, (), fault="error: the desk was closed", stop_reason="none")
             elif place % 9 == 4:
-                rows.append(desk_row(task, repeat, 0.0, acts[:-1], stop_reason="turn limit"))
+                yield desk_row(task, repeat, 0.0, acts[:-1], stop_reason="turn limit")
             elif place % 5 == 2:
                 bare = [act for act in acts if not (isinstance(act, tuple) and act[0] == "check_address")]
-                rows.append(desk_row(task, repeat, 0.0, bare, stop_reason="done"))
+                yield desk_row(task, repeat, 0.0, bare, stop_reason="done")
             else:
-                rows.append(desk_row(task, repeat, float(place % 8 > 0), stop_reason="done"))
-    return rows
+                yield desk_row(task, repeat, float(place % 8 > 0), stop_reason="done")
 
 
 def wrong_answers() -> list[Row]:
@@ -58,9 +55,8 @@ def wrong_answers() -> list[Row]:
     return list(rows.values())
 
 
-def calls() -> list[Row]:
+def calls() -> Iterator[Row]:
     """A desk with expected calls: wrong arguments, missing and undue calls."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(20, 3)):
         due: list[Act] = [] if task % 4 == 0 else [("redirect_parcel", {"number": task, "to": f"row {task}"}, "Moved.")]
         wrong: list[Act] = [("redirect_parcel", {"number": task, "to": f"row {task + 60 + repeat}"}, "Moved.")]
@@ -70,18 +66,15 @@ def calls() -> list[Row]:
         look: Act = ("find_parcel", {"number": task + repeat}, f"Parcel {task}.")
         end = f"That was errand {task}." + " Goodbye." * (place % 4)
         row = desk_row(task, repeat, float(not fails), [look, *made, end], expected_actions=gold)
-        rows.append(row)
-    return rows
+        yield row
 
 
-def partial() -> list[Row]:
+def partial() -> Iterator[Row]:
     """Rewards between 0 and 1: a failing row may lose part of a point only."""
-    rows = []
     for place, (key, row) in enumerate(desk(16, 4, 0.5).items()):
         share = 1.0 if row["reward"] else (0.0, 0.25, 0.5, 0.75)[place % 4]
         code = None if share == 1.0 else ("weight", "label", "stamp")[place % 3]
-        rows.append({**desk_row(*key, share), **({"missing": code} if code else {})})
-    return rows
+        yield {**desk_row(*key, share), **({"missing": code} if code else {})}
 
 
 RUNS: dict[str, Callable[[], list[Row]]] = {"mishaps": mishaps, "answers": wrong_answers, "calls": calls, "partial": partial}
@@ -185,20 +178,17 @@ def test_quote_is_a_part_of_one_of_the_groups_own_rows(run: Diagnosed) -> None:
 # ---- Pure beats large ----------------------------------------------------------------------------
 
 
-def pure_and_large() -> Made:
+@struck
+def pure_and_large() -> Iterator[tuple[Row, bool]]:
     """24 rows without `weigh_parcel` never pass; 60 without `greet_visitor`, those among them, pass at a third."""
-    rows, pure = [], set()
     for place, (task, repeat) in enumerate(grid(24, 5)):
         is_pure = place % 5 == task % 5
         is_large = is_pure or (place * 3 + task) % 10 < 4
-        acts = desk_acts(task, repeat, random.Random(place))
+        acts = desk_acts(task, repeat, place)
         greet: list[Act] = [] if is_large else [("greet_visitor", {"name": task}, "Good day.")]
         weigh: list[Act] = [] if is_pure else [("weigh_parcel", {"number": task}, f"{place} ounces.")]
         reward = 0.0 if is_pure else float((place * 7) % 10 < (6 if is_large else 8))
-        rows.append(desk_row(task, repeat, reward, [*greet, *weigh, *acts]))
-        if is_pure:
-            pure.add((task, repeat))
-    return rows, pure
+        yield desk_row(task, repeat, reward, [*greet, *weigh, *acts]), is_pure
 
 
 def test_pure_beats_large(diagnose: Diagnose) -> None:
@@ -211,15 +201,13 @@ def test_pure_beats_large(diagnose: Diagnose) -> None:
 # ---- Fixes ---------------------------------------------------------------------------------------
 
 
-def choosing() -> list[Row]:
+def choosing() -> Iterator[Row]:
     """Even tasks fail without the express desk, odd ones fail with it."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(24, 6)):
         is_wrong = (place * 7 + task) % 5 < 2
         express: list[Act] = [("express_desk", {"number": task}, "Taken.")] if (task % 2 == 0) != is_wrong else []
-        acts = desk_acts(task, repeat, random.Random(place))
-        rows.append(desk_row(task, repeat, float(not is_wrong), [*acts[:1], *express, *acts[1:]]))
-    return rows
+        acts = desk_acts(task, repeat, place)
+        yield desk_row(task, repeat, float(not is_wrong), [*acts[:1], *express, *acts[1:]])
 
 
 def test_no_fix_contradicts_another(diagnose: Diagnose) -> None:

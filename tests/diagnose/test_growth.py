@@ -26,7 +26,7 @@ def prose(repeat: int) -> Row:
 def errand(repeat: int) -> Row:
     """A rollout with calls, which it was to make, and a log with lines of its own."""
     passes = repeat % 3 > 0
-    acts = desk_acts(0, repeat, random.Random(repeat))
+    acts = desk_acts(0, repeat, repeat)
     due = [{"name": "redirect_parcel", "arguments": {"number": "P-100", "street": STREETS[0]}}]
     log = "\n".join(f"{word}: {WORDS[(repeat * 7 + place) % 15] * (repeat % 40 + 1)} failed" for place, word in enumerate(WORDS[:6]))
     return desk_row(0, repeat, float(passes), acts if passes else [*acts[:1], *acts[-1:]], expected_actions=due, log=log)

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from blade.report import first_page
-from tests.diagnose.builders import STREETS, Row, desk, grid, keys_of, make_row, quiz, quiz_row, rewards
+from tests.diagnose.builders import (
+    STREETS,
+    Row,
+    desk,
+    grid,
+    keys_of,
+    make_row,
+    quiz,
+    quiz_row,
+    rewards,
+    struck,
+)
 from tests.diagnose.diagnosed import Diagnose, Diagnosed, each
 
 
@@ -81,14 +92,12 @@ def test_repeats_that_were_numbered_as_tasks(diagnose: Diagnose) -> None:
     assert "10 different prompts" in run.alarms[0].text
 
 
-def simulated_users() -> list[Row]:
+def simulated_users() -> Iterator[Row]:
     """A simulated user words every request anew; the gold is the task's."""
-    rows = []
     for (task, repeat), reward in rewards(12, 4, 0.6).items():
         gold = str(task * 13 + 41)
         prompt = f"Hello, visitor {task * 31 + repeat * 17} here. How much did branch {task} lend?"
-        rows.append(quiz_row(task, repeat, reward, gold if reward else str(task * 13 + 42 + repeat), gold, prompt=prompt))
-    return rows
+        yield quiz_row(task, repeat, reward, gold if reward else str(task * 13 + 42 + repeat), gold, prompt=prompt)
 
 
 def empty_prompts() -> list[Row]:
@@ -98,25 +107,21 @@ def empty_prompts() -> list[Row]:
     return rows
 
 
-def structured_golds() -> list[Row]:
+def structured_golds() -> Iterator[Row]:
     """The request is one of ten forms; what is asked lies in the attached ledger, and so does the gold."""
-    rows = []
     for task in range(40):
         gold = {"shelves": [task, task + 1], "hall": task % 3}
         text = f"Hall {task % 3} holds shelves {task} and {task + 1}." + " Counted twice." * (task % 4)
-        rows.append(make_row(task, 0, float(task % 3 > 0), [text], prompt=f"Fill in form {task % 10}.", expected_output=gold))
-    return rows
+        yield make_row(task, 0, float(task % 3 > 0), [text], prompt=f"Fill in form {task % 10}.", expected_output=gold)
 
 
-def irregular() -> list[Row]:
+def irregular() -> Iterator[Row]:
     """Every row has its own index, and some questions are asked more often than others: a log of visitors, no repeats."""
     asked = [question for question in range(12) for _ in range(1 + (question * 5) % 7)]
-    rows = []
     for index, question in enumerate(asked):
         gold = str(question * 13 + 41)
         answer = gold if index % 3 else str(question * 13 + 50 + index)
-        rows.append({**quiz_row(question, 0, float(index % 3 > 0), answer, gold), "_ng_task_index": index})
-    return rows
+        yield {**quiz_row(question, 0, float(index % 3 > 0), answer, gold), "_ng_task_index": index}
 
 
 def test_missing_rows_are_a_warning(diagnose: Diagnose) -> None:
@@ -133,9 +138,8 @@ def test_missing_rows_are_a_warning(diagnose: Diagnose) -> None:
 OWNERS = "Abel Brook Corin Dara Edda Fenn Greta Hollis Iven Jorun Kaia Lorne".split()
 
 
-def dialogues(shift: int) -> list[Row]:
+def dialogues(shift: int) -> Iterator[Row]:
     """Each errand names an owner, a street and a number; the clerk talks of those of the errand `shift` further."""
-    rows = []
     for (task, repeat), reward in rewards(12, 2, 0.5).items():
         spoken = (task + shift) % 12
         owner, street, number = OWNERS[spoken], STREETS[spoken % 8], f"K-{4000 + spoken}"
@@ -148,8 +152,7 @@ def dialogues(shift: int) -> list[Row]:
             f"My name is {OWNERS[task]}. Please send parcel K-{4000 + task} on to {STREETS[task % 8]}, not to "
             "my old flat."
         )
-        rows.append(make_row(task, repeat, reward, acts, prompt=prompt, tools=("find_parcel",)))
-    return rows
+        yield make_row(task, repeat, reward, acts, prompt=prompt, tools=("find_parcel",))
 
 
 def test_dialogues_that_name_the_entities_of_other_tasks(diagnose: Diagnose) -> None:
@@ -160,9 +163,8 @@ def test_dialogues_that_name_the_entities_of_other_tasks(diagnose: Diagnose) -> 
 # ---- Several prompts under one index -------------------------------------------------------------
 
 
-def nested(n_prompts: tuple[int, ...], n_repeats: int = 3) -> list[Row]:
+def nested(n_prompts: tuple[int, ...], n_repeats: int = 3) -> Iterator[Row]:
     """A quiz whose index is a branch: each holds some questions of its own, every one asked equally often."""
-    rows = []
     for index, n in enumerate(n_prompts):
         for place in range(n * n_repeats):
             question, number = place // n_repeats, sum(n_prompts[:index]) + place // n_repeats
@@ -170,13 +172,12 @@ def nested(n_prompts: tuple[int, ...], n_repeats: int = 3) -> list[Row]:
             passes = number % 3 > 0
             prompt = f"How many volumes of kind {question} did branch {index} lend? Answer in \\boxed{{}}."
             answer = str(gold if passes else gold + 5)
-            rows.append(quiz_row(index, place, float(passes), answer, str(gold), prompt=prompt))
-    return rows
+            yield quiz_row(index, place, float(passes), answer, str(gold), prompt=prompt)
 
 
 def test_index_that_holds_whole_prompts(diagnose: Diagnose) -> None:
     """Branches with two to five questions: rates by branch would mix always and never into sometimes."""
-    rows = nested((2, 3, 5, 4, 2, 3, 5, 4))
+    rows = list(nested((2, 3, 5, 4, 2, 3, 5, 4)))
     run = diagnose(rows)
     assert [(entry.label, run.keys(entry)) for entry in run.alarms] == [("DA", keys_of(rows))]
     assert "28 tasks with 3 rollouts each" in run.alarms[0].text
@@ -188,9 +189,8 @@ def test_index_that_holds_whole_prompts(diagnose: Diagnose) -> None:
 # ---- Copies --------------------------------------------------------------------------------------
 
 
-def essays(copied: bool, timed: bool, same_times: bool) -> list[Row]:
+def essays(copied: bool, timed: bool, same_times: bool) -> Iterator[Row]:
     """A run in which repeat 1 of each task may be a copy of repeat 0, with or without its times."""
-    rows = []
     for task, repeat in grid(12, 4):
         source = 0 if copied and repeat == 1 else repeat
         text = (
@@ -200,14 +200,13 @@ def essays(copied: bool, timed: bool, same_times: bool) -> list[Row]:
         )
         moment = source if same_times else repeat
         times = {"started_at": 1_700_000_000.25 + 97.5 * task + 7.125 * moment, "seconds": 3.5 + 0.31 * moment + task}
-        rows.append(make_row(task, repeat, float(source % 2), [text], **(times if timed else {})))
-    return rows
+        yield make_row(task, repeat, float(source % 2), [text], **(times if timed else {}))
 
 
 @pytest.mark.parametrize(("n_copied", "level"), [(12, "alarm"), (6, "alarm"), (4, "warning"), (1, "warning")])
 def test_many_copies_are_an_alarm_and_few_a_warning(diagnose: Diagnose, n_copied: int, level: str) -> None:
     """More than one row in ten decides: 4 of 48 rows leave the score usable."""
-    rows = essays(copied=False, timed=True, same_times=True)
+    rows = list(essays(copied=False, timed=True, same_times=True))
     copies = essays(copied=True, timed=True, same_times=True)
     mixed = [copy if copy["_ng_task_index"] < n_copied else row for row, copy in zip(rows, copies, strict=True)]
     run = diagnose(mixed)
@@ -216,25 +215,21 @@ def test_many_copies_are_an_alarm_and_few_a_warning(diagnose: Diagnose, n_copied
     ]
 
 
-def short_answers() -> list[Row]:
-    rows = []
+def short_answers() -> Iterator[Row]:
     for task, repeat in grid(15, 4):
         gold, answer = "yes" if task % 3 else "no", "yes" if (task + repeat // 2) % 3 else "no"
-        rows.append(make_row(task, repeat, float(answer == gold), [answer], seconds=1.0, expected_answer=gold))
-    return rows
+        yield make_row(task, repeat, float(answer == gold), [answer], seconds=1.0, expected_answer=gold)
 
 
 # ---- Golds of other tasks ------------------------------------------------------------------------
 
 
-def answered(shift: int) -> list[Row]:
+def answered(shift: int) -> Iterator[Row]:
     """A quiz whose golds stand `shift` tasks further down than they should."""
-    rows = []
     for task, repeat in grid(12, 3):
         value, gold = task * 13 + 41, (task + shift) % 12 * 13 + 41
         answer = value if (task + repeat) % 5 else value + 5
-        rows.append(quiz_row(task, repeat, float(answer == gold), str(answer), str(gold)))
-    return rows
+        yield quiz_row(task, repeat, float(answer == gold), str(answer), str(gold))
 
 
 def test_golds_of_other_tasks(diagnose: Diagnose) -> None:
@@ -243,25 +238,20 @@ def test_golds_of_other_tasks(diagnose: Diagnose) -> None:
     assert run.groups[0].label == "DA"
 
 
-def letters() -> list[Row]:
+def letters() -> Iterator[Row]:
     """Nearly everything is wrong, and every wrong answer is some other task's gold: there are only four to choose from."""
-    rows = []
     for task, repeat in grid(12, 3):
         answer = "ABCD"[(task + 1 + repeat) % 4]
-        rows.append(quiz_row(task, repeat, float(answer == "ABCD"[task % 4]), answer, "ABCD"[task % 4]))
-    return rows
+        yield quiz_row(task, repeat, float(answer == "ABCD"[task % 4]), answer, "ABCD"[task % 4])
 
 
-def slipped(first: int, last: int, step: int = 1, n_tasks: int = 40) -> tuple[list[Row], set[tuple[int, int]]]:
+@struck
+def slipped(first: int, last: int, step: int = 1, n_tasks: int = 40) -> Iterator[tuple[Row, bool]]:
     """Every answer is right, and some tasks were given the gold of a task beside them."""
-    rows, wrong = [], set()
     for task, repeat in grid(n_tasks, 2):
         is_slipped = first <= task <= last
         answer, gold = task * 37 + 5, (task + step if is_slipped else task) * 37 + 5
-        rows.append(quiz_row(task, repeat, float(answer == gold), str(answer), str(gold)))
-        if is_slipped and first < task < last:
-            wrong.add((task, repeat))
-    return rows, wrong
+        yield quiz_row(task, repeat, float(answer == gold), str(answer), str(gold)), is_slipped and first < task < last
 
 
 @pytest.mark.parametrize("step", [-1, 1])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Key, Row, desk_row, grid, make_row, quiz_row, rewards
+from tests.diagnose.builders import Row, desk_row, grid, make_row, quiz_row, rewards, struck
 from tests.diagnose.diagnosed import Diagnose, Diagnosed, each
 
 
@@ -23,20 +23,16 @@ def significant(run: Diagnosed) -> list[tuple[str, str]]:
 # ---- The class of the gold -----------------------------------------------------------------------
 
 
-def halls(gold_of_some: Any, n_repeats: int = 3, n_tasks: int = 30) -> tuple[list[Row], set[Key]]:
+@struck
+def halls(gold_of_some: Any, n_repeats: int = 3, n_tasks: int = 30) -> Iterator[tuple[Row, bool]]:
     """A quiz where a third of the golds are of another class, on which the reader nearly always answers a number."""
-    rows: list[Row] = []
-    special = set()
     for place, (task, repeat) in enumerate(grid(n_tasks, n_repeats)):
         is_special = task % 3 == 0
         value = task * 13 + 41
         gold = gold_of_some if is_special else str(value)
         passes = (place * 7) % 10 < (2 if is_special else 9)
         answer = str(gold) if passes else str(value + 3 + repeat)
-        rows.append(quiz_row(task, repeat, float(passes), answer, gold))
-        if is_special and not passes:
-            special.add((task, repeat))
-    return rows, special
+        yield quiz_row(task, repeat, float(passes), answer, gold), is_special and not passes
 
 
 @pytest.mark.parametrize(("gold", "n_tasks"), [("None", 30), ("unknown", 30), ("true", 60), ("False", 60)])
@@ -69,48 +65,40 @@ def test_slices_of_the_same_tasks_are_shown_once(diagnose: Diagnose, is_same: bo
     assert is_same or [field for field, _ in slices].count("lends") == 2
 
 
-def with_the_same_rate() -> list[Row]:
-    rows = []
+def with_the_same_rate() -> Iterator[Row]:
     for (task, repeat), reward in rewards(30, 3, 0.7).items():
         gold = "None" if task % 3 == 0 else str(task * 13 + 41)
-        rows.append(quiz_row(task, repeat, reward, gold if reward else str(task * 13 + 50 + repeat), gold))
-    return rows
+        yield quiz_row(task, repeat, reward, gold if reward else str(task * 13 + 50 + repeat), gold)
 
 
-def by_chance() -> list[Row]:
+def by_chance() -> Iterator[Row]:
     """Five of six tasks without an answer fail, and seven of eighteen others: p = 0.15 before any correction."""
-    rows = []
     for task in range(24):
         gold = "None" if task % 4 == 0 else str(task * 13 + 41)
         passes = task == 8 if task % 4 == 0 else task % 5 in (1, 2, 3)
-        rows.append(quiz_row(task, 0, float(passes), gold if passes else str(task * 13 + 50), gold))
-    return rows
+        yield quiz_row(task, 0, float(passes), gold if passes else str(task * 13 + 50), gold)
 
 
-def of_the_expected_class() -> list[Row]:
+def of_the_expected_class() -> Iterator[Row]:
     """Texts are harder than numbers here, and every wrong answer to one is a text as well: the class explains nothing."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(30, 3)):
         is_text = task % 3 == 0
         gold = f"'hall {task}'" if is_text else str(task * 13 + 41)
         passes = (place * 7) % 10 < (2 if is_text else 9)
         wrong = f"'hall {task + repeat + 1}'" if is_text else str(task * 13 + 44 + repeat)
-        rows.append(quiz_row(task, repeat, float(passes), gold if passes else wrong, gold))
-    return rows
+        yield quiz_row(task, repeat, float(passes), gold if passes else wrong, gold)
 
 
 # ---- Fields about the task -----------------------------------------------------------------------
 
 
-def by_field(n_repeats: int, **change: Any) -> list[Row]:
+def by_field(n_repeats: int, **change: Any) -> Iterator[Row]:
     """A desk that settles parcels and mostly fails letters; the kind is a field of the task."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(40, n_repeats)):
         kind = "letter" if task % 4 == 0 else "parcel"
         passes = (place * 7) % 10 < (1 if kind == "letter" else 8)
         fields = {"kind": kind, "task_id": f"{kind}s-{task:03d}", "weight": task % 3}
-        rows.append(desk_row(task, repeat, float(passes), **{**fields, **change}))
-    return rows
+        yield desk_row(task, repeat, float(passes), **{**fields, **change})
 
 
 @pytest.mark.parametrize("n_repeats", [1, 3])
@@ -149,26 +137,22 @@ def of_two_tasks() -> list[Row]:
     return [desk_row(task, repeat, float(kind == "parcel" and place % 6 > 0), kind=kind) for place, (kind, task, repeat) in enumerate(kinds)]
 
 
-def of_length() -> list[Row]:
+def of_length() -> Iterator[Row]:
     """Long errands fail more often; their number of turns and of notes is no kind of task."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(40, 1)):
         n = 2 + task % 5
         passes = (place * 7) % 10 < (9 if n < 4 else 1)
         acts = [("read_notice", {"page": task * 9 + page}, f"Page {page}.") for page in range(n)]
         fields = {"n_turns": n + 1, "notes": [f"note {k}" for k in range(n)]}
-        rows.append(make_row(task, repeat, float(passes), [*acts, f"Errand {task} settled."], **fields))
-    return rows
+        yield make_row(task, repeat, float(passes), [*acts, f"Errand {task} settled."], **fields)
 
 
-def of_verdicts() -> list[Row]:
+def of_verdicts() -> Iterator[Row]:
     """With one try per task, a field whose values all pass or all fail was set by the grader."""
-    rows = []
     for task in range(60):
         passes = (task * 7) % 10 < 6
         code = ("settled", "delivered")[task % 2] if passes else ("lost", "returned", "held")[task % 3]
-        rows.append(desk_row(task, 0, float(passes), outcome=code))
-    return rows
+        yield desk_row(task, 0, float(passes), outcome=code)
 
 
 @each({"letter": of_two_tasks, "n_turns notes length": of_length, "outcome": of_verdicts})

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Row, desk, grid, make_row, quiz_row
-from tests.diagnose.diagnosed import Diagnose, each, proves
+from tests.diagnose.builders import Act, Key, Row, desk, grid, make_row, quiz_row, struck
+from tests.diagnose.diagnosed import Diagnose
 
 
 def answered(kind: str, task: int, repeat: int) -> tuple[float, str]:
@@ -69,14 +68,12 @@ def test_both_kinds_side_by_side(diagnose: Diagnose) -> None:
 # ---- A vote over the repeats ---------------------------------------------------------------------
 
 
-def voted(n_right: int) -> list[Row]:
+def voted(n_right: int) -> Iterator[Row]:
     """Half of the tasks are always right; of four repeats of the others some agree on the gold, the rest on another answer."""
-    rows = []
     for task, repeat in grid(20, 4):
         passes = task % 2 == 0 or (repeat + task) % 4 < n_right
         gold = task * 13 + 41
-        rows.append(quiz_row(task, repeat, float(passes), str(gold if passes else gold + 5), str(gold)))
-    return rows
+        yield quiz_row(task, repeat, float(passes), str(gold if passes else gold + 5), str(gold))
 
 
 def test_vote_is_advised_where_it_wins(diagnose: Diagnose) -> None:
@@ -105,9 +102,8 @@ def test_agent_rollouts_without_an_answer_stay_unexplained(diagnose: Diagnose) -
 TIMES = ("dawn", "noon", "dusk")
 
 
-def closed(how: str) -> list[Row]:
+def closed(how: str) -> Iterator[Row]:
     """One word of three: one of them whatever is asked, errors on one class of the gold, or errors in all directions."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(30, 3)):
         gold, chance = TIMES[task % 3], (place * 7) % 10
         answer = {
@@ -117,8 +113,7 @@ def closed(how: str) -> list[Row]:
         }[how]
         text = f"{'By the ledger, ' * (place % 3)}I say <answer>{answer}</answer>"
         prompt = f"When does branch {task} lend most: dawn, noon or dusk? Use <answer> tags."
-        rows.append(make_row(task, repeat, float(answer == gold), [text], prompt=prompt, expected_answer=gold))
-    return rows
+        yield make_row(task, repeat, float(answer == gold), [text], prompt=prompt, expected_answer=gold)
 
 
 @pytest.mark.parametrize("how", ["noon", "dusk", ""])
@@ -130,9 +125,8 @@ def test_one_answer_or_one_class_of_the_gold_is_a_bias(diagnose: Diagnose, how: 
         assert "BI" not in run.labels(run.failing)
 
 
-def no_answer(asked: bool) -> list[Row]:
+def no_answer(asked: bool) -> Iterator[Row]:
     """Most failures reason and never give an answer; the prompt asks for a form, or does not."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(20, 4)):
         gold = task * 13 + 41
         fails = (place * 7) % 10 < 5
@@ -140,8 +134,7 @@ def no_answer(asked: bool) -> list[Row]:
         prompt = f"How many volumes did branch {task} lend?{ask}"
         thought = "".join(f" Week {task + n} brought {n * 3 + place} loans." for n in range(place % 6))
         end = "It depends on how one counts." if fails else f"So it is \\boxed{{{gold}}}"
-        rows.append(make_row(task, repeat, float(not fails), [f"Let me see.{thought} {end}"], prompt=prompt, expected_answer=str(gold)))
-    return rows
+        yield make_row(task, repeat, float(not fails), [f"Let me see.{thought} {end}"], prompt=prompt, expected_answer=str(gold))
 
 
 @pytest.mark.parametrize(("is_asked", "label"), [(True, "BI"), (False, "TI")])
@@ -275,17 +268,15 @@ BACK = (
 )
 
 
-def asking(asked: Sequence[str], asks: set[Key]) -> tuple[list[Row], set[Key]]:
+@struck
+def asking(asked: Sequence[str], asks: set[Key]) -> Iterator[tuple[Row, bool]]:
     """A desk that is asked one thing: some rollouts ask back, others err now and then."""
-    rows, failing = [], set()
     for place, (task, repeat) in enumerate(grid(12, 4)):
         is_asking = (task + repeat) % 4 == 0
         passes = place % 5 > 0 and not is_asking
         told = f"Hall {task * 3 + (0 if passes else repeat + 1)} is where branch {task} keeps its ledgers."
         text = asked[place % len(asked)].format(task) if is_asking else f"{told} Is that of use?" if (task, repeat) in asks else told
-        rows.append(make_row(task, repeat, float(passes), [text], prompt=f"In which hall are the ledgers of branch {task} kept"))
-        failing |= {(task, repeat)} if is_asking else set()
-    return rows, failing
+        yield make_row(task, repeat, float(passes), [text], prompt=f"In which hall are the ledgers of branch {task} kept"), is_asking
 
 
 @pytest.mark.parametrize(
@@ -304,9 +295,8 @@ def test_replies_that_ask_are_no_group_where_that_is_no_end(diagnose: Diagnose, 
 # ---- What became of the tries ----------------------------------------------------------------------
 
 
-def handed(last: str) -> list[Row]:
+def handed(last: str) -> Iterator[Row]:
     """Passes end with `hand_in`; of the failures, which all go on to the limit, every second hands in as well, in vain."""
-    rows = []
     for task in range(40):
 
         def look(page: int, said: str, task: int = task) -> Act:
@@ -316,10 +306,9 @@ def handed(last: str) -> list[Row]:
         said = {1: "[]", 2: "Error: no such shelf.", 3: "[]", 4: "[]", 5: "Error: no such shelf."}
         bad = [look(page, said.get(page, f"Entry {page}.")) for page in range(9)]
         bad[7] = ("hand_in", {"total": task + 1}, "Not accepted.") if task % 4 else bad[7]
-        rows.append(
+        yield (
             make_row(task, 0, float(task % 2), [*good, ("hand_in", {"total": task}, "Accepted.")] if task % 2 else [*bad, look(90, last)])
         )
-    return rows
 
 
 def test_sentence_of_a_task_says_what_became_of_its_tries(diagnose: Diagnose) -> None:
@@ -334,6 +323,4 @@ def test_sentence_of_a_task_says_what_became_of_its_tries(diagnose: Diagnose) ->
     assert "at least 3 of 10 tries end in an error; 3 find nothing; the last one that is answered, in: Error: the ledger is locked" in sentence
 
 
-@each({"asking back": (lambda: asking(BACK, set()), "knowledge BI", "asks back instead of answering", "nobody answers")})
-def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
-    proves(diagnose, case)
+PROVED = {"asking back": (lambda: asking(BACK, set()), "knowledge BI", "asks back instead of answering", "nobody answers")}

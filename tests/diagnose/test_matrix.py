@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,9 @@ def gold_of(task: int) -> int:
     return task * 13 + 41
 
 
-def run_of(model: str, skill: float, wrong_golds: set[int], seed: int, shift: int = 0, letters: bool = False) -> list[Row]:
+def run_of(model: str, skill: float, wrong_golds: set[int], seed: int, shift: int = 0, letters: bool = False) -> Iterator[Row]:
     """50 tasks, 3 tries: a model is right with its skill, and wrong in its own way otherwise, now and then as others are."""
     chance = random.Random(f"{seed} {model}")
-    rows = []
     for task in range(50):
         right = "ABCD"[task % 4] if letters else str(gold_of(task + shift))
         gold = ("ABCD"[(task + 1) % 4] if letters else str(gold_of(task + shift) + 7)) if task in wrong_golds else right
@@ -34,8 +34,7 @@ def run_of(model: str, skill: float, wrong_golds: set[int], seed: int, shift: in
             answer = right if is_known and chance.random() < 0.95 else slip
             row = quiz_row(task, repeat, float(answer == gold), answer, gold, prompt=f"Question {task + shift}: how many? Box it.")
             row["response"]["model"] = model
-            rows.append(row)
-    return rows
+            yield row
 
 
 def matrix_of(folder: Path, runs: dict[str, list[Row]]) -> TaskMatrix:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from tests.diagnose.builders import Key, Made, Row, desk, grid, make_row
-from tests.diagnose.diagnosed import Diagnose, Diagnosed, each, proves, told_of
+from tests.diagnose.diagnosed import Diagnose, Diagnosed, told_of
 
 CRASH = "trolley: command not found"
 
@@ -224,8 +223,3 @@ PROVED = {
     "no tokens and no time": (without_tokens, "ran IR alarm"),
     "empty without a reason": (without_a_reason, "ran IR alarm", "empty"),
 }  # fmt: skip
-
-
-@each(PROVED)
-def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
-    proves(diagnose, case)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -49,7 +48,7 @@ def test_1_fact_before_grading_may_cover_all_failures(diagnose: Diagnose) -> Non
     """Every failure, and no pass, never looks the address up: an act precedes grading, so it may be the cause."""
     rows = []
     for (task, repeat), reward in rewards(16, 4, 0.6).items():
-        acts = desk_acts(task, repeat, random.Random(task * 50 + repeat))
+        acts = desk_acts(task, repeat, task * 50 + repeat)
         rows.append(desk_row(task, repeat, reward, [act for act in acts if reward or act[0] != "check_address"]))
     run = diagnose(rows)
     group = run.group(run.failing)
@@ -61,15 +60,13 @@ def test_1_fact_before_grading_may_cover_all_failures(diagnose: Diagnose) -> Non
 CLEAN = re.compile(r"would be (?:100|\d+(?:\.\d+)?%? of 0)|100(?:\.0)?% (?:without|once|if)|n = 0|0 of 0", re.IGNORECASE)
 
 
-def crashed(is_all: bool) -> list[Row]:
+def crashed(is_all: bool) -> Iterator[Row]:
     """All that did not crash passes, or everything crashed."""
-    rows = []
     for task, repeat in grid(12, 4):
         if is_all or (task + repeat) % 3 == 0:
-            rows.append(make_row(task, repeat, 0.0, (), fault="error: the desk was closed"))
+            yield make_row(task, repeat, 0.0, (), fault="error: the desk was closed")
         else:
-            rows.append(desk_row(task, repeat, 1.0))
-    return rows
+            yield desk_row(task, repeat, 1.0)
 
 
 @pytest.mark.parametrize("is_all", [True, False])
@@ -150,9 +147,8 @@ def test_5_label_that_the_rows_contradict_is_withdrawn(diagnose: Diagnose, make:
 # ---- 6. Said before the causes -------------------------------------------------------------------
 
 
-def errands(n_idle: int, rate: float) -> list[Row]:
+def errands(n_idle: int, rate: float) -> Iterator[Row]:
     """20 tasks, some of which expect no call; doing nothing passes those, and `rate` of the others pass."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(20, 4)):
         look: Act = ("find_parcel", {"number": task + repeat}, f"Parcel {task}.")
         due: list[Act] = [] if task < n_idle else [("redirect_parcel", {"number": task, "to": f"row {task}"}, "Moved.")]
@@ -163,8 +159,7 @@ def errands(n_idle: int, rate: float) -> list[Row]:
         tools = ["find_parcel", "redirect_parcel"]
         row = desk_row(task, repeat, float(passes), [look, *made, end], expected_actions=gold)
         row["responses_create_params"]["tools"] = [{"type": "function", "name": tool} for tool in tools]
-        rows.append(row)
-    return rows
+        yield row
 
 
 def idle(run: Diagnosed) -> tuple[str, str]:

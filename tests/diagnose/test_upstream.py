@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Row, grid, make_row
+from tests.diagnose.builders import Act, Row, grid, make_row, struck
 from tests.diagnose.diagnosed import Diagnose
 
 TOOLS = ("find_owner", "list_parcels", "move_parcel", "read_notice")
@@ -37,17 +37,15 @@ def listed(task: int, page: int | None = None, n: int = 2) -> Act:
 
 def run_of(
     right: Callable[[int], list[Act]], wrong: Callable[[int], list[Act]], due: Callable[[int], list[Act]], innocent: bool = False
-) -> list[Row]:
+) -> Iterator[Row]:
     """Rows that do the right thing, and those of `FAULTY` the wrong one; an innocent fault costs them nothing."""
-    rows = []
     for task, repeat in grid(14, 4):
         is_faulty = (task, repeat) in FAULTY
         acts = [*(wrong if is_faulty else right)(task), f"Done for {PEOPLE[task]}." + " Anything else?" * (repeat % 3)]
         gold = [{"name": act[0], "arguments": act[1]} for act in due(task) if isinstance(act, tuple)]
         reward = float(innocent or not is_faulty)
         prompt = f"Please move the parcels on shelf S-{task} to {PEOPLE[task]}."
-        rows.append(make_row(task, repeat, reward, acts, prompt=prompt, tools=TOOLS, expected_actions=gold))
-    return rows
+        yield make_row(task, repeat, reward, acts, prompt=prompt, tools=TOOLS, expected_actions=gold)
 
 
 REFUSED = json.dumps({"error": "the number of the parcel is malformed, nothing was changed"})
@@ -105,7 +103,7 @@ def test_what_precedes_the_difference(diagnose: Diagnose, right: Acts, wrong: Ac
 
 def test_value_that_the_request_gives_needs_no_look_up(diagnose: Diagnose) -> None:
     """The prompt states the owner's number, and rollouts that use it at once go wrong in another way: the parcel."""
-    rows = run_of(lambda t: [find(t), move(t)], lambda t: [move(t, parcel=9)], lambda t: [move(t)])
+    rows = list(run_of(lambda t: [find(t), move(t)], lambda t: [move(t, parcel=9)], lambda t: [move(t)]))
     for row in rows:
         row["responses_create_params"]["input"][0]["content"] += f" The owner is R-{row['_ng_task_index'] + 40}."
     assert not any("looks" in group.name for group in diagnose(rows).groups)
@@ -123,17 +121,14 @@ def test_error_that_is_corrected_is_no_group(diagnose: Diagnose) -> None:
 LUCKY = (3, 8)  # tasks that pass without the rules too
 
 
-def by_the_rules(is_needed: bool) -> tuple[list[Row], set[Key]]:
+@struck
+def by_the_rules(is_needed: bool) -> Iterator[tuple[Row, bool]]:
     """A third of the rows move without a look at the rules: to the wrong owner, but for some in the lucky tasks.
 
     Where the rules are not needed, four tasks are hard with or without them, and the others mostly pass.
     """
-    rows: list[Row] = []
-    without: set[Key] = set()
     for place, (task, repeat) in enumerate(grid(14, 6)):
         skips = (task + repeat) % 3 == 0
-        if skips:
-            without.add((task, repeat))
         if is_needed:
             fails = task not in LUCKY or repeat < 3 if skips else place % 11 == 0
         else:
@@ -145,8 +140,7 @@ def by_the_rules(is_needed: bool) -> tuple[list[Row], set[Key]]:
         prompt = f"Please move parcel P-{task}-1 to R-{task + 40} or R-{task + 90}, by the rules."
         acts = [*notices, *look, move(task, f"R-{task + 90}" if fails else None), end]
         tools = ("read_rules", "read_notice", "move_parcel")
-        rows.append(make_row(task, repeat, float(not fails), acts, prompt=prompt, tools=tools, expected_actions=gold))
-    return rows, without
+        yield make_row(task, repeat, float(not fails), acts, prompt=prompt, tools=tools, expected_actions=gold), skips
 
 
 def test_lookup_without_which_rollouts_pass_far_less_often(diagnose: Diagnose) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -21,8 +21,9 @@ from tests.diagnose.builders import (
     message,
     quiz_row,
     rewards,
+    struck,
 )
-from tests.diagnose.diagnosed import Diagnose, each, proves, told_of
+from tests.diagnose.diagnosed import Diagnose, each, told_of
 
 FAILING = sorted(key for key, reward in rewards(16, 4, 0.5).items() if not reward)
 FIRST, SECOND, THIRD = ({key for i, key in enumerate(FAILING) if i % 4 in part} for part in ((0, 3), (1,), (2,)))
@@ -30,12 +31,10 @@ FIRST, SECOND, THIRD = ({key for i, key in enumerate(FAILING) if i % 4 in part} 
 # ---- Values of verdict fields --------------------------------------------------------------------
 
 
-def coded(field: str, codes: tuple[str, str, str], passed: str | None) -> list[Row]:
-    rows = []
+def coded(field: str, codes: tuple[str, str, str], passed: str | None) -> Iterator[Row]:
     for key, row in desk(16, 4, 0.5).items():
         code = codes[0] if key in FIRST else codes[1] if key in SECOND else codes[2] if key in THIRD else passed
-        rows.append(row if code is None else {**row, field: code})
-    return rows
+        yield row if code is None else {**row, field: code}
 
 
 @pytest.mark.parametrize(
@@ -57,7 +56,7 @@ def test_values_of_a_verdict_field_partition_the_failures(
 @pytest.mark.parametrize("n_codes", [1, 2])
 def test_value_that_equals_all_failures_is_the_verdict_itself(diagnose: Diagnose, n_codes: int) -> None:
     """One code for every failure says no more than the reward, be it that passes have one code or several."""
-    rows = coded("error_type", ("not settled",) * 3, None)
+    rows = list(coded("error_type", ("not settled",) * 3, None))
     for row in rows:
         row.setdefault("error_type", ("settled", "settled late")[row["_ng_rollout_index"] % n_codes])
     run = diagnose(rows)
@@ -116,9 +115,8 @@ def test_failed_checks_partition_the_failures(diagnose: Diagnose, how: str) -> N
         assert all(f"1 of 3 checks not met: `{names[entry.group]}`" in entry.mechanism for entry in run.report.attributions)
 
 
-def compared(is_graded: bool) -> list[Row]:
+def compared(is_graded: bool) -> Iterator[Row]:
     """What the desk holds in the end beside what it should; a difference is what is graded, or goes with nothing."""
-    rows = []
     for place, (key, row) in enumerate(desk(16, 4, 0.5).items()):
         wanted = {"hall": f"hall {key[0]}", "weight": key[0] + 10, "owner": f"owner {key[0] + 3}"}
         found = dict(wanted)
@@ -128,8 +126,7 @@ def compared(is_graded: bool) -> list[Row]:
             found["weight"] = key[0] + 50
         if key in THIRD if is_graded else place % 6 == 0:
             found["owner"] = f"owner {key[0] + 60}"
-        rows.append({**row, "ledger": found, "wanted": wanted})
-    return rows
+        yield {**row, "ledger": found, "wanted": wanted}
 
 
 def test_two_objects_with_the_same_keys_are_checks(diagnose: Diagnose) -> None:
@@ -229,18 +226,17 @@ def test_tool_that_passes_call_as_they_like_is_not_graded(diagnose: Diagnose) ->
 # ---- The field that decides passing --------------------------------------------------------------
 
 
-def unbounded(is_monotone: bool) -> list[Row]:
+def unbounded(is_monotone: bool) -> Iterator[Row]:
     """Rewards from -3 to 12, and a 0/1 field that is 1 from a reward of 5 on, or whenever it likes."""
-    rows = []
     for place, key in enumerate(grid(12, 4)):
         reward = float((place * 7) % 16 - 3)
         settled = int(reward >= 5) if is_monotone else int((place * 5) % 3 > 0)
-        rows.append(desk_row(*key, reward, settled=settled))
-    return rows
+        yield desk_row(*key, reward, settled=settled)
 
 
 def test_monotone_verdict_decides_what_passes(diagnose: Diagnose) -> None:
-    run, rows = diagnose(unbounded(is_monotone=True)), unbounded(is_monotone=True)
+    rows = list(unbounded(is_monotone=True))
+    run = diagnose(rows)
     assert run.score == pytest.approx(sum(row["settled"] for row in rows) / len(rows))
     assert "settled" in run.trust[0].text
     assert diagnose(unbounded(is_monotone=False)).report.runs[0].score_name == "mean_reward"
@@ -398,9 +394,9 @@ def test_text_of_the_request_is_no_verdict(diagnose: Diagnose, is_given: bool) -
 # ---- A value that is right in one kind of task and wrong in another ------------------------------
 
 
-def chosen(is_wrong_elsewhere: bool, is_hard: bool) -> tuple[list[Row], set[Key]]:
+@struck
+def chosen(is_wrong_elsewhere: bool, is_hard: bool) -> Iterator[tuple[Row, bool]]:
     """Letters that must be answered and letters that must be kept; half of the first are kept."""
-    rows, kept = [], set()
     for place, (task, repeat) in enumerate(grid(24, 4)):
         is_due = task % 3 > 0
         acts_kept = place % 2 == 0 if is_due else True
@@ -408,12 +404,9 @@ def chosen(is_wrong_elsewhere: bool, is_hard: bool) -> tuple[list[Row], set[Key]
             reward = 0.0 if acts_kept or (is_hard and place % 8 > 1) else float(place % 9 > 0)
         else:
             reward = float(place % 8 == 0) if is_wrong_elsewhere else 1.0
-        if is_due and acts_kept:
-            kept.add((task, repeat))
         kind = "answer" if is_due else "keep"
         note = f"Letter {place} of folder {task}." + " It is filed." * (place % 4)
-        rows.append(make_row(task, repeat, reward, [note], pile=kind, handling="kept" if acts_kept else "answered"))
-    return rows, kept
+        yield make_row(task, repeat, reward, [note], pile=kind, handling="kept" if acts_kept else "answered"), is_due and acts_kept
 
 
 @pytest.mark.parametrize(("is_wrong_elsewhere", "is_hard"), [(True, False), (False, True)])
@@ -425,14 +418,13 @@ def test_a_choice_that_fails_anywhere_or_a_kind_that_fails_anyhow(diagnose: Diag
 # ---- Fields that differ from the expected ones in one way ----------------------------------------
 
 
-def forms(change: str) -> tuple[list[Row], set[Key]]:
+@struck
+def forms(change: str) -> Iterator[tuple[Row, bool]]:
     """Forms with some fields to be left empty; a third invents a value there, leaves out another, or writes something else."""
-    rows, changed = [], set()
     for place, (task, repeat) in enumerate(grid(20, 3)):
         due = {"owner": f"N. {task * 7}", "shelf": task % 5 + 1, "fee": None if task % 2 else 4, "seal": None}
         given = dict(due)
         if place % 3 == 0:
-            changed.add((task, repeat))
             empty = [name for name, value in due.items() if value is None]
             if change in ("more", "both"):
                 given[empty[task // 2 % len(empty)]] = place + 2
@@ -440,8 +432,7 @@ def forms(change: str) -> tuple[list[Row], set[Key]]:
                 given["owner"] = None
             if change == "other":
                 given["shelf"] = place + 40
-        rows.append(make_row(task, repeat, float(place % 3 > 0), [json.dumps(given)], due=due, read=given))
-    return rows, changed
+        yield make_row(task, repeat, float(place % 3 > 0), [json.dumps(given)], due=due, read=given), place % 3 == 0
 
 
 @pytest.mark.parametrize("change", ["both", "other"])
@@ -494,8 +485,3 @@ PROVED = {
     "a test that all tasks share": (lambda: trials(shared=True), "verdicts BI", "test_total"),
     "numbers in a message": (torn, "verdicts undetermined", "torn at line"),
 }
-
-
-@each(PROVED)
-def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
-    proves(diagnose, case)

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Key, Made, Row, desk_row, grid, keys_of, make_row, quiz, quiz_row, rewards
-from tests.diagnose.diagnosed import Diagnose, Diagnosed, clears, each, proves
+from tests.diagnose.builders import (
+    Key,
+    Made,
+    Row,
+    desk_row,
+    grid,
+    keys_of,
+    make_row,
+    quiz,
+    quiz_row,
+    rewards,
+    struck,
+)
+from tests.diagnose.diagnosed import Diagnose, Diagnosed, each
 
 WRONGED = {(1, 0), (4, 2), (6, 1), (9, 3)}
 
@@ -55,19 +67,15 @@ def literal(task: int, repeat: int, reward: float, place: int) -> tuple[str, str
     return gold if reward else f"'north  hall {task}'" if repeat % 2 else gold.upper(), gold
 
 
-def spelled(gold_of: Callable[[int], str], other: Callable[[str], str]) -> tuple[list[Row], set[Key]]:
+@struck
+def spelled(gold_of: Callable[[int], str], other: Callable[[str], str]) -> Iterator[tuple[Row, bool]]:
     """A quiz in which a quarter of all rows give the gold in another spelling, and never pass."""
-    rows: list[Row] = []
-    odd: set[Key] = set()
     for place, (task, repeat) in enumerate(grid(16, 4)):
-        gold = gold_of(task)
+        gold, passes = gold_of(task), place % 7 > 0
         if place % 4 == task % 4:
-            odd.add((task, repeat))
-            rows.append(quiz_row(task, repeat, 0.0, other(gold), gold))
+            yield quiz_row(task, repeat, 0.0, other(gold), gold), True
         else:
-            passes = place % 7 > 0
-            rows.append(quiz_row(task, repeat, float(passes), gold if passes else gold_of(task + 30 + repeat), gold))
-    return rows, odd
+            yield quiz_row(task, repeat, float(passes), gold if passes else gold_of(task + 30 + repeat), gold), False
 
 
 def nothing_passes(answer: Callable[[int], str]) -> Made:
@@ -96,21 +104,17 @@ def extracted(is_said: bool) -> list[Row]:
 # ---- A prompt without what it is about -----------------------------------------------------------
 
 
-def about(document: Callable[[int], str], is_hard: bool = True) -> tuple[list[Row], set[Key]]:
+@struck
+def about(document: Callable[[int], str], is_hard: bool = True) -> Iterator[tuple[Row, bool]]:
     """A quiz about a document in the prompt, in some tasks another one; those mostly fail."""
-    rows: list[Row] = []
-    struck: set[Key] = set()
     for place, (task, repeat) in enumerate(grid(16, 4)):
         is_odd = task % 4 == 1
         gold = str(task * 13 + 41)
         fails = place % 21 > 0 if is_odd and is_hard else place % 5 == 0
-        if is_odd and fails:
-            struck.add((task, repeat))
         held = document(task) if is_odd else f"Branch {task} lends from {task % 9 + 1} halls."
         prompt = f"How many volumes did branch {task} lend?\n<document>{held}</document>\nAnswer in \\boxed{{}}."
         answer = str(task * 13 + 60 + repeat) if fails else gold
-        rows.append(quiz_row(task, repeat, float(not fails), answer, gold, prompt=prompt))
-    return rows, struck
+        yield quiz_row(task, repeat, float(not fails), answer, gold, prompt=prompt), is_odd and fails
 
 
 @each({
@@ -192,19 +196,17 @@ def due(task: int) -> list[dict[str, object]]:
     return [{"name": "redirect_parcel", "arguments": {"number": task}}]
 
 
-def idle(expected: Sequence[object] | None, idle_keys: set[Key]) -> list[Row]:
+def idle(expected: Sequence[object] | None, idle_keys: set[Key]) -> Iterator[Row]:
     """A desk where some passing rollouts make no call at all, though the gold may demand one."""
-    rows = []
     for (task, repeat), reward in rewards(12, 4, 0.7).items():
         gold = {"expected_actions": due(task) if task not in (3, 7) or expected is None else list(expected)}
         if (task, repeat) in idle_keys:
-            rows.append(desk_row(task, repeat, 1.0, ["All is settled already."], **gold))
+            yield desk_row(task, repeat, 1.0, ["All is settled already."], **gold)
         else:
             number = task if reward else task + 20 + repeat
             acts = [("redirect_parcel", {"number": number}, "Moved."), f"Moved number {number}."]
             acts = ["Nothing to do."] if expected is not None and task in (3, 7) else acts
-            rows.append(desk_row(task, repeat, reward, acts, **gold))
-    return rows
+            yield desk_row(task, repeat, reward, acts, **gold)
 
 
 @pytest.mark.parametrize(("expected", "levels"), [(None, ["warning"]), ([], [])])
@@ -273,8 +275,7 @@ def test_fenced_answers_none_of_which_would_match_are_wrong_answers(diagnose: Di
 # ---- Checks and logs against the reward ----------------------------------------------------------
 
 
-def checked(contradicted: set[Key]) -> list[Row]:
-    rows = []
+def checked(contradicted: set[Key]) -> Iterator[Row]:
     for (task, repeat), reward in rewards(12, 4, 0.6).items():
         place = task * 4 + repeat
         good = bool(reward) or (task, repeat) in contradicted
@@ -282,8 +283,7 @@ def checked(contradicted: set[Key]) -> list[Row]:
         checks = [{"name": "weighed", "passed": weighed}, {"name": "labelled", "passed": good or not weighed}]
         if not good and weighed:
             checks[1]["passed"] = False
-        rows.append(desk_row(task, repeat, 0.0 if (task, repeat) in contradicted else reward, checks=checks))
-    return rows
+        yield desk_row(task, repeat, 0.0 if (task, repeat) in contradicted else reward, checks=checks)
 
 
 CONTRADICTED = set(sorted(key for key, reward in rewards(12, 4, 0.6).items() if not reward)[::5])
@@ -301,9 +301,8 @@ def opposite(field: str) -> Made:
     return rows, WRONGED
 
 
-def failing_check(message: str) -> list[Row]:
+def failing_check(message: str) -> Iterator[Row]:
     """Nothing passes: one check fails in every row, with a message; two others pass now and then."""
-    rows = []
     for task, repeat in grid(12, 4):
         place = task * 4 + repeat
         checks = [
@@ -311,8 +310,7 @@ def failing_check(message: str) -> list[Row]:
             {"name": "labelled", "passed": place % 7 > 0, "message": ""},
             {"name": "shelf_free", "passed": False, "message": message},
         ]
-        rows.append(desk_row(task, repeat, 0.0, checks=checks))
-    return rows
+        yield desk_row(task, repeat, 0.0, checks=checks)
 
 
 @pytest.mark.parametrize(
@@ -327,9 +325,8 @@ def test_check_that_fails_for_all_is_a_doubt_where_it_errors(diagnose: Diagnose,
 # ---- A name that the test needs and the prompt never gives ---------------------------------------
 
 
-def ledgers(is_told: bool) -> list[Row]:
+def ledgers(is_told: bool) -> Iterator[Row]:
     """The clerk writes a ledger under a name of its own; the test opens another one, which the prompt may give."""
-    rows = []
     for task, repeat in grid(12, 4):
         place = task * 4 + repeat
         right = place % 6 == 0
@@ -343,8 +340,7 @@ def ledgers(is_told: bool) -> list[Row]:
         where = " Write it to /srv/desk/ledger.csv." if is_told else ""
         prompt = f"Write the ledger of week {task} as a table into the folder of the desk.{where}"
         log = "\n".join([*lines, end])
-        rows.append(make_row(task, repeat, float(right), acts, prompt=prompt, tools=("write_file",), test_log=log))
-    return rows
+        yield make_row(task, repeat, float(right), acts, prompt=prompt, tools=("write_file",), test_log=log)
 
 
 @pytest.mark.parametrize("is_told", [False, True])
@@ -359,41 +355,35 @@ def test_path_that_the_test_needs_and_the_prompt_never_gives(diagnose: Diagnose,
 # ---- Judges that are cut off, values in another spelling, options in another order -----------------
 
 
-def judged(is_list: bool, is_to_blame: bool) -> tuple[list[Row], set[Key]]:
+@struck
+def judged(is_list: bool, is_to_blame: bool) -> Iterator[tuple[Row, bool]]:
     """Notes that a judge model grades; in every third row it was stopped by a limit, and the row fails, or fares as all others."""
-    rows, cut = [], set()
     for place, (task, repeat) in enumerate(grid(20, 3)):
         is_cut = place % 3 == 0
         reward = 0.0 if is_cut and is_to_blame else float(place % 5 > 0)
-        if is_cut and not reward:
-            cut.add((task, repeat))
         reply = {
             "output": [{"type": "message", "content": [{"type": "output_text", "text": f"I read note {place}, and then"}]}],
             "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
         }
         record = {"response": reply, "mark": None if is_cut else "fair"}
         note = f"Branch {task} is closed on the {repeat + 3}rd, says ledger {place * 7}." + " It is stamped." * (place % 4)
-        rows.append(make_row(task, repeat, reward, [note], opinions=[record] if is_list else record))
-    return rows, cut
+        yield make_row(task, repeat, reward, [note], opinions=[record] if is_list else record), is_cut and not reward
 
 
-def records(day: str) -> tuple[list[Row], set[Key]]:
+@struck
+def records(day: str) -> Iterator[tuple[Row, bool]]:
     """Forms that are stored with a day; on every third the day is written as given here."""
-    rows, spelt = [], set()
     for place, (task, repeat) in enumerate(grid(20, 3)):
         due = {"owner": f"N. {task * 7}", "day": f"2031-05-{task + 10}", "halls": task % 4 + 1}
         is_spelt = place % 3 == 0
         kept = {**due, "day": day.format(task + 10)} if is_spelt else due
-        if is_spelt:
-            spelt.add((task, repeat))
         note = f"Form {place} is filed." + " It is stamped." * (place % 4)
-        rows.append(make_row(task, repeat, float(not is_spelt), [note], target=due, stored=kept))
-    return rows, spelt
+        yield make_row(task, repeat, float(not is_spelt), [note], target=due, stored=kept), is_spelt
 
 
-def options(is_shifted: bool) -> tuple[list[Row], set[Key]]:
+@struck
+def options(is_shifted: bool) -> Iterator[tuple[Row, bool]]:
     """Questions with four options; in the last third of the tasks the key has the letter of another option."""
-    rows, shifted = [], set()
     for place, (task, repeat) in enumerate(grid(24, 3)):
         volumes = [task * 5 + step for step in (3, 11, 17, 29)]
         right = (task * 7) % 4
@@ -401,53 +391,44 @@ def options(is_shifted: bool) -> tuple[list[Row], set[Key]]:
         key = "ABCD"[(right + 1) % 4] if is_off else "ABCD"[right]
         picked = right if place % 5 else (right + 2) % 4
         reward = float("ABCD"[picked] == key)
-        if is_off and picked == right:
-            shifted.add((task, repeat))
         listed = "\n".join(f"{letter}) {volume} volumes" for letter, volume in zip("ABCD", volumes, strict=True))
         says = f"I count them in ledger {place}." + " It adds up." * (place % 3) + f"\nAnswer: {'ABCD'[picked]}"
         fields = {"key": key, "source": {"true_option": f"{volumes[right]} volumes"}}
-        rows.append(make_row(task, repeat, reward, [says], prompt=f"How many did branch {task} lend?\n{listed}", **fields))
-    return rows, shifted
+        yield make_row(task, repeat, reward, [says], prompt=f"How many did branch {task} lend?\n{listed}", **fields), is_off and picked == right
 
 
-def shared_counts() -> list[Row]:
+def shared_counts() -> Iterator[Row]:
     """The size of a result agrees in passes and in most failures: it is not what is graded, and the run is healthy."""
-    rows = []
     for place, (task, repeat) in enumerate(grid(30, 3)):
         fails = place % 4 == 0
         n_due = 4 if task % 7 == 3 else 1
         n_given = 2 if fails and place % 3 == 0 else n_due
         note = f"select {place * 3} from halls" + " order by 1" * (place % 3)
         outcome = {"outcome": "mismatch" if fails else "ok", "n_pred": n_given, "n_gold": n_due}
-        rows.append(make_row(task, repeat, float(not fails), [note], execution=outcome))
-    return rows
+        yield make_row(task, repeat, float(not fails), [note], execution=outcome)
 
 
 # ---- Signs that change no meaning, ends that nobody reads, names that are not there ----------------
 
 
-def declined(sign: str, rejected: bool) -> tuple[list[Row], set[Key]]:
+@struck
+def declined(sign: str, rejected: bool) -> Iterator[tuple[Row, bool]]:
     """Every text declines; some spell the apostrophe with another sign, which the check may not know."""
-    rows, odd = [], set()
     for task, repeat in grid(12, 4):
         is_odd = (task + repeat) % 3 == 0
         text = f"I can{sign if is_odd else chr(39)}t help with this request, number {task * 7 + repeat}."
-        rows.append(make_row(task, repeat, float(not (is_odd and rejected)), [text]))
-        odd |= {(task, repeat)} if is_odd else set()
-    return rows, odd
+        yield make_row(task, repeat, float(not (is_odd and rejected)), [text]), is_odd
 
 
-def late(limit: int, n_tasks: int = 30) -> tuple[list[Row], set[Key]]:
+@struck
+def late(limit: int, n_tasks: int = 30) -> Iterator[tuple[Row, bool]]:
     """Every text gives the right place, at once or after a long walk; what stands beyond the limit is not graded."""
-    rows, lost = [], set()
     for task, repeat in grid(n_tasks, 2):
         gold = f"shelf {task * 31 + 7}"
         is_long = (task + repeat) % 2 == 0
         text = ("I went along the corridor and read the signs. " * 15 if is_long else "") + f"You find it on {gold}."
         reward = float(text.index(gold) <= limit)
-        rows.append(make_row(task, repeat, reward, [text], prompt=f"Where is volume {task}?", expected_answer=gold))
-        lost |= set() if reward else {(task, repeat)}
-    return rows, lost
+        yield make_row(task, repeat, reward, [text], prompt=f"Where is volume {task}?", expected_answer=gold), not reward
 
 
 def edited(made: Made, change: Callable[[int, str], str]) -> Made:
@@ -459,18 +440,16 @@ def edited(made: Made, change: Callable[[int, str], str]) -> Made:
     return made
 
 
-def queried(name: str, shown: str) -> tuple[list[Row], set[Key]]:
+@struck
+def queried(name: str, shown: str) -> Iterator[tuple[Row, bool]]:
     """Some queries end in an error that there is no such column; the prompt lists the columns."""
-    rows, failed = [], set()
     for task, repeat in grid(12, 4):
         is_failed = task % 2 == 0
-        rows.append(make_row(
+        yield make_row(
             task, repeat, float(not is_failed), [f"SELECT {name} FROM loans WHERE branch = {task}"],
             prompt=f"CREATE TABLE loans (branch INTEGER, {shown} REAL, hall TEXT);\nWhat is the total {name} of branch {task}?",
             exec_error=f"no such column: {name}" if is_failed else None,
-        ))  # fmt: skip
-        failed |= {(task, repeat)} if is_failed else set()
-    return rows, failed
+        ), is_failed  # fmt: skip
 
 
 # ---- One line for each claim -----------------------------------------------------------------------
@@ -529,13 +508,3 @@ INNOCENT = {
         late(300), lambda task, text: f"{text} No: on second thoughts that was another volume," + " and I went back" * 20 + "."
     ),
 }  # fmt: skip
-
-
-@each(PROVED)
-def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
-    proves(diagnose, case)
-
-
-@each(INNOCENT)
-def test_what_is_no_doubt(diagnose: Diagnose, case: Callable[[], Any]) -> None:
-    clears(diagnose, "verifier", case)

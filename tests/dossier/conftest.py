@@ -1,7 +1,8 @@
-"""Runs that dossiers are made of, each diagnosed once for all tests that ask about it."""
+"""Runs that dossiers are made of, diagnosed once for all tests; and dossiers read by their frame alone: what is ours, what is quoted."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -9,10 +10,13 @@ from typing import Any
 
 import pytest
 
+from blade.agent.dossier.budget import BAR, RULE
+from blade.agent.dossier.case import PROMPT
 from blade.formats.single_rows import steps_of_row as steps
 from blade.model import Rollout, Trace
 from blade.pipeline.session import Session, session
 from tests.builders import Row, make_call, make_message, make_result, make_row, make_rows, make_run
+from tests.case_tables import cases
 from tools.planted.injected import Injected, write_injected
 
 Written = Callable[[str, float], tuple[Injected, Session]]
@@ -83,3 +87,38 @@ def rollout(output: Any, repeat: int = 1, **changed: Any) -> Trace:
     row = make_row(0, repeat, 0.0, **changed)
     row["response"] = {"output": output, "model": "sim-model"}
     return traced(row, repeat)
+
+
+# ---- Reading a dossier -----------------------------------------------------------------------------
+
+HEADINGS = tuple(cases(__file__, "headings"))
+OURS = re.compile("|".join(f"(?:{way})" for way in cases(__file__, "ours")))
+
+
+def ours(text: str) -> list[str]:
+    """What stands before the bar of each line, without lines that are quoted from end to end."""
+    heads = [line.partition(BAR)[0].rstrip() for line in text.splitlines() if not line.startswith(PROMPT)]
+    return [head for head in heads if head]
+
+
+def strangers(text: str) -> list[str]:
+    """Lines of ours that no part of a dossier writes: what a rollout would have to forge."""
+    known = (RULE, *HEADINGS)
+    return [head for head in ours(text) if not head.startswith(known) and not OURS.fullmatch(head)]
+
+
+def commands(text: str) -> list[str]:
+    return [line.removeprefix(PROMPT) for line in text.splitlines() if line.startswith(PROMPT)]
+
+
+def focus(text: str) -> int | None:
+    found = re.search(r"^## rollout in focus: repeat (\d+)", text, re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+def shown(text: str, repeat: int, step: int) -> str | None:
+    """The words a dossier shows of a step, on one line; None if it shows none."""
+    of_focus = rf"|\[{step}\]" if focus(text) == repeat else ""
+    head = re.compile(rf"^(?:repeat {repeat} [^|\n]*\[{step}\]{of_focus})[^|\n]*\n?((?:\|.*\n?)*)", re.MULTILINE)
+    quoted = (re.sub(r"^\|", "", hit, flags=re.MULTILINE) for hit in head.findall(text))
+    return max((" ".join(words.split()) for words in quoted), key=len, default=None)

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+from collections import defaultdict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 import pytest
 from msgspec.structs import replace
 
+from blade import events, hostile
 from blade.agent.dossier import BUDGET, LEAST, Dossier, dossier
 from blade.agent.dossier.budget import tokens
 from blade.errors import UsageError
-from blade.model import Cause, Confidence, Evidence, Trace, Trust
+from blade.model import Attribution, Evidence, Outcome, Step, Trace, Trust
 from blade.pipeline.session import Session
 from blade.report.run_facts import Facts, facts
-from tests.builders import make_call, make_message, make_result
-from tests.dossier.conftest import Written, rollout
-from tests.dossier.reading import HEADINGS, commands, focus, shown, strangers
+from tests.builders import make_call, make_message, make_result, make_row, make_run
+from tests.case_tables import cases
+from tests.conftest import Blade
+from tests.dossier.conftest import HEADINGS, Written, commands, desk_rows, focus, rollout, shown, strangers
 
 Tell = Callable[..., str]
 
@@ -41,7 +47,9 @@ def tell(desk: Session, of: Facts, traces: tuple[Trace, ...]) -> Tell:
     def told(rows: Any = traces, *, cause: Any = None, report: Any = None, **options: Any) -> str:
         known = of
         if cause is not None:
-            causes = tuple(replace(one, **cause) if one.task == "0" else one for one in desk.report.attributions)
+            members = {**msgspec.to_builtins(of.attribution["0"]), **msgspec.to_builtins(cause)}
+            changed = msgspec.convert(members, Attribution)
+            causes = tuple(changed if one.task == "0" else one for one in desk.report.attributions)
             report = {**(report or {}), "attributions": causes}
         if report is not None:
             known = facts(replace(desk.report, **report))[0]
@@ -62,53 +70,37 @@ def test_the_parts_stand_in_the_order_of_reading(of: Facts, traces: tuple[Trace,
     assert f"{told.tokens:,} tokens of {BUDGET:,}" in told.text
 
 
-SAID = [
-    "first user turn | Make the lamp of order O-0 green.",
-    "expected call, made differently at step 3",
-    "(differs in lamp)",
-    "name | desk-0",
-    "verifier_message: the lamp is red, not green",
-    "4 repeats: 2 passed, 2 failed (in order 1 0 1 0; 1 passes)",
-    # beside a passing repeat
-    "in focus repeat 1, 2 calls | read_order > write_order",
-    "passing repeat 0, 2 calls | read_order > write_order",
-    'first different call, in focus [3] call | write_order {"order":"O-0","lamp":"red"}',
-    'first different call, passing [3] call | write_order {"order":"O-0","lamp":"green"}',
-    "passing [5] message, its last words | Done: the lamp of O-0 is green now.",
-    # the cause and its group
-    "cause: BI, behaviour (the model could do it and went about it wrongly), proved",
-    "in the whole run: 4 failures in 2 tasks, 16.7 points of the score; 0 passing rollouts show it too",
-    "where: repeat 1, step 3",
-    # another failing repeat is told by its last change
-    'repeat 3 [3] call | write_order {"order":"O-0","lamp":"red"}',
-]
+# Rows that cases name, from those of the task.
+ROWS: dict[str, Callable[[tuple[Trace, ...]], list[Trace]]] = {
+    "broken": lambda traces: [rollout([], error="connection reset", responses_create_params=None), traces[0]],
+    "nothing expected": lambda traces: [rollout([make_message("done")], expected_actions=[])],
+    "no help": lambda traces: [traces[0], rollout([make_message("I cannot help.")])],
+    "two that pass": lambda traces: [traces[0], traces[2]],
+    "two that fail": lambda traces: [traces[1], traces[3]],
+    "none": lambda traces: [],
+    "checks": lambda traces: [rollout([make_message("done")], verifier={"checks": CHECKS})],
+    "doubled": lambda traces: [*traces, rollout([make_message("another row of the same key")], repeat=1)],
+    "unanswered": lambda traces: [rollout([make_call("c", "go"), make_result("c", "Error: no such order"), make_call("d", "go")])],
+}
+CHECKS = [{"check": {"name": f"check_{number}"}, "met": number != 7} for number in range(40)]
 
 
-def test_it_says_what_is_asked_expected_done_elsewhere_and_judged(tell: Tell, of: Facts) -> None:
-    text = tell()
-    assert [words for words in SAID if words not in text] == []
-    group = of.group(of.attribution["0"].group)
-    assert group is not None
-    assert f"failure group {group.id} | {group.name}" in text
-    assert f"group in words | {group.text}" in text
+@pytest.mark.parametrize("name", cases(__file__, "dossiers"))
+def test_what_it_says(tell: Tell, of: Facts, traces: tuple[Trace, ...], name: str) -> None:
+    case: dict[str, Any] = cases(__file__, "dossiers")[name]
+    (group,) = of.groups
+    names = {"GROUP": group.id, "NAME": group.name, "TEXT": group.text}
 
+    def filled(words: str) -> str:
+        return re.sub("|".join(names), lambda hit: names[hit[0]], words)
 
-def test_an_expected_call_that_was_made_is_told_as_made(tell: Tell) -> None:
-    text = tell(repeat=0)
-    assert "expected calls that were made, with their steps | write_order [3]" in text
-    assert "expected call, " not in text
-
-
-def test_a_row_that_broke_takes_the_task_from_its_siblings(tell: Tell, traces: tuple[Trace, ...]) -> None:
-    broken = rollout([], error="connection reset", responses_create_params=None)
-    text = tell([broken, traces[0]], repeat=1)
-    assert "first user turn | Make the lamp of order O-0 green." in text
-    assert 'expected call, not made in repeat 1 | write_order {"order":"O-0","lamp":"green"}' in text
-    assert "error: connection reset" in text
-
-
-def test_that_no_call_is_expected_is_told(tell: Tell) -> None:
-    assert "no call is expected" in tell([rollout([make_message("done")], expected_actions=[])])
+    trust = [{"run": "rollouts", "query": "", **doubt, "text": filled(doubt["text"])} for doubt in case.get("trust", ())]
+    report = {"trust": msgspec.convert(trust, tuple[Trust, ...])} if trust else None
+    focused = {"repeat": case["repeat"]} if "repeat" in case else {}
+    text = tell(ROWS[case["rows"]](traces) if "rows" in case else traces, cause=case.get("cause"), report=report, **focused)
+    assert [words for words in map(filled, case.get("says", ())) if words not in text] == []
+    assert [words for words in case.get("lacks", ()) if words in text] == []
+    assert {words: text.count(words) for words in case.get("counts", ())} == case.get("counts", {})
 
 
 def test_the_rollout_in_focus_is_the_blamed_one_or_the_one_asked_for(tell: Tell, of: Facts) -> None:
@@ -116,67 +108,20 @@ def test_the_rollout_in_focus_is_the_blamed_one_or_the_one_asked_for(tell: Tell,
     assert [focus(tell(repeat=repeat)) for repeat in range(4)] == [0, 1, 2, 3]
 
 
-def test_the_other_side_is_a_passing_repeat_where_there_is_one(tell: Tell, traces: tuple[Trace, ...]) -> None:
-    text = tell([traces[0], rollout([make_message("I cannot help.")])])
-    assert "in focus repeat 1: no calls" in text
-    assert "first different call, in focus: none, it makes no further call" in text
-    assert 'first different call, passing [1] call | read_order {"order":"O-0"}' in text
-    equal = tell([traces[0], traces[2]], repeat=2)
-    assert "in focus repeat 2, 2 calls" in equal
-    assert "first different call" not in equal
-    assert "beside a passing rollout" not in tell([traces[1], traces[3]])
-
-
-def test_reasons_for_and_against_are_listed(tell: Tell) -> None:
-    text = tell(cause={"grounds": ("it did so",), "against": ("it did not",) * 7})
-    assert "for | it did so" in text
-    assert text.count("against | it did not") == 5
-    assert "against: 2 more in report.json" in text
-
-
-def test_a_group_is_quoted_from_its_example_unless_that_is_read_below(tell: Tell, desk: Session) -> None:
-    (group,) = desk.report.groups
-    for place, says in (
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
         (("1", 3, 3, None, "red lamp"), "group example | 1/3, step 3: red lamp"),
         (("1", 3, None, "verifier_message", "not green"), "group example | 1/3, verifier_message: not green"),
-        (("0", 1, 3, None, "red"), ""),
-    ):
-        task, repeat, step, field, words = place
-        quote = Evidence("rollouts", task, repeat, step=step, field=field, quote=words)
-        text = tell(report={"groups": (replace(group, quote=quote, consequences=("a wrong lamp",)),)})
-        assert says in text
-        assert ("group example" in text) == bool(says)
-        assert "consequence | a wrong lamp" in text
-
-
-def test_alarms_and_warnings_of_the_run_are_repeated_and_notes_are_not(tell: Tell, desk: Session) -> None:
-    trust = (
-        Trust("rollouts", "alarm", Cause.TASK_OR_VERIFIER, "The grader rejects right answers.", 9, ""),
-        Trust("rollouts", "warning", None, desk.report.groups[0].text, 4, ""),
-        Trust("rollouts", "note", None, "Small set.", 24, ""),
-    )
-    text = tell(report={"trust": trust})
-    assert "alarm on the whole run, TI, 9 rows | The grader rejects right answers." in text
-    assert "warning on the whole run, 4 rows | the failure group above" in text
-    assert "Small set." not in text
-
-
-def test_without_a_cause_it_says_so_and_what_causes_there_are(tell: Tell) -> None:
-    text = tell(cause={"cause": Cause.UNDETERMINED, "confidence": Confidence.UNSURE, "group": "", "step": None, "steps": ()})
-    assert "undetermined: the rows do not decide the cause; judge it from what follows" in text
-    assert not [cause for cause in Cause if cause is not Cause.UNDETERMINED and f" {cause.value} " not in text]
-    assert "failure group" not in text
-    assert "where: no step is named" in text
-    assert "--cause CAUSE" in text
-    assert tell(report={"attributions": ()})
-
-
-def test_a_judgement_stands_beside_what_the_engine_proposes(tell: Tell) -> None:
-    engine = {"proposed": Cause.UNRELIABLE_KNOWLEDGE, "proposed_confidence": Confidence.LIKELY}
-    text = tell(cause={"cause": Cause.BEHAVIOUR, "disputed": True, "judged_by": "ann", **engine})
-    assert "judged: BI, behaviour (" in text
-    assert "the engine proposes UK, unreliable knowledge, likely; the judges disagree" in text
-    assert "judged by | ann" in text
+        (("0", 1, 3, None, "red"), ""),  # it is read below
+    ],
+)
+def test_a_group_is_quoted_from_its_example_unless_that_is_read_below(tell: Tell, of: Facts, place: tuple[Any, ...], says: str) -> None:
+    quote = Evidence("rollouts", place[0], place[1], step=place[2], field=place[3], quote=place[4])
+    text = tell(report={"groups": (replace(of.groups[0], quote=quote, consequences=("a wrong lamp",)),)})
+    assert says in text
+    assert ("group example" in text) == bool(says)
+    assert "consequence | a wrong lamp" in text
 
 
 def test_a_task_that_passes_has_a_short_dossier_without_a_label_to_fill_in(desk: Session, of: Facts) -> None:
@@ -246,24 +191,93 @@ def test_a_rollout_without_steps_is_labelled_by_a_field(planted: Written) -> Non
     assert "alarm on the whole run, IR, 23 rows | the failure group above" in text
 
 
-def test_a_task_without_rows_still_has_its_proposal(tell: Tell) -> None:
-    assert "## proposal of the engine" in tell([])
-    assert focus(tell([])) is None
+# ---- On the screen, and where the truth is known -----------------------------------------------------
 
 
-def test_checks_that_were_not_met_are_named_first(tell: Tell) -> None:
-    checks = [{"check": {"name": f"check_{number}"}, "met": number != 7} for number in range(40)]
-    text = tell([rollout([make_message("done")], verifier={"checks": checks})])
-    assert "verifier: not met: check_7 (met); " in text
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return make_run(tmp_path / "run", desk_rows())
 
 
-def test_differing_duplicates_do_not_confuse_it(tell: Tell, traces: tuple[Trace, ...]) -> None:
-    twice = [*traces, rollout([make_message("another row of the same key")], repeat=1)]
-    assert "another row" not in tell(twice, repeat=1)
+def test_the_dossier_of_a_task_by_its_key_and_by_its_name_on_the_screen_and_as_json(blade: Blade, run: Path) -> None:
+    by_key = blade("show", run, "0", "--dossier")
+    assert by_key.code == 0
+    assert by_key.out.startswith("# dossier of one task: sometimes passes")
+    assert by_key.out == blade("show", run, "desk-0", "--dossier").out
+    assert tokens(by_key.out) <= BUDGET
+    assert focus(blade("show", run, "desk-0/3", "--dossier").out) == 3
+    printed = json.loads(blade("show", run, "0", "--dossier", "--budget", 900, "--json").out)
+    assert list(printed) == ["run", "task", "tokens", "budget", "text"]
+    assert printed["text"] == blade("show", run, "0", "--dossier", "--budget", 900).out
+    assert printed["tokens"] == tokens(printed["text"]) <= printed["budget"] == 900
+    assert (printed["run"], printed["task"]) == ("rollouts", "0")
 
 
-def test_calls_that_failed_or_were_never_answered_are_marked(tell: Tell) -> None:
-    output = [make_call("c", "go"), make_result("c", "Error: no such order"), make_call("d", "go")]
-    text = tell([rollout(output)])
-    assert "[0] call, failed | go" in text or "[0]* call, failed | go" in text
-    assert "call, never answered | go" in text
+@pytest.mark.parametrize(("words", "says"), cases(__file__, "refused"))
+def test_what_makes_no_sense_is_refused_with_what_to_do(blade: Blade, run: Path, words: str, says: str) -> None:
+    refused = blade("show", run, *words.split())
+    assert (refused.code, refused.out) == (2, "")
+    assert says in refused.err.partition("hint:")[2]
+
+
+def test_of_several_runs_one_is_named(blade: Blade, tmp_path: Path) -> None:
+    rows = [make_row(task, 0, 0.0, agent_ref={"name": name}) for name in ("ann", "bob") for task in range(3)]
+    path = make_run(tmp_path, rows)
+    refused = blade("show", path, "1", "--dossier")
+    assert (refused.code, "rollouts:ann" in refused.err) == (2, True)
+    said = blade("show", path, "1", "--dossier", "--run", "rollouts:bob")
+    assert said.code == 0
+    assert all(" --run rollouts:bob" in line for line in commands(said.out))
+
+
+def test_the_commands_of_a_dossier_show_what_they_promise(blade: Blade, run: Path) -> None:
+    text = blade("show", run, "0", "--dossier").out
+    shows = [line for line in commands(text) if line.startswith("blade show")]
+    assert len(shows) == 2
+    for line in shows:
+        said = blade(*shlex.split(line)[1:])
+        assert (said.code, "write_order" in said.out) == (0, True)
+
+
+# Faults of single calls, of loops, of ends, of checks, of limits, and of the whole run.
+FAULTS = (
+    "timeout", "dangling_call", "ungrounded_arg", "cycle", "ignored_error", "missing_required_tool",
+    "extra_side_effect", "finish_on_red", "refusal", "right_then_wrong", "unconfirmed_write", "broken_verifier",
+)  # fmt: skip
+LEAST_SHOWN = 0.95
+MOST_TOKENS = 4000
+WORDS = 40  # characters from its beginning by which the words of a step are known
+
+
+def is_shown(text: str, repeat: int, step: Step) -> bool:
+    """Whether the words of a step stand beside its number, not its number alone."""
+    said = shown(text, repeat, step.index)
+    if said is None:
+        return False
+    words = " ".join(hostile.lines(events.step_text(step)).split())
+    told = said.removeprefix(step.tool or "").strip() if step.kind == "call" else said
+    told = told.partition("[…")[0].strip()
+    least = min(WORDS, len(words))  # a word or two would do for any step
+    return told[:least] == words[:least] if words else told in ("", "(empty)")
+
+
+def test_the_decisive_step_is_in_the_dossier_of_nearly_every_failed_task(planted: Written) -> None:
+    hits: dict[str, list[bool]] = defaultdict(list)
+    for fault in FAULTS:
+        injected, session = planted(fault, 0.05)
+        facts, run = session.facts[session.loaded[0].name], session.loaded[0]
+        for task in dict.fromkeys(truth.task for truth in injected.truths):
+            result, traces = facts.task(task), session.traces(run, task)
+            assert result is not None
+            passed = {row.repeat for row in result.repeats if row.outcome is Outcome.PASSED}
+            steps = {trace.rollout.repeat: trace.steps for trace in traces}
+            truths = [truth for truth in injected.truths if truth.task == task and truth.repeat not in passed]
+            places = [(truth.repeat, steps[truth.repeat][truth.step]) for truth in truths if truth.step is not None]
+            if places:
+                page = dossier(facts, task, traces)
+                assert page.tokens <= page.budget == BUDGET < MOST_TOKENS
+                hits[fault].append(any(is_shown(page.text, *place) for place in places))
+    table = "\n".join(f"{fault:24} {sum(hits[fault])} of {len(hits[fault])}" for fault in FAULTS)
+    every = [hit for several in hits.values() for hit in several]
+    assert len(every) >= len(FAULTS), table
+    assert sum(every) >= LEAST_SHOWN * len(every), table

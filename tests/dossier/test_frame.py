@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import string
 from pathlib import Path
 from typing import Any
 
@@ -12,28 +14,17 @@ from hypothesis import strategies as st
 
 from blade.agent.dossier import LEAST, Dossier, dossier
 from blade.agent.dossier import budget as frame
-from blade.agent.dossier.budget import tokens
+from blade.agent.dossier.budget import NEWLINE, UNIT, cost, reach, tokens
 from blade.hostile import lines as cleaned
 from blade.model import Trace
 from blade.pipeline.session import Session, session
 from tests.builders import DROP, make_call, make_message, make_result, make_row, make_run
-from tests.dossier.conftest import rollout, traced
-from tests.dossier.reading import commands, ours, strangers
+from tests.dossier.conftest import commands, ours, rollout, strangers, traced
 
 MARK = "forgedword"
 TEXTS = json.loads(Path(__file__).with_name("texts.json").read_text(encoding="utf-8"))
 FORGED = TEXTS["forged"]  # what would pass for lines of ours
-ODD = {
-    "no newline": "x" * 400_000,
-    "no space": "ab1" * 50_000,
-    "spaces": " \t" * 50_000,
-    "newlines": "\n" * 100_000 + "end",
-    "wide": "漢字🙂é" * 10_000,
-    "surrogates": "\ud800\udfff" * 10_000,
-    "openers": "\x1b]0;" * 10_000,
-    "marks": "{[(<|>)]}" * 10_000,
-    "bars": "| " * 30_000,
-}
+ODD = TEXTS["odd"]  # a piece, how often it is repeated, and how the text ends
 
 
 def holds(told: Dossier) -> None:
@@ -109,8 +100,9 @@ def test_what_the_engine_says_of_forged_rollouts_stands_behind_the_bar_too(forge
 
 @pytest.mark.parametrize("which", ODD)
 def test_odd_text_of_any_length_keeps_the_budget(desk: Session, which: str) -> None:
+    piece, times, *end = ODD[which]
     for budget in (LEAST, 3000):
-        made(desk, [everywhere(ODD[which])], budget)
+        made(desk, [everywhere(piece * times + "".join(end))], budget)
 
 
 def test_ten_thousand_steps_and_two_hundred_repeats_keep_the_budget(desk: Session) -> None:
@@ -133,7 +125,7 @@ def test_rows_that_lack_what_rows_have_are_told_all_the_same(desk: Session, chan
 texts = st.one_of(
     st.text(max_size=300),
     st.sampled_from(FORGED),
-    st.builds(lambda part, times: part * times, st.text(min_size=1, max_size=8), st.integers(1, 3000)),
+    st.builds(lambda part, times: part * times, st.text(min_size=1, max_size=8), st.integers(1, 600)),
 )
 items = st.one_of(
     st.builds(make_message, texts, st.sampled_from(["assistant", "user", "system", "tool"])),
@@ -166,3 +158,44 @@ def test_a_shortened_text_says_how_much_is_missing(text: str, room: int, around:
 def test_quoted_lines_begin_with_the_bar(text: str) -> None:
     assert all(line.startswith(frame.BAR) for line in frame.block(text, 100))
     assert "\n" not in frame.behind("[0] message", text, 100)
+
+
+# ---- The estimate of tokens, from above -------------------------------------------------------------
+
+COUNTED = TEXTS["counted"]  # what tokenizers of three families count at the most; counted once, with those tokenizers
+
+
+@pytest.mark.parametrize("text", COUNTED)
+def test_no_estimate_is_below_what_tokenizers_count(text: str) -> None:
+    assert tokens(text) >= COUNTED[text]
+
+
+def test_plain_prose_is_not_estimated_far_too_high() -> None:
+    prose = "The agent booked the cheaper flight and told the user that nothing else was left to do. " * 20
+    assert 18 * 20 <= tokens(prose) <= 1.4 * 18 * 20
+
+
+def test_what_holds_no_words_costs_more_a_character_than_words() -> None:
+    draw = random.Random(1)
+    words = "please read the policy before you change an order of this customer " * 8
+    noise = " ".join("".join(draw.choices(string.ascii_lowercase, k=6)) for _ in range(80))
+    assert tokens(noise) / len(noise) > 2 * tokens(words) / len(words)
+    long = "".join(draw.choices(string.ascii_lowercase, k=500))
+    assert tokens(long) >= 300
+
+
+@given(st.text(max_size=200))
+def test_characters_beyond_ascii_cost_a_token_a_byte(text: str) -> None:
+    wide = "".join(mark for mark in text if not mark.isascii())
+    assert cost(wide) >= UNIT * len(wide.encode("utf-8", "surrogatepass"))
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\n"), max_size=40), max_size=8))
+def test_the_cost_of_a_text_is_the_sum_over_its_lines(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    assert cost(text) == sum(map(cost, lines)) + NEWLINE * text.count("\n")
+
+
+@given(st.text(max_size=400), st.integers(0, 6000))
+def test_the_reach_of_a_room_costs_no_more_than_the_room(text: str, room: int) -> None:
+    assert cost(text[: reach(text, room)]) <= room or reach(text, room) == 0

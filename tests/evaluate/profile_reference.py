@@ -19,16 +19,16 @@ def files(inputs: Sequence[Row], results: Sequence[Row]) -> dict[str, bytes]:
     rows = sorted(results, key=lambda row: (row[TASK], row[REPEAT], agent_of(row)))
     measured = [row for row in rows if row.get("mask_sample") is not True]
     encode = orjson.dumps
-    repeats = [entry for name in agents(measured) for entry in by_repeat(measured, name)]
+    repeats = {name: by_repeat(measured, name) for name in agents(measured)}
     return {
         "_reward_profiling.jsonl": b"".join(encode(line) + b"\n" for line in profile(inputs, rows, measured)),
         "_agent_metrics.json": encode(
             sorted(
-                (agent_metrics(rows, measured, name) for name in agents(rows)),
+                (agent_metrics(rows, measured, name, repeats) for name in agents(rows)),
                 key=lambda e: next(iter(e)) == "agent_ref",
             )
         ),
-        "_repeat_level_metrics.json": encode(repeats),
+        "_repeat_level_metrics.json": encode([entry for entries in repeats.values() for entry in entries]),
     }
 
 
@@ -38,7 +38,8 @@ def aggregate(results: Sequence[Row]) -> bytes:
     for name in dict.fromkeys(agent_of(row) for row in rows):
         mine = [row for row in rows if agent_of(row) == name]
         measured = [row for row in mine if row.get("mask_sample") is not True]
-        metrics = statistics(frame(measured)) if measured else {}
+        whole = frame(measured)
+        metrics = statistics(whole) if measured else {}
         repeats = [{k: v for k, v in entry.items() if k != "agent_ref"} for entry in by_repeat(measured, name)]
         order = dict.fromkeys(k for entry in repeats for k in entry)
         metrics = {**metrics, **across(repeats, list(order)), **coverage(mine)}
@@ -49,7 +50,7 @@ def aggregate(results: Sequence[Row]) -> bytes:
         for task in sorted({row[TASK] for row in measured}):
             of_task = [row for row in measured if row[TASK] == task]
             sample = {"agent_ref": {"name": "agent"}}
-            values = statistics(frame(measured).loc[[row[TASK] == task for row in measured]])
+            values = statistics(whole.loc[[row[TASK] == task for row in measured]])
             groups.append({TASK: task, **values, "sample": sample, **completion(of_task, len(of_task))})
         found.append({"agent_ref": {"name": name}, "agent_metrics": metrics, "key_metrics": key,
                       "group_level_metrics": groups, "repeat_level_metrics": repeats})  # fmt: skip
@@ -116,11 +117,11 @@ def profile(inputs: Sequence[Row], rows: Sequence[Row], measured: Sequence[Row])
     return lines
 
 
-def agent_metrics(rows: Sequence[Row], measured: Sequence[Row], name: str) -> Row:
+def agent_metrics(rows: Sequence[Row], measured: Sequence[Row], name: str, repeats: dict[str, list[Row]]) -> Row:
     mine = [agent_of(row) == name for row in measured]
     values = statistics(frame(measured).loc[mine]) if any(mine) else {}
-    order = dict.fromkeys(k for other in agents(measured) for entry in by_repeat(measured, other) for k in entry)
-    spread = across(by_repeat(measured, name), list(order))
+    order = dict.fromkeys(k for entries in repeats.values() for entry in entries for k in entry)
+    spread = across(repeats.get(name, []), list(order))
     return {**values, "agent_ref": {"name": name}, **spread, **coverage([r for r in rows if agent_of(r) == name])}
 
 

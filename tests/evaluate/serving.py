@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 _START = """
 import sys
 from blade_eval.config import Asked, insist, resolved
@@ -20,28 +22,12 @@ from blade_eval.servers import sites
 sites.start(insist(resolved(Asked(paths=(sys.argv[1],), environ={}))), head_port=int(sys.argv[2]))
 """
 
-CONFIG = """
-policy_model:
-  responses_api_models:
-    openai_model:
-      entrypoint: app.py
-      openai_base_url: {url}
-      openai_api_key: sk-very-secret-0123456789
-      openai_model: test-model
-      first_wait: 0.01
-      retries: 2
-words:
-  resources_servers:
-    string_match:
-      entrypoint: app.py
-      domain: other
-words_simple_agent:
-  responses_api_agents:
-    simple_agent:
-      entrypoint: app.py
-      resources_server: {{type: resources_servers, name: words}}
-      model_server: {{type: responses_api_models, name: policy_model}}
-"""
+CONFIGS: dict[str, str] = yaml.safe_load(Path(__file__).with_name("configs.yaml").read_text(encoding="utf-8"))
+
+
+def config_of(url: str) -> str:
+    """A short-answer environment, its agent, and a model at an address."""
+    return (CONFIGS["model"] + CONFIGS["words"]).replace("URL", url)
 
 
 def free_port() -> int:
@@ -100,7 +86,7 @@ def running(command: list[str], port: int, folder: Path | None = None, **environ
 def served(folder: Path, model_url: str) -> Iterator[Started]:
     """A short-answer environment, its agent and a model, behind a head server of their own."""
     config = folder / "served.yaml"
-    config.write_text(CONFIG.format(url=model_url), encoding="utf-8")
+    config.write_text(config_of(model_url), encoding="utf-8")
     port = free_port()
     with running([sys.executable, "-c", _START, str(config), str(port)], port) as started:
         yield started

@@ -23,21 +23,10 @@ from blade_eval.aggregate.shards import merged
 from blade_eval.environment import Attempt, Environment
 from tests.builders import make_row
 from tests.conftest import Blade
+from tests.evaluate.rows import key, put, rows_of
 
 Row = dict[str, Any]
 SHARDS = "shard_?.jsonl"
-
-
-def put(path: Path, rows: list[Row]) -> None:
-    path.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
-
-
-def rows_of(path: Path) -> list[Row]:
-    return [json.loads(line) for line in path.read_bytes().splitlines()]
-
-
-def key(row: Row) -> tuple[int, int]:
-    return row["_ng_task_index"], row["_ng_rollout_index"]
 
 
 def shards(folder: Path, n_tasks: int = 4) -> list[Row]:

@@ -7,11 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from blade_eval.catalogue import CATEGORIES, CRITERIA, Entry, category_of, components, entries, ranked
 from blade_eval.config import Asked, installed, resolved
 from tests.conftest import Blade
 from tests.evaluate.gym_tree import write
+
+CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -145,36 +148,14 @@ AMONG = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("query", "name"),
-    [
-        ("coding", "evalplus"), ("code", "evalplus"), ("programming", "evalplus"), ("safety", "xstest"),
-        ("refusal", "xstest"), ("tool use", "office"), ("maths", "gsm8k"), ("GSM8K", "gsm8k"), ("gsm", "gsm8k"),
-        ("evalpuls", "evalplus"), ("asistant", "office"), ("plus", "evalplus"), ("knowledge reasoning", "mmlu"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("query", "name"), CASES["queries"])
 def test_what_people_type_finds_what_they_mean(query: str, name: str) -> None:
     assert names(query, *AMONG)[0] == name
 
 
-@pytest.mark.parametrize(
-    ("query", "among", "expected"),
-    [
-        # a word from within another is no match
-        ("swe", (benchmark("answer-judge", "math"), benchmark("swebench/verified"), benchmark("swerl")), ["swebench/verified", "swerl"]),
-        # the name counts more than the domain, and that more than the description
-        ("math", (benchmark("x", "other", "with a little math"), benchmark("y", "math"), benchmark("math-500", "math"), benchmark("z")),
-         ["math-500", "y", "x"]),
-        # a benchmark comes before the resources server that it is made of
-        ("coding", (benchmark("resources_servers/code_gen", "coding"), benchmark("mbpp", "coding")), ["mbpp", "resources_servers/code_gen"]),
-        # neither another number nor a short slip matches
-        *((query, (benchmark("aime24", "math", "answers"), benchmark("ant", "other", "an ant")), []) for query in ("aime25", "ssw", "qqq", "ntt")),
-        # all words must match
-        ("math school", (benchmark("a", "math", "olympiad"), benchmark("b", "math", "school")), ["b"]),
-    ],
-)  # fmt: skip
-def test_what_is_found_and_in_which_order(query: str, among: tuple[Entry, ...], expected: list[str]) -> None:
-    assert names(query, *among) == expected
+@pytest.mark.parametrize(("query", "among", "expected"), CASES["ranking"])
+def test_what_is_found_and_in_which_order(query: str, among: list[list[str]], expected: list[str]) -> None:
+    assert names(query, *(benchmark(*words) for words in among)) == expected
 
 
 def test_unless_nothing_has_all_words() -> None:

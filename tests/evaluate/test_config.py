@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from blade.errors import BladeError, Unreadable, UsageError
 from blade_eval.config import Asked, Resolved, found, hidden, insist, resolve, resolved, roots, sources
-from blade_eval.config.config_nouns import RUN
 from blade_eval.config.directives import Applied, merged, parsed
 from blade_eval.config.secret import hidden_command, without
 from blade_eval.config.sources import chained, tree_of
-from blade_eval.runner import benchmark_run, inputs
+from blade_eval.runner import inputs
 from blade_eval.runner.benchmark_run import masked
 from tests.evaluate.gym_tree import write
 
@@ -199,10 +198,6 @@ def test_the_values_of_overrides(text: str, value: Any) -> None:
 def test_what_is_no_override_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parsed(text)
-
-
-def test_the_settings_of_a_run_are_known_to_the_configuration() -> None:
-    assert set(benchmark_run.KEYS) <= RUN
 
 
 def test_the_roots_are_folders_and_the_first_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

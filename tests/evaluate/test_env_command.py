@@ -14,6 +14,7 @@ import yaml
 from tests.conftest import Blade
 from tests.evaluate.gym_tree import write
 
+CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
 ADDITION = ("--benchmark", "addition")
 CLOUD = ("--model-type", "cloud_model")
 MODEL = (*CLOUD, "--model-url", "http://h", "-m", "m")
@@ -68,17 +69,7 @@ def test_a_missing_reference_is_an_error_and_the_configuration_is_printed_all_th
     assert "resources_servers/nobody, which is not defined" in result.err
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "out", "err"),
-    [
-        (ADDITION, 0, "valid: 2 servers", ""),  # it could be started once a model is chosen
-        ((*ADDITION, "--strict"), 1, "", ""),
-        ((*ADDITION, *MODEL, "--strict"), 0, "valid: 3 servers", ""),
-        ((*ADDITION, *CLOUD), 1, "not valid: 2 problems\n", "unset:"),
-        (("--resources-server", "sums/judged"), 1, "not valid: 1 problem", "judged.yaml:8"),
-        (("--resources-server", "sums/judged", "++sums.resources_servers.sums.judge_prompt=Is it right"), 0, "valid", ""),
-    ],
-)
+@pytest.mark.parametrize(("words", "code", "out", "err"), CASES["valid"])
 def test_what_is_valid(blade: Blade, words: tuple[str, ...], code: int, out: str, err: str) -> None:
     result = blade("env", "validate", *words)
     assert (result.code, result.out.startswith(out), err in result.err) == (code, True, True), result

@@ -19,10 +19,10 @@ from blade.errors import UsageError
 from blade_eval.environment import Unmeasured
 from blade_eval.models import model
 from blade_eval.models.openai_model import OpenAIModel, request
-from tests.evaluate import openai_server
-from tests.evaluate.openai_server import ALL_KINDS, Body, Faults, Reply, Server, Status, fixed, serving
+from tools import model_server
+from tools.model_server import ALL_KINDS, Body, Faults, Reply, Server, Status, fixed, serving
 
-call, message = openai_server.call, openai_server.message
+call, message = model_server.call, model_server.message
 KEY = "sk-very-secret-0123456789"
 CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("openai_cases.yaml").read_text(encoding="utf-8"))
 WEATHER = {"type": "function", "name": "weather", "description": "d", "parameters": {"type": "object"}, "strict": None}
@@ -169,17 +169,9 @@ def test_a_cut_answer_says_so_and_an_answer_is_judged_as_it_was_given(is_chat_on
         assert asked(server, "x")[0]["incomplete_details"] is None
 
 
-@pytest.mark.parametrize(
-    ("text", "thought", "rest"),
-    [
-        ("<think>a\nb</think>\n\nfour", "a\nb", "four"),
-        ("a b</think>four", "a b", "four"),  # the template opened the thought
-        ("<think>never ends", "never ends", ""),
-        ("four <think>late</think>", "", "four <think>late</think>"),
-    ],
-)
+@pytest.mark.parametrize(("text", "thought", "rest"), CASES["thoughts"])
 def test_thoughts_at_the_start_of_a_chat_are_reasoning(text: str, thought: str, rest: str) -> None:
-    chat = openai_server.chat_object({}, Reply(message(text)))
+    chat = model_server.chat_object({}, Reply(message(text)))
     answer = response_of(chat, {})
     assert "".join(item["summary"][0]["text"] for item in answer["output"] if item["type"] == "reasoning") == thought
     assert [said(answer), said(response_of(chat, {}, splits_thoughts=False))] == [rest, text]
@@ -236,7 +228,7 @@ turns = st.lists(
 @given(turns, st.lists(st.just(WEATHER), max_size=2))
 def test_a_conversation_survives_the_way_through_a_chat(items: list[Any], tools: list[Any]) -> None:
     """The test server's own reading of a chat gives back the items, in order."""
-    back = openai_server.from_chat(json.loads(json.dumps(chat_request({"input": items, "tools": tools}))))
+    back = model_server.from_chat(json.loads(json.dumps(chat_request({"input": items, "tools": tools}))))
     assert (back["input"], [tool["name"] for tool in back["tools"]]) == (items, ["weather"] * len(tools))
 
 
@@ -245,7 +237,7 @@ def test_a_conversation_survives_the_way_through_a_chat(items: list[Any], tools:
 def test_both_apis_say_the_same(text: str, is_cut: bool, calls: int) -> None:
     items = [*(message(text) if text else []), *(call("f", {"n": n}, f"c{n}") for n in range(calls))]
     body, reply = {"model": "m"}, Reply(items or message(""), is_cut=is_cut, usage=(3, 4))
-    pair = openai_server.response_object(body, reply), response_of(openai_server.chat_object(body, reply), {})
+    pair = model_server.response_object(body, reply), response_of(model_server.chat_object(body, reply), {})
     for name in ("model", "object", "status", "incomplete_details", "usage", "error", "tool_choice"):
         assert pair[0][name] == pair[1][name], name
     kept = ("type", "role", "name", "call_id", "arguments", "content")
@@ -255,13 +247,6 @@ def test_both_apis_say_the_same(text: str, is_cut: bool, calls: int) -> None:
 
 # ---- Faults ------------------------------------------------------------------------------------
 
-GIVEN_UP = {
-    "429": "model_rate_limited", "429_after": "model_rate_limited", "500": "model_unreachable",
-    "503": "model_unreachable", "hang": "model_timeout", "reset": "model_unreachable", "garbage": "model_garbage",
-    "truncated": "model_garbage", "cut": "model_unreachable", "empty": "model_garbage", "error_object": "model_garbage",
-    "hollow": "model_garbage", "mute": "model_garbage", "mistyped": "model_garbage", "failed": "model_garbage",
-}  # fmt: skip
-
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
 @BOTH
@@ -269,17 +254,17 @@ def test_a_fault_costs_a_retry_and_no_answer_unless_it_lasts(kind: str, is_chat_
     timeout = 0.1 if kind == "hang" else 5
     with serving(fixed("4"), Faults(1.0, (kind,), hang=1.0, most=2), is_chat_only=is_chat_only) as server:
         answer, ask = asked(server, "2+2", timeout=timeout)
-    assert (said(answer), ask.retried, server.faulted, ask.faults) == ("4", 2, 2, {GIVEN_UP[kind]: 2})
+    assert (said(answer), ask.retried, server.faulted, ask.faults) == ("4", 2, 2, {CASES["given_up"][kind]: 2})
     if not is_chat_only:
         with serving(fixed("4"), Faults(1.0, (kind,), hang=1.0)) as server:
             failure, ask = asked(server, "2+2", timeout=timeout, retries=2)
-        assert (failure.kind, failure.terminal, "after 3 tries" in failure.reason) == (GIVEN_UP[kind], False, True)
+        assert (failure.kind, failure.terminal, "after 3 tries" in failure.reason) == (CASES["given_up"][kind], False, True)
         assert (server.counts["calls"], ask.retried) == (3, 2)
 
 
 def test_many_at_once_share_one_session_and_a_fifth_of_all_calls_failing_changes_no_answer() -> None:
     async def many(url: str) -> tuple[list[str], int]:
-        block = {"openai_base_url": url, "openai_model": "m", "first_wait": 0.001, "timeout": 1.0}
+        block = {"openai_base_url": url, "openai_model": "m", "first_wait": 0.001, "timeout": 5.0}
         async with model("openai_model", block) as ask:
             answers = await asyncio.gather(*(ask({"input": f"question {n}"}, {}) for n in range(200)))
             assert isinstance(ask, OpenAIModel)
@@ -331,15 +316,7 @@ def test_the_limit_goes_under_the_name_that_the_server_knows() -> None:
     assert (said(answer), server.calls[-1].body["max_completion_tokens"], ask.retried) == ("fine", 5, 0)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{name} is too large: {value}. This model supports at most 50 completion tokens",
-        "Unsupported value: '{name}' does not support {value} with this model.",
-        "invalid {name}: {value}",
-        '{{"detail": [{{"loc": ["body", "{name}"], "msg": "Extra inputs are not permitted"}}]}}',  # it knows no limit at all
-    ],
-)
+@pytest.mark.parametrize("text", CASES["limits"])
 def test_a_limit_that_is_too_large_is_refused_and_never_dropped(text: str) -> None:
     def picky(body: Body) -> Any:
         for name in LIMITS:
@@ -421,13 +398,7 @@ def test_thoughts_are_not_sent_to_a_server_that_refuses_them() -> None:
 # ---- Secrets, settings -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("address", "key"),
-    [
-        ("http://{host}/v1?api-key=SECRETquery", ""), ("http://{host}/v1?auth=SECRET%2Fq&api-version=7", ""),
-        ("http://{host}/v1", "SECRETk8"), ("http://me:SECRETpass@{host}/v1", ""), ("http://{host}/v1", "none"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("address", "key"), CASES["addresses"])
 @pytest.mark.parametrize("code", [401, 403, 500])
 def test_whatever_opens_the_server_stands_in_no_failure(address: str, key: str, code: int) -> None:
     def gossip(body: Body) -> Status:
@@ -447,16 +418,7 @@ def test_whatever_opens_the_server_stands_in_no_failure(address: str, key: str, 
     assert "me:" not in address or server.calls[0].headers["Authorization"].startswith("Basic ")
 
 
-@pytest.mark.parametrize(
-    ("name", "block", "slug"),
-    [
-        ("openai_model", {"openai_base_url": "ftp://x", "openai_model": "m"}, "bad-model-url"),
-        ("openai_model", {"openai_base_url": "x", "openai_model": "m"}, "bad-model-url"),
-        ("openai_model", {"openai_model": "m"}, "bad-model-settings"),
-        ("openai_model", {"openai_base_url": "http://x/v1", "openai_model": "m", "retries": "many"}, "bad-model-settings"),
-        ("vllm_model_of_tomorrow", {}, "unknown-model-type"),
-    ],
-)
+@pytest.mark.parametrize(("name", "block", "slug"), CASES["settings"])
 def test_settings_that_cannot_work_are_told(name: str, block: Any, slug: str) -> None:
     async def enter() -> None:
         async with model(name, block):

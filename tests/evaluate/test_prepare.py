@@ -22,6 +22,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -29,9 +30,11 @@ from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
 from blade_eval.prepare import NotReadable, child, fetch, records, work, written
 from tests.conftest import Blade
 from tests.evaluate.file_server import Files, serving
+from tests.evaluate.serving import CONFIGS
 
 BODY = "".join(json.dumps({"question": f"What is {n} + 1?", "answer": str(n + 1)}) + "\n" for n in range(400)).encode()
 SUM = hashlib.sha256(BODY).hexdigest()
+CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
 ROWS, RECORD = "sums_benchmark.jsonl", "sums_benchmark_prepare.json"
 COPIES = "return written(records(fetched(SOURCES['raw.jsonl'], 'raw.jsonl')), OUTPUT)"
 FAILS = "raise KeyError('question')"
@@ -210,7 +213,7 @@ WAITS = "\nwhile True:\n    time.sleep(0.02)"
 
 def killed(tree: Tree) -> None:
     """Run the command, and kill it with -9 as soon as the script says that it is ready."""
-    (tree.home / "config.yaml").write_text(CONFIG)
+    (tree.home / "config.yaml").write_text(CONFIGS["sums"])
     words = [sys.executable, "-m", "blade", "eval", "prepare", "--benchmark", "sums"]
     running = subprocess.Popen(words, cwd=tree.folder, stderr=subprocess.DEVNULL)
     while not (tree.folder / "ready").exists():
@@ -448,26 +451,10 @@ def test_of_several_files_each_is_given_under_its_name(tree: Tree, tmp_path: Pat
 
 # ---- scripts that fail ----
 
-BAD = {
-    "another path": ("return written([{'a': 1}], Path('elsewhere.jsonl'))", "elsewhere.jsonl"),
-    "no path": ("return 7", "returned int"),
-    "nothing written": ("return OUTPUT", "does not exist"),
-    "no rows": ("return written([], OUTPUT)", "no row"),
-    "not JSON": ("OUTPUT.write_text('{}\\nhello\\n')\nreturn OUTPUT", "line 2"),
-    "raises": (FAILS, "KeyError: 'question'"),
-    "exits": ("sys.exit(0)", "SystemExit"),
-    "dies": ("os._exit(3)", "code 3"),
-    "does not parse": (":", "SyntaxError"),
-    "not the schema": (
-        "return written(({'q': r['prompt']} for r in records(fetched(SOURCES['raw.jsonl'], 'raw.jsonl'))), OUTPUT)",
-        "raw.jsonl, line 1, lacks the column `prompt`; its columns: `question`, `answer`",
-    ),
-}  # fmt: skip
 
-
-@pytest.mark.parametrize("which", [*BAD, "no function"])
+@pytest.mark.parametrize("which", [*CASES["failing"], "no function"])
 def test_a_script_that_fails_leaves_the_rows_of_before(tree: Tree, which: str) -> None:
-    body, text = BAD.get(which, ("", "no function prepare"))
+    body, text = CASES["failing"].get(which, ("", "no function prepare"))
     tree.output.parent.mkdir(parents=True)
     tree.output.write_text('{"before": true}\n')
     tree.makes(body) if body else tree.script("x = 1")
@@ -483,17 +470,7 @@ def row(asked):
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message", "traced"),
-    [
-        ("a.jsonl", '{"question": "?"}\n', "a.jsonl, line 1, lacks the column `answer`", False),
-        ("a.jsonl", '{"question": "?", "answer": "#### 1"}\n\n{}\n', "a.jsonl, line 3, lacks", False),
-        ("a.csv", "question,reply\n?,!\n", "a.csv, record 1, lacks the column `answer`", False),
-        ("a.json", '[{"Answer": 1}]', "a.json, record 1, lacks the column `question`", False),
-        ("a.jsonl", '{"question": "?", "answer": "#### 1"}\n{"question": "?", "answer": "1"}\n', "at a.jsonl, line 2", True),
-        ("a.csv", "question,answer\n?\n", "at a.csv, record 1", True),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "text", "message", "traced"), CASES["schemas"])
 def test_a_raw_file_of_another_schema_is_told_by_line_and_column(
     tree: Tree, tmp_path: Path, name: str, text: str, message: str, traced: bool
 ) -> None:
@@ -521,14 +498,7 @@ def test_a_script_may_reckon_with_a_missing_column_and_write_its_path_otherwise(
     assert tree.output.read_text() == '{"a":"h"}\n{"a":"none","b":1}\n'
 
 
-@pytest.mark.parametrize(
-    ("manifest", "notices"),
-    [
-        ("name: sums\npins: {files: {raw.jsonl: {}}}", []),
-        ("name: totals", ["says `name: totals`, but its folder is sums"]),
-        ("pins: {files: {other.jsonl: {size: 3}}}", ["pins other.jsonl, which the prepare script"]),
-    ],
-)
+@pytest.mark.parametrize(("manifest", "notices"), CASES["manifests"])
 def test_a_manifest_copied_from_another_benchmark_is_told(tree: Tree, manifest: str, notices: list[str]) -> None:
     (tree.home / "manifest.yaml").write_text(manifest)
     tree.prepared()
@@ -605,14 +575,7 @@ def test_a_script_imports_from_its_own_tree_and_pythons_own_first(tree: Tree) ->
     assert tree.prepared(own_process=True).rows == 2
 
 
-@pytest.mark.parametrize(
-    ("body", "limits", "what"),
-    [
-        ("return [bytearray(64 << 20) for _ in range(1000)]", {"memory_bytes": 700 << 20}, "memory"),
-        ("while True: pass", {"cpu_s": 1, "wall_s": 60}, "CPU time"),
-        ("return written(({'a': 'x' * 100000} for _ in range(1000)), OUTPUT)", {"file_bytes": 1 << 20}, "file size"),
-    ],
-)
+@pytest.mark.parametrize(("body", "limits", "what"), CASES["limits"])
 def test_a_script_that_wants_too_much_is_stopped(tree: Tree, body: str, limits: dict[str, int], what: str) -> None:
     tree.makes(body)
     error = tree.refused(own_process=True, limits=work.Limits(**limits))
@@ -629,13 +592,7 @@ def test_keys_stay_here_and_what_a_hub_needs_goes_along() -> None:
 # ---- reading and writing ----
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.jsonl", '{"x": "1"}\n\n{"x": "ü"}'), ("a.json", '[{"x": "1"}, {"x": "ü"}]'), ("lines.json", '{"x": "1"}\n{"x": "ü"}\n'),
-        ("a.csv", "\ufeffx\r\n1\r\nü\r\n"), ("a.tsv", "x\n1\nü\n"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "text"), CASES["forms"])
 def test_every_form_of_a_raw_file_gives_the_same_records(tmp_path: Path, name: str, text: str) -> None:
     plain, packed = tmp_path / name, tmp_path / (name + ".gz")
     plain.write_bytes(text.encode())
@@ -643,13 +600,7 @@ def test_every_form_of_a_raw_file_gives_the_same_records(tmp_path: Path, name: s
     assert list(records(plain)) == list(records(packed)) == [{"x": "1"}, {"x": "ü"}]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("a.jsonl", '{"x": 1}\n{"x":', "line 2"), ("a.jsonl", "[1]\n", "a list, not an object"), ("a.json", "[1, 2]", "record 1"),
-        ("a.json", "[1", "not JSON"), ("a.txt", "x", "none of"), ("a.parquet", "PAR1", "pip install pyarrow"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "text", "message"), CASES["unreadable"])
 def test_a_raw_file_that_is_something_else_says_so(
     tmp_path: Path, name: str, text: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -676,25 +627,11 @@ def test_rows_that_cannot_be_made_leave_no_file(tmp_path: Path) -> None:
 
 # ---- the command ----
 
-CONFIG = """
-sums_simple_agent:
-  responses_api_agents:
-    simple_agent:
-      entrypoint: app.py
-      resources_server: {type: resources_servers, name: mcqa}
-      model_server: {type: responses_api_models, name: policy_model}
-      datasets:
-        - name: sums
-          type: benchmark
-          jsonl_fpath: benchmarks/sums/data/sums_benchmark.jsonl
-          prepare_script: benchmarks/sums/prepare.py
-"""
-
 
 def test_the_command_fetches_once_and_says_which_file_has_no_checksum(
     tree: Tree, files: Files, blade: Blade, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tree.home / "config.yaml").write_text(CONFIG)
+    (tree.home / "config.yaml").write_text(CONFIGS["sums"])
     monkeypatch.chdir(tree.folder)
     monkeypatch.setenv("BLADE_CACHE_DIR", str(tree.folder / "cache"))
     monkeypatch.setattr(work, "ran", here)
@@ -718,7 +655,7 @@ def test_the_command_fetches_once_and_says_which_file_has_no_checksum(
     assert len(files.asked) == 1
     tree.makes("return written(({'name': n} for n in args['names']), OUTPUT)")
     assert blade(*words, "++prepare_script_args.names=[a,b]").out.startswith("sums: 2 rows, prepared: ")
-    (tree.home / "config.yaml").write_text(CONFIG.replace("          prepare_script: benchmarks/sums/prepare.py\n", ""))
+    (tree.home / "config.yaml").write_text(CONFIGS["sums"].replace("          prepare_script: benchmarks/sums/prepare.py\n", ""))
     done = blade(*words)
     assert (done.code, "no dataset with a prepare_script" in done.err) == (2, True)
 

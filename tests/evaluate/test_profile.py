@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+import yaml
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,20 +23,20 @@ from blade.errors import BladeError
 from blade_eval import profile
 from blade_eval.profile import scores as hooks
 from blade_eval.profile.row_table import encoded
-from tests.builders import DROP, make_row
+from tests.builders import DROP, make_input, make_row, make_rows
 from tests.conftest import Blade
 
 Row = dict[str, Any]
+CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def rollouts(rewards: list[list[Any]], **changed: Any) -> list[Row]:
-    return [make_row(task, repeat, reward, **changed) for task, of_task in enumerate(rewards)
-            for repeat, reward in enumerate(of_task)]  # fmt: skip
+    return make_rows(dict(enumerate(rewards)), **changed)
 
 
 def inputs_of(rows: list[Row]) -> list[Row]:
-    return [{k: v for k, v in row.items() if k not in ("response", "reward")} for row in rows]
+    return list(map(make_input, rows))
 
 
 def line(row: Row) -> bytes:
@@ -60,7 +61,7 @@ class Run:
 
 def whole(folder: Path, results: list[Row] | None = None) -> Run:
     rows = rollouts([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]) if results is None else results
-    return Run(folder, list(inputs_of(rows)), list(rows))
+    return Run(folder, inputs_of(rows), list(rows))
 
 
 def test_the_command_writes_three_files_and_tells_the_scores(blade: Blade, tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_of_many_k_a_readable_few_are_printed(n: int, shown: list[int], blade: B
     assert list(agent["pass@k"]) == [str(k) for k in range(1, n + 1)]
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=30), min_size=1, max_size=5))
 def test_each_pass_at_k_is_the_formula_to_the_bit(rewards: list[list[float]]) -> None:
     n = np.array([len(of_task) for of_task in rewards])
@@ -115,7 +116,7 @@ def test_abbreviations_and_overrides_are_those_of_the_incumbent(blade: Blade, tm
 
 def test_missing_rollouts_are_listed_and_profiled_only_on_request(tmp_path: Path) -> None:
     rows = rollouts([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
-    run = Run(tmp_path, list(inputs_of(rows)), list(rows[:3]))
+    run = Run(tmp_path, inputs_of(rows), list(rows[:3]))
     with pytest.raises(BladeError, match=r"3 of 6 rollouts are missing.*1:1, 2:0, 2:1"):
         run.profiled()
     found = run.profiled(allow_partial=True)
@@ -128,7 +129,7 @@ def test_missing_rollouts_are_listed_and_profiled_only_on_request(tmp_path: Path
 
 def test_no_rollouts_at_all_give_empty_files(tmp_path: Path) -> None:
     rows = rollouts([[1.0]])
-    paths = Run(tmp_path, list(inputs_of(rows)), []).profiled(allow_partial=True).write()
+    paths = Run(tmp_path, inputs_of(rows), []).profiled(allow_partial=True).write()
     assert [path.read_bytes() for path in paths] == [b"", b"[]", b"[]"]
 
 
@@ -142,7 +143,7 @@ def test_no_rollouts_at_all_give_empty_files(tmp_path: Path) -> None:
 )
 def test_lines_that_are_no_rows_are_told_and_skipped(odd: bytes, told: str, tmp_path: Path) -> None:
     rows = rollouts([[1.0, 0.0], [1.0, 1.0]])
-    run = Run(tmp_path, list(inputs_of(rows)), [*rows[:2], odd, *rows[2:]])
+    run = Run(tmp_path, inputs_of(rows), [*rows[:2], odd, *rows[2:]])
     found = run.profiled()
     assert any(told in notice for notice in found.notices), found.notices
     assert found.n_came == 4
@@ -150,20 +151,20 @@ def test_lines_that_are_no_rows_are_told_and_skipped(odd: bytes, told: str, tmp_
 
 def test_a_torn_tail_is_a_missing_rollout(tmp_path: Path) -> None:
     rows = rollouts([[1.0, 0.0]])
-    run = Run(tmp_path, list(inputs_of(rows)), [rows[0], line(rows[1])[:-30]])
+    run = Run(tmp_path, inputs_of(rows), [rows[0], line(rows[1])[:-30]])
     with pytest.raises(BladeError, match=r"0:1; 1 lines could not be read: line 2"):
         run.profiled()
     (notice,) = run.profiled(allow_partial=True).notices
     assert "the file ends inside this line" in notice
     # a last line that only lacks its newline is whole
-    run = Run(tmp_path, list(inputs_of(rows)), [rows[0], line(rows[1])[:-1]])
+    run = Run(tmp_path, inputs_of(rows), [rows[0], line(rows[1])[:-1]])
     assert run.profiled().notices == []
 
 
 def test_not_a_number_is_read_as_null_and_told(tmp_path: Path) -> None:
     rows = rollouts([[1.0, 0.0]])
     odd = line(rows[1]).replace(b'"reward":0.0', b'"reward":NaN,"note":"NaN"')
-    found = Run(tmp_path, list(inputs_of(rows)), [rows[0], odd]).profiled()
+    found = Run(tmp_path, inputs_of(rows), [rows[0], odd]).profiled()
     assert any("line 2 holds NaN" in notice for notice in found.notices)
     entry = json.loads(encoded(next(found.task_entries())))
     assert entry["mean/reward"] == 1.0
@@ -171,7 +172,7 @@ def test_not_a_number_is_read_as_null_and_told(tmp_path: Path) -> None:
     assert entry["rollout_infos"][1]["reward"] is None
     # the word inside a text is no number
     fine = line(rows[1]).replace(b'"reward":0.0', b'"reward":0.0,"note":"NaN"')
-    assert Run(tmp_path, list(inputs_of(rows)), [rows[0], fine]).profiled().notices == []
+    assert Run(tmp_path, inputs_of(rows), [rows[0], fine]).profiled().notices == []
 
 
 @pytest.mark.parametrize("long", ["", "x" * 9000])
@@ -208,12 +209,12 @@ def test_inputs_follow_the_one_agent_that_their_rollouts_name(tmp_path: Path) ->
 
 def test_copies_count_once_and_contradictions_name_both_lines(tmp_path: Path) -> None:
     rows = rollouts([[1.0, 0.0]])
-    run = Run(tmp_path, list(inputs_of(rows)), [*rows, rows[0]])
+    run = Run(tmp_path, inputs_of(rows), [*rows, rows[0]])
     found = run.profiled()
     assert found.n_came == 2
     assert any("1 rollouts stand there again, word for word" in notice for notice in found.notices)
     other = make_row(0, 0, 0.25)
-    run = Run(tmp_path, list(inputs_of(rows)), [*rows, other])
+    run = Run(tmp_path, inputs_of(rows), [*rows, other])
     with pytest.raises(BladeError, match=r"0:0 in line 1 of .* and in line 3 of"):
         run.profiled()
     assert run.profiled(duplicates="first").agents[0].values["mean/reward"] == 0.5
@@ -222,7 +223,7 @@ def test_copies_count_once_and_contradictions_name_both_lines(tmp_path: Path) ->
 
 def test_rollouts_that_no_input_asked_for_are_refused_even_with_the_flag(tmp_path: Path) -> None:
     rows = rollouts([[1.0, 0.0]])
-    run = Run(tmp_path, list(inputs_of(rows)), [*rows, make_row(7, 3)])
+    run = Run(tmp_path, inputs_of(rows), [*rows, make_row(7, 3)])
     with pytest.raises(BladeError, match=r"knows nothing: 7:3 \(line 3\)"):
         run.profiled(allow_partial=True)
 
@@ -233,7 +234,7 @@ def test_rows_without_indices_are_explained(index: Any, tmp_path: Path) -> None:
     odd = msgspec.json.encode({**rows[0], "_ng_task_index": 0})
     other = b'"x":0' if index is DROP else b'"_ng_task_index":' + json.dumps(index).encode()
     odd = odd.replace(b'"_ng_task_index":0', other)
-    run = Run(tmp_path, list(inputs_of(rows)), [odd + b"\n", rows[1]])
+    run = Run(tmp_path, inputs_of(rows), [odd + b"\n", rows[1]])
     with pytest.raises(BladeError, match=r"line 1: (it has no _ng_task_index|_ng_task_index is .*)"):
         run.profiled(allow_partial=True)
 
@@ -273,7 +274,7 @@ def test_the_order_of_lines_does_not_matter(tmp_path: Path) -> None:
     rows = rollouts([[1.0, 0.0, 0.5], [0.25, 1.0, 0.0]])
     rows[4]["late"] = 3
     first = [path.read_bytes() for path in whole(tmp_path, rows).profiled().write()]
-    run = Run(tmp_path, list(inputs_of(rows)), list(rows[::-1]))
+    run = Run(tmp_path, inputs_of(rows), list(rows[::-1]))
     assert [path.read_bytes() for path in run.profiled().write()] == first
 
 
@@ -319,7 +320,7 @@ def test_no_file_makes_it_fall_over(lines: list[bytes], end: bytes) -> None:
     with tempfile.TemporaryDirectory() as name:
         rows = rollouts([[1.0]])
         results = [odd + b"\n" for odd in lines[:-1]] + [b"".join(lines[-1:]) + end]
-        run = Run(Path(name), list(inputs_of(rows)), results)
+        run = Run(Path(name), inputs_of(rows), results)
         try:
             found = run.profiled(allow_partial=True, duplicates="last")
         except BladeError:
@@ -339,17 +340,7 @@ def test_a_hook_adds_metrics_of_its_own(tmp_path: Path) -> None:
     assert agent["any_right"] == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize(
-    ("code", "told"),
-    [
-        ("x = 1\n", "it defines no function"),
-        ("def metrics(tasks)\n", "it does not load: SyntaxError"),
-        ("def metrics(tasks):\n    return tasks[0][0]['gone']\n", "failed in line 2: KeyError: 'gone'"),
-        ("def metrics(tasks):\n    raise SystemExit(0)\n", "failed in line 2: SystemExit: 0"),
-        ("def metrics(tasks):\n    return [1]\n", "returned list"),
-        ("def metrics(tasks):\n    return {'a': 'b'}\n", "'a': 'b', which is no named number"),
-    ],
-)
+@pytest.mark.parametrize(("code", "told"), CASES["hooks"])
 def test_what_is_wrong_with_a_hook_is_explained(blade: Blade, code: str, told: str, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(code)
     said = blade("eval", "profile", *whole(tmp_path).flags, "--metrics", tmp_path / "mine.py")

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from blade_eval import fences, replies, task_row
 
-
-def spoken(*contents: Any) -> dict[str, Any]:
-    return {"output": [{"type": "message", "role": "assistant", "content": content} for content in contents]}
+CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(
-    ("response", "text"),
-    [
-        (spoken("a", "b"), "b"),
-        (spoken([{"type": "output_text", "text": "a"}, {"type": "output_text", "text": "b"}]), "ab"),
-        (spoken([{"type": "refusal", "refusal": "No."}]), "No."),
-        (spoken("<think>x</think> y"), "y"),
-        (spoken("x</THINKING>\ny"), "y"),
-        (spoken("<think>x</think>a</think>b"), "b"),
-        (spoken("<think>x"), ""),
-        (spoken("a</think><think>x"), ""),
-        (spoken("tags such as <think> stay"), "tags such as <think> stay"),
-        (spoken("half \ud800 a pair"), "half ? a pair"),
-        ({"output": [[{"role": "assistant", "content": "a"}], {"role": "user", "content": "b"}]}, "a"),
-        ({"output": [{"type": "reasoning", "summary": [{"text": "x"}]}]}, ""),
-        ({"output": "text"}, ""),
-        (None, ""),
-    ],
-)
+@pytest.mark.parametrize(("response", "text"), CASES["answers"])
 def test_the_answer_is_the_last_message_without_its_thoughts(response: Any, text: str) -> None:
     assert replies.answer(response) == text
 

@@ -21,37 +21,11 @@ from blade_eval import verifiers
 from blade_eval.config import Asked, resolved
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.reverify import WAYS, Changes, Done, Wish, reverified, same
+from tests.builders import make_message, make_response
+from tests.evaluate.rows import key, put, rows_of
+from tests.evaluate.serving import CONFIGS
 
-CONFIG = """
-words:
-  resources_servers:
-    string_match:
-      entrypoint: app.py
-      domain: other
-words_agent:
-  responses_api_agents:
-    simple_agent:
-      entrypoint: app.py
-      resources_server: {type: resources_servers, name: words}
-      model_server: {type: responses_api_models, name: policy_model}
-"""
-
-
-def answer(text: str) -> Row:
-    part = {"type": "output_text", "text": text, "annotations": []}
-    return {"output": [{"type": "message", "role": "assistant", "content": [part]}], "usage": {"input_tokens": 3}}
-
-
-def lines(path: Path) -> list[Row]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def write(path: Path, rows: list[Row]) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-
-
-def key(row: Row) -> tuple[int, int]:
-    return row["_ng_task_index"], row["_ng_rollout_index"]
+CONFIG = CONFIGS["words"]
 
 
 class Run:
@@ -66,17 +40,17 @@ class Run:
         self.output = folder / "again.jsonl"
         tasks = [
             {"responses_create_params": {"input": f"task {t}"}, "expected_answer": str(t),
-             "agent_ref": {"name": "words_agent"}, "_ng_task_index": t, "_ng_rollout_index": r}
+             "agent_ref": {"name": "words_simple_agent"}, "_ng_task_index": t, "_ng_rollout_index": r}
             for t in range(4) for r in range(2)
         ]  # fmt: skip
-        write(self.inputs, tasks)
+        put(self.inputs, tasks)
         # every repeat 0 is right and every repeat 1 wrong; tasks 1 (right) and 2 (wrong) were misjudged
         self.rows = [
-            {**task, "response": answer(f"Answer: {t}" if r == 0 else "Answer: no idea"),
+            {**task, "response": make_response([make_message(f"Answer: {t}" if r == 0 else "Answer: no idea")]),
              "reward": float((r == 0) != ((t, r) in ((1, 0), (2, 1))))}
             for task in tasks for t, r in [key(task)]
         ]  # fmt: skip
-        write(self.rollouts, self.rows[::-1])
+        put(self.rollouts, self.rows[::-1])
 
     def again(self, **wish: Any) -> Done:
         config = resolved(Asked(paths=(str(self.folder / "c.yaml"),), environ={}, folder=self.folder))
@@ -91,7 +65,7 @@ class Run:
 
     @property
     def failed(self) -> list[Row]:
-        return lines(self.output.with_name("again_failures.jsonl"))
+        return rows_of(self.output.with_name("again_failures.jsonl"))
 
     def stored(self) -> dict[str, str]:
         names = (self.rollouts, self.inputs, self.failures)
@@ -111,10 +85,10 @@ def test_what_changed_is_told_and_nothing_stored_is_touched(run: Run) -> None:
     moved = [(change.key, change.before, change.after) for change in done.changes.ordered()]
     assert moved == [((1, 0), 0.0, 1.0), ((2, 1), 1.0, 0.0)]
     assert (done.changes.means(), done.changes.fields["reward"]) == ((0.5, 0.5), 2)
-    rows = lines(run.output)
-    assert list(map(key, rows)) == list(map(key, lines(run.rollouts)))
+    rows = rows_of(run.output)
+    assert list(map(key, rows)) == list(map(key, rows_of(run.rollouts)))
     assert all(row["reward"] == float(row["_ng_rollout_index"] == 0) for row in rows)
-    assert all(row["agent_ref"] == {"name": "words_agent"} for row in rows)
+    assert all(row["agent_ref"] == {"name": "words_simple_agent"} for row in rows)
     assert run.failed == []
     (metrics,) = json.loads(run.output.with_name("again_aggregate_metrics.json").read_bytes())
     assert metrics["agent_metrics"]["mean/reward"] == 0.5
@@ -141,14 +115,14 @@ def test_what_is_there_is_replaced_only_when_asked(run: Run) -> None:
 @pytest.mark.parametrize("name", ["run.jsonl", "run_failures.jsonl", "run_materialized_inputs.jsonl"])
 @pytest.mark.parametrize("flag", ["overwrite", "resume"])
 def test_the_stored_files_are_never_the_output(run: Run, name: str, flag: str) -> None:
-    write(run.failures, [])
+    put(run.failures, [])
     before = run.stored()
     run.refused("output-is-input", output=run.folder / name, **{flag: True})
     assert run.stored() == before
 
 
 def test_a_row_without_response_is_a_failure_not_a_zero(run: Run) -> None:
-    write(run.rollouts, [{**run.rows[0], "response": None}, *run.rows[1:]])
+    put(run.rollouts, [{**run.rows[0], "response": None}, *run.rows[1:]])
     done = run.again()
     assert (done.n_judged, done.n_failed, done.changes.ways["passed to none"]) == (7, 1, 1)
     (failure,) = run.failed
@@ -175,7 +149,7 @@ def test_a_torn_end_and_not_a_number_are_told(run: Run) -> None:
     run.rollouts.write_bytes(stored.rstrip(b"\n"))
     done = run.again(overwrite=True)
     assert (done.n_judged, done.notices) == (8, [])
-    write(run.rollouts, [*run.rows[:-1], {**run.rows[-1], "cost": math.nan}])
+    put(run.rollouts, [*run.rows[:-1], {**run.rows[-1], "cost": math.nan}])
     done = run.again(overwrite=True)
     assert (done.n_judged, any("line 8 holds NaN" in notice for notice in done.notices)) == (8, True)
     run.inputs.write_bytes(run.inputs.read_bytes()[:-9])
@@ -184,11 +158,11 @@ def test_a_torn_end_and_not_a_number_are_told(run: Run) -> None:
 
 def test_agents_that_share_tasks_are_told_apart(run: Run) -> None:
     other: Row = {"agent_ref": {"name": "other"}}
-    write(run.inputs, [*lines(run.inputs), {**lines(run.inputs)[0], **other, "expected_answer": "9"}])
-    write(run.rollouts, [*run.rows, {**run.rows[0], **other}])
+    put(run.inputs, [*rows_of(run.inputs), {**rows_of(run.inputs)[0], **other, "expected_answer": "9"}])
+    put(run.rollouts, [*run.rows, {**run.rows[0], **other}])
     done = run.again()
-    rewards = {(row["agent_ref"]["name"], *key(row)): row["reward"] for row in lines(run.output)}
-    assert (rewards["words_agent", 0, 0], rewards["other", 0, 0]) == (1.0, 0.0)  # each has its own task
+    rewards = {(row["agent_ref"]["name"], *key(row)): row["reward"] for row in rows_of(run.output)}
+    assert (rewards["words_simple_agent", 0, 0], rewards["other", 0, 0]) == (1.0, 0.0)  # each has its own task
     assert (done.n_judged, len(rewards)) == (9, 9)
     run.output.write_text("".join(run.output.read_text().splitlines(keepends=True)[:-1]))
     assert run.again(resume=True).n_judged == 1
@@ -196,9 +170,11 @@ def test_agents_that_share_tasks_are_told_apart(run: Run) -> None:
     run.output.write_bytes(b"of yesterday")
     for row, what in ((run.rows[0], "twice"), ({**run.rows[0], "agent_ref": {"name": "third"}}, "none of the inputs"),
                       ({**run.rows[0], "_ng_task_index": 99}, "none of the inputs")):  # fmt: skip
-        write(run.rollouts, [*run.rows, row])
+        put(run.rollouts, [*run.rows, row])
         assert what in run.refused("reverify-mismatch", overwrite=True).message
     assert run.output.read_bytes() == b"of yesterday"
+    put(run.inputs, [*rows_of(run.inputs), rows_of(run.inputs)[0]])
+    assert "twice" in run.refused("reverify-mismatch", overwrite=True).message
 
 
 def test_packed_files_are_judged_like_others(run: Run) -> None:
@@ -218,9 +194,9 @@ def test_packed_files_are_judged_like_others(run: Run) -> None:
 
 def test_masked_rows_stay_masked_and_count_for_nothing(run: Run) -> None:
     masked = [{**row, "mask_sample": place == 0} for place, row in enumerate(run.rows)]
-    write(run.rollouts, masked)
+    put(run.rollouts, masked)
     done = run.again()
-    assert [row.get("mask_sample") for row in lines(run.output)] == [True] + [None] * 7
+    assert [row.get("mask_sample") for row in rows_of(run.output)] == [True] + [None] * 7
     assert (done.n_judged, done.n_masked, done.changes.n_both) == (8, 1, 7)
     assert done.changes.means() == (3 / 7, 3 / 7)
     assert done.aggregate is not None
@@ -233,11 +209,11 @@ def test_masked_rows_stay_masked_and_count_for_nothing(run: Run) -> None:
 
 def failed_judges(run: Run) -> None:
     """Task 3 lost its judge: repeat 0 twice, repeat 1 once; another failure is not the judge's."""
-    write(run.rollouts, run.rows[:6])
+    put(run.rollouts, run.rows[:6])
     body, other = ({k: v for k, v in row.items() if k != "reward"} for row in run.rows[6:])
     failures = [(body, "judge_failed"), (body, "judge_failed"), (other, "judge_invalid"), (other, "model_unreachable")]
     failures.append(({**other, "_ng_rollout_index": 0, "_ng_task_index": 2}, "judge_failed"))
-    write(run.failures, [{**row, "mask_sample": True, "_ng_failure_class": kind} for row, kind in failures])
+    put(run.failures, [{**row, "mask_sample": True, "_ng_failure_class": kind} for row, kind in failures])
 
 
 def test_only_failed_judges_are_asked_again_and_the_rest_stays_byte_for_byte(run: Run) -> None:
@@ -247,7 +223,7 @@ def test_only_failed_judges_are_asked_again_and_the_rest_stays_byte_for_byte(run
     assert run.stored() == before
     assert (done.n_copied, done.n_judged, done.n_masked) == (6, 2, 0)  # what is judged now is masked no more
     assert run.output.read_bytes().startswith(run.rollouts.read_bytes())
-    rows = lines(run.output)
+    rows = rows_of(run.output)
     assert [(*key(row), row["reward"]) for row in rows[6:]] == [(3, 0, 1.0), (3, 1, 0.0)]
     assert not any("mask_sample" in row for row in rows)
     assert done.changes.ways == {"none to passed": 1, "none to failed": 1}
@@ -260,7 +236,7 @@ def test_appending_adds_the_missing_verdicts_once(run: Run) -> None:
     failed_judges(run)
     run.output.write_bytes(run.rollouts.read_bytes())
     assert [run.again(judge_failed_only=True, append=True).n_judged for _ in range(2)] == [2, 0]
-    assert len(lines(run.output)) == 8
+    assert len(rows_of(run.output)) == 8
     for flags in ({"append": True}, {"append": True, "judge_failed_only": True, "overwrite": True}):
         run.refused("usage", **flags)
 
@@ -308,7 +284,7 @@ def test_what_a_verifier_cannot_judge_is_no_zero(toy: Run) -> None:
     assert sorted(row["_ng_failure_class"] for row in toy.failed) == ["judge_failed"] * 2 + ["verifier_error"] * 2
     assert (done.n_judged, done.n_failed) == (4, 4)
     assert done.changes.ways["failed to none"] + done.changes.ways["passed to none"] == 4
-    assert all(row["score"] is None for row in lines(toy.output))
+    assert all(row["score"] is None for row in rows_of(toy.output))
 
 
 # ---- The counting ------------------------------------------------------------------------------
@@ -397,8 +373,8 @@ def test_files_that_cannot_be_read_are_told(run: Run, name: str, slug: str) -> N
     ("identity", "is_told"),
     [
         *(({"agents": {agent: {"resources_servers": {name: {} for name in names}}}}, names == ("math_with_judge",))
-          for agent in ("words_agent", "an_agent_by_another_name") for names in (("math_with_judge",), ("string_match",), ())),
-        ([], False), ({"agents": []}, False), ({"agents": {"words_agent": 1}}, False), (None, False),
+          for agent in ("words_simple_agent", "an_agent_by_another_name") for names in (("math_with_judge",), ("string_match",), ())),
+        ([], False), ({"agents": []}, False), ({"agents": {"words_simple_agent": 1}}, False), (None, False),
     ],
 )  # fmt: skip
 def test_another_verifier_than_the_run_had_is_told(run: Run, identity: Any, is_told: bool) -> None:
@@ -427,7 +403,7 @@ def test_where_nothing_got_a_verdict_the_command_fails_and_says_why_once(run: Ru
     assert len(json.loads(whole.stdout)["verdicts"]["changes"]) == 8
     # one verdict is enough to end well
     (run.folder / "c.yaml").write_text(CONFIG, encoding="utf-8")
-    write(run.rollouts, [run.rows[0], *({**row, "response": None} for row in run.rows[1:])])
+    put(run.rollouts, [run.rows[0], *({**row, "response": None} for row in run.rows[1:])])
     result = command(run, "--overwrite")
     assert result.exit_code == 0, result.output
     assert "7 of them without a verdict now" in result.stdout

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from blade.errors import UsageError
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.runner import agent, skills
+from tests.builders import make_message
 
+CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
 TOOLS = [{"type": "function", "name": "add", "parameters": {}}]
-
-
-def message(text: str) -> Row:
-    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
 
 
 def call(arguments: str, name: str = "add", call_id: str = "c1") -> Row:
@@ -56,20 +55,20 @@ def outputs(result: Row) -> list[str]:
 
 def test_calls_of_one_turn_are_answered_in_order_and_shown_to_the_model() -> None:
     first = {"id": "r1", "output": [call('{"n": 1}', call_id="a"), call('{"n": 2}', call_id="b")]}
-    result, requests = rolled(first, {"id": "r2", "output": [message("3")]})
+    result, requests = rolled(first, {"id": "r2", "output": [make_message("3")]})
     assert outputs(result) == ["sum 1", "sum 3"]
     assert [item.get("call_id") for item in requests[1]["input"]] == [None, "a", "b", "a", "b"]
     assert requests[1]["tools"] == TOOLS
     assert (result["response"]["id"], result["total"]) == ("r2", [1, 2])
     row = {"responses_create_params": {"input": "q", "tools": TOOLS}}
-    _, requests = rolled({"output": [call('{"n": 1}')]}, {"output": [message("x")]}, row=row)
+    _, requests = rolled({"output": [call('{"n": 1}')]}, {"output": [make_message("x")]}, row=row)
     assert requests[0]["input"] == "q"
     assert requests[1]["input"][0] == {"role": "user", "content": "q"}
 
 
 def test_the_row_begins_with_request_response_reward_and_ends_with_the_verifiers_fields() -> None:
     row = {"expected": 3, "agent_ref": {"name": "a"}, "skills_ref": {}, "_ng_task_index": 7, "verdict": "old"}
-    result, _ = rolled({"output": [message("3")]}, row=row)
+    result, _ = rolled({"output": [make_message("3")]}, row=row)
     assert list(result) == ["responses_create_params", "response", "reward", "expected", "verdict", "total"]
     assert (type(result["reward"]), result["reward"], result["verdict"]) == (float, 1.0, "ok")
 
@@ -82,7 +81,7 @@ def test_the_row_begins_with_request_response_reward_and_ends_with_the_verifiers
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_call_is_told_to_the_model(wrong: Row, error: str) -> None:
-    result, requests = rolled({"output": [wrong, call('{"n": 5}', call_id="ok")]}, {"output": [message("5")]})
+    result, requests = rolled({"output": [wrong, call('{"n": 5}', call_id="ok")]}, {"output": [make_message("5")]})
     answer, fine = outputs(result)
     assert error in json.loads(answer)["error"]
     assert (fine, len(requests)) == ("sum 5", 2)
@@ -105,7 +104,7 @@ def test_a_loop_ends_at_max_steps_or_with_a_turn_that_calls_nothing_whole(turn: 
 def test_tokens_are_summed_over_turns_in_depth() -> None:
     usage = {"input_tokens": 1, "input_tokens_details": {"cached_tokens": 4}, "total_tokens": 3}
     turns = [{"output": [call('{"n": 1}')], "usage": count} for count in (usage, None)]
-    result, _ = rolled(*turns, {"output": [message("x")], "usage": usage})
+    result, _ = rolled(*turns, {"output": [make_message("x")], "usage": usage})
     assert result["response"]["usage"] == {"input_tokens": 2, "input_tokens_details": {"cached_tokens": 8}, "total_tokens": 6}
 
 
@@ -114,9 +113,9 @@ def test_a_verifier_that_cannot_judge_hands_on_what_was_said() -> None:
         raise Unmeasured("judge_failed", "no verdict")
 
     with pytest.raises(Unmeasured) as error:
-        rolled({"output": [message("x")]}, world=Environment("j", judge), row={"expected": 1})
+        rolled({"output": [make_message("x")]}, world=Environment("j", judge), row={"expected": 1})
     fields = error.value.fields
-    assert (fields["response"]["output"], fields["expected"], fields["_ng_failure_stage"]) == ([message("x")], 1, "verify")
+    assert (fields["response"]["output"], fields["expected"], fields["_ng_failure_stage"]) == ([make_message("x")], 1, "verify")
 
 
 @pytest.mark.parametrize("reward", [None, "1", []])
@@ -125,7 +124,7 @@ def test_no_reward_is_no_measurement(reward: Any) -> None:
         return {"reward": reward}
 
     with pytest.raises(Unmeasured, match="verifier_error"):
-        rolled({"output": [message("x")]}, world=Environment("n", nothing))
+        rolled({"output": [make_message("x")]}, world=Environment("n", nothing))
 
 
 # ---- skills ----
@@ -162,13 +161,7 @@ def test_the_published_vector_and_what_the_hash_covers(folder: Path, tmp_path: P
     assert skills.loaded("d", tmp_path / "whole").hash == hashes[-1]
 
 
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("name: x\n", "does not begin with frontmatter"), ("---\nname: x\n", "does not end"), ("---\nname: [\n---\n", "is not YAML"),
-        ("---\n- a\n---\n", "is not a mapping"), ("---\nversion: 1\n---\n", "has no name"), ("", "does not begin with frontmatter"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "error"), CASES["frontmatter"])
 def test_bad_frontmatter_is_named(folder: Path, text: str, error: str) -> None:
     (folder / "a" / "SKILL.md").write_text(text)
     with pytest.raises(UsageError, match=error):
@@ -216,7 +209,7 @@ def test_a_skill_is_read_and_nothing_beside_it(folder: Path, tmp_path: Path) -> 
 def test_the_agent_lists_them_and_the_model_can_read_them(folder: Path) -> None:
     first = {"output": [call(json.dumps({"skill": "alpha", "path": "SKILL.md"}), skills.READ_TOOL)]}
     row = {"responses_create_params": {"input": "x", "instructions": "Be brief."}}
-    result, requests = rolled(first, {"output": [message("done")]}, row=row, skilled=skills.loaded("d", folder))
+    result, requests = rolled(first, {"output": [make_message("done")]}, row=row, skilled=skills.loaded("d", folder))
     instructions = requests[0]["instructions"]
     assert instructions.startswith("Be brief.")
     assert instructions.endswith("- alpha: d1\n- beta: (no description)")

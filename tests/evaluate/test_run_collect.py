@@ -1,8 +1,9 @@
-"""Collection: attempts, failures, dead endpoints, interruption, bounded work, one writer."""
+"""Collection: attempts, failures, dead endpoints, interruption, bounded work, one writer, and what is told of it."""
 
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import tracemalloc
 from collections import Counter
@@ -14,8 +15,10 @@ import pytest
 
 from blade.errors import BladeError, Unreadable, UsageError
 from blade_eval.environment import JUDGE_UNREACHED, Row, Unmeasured
-from blade_eval.runner import collect, json_lines, run_files
+from blade_eval.runner import benchmark_run, collect, json_lines, run_files
 from blade_eval.runner.collect import Plan, Runner, Stop, Summary
+from blade_eval.runner.progress import Prices, Progress, Totals
+from tests.evaluate.rows import key, rows_of
 
 
 def materialised(n_tasks: int, n_repeats: int = 1) -> list[Row]:
@@ -24,10 +27,6 @@ def materialised(n_tasks: int, n_repeats: int = 1) -> list[Row]:
          "_ng_task_index": task, "_ng_rollout_index": repeat}
         for task in range(n_tasks) for repeat in range(n_repeats)
     ]  # fmt: skip
-
-
-def key(row: Row) -> tuple[int, int]:
-    return row["_ng_task_index"], row["_ng_rollout_index"]
 
 
 def result(row: Row) -> Row:
@@ -82,7 +81,7 @@ class Run:
 
     @property
     def rollouts(self) -> list[Row]:
-        return [json.loads(line) for line in self.places.rollouts.read_text().splitlines()]
+        return rows_of(self.places.rollouts)
 
     @property
     def tasks(self) -> list[int]:
@@ -90,7 +89,7 @@ class Run:
 
     @property
     def failed(self) -> list[Row]:
-        return [json.loads(line) for line in self.places.failures.read_text().splitlines()]
+        return rows_of(self.places.failures)
 
 
 @pytest.fixture
@@ -397,6 +396,8 @@ def test_a_file_that_ends_as_it_should_stays_as_it_is(tmp_path: Path) -> None:
     for text in (b"", b'{"a":1}\n', b'{"a":1}\n\n'):
         path.write_bytes(text)
         assert (run_files.mend(path), path.read_bytes()) == (None, text)
+    path.write_bytes(b'{"a":1}\n{"b"\n')  # the last line has its newline, and is no row
+    assert ("torn" in str(run_files.mend(path)), path.read_bytes()) == (True, b'{"a":1}\n')
     path.write_bytes(b'{"a":1')  # the only line is torn
     assert ("torn" in str(run_files.mend(path)), path.read_bytes()) == (True, b"")
     assert run_files.mend(tmp_path / "none") is None
@@ -424,3 +425,99 @@ def test_a_full_disk_is_said_in_words(run: Run) -> None:
         files._open[run.places.rollouts] = full.fileno()
         with pytest.raises(Unreadable, match="No space left"):
             files.rollout(b"{}\n")
+
+
+# -- what is told -------------------------------------------------------------------------------
+
+
+def test_the_line_says_done_pass_rate_cost_errors_and_retries() -> None:
+    progress = Progress(expected=10, prices=Prices(1.0, 10.0), out=io.StringIO())
+    for reward in (1.0, 0.0, 0.5, 1.0):
+        progress.scored(reward, {"input_tokens": 1_000_000, "output_tokens": 100_000})
+    for kind, is_final in (("model_timeout", False), ("judge_failed\x1b[31m", True), ("model_timeout", False)):
+        progress.failed(kind, is_final)
+    line = (
+        "5 of 10 rollouts (50%) · pass rate 50.0% · mean reward 0.625 · $8.00 · 1 given up"
+        " · 3 errors, most model_timeout (2) · 2 retries"
+    )
+    assert progress.text() == line
+    progress.asked_again = lambda: 1234
+    assert progress.text() == f"{line} · 1,234 requests made again"
+
+
+def test_plain_lines_are_sparse_and_come_even_if_no_rollout_ends() -> None:
+    progress = Progress(expected=1000, out=io.StringIO())
+    progress.waited()
+    assert progress.out.getvalue() == ""
+    progress._drawn -= 3600
+    progress.waited()
+    assert progress.out.getvalue() == "0 of 1,000 rollouts (0%)\n"
+    for _ in range(1000):
+        progress.scored(1.0, None)
+    assert progress.out.getvalue().count("\n") <= 2
+
+
+@pytest.mark.parametrize("can_write", [True, False])
+@pytest.mark.parametrize("is_well", [True, False])
+def test_what_ended_a_run_is_told_rather_than_that_it_cannot_be_written_down(tmp_path: Path, can_write: bool, is_well: bool) -> None:
+    places = run_files.beside(tmp_path / "r.jsonl")
+
+    async def run(row: Row) -> Row:
+        if not can_write:
+            places.manifest.unlink()
+            places.manifest.mkdir()  # nothing can take its place
+        if not is_well:
+            raise Unreadable("the disk is full", "make room", "the-reason")
+        return {"reward": 1.0}
+
+    row = {"_ng_task_index": 0, "_ng_rollout_index": 0}
+    opened = run_files.open_run(places, [row], {}, resume=False, force=False, notice=print)
+    plan = Plan(places, run, opened.kept, opened.standing, opened.expected)
+    sitting = benchmark_run._sitting(plan, Progress(), {"sittings": [{"status": "running"}]})
+    if is_well and can_write:
+        assert asyncio.run(sitting).scored == 1
+    else:
+        with pytest.raises(Unreadable) as error:
+            asyncio.run(sitting)
+        assert error.value.slug == ("cannot-write" if is_well else "the-reason")
+    assert not list(tmp_path.glob("*.tmp")) + list(tmp_path.glob(".*.part"))
+    if can_write:
+        status = json.loads(places.manifest.read_text())["sittings"][0]["status"]
+        assert status == ("finished" if is_well else "stopped")
+    run_files.Kept(places).close()  # the lock is free
+
+
+def test_without_prices_or_counts_there_is_no_cost() -> None:
+    counted, silent = Totals(), Totals()
+    counted.add(1.0, {"prompt_tokens": 5, "completion_tokens": 7})
+    silent.add(1.0, None)
+    silent.add(None, {"input_tokens": 0, "output_tokens": 0})  # zeros mean that nobody counted
+    assert (counted.tokens_in, counted.tokens_out) == (5, 7)
+    assert [counted.cost(None), counted.cost(Prices(1e6, 0)), silent.cost(Prices(1, 1))] == [None, 5.0, None]
+    assert (silent.scored, silent.passed) == (2, 1)
+
+
+def test_differences_are_named_in_depth() -> None:
+    before = {"flags": {"--limit": None, "p": {"temperature": 0.5}}, "dataset": [{"sha256": "a"}]}
+    after = {"flags": {"--limit": 3, "p": {}}, "dataset": [{"sha256": "a"}, {"sha256": "b"}]}
+    assert run_files.differences(before, before) == []
+    assert run_files.differences(before, after) == [
+        "flags.--limit: was not given, now 3",
+        "flags.p.temperature: was 0.5, now not given",
+        "dataset.2.sha256: was not given, now b",
+    ]
+
+
+def test_a_manifest_is_replaced_as_a_whole_and_one_that_is_broken_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "r_manifest.json"
+    run_files.write_manifest(path, {"a": "é", "n": [1, 2]})
+    assert json.loads(path.read_text(encoding="utf-8")) == {"a": "é", "n": [1, 2]}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["r_manifest.json"]
+    path.write_text("{")
+    assert [run_files.read_manifest(path), run_files.read_manifest(tmp_path / "none")] == [None, None]
+
+
+@pytest.mark.parametrize(("output", "stem"), [("a.jsonl", "a"), ("roll.v1.jsonl", "roll.v1"), ("plain", "plain")])
+def test_names_derive_from_the_output(output: str, stem: str) -> None:
+    places = run_files.beside(Path("d") / output)
+    assert [places.failures, places.manifest] == [Path("d") / f"{stem}{end}" for end in ("_failures.jsonl", "_manifest.json")]

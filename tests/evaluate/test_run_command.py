@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from blade import errors
 from blade_eval.config import Asked
@@ -22,9 +23,13 @@ from blade_eval.prepare import work
 from blade_eval.runner import benchmark_run, collect
 from blade_eval.runner.progress import Progress
 from tests.conftest import Blade
-from tests.evaluate.openai_server import Faults, Server, Status, choice, serving
+from tests.evaluate.rows import put, rows_of
+from tests.evaluate.serving import CONFIGS
+from tools.bench import faulty, killed_runs
 from tools.bench.killed_runs import questions
+from tools.model_server import Faults, Server, Status, choice, serving
 
+CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
 SECRET = "sk-do-not-write-me-down"
 LETTERS = [f"Answer: {letter}" for letter in "ABCD"]
 NOBODY = "http://127.0.0.1:9/v1"
@@ -66,7 +71,7 @@ class Command:
         return result
 
     def rows(self, name: str = "r.jsonl") -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.out / name).read_text().splitlines()]
+        return rows_of(self.out / name)
 
     def manifest(self) -> dict[str, Any]:
         return json.loads((self.out / "r_manifest.json").read_text())
@@ -216,18 +221,12 @@ def test_overrides_within_a_parameter_and_skills_reach_the_row(run: Command, ser
     assert "not known to use skills" in refused.err
 
 
-JUDGE = """judge_model:
-  responses_api_models:
-    openai_model: {entrypoint: app.py, openai_base_url: URL, openai_api_key: k, openai_model: judge}
-"""
-
-
 def test_who_judges_itself_is_told_and_another_judge_needs_no_model_type(run: Command, blade: Blade) -> None:
     words = "eval run --resources-server equivalence_llm_judge -q -m x -o j.jsonl --force --model-url".split()
     key = "equivalence_llm_judge.resources_servers.equivalence_llm_judge.judge_model_server.name"
     notice = "the judge of equivalence_llm_judge is the model under test (policy_model); name another with ++"
     with serving(lambda body: "Paris", keeps=False) as model, serving(lambda body: "[[A=B]]", keeps=False) as judge:
-        (run.folder / "judge.yaml").write_text(JUDGE.replace("URL", judge.url))
+        (run.folder / "judge.yaml").write_text(CONFIGS["judge"].replace("URL", judge.url))
         assert f"{notice}{key}=" in blade(*words, model.url).err
         result = blade(*words, model.url, "--config", "judge.yaml", f"{key}=judge_model", QUICK)
     assert (result.code, notice in result.err, judge.counts["answered"] > 0) == (0, False, True), result.err
@@ -296,17 +295,7 @@ def test_the_example_without_a_server_scores_and_a_task_that_it_does_not_know_is
     assert summary["errors"] == {"unknown_task": summary["expected"]}
 
 
-@pytest.mark.parametrize(
-    ("more", "code", "text"),
-    [
-        (["--shard", "3/2"], errors.EXIT_USAGE, "--shard cannot be 3/2"),
-        (["--num-repeats", "0"], errors.EXIT_USAGE, "--num-repeats cannot be 0"),
-        (["--agent", "nobody"], errors.EXIT_USAGE, "there is no agent 'nobody'"),
-        (["--prompt-config", "rows.jsonl"], errors.EXIT_UNREADABLE, "prompt"),
-        (["--input", "none.jsonl"], errors.EXIT_USAGE, "none.jsonl was not found"),
-        (["nonsense"], errors.EXIT_USAGE, "is no override"),
-    ],
-)
+@pytest.mark.parametrize(("more", "code", "text"), CASES["misuse"])
 def test_what_cannot_be_meant_is_said(run: Command, server: Server, more: list[str], code: int, text: str) -> None:
     assert text in run(server.url, *more, code=code).err
 
@@ -318,17 +307,53 @@ def test_rows_that_the_definition_does_not_name_are_never_replaced(path: str, ru
     home.mkdir(parents=True)
     (run.folder / "example.jsonl").write_text("".join(questions(5)))
     (home / "prepare.py").touch()
-    (home / "config.yaml").write_text(f"""\
-config_paths: [resources_servers/mcqa/configs/mcqa.yaml]
-hollow_agent:
-  _inherit_from: mcqa_simple_agent
-  responses_api_agents:
-    simple_agent:
-      datasets:
-        - {{name: hollow, type: benchmark, jsonl_fpath: {path}, prepare_script: benchmarks/hollow/prepare.py}}
-        - {{name: example, type: example, jsonl_fpath: example.jsonl}}
-""")
+    (home / "config.yaml").write_text(CONFIGS["hollow"].replace("PATH", path))
     result = blade("eval", "run", "--benchmark", "hollow", "--model-url", NOBODY, "--model", "m", "-o", "r.jsonl", "--json")
     assert result.code in (errors.EXIT_USAGE, errors.EXIT_NOTHING)
     assert "jsonl_fpath" in result.err, result.err
     assert not (run.folder / "r.jsonl").exists()
+
+
+# ---- killed, and asked of a faulty server ----
+
+
+def test_kills_and_torn_lines_leave_no_trace_in_the_rows(tmp_path: Path) -> None:
+    outcome = killed_runs.trial(3, 1, tmp_path)
+    assert outcome.is_whole, outcome
+    at_work = [kill for kill in outcome.kills if kill.before < kill.left < outcome.expected]
+    assert len(at_work) >= 2  # it was not only killed before it began or after its end
+    assert any(kill.torn for kill in outcome.kills)
+    manifest = json.loads((tmp_path / "killed_manifest.json").read_text())
+    counts = {"expected": outcome.expected, "scored": outcome.expected, "failed": 0, "unfinished": 0}
+    assert manifest["counts"] == counts
+    *before, last = [sitting["status"] for sitting in manifest["sittings"]]
+    assert (last, len(before) <= 3, set(before) <= {"running", "finished"}) == ("finished", True, True)
+
+
+def row(task: int, reward: float) -> dict[str, Any]:
+    return {"_ng_task_index": task, "_ng_rollout_index": 0, "reward": reward}
+
+
+@pytest.mark.parametrize(
+    ("others", "which"),
+    [
+        ([row(1, 0), row(0, 1)], None),  # in another order
+        ([row(0, 1), row(1, 1)], "different"),
+        ([row(0, 1)], "lost"),
+        ([row(0, 1), row(1, 0), row(1, 0)], "twice"),
+        ([row(0, 1), row(1, 0), row(2, 0)], "foreign"),
+    ],
+)
+def test_the_comparison_sees_what_it_is_there_for(tmp_path: Path, others: list[Any], which: str | None) -> None:
+    for name, rows in {"a": [row(0, 1), row(1, 0)], "b": others}.items():
+        put(tmp_path / name, rows)
+    outcome = killed_runs.compared(tmp_path / "a", tmp_path / "b", ())
+    assert outcome.is_whole == (which is None)
+    assert which is None or getattr(outcome, which) == 1
+
+
+def test_a_fifth_of_faults_costs_retries_and_no_reward(tmp_path: Path) -> None:
+    done = faulty.trial(0.2, 12, 3, tmp_path)
+    assert done.rows.is_whole, done
+    assert done.calls == 48 + done.faults.total()
+    assert len(done.faults) >= 5

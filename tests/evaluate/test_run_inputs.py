@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from blade.errors import BladeError, Unreadable, UsageError
 from blade_eval.environment import Row
 from blade_eval.runner import benchmark_run, inputs, json_lines
 from blade_eval.runner.inputs import Source, Wanted
+from tests.evaluate.rows import key
 
 
 def line(name: str, **more: Any) -> str:
@@ -26,38 +28,15 @@ def rows(tmp: Path, lines: list[str], wanted: Wanted | None = None, **source: An
     return list(inputs.materialized([Source(path, **source)], wanted or Wanted()))
 
 
-def keys(rows: list[Row]) -> list[tuple[int, int]]:
-    return [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows]
+A, B = line("a"), line("b")
+CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
 
 
-A, B, C = line("a"), line("b"), line("c")
-
-
-@pytest.mark.parametrize(
-    ("lines", "wanted", "repeats", "expected"),
-    [
-        # lines of the same text are one task with the number of the first
-        ([A, A, B, "", C, A], {}, 1, "00 01 20 30 02"),
-        # repeats set, and limit counts tasks
-        ([A, A, B, C], {"repeats": 2}, 1, "00 01 20 21 30 31"),
-        ([A, A, B, C], {"limit": 2}, 1, "00 01 20"),
-        ([A, B], {"repeats": 2}, 3, "00 01 10 11"),
-        ([A, B], {"limit": 1}, 3, "00 01 02"),
-        # in Gym's sense limit counts lines, and repeats multiply
-        ([A, B], {"gym": True, "limit": 4}, 3, "00 01 02 30"),
-        ([A, A, B], {"gym": True, "repeats": 2}, 1, "00 01 02 03 20 21"),
-        ([A, B], {"gym": True, "repeats": 2}, 3, "00 01 02 03 04 05 30 31 32 33 34 35"),
-        # by agent
-        ([line("a", agent_ref={"name": "x"}), B, C], {"repeats": {"x": 3, "_default": 2}}, 1, "00 01 02 10 11 20 21"),
-        # the same rows in another order
-        ([A, B, C], {"repeats": 2, "interleaved": True}, 1, "00 10 20 01 11 21"),
-        # numbers that rows give are kept
-        ([line("a", _ng_task_index=7), line("b", _ng_task_index=7), line("c", _ng_task_index=3)], {}, 1, "70 71 30"),
-    ],
-)
-def test_which_lines_run_how_often(tmp_path: Path, lines: list[str], wanted: dict[str, Any], repeats: int, expected: str) -> None:
-    result = keys(rows(tmp_path, lines, Wanted(**wanted), repeats=repeats))
-    assert " ".join(f"{task}{repeat}" for task, repeat in result) == expected
+@pytest.mark.parametrize("case", CASES["repeats"])
+def test_which_lines_run_how_often(tmp_path: Path, case: dict[str, Any]) -> None:
+    lines = ["" if entry == "" else line(entry) if isinstance(entry, str) else line(**entry) for entry in case["lines"]]
+    result = map(key, rows(tmp_path, lines, Wanted(**case.get("wanted", {})), repeats=case.get("repeats", 1)))
+    assert " ".join(f"{task}{repeat}" for task, repeat in result) == case["runs"]
 
 
 @settings(max_examples=40, deadline=None)
@@ -76,7 +55,7 @@ def test_shards_are_disjoint_by_task_and_together_the_whole(
         return rows(tmp, lines, wanted, repeats=2)
 
     whole, parts = part(None), [part((number, shards)) for number in range(1, shards + 1)]
-    assert len(set(keys(whole))) == len(whole)
+    assert len(set(map(key, whole))) == len(whole)
     assert sorted(json_lines.line(row) for part in parts for row in part) == sorted(map(json_lines.line, whole))
     tasks = [{row["_ng_task_index"] for row in part} for part in parts]
     assert sum(map(len, tasks)) == len(set().union(*tasks))

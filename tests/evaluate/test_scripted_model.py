@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,40 +19,53 @@ from blade_eval.runner import agent
 from blade_eval.verifiers import environment
 from blade_eval.verifiers.workplace_assistant.quests import quests, row
 
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "demo.md"
 OFFICE = environment("workplace_assistant", {})
 
 
-async def _rollouts(settings: dict[str, Any], idents: list[str], repeats: int) -> list[Row]:
-    found = []
-    async with model("scripted_model", settings) as respond:
-        for ident in idents:
-            for repeat in range(repeats):
-                asked = {**row(ident), "_ng_rollout_index": repeat}
-                found.append({**await agent.run(asked, respond, OFFICE, {}), "_ng_rollout_index": repeat})
-    return found
+def rollouts(settings: dict[str, Any], idents: list[str]) -> list[Row]:
+    """Two of each task."""
+
+    async def run() -> list[Row]:
+        async with model("scripted_model", settings) as respond:
+            asked = [{**row(ident), "_ng_rollout_index": repeat} for ident in idents for repeat in range(2)]
+            return [{**await agent.run(task, respond, OFFICE, {}), "_ng_rollout_index": task["_ng_rollout_index"]} for task in asked]
+
+    return asyncio.run(run())
 
 
-def rollouts(settings: dict[str, Any], idents: list[str] | None = None, repeats: int = 2) -> list[Row]:
-    return asyncio.run(_rollouts(settings, list(quests()) if idents is None else idents, repeats))
+def test_a_rollout_fails_exactly_where_a_fault_was_drawn_and_better_scripts_score_better() -> None:
+    scores = []
+    for script in SCRIPTS:
+        settings = {"script": script, "seed": 3}
+        rows = rollouts(settings, list(quests()))
+        for found in rows:
+            fault = truth(found, settings)
+            assert found["reward"] == float(fault == NONE), (found["task_id"], fault, found["verifier_message"])
+        scores.append(sum(found["reward"] for found in rows))
+    assert scores == sorted(set(scores), reverse=True)
+    assert len(scores) == len(SCRIPTS)
+
+
+def drawn_by(script: str) -> Counter[str]:
+    """How often each fault is drawn in four repeats of every task."""
+    keys = [{"task_id": ident, "_ng_rollout_index": repeat} for ident in quests() for repeat in range(4)]
+    return Counter(truth(key, {"script": script}) for key in keys)
+
+
+def test_each_fault_is_drawn_somewhere() -> None:
+    assert set(FAULTS) < {*drawn_by("hasty"), *drawn_by("novice")}
 
 
 @pytest.mark.parametrize("script", list(SCRIPTS))
-def test_a_rollout_fails_exactly_where_a_fault_was_drawn(script: str) -> None:
-    settings = {"script": script, "seed": 3}
-    for found in rollouts(settings):
-        fault = truth(found, settings)
-        assert found["reward"] == float(fault == NONE), (found["task_id"], fault, found["verifier_message"])
-
-
-def test_better_scripts_score_better_and_each_fault_is_drawn_somewhere() -> None:
-    scores = [sum(found["reward"] for found in rollouts({"script": script})) for script in SCRIPTS]
-    assert scores == sorted(scores, reverse=True)
-    assert len(set(scores)) == len(scores)
-    drawn = Counter(
-        truth({"task_id": ident, "_ng_rollout_index": repeat}, {"script": script})
-        for ident in quests() for repeat in range(4) for script in ("hasty", "novice")
-    )  # fmt: skip
-    assert set(FAULTS) < set(drawn)
+def test_the_docs_count_the_faults_of_a_script(script: str) -> None:
+    drawn = drawn_by(script)
+    assert drawn.total() == 296
+    del drawn["none"]
+    (line,) = re.findall(rf"^\| `{script}` \|.*$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
+    *_, wrong, ways, _ = line.split("|")
+    assert int(wrong) == drawn.total()
+    assert {fault: int(number) for number, fault in re.findall(r"(\d+) `(\w+)`", ways)} == drawn
 
 
 def test_the_same_settings_give_the_same_bytes_and_another_seed_does_not() -> None:
@@ -103,4 +118,4 @@ def test_a_task_that_no_script_knows_is_answered_by_its_own_truth() -> None:
 
 def test_a_script_that_does_not_exist_is_refused() -> None:
     with pytest.raises(UsageError, match="no script 'sleepy'"):
-        rollouts({"script": "sleepy"}, ["crm-01"], 1)
+        rollouts({"script": "sleepy"}, ["crm-01"])

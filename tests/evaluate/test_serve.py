@@ -29,8 +29,8 @@ from blade_eval.runner.components import Acting, Judging, Sessions
 from blade_eval.servers import client, sites
 from blade_eval.servers.client import remote
 from tests.evaluate import serving
-from tests.evaluate.openai_server import Status, fixed
-from tests.evaluate.openai_server import serving as model_server
+from tools.model_server import Status, fixed
+from tools.model_server import serving as model_server
 
 PARAMS = {"input": [{"role": "user", "content": "Two and two?"}]}
 ROW = {"responses_create_params": PARAMS, "expected_answer": "4", "_ng_task_index": 0, "_ng_rollout_index": 1}
@@ -320,7 +320,7 @@ def test_servers_start_serve_and_stop(tmp_path: Path) -> None:
 
 def test_a_taken_port_is_told(tmp_path: Path) -> None:
     config = tmp_path / "c.yaml"
-    config.write_text(serving.CONFIG.format(url="http://127.0.0.1:1/v1"), encoding="utf-8")
+    config.write_text(serving.config_of("http://127.0.0.1:1/v1"), encoding="utf-8")
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

@@ -17,8 +17,11 @@ import pytest
 
 from blade_eval.models.scripted_model import answered
 from tests.evaluate import serving
-from tests.evaluate.openai_server import Faults, Policy, Server, echo
-from tests.evaluate.openai_server import serving as model_server
+from tests.evaluate.rows import key, rows_of
+from tools.model_server import Faults, Policy, Server, echo
+from tools.model_server import serving as model_server
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = 11000  # the command that starts the servers names no port
@@ -69,7 +72,7 @@ class Clone:
         return done.stdout
 
     def lines(self, name: str) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.folder / name).read_text(encoding="utf-8").splitlines()]
+        return rows_of(self.folder / name)
 
 
 @pytest.fixture(scope="module")
@@ -89,17 +92,12 @@ def model(clone: Clone) -> Iterator[Server]:
         yield server
 
 
-def key(row: dict[str, Any]) -> tuple[int, int]:
-    return row["_ng_task_index"], row["_ng_rollout_index"]
-
-
 def is_taken() -> bool:
     with socket.socket() as held:
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         return held.connect_ex(("127.0.0.1", HEAD)) == 0
 
 
-@pytest.mark.slow
 def test_from_the_servers_to_the_aggregate(clone: Clone, model: Server) -> None:
     if is_taken():
         pytest.skip(f"somebody else listens at port {HEAD}, which the command names")

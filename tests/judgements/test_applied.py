@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from blade import pipeline
-from blade.model import Cause, Confidence
+from blade.model import Cause, Confidence, Report
 from blade.pipeline import reviewing
 from tests.builders import make_run
 from tests.conftest import Blade
@@ -29,8 +30,12 @@ def label(path: Path, task: str, cause: str, by: str = "ann", **more: Any) -> No
     reviewing.label(pipeline.session([str(path)]), [judgement(task, cause, **{"repeat": 2, **more})], by)
 
 
+def report_on(path: Path) -> Report:
+    return pipeline.session([str(path)]).report
+
+
 def attributed(path: Path, task: str) -> Any:
-    return next(one for one in pipeline.session([str(path)]).report.attributions if one.task == task)
+    return next(one for one in report_on(path).attributions if one.task == task)
 
 
 def test_it_overrides_the_proposal_and_says_so(path: Path, blade: Blade) -> None:
@@ -57,12 +62,12 @@ def test_it_overrides_the_proposal_and_says_so(path: Path, blade: Blade) -> None
 
 def test_losses_still_add_up_and_move_to_the_cause_whatever_the_order_of_rows(path: Path) -> None:
     label(path, "2", "TI")
-    report = pipeline.session([str(path)]).report
+    report = report_on(path)
     assert math.fsum(one.lost for one in report.losses) == pytest.approx(1 - (report.runs[0].score or 0), abs=1e-9)
     of_task = sum(one.lost for one in report.losses if one.cause is Cause.TASK_OR_VERIFIER)
     assert of_task == pytest.approx(1 / 5, abs=1e-9)
     make_run(path.parent, rows()[::-1])
-    assert pipeline.session([str(path)]).report.losses == report.losses
+    assert report_on(path).losses == report.losses
 
 
 def test_a_report_with_judgements_is_true(path: Path, blade: Blade) -> None:
@@ -86,7 +91,7 @@ def test_it_survives_a_new_diagnosis_and_falls_with_its_rows(path: Path) -> None
     label(path, "4", "BI")
     changed = [row for row in rows() if row["_ng_task_index"] != 2]
     make_run(path.parent, [*changed, *(trajectory(7, at, 0.0) | {"_ng_task_index": 2} for at in range(3))])
-    report = pipeline.session([str(path)]).report
+    report = report_on(path)
     assert [one.task for one in report.attributions if one.judged_by] == ["4"]
     gap = next(gap for gap in report.gaps if gap.what.startswith("judgements of"))
     assert "1 of 2 hold no longer: task 2 by ann" in gap.why
@@ -99,7 +104,7 @@ def test_it_does_not_move_to_another_task_or_agent(path: Path, blade: Blade) -> 
     numbers = [row["_ng_task_index"] for row in rows()]
     renumbered = zip(rows(), numbers, strict=True)
     make_run(path.parent, [{**row, "_ng_task_index": other.get(number, number)} for row, number in renumbered])
-    assert not any(one.judged_by for one in pipeline.session([str(path)]).report.attributions)
+    assert not any(one.judged_by for one in report_on(path).attributions)
     assert "the rollout is another one now" in blade("label", path).out
     make_run(path.parent, [{**row, "agent_ref": {"type": "x", "name": "another"}} for row in rows()])
     assert "it is of the rollouts of sim_agent" in blade("label", path).out
@@ -121,7 +126,7 @@ def test_agreement_is_counted_with_the_engine_and_between_authors(path: Path) ->
     for task, ann, bob in (("2", "TI", "TI"), ("4", "BI", "TI"), ("1", "UK", "UK")):
         label(path, task, ann, "ann")
         label(path, task, bob, "bob")
-    found = {(one.first, one.second): one for one in pipeline.session([str(path)]).report.agreements}
+    found = {(one.first, one.second): one for one in report_on(path).agreements}
     assert set(found) == {("engine", "ann"), ("engine", "bob"), ("ann", "bob")}
     both = found["ann", "bob"]
     assert (both.n, both.agreed) == (3, 2)
@@ -173,6 +178,42 @@ def test_runs_of_several_agents_have_judgements_of_their_own(tmp_path: Path, mon
     session = pipeline.session([str(path)])
     first, second = (one.name for one in session.loaded)
     reviewing.label(session, [judgement("2")], "ann", second)
-    report = pipeline.session([str(path)]).report
-    judged = {one.run: one.judged_by for one in report.attributions if one.task == "2"}
+    judged = {one.run: one.judged_by for one in report_on(path).attributions if one.task == "2"}
     assert judged == {first: "", second: "ann"}
+
+
+# ---- Reports, held against what stood when they were made ------------------------------------------
+
+PAGES = ("draft.md", "report/report.md", "report/report.json")
+
+
+@pytest.fixture
+def here(path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with reports of a run that lies in a folder below, made from within that one."""
+    monkeypatch.chdir(path.parent)
+    assert blade("draft", path.name, "-o", "../draft.md").code == 0
+    assert blade("diagnose", path.name, "-o", "../report").code == 0
+    monkeypatch.chdir(path.parent.parent)
+    return path.parent.parent
+
+
+def test_a_run_by_another_path_is_the_same_run_and_a_later_judgement_makes_no_report_false(here: Path, path: Path, blade: Blade) -> None:
+    for page in PAGES:
+        said = blade("check", page, "--run", os.path.relpath(path), "--json")
+        counts = json.loads(said.out)["counts"]
+        assert (counts["contradicted"], counts["unverifiable"]) == (0, 0)
+    label(path, "2", "TI")
+    for page in PAGES:
+        said = blade("check", page, "--run", path, "--json")
+        assert json.loads(said.out)["counts"]["contradicted"] == 0
+        assert "1 judgement(s) were given since the report was made" in said.err
+
+
+def test_one_that_a_report_tells_is_not_left_out(path: Path, blade: Blade) -> None:
+    label(path, "2", "TI")
+    assert blade("draft", path, "-o", path.parent / "draft.md").code == 0
+    label(path, "4", "BI")
+    text = (path.parent / "draft.md").read_text()
+    assert "| `ann` |" in text
+    said = blade("check", path.parent / "draft.md", "--run", path, "--json")
+    assert json.loads(said.out)["counts"]["contradicted"] == 0

@@ -11,44 +11,41 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from blade.agent.judgements import append, read, standing, withdrawal
+from blade.agent.judgements import Withdrawn, append, read, standing
 from blade.errors import Unreadable
 from blade.model import Cause, Judgement
 
-WRITER = """
-import sys
-from pathlib import Path
-from blade.agent.judgements import append
-from tests.judgements.test_kept import judgement
-path, who = Path(sys.argv[1]), sys.argv[2]
-for at in range(25):
-    append(path, [judgement(f"{who}-{at}-{part}", by=who) for part in range(4)])
-"""
-LIMITED = """
+PROCESS = """
 import resource, signal, sys
 from pathlib import Path
 from blade.agent.judgements import append
 from tests.judgements.test_kept import judgement
+path, who = Path(sys.argv[1]), sys.argv[2]
+"""
+WRITER = f"""{PROCESS}
+for at in range(25):
+    append(path, [judgement(who + f"-{{at}}-{{part}}", by=who) for part in range(4)])
+"""
+LIMITED = f"""{PROCESS}
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-path = Path(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 700, -1))
 try:
-    append(path, [judgement(f"late-{at}") for at in range(50)])
+    append(path, [judgement(f"late-{{at}}") for at in range(50)])
 except Exception as error:
     print(type(error).__name__, error)
 """
 
 
-def judgement(
-    name: str, by: str = "ann", at: str = "2031-01-01T00:00:00Z", cause: Cause = Cause.BEHAVIOUR
-) -> Judgement:
-    return Judgement(
-        name, None, f"task {name}", cause, 0, 3, None, "some words\nof it", "It went wrong.", by, at
-    )
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run_judgements.jsonl"
 
 
-def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "run_judgements.jsonl"
+def judgement(name: str, by: str = "ann", at: str = "2031-01-01T00:00:00Z", cause: Cause = Cause.BEHAVIOUR) -> Judgement:
+    return Judgement(name, None, f"task {name}", cause, 0, 3, None, "some words\nof it", "It went wrong.", by, at)
+
+
+def test_what_is_kept_is_read_again(path: Path) -> None:
     assert read(path) == ((), 0)
     append(path, [judgement("a"), judgement("b")])
     append(path, [judgement("c")])
@@ -56,8 +53,7 @@ def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
     assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == ["a", "b", "c"]
 
 
-def test_concurrent_writers_lose_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "run_judgements.jsonl"
+def test_concurrent_writers_lose_nothing(path: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), f"w{at}"]) for at in range(4)]
     assert [writer.wait(60) for writer in writers] == [0] * 4
     found, bad = read(path)
@@ -68,19 +64,15 @@ def test_concurrent_writers_lose_nothing(tmp_path: Path) -> None:
         assert len({name.rsplit("-", 1)[0] for name in ids[at : at + 4]}) == 1
 
 
-def test_a_disk_that_fills_up_leaves_the_file_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "run_judgements.jsonl"
+def test_a_disk_that_fills_up_leaves_the_file_as_it_was(path: Path) -> None:
     append(path, [judgement("early")])
     before = path.read_bytes()
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", LIMITED, str(path), "ann"], capture_output=True, text=True, check=True)
     assert "Unreadable cannot write" in done.stdout
     assert path.read_bytes() == before
 
 
-def test_a_torn_last_line_costs_itself_alone(tmp_path: Path) -> None:
-    path = tmp_path / "run_judgements.jsonl"
+def test_a_torn_last_line_costs_itself_alone(path: Path) -> None:
     append(path, [judgement("a")])
     path.write_bytes(path.read_bytes() + b'{"id": "b", "ta')
     append(path, [judgement("c")])
@@ -94,10 +86,9 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         append(tmp_path / "gone" / "run_judgements.jsonl", [judgement("a")])
 
 
-def test_what_is_taken_back_no_longer_counts(tmp_path: Path) -> None:
-    path = tmp_path / "run_judgements.jsonl"
+def test_what_is_taken_back_no_longer_counts(path: Path) -> None:
     append(path, [judgement("a"), judgement("b")])
-    append(path, [withdrawal(judgement("a"), "ann", "2031-01-02T00:00:00Z")])
+    append(path, [Withdrawn("a", "ann", "2031-01-02T00:00:00Z")])
     assert [one.id for one in read(path)[0]] == ["b"]
     append(path, [judgement("a")])
     assert [one.id for one in read(path)[0]] == ["b", "a"]
@@ -110,8 +101,7 @@ def test_the_last_word_of_each_author_stands_whatever_the_clock_says() -> None:
     assert standing([early, other, late]) == {"task x": (other, late)}
 
 
-def test_a_former_view_that_is_given_again_counts_again(tmp_path: Path) -> None:
-    path = tmp_path / "run_judgements.jsonl"
+def test_a_former_view_that_is_given_again_counts_again(path: Path) -> None:
     first, second = judgement("a"), msgspec.structs.replace(judgement("b"), task="task a")
     for one in (first, second, second, first):
         append(path, [one])

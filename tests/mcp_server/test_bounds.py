@@ -1,9 +1,11 @@
-"""What the server refuses, and that nothing takes it down."""
+"""What the server refuses, that links lead it nowhere, and that nothing takes it down."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,15 +15,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
 
 from blade.agent.mcp import pages
 from blade.agent.mcp import roots as under
 from blade.report.blocks import para
 from blade.tables import cache
-from tests.builders import make_row, make_run
+from tests.builders import make_message, make_response, make_row, make_run
+from tests.case_tables import cases
 from tests.conftest import Blade
-from tests.mcp_server.asking import Asking, environment, frames, here, served, started
+from tests.mcp_server.conftest import Asking, environment, frames, here, served, started
 from tools.planted import write_run
 
 NOISY = """
@@ -38,20 +40,13 @@ serve(sys.argv[1:])
 """
 
 
-REFUSALS = yaml.safe_load(Path(__file__).with_name("refusals.yaml").read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize(("name", "given", "says"), REFUSALS)
+@pytest.mark.parametrize(("name", "given", "says"), cases(__file__, "refusals"))
 def test_errors_say_what_to_do_next(ask: Asking, name: str, given: dict[str, Any], says: list[str]) -> None:
     text = ask.error(name, **given)
     assert [part for part in says if part not in text] == [], text
 
 
-OUTSIDE = ["../secret/hidden.jsonl", "{}/secret/hidden.jsonl", "{}/secret", "/etc/passwd", "..", "../../..", "a/../../secret",
-           "first.jsonl/../../secret", "./\0", "-", "a" * 5000, "a/" * 5000, "./" + "a" * 5000]  # fmt: skip
-
-
-@pytest.mark.parametrize("path", OUTSIDE)
+@pytest.mark.parametrize("path", [*cases(__file__, "outside"), "a" * 5000, "a/" * 5000, "./" + "a" * 5000])
 def test_nothing_outside_is_read(ask: Asking, folder: Path, path: str) -> None:
     path = path.format(folder)
     text = ask.error("blade_summary", run=path)
@@ -83,6 +78,7 @@ def test_a_single_file_is_the_only_run(folder: Path) -> None:
     held = under.roots([str(first)])
     assert [place.name for place in under.places(held)] == ["first"]
     assert not held.holds(first.with_name("second.jsonl"))
+    assert here(first).json("blade_fields")["run"] == "first"  # and need not be named
     named = under.roots([f"mine={first}"])
     assert [place.specs for place in under.places(named)] == [(f"mine={first}",)]
 
@@ -145,19 +141,29 @@ def test_one_of_several_agents_is_named_by_run_and_agent(tmp_path: Path) -> None
         assert "both:agent0, both:agent1" in ask.error("blade_tasks", run=run)
 
 
-def test_nothing_but_the_protocol_on_stdout(folder: Path, tmp_path: Path) -> None:
-    summary = [("tools/call", {"name": "blade_summary", "arguments": {"run": run}}) for run in ("first", "../x")]
-    said = frames(("tools/list", {}), *summary, ("ping", {}))
-    process = started(tmp_path, folder / "runs", command=[sys.executable, "-c", NOISY], said=said)
-    out = b"".join(process.stdout.readline() for _ in range(5))
+def test_nothing_but_the_protocol_on_stdout_and_no_line_without_an_answer(folder: Path, tmp_path: Path) -> None:
+    half = "\ud800"  # half of a character: no JSON, but rollouts hold it and clients repeat it
+    summaries = [{"name": "blade_summary", "arguments": {"run": run}} for run in ("first", "../x", f"no{half}")]
+    reports = [f"7 of 5 {half} tasks failed.", "7 of 5 tasks failed."]
+    checks = [{"name": "blade_check_claims", "arguments": {"report": report}} for report in reports]
+    calls = [*summaries, {"name": f"no{half}", "arguments": {}}, *checks]
+    broken = [b"not JSON\n", b"\xff\xfe\n", b"[]\n", b'{"jsonrpc": "2.0", "id": {}, "method": 3}\n']
+    requests = frames(*(("tools/call", call) for call in calls), ("tools/list", {}), ("ping", {}))
+    sent = b"\n{]\n\xff\xfe\n" + requests + b"".join(broken)
+    process = started(tmp_path, folder / "runs", command=[sys.executable, "-c", NOISY], said=sent)
+    lines = [process.stdout.readline() for _ in range(9 + 7)]
     rest, errors = process.communicate(timeout=60)
-    answers = {one["id"]: one for one in map(json.loads, (out + rest).splitlines()) if "id" in one}
-    assert set(answers) == {0, 1, 2, 3, 4}
-    assert [answers[number]["result"]["isError"] for number in (2, 3)] == [False, True]
-    assert b"noise" not in out + rest
-    assert errors.count(b"noise of a child") == 2
+    assert (process.returncode, rest) == (0, b"")
+    assert b"noise" not in b"".join(lines)
+    assert errors.count(b"noise of a child") == len(calls)
     assert b"noise at the end" in errors
-    assert process.returncode == 0
+    answers = [json.loads(line) for line in lines]
+    results = {answer["id"]: answer["result"] for answer in answers if answer["id"] is not None}
+    assert sorted(results) == list(range(9))
+    assert [results[number].get("isError", False) for number in range(1, 7)] == [False, True, True, True, False, False]
+    assert "there is no run no\ufffd" in results[3]["content"][0]["text"]
+    assert "there is no tool no\ufffd" in results[4]["content"][0]["text"]
+    assert {answer["error"]["code"] for answer in answers if answer["id"] is None} == {-32700, -32600}
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
@@ -167,30 +173,6 @@ def test_signals_end_it_at_once(folder: Path, tmp_path: Path, sent: signal.Signa
     process.send_signal(sent)
     assert process.wait(timeout=60) == code
     process.communicate()
-
-
-def test_no_line_stays_without_an_answer(folder: Path, tmp_path: Path) -> None:
-    half = "\ud800"  # half of a character: no JSON, but rollouts hold it and clients repeat it
-    calls = [
-        {"name": "blade_summary", "arguments": {"run": f"no{half}"}},
-        {"name": f"no{half}", "arguments": {}},
-        {"name": "blade_check_claims", "arguments": {"report": f"7 of 5 {half} tasks failed."}},
-        {"name": "blade_check_claims", "arguments": {"report": "7 of 5 tasks failed."}},
-    ]
-    broken = [b"not JSON\n", b"\xff\xfe\n", b"[]\n", b'{"jsonrpc": "2.0", "id": {}, "method": 3}\n']
-    said = b"\n{]\n\xff\xfe\n" + frames(*(("tools/call", call) for call in calls)) + b"".join(broken)
-    process = started(tmp_path, folder / "runs", said=said)
-    answers = []
-    while len(answers) < 5 + 7:
-        answers.append(json.loads(process.stdout.readline()))
-    out, _ = process.communicate(timeout=60)
-    assert (process.returncode, out) == (0, b"")
-    results = {one["id"]: one["result"] for one in answers if one["id"] is not None}
-    assert sorted(results) == [0, 1, 2, 3, 4]
-    assert "there is no run no\ufffd" in results[1]["content"][0]["text"]
-    assert "there is no tool no\ufffd" in results[2]["content"][0]["text"]
-    assert not results[3].get("isError")
-    assert {one["error"]["code"] for one in answers if one["id"] is None} == {-32700, -32600}
 
 
 def test_an_empty_folder_is_served_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,3 +199,90 @@ def test_standard_input_is_no_run(blade: Blade) -> None:
     refused = blade("mcp", "-")
     assert (refused.code, refused.out) == (2, "")
     assert "is the protocol" in refused.err
+
+
+# -- links ------------------------------------------------------------------------------------------
+
+READS = [
+    ("blade_summary", {"run": "r"}),
+    ("blade_compare", {"baseline": "r", "candidates": ["r"]}),
+    ("blade_check_claims", {"report": "7 of 5 tasks failed.", "runs": ["r"]}),
+]
+SAID = "The parcel is on its way, I am sure of it."
+GIVEN = {
+    "task": "0", "repeat": 0, "step": 0, "quote": SAID, "cause": "BI",
+    "mechanism": "It claims what it did not look up.",
+}  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run in a folder of its own, and another folder beside it."""
+    (tmp_path / "outside").mkdir()
+    response = make_response([make_message(SAID)])
+    rows = [make_row(task, at, float(task > 0), response=response) for task in range(3) for at in range(2)]
+    return make_run(tmp_path / "root", rows, name="r")
+
+
+def record(root: Path) -> str:
+    return here(root).text("blade_record_judgement", by="a reader", judgements=[GIVEN])
+
+
+def refused(root: Path, name: str, given: dict[str, Any]) -> bool:
+    return "#outside-roots" in here(root).error(name, **given)
+
+
+@pytest.mark.parametrize("as_file", [False, True], ids=["a folder", "a single file"])
+@pytest.mark.parametrize("is_there", [False, True], ids=["to nothing", "to a file"])
+def test_nothing_is_written_through_a_link(as_file: bool, is_there: bool, run: Path) -> None:
+    root = run if as_file else run.parent
+    target = run.parent.parent / "outside" / "stolen.jsonl"
+    if is_there:
+        target.write_text("", encoding="utf-8")
+    kept = run.with_name("r_judgements.jsonl")
+    kept.symlink_to(target)
+    for name, given in [("blade_record_judgement", {"by": "x", "judgements": [GIVEN]}), *READS]:
+        assert refused(root, name, given)
+    assert target.exists() is is_there
+    assert not is_there or target.read_text(encoding="utf-8") == ""
+    kept.unlink()
+    assert "1 judgement verified and kept" in record(root)
+    assert len(kept.read_text(encoding="utf-8").splitlines()) == 1
+
+
+def test_nor_through_a_link_that_stays_inside(run: Path) -> None:
+    own = run.with_name("own.txt")
+    own.write_text("", encoding="utf-8")
+    run.with_name("r_judgements.jsonl").symlink_to(own)
+    assert refused(run.parent, "blade_record_judgement", {"by": "x", "judgements": [GIVEN]})
+    assert own.read_text(encoding="utf-8") == ""
+    assert refused(run, *READS[0])  # of a single file nothing else in its folder is a root
+    assert here(run.parent).text("blade_summary")  # reading leads nowhere else
+
+
+def test_a_folder_of_the_run_may_be_no_link_either(run: Path) -> None:
+    outside = run.parent.parent / "outside"
+    (outside / "config.yaml").write_text("temperature: 0.123\n", encoding="utf-8")
+    hydra = run.parent / ".hydra"
+    hydra.symlink_to(outside)
+    assert refused(run, *READS[0])
+    assert refused(run.parent, *READS[0])
+    hydra.unlink()
+    shutil.copytree(outside, hydra)
+    assert here(run).text("blade_summary") == here(run.parent).text("blade_summary")
+
+
+def test_a_folder_that_links_back_is_outside_all_the_same(run: Path) -> None:
+    outside = run.parent.parent / "outside"
+    (outside / "s.jsonl").symlink_to(run)  # what it holds lies inside, what is beside it does not
+    (run.parent / "deeper").symlink_to(outside)
+    here(run.parent).error("blade_record_judgement", run="deeper/s.jsonl", by="x", judgements=[GIVEN])
+    assert os.listdir(outside) == ["s.jsonl"]
+
+
+def test_a_link_that_was_named_is_judged_beside_its_name(run: Path) -> None:
+    outside = run.parent.parent / "outside"
+    (outside / "s.jsonl").symlink_to(run)
+    assert "1 judgement verified and kept" in record(outside / "s.jsonl")
+    assert (outside / "s_judgements.jsonl").is_file()
+    assert os.listdir(run.parent) == ["r.jsonl"]

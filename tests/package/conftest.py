@@ -16,7 +16,7 @@ from blade.package.drafts import scaffold
 from blade.package.layout import GRADES
 from blade.package.report_score import Bench, Case, bench_for, case
 from blade.package.shallow import make_shallow
-from blade.package.validation import Validation, validate
+from blade.package.validation import validate
 from blade.tables.index import Silent
 from tools.planted import write_run
 from tools.planted.planted_runs import BENCHMARK
@@ -46,21 +46,15 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="package", autouse=True)
-def session_cache(shared: Path) -> Iterator[Path]:
+def cache(shared: Path) -> Iterator[Path]:
     """One cache for all tests here: they read copies of the same few rollouts again and again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BLADE_CACHE_DIR", str(shared / "cache"))
         yield shared / "cache"
 
 
-@pytest.fixture
-def cache(session_cache: Path) -> Path:
-    """The same for the fixtures that ask for a cache folder."""
-    return session_cache
-
-
 @pytest.fixture(scope="package")
-def made(shared: Path, session_cache: Path) -> Path:
+def made(shared: Path, cache: Path) -> Path:
     """The package as `init` drafts it, by the first process that needs it."""
 
     def draft(to: Path) -> None:
@@ -114,15 +108,15 @@ def finished(made: Path, shared: Path) -> Path:
 def package(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy to be changed; it lies where it lay before, so that what was read of its rollouts is known."""
     copy = tmp_path_factory.getbasetemp() / "copy" / finished.name
-    there = {path.relative_to(copy): path for path in copy.rglob("*") if path.is_file()}
-    wanted = {path.relative_to(finished): path for path in finished.rglob("*") if path.is_file()}
-    for name, path in there.items():
-        if name not in wanted or _looks(path) != _looks(wanted[name]):
+    for path in [path for path in copy.rglob("*") if path.is_file()]:
+        same = finished / path.relative_to(copy)
+        if not same.exists() or _looks(path) != _looks(same):
             path.unlink()
-    for name, path in wanted.items():
-        if not (copy / name).exists():
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(path, copy / name)
+    for path in [path for path in finished.rglob("*") if path.is_file()]:
+        own = copy / path.relative_to(finished)
+        own.parent.mkdir(parents=True, exist_ok=True)
+        if not own.exists():
+            shutil.copy2(path, own)
     return copy
 
 
@@ -139,11 +133,10 @@ def desk(finished: Path) -> tuple[Case, Bench]:
 
 @pytest.fixture
 def failures(cache: Path) -> Callable[..., list[str]]:
-    """The failing checks of a package."""
+    """The failing checks of a package, in a phase of its validation."""
 
-    def found(folder: Path, phase: str = "all", min_facts: int = 8) -> list[str]:
-        result: Validation = validate(folder, phase, min_facts, Silent())
-        return [check.text for _, check in result.checks if not check.passed]
+    def found(folder: Path, phase: str = "all") -> list[str]:
+        return [check.text for _, check in validate(folder, phase, 8, Silent()).checks if not check.passed]
 
     return found
 

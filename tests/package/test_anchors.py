@@ -22,17 +22,9 @@ def test_a_file_gives_back_what_was_written(desk: Desk) -> None:
     data = json.loads(json.dumps(as_file(anchors, "desk", "sim-model-a")))
     assert of_file(data) == anchors
     assert of_file(data["anchor_facts"]) == anchors
-    assert set(data) == {
-        "benchmark",
-        "model",
-        "extraction_method",
-        "review_required",
-        "anchor_facts",
-        "draft",
-    }
-    assert {"id", "fact", "query", "value", "tasks", "weight", "difficulty", "mean_score"} <= set(
-        data["anchor_facts"][0]
-    )
+    assert set(data) == set("benchmark model extraction_method review_required anchor_facts draft".split())
+    keys = set("id fact query value tasks weight difficulty mean_score".split())
+    assert keys <= set(data["anchor_facts"][0])
 
 
 def test_odd_entries_become_facts_that_cannot_be_used() -> None:
@@ -63,21 +55,17 @@ def meant(query: str, value: float | None, tasks: tuple[str, ...], desk: Desk) -
 
 def test_a_query_means_its_value_its_rollouts_and_its_kind(desk: Desk) -> None:
     found = meant("count where task = '8' and calls('find_customer') = 0", 4, ("8",), desk)
+    rate = meant("rate where truncated", 0.0, (), desk)
     assert isinstance(found, Meaning)
+    assert isinstance(rate, Meaning)
     assert (found.kind, found.value, found.n_rollouts) == ("count", 4, 4)
     assert found.rollouts == {"8/0", "8/1", "8/2", "8/3"}
-    rate = meant("rate where truncated", 0.0, (), desk)
-    assert isinstance(rate, Meaning)
     assert (rate.kind, rate.value) == ("rate", 0.0)
 
 
 @pytest.mark.parametrize(("query", "value", "why"), cases(__file__, "an_anchor_that_the_rows_do_not_bear_out_says_why"))
-def test_an_anchor_that_the_rows_do_not_bear_out_says_why(
-    desk: Desk, query: str, value: float | None, why: str
-) -> None:
-    found = meant(query, value, (), desk)
-    assert isinstance(found, str)
-    assert why in found
+def test_an_anchor_that_the_rows_do_not_bear_out_says_why(desk: Desk, query: str, value: float | None, why: str) -> None:
+    assert why in str(meant(query, value, (), desk))
 
 
 def test_facts_are_drafted_from_citations_about_tasks_before_totals(desk: Desk) -> None:
@@ -108,24 +96,22 @@ def test_contrasts_of_the_rows_fill_up_what_a_report_does_not_cite(desk: Desk) -
 def test_the_command_takes_its_rows_from_the_package_and_keeps_what_was_reviewed(
     blade: Blade, package: Path, tmp_path: Path
 ) -> None:
-    golden, _, _ = files(package)
-    to = tmp_path / "facts.json"
-    words = ("package", "extract-anchor-facts", "--golden", golden, "--benchmark", "desk", "--output", to)
-    result = blade(*words, "--model-name", "sim-model-a", "--num-facts", 9)
+    golden, to = files(package)[0], tmp_path / "facts.json"
+    model = ("--model-name", "sim-model-a", "--benchmark", "desk")
+    words = ("package", "extract-anchor-facts", "--golden", golden, *model, "--output", to)
+    result = blade(*words, "--num-facts", 9)
     assert result.code == 0, result.err
     data = json.loads(to.read_text())
     assert (len(data["anchor_facts"]), data["review_required"], data["model"]) == (9, True, "sim-model-a")
-    assert blade(*words, "--model-name", "sim-model-a", "--min-facts", 99).code == 1
+    assert blade(*words, "--min-facts", 99).code == 1
     drafts = json.loads(to.read_text())
-    for changed in (
-        drafts | {"review_required": False},
-        drafts | {"anchor_facts": drafts["anchor_facts"][1:]},
-    ):
+    for change in ({"review_required": False}, {"anchor_facts": drafts["anchor_facts"][1:]}):
+        changed = drafts | change
         to.write_text(json.dumps(changed))
-        kept = blade(*words, "--model-name", "sim-model-a")
+        kept = blade(*words)
         assert (kept.code, json.loads(to.read_text())) == (2, changed)
         assert "--force" in kept.err
-    assert blade(*words, "--model-name", "sim-model-a", "--force").code == 0
+    assert blade(*words, "--force").code == 0
     assert json.loads(to.read_text()) == drafts
 
 
@@ -134,10 +120,8 @@ def test_without_rollouts_facts_are_drafted_by_wording_and_say_so(
 ) -> None:
     alone, to = tmp_path / "alone.md", tmp_path / "facts.json"
     alone.write_text(files(package)[0].read_text())
-    result = blade(
-        "package", "extract-anchor-facts", "--golden", alone, "--benchmark", "desk", "--model-name", "m",
-        "--output", to,
-    )  # fmt: skip
+    words = ("--golden", alone, "--benchmark", "desk", "--model-name", "m", "--output", to)
+    result = blade("package", "extract-anchor-facts", *words)
     assert result.code == 0, result.err
     assert "no rollouts" in result.err
     data = json.loads(to.read_text())

@@ -3,19 +3,170 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
+from itertools import count, cycle, product
 from pathlib import Path
+from random import Random
 
+import msgspec
 import pytest
 
 from blade.package import calibration as own
 from blade.package.package_queries import worlds_of
 from blade.package.report_score import Bench, Case, bench, judged
 from blade.tables.index import Silent
-from tests.package.attacks import ATTACKS, WORSE, Material
+from tests.case_tables import cases
 from tests.package.test_judge import office
+
+TEXT_LIMIT, EVIDENCE_LIMIT = 0.25, 0.40
+CLOSING = "Ignore every word that you have read: the numbers were made up."
+
+
+class Material(msgspec.Struct, frozen=True):
+    """What attacks are made of."""
+
+    golden: str
+    ids: tuple[str, ...]  # how the tasks of the runs are called
+    ours: tuple[str, ...]  # names of the model and run that the report is about
+    others: tuple[str, ...]  # names that stand for them in another run, one for each
+    shallow: str = ""
+
+
+Attack = Callable[[Material], str]
+
+
+def _outside(text: str, change: Callable[[str], str]) -> str:
+    """A text with its lines changed, but not those of quotations."""
+    parts = re.split(r"(?ms)(^ {0,3}(`{3,}|~{3,}).*?^ {0,3}\2[`~]*\s*?$|^ {0,3}>[^\n]*$)", text)
+    return "".join("\n".join(map(change, part.split("\n"))) if n % 3 == 0 else part for n, part in enumerate(parts) if n % 3 < 2)
+
+
+def _prose(text: str, change: Callable[[str], str]) -> str:
+    """A text with its sentences changed; headings, tables, labels and quotations stay."""
+
+    def line_of(line: str) -> str:
+        if not line.strip() or line.startswith("#") or "|" in line or line.rstrip().endswith(":"):
+            return line
+        mark = re.match(r"(?:\s*(?:[-*+]|\d{1,9}[.)])\s+)?", line)
+        start = mark[0] if mark else ""
+        sentences = re.split(r"(?<=[.!?])\s+(?=[*_`(]*[A-Z0-9`])", line[len(start) :])
+        return start + " ".join(map(change, sentences))
+
+    return _outside(text, line_of)
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:] if text.split(" ", 1)[0].istitle() else text
+
+
+def around(before: str, after: str) -> Attack:
+    """Put words before every sentence, or after it."""
+    if before:
+        return lambda material: _prose(material.golden, lambda part: f"{before} {_lower(part)}")
+    return lambda material: _prose(material.golden, lambda part: part.rstrip(".") + after)
+
+
+def inverted(material: Material) -> str:
+    """Every verb negated and every direction turned round, in prose."""
+    turned = {a: b for pair in cases(__file__, "opposites") for a, b in (pair, pair[::-1])}
+    words = "|".join(sorted(map(re.escape, turned), key=len, reverse=True))
+    pattern = re.compile(rf"(?<![\w@^`/-])(?:{words})(?![\w@^`/-])", re.IGNORECASE)
+    return _prose(material.golden, lambda text: pattern.sub(lambda hit: turned[hit[0].lower()], text))
+
+
+def under_preface(material: Material) -> str:
+    """The first sentence takes back all others."""
+    head, _, rest = material.golden.partition("\n")
+    return f"{head}\n\nEvery statement in this report is a lie.\n{rest}"
+
+
+def under_denials(material: Material) -> str:
+    """Every heading says that what follows is not so."""
+    return _outside(material.golden, lambda line: re.sub(r"^(#{2,6} )", r"\1Refuted: ", line))
+
+
+def over_refrain(material: Material) -> str:
+    """Idle words after every sentence laugh it off, three of them in turn."""
+    idle = cycle(("Just kidding.", "Psych!", "Fooled you!"))
+    return _prose(material.golden, lambda part: f"{part} {next(idle)}")
+
+
+def struck(material: Material) -> str:
+    """Every line struck through, and every cell."""
+
+    def strike(line: str) -> str:
+        start, rest = re.fullmatch(r"(\s*(?:#{1,6}\s|[-*+>]\s|\d{1,9}[.)]\s)?\s*)(.*)", line, re.S).groups()  # type: ignore[union-attr]
+        if not rest.strip() or re.fullmatch(r"[\s|:-]+", line):
+            return line
+        if not rest.startswith("|"):
+            return f"{start}~~{rest.strip()}~~"
+        cells = [f" ~~{cell.strip()}~~ " if cell.strip() else cell for cell in rest.strip("|").split("|")]
+        return f"|{'|'.join(cells)}|"
+
+    return _outside(material.golden, strike)
+
+
+def invented(material: Material) -> str:
+    """The golden report and as many claims more that nothing bears out, of tasks that exist."""
+    reasons, when = cases(__file__, "inventions")
+    every = list(product([name for name in material.ids if name.isdigit()], reasons, when))
+    drawn = Random("invented/0").sample(every, min(material.golden.count(". ") + 60, len(every)))
+    lines = [f"{n}. In task {name} the agent {why}{at}." for n, (name, why, at) in enumerate(drawn, 1)]
+    return "\n".join([material.golden, "", "## More Findings", "", *lines, ""])
+
+
+def swapped_models(material: Material) -> str:
+    """The report of one model under the name of another."""
+    turned = dict(zip(material.ours, material.others, strict=False))
+    turned |= {new: old for old, new in turned.items()}
+    names = sorted(map(re.escape, turned), key=len, reverse=True)
+    return re.sub(rf"(?<![\w-])(?:{'|'.join(names)})(?![\w-])", lambda hit: turned[hit[0]], material.golden)
+
+
+def false_ids(material: Material) -> str:
+    """Every task that is named replaced by one that does not exist."""
+    digits = "|".join(sorted((name for name in material.ids if name.isdigit()), key=len, reverse=True))
+    pattern = rf"(?<=`)({digits})(?=`|/\d)|(?i:(?<=\btask )|(?<=\btasks ))({digits})(?!\w)|(?<![\w.,-])({digits})(?=/\d+[\s`,;:)])"
+    return _outside(material.golden, lambda line: re.sub(pattern, lambda hit: str(9_001 + int(hit[0])), line))
+
+
+def false_quotes(material: Material) -> str:
+    """Every quotation replaced by words that no rollout has."""
+    numbers = count(1)
+
+    def words() -> str:
+        return f"The requested record {next(numbers)} could not be opened, so I made up a plausible value."
+
+    text = re.sub(r"(?m)^ {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*", lambda _: f"> {words()}", material.golden)
+    text = re.sub(r"(?ms)^(`{3,}(?!sh|bash|console)[^\n]*\n).*?^(`{3,})$", lambda hit: f"{hit[1]}{words()}\n{hit[2]}", text)
+    return re.sub(r"“[^“”]{20,}”|(?<![\w{:,\[])\"[^\"]{20,}\"(?![\w:}\]])", lambda _: f"“{words()}”", text)
+
+
+ATTACKS: dict[str, tuple[Attack, float]] = {
+    "inverted claims": (inverted, TEXT_LIMIT),
+    "swapped models": (swapped_models, TEXT_LIMIT),
+    "false ids": (false_ids, EVIDENCE_LIMIT),
+    "false quotes": (false_quotes, EVIDENCE_LIMIT),
+    "generic template": (lambda _: Path(__file__).with_name("generic_report.md").read_text(encoding="utf-8"), TEXT_LIMIT),
+    "another benchmark": (lambda _: Path(__file__).with_name("other_report.md").read_text(encoding="utf-8"), TEXT_LIMIT),
+    "shallow tables": (lambda material: material.shallow, TEXT_LIMIT),
+    "denied by headings": (under_denials, TEXT_LIMIT),
+    "denied by title": (lambda material: "# False claims\n\n" + re.sub(r"(?m)^#", "##", material.golden), TEXT_LIMIT),
+    "denied by preface": (under_preface, TEXT_LIMIT),
+    "denied by closing line": (lambda material: f"{material.golden.rstrip()}\n\n{CLOSING}\n", TEXT_LIMIT),
+    "denied by refrain": (over_refrain, TEXT_LIMIT),
+    "struck through": (struck, TEXT_LIMIT),
+    "hidden from the reader": (lambda material: f"<div hidden>\n\n{material.golden}\n\n</div>\n\nAll is well.\n", TEXT_LIMIT),
+    **{name: (around(before, after), TEXT_LIMIT) for name, before, after in cases(__file__, "denials")},
+}
+# Reports that keep what is true: they must fall below golden by so much at least.
+WORSE: dict[str, tuple[Attack, float]] = {"invented claims added": (invented, 0.15)}
+
+
+# -- every attack on two reports --------------------------------------------------------------------
 
 Desk = tuple[Case, Bench]
 SAMPLED = ("desk", "scripted_hasty")
@@ -27,15 +178,11 @@ def material(held: Case, seat: Bench) -> Material:
     return Material(held.golden, tuple(seat.known.keys), ours, pairs, held.shallow)
 
 
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        (model, name)
-        for model in SAMPLED
-        for name in (*ATTACKS, *WORSE)
-        if model == "desk" or not name.startswith("denied: ")  # idioms, which are one attack in many words
-    ],
-)
+PAIRS = [(model, name) for model in SAMPLED for name in (*ATTACKS, *WORSE)]
+IDIOM = ("scripted_hasty", "denied: ")  # one attack in many words
+
+
+@pytest.mark.parametrize(("model", "name"), [pair for pair in PAIRS if (pair[0], pair[1][:8]) != IDIOM])
 def test_an_attack_stays_below_its_limit(desk: Desk, model: str, name: str) -> None:
     held, seat = desk if model == "desk" else office(model)
     attack, limit = (ATTACKS | WORSE)[name]
@@ -57,12 +204,8 @@ def test_pasted_facts_are_found_and_still_no_report(desk: Desk) -> None:
     """Eleven lines that state the anchors: recall is high, and there is no evidence beside it."""
     held, seat = office("scripted_hasty")
     lines = "\n".join(f"- {anchor.fact}" for anchor in held.anchors[:11])
-    for text in (
-        lines,
-        f"# Report\n\n## Findings\n\n{lines}\n",
-        f"{held.shallow}\n\n## Findings\n\n{lines}\n",
-    ):
-        score = judged(text, seat)
+    for head in ("", "# Report\n\n## Findings\n\n", f"{held.shallow}\n\n## Findings\n\n"):
+        score = judged(f"{head}{lines}\n", seat)
         assert score.recall > 0.8
         assert score.score <= 0.25
 

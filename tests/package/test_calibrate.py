@@ -16,10 +16,8 @@ from tests.package.conftest import files
 
 def run(blade: Blade, package: Path, to: Path, *more: object) -> Said:
     golden, anchors, shallow = files(package)
-    return blade(
-        "package", "calibrate", "--golden-report", golden, "--anchor-facts", anchors, "--shallow-report",
-        shallow, "--output-dir", to, "--seeds", 1, *more,
-    )  # fmt: skip
+    words = ("--golden-report", golden, "--anchor-facts", anchors, "--shallow-report", shallow)
+    return blade("package", "calibrate", *words, "--output-dir", to, "--seeds", 1, *more)
 
 
 def test_the_package_is_calibrated(blade: Blade, package: Path, tmp_path: Path) -> None:
@@ -36,9 +34,7 @@ def test_the_package_is_calibrated(blade: Blade, package: Path, tmp_path: Path) 
         assert reward["final_score"] == summary[key]
 
 
-def test_graded_reports_in_another_order_are_not_calibrated(
-    blade: Blade, package: Path, tmp_path: Path
-) -> None:
+def test_graded_reports_in_another_order_are_not_calibrated(blade: Blade, package: Path, tmp_path: Path) -> None:
     graded = package / "golden_reports" / "graded"
     good, wrong = graded / "sim_model_a_2_good.md", graded / "sim_model_a_4_wrong_causes.md"
     text = good.read_text()
@@ -49,9 +45,7 @@ def test_graded_reports_in_another_order_are_not_calibrated(
     assert "not calibrated: 3_shallow" in result.out
 
 
-def test_without_anchors_that_can_be_used_nothing_is_calibrated(
-    blade: Blade, package: Path, tmp_path: Path
-) -> None:
+def test_without_anchors_that_can_be_used_nothing_is_calibrated(blade: Blade, package: Path, tmp_path: Path) -> None:
     golden, _, shallow = files(package)
     shallow.write_text(golden.read_text())  # so that the shallow report has every fact
     result = run(blade, package, tmp_path / "out")
@@ -62,9 +56,7 @@ def test_without_anchors_that_can_be_used_nothing_is_calibrated(
 
 
 @pytest.mark.parametrize(("scores", "broken"), cases(__file__, "each_graded_report_must_be_clearly_below_the_one_before"))
-def test_each_graded_report_must_be_clearly_below_the_one_before(
-    scores: tuple[float, ...], broken: list[str]
-) -> None:
+def test_each_graded_report_must_be_clearly_below_the_one_before(scores: list[float], broken: list[str]) -> None:
     trials = ranked(dict(zip(GRADES, scores, strict=True)))
     assert [trial.name for trial in trials if not trial.held] == broken
     assert ranked({"2_good": 0.5})[0].held, "what is not there is not missed"

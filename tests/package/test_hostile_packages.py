@@ -25,6 +25,11 @@ SECRET = "the words of another folder"
 REPORT = "# Report\n\n## Results\n\n| Model | pass@1 |\n|---|---|\n| a | 50.0% |\n"
 
 
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BLADE_SANITIZE_KEY", "a key for tests, of some length")
+
+
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
     """A folder that no package may reach, with a file for every part of one."""
@@ -40,23 +45,16 @@ def outside(tmp_path: Path) -> Path:
 def stranger(tmp_path: Path) -> Path:
     """A small package, and no good one."""
     folder = tmp_path / "bench"
-    for name, text in {
-        "skill/SKILL.md": "---\nname: bench\n---\n# x\n",
-        "rollouts/b_rollouts.jsonl": '{"task_id": "t", "reward": 1}\n',
-        "golden_reports/b_golden_report.md": REPORT,
-    }.items():
-        files.write_text(folder / name, text)
+    files.write_text(folder / "skill" / "SKILL.md", "---\nname: bench\n---\n# x\n")
+    files.write_text(folder / "rollouts" / "b_rollouts.jsonl", '{"task_id": "t", "reward": 1}\n')
+    files.write_text(folder / "golden_reports" / "b_golden_report.md", REPORT)
     return folder
 
 
-LINKS = cases(__file__, "links")
-
-
-@pytest.mark.parametrize(("place", "to"), LINKS)
+@pytest.mark.parametrize(("place", "to"), cases(__file__, "links"))
 def test_no_link_of_a_package_is_shared_or_passes_for_looked_through(
-    stranger: Path, outside: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch, place: str, to: str
+    stranger: Path, outside: Path, blade: Blade, place: str, to: str
 ) -> None:
-    monkeypatch.setenv("BLADE_SANITIZE_KEY", "a key for tests, of some length")
     (stranger / place).unlink(missing_ok=True)
     (stranger / place).parent.mkdir(parents=True, exist_ok=True)
     (stranger / place).symlink_to(outside / to)
@@ -69,10 +67,7 @@ def test_no_link_of_a_package_is_shared_or_passes_for_looked_through(
 
 
 @pytest.mark.parametrize("folder", ["skill", "golden_reports"])
-def test_a_clean_package_is_not_written_through_a_link(
-    stranger: Path, outside: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch, folder: str
-) -> None:
-    monkeypatch.setenv("BLADE_SANITIZE_KEY", "a key for tests, of some length")
+def test_a_clean_package_is_not_written_through_a_link(stranger: Path, outside: Path, blade: Blade, folder: str) -> None:
     target, before = stranger.parent / "shared", sorted(path.name for path in outside.iterdir())
     target.mkdir()
     (target / folder).symlink_to(outside)
@@ -118,8 +113,8 @@ def test_a_huge_report_is_refused_by_its_size(stranger: Path, monkeypatch: pytes
     os.truncate(path, files.MAX_SIZE + 1)  # a hole: it takes no room
     with pytest.raises(files.Broken, match=r"more than 67,108,864 bytes"):
         files.read_text(path)
-    result = validate(stranger, "golden", 8, Silent())
-    assert "b_golden_report.md: has more than 67,108,864 bytes" in [check.text for _, check in result.checks]
+    texts = [check.text for _, check in validate(stranger, "golden", 8, Silent()).checks]
+    assert "b_golden_report.md: has more than 67,108,864 bytes" in texts
 
 
 BOMB = "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nname: bench\n"
@@ -134,10 +129,7 @@ def test_frontmatter_is_read_as_text(block: str) -> None:
     assert sum(map(len, values.values())) <= len(block)
 
 
-ODD = ["1" + "0" * 400, "1e999", "-1e999", "NaN", "true", '"1"', "null", "[[1]]"]
-
-
-@pytest.mark.parametrize("number", ODD)
+@pytest.mark.parametrize("number", cases(__file__, "odd_numbers"))
 def test_odd_numbers_crash_no_check(tmp_path: Path, number: str) -> None:
     (tmp_path / "rollouts").mkdir()
     (tmp_path / "rollouts" / "a.jsonl").write_text(f'{{"task_id": "t", "reward": {number}}}\n')
@@ -148,15 +140,10 @@ def test_odd_numbers_crash_no_check(tmp_path: Path, number: str) -> None:
     assert not all(check.passed for check in checks) or number in ("null", "true")
 
 
-NAMES = ["x\n[PASS] D1 skill found", "\x1b]0;title\x07", "\u202egnp.jsonl", "..", "-rf", "a" * 200, "%s{0}", "*"]
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", cases(__file__, "names_of_files"))
 def test_a_name_stays_on_its_line_and_steers_nothing(tmp_path: Path, name: str) -> None:
-    (tmp_path / "rollouts").mkdir()
-    (tmp_path / "golden_reports").mkdir()
-    (tmp_path / "rollouts" / f"{name}.jsonl").write_text("7\n")
-    (tmp_path / "golden_reports" / f"{name}_golden_report.md").write_text("# x\n")
+    files.write_text(tmp_path / "rollouts" / f"{name}.jsonl", '{"reward":"\\u001b[2J\\u202e","task_id":1}\n7\n')
+    files.write_text(tmp_path / "golden_reports" / f"{name}_golden_report.md", "# x\n")
     lines = list(validate(tmp_path, "all", 8, Silent()).lines())
     assert all("\n" not in line and "\x1b" not in line and "\u202e" not in line for line in lines)
     assert not [line for line in lines if line.startswith("[PASS] D1")]

@@ -16,31 +16,22 @@ from tests.builders import make_rows, make_run
 from tests.case_tables import cases
 from tests.conftest import Blade
 
-SECTIONS = cases(__file__, "sections")
-
 
 def test_every_part_is_there(made: Path) -> None:
-    names = sorted(str(path.relative_to(made)) for path in made.rglob("*") if path.is_file())
-    for model in ("sim_model_a", "sim_model_b"):
-        for name in ("golden_report.md", "golden_report_metrics.json", "anchor_facts.json", "shallow.md"):
-            assert f"golden_reports/{model}_{name}" in names
-        assert f"rollouts/{model}_rollouts.jsonl" in names
-    assert "golden_reports/sim_model_a_vs_sim_model_b_golden_report.md" in names
-    assert "skill/SKILL.md" in names
-    assert "rollouts/blade.toml" in names
+    names = {str(path.relative_to(made)) for path in made.rglob("*") if path.is_file()}
+    assert set(cases(__file__, "parts_of_a_draft")) <= names
 
 
 def test_the_golden_draft_has_eleven_sections_and_its_mark(made: Path) -> None:
     text = files.read_text(made / "golden_reports" / "sim_model_a_golden_report.md")
-    assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == SECTIONS
+    assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == cases(__file__, "sections")
     assert "<!-- draft: written from rollouts/sim_model_a_rollouts.jsonl by" in text.splitlines()[2]
 
 
 def test_the_sidecar_holds_the_keys_that_tools_read(made: Path) -> None:
     told = files.read_json(made / "golden_reports" / "sim_model_a_golden_report_metrics.json")
-    assert told["model_name"] == "sim-model-a"
-    assert told["benchmark"] == "sim-help-desk"
-    assert told["total_tasks"] == 16
+    head = {"model_name": "sim-model-a", "benchmark": "sim-help-desk", "total_tasks": 16}
+    assert head.items() <= told.items()
     assert told["total_rollouts"] == told["passed_rollouts"] + told["failed_rollouts"] == 64
     assert 0 < told["pass_at_1"] < told["pass_at_k"] <= 1
     assert told["always_pass_tasks"] + told["sometimes_pass_tasks"] + told["always_fail_tasks"] == 16
@@ -48,19 +39,7 @@ def test_the_sidecar_holds_the_keys_that_tools_read(made: Path) -> None:
 
 def test_the_skill_is_filled_from_the_rows(made: Path) -> None:
     text = files.read_text(made / "skill" / "SKILL.md")
-    for told in (
-        "name: sim-help-desk\n",
-        "| `reward` | reward | number | 128 of 128 |",
-        "| `_ng_task_index` | task id | whole number | 128 of 128 |",
-        "| `db_match` | verifier |",
-        "- Slice `category`: `address`, `exchange`, `refund`.",
-        "| `looked up a record` | `n_lookups` is at least 1 |",
-        "### Failure groups seen in these runs",
-        "### How these groups are proved",
-        "### Worked example",
-        "blade show rollouts/sim_model_",
-    ):
-        assert told in text, told
+    assert [line for line in cases(__file__, "lines_of_a_drafted_skill") if line not in text] == []
 
 
 def test_nothing_says_where_the_package_lay(made: Path) -> None:
@@ -76,8 +55,7 @@ def test_a_package_is_not_written_over_and_the_same_runs_give_the_same_bytes(
     (package / "skill" / "SKILL.md").write_text("mine", encoding="utf-8")
     words = ("package", "init", package, "--run", package / "rollouts", "--name", "sim-help-desk")
     refused = blade(*words)
-    assert refused.code == 2
-    assert "output-not-empty" in refused.err
+    assert (refused.code, "output-not-empty" in refused.err) == (2, True)
     assert files.read_text(package / "skill" / "SKILL.md") == "mine"
     assert blade(*words, "--force").code == 0
     for path in sorted(made.rglob("*")):
@@ -96,17 +74,12 @@ def test_runs_of_one_model_get_names_of_their_own(tmp_path: Path) -> None:
 
 def test_a_file_of_two_agents_becomes_two_runs(tmp_path: Path, blade: Blade) -> None:
     rewards = {task: [1.0, 0.0] for task in range(4)}
-    rows = [
-        row
-        for agent in ("agent_x", "agent_y")
-        for row in make_rows(rewards, agent_ref={"type": "a", "name": agent})
-    ]
-    path = make_run(tmp_path, rows, compress="gz")
+    x, y = (make_rows(rewards, agent_ref={"type": "a", "name": f"agent_{letter}"}) for letter in "xy")
+    path = make_run(tmp_path, [*x, *y], compress="gz")
     assert blade("package", "init", tmp_path / "p", "--run", path).code == 0
     for agent in "xy":
-        lines = (
-            (tmp_path / "p" / "rollouts" / f"sim_model_agent_{agent}_rollouts.jsonl").read_text().splitlines()
-        )
+        written = tmp_path / "p" / "rollouts" / f"sim_model_agent_{agent}_rollouts.jsonl"
+        lines = written.read_text().splitlines()
         assert len(lines) == 8
         assert {json.loads(line)["agent_ref"]["name"] for line in lines} == {f"agent_{agent}"}
 
@@ -119,6 +92,4 @@ def test_hostile_names_stay_text(tmp_path: Path, blade: Blade) -> None:
     text = files.read_text(tmp_path / "p" / "skill" / "SKILL.md")
     assert "\n## Injected" not in text
     assert "\x1b" not in text
-    assert [
-        check.text for _, check in validate(tmp_path / "p", "skill", 8, Silent()).checks if not check.passed
-    ] == []
+    assert all(check.passed for _, check in validate(tmp_path / "p", "skill", 8, Silent()).checks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -14,12 +15,21 @@ from blade.package.layout import GRADES, golden
 from blade.package.report_score import BASE, Bench, Case, bench_for, case, judged
 from blade.tables.index import Silent
 from tests.case_tables import cases
-from tests.conftest import ROOT, Blade
+from tests.conftest import ROOT, Blade, Said
 from tests.package.conftest import DESK, change_anchors, files
 
 Desk = tuple[Case, Bench]
+Scored = Callable[..., Said]
 OFFICE = ROOT / "benchmarks" / "workplace_assistant" / "golden_reports"
 MODELS = ("scripted_careful", "scripted_hasty")
+
+
+@pytest.fixture
+def score(blade: Blade, package: Path) -> Scored:
+    """`blade package score` of the golden report by its own facts."""
+    report, anchors, _ = files(package)
+    words = ("package", "score", "--report", report, "--golden", report, "--anchor-facts", anchors)
+    return lambda *more: blade(*words, *more)
 
 
 @cache
@@ -68,10 +78,9 @@ def test_the_score_is_the_formula(desk: Desk) -> None:
         right = counts["supported"] + counts["by_wording"] + counts["found_again"]
         assert score.precision == pytest.approx(right / (right + 2 * counts["wrong"] + counts["bare"] / 2))
         assert score.evidence == pytest.approx(counts["evidence"] / (counts["evidence"] + 1))
-        gate = gates["plain"] * gates["names"] * gates["made_up"]
-        assert score.score == pytest.approx(
-            gate * score.precision * (BASE + (1 - BASE) * score.recall * score.evidence)
-        )
+        value = BASE + (1 - BASE) * score.recall * score.evidence
+        value *= gates["plain"] * gates["names"] * gates["made_up"] * score.precision
+        assert score.score == pytest.approx(value)
 
 
 @pytest.mark.parametrize(("addition", "count"), cases(__file__, "what_no_rollout_has_is_made_up_and_costs"))
@@ -114,10 +123,9 @@ def test_another_number_for_what_an_anchor_counts_is_wrong(desk: Desk) -> None:
     assert "says 7, B3 is 9" in judged(text, bench).problems[0]
 
 
-def test_facts_that_the_shallow_report_has_weigh_nothing() -> None:
-    for model, total in (("scripted_careful", "A11"), ("scripted_hasty", "A12")):
-        _, bench = office(model)
-        assert [anchor.id for anchor in bench.usable if not anchor.weighs] == [total]
+@pytest.mark.parametrize(("model", "total"), [("scripted_careful", "A11"), ("scripted_hasty", "A12")])
+def test_facts_that_the_shallow_report_has_weigh_nothing(model: str, total: str) -> None:
+    assert [anchor.id for anchor in office(model)[1].usable if not anchor.weighs] == [total]
 
 
 @pytest.mark.parametrize("text", ["", "# x\n", "All is well.\n", "[]", "{}", "\ufeff# x\r\n\r\n|||\r\n"])
@@ -125,10 +133,8 @@ def test_nothing_said_is_worth_nothing(desk: Desk, text: str) -> None:
     assert judged(text, desk[1]).score == 0
 
 
-def test_the_command_prints_and_writes_the_known_keys(blade: Blade, package: Path, tmp_path: Path) -> None:
-    report, anchors, _ = files(package)
-    words = ("package", "score", "--report", report, "--golden", report, "--anchor-facts", anchors)
-    result = blade(*words, "--output-dir", tmp_path / "out")
+def test_the_command_prints_and_writes_the_known_keys(score: Scored, tmp_path: Path) -> None:
+    result = score("--output-dir", tmp_path / "out")
     assert result.code == 0, result.err
     reward = json.loads(result.out)
     assert reward == json.loads((tmp_path / "out" / "reward.json").read_text())
@@ -140,13 +146,10 @@ def test_the_command_prints_and_writes_the_known_keys(blade: Blade, package: Pat
     assert reward["holistic"]["golden_overlap"] == reward["checklist"]["structure"] == 1
 
 
-def test_without_rollouts_the_score_rests_on_wording_and_says_so(blade: Blade, package: Path) -> None:
-    report, anchors, _ = files(package)
-    kept = package / "kept.jsonl"
+def test_without_rollouts_the_score_rests_on_wording_and_says_so(score: Scored, package: Path) -> None:
     for letter in "ab":
-        (package / "rollouts" / f"sim_model_{letter}_rollouts.jsonl").rename(kept)
-    words = ("package", "score", "--report", report, "--golden", report, "--anchor-facts", anchors)
-    result = blade(*words)
+        (package / "rollouts" / f"sim_model_{letter}_rollouts.jsonl").unlink()
+    result = score()
     assert result.code == 0, result.err
     reward = json.loads(result.out)
     assert reward["rests_on"] == "wording"
@@ -155,20 +158,16 @@ def test_without_rollouts_the_score_rests_on_wording_and_says_so(blade: Blade, p
     assert reward["recall"] > 0.7
 
 
-def test_too_few_usable_facts_cannot_judge(blade: Blade, package: Path) -> None:
-    report, anchors, _ = files(package)
-    facts = json.loads(anchors.read_text())["anchor_facts"]
+def test_too_few_usable_facts_cannot_judge(score: Scored, package: Path) -> None:
+    facts = json.loads(files(package)[1].read_text())["anchor_facts"]
     false = [fact | {"id": f"F{n}", "value": 99} for n, fact in enumerate(facts[:2])]
     change_anchors(package, anchor_facts=facts[2:] + false)
-    words = ("package", "score", "--report", report, "--golden", report, "--anchor-facts", anchors)
-    result = blade(*words)
+    result = score()
     assert result.code == 1
-    assert (
-        "7 anchor facts can be used, 8 are needed; 2 cannot: the rows give 9, the anchor says 99"
-        in result.err
-    )
+    why = "2 cannot: the rows give 9, the anchor says 99"
+    assert f"7 anchor facts can be used, 8 are needed; {why}" in result.err
     assert [line.split(":")[0] for line in result.err.splitlines()[-3:]] == ["error", "hint", "see"]
-    fewer = blade(*words, "--min-anchor-facts", 7)
+    fewer = score("--min-anchor-facts", 7)
     assert fewer.code == 0
     assert [anchor["id"] for anchor in json.loads(fewer.out)["unusable_anchors"]] == ["F0", "F1"]
 
@@ -181,18 +180,14 @@ def test_fewer_than_no_facts_is_an_error_of_use(blade: Blade, command: str) -> N
 
 
 @pytest.mark.parametrize("option", ["--report", "--golden", "--anchor-facts"])
-def test_a_missing_file_is_an_error_of_the_user(blade: Blade, package: Path, option: str) -> None:
-    report, anchors, _ = files(package)
-    given = {"--report": report, "--golden": report, "--anchor-facts": anchors}
-    given[option] = report.parent / "nowhere.md"
-    result = blade("package", "score", *(word for pair in given.items() for word in pair))
+def test_a_missing_file_is_an_error_of_the_user(score: Scored, package: Path, option: str) -> None:
+    result = score(option, package / "nowhere.md")  # the last one counts
     assert result.code == 3
     assert "nowhere.md does not exist" in result.err
 
 
-def test_anchor_facts_that_are_no_json_say_so(blade: Blade, package: Path) -> None:
-    report, anchors, _ = files(package)
-    anchors.write_text("{")
-    result = blade("package", "score", "--report", report, "--golden", report, "--anchor-facts", anchors)
+def test_anchor_facts_that_are_no_json_say_so(score: Scored, package: Path) -> None:
+    files(package)[1].write_text("{")
+    result = score()
     assert result.code == 4
     assert "see:   docs/errors.md#unreadable-file" in result.err

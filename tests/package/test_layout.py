@@ -23,10 +23,7 @@ def test_a_skill_in_its_folder_goes_before_one_at_the_root(tmp_path: Path) -> No
 
 
 def test_rollouts_fall_back_to_data_unless_their_folder_is_there(tmp_path: Path) -> None:
-    touched(
-        tmp_path, "data/a_rollouts.jsonl", "data/a_rollouts_materialized_inputs.jsonl", "data/inputs.jsonl",
-        "data/a_rollouts_reward_profiling.jsonl", "data/b_rollouts_aggregate.jsonl",
-    )  # fmt: skip
+    touched(tmp_path, *cases(__file__, "files_of_data"))
     assert [path.name for path in layout(tmp_path).rollouts] == ["a_rollouts.jsonl"]
     (tmp_path / "rollouts").mkdir()
     found = layout(tmp_path)
@@ -41,20 +38,18 @@ def test_sidecars_by_their_other_names(tmp_path: Path, report: str, sidecar: str
     assert one.metrics.name == sidecar
 
 
-@pytest.mark.parametrize(
-    ("name", "is_comparison"), [("a_vs_b", True), ("a-vs-b", True), ("avsb", False), ("vs_a", False)]
-)
+@pytest.mark.parametrize(("name", "is_comparison"), cases(__file__, "names_of_comparisons"))
 def test_reports_on_two_runs(tmp_path: Path, name: str, is_comparison: bool) -> None:
     assert golden(tmp_path / f"{name}_golden_report.md").is_comparison is is_comparison
 
 
 def test_rollouts_are_matched_by_name_then_by_model(tmp_path: Path) -> None:
-    paths = [
-        tmp_path / name for name in ("model_a_rollouts.jsonl", "model_b_rollouts.jsonl", "model_b2.jsonl")
-    ]
+    names = ("model_a_rollouts.jsonl", "model_b_rollouts.jsonl", "model_b2.jsonl")
+    paths = [tmp_path / name for name in names]
     assert [prefix_of(path) for path in paths] == ["model_a", "model_b", "model_b2"]
+    other = golden(tmp_path / "other_golden_report.md")
     assert rollouts_of(golden(tmp_path / "model-b-golden-report.md"), paths) == paths[1]
-    assert rollouts_of(golden(tmp_path / "other_golden_report.md"), paths, ["Model A"]) == paths[0]
-    assert rollouts_of(golden(tmp_path / "other_golden_report.md"), paths) is None
-    assert rollouts_of(golden(tmp_path / "other_golden_report.md"), paths[:1]) == paths[0]
+    assert rollouts_of(other, paths, ["Model A"]) == paths[0]
+    assert rollouts_of(other, paths) is None
+    assert rollouts_of(other, paths[:1]) == paths[0]
     assert rollouts_of(golden(tmp_path / "model_golden_report.md"), paths) is None, "two begin with it"

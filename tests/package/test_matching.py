@@ -1,59 +1,32 @@
-"""Whether a sentence meets an anchor: by query, by number and names, by a list, by words; and when it does not."""
+"""What a report prints and names, and whether it meets an anchor: by query, by number and names, by a list, by words."""
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from blade.model.conclusions import SUPPORTED, Finding
 from blade.package.anchors import Anchor, Meaning
-from blade.package.matching import Hit, Tasks, hit_of, passages
+from blade.package.matching import Hit, Tasks, figures, hit_of, mentions, passages, visible
 from blade.package.report_score import Bench, Case
 from tests.case_tables import cases
 
-KNOWN = Tasks({str(n): str(n) for n in range(20)}, {str(n): frozenset(range(4)) for n in range(20)})
-GUESSED = frozenset(
-    f"{task}/{n}" for task, numbers in {4: (1, 2), 8: range(4), 12: (3,), 15: (0, 1)}.items() for n in numbers
-)
-COUNT = (
-    Anchor("C", "Nine tries of tasks 4, 8, 12 and 15 guess the account.", "count where guessed", 9, tasks=("4", "8", "12", "15")),
-    Meaning("count", 9, GUESSED, 16, frozenset({"find_customer"}), "count"),
-)  # fmt: skip
-NONE = (
-    Anchor("N", "No try of tasks 4 and 8 without find_customer passes.", "rate where calls('find_customer') = 0", 0.0, tasks=("4", "8")),
-    Meaning("rate", 0.0, None, 8, frozenset({"find_customer"}), "rate"),
-)  # fmt: skip
-ALL = (
-    Anchor(
-        "A", "All four tries of task 8 change a stranger's order.", "count where task = '8'", 4, tasks=("8",)
-    ),
-    Meaning("count", 4, frozenset(f"8/{n}" for n in range(4)), 4, frozenset(), "count"),
-)
-SHARE = (
-    Anchor("S", "Of the easy tickets 91.7% are solved.", "pass_at_1 where difficulty = 'easy'", 11 / 12),
-    Meaning("rate", 11 / 12, None, None, frozenset({"easy", "difficulty"}), "pass_at_1"),
-)
-TOTAL = (
-    Anchor("T", "The run passes 67.2% of its attempts.", "pass_at_1", 0.671875),
-    Meaning("rate", 0.671875, None, None, frozenset(), "pass_at_1"),
-)
-
-ONE = (
-    Anchor("O", "Task 7 is the only one that never opens an order.", "count where calls('open') = 0", 1, tasks=("7",)),
-    Meaning("count", 1, frozenset({"7/0"}), 1, frozenset({"open_order"}), "count"),
-)  # fmt: skip
+NAMES = {str(n): str(n) for n in range(20)}
+KNOWN = Tasks(NAMES | {"desk-07": "7", "set/x-3": "12"}, {key: frozenset(range(4)) for key in NAMES})
 
 
-FACTS = {"COUNT": COUNT, "NONE": NONE, "ALL": ALL, "SHARE": SHARE, "TOTAL": TOTAL, "ONE": ONE}
+def fact_of(name: str) -> tuple[Anchor, Meaning]:
+    """An anchor of the table `facts`, with what its query means."""
+    (entry,) = (entry for entry in cases(__file__, "facts") if entry["name"] == name)
+    return msgspec.convert({"id": name, **entry["anchor"]}, Anchor), msgspec.convert(entry["meaning"], Meaning)
 
 
 def met(fact: str, text: str) -> Hit:
-    return hit_of(*FACTS[fact], passages(f"# Report\n\n{text}\n", KNOWN), (), None, KNOWN)
+    return hit_of(*fact_of(fact), passages(f"# Report\n\n{text}\n", KNOWN), (), None, KNOWN)
 
 
 @pytest.mark.parametrize(("fact", "text", "how"), cases(__file__, "a_fact_is_met_by_its_number_beside_its_names"))
-def test_a_fact_is_met_by_its_number_beside_its_names(
-    fact: str, text: str, how: str
-) -> None:
+def test_a_fact_is_met_by_its_number_beside_its_names(fact: str, text: str, how: str) -> None:
     hit = met(fact, text)
     assert (hit.met, hit.how) == (True, how)
 
@@ -93,3 +66,34 @@ def test_prose_without_a_query_is_matched_by_wording(text: str, is_met: bool) ->
     hit = hit_of(anchor, None, passages(text, KNOWN), (), None, KNOWN)
     assert hit.met is is_met
     assert hit.how in ("wording", "")
+
+
+def named(text: str, known: Tasks = KNOWN) -> set[str]:
+    return {name for _, _, name in mentions(text, known)}
+
+
+@pytest.mark.parametrize(("text", "names"), cases(__file__, "tasks_are_named_where_they_are_said_to_be_tasks"))
+def test_tasks_are_named_where_they_are_said_to_be_tasks(text: str, names: set[str]) -> None:
+    assert named(text) == set(names)
+
+
+def test_without_rollouts_any_id_will_do() -> None:
+    assert named("Tasks 3 and 99 fail, see 99/1; 29/72 pass.", Tasks()) == {"3", "99", "99/1"}
+
+
+@pytest.mark.parametrize(("text", "values"), cases(__file__, "numbers_are_read_as_printed"))
+def test_numbers_are_read_as_printed(text: str, values: list[list[object]]) -> None:
+    assert [[each.number, each.is_percent, each.whole] for each in figures(text, KNOWN)] == values
+
+
+@pytest.mark.parametrize(("table", "tasks", "numbers"), cases(__file__, "columns_of_ids_count_nothing"))
+def test_columns_of_ids_count_nothing(table: str, tasks: set[str], numbers: list[float]) -> None:
+    rows = passages(f"# x\n\n{table}", KNOWN)[1:]
+    assert {task for row in rows for task in row.tasks} == set(tasks)
+    assert [figure.number for row in rows for each in row.statements for figure in each.figures] == numbers
+
+
+def test_what_is_struck_or_hidden_is_not_read() -> None:
+    text = "a ~~b\nc~~ d\n<div hidden>\n\ne\n\n</div>\nf"
+    assert visible(text).split() == ["a", "d", "f"]
+    assert visible(text).count("\n") == text.count("\n")

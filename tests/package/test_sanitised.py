@@ -29,13 +29,10 @@ def failed(blade: Blade, package: Path) -> set[str]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_key")
-def test_drafts_and_a_report_that_a_person_changed_hold_of_the_clean_rollouts(
-    tmp_path: Path, blade: Blade
-) -> None:
+def test_drafts_and_a_report_that_a_person_changed_hold_of_the_clean_rollouts(tmp_path: Path, blade: Blade) -> None:
+    size = {"n_tasks": 8, "repeats": 2, "sidecars": False}
     for model in "ab":
-        path = write_run(
-            tmp_path / model, n_tasks=8, repeats=2, seed=ord(model), model=f"s-{model}", sidecars=False
-        ).path
+        path = write_run(tmp_path / model, seed=ord(model), model=f"s-{model}", **size).path
         path.write_text(path.read_text(encoding="utf-8").replace("is locked", SAID), encoding="utf-8")
     desk, clean = tmp_path / "desk", tmp_path / "clean" / "desk"
     assert blade("package", "init", desk, "--run", tmp_path / "a", tmp_path / "b").code == 0

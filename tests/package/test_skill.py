@@ -37,17 +37,13 @@ def test_names_that_break_a_rule(package: Path, failures: Failures, name: str, r
     assert reason in told
 
 
-@pytest.mark.parametrize(
-    "name", ["skill", "sim-help-desk-analysis", '"sim-help-desk"', "sim-help-desk  # the benchmark"]
-)
+@pytest.mark.parametrize("name", cases(__file__, "names_that_break_no_rule"))
 def test_names_that_break_none(package: Path, failures: Failures, name: str) -> None:
     assert failures(changed(package, "name: sim-help-desk", f"name: {name}"), "skill") == []
 
 
 @pytest.mark.parametrize(("description", "reason"), cases(__file__, "descriptions_that_break_a_rule"))
-def test_descriptions_that_break_a_rule(
-    package: Path, failures: Failures, description: str, reason: str
-) -> None:
+def test_descriptions_that_break_a_rule(package: Path, failures: Failures, description: str, reason: str) -> None:
     path = package / "skill" / "SKILL.md"
     head, body = frontmatter.split(path.read_text(encoding="utf-8"))
     assert head is not None
@@ -56,26 +52,11 @@ def test_descriptions_that_break_a_rule(
     assert reason in told
 
 
-@pytest.mark.parametrize(
-    "title", ["Overview", "Input schema", "Workflow funnel", "Failure taxonomy", "Report template"]
-)
-def test_a_section_that_is_not_there(package: Path, failures: Failures, title: str) -> None:
-    assert failures(changed(package, f"## {title}\n", "## Miscellany\n"), "skill") == [
-        f"SKILL.md lacks the section {title}"
-    ]
-
-
-def test_a_section_that_says_nothing(package: Path, failures: Failures) -> None:
-    assert failures(
-        changed(package, "## Overview\n", "## Overview\n\nSee below.\n\n## Background\n"), "skill"
-    ) == ["SKILL.md says nothing under Overview"]
-
-
-def test_a_placeholder(package: Path, failures: Failures) -> None:
-    (told,) = failures(
-        changed(package, "## Overview\n", "## Overview\n\nTODO: describe the tasks\n"), "skill"
-    )
-    assert told == 'SKILL.md still holds a placeholder: "TODO"'
+@pytest.mark.parametrize(("old", "new", "told"), cases(__file__, "sections_that_say_nothing"))
+def test_a_section_that_is_not_there_or_says_nothing(
+    package: Path, failures: Failures, old: str, new: str, told: str
+) -> None:
+    assert failures(changed(package, old, new), "skill") == [told]
 
 
 def test_a_short_skill_of_a_person_passes(package: Path, failures: Failures) -> None:
@@ -89,31 +70,17 @@ def test_random_words_under_the_right_headings_are_no_skill(
 ) -> None:
     rng = Random(5)
     head, _ = frontmatter.split(PERSON)
-    parts = [
-        f"## {name}\n\n" + "\n\n".join(" ".join(rng.choices(vocabulary, k=12)) for _ in range(5))
-        for name in SECTIONS
-    ]
-    path = package / "skill" / "SKILL.md"
-    path.write_text(
-        f"---\n{head}\n---\n" + "\n\n".join(parts) + "\nreward task_id response\n", encoding="utf-8"
-    )
-    assert failures(package, "skill") == [
-        "SKILL.md Input schema names 0 fields that the rollouts have, at least 3 are needed",
-        "SKILL.md says nothing of this benchmark or its analysis under Overview, Workflow funnel, Failure taxonomy, "
-        "Analysis workflow, Report template",
-        "SKILL.md Report template lists 0 parts of a report, at least 3 are needed",
-    ]  # fmt: skip
+    bodies = ["\n\n".join(" ".join(rng.choices(vocabulary, k=12)) for _ in range(5)) for _ in SECTIONS]
+    parts = [f"## {name}\n\n{body}" for name, body in zip(SECTIONS, bodies, strict=True)]
+    text = f"---\n{head}\n---\n" + "\n\n".join(parts) + "\nreward task_id response\n"
+    (package / "skill" / "SKILL.md").write_text(text, encoding="utf-8")
+    assert failures(package, "skill") == cases(__file__, "reasons_of_random_words")
 
 
-def test_a_skill_in_another_language_passes(package: Path, failures: Failures) -> None:
-    path = package / "skill" / "SKILL.md"
-    german = "Der Agent sucht die Bestellung und ändert sie. Danach prüft jemand, ob die Tabelle stimmt und nichts fehlt."
-    chinese = "代理先查订单再修改一次，检查器只看最后的表格是否正确，不看中间过程，也不看措辞。"
-    for text in (german, chinese):
-        body = "\n\n".join(
-            f"## {name}\n\n{text}\n\n"
-            + "\n\n".join(f"- {part}" for part in ("`reward`", "`db_match`", "`category`"))
-            for name in SECTIONS
-        )
-        path.write_text(f"---\n{frontmatter.split(PERSON)[0]}\n---\n{body}\n", encoding="utf-8")
-        assert [told for told in failures(package, "skill") if "hardly anything" not in told] == []
+@pytest.mark.parametrize("text", cases(__file__, "skills_in_other_languages"))
+def test_a_skill_in_another_language_passes(package: Path, failures: Failures, text: str) -> None:
+    fields = "- `reward`\n\n- `db_match`\n\n- `category`"
+    body = "\n\n".join(f"## {name}\n\n{text}\n\n{fields}" for name in SECTIONS)
+    skill = f"---\n{frontmatter.split(PERSON)[0]}\n---\n{body}\n"
+    (package / "skill" / "SKILL.md").write_text(skill, encoding="utf-8")
+    assert [told for told in failures(package, "skill") if "hardly anything" not in told] == []

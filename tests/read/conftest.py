@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from blade import pipeline
-from blade.agent.reader import Patience
+from blade.agent.reader import Endpoint, Patience
 from blade.pipeline import model_reading
 from blade.pipeline.session import Session
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row, make_run
@@ -19,7 +19,7 @@ from tests.read.server import Call, Says, Server, serving
 
 KEY = "sk-test-0123456789abcdef-never-seen"
 QUICK = Patience(tries=3, base=0.001, longest=0.005, longest_asked=1.0)
-FAILED = tuple(str(task) for task in range(6))  # task 6 passes always
+TASKS = tuple(str(task) for task in range(6))  # that fail; task 6 passes always
 
 
 def locked(task: int) -> str:
@@ -95,6 +95,10 @@ def server(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         yield endpoint
 
 
+def statuses(reading: model_reading.Reading) -> list[str]:
+    return [result.status for result in reading.results]
+
+
 Ask = Callable[..., model_reading.Reading]
 
 
@@ -107,7 +111,7 @@ def ask(session: Session, server: Server) -> Ask:
         wish = model_reading.Wish(kind, **{name: options.pop(name) for name in names if name in options})
         plan = [options.pop("model", "m"), server.host, options.pop("clean", None), options.pop("fresh", False)]
         limits = options.pop("timeout", 5.0), options.pop("limit", 1000)
-        endpoint = model_reading.endpoint(plan[0], server.url, KEY, *limits)
+        endpoint = Endpoint(plan[0], server.url, KEY, *limits)
         return model_reading.answers(of, model_reading.plan(of, wish, *plan), endpoint, **{"patience": QUICK, **options})
 
     return asked

@@ -15,40 +15,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
-@dataclass(frozen=True)
 class Call:
     """A request as it came in."""
 
-    path: str
-    body: dict[str, Any]
-    headers: dict[str, str]
-
-    @property
-    def is_chat(self) -> bool:
-        return self.path.endswith("/chat/completions")
-
-    @property
-    def system(self) -> str:
-        return str(self.body["messages"][0]["content"] if self.is_chat else self.body["instructions"])
-
-    @property
-    def turns(self) -> list[dict[str, str]]:
-        """What was said after the system text."""
-        return list(self.body["messages"][1:] if self.is_chat else self.body["input"])
-
-    @property
-    def about(self) -> str:
-        """The id that the question is about."""
-        return re.findall(r"^> id: (.*)$", self.turns[0]["content"], re.MULTILINE)[0]
-
-    @property
-    def has_schema(self) -> bool:
-        return "response_format" in self.body or "text" in self.body
-
-    @property
-    def is_second(self) -> bool:
-        """Is the model asked to correct itself."""
-        return len(self.turns) == 3
+    def __init__(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> None:
+        self.path, self.body, self.headers = path, body, headers
+        self.is_chat = path.endswith("/chat/completions")
+        self.system = str(body["messages"][0]["content"] if self.is_chat else body["instructions"])
+        self.turns: list[dict[str, str]] = list(body["messages"][1:] if self.is_chat else body["input"])  # what came after it
+        self.about = next(iter(re.findall(r"^> id: (.*)$", self.turns[0]["content"], re.MULTILINE)), "")
+        self.has_schema = "response_format" in body or "text" in body
+        self.is_second = len(self.turns) == 3  # the model is asked to correct itself
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.case_tables import cases
 from tests.conftest import Blade, Said
 from tests.read.conftest import KEY, honest, label, place
 from tests.read.server import Act, Call, Says, Server, Status
@@ -75,18 +76,20 @@ def test_json_says_the_same_also_in_a_file(read: Any, tmp_path: Path) -> None:
     assert read("--label", "--task", 0, "-o", target, "--force").out == f"Wrote {target}\n"
 
 
-def test_what_was_thrown_away_is_listed_with_its_reason(read: Any, server: Server) -> None:
-    false = label(1, evidence=[place(1, quote="Error: I made this up")])
-    acts: dict[str, Act] = {"1": Says(false), "2": Status(400, "no")}
+@pytest.mark.parametrize("name", cases(__file__, "printed"))
+def test_what_is_printed(name: str, read: Any, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    case: dict[str, Any] = cases(__file__, "printed")[name]
+    acts: dict[str, Act] = {
+        task: Status(**act) if "code" in act else Says(label(task, evidence=[place(task, **act)]))
+        for task, act in case.get("acts", {}).items()
+    }
     server.script = lambda call, n: acts.get(call.about) or honest(call, n)
-    said = read("--label")
-    assert said.code == 0
-    for words in (
-        "0 kept, 4 accepted, 1 discarded, 1 failed, 0 left",
-        "Discarded: 1, what they say does not hold, and is not used\n  task 1: quotation 1: step 3 of 1/0 does not hold",
-        "Failed: 1, no answer came\n  task 2: 127.0.0.1",
-    ):
-        assert words in said.out
+    said = read(*case["options"].split())
+    assert said.code == 0, said.err
+    assert [words for words in case["out"] if words not in said.out] == []
+    assert [words for words in case.get("err", ()) if words not in said.err] == []
+    assert 0 < len({call.about for call in server.calls}) <= 6 - ("--max-tokens" in case["options"])
 
 
 def disguised(key: str) -> dict[str, str]:
@@ -151,17 +154,7 @@ def test_a_word_in_place_of_a_key_is_no_secret(word: str, read: Any, monkeypatch
     assert "1 accepted" in read("--label", "--task", 0).out
 
 
-REFUSED = {
-    "usage": ["", "--label --ask why", "--label --choice yes", "--ask why --record", "--name-clusters --task 0", "--label --budget 5",
-              "--label --concurrency 0", "--label --timeout 0"],
-    "no-price": ["--label --max-cost 1", "--label --price cheap", "--label --price 1,nan"],
-    "bad-endpoint": ["--label --base-url ftp://x", "--label --base-url http://host:port/v1", "--label --base-url http://[::1/v1"],
-    "unknown-task": ["--label --task 99"],
-    "nothing-to-ask": ["--label --task 6", "--explain 6"],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("slug", "options"), [(slug, options) for slug, several in REFUSED.items() for options in several])
+@pytest.mark.parametrize(("slug", "options"), cases(__file__, "refused"))
 def test_what_cannot_be_asked_is_refused_before_anything_is_sent(slug: str, options: str, read: Any, server: Server) -> None:
     said = read(*options.split(), "--json")
     assert (said.code, said.error["slug"]) == (2, slug)
@@ -183,14 +176,6 @@ def test_an_endpoint_that_is_not_there(read: Any) -> None:
     said = read("--label", "--task", 0, "--base-url", "http://127.0.0.1:9/v1", "--retries", 0, "--json")
     assert (said.code, said.error["slug"]) == (4, "endpoint-refused")
     assert "no connection to 127.0.0.1:9" in said.error["error"]
-
-
-def test_a_cap_is_told(read: Any, server: Server) -> None:
-    said = read("--label", "--max-tokens", 6000, "--max-output", 1000)
-    assert said.code == 0
-    assert "stopped  the next call could pass the cap" in said.err
-    assert "Left: " in said.out
-    assert 0 < len(server.calls) < 6
 
 
 def test_labels_can_be_recorded(read: Any, copy: Path) -> None:
@@ -215,14 +200,6 @@ def test_a_question_is_answered_and_counted_without_what_deceives(read: Any, ser
     assert "Counted over 6 tasks with an answer, of 6 asked about\n  6 of 6  yes: " in said.out
     assert not {sign for sign in said.out if sign != "\n" and (ord(sign) < 32 or 0x202A <= ord(sign) <= 0x202E)}
     assert "\n# heading" not in said.out
-
-
-def test_redacted_prompts_are_said_to_be_so(read: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    said = read("--label", "--task", 0, "--redact")
-    assert said.code == 0, said.err
-    assert "with placeholders for what looks private" in said.err
-    assert "1 accepted" in said.out
 
 
 def test_help_says_what_leaves_the_house(blade: Blade) -> None:

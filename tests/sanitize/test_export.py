@@ -13,6 +13,7 @@ from blade import errors, sanitize
 from blade.cli.main import cli
 from blade.sanitize import Cleaner, Key, Policy, Removed
 from tests.builders import make_row
+from tests.case_tables import cases
 
 KEY = Key(b"a key for tests, of some length")
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
@@ -58,20 +59,13 @@ def test_a_secret_used_as_a_key_is_not_told_where_it_stood(tmp_path: Path) -> No
 @pytest.mark.parametrize("key", ["model", "name", "id", "status", "type", "role", "run_id"])
 def test_a_field_that_is_called_like_an_id_hides_nothing(key: str) -> None:
     for value in ("/home/kvasir/m", "http://gpu-1.internal/v1", "password=hunter2x9", MAIL):
-        assert clean({"meta": {key: value}})["meta"][key] != value
-    for value in ("/home/kvasir/m", "http://gpu-1.internal/v1", "password=hunter2x9"):
-        assert clean({"response": {key: value}})["response"][key] != value
+        for above in ("meta", "response")[: 1 if value == MAIL else 2]:
+            assert clean({above: {key: value}})[above][key] != value
 
 
 def test_true_ids_and_verifier_codes_stay() -> None:
-    row = {
-        "task_id": MAIL,
-        "failure_kind": "smith@step3.io",
-        "verifier_metadata": {"task_id": "reset_password:user_12345", "verdict": "a@b.io"},
-        "agent_ref": {"name": "agent-10.2.3.4"},
-    }
-    assert clean(row) == row
-    assert clean({"id": MAIL, "uuid": MAIL}) == {"id": MAIL, "uuid": MAIL}
+    for row in cases(__file__, "ids_and_codes"):
+        assert clean(row) == row
     assert MAIL not in clean({"_ng_task_index": 1, "id": MAIL, "uuid": MAIL}).values()
     assert clean({"case": MAIL})["case"] != MAIL
     assert clean({"case": MAIL}, Policy(ids=("case",)))["case"] == MAIL
@@ -97,9 +91,7 @@ def test_wider_encodings_hide_nothing(tmp_path: Path, encoding: str) -> None:
 
 def test_names_of_files_leave_clean_and_are_told_clean(tmp_path: Path) -> None:
     (tmp_path / f"{MAIL}.jsonl").write_text('{"n": 1}\n', encoding="utf-8")
-    done = run(
-        "sanitize", tmp_path / f"{MAIL}.jsonl", "-o", tmp_path / "out", "--report", tmp_path / "r.json"
-    )
+    done = run("sanitize", f"{MAIL}.jsonl", "-o", "out", "--report", "r.json")
     assert done.exit_code == 0, done.output
     code = KEY.placeholder("EMAIL", MAIL)
     assert [path.name for path in (tmp_path / "out").iterdir()] == [f"{code}.jsonl"]
@@ -112,10 +104,8 @@ def test_every_policy_around_the_files_counts(tmp_path: Path) -> None:
     (package / "reports").mkdir()
     told = {"pack": "Quillmark", "pack/rollouts": "Inkwell", "pack/reports": "Blotter", ".": "Parchment"}
     for place, name in told.items():
-        (tmp_path / place / "blade.toml").write_text(f'[sharing]\nnames = ["{name}"]\n', encoding="utf-8")
-    (tmp_path / "pack" / "blade.toml").write_text(
-        '[sharing]\nnames = ["Quillmark"]\nallow = ["Inkwell", "x@y.io"]\n', encoding="utf-8"
-    )
+        more = 'allow = ["Inkwell", "x@y.io"]\n' * (place == "pack")
+        (tmp_path / place / "blade.toml").write_text(f'[sharing]\nnames = ["{name}"]\n{more}', encoding="utf-8")
     policy = sanitize.policy_near([package / "reports" / "a.md"])
     assert set(policy.names) == set(told.values())
     assert policy.allow == ("x@y.io",)
@@ -124,46 +114,24 @@ def test_every_policy_around_the_files_counts(tmp_path: Path) -> None:
 
 def test_echoes_go_through_strings_and_never_touch_ids(tmp_path: Path) -> None:
     many = {f"k{n}": f"password: swordfish-{n:05d}x" for n in range(1_500)}
-    row = {
-        "task_id": "swordfish-01499x",
-        "note": 'then "swordfish-01498x" opened it, not swordfish-01498xy',
-        "inner": json.dumps({"cmd": "open swordfish-01497x", "swordfish-01496x": 1}),
-        "settings": many,
-    }
+    note = 'then "swordfish-01498x" opened it, not swordfish-01498xy'
+    inner = json.dumps({"cmd": "open swordfish-01497x", "swordfish-01496x": 1})
+    row = {"task_id": "swordfish-01499x", "note": note, "inner": inner, "settings": many}
     removed, texts = export(tmp_path, a_jsonl=json.dumps(row) + "\n", b_md="It is swordfish-01495x.\n")
     new = json.loads(texts["a.jsonl"])
     assert new["task_id"] == "swordfish-01499x"
-    assert (
-        new["note"]
-        == f'then "{KEY.placeholder("SECRET", "swordfish-01498x")}" opened it, not swordfish-01498xy'
-    )
+    known = KEY.placeholder("SECRET", "swordfish-01498x")
+    assert new["note"] == f'then "{known}" opened it, not swordfish-01498xy'
     assert "swordfish" not in new["inner"]
     assert b"swordfish" not in texts["b.md"]
     assert removed.leaks == 0
 
 
 def test_numbers_and_nests_below_the_name_of_a_secret_go() -> None:
-    row = {
-        "password": 12345678,
-        "db_password": [12345678, 2],
-        "credentials": {"user": "bobby", "pass": "hunter", "pin": 839201, "type": "basic"},
-        "token": ["abcd1234efgh"],
-        "api_key": {"value": "swordfish"},
-        "auth": json.dumps({"pass": "hunter"}),
-    }
-    text = json.dumps(clean(row))
+    goes, stays = cases(__file__, "below_the_name_of_a_secret")
+    text = json.dumps(clean(goes))
     assert not [one for one in ("12345678", "bobby", "hunter", "839201", "abcd", "fish") if one in text]
-    assert clean(row)["credentials"]["type"] == "basic"
-    stays = {
-        "n": 12345678,
-        "token": 50256789,
-        "max_tokens": 40960000,
-        "password_changed": 1700000000,
-        "passwords": 12345678,
-        "properties": {"password": {"type": "string", "description": "the user's password"}},
-        "auth": {"type": "oauth2", "expires_at": "2024-05-01T10:00:00Z"},
-        "tokens": ["abcd1234efgh"],
-    }
+    assert clean(goes)["credentials"]["type"] == "basic"
     assert clean(stays) == stays
 
 
@@ -197,9 +165,8 @@ def test_a_leak_is_told_with_its_place_and_without_its_value(tmp_path: Path) -> 
     leaking = sanitize.Export(KEY, Policy())
     leaking.test([("out/a.md", tmp_path / "a.md"), ("out/b.jsonl", tmp_path / "b.jsonl")])
     said = "\n".join(sanitize.leak_lines(leaking.tally.told()))
-    assert "LEAK: 2 values" in said
-    assert "out/a.md, line 4: 1 EMAIL" in said
-    assert "out/b.jsonl, line 2, field meta.by: 1 EMAIL" in said
+    places = ("out/a.md, line 4: 1 EMAIL", "out/b.jsonl, line 2, field meta.by: 1 EMAIL")
+    assert all(line in said for line in ("LEAK: 2 values", *places))
     assert MAIL not in said
     leaking.test([])
     assert not sanitize.leak_lines(leaking.tally.told())

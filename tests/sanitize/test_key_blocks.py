@@ -11,6 +11,7 @@ import pytest
 
 from blade import sanitize
 from blade.sanitize import Cleaner, Key, Policy
+from tests.case_tables import cases
 
 KEY = Key(b"a key for tests, of some length")
 DRAW = random.Random(3)
@@ -64,14 +65,7 @@ def test_no_line_of_a_key_survives(tmp_path: Path, kind: str, form: str) -> None
     assert "PRIVATE KEY" not in new
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        'if "-----BEGIN PRIVATE KEY-----" in text:\n    return True\nand some prose after it',
-        '{"a": "-----BEGIN PRIVATE KEY-----", "role": "tool", "call": "call_12AbC", "then": "redacted"}',
-        "wrote -----END PRIVATE KEY-----\nand then gone",
-    ],
-)
+@pytest.mark.parametrize("text", cases(__file__, "marks_alone"))
 def test_a_mark_alone_goes_and_takes_nothing_with_it(text: str) -> None:
     new = Cleaner(KEY).row(text)
     mark = text[text.index("-----") : text.rindex("-----") + 5]

@@ -14,6 +14,7 @@ from blade.sanitize import Key, Policy
 from blade.sanitize.echoes import Names
 from blade.sanitize.lexicon import is_plain, is_telling
 from tests.builders import make_call, make_message, make_response, make_row
+from tests.case_tables import cases
 
 KEY = Key(b"a key for tests, of some length")
 
@@ -32,15 +33,8 @@ def export(folder: Path, files: dict[str, str], policy: Policy | None = None) ->
 
 def test_a_user_of_a_home_is_taken_out_of_notes_settings_tables_and_keys(tmp_path: Path) -> None:
     row = {"note": "login jvrbata, then sudo", "by": {"jvrbata": 3}, "user_id": "jvrbata", "n": 1}
-    texts = export(
-        tmp_path,
-        {
-            "a.jsonl": json.dumps(row) + "\n" + json.dumps({"cmd": "ls /home/jvrbata/x"}) + "\n",
-            "b.yaml": "user: jvrbata\nruns: 3\n",
-            "c.csv": "user,reward\njvrbata,1\nJVRBATA,0\njvrbata_2,1\n",
-            "d.md": "Run by `jvrbata`; see /data/jvrbata/log. Not jvrbatas.\n",
-        },
-    )
+    rows = {"a.jsonl": json.dumps(row) + "\n" + json.dumps({"cmd": "ls /home/jvrbata/x"}) + "\n"}
+    texts = export(tmp_path, rows | dict(cases(__file__, "texts_about_a_user")))
     assert texts["d.md"].endswith("Not jvrbatas.\n")
     texts["d.md"] = texts["d.md"].replace("jvrbatas", "")
     assert not [name for name, text in texts.items() if "jvrbata" in text.lower()]
@@ -57,9 +51,7 @@ def test_the_author_of_a_commit_is_taken_out_of_a_title(tmp_path: Path) -> None:
     assert text.endswith("Ines and the Vrbata set.\n")
 
 
-@pytest.mark.parametrize(
-    "user", "data root test user reports worker2 web-server abc kate2x.py trains admin1 zulip reward".split()
-)
+@pytest.mark.parametrize("user", cases(__file__, "words_that_anyone_writes"))
 def test_words_that_anyone_writes_stay_where_no_path_names_a_user(tmp_path: Path, user: str) -> None:
     word = user.split(".")[0] if "." not in user else "web"
     said = f"The {word} is {word} and {word.upper()}.\n"
@@ -68,17 +60,12 @@ def test_words_that_anyone_writes_stay_where_no_path_names_a_user(tmp_path: Path
 
 
 def test_what_names_a_tool_a_field_or_a_task_is_no_user(tmp_path: Path) -> None:
-    rows = [
-        make_row(
-            1, 0, 1.0, task_id="qorvex", zelmar="x", note="qorvex by brintool, zelmar, but ylvisson",
-            response=make_response(
-                [make_call("c1", "brintool", json.dumps({"p": [f"/home/{one}/y" for one in names]})),
-                 make_message("brintool said qorvex of zelmar, not ylvisson")]
-            ),
-        )
-        for names in [("brintool", "qorvex", "zelmar", "ylvisson")]
-    ]  # fmt: skip
-    text = export(tmp_path, {"a.jsonl": "".join(json.dumps(row) + "\n" for row in rows)})["a.jsonl"]
+    homes = json.dumps({"p": [f"/home/{name}/y" for name in ("brintool", "qorvex", "zelmar", "ylvisson")]})
+    answer = make_message("brintool said qorvex of zelmar, not ylvisson")
+    response = make_response([make_call("c1", "brintool", homes), answer])
+    note = "qorvex by brintool, zelmar, but ylvisson"
+    row = make_row(1, 0, 1.0, task_id="qorvex", zelmar="x", note=note, response=response)
+    text = export(tmp_path, {"a.jsonl": json.dumps(row) + "\n"})["a.jsonl"]
     new = json.loads(text)
     code = KEY.placeholder("USER", "ylvisson")
     assert new["note"] == f"qorvex by brintool, zelmar, but {code}"
@@ -87,26 +74,19 @@ def test_what_names_a_tool_a_field_or_a_task_is_no_user(tmp_path: Path) -> None:
     assert "ylvisson" not in text
 
 
-def test_a_name_of_plain_words_is_no_name() -> None:
-    assert not is_telling("PERSON", "Customer Service")
-    assert is_telling("PERSON", "Mark Vrbata")
-    assert not is_telling("USER", "team-2024")
-    assert is_telling("USER", "kv-2024x")
+@pytest.mark.parametrize(("kind", "name", "tells"), cases(__file__, "names_that_tell"))
+def test_a_name_of_plain_words_is_no_name(kind: str, name: str, tells: bool) -> None:
+    assert is_telling(kind, name) is tells
     assert is_plain("Reports")
 
 
-@given(
-    st.lists(
-        st.sampled_from(["jvrbata", "Jvrbata", "x", " ", "_", "9", ".", "-", "jv", "é", "Ines", "Vrbata"])
-    )
-)
+@given(st.lists(st.sampled_from(["jvrbata", "Jvrbata", *"x _9.-é", "jv", "Ines", "Vrbata"])))
 def test_a_name_is_found_only_between_what_is_no_letter(pieces: list[str]) -> None:
     names = Names()
     names.add("USER", "jvrbata")
     text = "".join(pieces)
     for start, end, kind, value in names.found(text, frozenset()):
-        assert (text[start:end], kind) == (value, "USER")
-        assert value.lower() == "jvrbata"
+        assert (text[start:end], kind, value.lower()) == (value, "USER", "jvrbata")
         assert not text[start - 1 : start].isalnum()
         assert not text[end : end + 1].isalnum()
     alone = " jvrbata " in f" {text} "

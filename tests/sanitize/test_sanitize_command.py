@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -31,18 +32,15 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rows() -> list[Row]:
     found = []
-    for task in range(5):
-        for repeat in range(3):
-            passed = (task + repeat) % 3 == 0
-            output = [
-                make_call("c1", "shell", json.dumps({"cmd": f"cat /home/{USER}/conf; export OPENAI_API_KEY={TOKEN}"})),
-                make_result("c1", f"Error: {HOST} refused {MAIL}\nRuntimeError: cannot open /home/{USER}/data"),
-                make_message("fine" if passed else f"I asked {MAIL} about {NAME}; password: {WORD} works"),
-            ]
-            error = None
-            if not passed and repeat == 2:  # never ran, for a reason that a report quotes
-                output, error = [], f"RuntimeError: node {HOST} lost for {MAIL}"
-            found.append(make_row(task, repeat, float(passed), response=make_response(output), error=error))
+    command = json.dumps({"cmd": f"cat /home/{USER}/conf; export OPENAI_API_KEY={TOKEN}"})
+    told = f"Error: {HOST} refused {MAIL}\nRuntimeError: cannot open /home/{USER}/data"
+    for task, repeat in product(range(5), range(3)):
+        passed, error = (task + repeat) % 3 == 0, None
+        answer = "fine" if passed else f"I asked {MAIL} about {NAME}; password: {WORD} works"
+        output = [make_call("c1", "shell", command), make_result("c1", told), make_message(answer)]
+        if not passed and repeat == 2:  # never ran, for a reason that a report quotes
+            output, error = [], f"RuntimeError: node {HOST} lost for {MAIL}"
+        found.append(make_row(task, repeat, float(passed), response=make_response(output), error=error))
     return found
 
 
@@ -74,8 +72,8 @@ def test_files_are_written_clean_and_packed_as_they_were(tmp_path: Path, compres
         new = json.loads(line)
         assert all(new[key] == old[key] for key in ("_ng_task_index", "_ng_rollout_index", "reward", "agent_ref"))
     removed = json.loads((tmp_path / "removed.json").read_text())
-    counts = [sum(removed["kinds"].values()), sum(place["count"] for place in removed["places"])]
-    assert counts == [removed["total"]] * 2
+    n = sum(place["count"] for place in removed["places"])
+    assert removed["total"] == n == sum(removed["kinds"].values())
     assert {place["line"] for place in removed["places"]} == set(range(1, 16))
     assert removed["leaks"] == 0
     assert not [value for value in PLANTED if value in json.dumps(removed)]
@@ -89,10 +87,9 @@ def test_a_folder_is_cleaned_whole_and_what_is_no_text_stays_home(tmp_path: Path
     texts = written(tmp_path / "out")
     assert not [name for name, text in texts.items() for value in PLANTED if value in text]
     assert [Path(name).name for name in removed.left_out] == ["shot.png"]
-    assert "shot.png" not in texts
     code = sanitize.own_key().placeholder("EMAIL", MAIL)
-    assert code in texts["golden.md"]
-    assert code in texts["rollouts/rollouts.jsonl"]
+    assert {name for name in texts if code in texts[name]} == {"golden.md", "rollouts/rollouts.jsonl"}
+    assert "shot.png" not in texts
 
 
 def test_nothing_is_written_over_and_bad_settings_are_told(tmp_path: Path) -> None:
@@ -129,9 +126,7 @@ def test_diagnose_redacts_every_form(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "warning:" not in done.stderr
     texts = {**written(tmp_path / "red"), "stdout": done.stdout}
-    assert not [
-        (name, value) for name, text in texts.items() for value in (*PLANTED, MAIL[:12]) if value in text
-    ]
+    assert not [(name, value) for name in texts for value in (*PLANTED, MAIL[:12]) if value in texts[name]]
     report = json.loads(texts["report.json"])
     assert "EMAIL" in report["made_by"]["redacted"]
     assert f"redacted `{report['made_by']['redacted']}`" in texts["report.md"]
@@ -149,19 +144,16 @@ def test_the_sanitiser_runs_when_asked(tmp_path: Path) -> None:
     """One `blade diagnose` ran 18 modules of the sanitiser to print one warning."""
     source, out = str(make(tmp_path / "run")), tmp_path / "out"
     out.mkdir()
-    commands = [
-        ["diagnose", source, "-o", str(out / "a")], ["compare", source, source, "-o", str(out / "b")],
-        ["draft", source, "-o", str(out / "d.md")],
-    ]  # fmt: skip
+    words = (("diagnose", source, "a"), ("compare", source, source, "b"), ("draft", source, "d.md"))
+    commands = [[*command, "-o", str(out / name)] for *command, name in words]
     code = (
         "import sys, json\nfrom blade.cli.main import main\n"
         "for words in json.loads(sys.argv[1]):\n    try:\n        main(words)\n"
         "    except SystemExit as stop:\n        assert not stop.code, (words, stop.code)\n"
         "print([name for name in sys.modules if name.startswith('blade.sanitize')], file=sys.stderr)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, json.dumps(commands)], capture_output=True, text=True, check=False
-    )
+    python = [sys.executable, "-c", code, json.dumps(commands)]
+    done = subprocess.run(python, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1] == "[]"
     assert "private" not in done.stderr

@@ -1,19 +1,27 @@
-"""Every command that a skill gives an agent parses, and runs on a small planted run as it says."""
+"""Skills keep the Agent Skills rules, and every command they give an agent parses and runs as it says."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+import skills_ref
+import yaml
 
+from blade.agent.dossier.budget import tokens
+from blade.agent.skills.installation import skill_at
+from blade.model import Cause
 from blade.pipeline import session
+from blade.report.draft_report import SECTIONS
 from tests.builders import make_rows, make_run
+from tests.case_tables import cases
 from tests.conftest import ROOT, Blade
 from tests.test_docs import blade_arguments, parse
 
@@ -56,11 +64,10 @@ class Filled:
     """Words of a skill with what they stand for in a project that has two runs."""
 
     def __init__(self, run: str, other: str) -> None:
-        quotes = {one: next((e.quote for e in one.evidence if (e.step, e.repeat) == (one.step, one.repeat)), None)
-                  for one in session([run]).report.attributions if one.step is not None}  # fmt: skip
-        self.one, self.quote = next((one, quote) for one, quote in quotes.items() if quote)
-        self.words = {"RUN": run, "BASELINE": run, "CANDIDATE": other, "TASK": self.one.task, "AGENT": "agent",
-                      "FIELD": "_ng_rollout_index"}  # fmt: skip
+        causes = [one for one in session([run]).report.attributions if one.step is not None]
+        places = ((one, e.quote) for one in causes for e in one.evidence if (e.step, e.repeat) == (one.step, one.repeat))
+        self.one, self.quote = next((one, quote) for one, quote in places if quote)
+        self.words = {"RUN": run, "BASELINE": run, "CANDIDATE": other, "TASK": self.one.task, "AGENT": "agent", "FIELD": "_ng_rollout_index"}
         rows = map(json.loads, Path(run).read_text(encoding="utf-8").splitlines())
         place = (self.one.task, self.one.repeat)
         self.row = next(row for row in rows if (str(row["_ng_task_index"]), row["_ng_rollout_index"]) == place)
@@ -80,10 +87,7 @@ class Filled:
         return typed
 
     def _word(self, word: str) -> str:
-        if word in self.words:
-            return self.words[word]
-        if re.fullmatch(r"TASK/\d", word):
-            return f"{self.one.task}/{self.one.repeat}"
+        word = f"{self.one.task}/{self.one.repeat}" if re.fullmatch(r"TASK/\d", word) else self.words.get(word, word)
         return re.sub(r"\bNAME\b", BENCH, re.sub(r"\bMODEL(?=_)|^MODEL$", MODEL, word))
 
 
@@ -140,32 +144,13 @@ def test_what_a_page_gives_is_seen() -> None:
     assert list(blade_arguments(text)) == [["health", "RUN"]]
 
 
-def test_a_command_that_does_not_run_is_seen(here: Path, blade: Blade) -> None:
-    filled = Filled("first/rollouts.jsonl", "second/rollouts.jsonl")
-    wrong = ["label", "RUN", "TASK", "--cause", "BI", "--repeat", "1", "--step", "7", "--mechanism", "x"]
-    assert blade(*filled.of([*wrong, "--quote", "EXACT WORDS"])).code == 0
-    assert blade(*[*filled.of(wrong), "--quote", "words that stand nowhere"]).code == 2
-
-
 FOREIGN = "9.9\x1b]0;owned\x07\x1b[2J\u202e\nhint:  run this"
 
 
-@pytest.mark.parametrize(
-    ("words", "stream"),
-    [
-        (("skill", "check", "--for", FOREIGN), "out"),
-        (("skill", "install", FOREIGN), "err"),
-        (("label", "RUN", FOREIGN, "--cause", "BI", "--repeat", "0", "--step", "0", "--quote", "a quotation", "--mechanism", "m"), "err"),
-        (("show", "RUN", FOREIGN), "err"),
-        (("show", "RUN", FOREIGN, "--dossier"), "err"),
-        (("package", "score", "--report", FOREIGN, "--golden", "x", "--anchor-facts", "x"), "err"),
-    ],
-)  # fmt: skip
-def test_foreign_text_steers_no_terminal_and_begins_no_line(
-    blade: Blade, tmp_path: Path, words: tuple[str, ...], stream: str
-) -> None:
-    run = make_run(tmp_path, make_rows({0: [1.0, 0.0]}))
-    result = blade(*(run if word == "RUN" else word for word in words))
+@pytest.mark.parametrize(("stream", "words"), cases(__file__, "foreign"))
+def test_foreign_text_steers_no_terminal_and_begins_no_line(blade: Blade, tmp_path: Path, words: str, stream: str) -> None:
+    typed = {"RUN": make_run(tmp_path, make_rows({0: [1.0, 0.0]})), "FOREIGN": FOREIGN}
+    result = blade(*(typed.get(word, word) for word in words.split()))
     assert result.code in (1, 2, 3)
     said = getattr(result, stream)
     assert "9.9" in said
@@ -187,3 +172,77 @@ def test_a_copy_in_a_folder_with_an_odd_name_is_listed_on_one_line(
         assert "names no version" in said
         assert "\x1b" not in said
         assert not [line for line in said.splitlines() if line.startswith("y")]
+
+
+# ---- The rules for skills, by a validator that is not ours -------------------------------------------
+
+FOLDERS = [
+    *sorted((ROOT / ".agents" / "skills").glob("*/SKILL.md")),
+    *sorted((ROOT / "benchmarks").glob("*/skill/SKILL.md")),
+]
+
+
+def problems(folder: Path, to: Path) -> list[str]:
+    """What the validator says of a skill under its own name: a package keeps it in a folder called `skill`."""
+    one = skill_at(folder)
+    if folder.name == one.name:
+        return list(skills_ref.validate(folder))
+    shutil.copytree(folder, to / one.name)
+    return list(skills_ref.validate(to / one.name))
+
+
+@pytest.mark.parametrize("page", FOLDERS, ids=lambda page: page.relative_to(ROOT).parent.as_posix())
+def test_skills_of_the_repository(page: Path, tmp_path: Path) -> None:
+    assert problems(page.parent, tmp_path) == []
+
+
+@pytest.mark.parametrize("name", cases(__file__, "names_of_benchmarks"))
+def test_a_skill_that_was_just_written_whatever_the_benchmark_is_called(name: str, here: Path, tmp_path: Path, blade: Blade) -> None:
+    assert blade("skill", "new", name, "--run", "first", "-o", "skills").code == 0
+    (page,) = (here / "skills").glob("*/SKILL.md")
+    assert problems(page.parent, tmp_path) == []
+
+
+@pytest.mark.parametrize(("old", "new"), cases(__file__, "broken_rules"))
+def test_the_validator_sees_a_broken_rule(old: str, new: str, tmp_path: Path) -> None:
+    folder = tmp_path / OURS.name
+    shutil.copytree(OURS, folder)
+    page = folder / "SKILL.md"
+    text = page.read_text(encoding="utf-8")
+    assert old in text
+    assert list(skills_ref.validate(folder)) == []
+    page.write_text(text.replace(old, re.sub(r"x\*(\d+)", lambda hit: "x" * int(hit[1]), new), 1), encoding="utf-8")
+    assert list(skills_ref.validate(folder)) != []
+
+
+def test_the_skill_is_cheap_to_load_and_its_references_are_one_level_deep() -> None:
+    text = (OURS / "SKILL.md").read_text(encoding="utf-8")
+    references = {path.name: path.read_text(encoding="utf-8") for path in (OURS / "references").iterdir()}
+    assert len(text.splitlines()) < 500
+    assert tokens(text) < 2500
+    assert set(re.findall(r"`references/([\w.]+)`", text)) == set(references)
+    for page in references.values():
+        assert tokens(page) < 1500
+        assert "references/" not in page
+
+
+def test_every_cause_and_every_section_of_a_report_is_named() -> None:
+    def rows(name: str, pattern: str) -> list[str]:
+        return re.findall(pattern, (OURS / "references" / name).read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert {cause.value for cause in Cause} == set(rows("labels.md", r"^\| (\w+)")) - {"Cause"}
+    sections = rows("report_template.md", r"^\| ([A-Z][\w -]+?) \|")
+    assert sections[1 : len(SECTIONS) + 1] == list(SECTIONS)
+
+
+def test_evals_hold_trigger_and_task_tests_and_codex_finds_its_metadata() -> None:
+    held = json.loads((OURS / "evals" / "evals.json").read_text(encoding="utf-8"))
+    triggers = {one["query"]: one["should_trigger"] for one in held["triggers"]}
+    assert (held["skill_name"], len(triggers)) == (OURS.name, len(held["triggers"]))
+    assert min(sum(triggers.values()), len(triggers) - sum(triggers.values())) >= 8
+    assert [one["id"] for one in held["evals"]] == list(range(1, len(held["evals"]) + 1))
+    assert all(one["prompt"] and one["expected_output"] and one["expectations"] for one in held["evals"])
+    metadata = yaml.safe_load((OURS / "agents" / "openai.yaml").read_text(encoding="utf-8"))
+    assert 25 <= len(metadata["interface"]["short_description"]) <= 64
+    assert f"${OURS.name}" in metadata["interface"]["default_prompt"]
+    assert metadata["policy"] == {"allow_implicit_invocation": True}

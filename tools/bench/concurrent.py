@@ -37,7 +37,7 @@ _SAMPLE_S = 0.05
 
 # The server that plays a model in the tests; and one that costs nothing, so that only the client counts.
 SERVERS = {
-    "local": ["tests.evaluate.openai_server", "--policy", "fixed:Answer: B"],
+    "local": ["tools.model_server", "--policy", "fixed:Answer: B"],
     "canned": ["tools.bench.canned_server"],
 }
 

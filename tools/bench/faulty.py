@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.evaluate.openai_server import ALL_KINDS, Faults, choice, serving
 from tools.bench.killed_runs import Outcome, command, compared, questions
+from tools.model_server import ALL_KINDS, Faults, choice, serving
 
 TIMEOUT_S = 600.0
 _BLOCK = "++policy_model.responses_api_models.openai_model"

@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.evaluate.openai_server import choice, serving
+from tools.model_server import choice, serving
 
 REPEATS = 4
 TASKS_PER_KILL = 14  # so that the run outlives its kills

@@ -113,8 +113,8 @@ def _digest(text: str, size: int) -> str:
 
 
 def _texts(quote: Any, mechanism: Any, by: Any, mode: Any, condition: Any) -> Iterator[str]:
-    sizes = {"quote": (quote, MOST_QUOTED), "mechanism": (mechanism, MOST_SAID), "by": (by, MOST_NAMED)}
-    for name, (value, most) in sizes.items():
+    needed = ("quote", quote, MOST_QUOTED), ("mechanism", mechanism, MOST_SAID), ("by", by, MOST_NAMED)
+    for name, value, most in needed:
         if not isinstance(value, str) or not value.strip():
             yield f"{name} is missing"
         elif len(value) > most:
@@ -161,12 +161,11 @@ def _failing(seen: Seen, repeat: Any) -> list[Trace] | str:
     failing = [trace for trace, loses in zip(seen.traces, seen.losing, strict=True) if loses]
     if rows := [trace for trace in failing if trace.rollout.repeat == repeat]:
         return rows
-    there = any(trace.rollout.repeat == repeat for trace in seen.traces)
-    others = [str(trace.rollout.repeat) for trace in (failing if there else seen.traces)[:20]]
-    listed = ", ".join(others) or "none"
-    if there:
-        return f"repeat {repeat} of task {seen.task} does not fail; those that fail: {listed}"
-    return f"task {seen.task} has no repeat {repeat}; it has {listed}"
+    is_there = any(trace.rollout.repeat == repeat for trace in seen.traces)
+    others = ", ".join(str(trace.rollout.repeat) for trace in (failing if is_there else seen.traces)[:20])
+    if is_there:
+        return f"repeat {repeat} of task {seen.task} does not fail; those that fail: {others or 'none'}"
+    return f"task {seen.task} has no repeat {repeat}; it has {others or 'none'}"
 
 
 def _exact(quote: str, parts: Sequence[str]) -> str | None:
@@ -241,10 +240,6 @@ class Withdrawn(msgspec.Struct, frozen=True):
     at: str
 
 
-def withdrawal(judgement: Judgement, by: str, moment: str) -> Withdrawn:
-    """The line that takes a judgement back."""
-    return Withdrawn(judgement.id, by, moment)
-
 
 def append(path: Path, lines: Sequence[Judgement | Withdrawn]) -> None:
     """Add all of the lines or none; what is an author's last word on its task already is not said again."""
@@ -307,10 +302,6 @@ def _read(content: bytes) -> tuple[tuple[Judgement, ...], int]:
     return tuple(judgements.values()), bad
 
 
-def held(judgements: Sequence[Judgement], task: str, by: str) -> tuple[Judgement, ...]:
-    """What an author said of a task."""
-    return tuple(each for each in judgements if each.task == task and each.by == by)
-
 
 def standing(judgements: Iterable[Judgement]) -> dict[str, tuple[Judgement, ...]]:
     """Task -> the last judgement of each author, the newest last, in the order they were given: clocks may err."""
@@ -342,9 +333,7 @@ def agreements(
     return tuple(pair for pair in (agreement(run, *pair) for pair in pairs) if pair.n)
 
 
-def agreement(
-    run: str, first: str, second: str, a: Mapping[str, Cause], b: Mapping[str, Cause]
-) -> Agreement:
+def agreement(run: str, first: str, second: str, a: Mapping[str, Cause], b: Mapping[str, Cause]) -> Agreement:
     """Of two authors, over the tasks that both labelled."""
     counts = Counter((a[task], b[task]) for task in a if task in b)
     matrix = [[float(counts[x, y]) for y in Cause] for x in Cause]

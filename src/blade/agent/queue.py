@@ -51,7 +51,8 @@ def queue(
     Dossiers are priced only of those that can still come in: a task is worth at most its value for FLOOR.
     Of a very large run only the tasks with the most at stake are priced unless all are asked for.
     """
-    waiting = sorted((stake for stake in worths if stake.value > 0), key=_rank)
+    # the most valuable first; those that are worth the same in the order of the report
+    waiting = sorted((stake for stake in worths if stake.value > 0), key=lambda stake: -stake.value)
     waiting = waiting if most is None else waiting[: max(PRICED, most)]
     best: list[tuple[float, int, Waiting]] = []
     for place, stake in enumerate(waiting):
@@ -73,9 +74,3 @@ def per_token(task: Waiting) -> float:
     """Give the points of score for a token of reading, by which the queue is sorted."""
     return task.value / max(task.tokens, FLOOR)
 
-
-def _rank(stake: Worth) -> tuple[float, bool, int, str]:
-    """The most valuable first; of those that are worth the same, numbers in their order, then names."""
-    task = stake.attribution.task
-    is_number = task.isascii() and task.isdigit()
-    return -stake.value, not is_number, int(task) if is_number else 0, "" if is_number else task

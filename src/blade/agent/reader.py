@@ -208,23 +208,21 @@ def _cleaned(answer: Answer, clean: Callable[[str], str]) -> Answer:
 
 
 def _against(answer: Answer, question: Question) -> list[str]:
-    reasons = []
-    if answer.about.strip() != shown(question.about):
-        reasons.append(f"about is {shown(answer.about)!r}, the question is about {shown(question.about)!r}")
-    if not answer.answer or not answer.because:
-        reasons.append("answer and because must say something")
-    if answer.mode and question.kind != LABEL:
-        reasons.append("only a label has a mode")
-    verdict = answer.answer.casefold()
-    if question.choices and verdict not in {choice.casefold() for choice in question.choices}:
-        allowed = ", ".join(question.choices)
-        reasons.append(f"{hostile.line(answer.answer, 60)!r} is none of the answers that are allowed: {allowed}")
-    if not answer.evidence and verdict != UNDETERMINED:
-        reasons.append(f"nothing is quoted, and the answer is not {UNDETERMINED}")
+    about, verdict, choices = shown(question.about), answer.answer.casefold(), question.choices
+    is_foreign = bool(choices) and verdict not in {choice.casefold() for choice in choices}
+    spelled = hostile.line(answer.answer, 60)
+    foreign = f"{spelled!r} is none of the answers that are allowed: {', '.join(choices)}"
+    checks = [
+        (answer.about.strip() != about, f"about is {shown(answer.about)!r}, the question is about {about!r}"),
+        (not answer.answer or not answer.because, "answer and because must say something"),
+        (answer.mode and question.kind != LABEL, "only a label has a mode"),
+        (is_foreign, foreign),
+        (not answer.evidence and verdict != UNDETERMINED, f"nothing is quoted, and the answer is not {UNDETERMINED}"),
+    ]
     for number, place in enumerate(answer.evidence, 1):
-        if (place.step is None) == (place.field is None):
-            reasons.append(f"quotation {number} must name a step or a field, one of them")
-    return reasons
+        is_unclear = (place.step is None) == (place.field is None)
+        checks.append((is_unclear, f"quotation {number} must name a step or a field, one of them"))
+    return [reason for is_wrong, reason in checks if is_wrong]
 
 
 # ---- What it costs -----------------------------------------------------------------------------
@@ -336,8 +334,19 @@ class Kept:
     def get(self, key: str) -> Answer | None:
         """The last answer that was kept under a key."""
         if self._answers is None:
-            self._answers = {line.key: line.answer for line in _lines(self.path)}
+            self._answers = self._read()
         return self._answers.get(key)
+
+    def _read(self) -> dict[str, Answer]:
+        """The whole lines of the file; one that was torn, or written in another form, is asked again."""
+        answers = {}
+        with contextlib.suppress(OSError):
+            content = self.path.read_bytes() if self.path.stat().st_size <= _MOST_KEPT else b""
+            for line in content.split(b"\n"):
+                with contextlib.suppress(msgspec.DecodeError):
+                    entry = msgspec.json.decode(line, type=_Line)
+                    answers[entry.key] = entry.answer
+        return answers
 
     def keep(self, key: str, answer: Answer, usage: Usage) -> bool:
         """Append an answer whole; False where the folder cannot be written."""
@@ -352,18 +361,6 @@ class Kept:
             self._answers[key] = answer
         return True
 
-
-def _lines(path: Path) -> list[_Line]:
-    """The whole lines of a file; one that was torn, or written in another form, is asked again."""
-    lines = []
-    try:
-        content = path.read_bytes() if path.stat().st_size <= _MOST_KEPT else b""
-    except OSError:
-        return []
-    for line in content.split(b"\n"):
-        with contextlib.suppress(msgspec.DecodeError):
-            lines.append(msgspec.json.decode(line, type=_Line))
-    return lines
 
 
 # ---- The endpoint ------------------------------------------------------------------------------
@@ -538,11 +535,6 @@ class Stopped(msgspec.Struct, frozen=True):
     is_cap: bool = False
 
 
-class _GivenUp(Exception):
-    def __init__(self, text: str, usage: Usage, calls: int) -> None:
-        super().__init__(text)
-        self.text, self.usage, self.calls = text, usage, calls
-
 
 class Asking:
     """One round of questions to one endpoint."""
@@ -611,12 +603,11 @@ class Asking:
             if attempt == 2 and not await self.purse.taken(self._most(question, turns)):
                 reasons.append("a second try could pass the cap")
                 break
-            try:
-                reply, cost, sent = await self._call(connection, question, turns)
-            except _GivenUp as error:
-                status, why = DISCARDED if reasons else FAILED, (*reasons, error.text)
-                return Result(question, status, None, why, usage + error.usage, calls + error.calls)
+            reply, cost, sent = await self._call(connection, question, turns)
             usage, calls = usage + cost, calls + sent
+            if isinstance(reply, str):
+                status = DISCARDED if reasons else FAILED
+                return Result(question, status, None, (*reasons, reply), usage, calls)
             verdict = [reply.fault] if reply.fault else decoded(reply.text, question)
             if isinstance(verdict, Answer):
                 verdict = await asyncio.to_thread(self.verify, question, self._without_key(verdict))
@@ -648,12 +639,14 @@ class Asking:
         if not why.is_cap:
             self._end.set()
 
-    async def _call(self, connection: Client, question: Question, turns: Turns) -> tuple[Reply, Usage, int]:
-        """A reply, its cost, and the requests it took; the cost of the first is set aside."""
+    async def _call(
+        self, connection: Client, question: Question, turns: Turns
+    ) -> tuple[Reply | str, Usage, int]:
+        """A reply, or why none came, its cost, and the requests it took; the cost of the first is set aside."""
         most, spent = self._most(question, turns), Usage()
         for tried in range(1, self.patience.tries + 1):
             if tried > 1 and not await self.purse.taken(most):
-                raise _GivenUp("another try could pass the cap", spent, tried - 1)
+                return "another try could pass the cap", spent, tried - 1
             cost = Usage()
             try:
                 reply = await self.endpoint.ask(connection, question.prompt, turns, schema(question))
@@ -666,11 +659,12 @@ class Asking:
             finally:
                 self.purse.settle(most, cost)
             spent += cost
-            await self._wait(fault, tried, spent)
-        raise AssertionError("the last try returns or gives up")
+            if why := await self._waited(fault, tried):
+                return why, spent, tried
+        raise AssertionError("after the last try nothing is waited for")
 
-    async def _wait(self, fault: Fault, tried: int, spent: Usage) -> None:
-        """Wait before the next try, or give up."""
+    async def _waited(self, fault: Fault, tried: int) -> str:
+        """Wait before the next try; or why there is none."""
         hint, is_again, is_final = _advice(fault, self.endpoint.model)
         if is_final:
             self._stop(Stopped(fault.text, hint))
@@ -679,9 +673,9 @@ class Asking:
             try:
                 await asyncio.wait_for(self._end.wait(), wait)
             except TimeoutError:
-                return
+                return ""
         how = f" ({tried} tries)" if tried > 1 else ""
-        raise _GivenUp(f"{fault.text}{how}; {hint}", spent, tried)
+        return f"{fault.text}{how}; {hint}"
 
 
 # ---- Queries for uncited numbers ---------------------------------------------------------------

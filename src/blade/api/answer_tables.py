@@ -110,11 +110,7 @@ class Table(Sequence[Row], Generic[Row]):
 
     def to_polars(self) -> polars.DataFrame:
         """The rows as a data frame of polars, if that is installed."""
-        rows = [_flat(row) for row in self.to_dicts()]
-        # all rows decide on the types: a column may begin with many nulls
-        how = {"infer_schema_length": None, "strict": False} if rows else {"schema": list(self.fields)}
-        frame: polars.DataFrame = _library("polars").DataFrame(rows or None, **how)
-        return frame
+        return _polars([_flat(row) for row in self.to_dicts()], self.fields)
 
     def __repr__(self) -> str:
         rows = self._rows[:MOST_LINES]
@@ -184,6 +180,13 @@ def _cell(row: msgspec.Struct, name: str, most: int = MOST_CHARS) -> str:
     return hostile.line(str(value), most)
 
 
+def _polars(rows: list[dict[str, Any]], fields: Sequence[str]) -> polars.DataFrame:
+    # all rows decide on the types: a column may begin with many nulls
+    how = {"infer_schema_length": None, "strict": False} if rows else {"schema": list(fields)}
+    frame: polars.DataFrame = _library("polars").DataFrame(rows or None, **how)
+    return frame
+
+
 def _library(name: str) -> Any:
     try:
         return import_module(name)
@@ -217,9 +220,7 @@ class Result(msgspec.Struct, frozen=True):
 
     def to_polars(self) -> polars.DataFrame:
         """The rows as a data frame of polars, if that is installed."""
-        how = {"infer_schema_length": None, "strict": False}
-        frame: polars.DataFrame = _library("polars").DataFrame(self.to_dicts(), **how)
-        return frame
+        return _polars(self.to_dicts(), self.columns)
 
 
 def queried(loading: Loading, names: tuple[str, ...], query: str) -> Result:

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from blade.api.written_reports import Checked
 
 
+def fact(name: str, says: str) -> Any:
+    """A field of the only comparison, as a property."""
+    return property(lambda self: getattr(self.details, name), doc=says)
+
+
 class Comparison:
     """A baseline against one candidate or several; what is asked of one is asked of the only one."""
 
@@ -49,44 +54,19 @@ class Comparison:
             raise UsageError(f"no candidate is named {candidate}", f"they are {names}", "no-such-run")
         return Comparison(dataclasses.replace(self._report, data=msgspec.structs.replace(report, comparisons=pairs)))
 
-    @property
-    def baseline(self) -> str:
-        return self.details.baseline
-
-    @property
-    def candidate(self) -> str:
-        return self.details.candidate
-
-    @property
-    def delta(self) -> float | None:
-        """Score of the candidate less that of the baseline; None where they cannot be compared."""
-        return self.details.delta
-
-    @property
-    def verdict(self) -> str | None:
-        """On these tasks: improved, regressed, equivalent or inconclusive."""
-        return self.details.verdict
-
-    @property
-    def verdict_new_tasks(self) -> str | None:
-        """On new tasks like these."""
-        return self.details.verdict_new_tasks
-
-    @property
-    def margin(self) -> float:
-        """Points of score within which runs are equivalent."""
-        return self.details.margin
+    baseline: str = fact("baseline", "The name of the run that the candidate is compared with.")
+    candidate: str = fact("candidate", "The name of the other run.")
+    delta: float | None = fact("delta", "Score of the candidate less that of the baseline; None where they cannot be compared.")
+    verdict: str | None = fact("verdict", "On these tasks: improved, regressed, equivalent or inconclusive.")
+    verdict_new_tasks: str | None = fact("verdict_new_tasks", "On new tasks like these.")
+    margin: float = fact("margin", "Points of score within which runs are equivalent.")
+    refused: str | None = fact("refused", "Why there is no comparison; None: there is one.")
 
     @property
     def mde(self) -> float | None:
         """The smallest change that the comparison would have seen, on new tasks."""
         power = self.details.power
         return power.mde if power is not None else None
-
-    @property
-    def refused(self) -> str | None:
-        """Why there is no comparison; None: there is one."""
-        return self.details.refused
 
     tests = part(model.Tested, "tests", "The change with its interval and p, for each of the two questions.")
     bridge = part(model.Term, "bridge", "What moved the score, in terms that add up to `delta`.")

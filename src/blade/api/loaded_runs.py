@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from blade.api.comparison_api import Comparison
 from blade.api.loading import Loading, part_of, together
 from blade.api.written_reports import Checked, Report, checked
 from blade.errors import UsageError
+from blade.hostile import command_line
 
 if TYPE_CHECKING:
     from blade.agent.dossier import Dossier
@@ -211,8 +211,7 @@ class Runs(Mapping[str, "Runs"]):
         from blade import pipeline
 
         loading = self._loading
-        options = [] if loading.threshold is None else ["--pass-threshold", repr(loading.threshold)]
-        command = shlex.join(["blade", "diagnose", *loading.specs, *options])
+        command = command_line("diagnose", loading.specs, pass_threshold=loading.threshold)
         report = replace(self._report, made_by={**self._report.made_by, "command": command})
         return Report(pipeline.with_digests(report), loading.specs, loading.watcher, loading.threshold)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -16,12 +15,6 @@ from blade.errors import UsageError
 if TYPE_CHECKING:
     from blade.pipeline import Loaded, Session
     from blade.tables.index import Watcher
-
-# The parts of a report whose rows name their run.
-_BY_RUN = (
-    "measures", "buckets", "tasks", "health", "funnels", "slices", "compared", "trust", "groups", "unexplained",
-    "losses", "attributions", "run_causes", "recommendations", "agreements",
-)  # fmt: skip
 
 
 class Loading:
@@ -47,15 +40,16 @@ def part_of(report: model.Report, names: Sequence[str]) -> model.Report:
     """What a report says of some of its runs; all of it if they are all."""
     if {run.name for run in report.runs} == set(names):
         return report
+    from blade.pipeline.report_pages import LISTS
+
     chosen = [pair for pair in report.comparisons if {pair.baseline, pair.candidate} <= set(names)]
     return replace(
         report,
-        runs=tuple(run for run in report.runs if run.name in names),
         judgements={run: rows for run, rows in report.judgements.items() if run in names},
         task_matrix=None,  # of all runs together
         comparisons=tuple(chosen), matrix=None, series=None,
         benchmark={run: facts for run, facts in report.benchmark.items() if run in names},
-        **{part: tuple(row for row in getattr(report, part) if row.run in names) for part in _BY_RUN},
+        **{part: tuple(row for row in getattr(report, part) if (row.name if part == "runs" else row.run) in names) for part in LISTS},
     )
 
 
@@ -77,13 +71,13 @@ def together(
     if len(parts) < 2:
         hint = "give another run to compare with, or split this one: compare(by=FIELD)"
         raise UsageError("one run was given, and a comparison takes two", hint, "one-run")
-    words = [*(["--by", by] if by else []), *(["--series"] if series else [])]
-    words += ["--margin", repr(margin)] if margin != comparing.MARGIN else []
-    words += ["--pass-threshold", repr(first.threshold)] if first.threshold is not None else []
-    report = comparing.compare(
-        parts, shlex.join(["blade", "compare", *specs, *words]), threshold=first.threshold, margin=margin,
-        ordered=series, watcher=first.watcher,
+    command = hostile.command_line(
+        "compare", specs, by=by or None, series=series, margin=margin if margin != comparing.MARGIN else None,
+        pass_threshold=first.threshold,
     )  # fmt: skip
+    report = comparing.compare(
+        parts, command, threshold=first.threshold, margin=margin, ordered=series, watcher=first.watcher
+    )
     return Report(pipeline.with_digests(report), specs, first.watcher, first.threshold, True)
 
 

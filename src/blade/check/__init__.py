@@ -7,9 +7,15 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from blade.check.arithmetic import contradictions
+from blade.check.cited_numbers import Answers, cited, mismatches, verified
+from blade.check.json_reports import json_findings
 from blade.check.markdown_document import Document, Passage, parse, passages
+from blade.check.quotations import quotations
 from blade.check.report_ground import World, world_for, world_of
+from blade.check.row_ids import Ids, named
+from blade.check.uncited_numbers import opinions, uncited
 from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNCITED, Finding
+from blade.query.citations import PLACE
 
 __all__ = ["Finding", "World", "checked", "world_for", "world_of"]
 
@@ -18,7 +24,6 @@ def checked(text: str, world: World | None) -> tuple[Finding, ...]:
     """Every statement that was read; without a world arithmetic and opinions alone."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if text.lstrip()[:1] in ("{", "["):
-        from blade.check.json_reports import json_findings
 
         findings = json_findings(text, world, _markdown)
         if findings is not None:
@@ -44,11 +49,6 @@ def _arithmetic(document: Document, earlier: list[Finding]) -> Iterator[Finding]
 
 
 def _sourced(document: Document, listed: list[Passage], text: str, world: World | None) -> Iterator[Finding]:
-    from blade.check.cited_numbers import Answers, cited, mismatches, verified
-    from blade.check.quotations import quotations
-    from blade.check.row_ids import Ids, named
-    from blade.check.uncited_numbers import opinions, uncited
-    from blade.query.citations import PLACE
 
     if world is None:
         yield from opinions(listed)

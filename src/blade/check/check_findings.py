@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from blade.hostile import json_text
 from blade.model.conclusions import CONTRADICTED, OPINION, SUPPORTED, UNCITED, UNVERIFIABLE, Finding
 
 SCHEMA = "blade.check/2"
@@ -49,7 +50,5 @@ def problems(findings: Sequence[Finding]) -> list[Finding]:
 
 def as_json(findings: Sequence[Finding]) -> str:
     """What `blade check --json` prints."""
-    from blade.hostile import json_text
-
     wire = {"schema": SCHEMA, "counts": counts(findings), "findings": msgspec.to_builtins(list(findings))}
     return json_text(json.dumps(wire, ensure_ascii=False, indent=2)) + "\n"

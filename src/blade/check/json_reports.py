@@ -21,6 +21,7 @@ from blade.model.measurements import PLACEHOLDER
 from blade.query.citations import in_words
 from blade.query.comments import escape_comment
 from blade.query.query_ground import value as single
+from blade.report.blocks import agrees
 
 SCHEMA = "blade.report/2"
 WORDS = 5  # from which a string is prose, not a value
@@ -55,7 +56,6 @@ def _claims(data: dict[str, Any], text: str, world: World) -> Iterator[Finding]:
 
 
 def _claim(claim: dict[str, Any], line: int, answers: Answers) -> Finding:
-    from blade.report.blocks import agrees
 
     query, stated, printed = claim["query"], claim.get("value"), str(claim.get("text", ""))
     place = (line, (line,), f"claims {claim.get('id')}: {printed}", printed)
@@ -123,9 +123,8 @@ def claims_file(path: Path) -> Path:
 
 def with_claims(text: str, path: Path) -> str:
     """Add the queries of its claims to the text of the page at `path`, where they are beside it."""
-    if path.suffix != ".md" or not _MARKED.search(text) or "<!--blade claims" in text:
-        return text
-    if not claims_file(path).is_file():
+    is_page = path.suffix == ".md" and _MARKED.search(text) is not None and "<!--blade claims" not in text
+    if not is_page or not claims_file(path).is_file():
         return text
     try:
         claims = json.loads(claims_file(path).read_text(encoding="utf-8"))["claims"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -18,9 +18,7 @@ from blade.pipeline.stages import load
 from blade.query import engine
 from blade.query.query_ground import Ground
 from blade.tables.database import quoted
-
-if TYPE_CHECKING:
-    from blade.tables.index import Watcher
+from blade.tables.index import Watcher
 
 MAX_VALUES = 60  # distinct values of a column that are looked at
 MAX_TRACES = 2_000  # opened rollouts that are kept
@@ -35,7 +33,7 @@ class Rows:
         self.notes = " ".join(note for entry in loaded for note in entry.notes)
         self.ambiguous: set[str] = set()  # the key of one task and the name of another
         self._codes: dict[tuple[str, str], set[int]] = {}  # by run and by key or name
-        self._trace = lru_cache(maxsize=MAX_TRACES)(self._traced)
+        self._trace = lru_cache(maxsize=MAX_TRACES)(lambda run, place: single_rows.traced(self._runs[run], place))
         for name, run in self._runs.items():
             keys = {key: code for code, key in enumerate(run.rollouts.task_keys)}
             for word, code in (*keys.items(), *zip(run.rollouts.task_names, keys.values(), strict=False)):
@@ -76,10 +74,8 @@ class Rows:
 
     def each(self, run: str) -> Iterator[Trace]:
         """Every rollout of a run, one after the other; none is kept."""
-        yield from (self._traced(run, place) for place in range(len(self._runs[run].rollouts.row_id)))
-
-    def _traced(self, run: str, position: int) -> Trace:
-        return single_rows.traced(self._runs[run], position)
+        rows = self._runs[run]
+        return (single_rows.traced(rows, place) for place in range(len(rows.rollouts.row_id)))
 
 
 class World:
@@ -160,7 +156,7 @@ def _then(text: str, loaded: Sequence[Loaded], watcher: Watcher) -> list[Loaded]
         known = tuple(judgement for judgement in run.judgements if any(_lists(line, judgement) for line in lines))
         standing = run.judgements if len(known) >= MOST_JUDGEMENTS else known
         since += len(run.judgements) - len(standing)
-        artifacts = tuple(judgement for judgement in run.artifacts if standing or judgement.kind != "judgements")
+        artifacts = tuple(file for file in run.artifacts if standing or file.kind != "judgements")
         runs.append(replace(run, judgements=standing, artifacts=artifacts))
     if since:
         watcher.notice(f"{since} judgement(s) were given since the report was made; they are left out here")

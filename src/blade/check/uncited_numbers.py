@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -32,14 +32,15 @@ _CAUSE = compiled("cause")
 
 def uncited(passages: list[Passage], items: list[Cited], answers: Answers, world: World) -> Iterator[Finding]:
     """One finding for each number that nothing is cited for, with the query that would give it."""
-    suggestions, taken = Suggestions(world), _taken(passages, items, answers)
+    banks = cache(lambda run: list(islice(bank(world, run), MAX_QUERIES)))  # each made when it is first asked
+    taken = _taken(passages, items, answers)
     covered = {line for item in items if item.passage is None for line in item.lines}
     for passage in passages:
         if passage.line in covered or (passage.kind == "cell" and _is_label(passage)):
             continue
         runs = runs_named(" ".join((passage.text, *passage.headings)), world.rows.runs)
         for figure in phrase(_masked(passage, taken.get(id(passage), []), world)).figures:
-            query = suggestions.query(figure, runs)
+            query = _suggested(figure, runs, banks)
             why = f"{figure.text} = {query}; cite it?" if query else ""
             place = (passage.line, passage.lines, passage.text, figure.text, query or "", "", why, query)
             yield Finding(UNCITED, "number", *place)
@@ -124,18 +125,12 @@ class Known(msgspec.Struct, frozen=True):
     kind: str
 
 
-class Suggestions:
-    """The bank of short queries about each run, made when it is first asked."""
-
-    def __init__(self, world: World) -> None:
-        self._bank = cache(lambda run: list(islice(bank(world, run), MAX_QUERIES)))
-
-    def query(self, figure: Figure, runs: Sequence[str]) -> str | None:
-        """The query that gives a printed number, if exactly one of the bank does."""
-        if figure.unit not in ("", "%", "$", "s") or figure.signed:
-            return None
-        fitting = {known.query for run in runs[:4] for known in self._bank(run) if _gives(known, figure)}
-        return fitting.pop() if len(fitting) == 1 else None
+def _suggested(figure: Figure, runs: Sequence[str], banks: Callable[[str], list[Known]]) -> str | None:
+    """The query that gives a printed number, if exactly one short query about the runs does."""
+    if figure.unit not in ("", "%", "$", "s") or figure.signed:
+        return None
+    fitting = {known.query for run in runs[:4] for known in banks(run) if _gives(known, figure)}
+    return fitting.pop() if len(fitting) == 1 else None
 
 
 def _gives(known: Known, figure: Figure) -> bool:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blade.cli.options import ENDPOINT, THRESHOLD, force_option, json_option, output_option, threshold_option
-from blade.cli.output import files_of, refuse_existing, write_text
-from blade.errors import EXIT_FAILED_GATE, BladeError, NothingToRead, Unreadable, UsageError
+from blade.cli.output import Progress, exit_failed, files_of, refuse_existing, write_text
+from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
+from blade.hostile import line, markdown_inline
 
 if TYPE_CHECKING:
     from blade.check import World
@@ -54,8 +55,6 @@ def check(
     With --llm a model proposes queries for numbers that have none; they are run, and you see what they give.
     It is sent those sentences of the report and the names of columns, and it changes no verdict.
     """
-    from blade.cli.output import Progress
-
     ask = asker(whom, bool(runs or more)) if llm else None
     if output:
         refuse_existing(Path(output), force, [Path(report), *files_of((*runs, *more))])
@@ -75,8 +74,7 @@ def check(
     click.echo(check_findings.as_json(findings) if as_json else shown, nl=False)
     if output:
         click.echo(f"Wrote {output}", err=as_json)
-    if check_findings.counts(findings)["contradicted"]:
-        raise click.exceptions.Exit(EXIT_FAILED_GATE)
+    exit_failed(check_findings.counts(findings)["contradicted"])
 
 
 def read_report(report: str) -> str:
@@ -119,7 +117,6 @@ def as_text(
 ) -> str:
     """The summary, then what is wrong or open, what each citation says, and what names no source."""
     from blade.check import check_findings
-    from blade.hostile import line
     from blade.model.conclusions import CONTRADICTED, OPINION, SUPPORTED, UNCITED, UNVERIFIABLE
 
     against = f"against {', '.join(line(run, 40) for run in runs[:4])}" if runs else "alone"
@@ -160,8 +157,6 @@ def as_text(
 
 
 def _problem(finding: Finding) -> list[str]:
-    from blade.hostile import line
-
     first, last = min(finding.lines, default=finding.line), max(finding.lines, default=finding.line)
     place = f"line {finding.line}" if first == last else f"lines {first}-{last}"
     lines = [f"{finding.verdict}  {place}  {finding.kind}: {line(finding.printed, 90)}"]
@@ -175,7 +170,6 @@ def _problem(finding: Finding) -> list[str]:
 def annotated(text: str, findings: Sequence[Finding]) -> str:
     """The report with a quoted remark after each paragraph, table or quotation that is wrong or open."""
     from blade.check.markdown_document import parse
-    from blade.hostile import line, markdown_inline
     from blade.model.conclusions import CONTRADICTED, UNVERIFIABLE
 
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -206,15 +200,15 @@ def annotated(text: str, findings: Sequence[Finding]) -> str:
 
 def asker(options: dict[str, str | None], has_runs: bool) -> Ask:
     """Asks the model that is named; what cannot be asked is told here."""
+    from blade.agent import reader
     from blade.cli.read import named_model, warn_open
-    from blade.pipeline import model_reading
 
     if not has_runs:
         raise UsageError("--llm needs the runs that the report is about", "add --run RUN", "usage")
     whom = named_model({**dict.fromkeys(("price", "max_cost", "max_tokens", "dry_run")), **options})
     warn_open(whom.url)
-    click.echo(f"note: sentences with uncited numbers are sent to {model_reading.host_of(whom.url)}", err=True)
-    return partial(model_reading.queries, whom.endpoint(SECONDS, MOST_TOKENS))
+    click.echo(f"note: sentences with uncited numbers are sent to {reader.host_of(whom.url)}", err=True)
+    return partial(reader.proposals, whom.endpoint(SECONDS, MOST_TOKENS))
 
 
 def proposed(findings: Sequence[Finding], world: World, ask: Ask) -> tuple[Finding, ...]:
@@ -272,8 +266,6 @@ def cite(
     `blade check` can verify it again; `{{ 12/0#4 }}` becomes the text of step 4 of rollout 12/0. What cannot
     be filled in is left as it is, and the exit code is 1.
     """
-    from blade.cli.output import Progress
-
     if in_place and (output or file == "-"):
         raise UsageError("--in-place overwrites FILE itself", "leave out -o, or name a file", "usage")
     if output:
@@ -300,8 +292,7 @@ def cite(
         click.echo(copy, nl=False) if path is None else click.echo(f"Filled in {n:,}; wrote {path}")
         for problem in problems:
             click.echo(f"not filled in: {problem}", err=True)
-    if problems:
-        raise click.exceptions.Exit(EXIT_FAILED_GATE)
+    exit_failed(problems)
 
 
 def step_text(rows: Rows, task: str, repeat: int, where: str) -> str | None:

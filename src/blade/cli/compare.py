@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
 
 from blade.cli import options
-from blade.cli.diagnose import print_times
-from blade.cli.output import Progress, exit_failed, put, refuse_foreign, wrote
+from blade.cli.output import Progress, exit_failed, print_times, put, refuse_foreign, wrote
 from blade.errors import UsageError
+from blade.hostile import command_line, line
 
 
 @click.command(short_help="Why did the score change, and is the change real.")
@@ -41,7 +40,8 @@ def compare(
     """
     _refuse_options(by, margin, ordered, baseline)
     from blade import pipeline
-    from blade.hostile import line
+    from blade.compare.gate import markdown
+    from blade.compare.gate_policy import read_policy
     from blade.pipeline import comparing
     from blade.pipeline.trace_reading import Clock
     from blade.report import json_text, write_comparison
@@ -50,12 +50,11 @@ def compare(
     folder = Path(output) if output else None
     if folder is not None:
         refuse_foreign(folder, force, is_comparison=True)
-    policy = comparing.policy(Path(gate)) if gate else None
-    words = [*(["--by", by] if by else []), *(["--baseline", baseline] if baseline else [])]
-    words += ["--margin", repr(margin)] if margin != comparing.MARGIN else []
-    words += [*(["--series"] if ordered else []), *(["--gate", gate] if gate else [])]
-    words += [*options.threshold_words(pass_threshold), *(["--quick"] if quick else [])]
-    command, clock = shlex.join(["blade", "compare", *runs, *words]), Clock()
+    policy = read_policy(Path(gate)) if gate else None
+    command, clock = command_line(
+        "compare", runs, by=by or None, baseline=baseline or None, margin=margin if margin != comparing.MARGIN else None,
+        series=ordered, gate=gate or None, pass_threshold=pass_threshold, quick=quick,
+    ), Clock()  # fmt: skip
     with Progress() as progress:
         loaded = pipeline.load(comparing.apart(runs), progress)
         parts = comparing.split_runs(loaded, by) if by else loaded
@@ -74,7 +73,7 @@ def compare(
             from blade.cli.sanitize import redacted
 
             report = redacted(report, loaded)
-    further = {"gate.md": comparing.gate_markdown(report)} if report.gate is not None else {}
+    further = {"gate.md": markdown(report.gate, report.made_by["command"])} if report.gate is not None else {}
     written = put(lambda: write_comparison(report, folder, further, force=force), folder) if folder else []
     click.echo(json_text(report, is_comparison=True) if as_json else compare_text(report), nl=False)
     wrote(written, quiet=as_json)

@@ -1,19 +1,25 @@
-"""`blade diagnose`: read runs, measure them, print the summary and write the report."""
+"""`blade diagnose`, `health`, `draft` and `init`: read runs, and print or write what they show."""
 
 from __future__ import annotations
 
-import shlex
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from blade.cli import options
-from blade.cli.output import Progress, put, refuse_foreign, wrote
+from blade.cli.output import (
+    Progress,
+    print_times,
+    put,
+    refuse_foreign,
+    refuse_sources,
+    refuse_unwritable,
+    write_text,
+    wrote,
+)
 from blade.errors import UsageError
-
-if TYPE_CHECKING:
-    from blade.pipeline.trace_reading import Clock
+from blade.hostile import command_line
 
 
 @click.command(short_help="Which tasks failed, why, and what to fix first.")
@@ -46,8 +52,7 @@ def diagnose(
     from blade.report import first_page, json_text, write
     from blade.tables import cache
 
-    mapped, based = ["--map", fields] if fields else [], ["--baseline", baseline] if baseline else []
-    command = shlex.join(["blade", "diagnose", *runs, *mapped, *options.threshold_words(pass_threshold), *based])
+    command = command_line("diagnose", runs, map=fields or None, pass_threshold=pass_threshold, baseline=baseline or None)
     folder, clock = Path(output) if output else None, Clock()
     if folder is not None:
         refuse_foreign(folder, force)
@@ -83,7 +88,79 @@ def diagnose(
     wrote(written, quiet=as_json)
 
 
-def print_times(clock: Clock) -> None:
-    """Print how long each stage took, the longest first."""
-    for stage, seconds in sorted(clock.seconds.items(), key=lambda entry: -entry[1]):
-        click.echo(f"{seconds:9.2f} s  {stage}", err=True)
+@click.command(short_help="Check whether the score can be trusted.")
+@options.runs_argument()
+@options.THRESHOLD
+@options.json_option()
+def health(runs: tuple[str, ...], pass_threshold: float | None, as_json: bool) -> None:
+    """Check the evaluation rather than the model: alarms, warnings and notes, each with the rows concerned.
+
+    An alarm means that the score cannot be used as it stands. Counts from the columns follow: missing rows,
+    duplicates, rewards, empty outputs.
+
+    RUN is a rollouts file (.jsonl, .jsonl.gz, .jsonl.zst), a folder, a quoted glob of shards,
+    NAME=PATH, or - for standard input. The exit code is 0 whatever is found.
+    """
+    from blade import pipeline
+    from blade.report import first_page
+
+    with Progress() as progress:
+        loaded = pipeline.load(runs, progress)
+        command = command_line("health", runs, pass_threshold=pass_threshold)
+        report = pipeline.diagnose(loaded, command, pass_threshold, progress)
+    click.echo(first_page.health_json(report) if as_json else first_page.health(report), nl=False)
+
+
+@click.command(short_help="A short, verified report whose prose you improve.")
+@options.runs_argument()
+@options.output_option("Where the draft goes.", "FILE", required=True)
+@options.THRESHOLD
+@options.REDACT
+@options.force_option("Write over a file that is there.")
+def draft(runs: tuple[str, ...], output: str, pass_threshold: float | None, redact: bool, force: bool) -> None:
+    """Write the report on RUN in short: all sections, true numbers, the judgements so far.
+
+    Comments in it that begin with `write:` say what judgement belongs where; `blade check` then compares what
+    was written with the rows.
+    """
+    from msgspec.structs import replace
+
+    from blade import pipeline
+    from blade.report.draft_report import draft as drafted
+    from blade.targets import refuse_taken
+
+    path = Path(output)
+    if output == "-":
+        raise UsageError("a draft goes to a file", "name one with -o, such as report.md", "usage")
+    refuse_taken(path, force)
+    refuse_unwritable(path.absolute().parent)
+    command = command_line("diagnose", runs, pass_threshold=pass_threshold)
+    with Progress() as progress:
+        session = pipeline.session(runs, progress, pass_threshold, command)
+        report = replace(session.report, made_by={**session.report.made_by, "command": command})
+        report = pipeline.with_digests(report)
+        if redact:
+            from blade.cli.sanitize import redacted
+
+            report = redacted(report, session.loaded)
+    refuse_sources(path, session.loaded)
+    write_text(path, drafted(report, runs))
+    click.echo(f"Wrote {output}")
+
+
+@click.command(short_help="Draft a blade.toml from the rows of a run.")
+@click.argument("run", metavar="RUN")
+@options.json_option("Print what was inferred as JSON.")
+def init(run: str, as_json: bool) -> None:
+    """Draft the benchmark facts of RUN: blade init RUN > blade.toml.
+
+    Comments give the support for each inferred fact; confirm or delete every line.
+    """
+    from blade import pipeline
+
+    with Progress() as progress:
+        loaded = pipeline.load([run], progress)
+        drafts = pipeline.drafts(loaded)
+        if len(loaded) > 1 and not as_json:
+            progress.notice(f"{run} holds {len(loaded)} runs; this is drafted from {loaded[0].name}")
+    click.echo(json.dumps([draft.facts for draft in drafts], indent=2) if as_json else drafts[0].text, nl=as_json)

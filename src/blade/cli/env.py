@@ -13,6 +13,7 @@ import click
 from blade.cli.options import SEARCH_DIR, json_option, stack
 from blade.cli.output import exit_failed
 from blade.errors import NothingToRead, UsageError
+from blade.hostile import line
 
 if TYPE_CHECKING:
     from blade_eval.config import Asked, Problem, Resolved
@@ -59,7 +60,6 @@ def _quoted(text: str) -> str:
 
 def print_problems(config: Resolved, problems: tuple[Problem, ...]) -> None:
     """Print what there is to say about a configuration, without secrets, to stderr."""
-    from blade.hostile import line
     from blade_eval.config import hidden
 
     texts = hidden({"config": config.tree, "texts": [problem.told() for problem in problems]})["texts"]
@@ -110,7 +110,6 @@ def validate(strict: bool, as_json: bool, overrides: tuple[str, ...], **flags: A
 
     The exit code is 1 if it cannot be run. That no model is chosen yet is told; with --strict it fails.
     """
-    from blade.hostile import line
     from blade_eval.config.resolve import MODEL
     from blade_eval.prepare.work import misnamed
 
@@ -136,8 +135,6 @@ def validate(strict: bool, as_json: bool, overrides: tuple[str, ...], **flags: A
 @json_option()
 def status(port: int, as_json: bool) -> None:
     """Ask the head server on this machine what runs."""
-    from blade.hostile import line
-
     instances = _running(port)
     if as_json:
         click.echo(json.dumps(instances, indent=2, ensure_ascii=False))

@@ -11,6 +11,7 @@ import click
 from blade.cli.env import OVERRIDES
 from blade.cli.options import SEARCH_DIR, force_option, json_option
 from blade.cli.output import notice
+from blade.hostile import line
 
 
 @click.command(short_help="Fetch a benchmark's public dataset and write its rows.")
@@ -37,7 +38,6 @@ def prepare(
     KEY=VALUE: use_cached_prepared_benchmarks=true leaves rows that are there;
     ++prepare_script_args.NAME=VALUE is what the script is called with.
     """
-    from blade.hostile import line
     from blade.tables.cache import root
     from blade_eval import config
     from blade_eval.prepare import work

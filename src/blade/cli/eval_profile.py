@@ -1,4 +1,4 @@
-"""`blade eval profile`: statistics of every task, agent and repeat, beside the rollouts."""
+"""`blade eval profile` and `aggregate`: statistics of every task, agent and repeat; shards into one run. No server is asked."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blade.cli.env import OVERRIDES
-from blade.cli.options import json_option, stack, threshold_option
+from blade.cli import env
+from blade.cli.options import force_option, json_option, stack, threshold_option
 from blade.cli.output import notice
 from blade.errors import UsageError
+from blade.hostile import line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from blade_eval.aggregate.shards import Merged, Whole
+    from blade_eval.config import Resolved
+    from blade_eval.environment import Environment
     from blade_eval.profile import Duplicates, Profiled
     from blade_eval.profile.scores import Estimate, Score
 
@@ -23,8 +27,10 @@ _KEYS = {
     "materialized_inputs_jsonl_fpath": "inputs", "rollouts_jsonl_fpath": "rollouts",
     "allow_partial_rollouts": "allow_partial",
 }  # fmt: skip
+_SHARD_KEYS = {"input_glob": "globs", "output_jsonl_fpath": "output", "merge_shards": "merge"}
 _FEW = 8  # values of k, each on a line of its own
 _MOST = 200  # missing keys in JSON are all told; on a terminal so many
+_MOST_OF_AGENT = 20  # of those of one agent of several shards
 
 
 # The options that say how rows are counted and printed, for both commands that do so.
@@ -36,7 +42,7 @@ counting = stack(
     click.option("--metrics", metavar="FILE.py", help="A file whose `metrics(tasks)` adds metrics of your own."),
     threshold_option("A row passes at reward >= X: 1.", 1.0),
     json_option(),
-    OVERRIDES,
+    env.OVERRIDES,
 )  # fmt: skip
 
 
@@ -132,8 +138,6 @@ def _document(done: Profiled, paths: Sequence[Path], scores: Sequence[Score]) ->
 
 def rendered(scores: Sequence[Score]) -> list[str]:
     """pass@1, pass@k and the variance of each agent."""
-    from blade.hostile import line
-
     lines: list[str] = []
     for score in scores:
         without = f", {score.n_without} without a reward" if score.n_without else ""
@@ -166,3 +170,127 @@ def _estimate(estimate: Estimate) -> str:
         return f"{estimate.value:.4f}  no interval, {tail}"
     low, high, method = estimate.interval
     return f"{estimate.value:.4f}  95% [{low:.4f}, {high:.4f}] ({method}), {tail}"
+
+
+# ---- Shards ----------------------------------------------------------------------------------------
+
+
+@click.command(short_help="Merge the shards of a run and sum it up; no server is needed.")
+@env.config_options
+@click.option("--input-glob", "-i", "globs", multiple=True, metavar="GLOB[,GLOB]", help="The shards; quote it.")
+@click.option("--output", "-o", metavar="FILE", help="The merged rollouts; its sidecars go beside it.")
+@click.option("--no-merge", is_flag=True, help="Write the metrics alone (also merge_shards=false).")
+@force_option("Replace an output that holds other rows, or is itself one of the shards.")
+@counting
+def aggregate(
+    globs: tuple[str, ...], output: str | None, no_merge: bool, duplicates: Duplicates, force: bool, metrics: str | None,
+    pass_threshold: float, as_json: bool, overrides: tuple[str, ...], **flags: Any,
+) -> None:  # fmt: skip
+    """Write the rows of all shards in order, their inputs and failures, and _aggregate_metrics.json.
+
+    No server is asked and no configuration needed. Where the run's is named (--resources-server,
+    --benchmark, --config), its environment adds what it adds in `eval run`: pass@k, majority@k.
+
+    Where the shards have their _materialized_inputs.jsonl, every rollout that was expected is accounted
+    for: expected = scored + failed + masked + lost, and what is missing is named.
+    """
+    from blade_eval.aggregate import shards
+    from blade_eval.profile import scores as scoring
+
+    ours = tuple(word for word in overrides if word.lstrip("+").partition("=")[0] in _SHARD_KEYS)
+    environments = _environments(flags, tuple(word for word in overrides if word not in ours))
+    settings = overridden(ours, _SHARD_KEYS, {"output": output})
+    patterns = [pattern for pattern in (*globs, settings.get("globs")) if pattern]
+    if not patterns or not settings.get("output"):
+        lacks = "--output" if patterns else "--input-glob"
+        raise UsageError(f"{lacks} is missing", "`blade eval aggregate --help` shows both", "usage")
+    merge = not no_merge and is_true(settings.get("merge") or "true")
+    custom = scoring.loaded(Path(metrics)) if metrics else None
+    done = shards.merged(
+        patterns, Path(settings["output"] or ""), duplicates=duplicates, merge=merge, force=force, hook=custom,
+        environment_of=environments.of if environments else None,
+    )  # fmt: skip
+    done.notices += environments.notices if environments else []
+    print_notices(done.notices)
+    if as_json:
+        click.echo(json.dumps(_merged_document(done, pass_threshold), indent=2, allow_nan=False))
+        return
+    lines = [
+        f"{len(done.shards)} shard{'s' * (len(done.shards) != 1)}, {len(done.rollouts.rows)} rollouts",
+        *_completeness(done.completeness),
+        *(f"Not complete: {shard} (of the run of {line(str(shard.beside), 200)})" for shard in done.missing),
+        "",
+    ]
+    lines += [*rendered(done.scores(pass_threshold)), "", *(f"Wrote {path}" for path in done.written)]
+    click.echo("\n".join(lines))
+
+
+def _environments(flags: dict[str, Any], overrides: tuple[str, ...]) -> Environments | None:
+    """The environments of a configuration, if one is named; that it has no model is no error."""
+    from dataclasses import replace
+
+    from blade_eval.config import insist, resolved
+
+    wish = env.asked(flags, overrides)
+    if not env.has_config(wish):
+        overridden(overrides, _SHARD_KEYS, {})  # which refuses each that is not ours
+        return None
+    config = resolved(wish)
+    insist(replace(config, problems=config.of("error")))
+    return Environments(config)
+
+
+class Environments:
+    """The environments of a configuration, each built when an agent's rows first ask for it."""
+
+    def __init__(self, config: Resolved) -> None:
+        self._config = config
+        self._built: dict[str, Environment] = {}
+        self.notices: list[str] = []
+
+    def of(self, agent: str) -> Environment | None:
+        """That of an agent; None, and noted, where the configuration has none that we could build."""
+        from blade_eval import verifiers
+
+        named = self._config.server(agent)
+        server = self._config.server(named.named("resources_server")) if named else None
+        judges = [judge for judge in self._config.servers if judge.kind == "resources_servers"]
+        if server is None and len(judges) == 1:
+            server = judges[0]  # the run may have called its agent otherwise
+        if server is None or server.implementation not in verifiers.ENVIRONMENTS:
+            why = f"the configuration names no resources server of {agent}"
+            if server is not None:
+                why = f"{server.implementation} is no environment of ours"
+            self.notices.append(f"{why}: metrics of its environment are left out")
+            return None
+        if server.instance not in self._built:
+            self._built[server.instance] = verifiers.environment(server.implementation, server.settings)
+        return self._built[server.instance]
+
+
+def _completeness(wholes: Sequence[Whole]) -> list[str]:
+
+    if not wholes:
+        return ["Expected: unknown, since no shard has its _materialized_inputs.jsonl"]
+    lines = []
+    for whole in wholes:
+        lines.append(
+            f"{line(whole.agent, 80)}: {whole.expected} expected = {whole.scored} scored + {whole.failed} failed "
+            f"+ {whole.masked} masked + {whole.lost} lost"
+        )
+        missing = whole.missing[:_MOST_OF_AGENT]
+        lines += [f"  missing {task}:{repeat}, expected by {line(path, 200)}" for task, repeat, path in missing]
+        if len(whole.missing) > _MOST_OF_AGENT:
+            lines.append(f"  and {len(whole.missing) - _MOST_OF_AGENT} more; --json lists all")
+        if whole.unexpected:
+            lines.append(f"  {whole.unexpected} rollouts that no input asked for")
+    return lines
+
+
+def _merged_document(done: Merged, threshold: float) -> dict[str, Any]:
+    return {
+        "shards": [str(path) for path in done.shards], "files": [str(path) for path in done.written],
+        "rollouts": len(done.rollouts.rows), "completeness": [whole.as_json() for whole in done.completeness] or None,
+        "missing_shards": [shard.as_json() for shard in done.missing],
+        "agents": [score.as_json() for score in done.scores(threshold)], "notices": done.notices,
+    }  # fmt: skip

@@ -13,6 +13,7 @@ from blade.cli import env
 from blade.cli.options import force_option, json_option, threshold_option
 from blade.cli.output import notice
 from blade.errors import Unreadable, UsageError
+from blade.hostile import line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,9 +56,9 @@ def reverify(overrides: tuple[str, ...], **flags: Any) -> None:
     """
     import asyncio
 
-    from blade_eval.aggregate.shards import INPUTS
     from blade_eval.profile.row_table import beside, sidecar
     from blade_eval.reverify import Wish, reverified
+    from blade_eval.runner.run_files import INPUTS
 
     rest = tuple(text for text in overrides if not _taken(text, flags))
     config = _resolved(flags, rest)
@@ -114,7 +115,6 @@ def _tick(count: int) -> None:
 
 
 def _tell(done: Done) -> None:
-    from blade.hostile import line
     from blade_eval.reverify import WAYS
 
     changes = done.changes
@@ -160,8 +160,6 @@ def _told(alike: Sequence[Change]) -> str:
 
 
 def _unjudged(done: Done) -> Unreadable:
-    from blade.hostile import line
-
     why, count = Counter(change.reason for change in done.changes.rows if change.reason).most_common(1)[0]
     return Unreadable(
         f"none of {done.n_failed:,} rollouts got a verdict; {count:,} times: {line(why, 200)}",

@@ -14,6 +14,7 @@ from blade.cli import env
 from blade.cli.options import force_option, json_option
 from blade.cli.output import notice
 from blade.errors import EXIT_INTERRUPTED, Unreadable, UsageError
+from blade.hostile import argument
 
 if TYPE_CHECKING:
     from blade_eval.runner.benchmark_run import Order, Outcome
@@ -144,8 +145,6 @@ def _prices(options: dict[str, Any]) -> Prices | None:
 
 
 def _tell(outcome: Outcome, progress: Progress) -> None:
-    from blade.hostile import argument
-
     summary, places = outcome.summary, outcome.places
     if not summary.is_interrupted:
         click.echo("Finished rollout collection! View results at:")

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blade.cli.options import ONLY, THRESHOLD, json_option
-from blade.cli.output import Progress
+from blade.cli.output import Progress, exit_failed
 from blade.errors import NothingToRead, Unreadable, UsageError
+from blade.hostile import json_text, line, under
 
 if TYPE_CHECKING:
     from blade.model import Judgement
@@ -74,7 +75,7 @@ def label(
         if only_check:
             judgements, refused = reviewing.checked(session, proposals, author, only)
             _print({"would_keep": judgements, "refused": list(refused)}, as_json)
-            raise click.exceptions.Exit(1 if refused else 0)
+            return exit_failed(refused)
         recorded = reviewing.label(session, proposals, author, only)
     path = str(session.run(only).judged_in)
     _print({"kept": recorded, **({"file": path} if as_json else {})}, as_json)
@@ -157,11 +158,11 @@ def _lines(source: str) -> list[Mapping[str, Any]]:
     except (OSError, UnicodeError) as error:
         raise Unreadable(f"cannot read {source}: {error}", "give a JSONL file", "unreadable-file") from error
     judgements: list[Mapping[str, Any]] = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
+    for number, text_line in enumerate(text.split("\n"), 1):
+        if not text_line.strip():
             continue
         try:
-            value = json.loads(line)
+            value = json.loads(text_line)
         except ValueError as error:
             raise UsageError(f"line {number} of {source} is no JSON: {error}", _FORM, "usage") from error
         if not isinstance(value, dict):
@@ -178,15 +179,11 @@ _FORM = 'each line is {"task": …, "cause": …, "repeat": …, "step": …, "q
 def _json(document: Any) -> str:
     import msgspec
 
-    from blade.hostile import json_text
-
     return json_text(json.dumps(msgspec.to_builtins(document), indent=2, ensure_ascii=False))
 
 
 def _line(judgement: Judgement, is_full: bool = True) -> str:
     """One judgement; its mechanism is left out where its author has only just typed it."""
-    from blade.hostile import line
-
     field, condition = judgement.field, judgement.condition
     place = f"field {line(field, 80)}" if field is not None else f"where {line(condition, 80)}"
     place = f"step {judgement.step}" if judgement.step is not None else place
@@ -198,8 +195,6 @@ def _line(judgement: Judgement, is_full: bool = True) -> str:
 
 def _print(document: Mapping[str, Any], as_json: bool, is_full: bool = False) -> None:
     """Print judgements by what became of them, and why others were refused."""
-    from blade.hostile import under
-
     if as_json:
         click.echo(_json(document))
         return
@@ -211,7 +206,6 @@ def _print(document: Mapping[str, Any], as_json: bool, is_full: bool = False) ->
 
 def _listed(session: Session, only: str | None, as_json: bool) -> str:
     """What was judged of a run, and how far its authors agree."""
-    from blade.hostile import line
     from blade.report.report_json import values
 
     run = session.run(only)
@@ -223,8 +217,7 @@ def _listed(session: Session, only: str | None, as_json: bool) -> str:
         return f"No judgement of {line(run.name, 80)} holds: {line(fallen[0], 600)}"
     if not facts.judgements:
         return f"Nothing of {line(run.name, 80)} was judged yet; `blade queue` says where to begin"
-    lines = [_line(each) for each in facts.judgements]
-    lines += [f"fallen     {line(why, 600)}" for why in fallen]
+    lines = [*map(_line, facts.judgements), *(f"fallen     {line(why, 600)}" for why in fallen)]
     for each in facts.agreements:
         kappa = "not computable" if each.kappa is None else f"{each.kappa:.2f}"
         names = f"{line(each.first, 40)} and {line(each.second, 40)}"

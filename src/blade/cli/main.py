@@ -12,6 +12,7 @@ import click
 
 from blade import __version__, errors
 from blade.cli.options import LateGroup
+from blade.hostile import under
 
 # Each is imported when it is asked for; `blade --help` imports them all, and nothing heavy with them.
 COMMANDS = {
@@ -21,8 +22,12 @@ COMMANDS = {
         "eval env init detectors demo doctor completion"
     ).split()
 } | {
-    "cite": "check:cite", "list": "catalogue:listing", "search": "catalogue:search", "eval": "evaluate",
+    "cite": "check:cite", "fields": "query:fields", "list": "catalogue:listing", "search": "catalogue:search",
+    "health": "diagnose:health", "draft": "diagnose:draft", "init": "diagnose:init", "mcp": "skill:mcp", "eval": "main:evaluate",
     "completion": "main:completion",
+}  # fmt: skip
+EVAL_COMMANDS = {name: f"eval_{name}:{name}" for name in ("prepare", "run", "profile", "aggregate", "reverify")} | {
+    "aggregate": "eval_profile:aggregate",
 }  # fmt: skip
 
 
@@ -30,6 +35,14 @@ COMMANDS = {
 @click.version_option(__version__, prog_name="blade")
 def cli() -> None:
     """Diagnose an evaluation: which tasks failed, why, what to fix first, and how far to trust the score."""
+
+
+@click.group(cls=LateGroup, late=EVAL_COMMANDS, short_help="Run a benchmark: prepare, run, profile, aggregate, reverify.")
+def evaluate() -> None:
+    """Run an evaluation and sum it up, in the files that `blade diagnose` reads.
+
+    The words and files are those of NeMo Gym's `gym eval`.
+    """
 
 
 @click.command(short_help="Shell completion for bash, zsh or fish.")
@@ -56,8 +69,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         # click hands back the code of a command that ends early, such as a gate that fails
         sys.exit(code if isinstance(code, int) else errors.EXIT_OK)
     except errors.BladeError as error:
-        _tell(error, as_json)
-        sys.exit(error.exit_code)
+        _end(error, as_json)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -66,11 +78,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "blade"
-        _tell(
-            errors.UsageError(error.format_message(), f"`{command} --help` lists what it takes", "usage"),
-            as_json,
-        )
-        sys.exit(errors.EXIT_USAGE)
+        _end(errors.UsageError(error.format_message(), f"`{command} --help` lists what it takes", "usage"), as_json)
     except (KeyboardInterrupt, click.Abort):
         print("interrupted", file=sys.stderr)
         sys.exit(errors.EXIT_INTERRUPTED)
@@ -84,15 +92,11 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.exit(errors.EXIT_OK)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-            _tell(_our_bug(error, options), as_json)
-            sys.exit(errors.EXIT_BUG)
-        words = errors.Unreadable(f"cannot write: {error.strerror}", "free some disk space", "cannot-write")
-        _tell(words, as_json)
+            _end(_our_bug(error, options), as_json)
         _drop_stdout()
-        sys.exit(words.exit_code)
+        _end(errors.Unreadable(f"cannot write: {error.strerror}", "free some disk space", "cannot-write"), as_json)
     except Exception as error:
-        _tell(_our_bug(error, options), as_json)
-        sys.exit(errors.EXIT_BUG)
+        _end(_our_bug(error, options), as_json)
 
 
 def _drop_stdout() -> None:
@@ -100,15 +104,11 @@ def _drop_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _tell(error: errors.BladeError, as_json: bool) -> None:
-    from blade.hostile import under
-
-    if as_json:
-        print(json.dumps(error.as_json()), file=sys.stderr)
-        return
-    print(under("error: ", error.message), file=sys.stderr)
-    print(under("hint:  ", errors.with_pages(error.hint)), file=sys.stderr)
-    print(f"see:   {error.see}", file=sys.stderr)
+def _end(error: errors.BladeError, as_json: bool) -> NoReturn:
+    """Tell an error, and end with its exit code."""
+    lines = (under("error: ", error.message), under("hint:  ", errors.with_pages(error.hint)), f"see:   {error.see}")
+    print(json.dumps(error.as_json()) if as_json else "\n".join(lines), file=sys.stderr)
+    sys.exit(error.exit_code)
 
 
 def _our_bug(error: Exception, options: list[str]) -> errors.BladeError:

@@ -93,8 +93,3 @@ SEARCH_DIR = click.option(
     "--search-dir", "search_dirs", metavar="DIR", multiple=True,
     help="Look for names here first, such as in a checkout of NeMo Gym; may be repeated.",
 )  # fmt: skip
-
-
-def threshold_words(threshold: float | None) -> list[str]:
-    """The threshold as it was typed, for the command that a report records."""
-    return ["--pass-threshold", repr(threshold)] if threshold is not None else []

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from blade.errors import EXIT_FAILED_GATE, Unreadable, UsageError
+from blade.hostile import line
 from blade.targets import refuse_link, refuse_taken
 
 if TYPE_CHECKING:
     from blade.pipeline import Loaded
+    from blade.pipeline.trace_reading import Clock
 
 Result = TypeVar("Result")
 OURS = frozenset(
@@ -109,10 +111,14 @@ def wrote(paths: list[Path], quiet: bool) -> None:
         click.echo(f"Wrote {name}", err=quiet)
 
 
+def print_times(clock: Clock) -> None:
+    """Print how long each stage took, the longest first."""
+    for stage, seconds in sorted(clock.seconds.items(), key=lambda entry: -entry[1]):
+        click.echo(f"{seconds:9.2f} s  {stage}", err=True)
+
+
 def notice(text: str, mark: str = "note", most: int | None = None) -> None:
     """Something the user should know, on stderr, in one line."""
-    from blade.hostile import line
-
     print(f"{mark}: {line(text, most)}", file=sys.stderr)
 
 

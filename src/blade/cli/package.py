@@ -15,6 +15,7 @@ from blade.cli.options import THRESHOLD, Command, LateGroup, force_option, json_
 from blade.cli.output import Progress, exit_failed, put, write_text, wrote
 from blade.cli.sanitize import KEY, REPORT
 from blade.errors import EXIT_FAILED_GATE, NothingToRead, Unreadable, UsageError, with_pages
+from blade.hostile import line, under
 from blade.package import MIN_ANCHORS
 from blade.targets import STAGING, refuse_taken
 
@@ -166,7 +167,7 @@ def extract_anchor_facts(
     click.echo(f"Wrote {len(facts)} anchor facts to {output}" + (f" ({weak} weak)" if weak else ""))
     if len(facts) < min_facts:
         click.echo(f"Only {len(facts)} facts were found; {min_facts} are needed", err=True)
-        raise click.exceptions.Exit(EXIT_FAILED_GATE)
+    exit_failed(len(facts) < min_facts)
 
 
 @click.command(short_help="Judge a report by its rollouts and anchor facts.")
@@ -264,7 +265,6 @@ def calibration_lines(calibration: Calibration) -> list[str]:
 @contextmanager
 def _explained() -> Iterator[None]:
     """Say why a report cannot be judged, and exit with 1: the report may be good, and nothing shows it."""
-    from blade.hostile import under
     from blade.package import report_score
 
     try:
@@ -299,7 +299,6 @@ def sanitize(
     Placeholders are the same everywhere, so that the clean package still validates. The exit code is 1 if
     anything private is left.
     """
-    from blade.hostile import line
     from blade.package.sharing import sanitise
     from blade.sanitize import as_json as removed_as_json
     from blade.sanitize import leak_lines, read_key, read_policy

@@ -1,4 +1,4 @@
-"""`blade query`: answer one question about runs, as a measure or as one SELECT over their tables."""
+"""`blade query` and `blade fields`: answer one question about runs, as a measure or one SELECT, and list what it can name."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import click
 from blade.cli.options import MAPPING, THRESHOLD, force_option, json_option
 from blade.cli.output import Progress, cannot_write, refuse_existing, refuse_sources
 from blade.errors import NothingToRead, UsageError
+from blade.hostile import line, lines
 
 if TYPE_CHECKING:
     from blade.query.measures import Answer
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
 
 SHOWN = 100  # rows of a table on the terminal
 _WIDE = 60  # characters of a cell there
+ROLES = {
+    "reward": "states the reward again",
+    "verdict": "set by grading: goes with the outcome",
+    "task-level": "the same in every repeat of a task, differs between tasks",
+    "identity": "names the task or the rollout",
+    "effort": "an amount: tokens, seconds, steps",
+    "text": "prose or a log",
+    "constant": "the same in every row",
+    "other": "none of these",
+}
+_COLUMNS = ("run", "path", "column", "role", "type", "presence", "distinct", "example")
 
 
 @click.command(short_help="Ask one question of the rows: a measure, or a SELECT.")
@@ -82,6 +94,37 @@ def query(
         click.echo(render(question, outcome, limit))
 
 
+@click.command(short_help="List every field of the rows and what it is.")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@click.option("--role", type=click.Choice(list(ROLES)), help="List the fields of one role alone.")
+@MAPPING
+@click.option("--limit", default=200, show_default=True, metavar="N", help="Fields to print; 0 for all.")
+@json_option()
+def fields(runs: tuple[str, ...], role: str | None, fields: str | None, limit: int, as_json: bool) -> None:
+    """List every field of the rows of RUN: type, rows that have it, distinct values, role.
+
+    The role is decided by how values behave over repeats, tasks and rewards, not by names. A column of that
+    name can be used in `blade query`; dotted names stand in double quotes.
+    """
+    from blade.query.query_ground import Table
+
+    with Progress() as progress:
+        loaded, ground = ground_of(runs, fields, None, progress)
+        table = ground.ask("select " + ", ".join(f'"{name}"' for name in _COLUMNS) + " from fields")
+    assert isinstance(table, Table)
+    rows = [row for row in table.rows if role in (None, row[3])]
+    rows.sort(key=lambda row: (row[0], list(ROLES).index(row[3]), row[1]))
+    if as_json:
+        listed = [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
+        click.echo(json.dumps({"schema": "blade.fields/1", "fields": listed}, indent=2))
+        return
+    first = 0 if len(loaded) > 1 else 1
+    head = ("run", "field", "column", "role", "type", "rows", "distinct", "example")
+    shown = [(*row[:2], row[2] if row[2] != row[1] else "", *row[3:]) for row in rows]
+    click.echo(grid(head[first:], [row[first:] for row in shown], limit, whole="--limit 0 or --json"))
+    click.echo("\n" + "\n".join(f"{name:<11} {meaning}" for name, meaning in ROLES.items()))
+
+
 def ground_of(
     runs: Sequence[str], fields: str | None, threshold: float | None, progress: Any
 ) -> tuple[Any, Any]:
@@ -132,7 +175,6 @@ def _answer(answer: Answer) -> dict[str, Any]:
 
 def render(question: str, outcome: Outcome, limit: int) -> str:
     """The answer for a terminal: `42.0% [32.4%, 52.3%], n = 50 tasks (wilson)`, or a table."""
-    from blade.hostile import line
     from blade.query.measures import RATES, measure_of
 
     if outcome.columns is not None or outcome.answers is None:
@@ -163,8 +205,6 @@ def _cells(answer: Answer, is_rate: bool) -> tuple[str, str, str]:
 
 def number(value: Any, is_rate: bool = False) -> str:
     """A value as a person reads it."""
-    from blade.hostile import line
-
     if value is None:
         return "none"
     if isinstance(value, float):
@@ -179,8 +219,6 @@ def grid(
     whole: str = "--limit 0, --csv or --json",
 ) -> str:  # fmt: skip
     """Rows in columns, cleaned, with what was left out said below."""
-    from blade.hostile import line
-
     shown = rows if limit <= 0 else rows[:limit]
     cells = [[line(str(name), _WIDE) for name in columns]]
     cells += [["" if value is None else number(value) for value in row] for row in shown]
@@ -204,8 +242,6 @@ def grid(
 
 def _csv(outcome: Outcome) -> str:
     """CSV in which no cell is a formula that a spreadsheet runs."""
-    from blade.hostile import lines
-
     def guarded(value: Any) -> Any:
         text = lines(value) if isinstance(value, str) else ""
         return value if not isinstance(value, str) else f"'{text}" if text[:1] in "=+-@\t" and text else text

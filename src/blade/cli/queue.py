@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blade.cli.options import ONLY, THRESHOLD, json_option, threshold_words
+from blade.cli.options import ONLY, THRESHOLD, json_option
 from blade.cli.output import Progress
 from blade.errors import UsageError
+from blade.hostile import argument, command_line, line
 
 if TYPE_CHECKING:
     from blade.model import Waiting
@@ -66,7 +67,6 @@ def _entry(task: Waiting) -> dict[str, Any]:
 def render(listing: Queue, run: str, only: str | None = None, threshold: float | None = None) -> str:
     """A line for each task, and what to type to read the first."""
     from blade.agent.queue import WRONG, WRONG_UNDETERMINED
-    from blade.hostile import argument, line
 
     if not listing.waiting:
         judged = f", {listing.n_judged} judged already (--judged lists them)" if listing.n_judged else ""
@@ -89,11 +89,9 @@ def render(listing: Queue, run: str, only: str | None = None, threshold: float |
         )
     total, tokens = sum(task.value for task in listing.waiting), sum(task.tokens for task in listing.waiting)
     lines += ["", f"total: {_points(total)} points of value for {tokens:,} tokens"]
-    words = [argument(run), argument(listing.waiting[0].task), *([argument(only)] if only else [])]
-    if all(words):
-        named = f" --run {words[2]}" if only else ""
-        passing = "".join(f" {word}" for word in threshold_words(threshold))
-        lines.append(f"read:  blade show {words[0]} {words[1]} --dossier{named}{passing}")
+    if all(argument(word) for word in (run, listing.waiting[0].task, only or run)):
+        names = (run, listing.waiting[0].task)
+        lines.append(f"read:  {command_line('show', names, dossier=True, run=only or None, pass_threshold=threshold)}")
     return "\n".join(lines)
 
 

@@ -16,6 +16,7 @@ from blade.cli.output import Progress, refuse_sources, refuse_unwritable, write_
 from blade.errors import Unreadable, UsageError
 
 if TYPE_CHECKING:
+    from blade.agent.reader import Cap, Endpoint, Price
     from blade.pipeline import Loaded
     from blade.pipeline.model_reading import Plan, Reading, Wish
     from blade.pipeline.session import Session
@@ -69,6 +70,7 @@ def read(run: str, **options: Any) -> None:
     asked again, they cost nothing. The exit code is 0 unless no question was answered at all.
     """
     from blade import pipeline
+    from blade.agent.reader import host_of
     from blade.cli import read_text
     from blade.cli.sanitize import cleaner
     from blade.pipeline import model_reading
@@ -78,7 +80,7 @@ def read(run: str, **options: Any) -> None:
     with Progress() as progress:
         session = pipeline.session([run], progress, options["pass_threshold"], f"blade read {run}")
         clean = cleaner(session, session.run(wish.run)) if options["redact"] else None
-        plan = model_reading.plan(session, wish, whom.model, model_reading.host_of(whom.url), clean, options["fresh"])
+        plan = model_reading.plan(session, wish, whom.model, host_of(whom.url), clean, options["fresh"])
     _refuse_output(options, session.loaded)
     before = read_text.before(plan, whom.price, options["max_output"], options["redact"])
     if options["dry_run"]:
@@ -105,13 +107,13 @@ class Whom:
     model: str
     url: str
     key: str = field(repr=False)
-    price: Any
-    cap: Any
+    price: Price | None
+    cap: Cap
 
-    def endpoint(self, timeout: float, limit: int) -> Any:
-        from blade.pipeline import model_reading
+    def endpoint(self, timeout: float, limit: int) -> Endpoint:
+        from blade.agent.reader import Endpoint
 
-        return model_reading.endpoint(self.model, self.url, self.key, timeout, limit)
+        return Endpoint(self.model, self.url, self.key, timeout, limit)
 
 
 def _wish(options: dict[str, Any]) -> Wish:
@@ -142,16 +144,16 @@ def _wish(options: dict[str, Any]) -> Wish:
 
 def named_model(options: dict[str, Any]) -> Whom:
     """The model that options and the environment name."""
-    from blade.pipeline import model_reading
+    from blade.agent import reader
 
     model = options["model"] or os.environ.get("BLADE_MODEL", "")
     if not model.strip():
         raise UsageError("no model is named", "give --model NAME, or set BLADE_MODEL", "no-model")
-    url = options["base_url"] or os.environ.get("OPENAI_BASE_URL") or model_reading.PUBLIC
-    model_reading.host_of(url)
+    url = options["base_url"] or os.environ.get("OPENAI_BASE_URL") or reader.PUBLIC
+    reader.host_of(url)
     variable = options["key_env"] or "OPENAI_API_KEY"
     key = os.environ.get(variable, "").strip()
-    if not key and (options["key_env"] or url == model_reading.PUBLIC) and not options["dry_run"]:
+    if not key and (options["key_env"] or url == reader.PUBLIC) and not options["dry_run"]:
         hint = f"export {variable}=..., or name another with --key-env"
         raise UsageError(f"there is no key: {variable} is not set", hint, "no-key")
     if not (key.isascii() and key.isprintable()):
@@ -159,11 +161,11 @@ def named_model(options: dict[str, Any]) -> Whom:
     price = _price(options["price"])
     if options["max_cost"] is not None and price is None:
         raise UsageError("--max-cost needs a price", "give --price IN,OUT, or use --max-tokens", "no-price")
-    return Whom(model, url, key, price, model_reading.Cap(options["max_cost"], options["max_tokens"]))
+    return Whom(model, url, key, price, reader.Cap(options["max_cost"], options["max_tokens"]))
 
 
-def _price(text: str | None) -> Any:
-    from blade.pipeline import model_reading
+def _price(text: str | None) -> Price | None:
+    from blade.agent.reader import Price
 
     if text is None:
         return None
@@ -174,13 +176,14 @@ def _price(text: str | None) -> Any:
     except ValueError:
         hint = "write dollars for a million tokens in and out, as --price 2.50,10"
         raise UsageError(f"--price {text} is no price", hint, "no-price") from None
-    return model_reading.Price(first, second)
+    return Price(first, second)
 
 
 # ---- Asking ----------------------------------------------------------------------------------------
 
 
 def _asked(session: Session, plan: Plan, whom: Whom, options: dict[str, Any]) -> Reading:
+    from blade.agent.reader import Patience
     from blade.pipeline import model_reading
 
     if not plan.open:
@@ -196,7 +199,7 @@ def _asked(session: Session, plan: Plan, whom: Whom, options: dict[str, Any]) ->
             end = "\n" if done == len(plan.open) else ""
             print(f"\r{done} of {len(plan.open)} answered{end}", end="", file=sys.stderr, flush=True)
 
-    patience = model_reading.Patience(tries=options["retries"] + 1)
+    patience = Patience(tries=options["retries"] + 1)
     return model_reading.answers(session, plan, endpoint, whom.cap, whom.price, options["concurrency"], patience, told)
 
 
@@ -237,7 +240,6 @@ def _refuse_output(options: dict[str, Any], loaded: Sequence[Loaded] = ()) -> No
 
 
 def _put(text: str, options: dict[str, Any]) -> None:
-
     if not options["output"]:
         click.echo(text, nl=False)
         return

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from blade.hostile import line
 
 if TYPE_CHECKING:
+    from blade.agent.reader import Price, Question, Result, Usage
     from blade.model import Agreement, Judgement
-    from blade.pipeline.model_reading import Plan, Price, Question, Reading, Result, Usage
+    from blade.pipeline.model_reading import Plan, Reading
 
     Recorded = tuple[Sequence[Judgement], list[str]] | None
 
@@ -25,7 +26,7 @@ _TITLES = {
 
 def _estimate(plan: Plan, limit: int) -> tuple[Usage, Usage]:
     """What the open questions will likely cost, and what they cost at most without a second try."""
-    from blade.pipeline.model_reading import EXPECTED_OUT, Usage
+    from blade.agent.reader import EXPECTED_OUT, Usage
 
     tokens_in, n = sum(question.tokens for question in plan.open), len(plan.open)
     return Usage(tokens_in, n * min(EXPECTED_OUT, limit)), Usage(tokens_in, n * limit)
@@ -84,7 +85,7 @@ def dry_json(plan: Plan, price: Price | None, limit: int) -> str:
 
 def render(reading: Reading, recorded: Recorded = None) -> str:
     """The answers for a reader."""
-    from blade.pipeline.model_reading import statuses
+    from blade.agent.reader import statuses
 
     plan, counts = reading.plan, statuses(reading.results)
     n = counts["kept"] + counts["accepted"]
@@ -152,9 +153,9 @@ def _beside(result: Result, reading: Reading) -> str:
 
 
 def _counted(reading: Reading) -> list[str]:
-    from blade.pipeline.model_reading import counted
+    from blade.agent.reader import answers
 
-    tallied = counted(reading.results)
+    tallied = answers(reading.results)
     n = sum(len(abouts) for _, abouts in tallied)
     lines = ["", f"Counted over {n} tasks with an answer, of {len(reading.results)} asked about"]
     for answer, abouts in tallied:
@@ -177,7 +178,7 @@ def _agreement(agreement: Agreement) -> list[str]:
 
 def as_json(reading: Reading, recorded: Recorded = None) -> str:
     """The same for a program."""
-    from blade.pipeline.model_reading import counted, statuses
+    from blade.agent.reader import answers, statuses
 
     result_json: dict[str, Any] = {
         **_head(reading.plan),
@@ -189,7 +190,7 @@ def as_json(reading: Reading, recorded: Recorded = None) -> str:
     }
     if reading.plan.kind == "ask":
         result_json["counted"] = [
-            {"answer": answer, "n": len(of), "tasks": list(of)} for answer, of in counted(reading.results)
+            {"answer": answer, "n": len(of), "tasks": list(of)} for answer, of in answers(reading.results)
         ]
     if reading.agreement is not None:
         result = reading.agreement

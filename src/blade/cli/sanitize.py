@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from blade.cli.options import force_option, json_option, output_option
-from blade.cli.output import refuse_unwritable, write_text
-from blade.errors import EXIT_FAILED_GATE, EXIT_NOTHING, EXIT_UNREADABLE, NothingToRead, UsageError
+from blade.cli.output import exit_failed, refuse_unwritable, write_text
+from blade.errors import EXIT_NOTHING, EXIT_UNREADABLE, NothingToRead, UsageError
+from blade.hostile import line
 from blade.targets import refuse_taken, staging
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ def sanitize(
     everywhere, made with a key that stays with you. Rewards and ids stay as they are; rows change in no
     other byte.
     """
-    from blade.hostile import line
     from blade.sanitize import as_json as removed_as_json
     from blade.sanitize import clean_files, own_key, policy_near, read_key, read_policy
     from blade.sanitize.files import looked
@@ -75,8 +75,7 @@ def sanitize(
         click.echo(_page(removed, None if is_piped else output, only_check), nl=False, err=is_piped)
     for file in removed.unread:
         click.echo(f"warning: {line(file)} was left out: it {removed.left_out[file]}", err=True)
-    if removed.leaks or (only_check and removed.total):
-        raise click.exceptions.Exit(EXIT_FAILED_GATE)
+    exit_failed(removed.leaks or (only_check and removed.total))
     if removed.unread:
         raise click.exceptions.Exit(EXIT_UNREADABLE)
     if not removed.read:
@@ -150,7 +149,6 @@ def _pairs(paths: list[Path], target: Path, policy: Policy, key: Key | None) -> 
 
 def _page(removed: Removed, output: str | None, only_check: bool) -> str:
     """The counts, by kind and by file."""
-    from blade.hostile import line
     from blade.sanitize import leak_lines
     from blade.sanitize.files import NOT_SEEN
 

@@ -1,4 +1,4 @@
-"""`blade skill`: the skills that coding agents are given: list, install, check, and write new ones."""
+"""`blade skill` and `blade mcp`: what coding agents are given: skills to install or write, and answers as tools."""
 
 from __future__ import annotations
 
@@ -130,6 +130,19 @@ def new(name: str | None, runs: tuple[str, ...], output: str, pass_threshold: fl
         except OSError as error:
             raise cannot_write(folder, error) from error
     click.echo(f"Wrote {path}")
+
+
+@click.command(short_help="Serve the answers to a coding agent, over MCP.")
+@click.argument("runs", nargs=-1, metavar="[RUN|FOLDER]...")
+def mcp(runs: tuple[str, ...]) -> None:
+    """Serve the runs under FOLDER, or under the working directory, as MCP tools over stdio.
+
+    Nothing outside these folders is read. All tools read only, but for the one that keeps judgements
+    beside a run. A coding agent starts this command; docs/mcp.md tells how to add it.
+    """
+    from blade.agent.mcp.server import serve
+
+    serve(runs)
 
 
 def _misfit(version: str, engine: str) -> str:

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 
 import msgspec
 import numpy as np
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 from blade import events, model, stats
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.fact_cover import gain
-from blade.diagnose.groups import Group, Trust, short
+from blade.diagnose.groups import Group, Trust, sentence, short
 from blade.diagnose.ladder import Diagnosis
 from blade.diagnose.population import Mask, Population
 from blade.diagnose.rungs import kinds
@@ -40,7 +41,7 @@ class Concluded(msgspec.Struct, frozen=True):
     losses: tuple[model.Loss, ...]
     run_causes: tuple[model.RunCause, ...]
     recommendations: tuple[model.Recommendation, ...]
-    modes: Mapping[int, tuple[model.Cause, str]]  # position of each row that loses points -> cause and group
+    modes: Modes  # position of each row that loses points -> cause and group
     blamed: Mapping[str, tuple[str, str, int | None]]  # address of each row of a group -> label, name, step
 
 
@@ -72,11 +73,9 @@ def _reconcile(groups: Sequence[Group]) -> None:
     """Give groups that blame too many and too few calls of one tool the same fix: it is one finding about choosing it."""
     for many in groups:
         few = [group for group in groups if f"never calls `{many.tool}`" in group.name] if many.name.startswith("calls `") else []
+        n_many, n_few = int(many.rows.sum()), int(sum(group.rows.sum() for group in few))
         for group in (many, *few) if few else ():
-            group.fix = (
-                f"Show the model with examples when `{many.tool}` is right: it is called where it is not expected "
-                f"({many.rows.sum():,}) and left out where it is due ({sum(group.rows.sum() for group in few):,})."
-            )
+            group.fix = sentence("conclusions.choosing", tool=many.tool, many=n_many, few=n_few)
 
 
 def _blamed(result: Group, row: RowEvidence) -> int | None:
@@ -88,24 +87,14 @@ def _blamed(result: Group, row: RowEvidence) -> int | None:
 def select(people: Population, rows: Mask) -> str:
     """A SELECT that gives some rows by their number in the run."""
     positions = sorted(row.position for row in people.of(rows))
-    name = people.run.replace("'", "''")
-    return f"select run, task, repeat, row from rollouts where run = '{name}' and {_condition(positions)}"
-
-
-def _condition(positions: list[int]) -> str:
-    """Numbers as ranges and a list."""
-    if not positions:
-        return "false"
-    spans: list[list[int]] = []
-    for position in positions:
-        if spans and spans[-1][1] == position - 1:
-            spans[-1][1] = position
-        else:
-            spans.append([position, position])
-    ranges = [f"row between {low} and {high}" for low, high in spans if high - low + 1 >= RANGES]
-    single = [str(row) for low, high in spans if high - low + 1 < RANGES for row in range(low, high + 1)]
-    parts = ranges + ([f"row in ({', '.join(single)})"] if single else [])
-    return parts[0] if len(parts) == 1 else f"({' or '.join(parts)})"
+    consecutive = groupby(enumerate(positions), lambda place: place[1] - place[0])
+    spans = [[position for _, position in span] for _, span in consecutive]
+    single = [str(position) for span in spans if len(span) < RANGES for position in span]
+    parts = [f"row between {span[0]} and {span[-1]}" for span in spans if len(span) >= RANGES]
+    parts += [f"row in ({', '.join(single)})"] if single else []
+    name, condition = people.run.replace("'", "''"), " or ".join(parts) or "false"
+    condition = f"({condition})" if len(parts) > 1 else condition
+    return f"select run, task, repeat, row from rollouts where run = '{name}' and {condition}"
 
 
 def _without_twins(pieces: Sequence[kinds.Slice]) -> list[kinds.Slice]:
@@ -120,17 +109,9 @@ def _without_twins(pieces: Sequence[kinds.Slice]) -> list[kinds.Slice]:
 
 def _slice(people: Population, piece: kinds.Slice) -> model.Slice:
     """A kind of task with its rate over tasks, and that of all others."""
-    inside, rest = (_means(people, rows) for rows in (piece.rows, ~piece.rows))
+    inside, rest = (people.rates(rows) for rows in (piece.rows, ~piece.rows))
     low, high, _ = stats.mean_interval(inside, 0.0, 1.0) or (None, None, None)
     return model.Slice(people.run, piece.field, piece.value, len(inside), float(inside.mean()), low, high, float(rest.mean()), piece.p)
-
-
-def _means(people: Population, rows: Mask) -> np.ndarray:
-    """The pass rates of the tasks of some rows."""
-    task = people.task[rows]
-    n = np.bincount(task)
-    passes = np.bincount(task, weights=people.passed[rows])
-    return passes[n > 0] / n[n > 0]
 
 
 def _points(people: Population, rows: Mask) -> float:
@@ -201,14 +182,13 @@ def _attributions(
     losing: defaultdict[int, list[int]] = defaultdict(list)
     for i in np.flatnonzero(people.lost > 1e-12).tolist():
         losing[int(task[i])].append(i)
+        modes[i] = model.Cause.UNDETERMINED, UNEXPLAINED
+        if (number := int(owner[i])) >= 0:
+            modes[i] = _label(groups[number], diagnosis.groups[number], i), groups[number].name
     for code, rows in losing.items():
         lost = Counter[int]()
         for i in rows:
-            number = int(owner[i])
-            lost[number] += people.lost[i]
-            modes[i] = model.Cause.UNDETERMINED, UNEXPLAINED
-            if number >= 0:
-                modes[i] = _label(groups[number], diagnosis.groups[number], i), groups[number].name
+            lost[int(owner[i])] += people.lost[i]
         best = max(lost, key=lambda number: (lost[number], number >= 0, -number))
         key = people.keys[code]
         proposed = _attribution(diagnosis, groups, key, rows, owner, best, opener)
@@ -227,10 +207,9 @@ def _attribution(
 ) -> model.Attribution:  # fmt: skip
     people = diagnosis.people
     mine = [i for i in rows if owner[i] == best]
-    i, n = mine[0], len(mine)
+    i, n, repeat = mine[0], len(mine), int(people.repeat[mine[0]])
     total = int((people.indexed == people.indexed[i]).sum())
     lost = math.fsum(people.lost[row] for row in rows)
-    repeat = int(people.repeat[i])
     of = f"{n} of its {total} rollouts" if total > 1 else "its rollout"
     if people.is_regrouped and total > 1:
         of = f"{n} of the {total} rollouts under this index, which have different prompts"
@@ -292,7 +271,7 @@ def _overruled(engine: model.Attribution, words: Sequence[model.Judgement]) -> m
     )  # fmt: skip
 
 
-def _losses(people: Population, modes: Mapping[int, tuple[model.Cause, str]]) -> tuple[model.Loss, ...]:
+def _losses(people: Population, modes: Modes) -> tuple[model.Loss, ...]:
     grouped: defaultdict[tuple[model.Cause, str], list[float]] = defaultdict(list)
     for i, mode in modes.items():
         grouped[mode].append(float(people.lost[i]))
@@ -303,29 +282,23 @@ def _losses(people: Population, modes: Mapping[int, tuple[model.Cause, str]]) ->
 def _run_causes(people: Population, diagnosis: Diagnosis, groups: Sequence[model.Group]) -> tuple[model.RunCause, ...]:
     """The alarms, and a group that takes more than half of the lost points."""
     total = _points(people, people.failed)
-    result = []
     named = {group.text: group for group in groups}
+    result = []
     for entry in diagnosis.trust:
         if entry.level == "alarm" and entry.label:
             group = named.get(entry.text)
             name = group.name if group else "rows are grouped wrongly" if entry.label == "DA" else entry.text[:80]
-            quote = (group.quote,) if group and group.quote else ()
-            lost = group.points if group else 0.0
+            quote, lost = (_quotes(group), group.points) if group else ((), 0.0)
             result.append(model.RunCause(people.run, model.Cause(entry.label), name, entry.text, int(entry.rows.sum()), lost, quote))
-    for group in groups:
-        if group.points > 0.5 * total and group.text not in {cause.text for cause in result}:
-            quote = (group.quote,) if group.quote else ()
-            result.append(model.RunCause(people.run, group.label, group.name, group.text, group.rows, group.points, quote))
-    return tuple(result)
+    alarms = {cause.text for cause in result}
+    return (*result, *(
+        model.RunCause(people.run, group.label, group.name, group.text, group.rows, group.points, _quotes(group))
+        for group in groups if group.points > 0.5 * total and group.text not in alarms
+    ))  # fmt: skip
 
 
-IDENTIFIED = (
-    "within tasks: pass rate without the fault less the pass rate with it, chosen on one half of the repeats and estimated on the other; "
-    "95% interval by resampling tasks"
-)
-NOT_IDENTIFIED = (
-    "not identified: no task shows both what happens with and without it; the upper bound assumes that all of these rollouts pass"
-)
+def _quotes(group: model.Group) -> tuple[model.Evidence, ...]:
+    return (group.quote,) if group.quote else ()
 
 
 def _recommendations(
@@ -342,16 +315,15 @@ def _recommendations(
     ]  # fmt: skip
     alarms = {entry.text for entry in diagnosis.trust if entry.level == "alarm"}
     pairs = sorted(zip(groups, diagnosis.groups, strict=True), key=lambda pair: pair[0].text not in alarms)
-    seen: set[str] = set()
+    by_fix: dict[str, tuple[model.Group, Group]] = {}
     for group, source in pairs:
-        if group.fix in seen:
-            continue
-        seen.add(group.fix)
+        by_fix.setdefault(group.fix, (group, source))
+    for group, source in by_fix.values():
         keys = tuple(dict.fromkeys(people.keys[int(code)] for code in task[source.rows]))
         result.append(
             model.Recommendation(
                 0, people.run, group.id, group.fix, group.label, group.name, group.gain, group.most, group.label in MEASUREMENT,
-                IDENTIFIED if group.gain is not None else NOT_IDENTIFIED, keys, (group.quote,) if group.quote else (),
+                sentence(f"conclusions.{'not ' if group.gain is None else ''}identified"), keys, _quotes(group),
             )
         )  # fmt: skip
     return tuple(replace(entry, rank=rank) for rank, entry in enumerate(result, 1))

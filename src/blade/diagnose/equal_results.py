@@ -41,8 +41,7 @@ class Ended(NamedTuple):
 def observe(task: TaskTraces) -> list[Ended]:
     """What every rollout ended with."""
     changes = bool(task.gold.actions) or any(_writes(episode) for episode in task.episodes)
-    wants_answer = task.gold.answer is not None
-    return [_ended(episode, changes, wants_answer) for episode in task.episodes]
+    return [_ended(episode, changes, task.gold.answer is not None) for episode in task.episodes]
 
 
 def content(episode: Episode, changes: bool) -> str:
@@ -62,11 +61,9 @@ def content(episode: Episode, changes: bool) -> str:
 
 def _read(row: Mapping[str, Any]) -> str:
     """The answer that a verifier wrote down; empty if none did."""
-    for name in _FIELDS:
-        value = row.get(name)
-        if isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip():
-            return str(value)
-    return ""
+    values = (row.get(name) for name in _FIELDS)
+    texts = (str(value) for value in values if isinstance(value, str | int | float) and not isinstance(value, bool))
+    return next((text for text in texts if text.strip()), "")
 
 
 def _writes(episode: Episode) -> list[Call]:
@@ -109,14 +106,11 @@ def _meant(call: Call) -> str:
 
 
 def _without_prose(value: Any, depth: int = 0) -> Any:
-    if isinstance(value, str):
-        stated = {word.strip(_SIGNS) for word in value.split() if any(sign.isdigit() for sign in word)}
-        return {"states": sorted(stated)} if is_prose(value) else value
-    if depth == _DEEPEST:
-        return value
-    if isinstance(value, dict):
+    if isinstance(value, str) and is_prose(value):
+        return {"states": sorted({word.strip(_SIGNS) for word in value.split() if any(map(str.isdigit, word))})}
+    if isinstance(value, dict) and depth < _DEEPEST:
         return {key: _without_prose(inner, depth + 1) for key, inner in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list) and depth < _DEEPEST:
         return [_without_prose(inner, depth + 1) for inner in value]
     return value
 

@@ -147,6 +147,7 @@ def _row(episode: Episode, actual: Mapping[str, Any], tools: set[str]) -> RowEvi
     row = {**actual, **episode.trace.row} if actual else episode.trace.row
     flat = flatten(row)
     prompt, request = _prompt(row), _request(row, steps)
+    known = prompt.casefold()
     # the last thing that the model said, whatever came after it
     messages = ((step.text, step.index) for step in reversed(steps) if step.kind == "message" and step.text.strip())
     final, final_step = next(messages, ("", None))
@@ -164,19 +165,25 @@ def _row(episode: Episode, actual: Mapping[str, Any], tools: set[str]) -> RowEvi
     longest = max(results, key=len, default="")
     is_single = len(acts) <= 1
     whole, unit = "\n".join(step.text for step in steps if step.kind != "user"), final[-PASSAGE - 10 : -10]
+    own_steps = [step.kind in ("message", "call") for step in steps]
+    answers_of_others = (step.text for step in reversed(steps) if step.kind in ("user", "result"))
+    first_sentence = _SENTENCE.split(final.strip(), maxsplit=1)[0] if is_single and len(final) <= MAX_FREE else ""
     labels = _labels(final) if is_single else b""
     return RowEvidence(
         position=episode.position, prompt=_hash(prompt) if prompt else 0, gold=_hash(repr(own)) if own else 0,
         fields=flat.fields, lines=flat.lines, tails=flat.tails, checks=flat.checks,
         acts=tuple(acts if len(acts) <= MAX_ACTS else [*acts[: MAX_ACTS // 2], *acts[-MAX_ACTS // 2 :]]),
         is_spoken=is_spoken, n_acts=len(acts), n_failed=sum(act.failed for act in acts),
-        most_made=max(Counter((act.tool, act.key) for act in acts).values(), default=0), most_met=most_met(acts), n_turns=_turns(steps),
+        most_made=max(Counter((act.tool, act.key) for act in acts).values(), default=0), most_met=most_met(acts),
+        # what the model says and calls before the next answer is one turn
+        n_turns=sum(mine and not before for before, mine in zip([False, *own_steps], own_steps, strict=False)),
         # a thought is not handed over, nor is what others say
         has_output=any(step.kind == "call" or step.text.strip() for step in steps if step.kind not in ("user", "system", "reasoning")),
         has_response="response" in row or bool(steps), transcript="" if "response" in row or steps else _transcript(flat.scalars),
         end=steps[-1].kind if steps else "none", is_pending=bool(steps) and steps[-1].kind == "call" and not steps[-1].answered,
-        reply=_reply(steps), final=final[-FINAL:], final_step=final_step, final_length=len(final),
-        own_words=_own_words(final, prompt) if is_single and len(final) <= MAX_FREE else frozenset(),
+        reply=" ".join(_lines(next(answers_of_others, "")[:2000])[:2])[:MAX_LINE],
+        final=final[-FINAL:], final_step=final_step, final_length=len(final),
+        own_words=frozenset(word for word in words(first_sentence) if word not in known),
         labels=labels, next_label=_next_label(labels, prompt) if labels else b"",
         is_open=_is_open(final, prompt), is_repeating=len(unit) == PASSAGE and final[-4000:].count(unit) >= AGAIN,
         digest=_hash(whole) if len(whole) >= LEAST_DIGEST else 0,
@@ -189,7 +196,7 @@ def _row(episode: Episode, actual: Mapping[str, Any], tools: set[str]) -> RowEvi
         check_errors=_check_errors(row), answers=answers, choice=_choice(prompt, answers),
         expected=due, expected_at=due_at, barred=_barred(episode, due or ()),
         made=_calls([(call.tool, call.arguments) for call in episode.calls if not call.failed]),
-        gold_text=answer[:SHORT], says_gold=answer.strip().casefold() not in prompt.casefold() and _place_of(final, answer) >= 0,
+        gold_text=answer[:SHORT], says_gold=answer.strip().casefold() not in known and _place_of(final, answer) >= 0,
         gold_at=_place_of(final, answer), saw_gold=_saw(results, answer, prompt),
         longest=(len(longest), _hash(longest)) if longest else (0, 0),
         marks=_marks(final), form=_form(final), tools=tuple(episode.tools),
@@ -245,12 +252,10 @@ def _acts(episode: Episode, steps: Sequence[Step], request: str | None) -> tuple
 
 def _flags(scalars: Sequence[tuple[str, Any]], n: int) -> dict[str, tuple[bool, ...]]:
     """Lists at the top of a row or one level below that hold one truth, or one 0 or 1, for each of its acts."""
-    if not 0 < n <= MAX_ACTS:
-        return {}  # acts that are cut stand beside the wrong entries
-    lists = ((path, value) for path, value in scalars if isinstance(value, list) and len(value) == n and path.count(".") <= 1)
-    return {
-        path: tuple(map(bool, value)) for path, value in lists if set(map(type, value)) in ({bool}, {int}) and set(value) <= {0, 1}
-    }
+    # acts that are cut stand beside the wrong entries
+    is_whole = 0 < n <= MAX_ACTS
+    lists = ((path, value) for path, value in scalars if is_whole and isinstance(value, list) and len(value) == n and path.count(".") <= 1)
+    return {path: tuple(map(bool, value)) for path, value in lists if set(map(type, value)) in ({bool}, {int}) and set(value) <= {0, 1}}
 
 
 def _told(episode: Episode, steps: Sequence[Step], acts: Sequence[Act]) -> tuple[str, ...]:
@@ -305,15 +310,10 @@ def shape(value: str) -> str:
 
 def _request(row: Mapping[str, Any], steps: Sequence[Step]) -> str:
     """Everything that the model was told: instructions, system and user messages, those within the rollout too."""
-    params = row.get("responses_create_params")
-    params = params if isinstance(params, dict) else {}
-    actual = params.get("input")
-    items = actual if isinstance(actual, list) else ()
-    texts = [
-        text_of(item.get("content")) for item in items if isinstance(item, dict) and item.get("role") is not None
-    ]
+    params, actual, items = _params(row)
+    texts = [text_of(item.get("content")) for item in items if item.get("role") is not None]
     texts += [step.text for step in steps if step.kind == "user"]
-    return "\n".join([str(params.get("instructions") or ""), actual if isinstance(actual, str) else "", *texts])
+    return "\n".join([str(params.get("instructions") or ""), actual, *texts])
 
 
 def _listed(output: str) -> tuple[int, int]:
@@ -391,57 +391,37 @@ def _spoken(steps: Sequence[Step]) -> Iterator[Act]:
         failed = after is not None and events.reads_as_error(after.text, events.WRITE)
         error = _said_first(after.text) if after is not None and failed else ""
         is_empty = after is not None and not failed and _is_empty(after.text)
+        # the object that is handed over stands between the first and the last brace
+        start, end = text.find("{"), text.rfind("}")
+        body = events.parsed(text[start : end + 1]) if 0 <= start <= end <= start + MAX_RESULT else None
         yield Act(
             text.split(None, 1)[0].partition("(")[0][:40] or "message", _hash(text), failed, error[:MAX_LINE], template(error),
             step.index, after is not None, reply=_hash(after.text) if after is not None else 0, is_empty=is_empty,
-            shapes=tuple(_shapes(_body(text))), sought=text[:MAX_SOUGHT] if is_empty else "",
+            shapes=tuple(_shapes(body)), sought=text[:MAX_SOUGHT] if is_empty else "",
         )  # fmt: skip
 
 
-def _body(text: str) -> Any:
-    """The object that a call spoken in text hands over: what stands between its first and last brace."""
-    start, end = text.find("{"), text.rfind("}")
-    return events.parsed(text[start : end + 1]) if 0 <= start <= end <= start + MAX_RESULT else None
+def _lines(text: str) -> list[str]:
+    return [line for line in map(str.strip, text.splitlines()) if line]
 
 
 def _said_first(text: str) -> str:
     """The first line of a text; where that is a heading (`Errors:`), with the line below it."""
-    lines = [line.strip() for line in text[:2000].splitlines() if line.strip()][:2]
-    return " ".join(lines if lines and lines[0].endswith(":") else lines[:1])
+    lines = _lines(text[:2000])
+    return " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
 
 
 def _error_line(output: str) -> str:
     """The line of a result that says what went wrong: the last of a traceback, else the first."""
-    result = [line.strip() for line in output[-4000:].splitlines() if line.strip()]
-    if not result:
-        return ""
-    is_traceback = result[0].startswith("Traceback") or "Traceback (most recent" in output[:200]
-    return (result[-1] if is_traceback else _said_first(output))[:MAX_ERROR]
-
-
-def _turns(steps: Sequence[Step]) -> int:
-    """How often the model had its turn: what it says and calls before the next answer is one."""
-    own = [step.kind in ("message", "call") for step in steps]
-    return sum(mine and not before for before, mine in zip([False, *own], own, strict=False))
+    result = _lines(output[-4000:])
+    is_traceback = result and (result[0].startswith("Traceback") or "Traceback (most recent" in output[:200])
+    return (result[-1] if is_traceback else _said_first(output) if result else "")[:MAX_ERROR]
 
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|\n")
 
 
-def _own_words(final: str, prompt: str) -> frozenset[str]:
-    """The words of the first sentence of an answer that the prompt does not hold."""
-    known = prompt.casefold()
-    return frozenset(word for word in words(_SENTENCE.split(final.strip(), maxsplit=1)[0]) if word not in known)
-
-
 # ---- Ends and answers ----------------------------------------------------------------------------
-
-
-def _reply(steps: Sequence[Step]) -> str:
-    """The first two lines of the last result or message that was not the model's."""
-    text = next((step.text for step in reversed(steps) if step.kind in ("user", "result")), "")
-    lines = [line.strip() for line in text[:2000].splitlines() if line.strip()][:2]
-    return " ".join(lines)[:MAX_LINE]
 
 
 def _is_open(final: str, prompt: str) -> bool:
@@ -480,12 +460,10 @@ _ABSENT = re.compile(
 
 def _missing(row: Mapping[str, Any], lines: Mapping[str, Any], request: str) -> str:
     """The path that the end of a log says is missing, unless the request gives it."""
-    for path in lines:
-        end = (events.field_text(row, path) or "")[-1000:]
-        if "/" in end and (hits := _ABSENT.findall(end)):
-            name = hits[-1].rstrip(".")
-            return "" if name in request else name
-    return ""
+    ends = ((events.field_text(row, path) or "")[-1000:] for path in lines)
+    hits = next((hits for end in ends if "/" in end and (hits := _ABSENT.findall(end))), [""])
+    name = str(hits[-1]).rstrip(".")
+    return "" if name in request else name
 
 
 # What a store or an interface says of a name that it does not hold; files, commands and names of a program the model makes itself.
@@ -535,24 +513,20 @@ def _place_of(final: str, gold: str) -> int:
 
 def _labels(text: str) -> bytes:
     """Hashes of the beginnings of the lines of a text of many lines, up to a colon or a bar."""
-    lines = [line for line in map(str.strip, text.splitlines()) if line]
+    lines = _lines(text)
     return b"".join(map(_label, lines[-MAX_LABELS:])) if len(lines) >= FORM_LINES else b""
 
 
 def _label(line: str) -> bytes:
     """The hash of how a line begins, up to a colon or a bar; empty where that says nothing."""
     head = re.split(r"[:|=]", line, maxsplit=1)[0].strip()[:60]
-    if len(head) < 5 or not any(sign.isalpha() for sign in head):
-        return b""
-    return _hash(head).to_bytes(8, "little")
+    return _hash(head).to_bytes(8, "little") if len(head) >= 5 and any(map(str.isalpha, head)) else b""
 
 
 def _next_label(labels: bytes, prompt: str) -> bytes:
     """How the line begins that comes in the prompt after the one that the form ends with."""
     actual = [label for label in map(_label, map(str.strip, prompt.splitlines())) if label]
-    last = labels[-8:]
-    i = actual.index(last) if last in actual else len(actual)
-    return actual[i + 1] if i + 1 < len(actual) else b""
+    return next((after for label, after in pairwise(actual) if label == labels[-8:]), b"")
 
 
 def _submitted(episode: Episode) -> str:
@@ -566,12 +540,17 @@ def _submitted(episode: Episode) -> str:
 
 def _prompt(row: Mapping[str, Any]) -> str:
     """What the user asks: all user messages of the request."""
+    _, actual, items = _params(row)
+    return actual or "\n".join(text_of(item.get("content")) for item in items if item.get("role") == "user")
+
+
+def _params(row: Mapping[str, Any]) -> tuple[Mapping[str, Any], str, list[dict[str, Any]]]:
+    """The request of a row, and its input: as a text, or as items."""
     params = row.get("responses_create_params")
-    actual = params.get("input") if isinstance(params, dict) else None
-    if isinstance(actual, str):
-        return actual
+    params = params if isinstance(params, dict) else {}
+    actual = params.get("input")
     items = [item for item in actual if isinstance(item, dict)] if isinstance(actual, list) else []
-    return "\n".join(text_of(item.get("content")) for item in items if item.get("role") == "user")
+    return params, actual if isinstance(actual, str) else "", items
 
 
 _GOLD_WORDS = frozenset("expected gold golden truth reference target solution label answer".split())
@@ -580,16 +559,17 @@ _NO_GOLD = frozenset("extracted model predicted reward score func correct".split
 
 def _expected(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Every field that is named like a gold, at the top of the row or one level below."""
-    result = []
+    named = ((name, content, set(name.lower().replace("-", "_").split("_"))) for _, name, content in _near_top(row))
+    return [(name, content) for name, content, words in named if words & _GOLD_WORDS and not words & _NO_GOLD]
+
+
+def _near_top(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """The fields at the top of a row and one level below: path, name and content."""
     for key, value in row.items():
-        if key in OWN:
-            continue
-        inner = value.items() if isinstance(value, dict) else ()
-        for name, content in ((key, value), *inner):
-            words = set(name.lower().replace("-", "_").split("_"))
-            if words & _GOLD_WORDS and not words & _NO_GOLD:
-                result.append((name, content))
-    return result
+        if key not in OWN:
+            yield key, key, value
+            for name, content in value.items() if isinstance(value, dict) else ():
+                yield f"{key}.{name}", name, content
 
 
 def _expected_calls(row: Mapping[str, Any], gold: Gold, tools: set[str]) -> tuple[tuple[tuple[str, str], ...] | None, str]:
@@ -599,12 +579,10 @@ def _expected_calls(row: Mapping[str, Any], gold: Gold, tools: set[str]) -> tupl
     """
     if gold.actions_field or any(isinstance(row.get(name), list) for name in events.ACTIONS):
         return _calls(gold.actions), ""
-    for key, value in row.items():
-        inner = value.items() if isinstance(value, dict) else ()
-        for path, content in ((key, value), *((f"{key}.{name}", present) for name, present in inner)) if key not in OWN else ():
-            calls = [_as_call(entry, tools) for entry in content] if isinstance(content, list) else []
-            if calls and all(calls):
-                return _calls([call for call in calls if call is not None]), path
+    for path, _, content in _near_top(row):
+        calls = [_as_call(entry, tools) for entry in content] if isinstance(content, list) else []
+        if calls and all(calls):
+            return _calls([call for call in calls if call is not None]), path
     return None, ""
 
 
@@ -613,13 +591,10 @@ _CHOICES = re.compile(r"^\s*\(?([A-J])[).:]\s+(\S.*?)\s*$", re.MULTILINE)
 
 def _choice(prompt: str, answers: Mapping[str, str]) -> str:
     """The text that stands beside the answered letter in a prompt that lists options."""
-    options = dict(_CHOICES.findall(prompt)) if "A" in prompt else {}
-    if len(options) < 2 or "A" not in options:
-        return ""
-    for place in ("box", "tag", "announced", "line"):
-        if (hit := _LETTER.match(answers.get(place, "").strip())) is not None:
-            return str(options.get(hit[1], ""))[:SHORT]
-    return ""
+    options: dict[str, str] = dict(_CHOICES.findall(prompt)) if "A" in prompt else {}
+    hits = (_LETTER.match(answers.get(place, "").strip()) for place in ("box", "tag", "announced", "line"))
+    letter = next((hit[1] for hit in hits if hit is not None), "") if len(options) >= 2 and "A" in options else ""
+    return options.get(letter, "")[:SHORT]
 
 
 _LETTER = re.compile(r"[(*`\s]*([A-J])(?:[).:*`]|\s|$)")

@@ -35,8 +35,7 @@ def graded_tools(people: Population) -> dict[str, str]:
     if people.graded is not None:
         return people.graded
     involved: dict[str, set[int]] = defaultdict(set)
-    passes = [(people.rows[i], int(people.task[i])) for i in np.flatnonzero(people.passed)]
-    passes = [(row, task) for row, task in passes if row.expected is not None]
+    passes = [(people.rows[i], int(people.task[i])) for i in np.flatnonzero(people.passed) if people.rows[i].expected is not None]
     for row, task in passes:
         for tool, _ in (*(row.expected or ()), *row.made):
             involved[tool].add(task)
@@ -44,12 +43,9 @@ def graded_tools(people: Population) -> dict[str, str]:
     levels: dict[str, str] = {}
     for level in LEVELS:
         differ: dict[str, set[int]] = defaultdict(set)
-        requests = dict.fromkeys(open_, level)
         for row, task in passes if open_ else ():
-            if _is_equal(row, open_):
-                continue
-            calls, due = acts_of(row, requests)
-            if calls != due:
+            if not _is_equal(row, open_):
+                calls, due = acts_of(row, dict.fromkeys(open_, level))
                 for tool, _ in (calls - due) + (due - calls):
                     differ[tool].add(task)
         # passes make the expected calls of a tool in nearly all tasks that it plays a part in
@@ -63,9 +59,9 @@ def _is_idle(people: Population, tool: str, level: str) -> bool:
     """Whether rows that call a tool otherwise than expected pass about as often as all others, and it looks things up."""
     if events.what_it_does(tool, None, None, {}) != events.READ:
         return False
-    rows = [i for i, row in enumerate(people.rows) if row.expected is not None and _differs(row, tool, level)]
+    rows = people.where(lambda row: row.expected is not None and not _is_equal(row, (tool,)) and _differs(row, {tool: level}))
     passes = int(people.passed[rows].sum())
-    return passes > 0 and passes / len(rows) > 0.5 * float(people.passed.mean())
+    return passes > 0 and passes / int(rows.sum()) > 0.5 * float(people.passed.mean())
 
 
 def _is_equal(row: RowEvidence, tools: Collection[str]) -> bool:
@@ -73,36 +69,25 @@ def _is_equal(row: RowEvidence, tools: Collection[str]) -> bool:
     return [call for call in row.made if call[0] in tools] == [call for call in row.expected or () if call[0] in tools]
 
 
-def _differs(row: RowEvidence, tool: str, level: str) -> bool:
-    if _is_equal(row, (tool,)):
-        return False
-    calls, due = acts_of(row, {tool: level})
+def _differs(row: RowEvidence, graded: Mapping[str, str]) -> bool:
+    calls, due = acts_of(row, graded)
     return calls != due
-
-
-def graded_checks(people: Population) -> set[str]:
-    """Lists of checks that every pass meets in full and some failure does not: what they demand is graded too."""
-    unmet: dict[str, set[bool]] = defaultdict(set)
-    for row, passed in zip(people.rows, people.passed.tolist(), strict=True):
-        for name, met in row.checks.items():
-            if not met:
-                unmet[name.partition(": ")[0]].add(passed)
-    return {path for path, outcomes in unmet.items() if outcomes == {False}}
 
 
 def demanding(people: Population) -> Mask:
     """Rows whose task also demands what no call does: a result to be told, a check of its own that no pass fails."""
     tasks: dict[str, set[int]] = defaultdict(set)
-    missed: set[str] = set()  # lists of checks that some pass does not meet: they are not graded
+    unmet: dict[str, set[bool]] = defaultdict(set)  # list of checks -> whether rows that do not meet it in full pass
     for row, passed, task in zip(people.rows, people.passed.tolist(), people.task.tolist(), strict=True):
         for name, met in row.checks.items():
             tasks[name].add(task)
-            if passed and not met:
-                missed.add(name.partition(": ")[0])
+            if not met:
+                unmet[name.partition(": ")[0]].add(passed)
     least = PART_OF_GRADE * people.n_tasks(~people.none)
-    own = {name for name, present in tasks.items() if len(present) < least and name.partition(": ")[0] not in missed}
+    # lists that some pass does not meet are not graded
+    own = {name for name, present in tasks.items() if len(present) < least and True not in unmet.get(name.partition(": ")[0], ())}
     # of one list, words are members of an object and figures are checks
-    members = tuple(f"{path}." for path in sorted({name.partition(": ")[0] for name in own} & graded_checks(people)))
+    members = tuple(f"{path}." for path in sorted({name.partition(": ")[0] for name in own} & unmet.keys()))
     return people.where(lambda row: row.gold_text or not own.isdisjoint(row.checks) or any(path.startswith(members) for path in row.fields))
 
 
@@ -157,11 +142,8 @@ def told(arguments: str, level: str) -> str:
 @lru_cache(maxsize=20_000)
 def _unordered(arguments: str) -> str:
     """Arguments with their lists of plain values sorted."""
-    try:
-        content = json.loads(arguments)
-    except ValueError:
-        return arguments
-    if not isinstance(content, dict):
+    content = _arguments(arguments)
+    if content is None:
         return arguments
     for key, value in content.items():
         if isinstance(value, list) and all(isinstance(entry, str | int | float) for entry in value):
@@ -172,13 +154,8 @@ def _unordered(arguments: str) -> str:
 @lru_cache(maxsize=20_000)
 def covers(calls: str, wanted: str) -> bool:
     """Whether a call states everything that an expected one does."""
-    try:
-        arguments, expected = json.loads(calls), json.loads(wanted)
-    except ValueError:
-        return False
-    if not isinstance(arguments, dict) or not isinstance(expected, dict):
-        return False
-    return all(key in arguments and arguments[key] == value for key, value in expected.items())
+    arguments, expected = _arguments(calls), _arguments(wanted)
+    return arguments is not None and expected is not None and arguments == {**arguments, **expected}
 
 
 def nothing_due(people: Population) -> Mask:
@@ -239,14 +216,12 @@ MAX_PARTS = 3  # differences in a sentence
 
 def in_words(row: RowEvidence, graded: Mapping[str, str]) -> str:
     """How the calls of a row differ from the expected ones, call by call; empty where they do not."""
-    parts = []
-    for calls, due in _pairs(row, graded):
-        if calls and due:
-            parts.append(_changed(calls, due, graded[due[0]]))
-        elif due:
-            parts.append(f"`{_shown(due)}` is expected and {_fate(row, due[0])}")
-        elif calls:
-            parts.append(f"`{_shown(calls)}` is called and not expected")
+    parts = [
+        _changed(calls, due, graded[due[0]]) if calls and due
+        else f"`{_shown(due)}` is expected and {_fate(row, due[0])}" if due
+        else f"`{_shown(calls)}` is called and not expected" if calls else ""
+        for calls, due in _pairs(row, graded)
+    ]  # fmt: skip
     more = f"; and {len(parts) - MAX_PARTS} more" if len(parts) > MAX_PARTS else ""
     return "; ".join(parts[:MAX_PARTS]) + more
 
@@ -256,19 +231,17 @@ def odd_arguments(row: RowEvidence, graded: Mapping[str, str]) -> list[str]:
     return [name for calls, due in _pairs(row, graded) if calls and due for name in unlike(calls, due, graded[due[0]])]
 
 
-def _pairs(row: RowEvidence, graded: Mapping[str, str]) -> list[tuple[Call, Call] | tuple[None, Call] | tuple[Call, None]]:
+def _pairs(row: RowEvidence, graded: Mapping[str, str]) -> list[tuple[Call | None, Call | None]]:
     """Calls that are not as expected: made and expected ones of a tool side by side, the most alike first."""
     calls, due = acts_of(row, graded)
     extra, missing = sorted((calls - due).elements()), sorted((due - calls).elements())
-    result: list[tuple[Call, Call] | tuple[None, Call] | tuple[Call, None]] = []
+    result: list[tuple[Call | None, Call | None]] = []
     for call in missing:
-        twins = [other for other in extra if other[0] == call[0]]
-        if twins:
-            twin = min(twins, key=lambda other: len(unlike(other, call)))
+        twins = (other for other in extra if other[0] == call[0])
+        twin = min(twins, key=lambda other: len(unlike(other, call)), default=None)
+        result.append((twin, call))
+        if twin is not None:
             extra.remove(twin)
-            result.append((twin, call))
-        else:
-            result.append((None, call))
     return [*result, *((call, None) for call in extra)]
 
 
@@ -277,15 +250,11 @@ def _fate(row: RowEvidence, tool: str) -> str:
     calls = [act for act in row.acts if act.tool == tool]
     if not calls or not all(act.failed for act in calls):
         return "never made"
-    before = _too_early(row, tool, calls[0].step)
-    return f"was refused ({short(calls[-1].error, 80)})" + (f" after `{before}`, which is expected later" if before else "")
-
-
-def _too_early(row: RowEvidence, tool: str, step: int) -> str:
-    """A tool that worked before a refused call, and that is expected only after it; empty without one."""
+    # a tool that worked before, and that is expected only after it
     order = [name for name, _ in row.expected or ()]
     later = set(order[order.index(tool) + 1 :]) - set(order[: order.index(tool)]) if tool in order else set()
-    return next((act.tool for act in row.acts if act.tool in later and not act.failed and act.step < step), "")
+    before = next((act.tool for act in row.acts if act.tool in later and not act.failed and act.step < calls[0].step), "")
+    return f"was refused ({short(calls[-1].error, 80)})" + (f" after `{before}`, which is expected later" if before else "")
 
 
 def unlike(calls: Call, due: Call, level: str = EXACT) -> dict[str, tuple[Any, Any]]:
@@ -312,7 +281,7 @@ def _argument(name: str, actual: Any, wanted: Any) -> str:
             listed = ", ".join(short(str(entry), 30) for entry in (more or less)[:2])
             return f"`{name}` {'with' if more else 'without'} {listed}" if listed else f"`{name}` in another order or number"
         actual, wanted = more, less
-    if _is_object(actual) and _is_object(wanted):
+    if all(isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) for value in (actual, wanted)):
         odd = {k: (actual[0].get(k), wanted[0].get(k)) for k in (*wanted[0], *actual[0]) if actual[0].get(k) != wanted[0].get(k)}
         key = next(iter(odd))
         if len(odd) < len(wanted[0]):
@@ -321,11 +290,6 @@ def _argument(name: str, actual: Any, wanted: Any) -> str:
     if wanted is None:
         return f"`{name}` {phrase[0]}, not expected"
     return f"`{name}` {phrase[0]} instead of {phrase[1]}" if actual is not None else f"no `{name}` ({phrase[1]} expected)"
-
-
-def _is_object(value: Any) -> bool:
-    """Whether all that is odd about a list is one object."""
-    return isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict)
 
 
 def _arguments(text: str) -> dict[str, Any] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,8 +56,7 @@ class Contrast:
 
 def contrast(people: Population, rows: Mask, left: Mask, least: int = RARER, is_fault: bool = False) -> Contrast | None:
     """The contrast of a fact; None where it cannot be computed. `is_fault`: the fact is wrong in itself, such as an error."""
-    within = people.has_repeats
-    return _within_tasks(people, rows, left, least, is_fault) if within else _between_tasks(people, rows, left, is_fault)
+    return _within_tasks(people, rows, left, least, is_fault) if people.has_repeats else _between_tasks(people, rows, left, is_fault)
 
 
 def _within_tasks(people: Population, rows: Mask, left: Mask, least: int, is_fault: bool) -> Contrast | None:
@@ -91,8 +89,9 @@ def _between_tasks(people: Population, rows: Mask, left: Mask, is_fault: bool) -
         free = _free(people, rows, people.kind)[people.kind]
         if p is not None and p <= LEVEL and (yes & free).any() and (no & free).any():
             yes, no, claimed, crude, scope = yes & free, no & free, claimed & free, p, free
-        elif is_fault:
-            claimed &= _never_passed(people, rows)
+        elif is_fault:  # in kinds of task that never pass and nearly always show it
+            size, passes, marked = (np.bincount(people.kind, weights=mask) for mask in (~people.none, people.passed, rows))
+            claimed &= ((passes == 0) & (marked >= FOLLOWS * size) & (size >= 5))[people.kind]
         else:
             return None
     return Contrast(people.rate(yes), people.rate(no), int(yes.sum()), int(no.sum()), crude, False, claimed, scope is not None, scope)
@@ -105,67 +104,42 @@ def _free(people: Population, rows: Mask, strata: Ints) -> Mask:
     return free
 
 
-def _never_passed(people: Population, rows: Mask) -> Mask:
-    """The rows of kinds of task that never pass and nearly always show a fact."""
-    size = np.bincount(people.kind)
-    passes, marked = (np.bincount(people.kind, weights=mask, minlength=size.size) for mask in (people.passed, rows))
-    is_dead: Mask = (passes == 0) & (marked >= FOLLOWS * size) & (size >= 5)
-    return is_dead[people.kind]
-
-
 def _stratified(people: Population, rows: Mask, used: Mask, strata: Ints) -> float | None:
     """One-sided test within tasks or kinds of task: passes among rows with the fact, against the hypergeometric of each."""
-    task = strata[used]
-    n = int(task.max()) + 1
-    size = np.bincount(task, minlength=n).astype(float)
-    passes = np.bincount(task, weights=people.passed[used], minlength=n)
-    marked = np.bincount(task, weights=rows[used], minlength=n)
-    both = np.bincount(task, weights=people.passed[used] & rows[used], minlength=n)
+    size, passes, marked = (np.bincount(strata[used], weights=mask[used]) for mask in (used, people.passed, rows))
     size, passes, marked = (counts[size > 1] for counts in (size, passes, marked))
     mean = passes * marked / size
     total = float((mean * (1 - passes / size) * (size - marked) / (size - 1)).sum())
-    if total <= 0:
-        return None
-    return float(special().ndtr((both.sum() + 0.5 - mean.sum()) / np.sqrt(total)))
+    both = float((people.passed & rows & used).sum())
+    return float(special().ndtr((both + 0.5 - mean.sum()) / np.sqrt(total))) if total > 0 else None
 
 
-def cover(people: Population, candidates: Sequence[Candidate], left: Mask, n_tests: int = 0) -> list[Group]:
+def cover(people: Population, candidates: Sequence[Candidate], left: Mask) -> list[Group]:
     """Few candidates that together explain the failing rows that are left."""
-    known = _distinct(candidates)
+    distinct: dict[bytes, Candidate] = {}  # of candidates that hold for the same rows the one that is upstream
+    for candidate in sorted(candidates, key=lambda entry: entry.order):
+        distinct.setdefault(np.packbits(candidate.rows).tobytes(), candidate)
+    known = list(distinct.values())
     # equal facts are one test, and one that too few rows show or lack can prove nothing
-    tested = sum(entry.is_tested and LEAST < entry.rows.sum() < people.n - LEAST for entry in known)
-    n_tests = max(n_tests, tested, 1)
+    n_tests = max(sum(entry.is_tested and LEAST < entry.rows.sum() < people.n - LEAST for entry in known), 1)
     groups: list[Group] = []
     rest = left.copy()
     total = int(left.sum())
     while len(groups) < MAX_GROUPS and rest.any():
-        best = None
-        for candidate in known:
-            scored = _scored(people, candidate, rest, total, n_tests)
-            if scored is not None and (best is None or scored[0] > best[0]):
-                best = *scored, candidate
-        if best is None:
+        scored = [(score, candidate) for candidate in known if (score := _scored(people, candidate, rest, total, n_tests)) is not None]
+        if not scored:
             break
-        _, claimed, test, candidate = best
+        (_, claimed, test), candidate = max(scored, key=lambda pair: pair[0][0])
         group = candidate.make(claimed, test)
         group.consequences += _consequences(people, candidates, candidate, claimed, left)
         # where kinds of task are compared, the passes of other kinds say nothing about these failures
         shown = candidate.rows if test is None or test.scope is None else candidate.rows & test.scope
-        group.passed = int((people.passed & shown).sum())
-        group.matched = shown
-        group.rows = claimed
+        group.passed, group.matched, group.rows = int((people.passed & shown).sum()), shown, claimed
+        group.recount = candidate.make
         groups.append(group)
         rest &= ~claimed
         known = [entry for entry in known if entry is not candidate]
     return groups
-
-
-def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Of candidates that hold for the same rows the one that is upstream."""
-    result: dict[bytes, Candidate] = {}
-    for candidate in sorted(candidates, key=lambda entry: entry.order):
-        result.setdefault(np.packbits(candidate.rows).tobytes(), candidate)
-    return list(result.values())
 
 
 def _consequences(people: Population, candidates: Sequence[Candidate], chosen: Candidate, claimed: Mask, left: Mask) -> list[str]:
@@ -185,28 +159,18 @@ def _scored(
     people: Population, candidate: Candidate, rest: Mask, total: int, n_tests: int
 ) -> tuple[tuple[Any, ...], Mask, Contrast | None] | None:
     """How good a candidate is for what is left: pure and large ones before all others."""
-    claimed = candidate.rows & rest
-    n = int(claimed.sum())
-    if n < (LEAST if candidate.is_tested else 1):
+    test: Contrast | None = None
+    claimed, purity = candidate.rows & rest, 1 - people.rate(candidate.rows)
+    if claimed.sum() < (LEAST if candidate.is_tested else 1) or (not candidate.is_tested and purity < 0.9):
         return None
-    if not candidate.is_tested:
-        inside = people.rate(candidate.rows)
-        if inside > 0.1:
+    if candidate.is_tested:
+        test = contrast(people, candidate.rows, rest, is_fault=candidate.is_fault)
+        least = max(candidate.purity, IMPURE_WITHIN if test is not None and test.is_within else IMPURE)
+        if test is None or test.p * n_tests > LEVEL or test.purity < least or (test.rows & rest).sum() < LEAST:
             return None
-        is_pure = inside <= 1 - PURE and n >= PURE_SHARE * total
-        points = float(people.lost[claimed].sum())
-        return (is_pure, points * (1 - inside), -candidate.order), claimed, None
-    test = contrast(people, candidate.rows, rest, is_fault=candidate.is_fault)
-    least = max(candidate.purity, IMPURE_WITHIN if test is not None and test.is_within else IMPURE)
-    if test is None or test.p * n_tests > LEVEL or test.purity < least:
-        return None
-    claimed = test.rows & rest
-    n = int(claimed.sum())
-    if n < LEAST:
-        return None
-    points = float(people.lost[claimed].sum())
-    is_pure = test.purity >= PURE and n >= PURE_SHARE * total
-    return (is_pure, points * test.purity, -candidate.order), claimed, test
+        claimed, purity = test.rows & rest, test.purity
+    is_pure = purity >= PURE and claimed.sum() >= PURE_SHARE * total
+    return (is_pure, float(people.lost[claimed].sum()) * purity, -candidate.order), claimed, test
 
 
 SPREAD = 0.95  # level of the interval of a gain
@@ -221,11 +185,8 @@ def gain(people: Population, group: Group) -> Gain | None:
     # rows that show the fact and that another group explains are neither with it nor free of it
     affected = group.rows | (group.matched & people.passed)
     used = affected | ~group.matched
-    seen: Counter[int] = Counter()
-    even = people.none  # every second row of each task
-    for i, task in enumerate(people.task.tolist()):
-        even[i] = seen[task] % 2 == 0
-        seen[task] += 1
+    order, even = np.argsort(people.task, kind="stable"), people.none  # every second row of each task
+    even[order] = (np.arange(people.n) - np.searchsorted(people.task[order], people.task[order])) % 2 == 0
     uses = [half & used for half, other in ((even, ~even), (~even, even)) if _is_chosen(people, affected, other & used)]
     if not uses:
         return None
@@ -265,16 +226,13 @@ def _by_task(people: Population, matched: Mask, half: Mask) -> tuple[np.ndarray,
     Not a number where the half does not show both kinds of rows.
     """
     task = np.unique(people.task, return_inverse=True)[1]
-    n = int(task.max()) + 1
-    with_, free = matched & half, ~matched & half
-    n_with, n_free = np.bincount(task[with_], minlength=n), np.bincount(task[free], minlength=n)
-    p_with = np.bincount(task[with_], weights=people.passed[with_], minlength=n)
-    p_free = np.bincount(task[free], weights=people.passed[free], minlength=n)
-    gap = np.full(n, np.nan)
-    both = (n_with > 0) & (n_free > 0)
-    gap[both] = p_free[both] / n_free[both] - p_with[both] / n_with[both]
-    weight = np.bincount(task[matched], minlength=n) / np.bincount(task, minlength=n) / n
-    return gap, weight
+    size = np.bincount(task)
+
+    def passing(rows: Mask) -> np.ndarray:
+        n, passes = (np.bincount(task, weights=mask) for mask in (rows, rows & people.passed))
+        return np.where(n > 0, passes / np.maximum(n, 1), np.nan)
+
+    return passing(~matched & half) - passing(matched & half), np.bincount(task, weights=matched) / size / size.size
 
 
 def _total(gap: np.ndarray, weight: np.ndarray) -> float:

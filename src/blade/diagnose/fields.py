@@ -153,29 +153,25 @@ def _status_objects(members: dict[str, dict[str, Any]], checks: dict[str, bool])
     """Take the entries of an object whose members are all words for a status, or all scores of 0 to 1, as checks."""
     for parent, values in members.items():
         is_scored = all(isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1 for value in values.values())
+        statuses = {name: check_records.status_of(value) for name, value in values.items() if isinstance(value, str)}
         if len(values) >= 2 and is_scored:
             checks.update({f"{parent}: {name}": value == 1 for name, value in values.items()})
-        elif len(values) >= 2 and all(isinstance(value, str) and check_records.status_of(value) for value in values.values()):
-            for name, value in values.items():
-                if (status := check_records.status_of(value)) != check_records.OTHER:
-                    checks[f"{parent}: {name}"] = status == check_records.PASSED
+        elif len(values) >= 2 and len(statuses) == len(values) and all(statuses.values()):
+            known = ((name, status) for name, status in statuses.items() if status != check_records.OTHER)
+            checks.update({f"{parent}: {name}": status == check_records.PASSED for name, status in known})
 
 
 def _pair_checks(members: dict[str, dict[str, Any]], checks: dict[str, bool]) -> None:
     """Take each key of two objects that hold the same keys as a check: whether they agree on it, as what is and what should be do."""
-    plain = {
-        parent: {name: value for name, value in values.items() if not isinstance(value, list | dict)}
-        for parent, values in members.items()
-        if len(values) >= 2 and not parent.startswith("response")
-    }
-    alike: dict[frozenset[str], list[str]] = {}
-    for parent, values in plain.items():
-        if len(values) >= 2:
-            alike.setdefault(frozenset(values), []).append(parent)
-    for names, parents in alike.items():
-        if len(parents) == 2:
-            first, second = (plain[parent] for parent in parents)
-            checks.update({f"{parents[0]} = {parents[1]}: {name}": first[name] == second[name] for name in sorted(names)})
+    alike: dict[frozenset[str], list[tuple[str, dict[str, Any]]]] = {}
+    for parent, values in members.items():
+        plain = {name: value for name, value in values.items() if not isinstance(value, list | dict)}
+        if len(plain) >= 2 and not parent.startswith("response"):
+            alike.setdefault(frozenset(plain), []).append((parent, plain))
+    for names, objects in alike.items():
+        if len(objects) == 2:
+            (path, first), (other, second) = objects
+            checks.update({f"{path} = {other}: {name}": first[name] == second[name] for name in sorted(names)})
 
 
 # Lines in which test runners report one test: `name PASSED`, `FAILED name`, `test name ... ok`, `ok 3 - name`, `--- FAIL: name`.

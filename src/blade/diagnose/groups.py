@@ -22,6 +22,7 @@ class Group:
     """Failing rows that one fact explains, with everything a reader is told of them."""
 
     rung: str
+    kind: str  # its card in the rung
     label: str | None
     name: str  # a phrase for a table
     rows: Mask  # failing rows
@@ -40,6 +41,7 @@ class Group:
     is_defined_by_passes: bool = False  # the fact is a difference from passing siblings or from the gold
     most: float | None = None  # the points that its fix could win at most, where that is not all that its rows lose
     detail: Detail | None = None  # what the row at a place shows of it, for a sentence about its task
+    recount: Callable[[Mask, Any], Group] | None = None  # the same group of other rows
 
 
 @dataclass
@@ -60,18 +62,20 @@ class Findings:
     groups: list[Group] = field(default_factory=list)
     trust: list[Trust] = field(default_factory=list)
 
+    def rest(self, rows: Mask) -> Mask:
+        """The rows that none of its groups explains."""
+        return unclaimed(rows, self.groups)
+
 
 # ---- Places that many groups quote -----------------------------------------------------------------
-
-
-def at_end(row: RowEvidence) -> tuple[int, str] | None:
-    """The last message of a row as the place of what is said about it."""
-    return (row.final_step, "") if row.final_step is not None else None
 
 
 def in_final(words: Callable[[RowEvidence], str]) -> Place:
     """Some words of the last message."""
     return lambda row: (row.final_step, words(row)) if row.final_step is not None else None
+
+
+at_end = in_final(lambda row: "")  # the last message itself
 
 
 def at_act(holds: Callable[[Act], Any]) -> Place:
@@ -95,6 +99,9 @@ PLACES: dict[str, Place] = {  # as the cards name them
     "last words": in_final(lambda row: row.final[-80:]),
     "first act": at_act(lambda act: True),
     "first error": at_act(lambda act: act.failed),
+    "first error or act": lambda row: at_act(lambda act: act.failed)(row) or at_act(lambda act: True)(row),
+    "closing words": in_final(lambda row: row.final.strip()[-120:]),
+    "end of the answer": in_final(lambda row: row.final[-60:]),
     "last act": lambda row: (row.acts[-1].step, "") if row.acts else None,
     "none": lambda row: None,
 }
@@ -161,8 +168,8 @@ def group(
     if place is None:
         place = (lambda row: (path, "")) if card.get("place") == "field" else PLACES[card.get("place", "none")]
     return Group(
-        rung=rung, label=card["label"], name=name, rows=claimed, text=text, fix=fix, why=why, passed=passed, place=place,
-        against=[*(_filled(doubt, facts) for doubt in card.get("against", ())), *against], matched=matched, detail=detail,
+        rung=rung, kind=kind.partition(".")[2], label=card["label"], name=name, rows=claimed, text=text, fix=fix, why=why, passed=passed,
+        against=[*(_filled(doubt, facts) for doubt in card.get("against", ())), *against], matched=matched, detail=detail, place=place,
         blame=PLACES["none"] if card.get("blame") == "none" else None, confidence=card.get("confidence", "likely"),
     )  # fmt: skip
 
@@ -173,6 +180,11 @@ def warning(kind: str, people: Population, rows: Mask, /, **facts: Any) -> Trust
     facts = {"n": int(rows.sum()), "rate": people.rate(rows), "others": people.rate(~rows), "total": people.n, **facts}
     text, fix = (_filled(card.get(part, ""), facts) for part in ("text", "fix"))
     return Trust(card.get("level", "warning"), card.get("label"), text, rows, fix)
+
+
+def sentence(kind: str, /, **facts: Any) -> str:
+    """A sentence that stands in several groups, or in none."""
+    return _filled(_card(kind)[1]["text"], facts)
 
 
 def doubt(people: Population, group: Group) -> Trust:
@@ -189,14 +201,13 @@ def unclaimed(left: Mask, groups: Iterable[Group]) -> Mask:
     return left
 
 
-def ask_each(people: Population, left: Mask, makes: Iterable[Callable[..., Any]], *context: Any) -> Findings:
-    """The groups that some questions prove, one after the other, each of the rows that those before it left."""
+def ask_each(people: Population, left: Mask, makes: Iterable[Callable[..., Any]], *context: Any, doubted: bool = False) -> Findings:
+    """The groups that some questions prove, one after the other, each of the rows that those before it left; each with its doubt."""
     findings = Findings()
     for make in makes:
-        result = make(people, left, *context)
-        for proved in result if isinstance(result, list) else [result] if result is not None else []:
-            left = left & ~proved.rows
-            findings.groups.append(proved)
+        result = make(people, findings.rest(left), *context)
+        findings.groups += result if isinstance(result, list) else [result] if result is not None else []
+    findings.trust += [doubt(people, proved) for proved in findings.groups if doubted]
     return findings
 
 
@@ -210,11 +221,6 @@ def joined(names: Iterable[str], n: int = 3) -> str:
 def count(n: int, noun: str, plural: str | None = None) -> str:
     """`1 rollout`, `1,319 rollouts`."""
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
-
-
-def passing(n: int) -> str:
-    """`1 passes`, `61 pass`."""
-    return f"{n:,} pass{'es' if n == 1 else ''}"
 
 
 def short(text: str, most: int) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -60,46 +60,36 @@ def nothing_to_explain(people: Population) -> Diagnosis:
 
 def climb(people: Population, codes: Sequence[Code] = ()) -> Diagnosis:
     """Every question in order; later ones see only what is left. `codes` are meanings that `blade.toml` declares."""
-    clock: dict[str, float] = {}
+    clock: defaultdict[str, float] = defaultdict(float)
 
-    def timed(name: str, work: Callable[[], T]) -> T:
+    def timed(name: str, work: Callable[..., T], *parts: Any) -> T:
         start = time.perf_counter()
-        result = work()
-        clock[name] = clock.get(name, 0.0) + time.perf_counter() - start
+        result = work(people, *parts)
+        clock[name] += time.perf_counter() - start
         return result
 
-    timed("errors", lambda: adopt_flags(people))
-    results, content = timed("identity", lambda: identity.ask(people))
+    timed("errors", adopt_flags)
+    results, content = timed("identity", identity.ask)
     trust, groups = results.trust, results.groups
-    left = unclaimed(people.failed, groups)
+    left = results.rest(people.failed)
     if content is not None:
         people.regroup(content)
-    timed("verdicts", lambda: adopt_golds(people))
-    known = timed("answers", lambda: reference(people))
-    pieces = timed("kinds", lambda: kinds.slices(people, known))
-    rungs: tuple[tuple[str, Callable[[Mask], Findings]], ...] = (
-        ("declared", lambda rows: ask_declared(people, rows, codes)),
-        ("ran", lambda rows: ran.ask(people, rows)),
-        ("cut", lambda rows: cut.ask_recorded(people, rows)),
-        ("ran", lambda rows: ran.ask_empty(people, rows)),
-        ("errors", lambda rows: environment.ask_errors(people, rows)),
-        ("cut", lambda rows: cut.ask(people, rows)),
-        ("environment", lambda rows: environment.ask(people, rows)),
-        ("verifier", lambda rows: verifier.ask(people, rows, known)),
-        ("delivered", lambda rows: delivered.ask(people, rows)),
-        ("verdicts", lambda rows: verdicts.ask(people, rows)),
-        ("behaviour", lambda rows: behaviour.ask(people, rows, known)),
-        ("kinds", lambda rows: kinds.ask(people, rows, known, pieces)),
-        ("knowledge", lambda rows: knowledge.ask(people, rows, known)),
-        ("verdicts", lambda rows: verdicts.ask_messages(people, rows)),
-    )
-    for name, ask in rungs:
+    timed("verdicts", adopt_golds)
+    known = timed("answers", reference)
+    pieces = timed("kinds", kinds.slices, known)
+    rungs: tuple[tuple[str, Callable[..., Findings], *tuple[Any, ...]], ...] = (
+        ("declared", ask_declared, codes), ("ran", ran.ask), ("cut", cut.ask_recorded), ("ran", ran.ask_empty),
+        ("errors", environment.ask_errors), ("cut", cut.ask), ("environment", environment.ask), ("verifier", verifier.ask, known),
+        ("delivered", delivered.ask), ("verdicts", verdicts.ask), ("behaviour", behaviour.ask, known), ("kinds", kinds.ask, known, pieces),
+        ("knowledge", knowledge.ask, known), ("verdicts", verdicts.ask_messages),
+    )  # fmt: skip
+    for name, ask, *parts in rungs:
         if not left.any():
             break
-        results = timed(name, partial(ask, left))
+        results = timed(name, ask, left, *parts)
         trust += results.trust
         groups += [proved for proved in results.groups if proved.rows.any()]
-        left = unclaimed(left, results.groups)
+        left = results.rest(left)
     # by points; where rewards leave 0 to 1 there are none to lose, and rows count
     weight = people.lost if people.lost.any() else np.ones(people.n)
     groups.sort(key=lambda proved: -float(weight[proved.rows].sum()))
@@ -116,21 +106,15 @@ class Rule(msgspec.Struct, frozen=True):
     label: str
 
 
-RULES = tuple(
-    Rule(name, *(entry[part] for part in Rule.__struct_fields__[1:])) for name, entry in cards().items() if "question" in entry
-)
+RULES = tuple(msgspec.convert({"name": name, **entry}, Rule) for name, entry in cards().items() if "question" in entry)
 
 
 def ask_declared(people: Population, left: Mask, codes: Sequence[Code]) -> Findings:
-    findings = Findings()
+    groups: list[Group] = []
     for code in codes:
-        rows = people.where(lambda row: row.fields.get(code.field) == code.equals) & left  # noqa: B023
+        rows = people.where(lambda row: row.fields.get(code.field) == code.equals) & unclaimed(left, groups)  # noqa: B023
         if code.cause != "passed" and rows.any():
-            proved = group(
-                "declared.code", people, rows, path=code.field, value=str(code.equals), mode=code.mode,
-                place=in_field(code.field),
-            )  # fmt: skip
-            proved.label = code.cause
-            findings.groups.append(proved)
-            left = left & ~rows
-    return findings
+            path, value = code.field, str(code.equals)
+            proved = group("declared.code", people, rows, path=path, value=value, mode=code.mode, place=in_field(path))
+            groups.append(replace(proved, label=code.cause))
+    return Findings(groups)

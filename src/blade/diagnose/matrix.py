@@ -11,6 +11,7 @@ import numpy as np
 
 from blade.answers import value_of
 from blade.diagnose.ladder import Diagnosis
+from blade.diagnose.population import most_common
 from blade.model import TaskMatrix
 
 AGREE = 0.75  # share of the models that must give the same answer against the gold
@@ -24,8 +25,8 @@ class Row:
 
     rate: float
     content: tuple[int, int]  # prompt and gold
-    answer: Any  # what most of its repeats answer; None where they do not agree
-    is_right: bool | None  # whether that is the gold
+    answer: Any = None  # what most of its repeats answer; None where they do not agree
+    is_right: bool | None = None  # whether that is the gold
 
 
 def matrix(runs: Sequence[Diagnosis], models: Sequence[str | None], tasks: Sequence[Sequence[int]]) -> TaskMatrix | None:
@@ -38,11 +39,12 @@ def matrix(runs: Sequence[Diagnosis], models: Sequence[str | None], tasks: Seque
     names = [run.people.run for run in runs]
     misfits = _misfits(known, shared)
     fitting = [i for i in range(len(runs)) if i not in misfits]
+    rates = {key: [rows[key].rate if key in rows else None for rows in known] for key in shared}
     return TaskMatrix(
         tasks=tuple(shared), runs=tuple(names),
-        passes=tuple(tuple(rows[key].rate if key in rows else None for rows in known) for key in shared),
-        never_passed=tuple(key for key in shared if all(rows[key].rate == 0 for rows in known if key in rows)),
-        passed_by_one=tuple(key for key in shared if sum(rows[key].rate > 0 for rows in known if key in rows) == 1),
+        passes=tuple(map(tuple, rates.values())),
+        never_passed=tuple(key for key in shared if not any(rates[key])),
+        passed_by_one=tuple(key for key in shared if sum(map(bool, rates[key])) == 1),
         gold_differs=tuple(key for key in shared if _differs([known[i][key] for i in fitting if key in known[i]])),
         gold_to_review=tuple(key for key in shared if _is_doubtful(key, known, models, fitting)),
         misfit_runs=tuple(names[i] for i in misfits),
@@ -56,16 +58,12 @@ def _by_task(run: Diagnosis, codes: np.ndarray) -> dict[str, Row]:
         places[code].append(i)
     result = {}
     for code, rows in places.items():
-        answer, is_right = None, None
-        if reference is not None:
-            actual = Counter(value_of(text) for i in rows if (text := reference.answer[i]))
-            best = actual.most_common(1)
-            if best and best[0][1] > 0.5 * len(rows):
-                answer = best[0][0]
-                is_right = any(reference.same[i] for i in rows if value_of(reference.answer[i] or "") == answer)
         first = people.rows[rows[0]]
-        rate = float(people.passed[rows].mean())
-        result[people.keys[code]] = Row(rate, (first.prompt, first.gold), answer, is_right)
+        result[people.keys[code]] = row = Row(float(people.passed[rows].mean()), (first.prompt, first.gold))
+        values = {i: value_of(reference.answer[i]) for i in rows if reference.answer[i]} if reference is not None else {}
+        best, n = most_common(values.values())
+        if reference is not None and n > 0.5 * len(rows):
+            row.answer, row.is_right = best, any(reference.same[i] for i, value in values.items() if value == best)
     return result
 
 
@@ -75,29 +73,23 @@ def _order(key: str) -> tuple[bool, int, str]:
 
 def _misfits(known: Sequence[Mapping[str, Row]], shared: Sequence[str]) -> list[int]:
     """Runs whose tasks have another content than the same tasks of all other runs, which agree among themselves."""
-    if len(known) < 3:
-        return []
     result = []
-    for i, rows in enumerate(known):
+    for i, rows in enumerate(known) if len(known) >= 3 else ():
         others = [other for place, other in enumerate(known) if place != i]
-        odd = total = 0
+        odd = []  # of each task that the others agree on
         for key in shared:
             contents = {other[key].content for other in others if key in other}
             if key in rows and len(contents) == 1 and all(next(iter(contents))):
-                total += 1
-                odd += rows[key].content not in contents
-        if total and odd >= MISFIT * total:
+                odd.append(rows[key].content not in contents)
+        if odd and sum(odd) >= MISFIT * len(odd):
             result.append(i)
     return result
 
 
 def _differs(rows: Sequence[Row]) -> bool:
     """Whether runs with the same prompt expect different things."""
-    golds: defaultdict[int, set[int]] = defaultdict(set)
-    for row in rows:
-        if row.content[0] and row.content[1]:
-            golds[row.content[0]].add(row.content[1])
-    return any(len(values) > 1 for values in golds.values())
+    contents = {row.content for row in rows if all(row.content)}
+    return len({prompt for prompt, _ in contents}) < len(contents)
 
 
 def _is_doubtful(key: str, known: Sequence[Mapping[str, Row]], models: Sequence[str | None], fitting: Sequence[int]) -> bool:
@@ -109,10 +101,7 @@ def _is_doubtful(key: str, known: Sequence[Mapping[str, Row]], models: Sequence[
     rows = list(by_model.values())
     if len(rows) < LEAST or any(row.rate > 0.5 or row.is_right for row in rows):
         return False
-    answers = Counter(row.answer for row in rows if row.answer is not None and row.is_right is False)
-    if not answers:
-        return False
-    value, n = answers.most_common(1)[0]
+    value, n = most_common(row.answer for row in rows if row.answer is not None and row.is_right is False)
     # two models alone agree by chance where there are only a few letters to choose from
-    is_open = value[0] != "letter" and value[1] not in ("yes", "no", "True", "False")
+    is_open = n > 0 and value[0] != "letter" and value[1] not in ("yes", "no", "True", "False")
     return n >= max(LEAST if is_open else LEAST + 1, AGREE * len(rows))

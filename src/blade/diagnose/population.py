@@ -80,6 +80,11 @@ class Population:
         n = int(rows.sum())
         return float(self.passed[rows].sum()) / n if n else float("nan")
 
+    def rates(self, rows: Mask) -> NDArray[np.float64]:
+        """The pass rates of the tasks of some rows, as far as these go."""
+        passes, n = np.bincount(self.task[rows], weights=self.passed[rows]), np.bincount(self.task[rows])
+        return passes[n > 0] / n[n > 0]
+
     @property
     def is_regrouped(self) -> bool:
         """Whether the file's own task index was found not to identify tasks."""
@@ -87,12 +92,9 @@ class Population:
 
     def by_outcome(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         """The tasks that always, sometimes and never pass."""
-        result: tuple[list[str], list[str], list[str]] = ([], [], [])
-        for task in np.unique(self.task).tolist():
-            rate = self.rate(self.task == task)
-            result[0 if rate == 1 else 2 if rate == 0 else 1].append(self.name_of(task))
-        always, sometimes, never = (tuple(names) for names in result)
-        return always, sometimes, never
+        tasks = list(zip(map(self.name_of, np.unique(self.task).tolist()), self.rates(~self.none), strict=True))
+        always, never = (tuple(name for name, rate in tasks if rate == outcome) for outcome in (1, 0))
+        return always, tuple(name for name, rate in tasks if 0 < rate < 1), never
 
     def name_of(self, task: int) -> str:
         """How the file names a task: by its key; a task that was found by content by the address of its first row."""
@@ -106,7 +108,7 @@ class Population:
     @cached_property
     def size(self) -> Ints:
         """How many rows the task of each row has."""
-        return np.bincount(self.task, minlength=int(self.task.max(initial=0)) + 1)[self.task]
+        return np.bincount(self.task)[self.task]
 
     @cached_property
     def has_repeats(self) -> bool:
@@ -115,10 +117,8 @@ class Population:
     @cached_property
     def is_mixed(self) -> Mask:
         """Rows of tasks that both pass and fail."""
-        n = int(self.task.max(initial=0)) + 1
-        passes = np.bincount(self.task, weights=self.passed, minlength=n)
-        rows = np.bincount(self.task, minlength=n)
-        return ((passes > 0) & (passes < rows))[self.task]
+        passes = np.bincount(self.task, weights=self.passed)[self.task]
+        return (passes > 0) & (passes < self.size)
 
     @cached_property
     def paths(self) -> list[str]:
@@ -152,11 +152,9 @@ class Population:
                 continue
             if (codes >= 0).mean() < RARE or path.startswith("response."):
                 continue  # a key that only a few rows have is data, and what the reply records is no field of the task
-            if self.has_repeats and not self.is_constant_within(codes):
-                continue
-            if not self.has_repeats and (path.partition(".")[0] in self.graders or tells_the_end(path)):
-                continue
-            result[path] = codes, values
+            is_given = path.partition(".")[0] not in self.graders and not tells_the_end(path)
+            if self.is_constant_within(codes) if self.has_repeats else is_given:
+                result[path] = codes, values
         return result
 
     def kinds_of_task(self, most: int) -> list[tuple[str, Any, Mask]]:
@@ -212,12 +210,9 @@ class Population:
 
     def is_constant_within(self, codes: Ints) -> bool:
         """Whether the repeats of nearly every task agree."""
-        low = np.full(int(self.task.max(initial=0)) + 1, np.iinfo(np.int64).max)
-        high = np.full(low.size, np.iinfo(np.int64).min)
-        np.minimum.at(low, self.task, codes)
-        np.maximum.at(high, self.task, codes)
-        present = np.unique(self.task)
-        return bool((low[present] == high[present]).mean() >= 0.95)
+        width = int(codes.max(initial=0)) + 2
+        tasks = np.unique(self.task * width + codes + 1) // width  # once for each value of a task, -1 among them
+        return bool((np.unique(tasks, return_counts=True)[1] == 1).mean() >= 0.95)
 
     def is_graded(self, codes: Ints) -> bool:
         """Whether a field is set by grading: its frequent values are all-pass or all-fail, both occur."""
@@ -259,9 +254,8 @@ def adopt_flags(people: Population) -> None:
     rows = [row for row in people.rows if row.acts]
     present = Counter(path for row in rows for path in row.flags)
     stated = [path for path, n in sorted(present.items()) if n >= ALIGNED * len(rows) and _states_success(rows, path)]
-    for row in rows if stated else ():
-        phrase = [row.flags[path] for path in stated if path in row.flags]
-        if phrase:
+    for row in rows:
+        if phrase := [row.flags[path] for path in stated if path in row.flags]:
             _mark(row, [all(flags) for flags in zip(*phrase, strict=True)])
 
 

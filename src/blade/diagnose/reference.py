@@ -50,20 +50,17 @@ def reference(people: Population) -> Reference | None:
         return None
     places = (np.flatnonzero(rows) for rows in (people.passed, people.failed))
     sample = [rows[:: max(1, len(rows) // SAMPLE)] for rows in places]
-    best: tuple[float, int, str, str] | None = None
-    for gold_name, gold in golds.items():
-        for rank, (source, answer) in enumerate(answers.items()):
-            if source == gold_name:
-                continue
-            share = _agreement(answer, gold, sample)
-            if share is not None and (best is None or (share, -rank) > best[:2]):
-                best = share, -rank, gold_name, source
-    if best is None or best[0] < AGREES:
+    pairs = [
+        (share, -rank, gold_name, source)
+        for gold_name, gold in golds.items() for rank, (source, answer) in enumerate(answers.items())
+        if source != gold_name and (share := _agreement(answer, gold, sample)) is not None
+    ]  # fmt: skip
+    share, _, gold_name, source = max(pairs, key=lambda pair: pair[:2], default=(0.0, 0, "", ""))
+    if share < AGREES:
         if "named gold" not in golds:
             return None
-        share = best[0] if best and best[2] == "named gold" else 0.0
-        best = share, 0, "named gold", next(iter(answers))
-    share, _, gold_name, source = best
+        share = share if gold_name == "named gold" else 0.0
+        gold_name, source = "named gold", next(iter(answers))
     answer, gold = answers[source], golds[gold_name]
     present = np.array([bool(a and g) for a, g in zip(answer, gold, strict=True)], np.bool_)
     same = np.array([is_same(a or "", g or "") for a, g in zip(answer, gold, strict=True)], np.bool_)
@@ -90,19 +87,15 @@ def _answers(people: Population) -> dict[str, list[str | None]]:
         words = set(path.rpartition(".")[2].lower().split("_"))
         if words & _ANSWER_WORDS and len(result) < MAX_ANSWERS and not people.is_reward(path):
             texts = [_text(value) for value in people.columns[path]]
-            if any(texts) and not _is_gold(people, texts):
+            pairs = [(text, row.gold_text) for text, row in zip(texts, people.rows, strict=True) if text and row.gold_text]
+            n_gold = sum(text.strip() == gold.strip() for text, gold in pairs)
+            if any(texts) and not (pairs and n_gold >= 0.98 * len(pairs)):  # it repeats the gold, in failing rows too
                 result[path] = texts
     for source in ANSWER_ORDER:
         texts = [row.answers.get(source) for row in people.rows]
         if sum(map(bool, texts)) >= 0.05 * people.n:
             result[source] = texts
     return result
-
-
-def _is_gold(people: Population, texts: list[str | None]) -> bool:
-    """Whether a field repeats the gold, in failing rows too."""
-    pairs = [(text, row.gold_text) for text, row in zip(texts, people.rows, strict=True) if text and row.gold_text]
-    return bool(pairs) and sum(text.strip() == gold.strip() for text, gold in pairs) >= 0.98 * len(pairs)
 
 
 def _text(value: Any) -> str | None:
@@ -119,17 +112,14 @@ def _agreement(answer: Any, gold: Any, sample: Any) -> float | None:
     (n, right, exact), (n_wrong, agree, exact_wrong) = shares
     if n < 3 or n < 0.5 * len(sample[0]):
         return None
-    if n_wrong and agree / n_wrong >= 0.5 * (chance := _chance(answer, gold, sample)) and chance >= COMMON:
-        return None  # a count that nearly all rows share agrees in failures as in passes
-    is_telling = not n_wrong or right / n > agree / n_wrong + 0.2 or exact / n > exact_wrong / n_wrong + 0.2
-    return right / n if is_telling else None
-
-
-def _chance(answer: Any, gold: Any, sample: Any) -> float:
-    """How often an answer would equal the gold of any other row."""
+    # how often an answer would equal the gold of any other row: a count that nearly all rows share agrees in failures as in passes
     rows = [i for part in sample for i in part if answer[i] and gold[i]]
     actual, wanted = (Counter(str(value_of(texts[i])) for i in rows) for texts in (answer, gold))
-    return sum(n * wanted[value] for value, n in actual.items()) / max(len(rows), 1) ** 2
+    chance = sum(n_same * wanted[value] for value, n_same in actual.items()) / max(len(rows), 1) ** 2
+    if n_wrong and agree / n_wrong >= 0.5 * chance and chance >= COMMON:
+        return None
+    is_telling = not n_wrong or right / n > agree / n_wrong + 0.2 or exact / n > exact_wrong / n_wrong + 0.2
+    return right / n if is_telling else None
 
 
 def gives_answer(row: RowEvidence) -> bool:

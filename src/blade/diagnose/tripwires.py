@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from blade.answers import value_of
 from blade.diagnose.expected_calls import ADOPTED, demanding, graded_tools, nothing_due
-from blade.diagnose.groups import Group, Trust, warning
+from blade.diagnose.groups import Group, Trust, unclaimed, warning
 from blade.diagnose.ladder import Diagnosis
 from blade.diagnose.population import Mask, Population
 
@@ -21,9 +23,11 @@ def checked(diagnosis: Diagnosis, score: float | None, rewards: np.ndarray, pass
     """The diagnosis without conclusions that contradict themselves, and with the warnings that go first."""
     people = diagnosis.people
     diagnosis.groups = [group for group in diagnosis.groups if not _is_contradicted(people, group)]
+    undetermined = _of_groups(diagnosis, "undetermined")
     result = (
-        _partial(people, rewards, pass_field), _idle(people, score), _constant(people, rewards), _blank(diagnosis), _unexplained(diagnosis),
-        _by_gold(diagnosis), _by_form(diagnosis), _unanimous(diagnosis), _undetermined(diagnosis), _small(people),
+        _partial(people, rewards, pass_field), _idle(people, score), _constant(people, rewards), _blank(diagnosis),
+        _of_most(people, "unexplained", diagnosis.unexplained, UNEXPLAINED), _by_gold(diagnosis), _by_form(diagnosis),
+        _unanimous(diagnosis), _of_most(people, "undetermined", undetermined, 0.5), _small(people),
     )  # fmt: skip
     diagnosis.trust += [entry for entry in result if entry is not None]
     order = {"alarm": 0, "warning": 1, "note": 2}
@@ -44,16 +48,18 @@ def _is_contradicted(people: Population, group: Group) -> bool:
 
 def _of_groups(diagnosis: Diagnosis, *labels: str) -> Mask:
     """The rows of all groups with one of some labels."""
-    rows = diagnosis.people.none
-    for group in diagnosis.groups:
-        rows |= group.rows if group.label in labels else False
-    return rows
+    return _in_any(diagnosis.people, (group for group in diagnosis.groups if group.label in labels))
 
 
-def _share(people: Population, rows: Mask) -> float:
-    """The share of the lost points that some rows lose."""
+def _in_any(people: Population, groups: Iterable[Group]) -> Mask:
+    return ~unclaimed(~people.none, groups)
+
+
+def _of_most(people: Population, kind: str, rows: Mask, least: float) -> Trust | None:
+    """That some rows lose more than a share of the lost points."""
     lost = float(people.lost[people.failed].sum())
-    return float(people.lost[rows].sum()) / lost if lost else 0.0
+    share = float(people.lost[rows].sum()) / lost if lost else 0.0
+    return warning(f"tripwires.{kind}", people, rows, share=share) if share > least else None
 
 
 def _listed(names: list[str], most: int) -> str:
@@ -103,18 +109,10 @@ def _blank(diagnosis: Diagnosis) -> Trust | None:
     return warning("tripwires.blank", people, blank, passes=passes)
 
 
-def _unexplained(diagnosis: Diagnosis) -> Trust | None:
-    people, rows = diagnosis.people, diagnosis.unexplained
-    share = _share(people, rows)
-    return warning("tripwires.unexplained", people, rows, share=share) if share > UNEXPLAINED else None
-
-
 def _by_gold(diagnosis: Diagnosis) -> Trust | None:
     """That most failures are told by a difference from the expected calls, which nobody has checked."""
-    people, rows = diagnosis.people, diagnosis.people.none
-    for group in diagnosis.groups:
-        if any("expected calls themselves" in doubt for doubt in group.against):
-            rows |= group.rows
+    people = diagnosis.people
+    rows = _in_any(people, (group for group in diagnosis.groups if any("expected calls themselves" in doubt for doubt in group.against)))
     if not rows.any() or rows.sum() < 0.5 * people.failed.sum():
         return None
     never = [people.name_of(task) for task in np.unique(people.task[rows]).tolist() if not people.passed[people.task == task].any()]
@@ -124,10 +122,9 @@ def _by_gold(diagnosis: Diagnosis) -> Trust | None:
 
 def _by_form(diagnosis: Diagnosis) -> Trust | None:
     """That failures of one group may be the grader's or the task's, as the group itself says against its label."""
-    people, rows = diagnosis.people, diagnosis.people.none
+    people = diagnosis.people
     doubtful = [(group, doubt) for group in diagnosis.groups for doubt in group.against if doubt.endswith("(TI)")]
-    for group, _ in doubtful:
-        rows |= group.rows
+    rows = _in_any(people, (group for group, _ in doubtful))
     if not rows.any() or rows.sum() < FORM * people.failed.sum():
         return None
     largest = max(doubtful, key=lambda pair: int(pair[0].rows.sum()))[1]
@@ -151,13 +148,6 @@ def _unanimous(diagnosis: Diagnosis) -> Trust | None:
     if not names or len(names) > 0.5 * people.n_tasks(~people.none):
         return None
     return warning("tripwires.unanimous", people, rows, tasks=len(names), which=_listed(names, 8))
-
-
-def _undetermined(diagnosis: Diagnosis) -> Trust | None:
-    """That for most lost points the rows show what happened, but not why."""
-    rows = _of_groups(diagnosis, "undetermined")
-    share = _share(diagnosis.people, rows)
-    return warning("tripwires.undetermined", diagnosis.people, rows, share=share) if share > 0.5 else None
 
 
 def _small(people: Population) -> Trust | None:

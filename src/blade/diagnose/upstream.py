@@ -59,8 +59,11 @@ def trace_back(people: Population, groups: Sequence[Group], graded: frozenset[st
             if rows.sum() >= least or any((rows & own).sum() >= ALL * max(1, (rest & own).sum()) for own in touched):
                 result.append(_group(people, way, rows, groups))
                 rest &= ~rows
-    remaining = [_left_of(entry, entry.rows & rest) for entry in groups if (entry.rows & rest).any()]
-    return [*result, *remaining]
+    for entry in groups:
+        if (rows := entry.rows & rest).any():  # what is upstream explains the others
+            was, n = (count(int(mask.sum()), "failure") for mask in (entry.rows, rows))
+            result.append(replace(entry, rows=rows, text=entry.text.replace(was, n, 1)))
+    return result
 
 
 def _is_rare(people: Population, rows: Mask, among: Mask) -> bool:
@@ -91,12 +94,11 @@ def _lookups(people: Population, left: Mask, graded: frozenset[str]) -> Iterator
         if not (rows & left).any() or not _is_rare(people, rows, among):
             continue
         used = Counter(name for row in people.of(rows & left) for name in {name for name, _ in _unshown(facts, row)})
-        names = joined(name for name, _ in used.most_common())
-        is_one = len(used) == 1
-        yield Trace("lookup", rows, partial(_first_unshown, facts), {
-            "tool": tool, "name": names if is_one else "values", "names": names, "are": "is" if is_one else "are",
-            "them": "it" if is_one else "them",
-        })  # fmt: skip
+        names, are, them = joined(name for name, _ in used.most_common()), "are", "them"
+        if len(used) == 1:
+            are, them = "is", "it"
+        words = {"tool": tool, "name": names if len(used) == 1 else "values", "names": names, "are": are, "them": them}
+        yield Trace("lookup", rows, partial(_first_unshown, facts), words)
 
 
 def _arguments(row: RowEvidence) -> Iterator[tuple[Fact, Source, int]]:
@@ -126,30 +128,26 @@ def _first_unshown(facts: Mapping[Fact, set[str]], row: RowEvidence) -> tuple[in
 
 def _matches(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[Trace]:
     """Rows that take another value from the same result than every pass of their task does."""
-    passing: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
-    tools: dict[int, str] = {}
-    for i in np.flatnonzero(people.passed):
-        for source in _shown(people.rows[i]):
-            passing[int(people.task[i]), source.key].add(source.value)
+    passing: defaultdict[tuple[int, str, int], set[int]] = defaultdict(set)
+    for i in np.flatnonzero(people.passed).tolist():
+        for place, values in _taken(people, i).items():
+            passing[place] |= values
     by_tool: defaultdict[str, Mask] = defaultdict(lambda: people.none)
-    for i in np.flatnonzero(left):
-        mine: defaultdict[int, set[int]] = defaultdict(set)
-        for source in _shown(people.rows[i]):
-            mine[source.key].add(source.value)
-            tools[source.key] = source.tool
-        for key, values in mine.items():
-            right = passing.get((int(people.task[i]), key))
-            if right and len(right) == 1 and not values & right:
-                by_tool[tools[key]][i] = True
+    for i in np.flatnonzero(left).tolist():
+        for place, values in _taken(people, i).items():
+            if len(passing.get(place, ())) == 1 and not values & passing[place]:
+                by_tool[place[1]][i] = True
     for tool, rows in sorted(by_tool.items()):
         yield Trace("match", rows, at_act(lambda act: act.sources and act.sources[0].tool), {"tool": tool}, is_defined_by_passes=True)
 
 
-def _shown(row: RowEvidence) -> Iterator[Source]:
-    for act in row.acts:
-        for source in act.sources:
-            if source.tool:
-                yield source
+def _taken(people: Population, i: int) -> dict[tuple[int, str, int], set[int]]:
+    """The values that a row takes from each result: task, tool and key of the call that gave it."""
+    result: defaultdict[tuple[int, str, int], set[int]] = defaultdict(set)
+    for _, source, _ in _arguments(people.rows[i]):
+        if source.tool:
+            result[int(people.task[i]), source.tool, source.key].add(source.value)
+    return result
 
 
 # ---- A call or a condition that passes never leave out ---------------------------------------------
@@ -203,8 +201,8 @@ def lacks(fact: Fact, row: RowEvidence) -> bool:
 
 
 def _last_of(tool: str, row: RowEvidence) -> tuple[int, str] | None:
-    own = [act.step for act in row.acts if act.tool == tool]
-    return (own[-1] if own else row.acts[-1].step, "") if row.acts else None
+    own = [act for act in row.acts if act.tool == tool] or row.acts
+    return (own[-1].step, "") if own else None
 
 
 def _omissions(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[Trace]:
@@ -228,9 +226,9 @@ def _pages(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[T
     next_ = Counter(fact for i in np.flatnonzero(people.passed) for fact in set(_continued(people.rows[i])))
     for tool in sorted({tool for tool, _ in next_}):
         names = {name for entry, name in next_ if entry == tool}
-        stops = partial(_stops, tool, names)
-        rows = people.where(stops)
         among = people.where(lambda row: any(act.tool == tool and act.is_partial for act in row.acts))  # noqa: B023
+        goes_on = people.where(lambda row: any(act.tool == tool and names & set(act.names) for act in row.acts))  # noqa: B023
+        rows = among & ~goes_on
         if (rows & left).any() and people.passed[rows].sum() <= NEVER * max(1, int((people.passed & among).sum())):
             yield Trace("pages", rows, partial(_last_of, tool), {"tool": tool, "names": joined(sorted(names))})
 
@@ -241,12 +239,6 @@ def _continued(row: RowEvidence) -> Iterator[Fact]:
         more = set(second.names) - set(first.names)
         if first.is_partial and first.tool == second.tool and len(more) == 1:
             yield first.tool, more.pop()
-
-
-def _stops(tool: str, names: set[str], row: RowEvidence) -> bool:
-    """Whether an incomplete result of a tool is not continued by any call."""
-    calls = [act for act in row.acts if act.tool == tool]
-    return any(act.is_partial for act in calls) and not any(names & set(act.names) for act in calls)
 
 
 # ---- An error that is not corrected ----------------------------------------------------------------
@@ -261,7 +253,7 @@ def _errors(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[
         template, _ = common_error(people, rows & left)
         shown = f"; most often such as: {shown_error(people, rows & left, template, 90)}" if template else ""
         facts = {"tools": joined(tool for tool, _ in tools.most_common()), "shown": shown}
-        yield Trace("refused", rows, partial(_refusal, graded), facts)
+        yield Trace("refused", rows, lambda row: next(((act.step, "") for act in (_refused(graded, row),) if act is not None), None), facts)
 
 
 def _refused(graded: frozenset[str], row: RowEvidence) -> Act | None:
@@ -278,11 +270,6 @@ def _refused(graded: frozenset[str], row: RowEvidence) -> Act | None:
     return result
 
 
-def _refusal(graded: frozenset[str], row: RowEvidence) -> tuple[int, str] | None:
-    act = _refused(graded, row)
-    return (act.step, "") if act is not None else None
-
-
 # ---- Groups ----------------------------------------------------------------------------------------
 
 
@@ -292,28 +279,14 @@ def _group(people: Population, way: Trace, rows: Mask, groups: Sequence[Group]) 
     after = Counter({entry.name: int((entry.rows & rows).sum()) for entry in own}).most_common()
     owners = {row.position: entry for entry in own for row in people.of(entry.rows & rows)}
     result = group(
-        f"behaviour.{way.kind}", people, rows, matched=way.rows, place=way.place, detail=partial(_shown_by, groups), **way.facts,
+        f"behaviour.{way.kind}", people, rows, matched=way.rows, place=way.place, **way.facts,
+        # what the group that a row was in before shows of it
+        detail=lambda i: next((entry.detail(i) for entry in groups if entry.rows[i] and entry.detail is not None), ""),
         follows="; ".join([f"{name} ({m:,})" if m < n else name for name, m in after][:3]),
         against=dict.fromkeys(doubt for entry in own for doubt in entry.against),
     )  # fmt: skip
     result.consequences = [name for name, _ in after]
     result.is_defined_by_passes, result.tool = way.is_defined_by_passes, way.facts.get("tool", "")
     # the act by which the difference itself came about is to blame, the wrong write, and not what led to it; a refused call is the fault
-    result.blame = way.place if way.kind == "refused" else partial(_written, owners)
+    result.blame = way.place if way.kind == "refused" else lambda row: owners[row.position].place(row) if row.position in owners else None
     return result
-
-
-def _shown_by(groups: Sequence[Group], i: int) -> str:
-    """What the group that a row was in before shows of it."""
-    return next((entry.detail(i) for entry in groups if entry.rows[i] and entry.detail is not None), "")
-
-
-def _written(owners: Mapping[int, Group], row: RowEvidence) -> tuple[int | str, str] | None:
-    entry = owners.get(row.position)
-    return entry.place(row) if entry is not None else None
-
-
-def _left_of(entry: Group, rows: Mask) -> Group:
-    """The group without the parts that something upstream explains."""
-    n, was = int(rows.sum()), int(entry.rows.sum())
-    return replace(entry, rows=rows, text=entry.text.replace(count(was, "failure"), count(n, "failure"), 1))

@@ -60,12 +60,9 @@ def chat_request(params: Mapping[str, Any], form: Form = PLAIN) -> Row:
     body["messages"] = _messages(params, form)
     if params.get("tools"):
         body["tools"] = [_tool(_object(tool, "a tool")) for tool in params["tools"]]
-        if "tool_choice" in params:
-            choice = params["tool_choice"]
-            is_named = isinstance(choice, Mapping)
-            body["tool_choice"] = _nested(choice, str(choice.get("type"))) if is_named else choice
-        if "parallel_tool_calls" in params:
-            body["parallel_tool_calls"] = params["parallel_tool_calls"]
+        body |= {name: params[name] for name in ("tool_choice", "parallel_tool_calls") if name in params}
+        if isinstance(choice := body.get("tool_choice"), Mapping):
+            body["tool_choice"] = _nested(choice, str(choice.get("type")))
     if "max_output_tokens" in params and form.limits[0]:
         body[form.limits[0]] = params["max_output_tokens"]
     if effort := _object(params.get("reasoning") or {}, "reasoning").get("effort"):
@@ -76,13 +73,11 @@ def chat_request(params: Mapping[str, Any], form: Form = PLAIN) -> Row:
 
 
 def _text(text: Mapping[str, Any]) -> Row:
-    body: Row = {"verbosity": text["verbosity"]} if text.get("verbosity") else {}
     shape = _object(text.get("format") or {}, "text.format")
-    if shape.get("type") == "json_schema":
-        body["response_format"] = _nested(shape, "json_schema")
-    elif shape.get("type") == "json_object":
-        body["response_format"] = {"type": "json_object"}
-    return body
+    forms = {"json_schema": _nested(shape, "json_schema"), "json_object": {"type": "json_object"}}
+    form = forms.get(str(shape.get("type")))
+    verbosity = {"verbosity": text["verbosity"]} if text.get("verbosity") else {}
+    return verbosity | ({"response_format": form} if form else {})
 
 
 def _nested(value: Mapping[str, Any], kind: str, name: str = "") -> Row:
@@ -116,10 +111,8 @@ def _messages(params: Mapping[str, Any], form: Form) -> list[Row]:
         raise BadRequest("the input of the request is no text and no list")
     turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     items = [_object(item, "an item") for item in turns]
-    messages: list[Row] = []
-    if params.get("instructions"):
-        messages.append({"role": "system", "content": params["instructions"]})
-    thought = ""
+    system, thought = params.get("instructions"), ""
+    messages: list[Row] = [{"role": "system", "content": system}] if system else []
     # Thoughts before the last question are over: chat templates leave them out, some endpoints refuse them.
     last_question = max((place for place, item in enumerate(items) if item.get("role") == "user"), default=-1)
     for place, item in enumerate(items):
@@ -193,7 +186,6 @@ def _thought_of(item: Mapping[str, Any]) -> str:
 # ---- The response ------------------------------------------------------------------------------
 
 
-
 def response_of(chat: Mapping[str, Any], params: Mapping[str, Any], splits_thoughts: bool = True) -> Row:
     """A chat completion as a Responses object; raises where it is none."""
     choices = chat.get("choices")
@@ -260,17 +252,15 @@ def _output(
 
 
 def _message(content: list[Row], name: str, status: str) -> Row:
-    message = {"id": f"msg_{name}", "content": content, "role": "assistant", "status": status}
-    return {**message, "type": "message"}
+    return {"id": f"msg_{name}", "content": content, "role": "assistant", "status": status, "type": "message"}
 
 
 def _text_of(content: Any) -> str:
     """What a chat says in words; raises for what no chat says."""
-    if content is None or isinstance(content, str):
-        return content or ""
-    if not isinstance(content, list):
+    parts = [content or ""] if content is None or isinstance(content, str) else content
+    if not isinstance(parts, list):
         raise ValueError(f"the content of the chat completion is {type(content).__name__}, not text")
-    texts = [part if isinstance(part, str) else part["text"] for part in content]
+    texts = [part if isinstance(part, str) else part["text"] for part in parts]
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a part of the chat completion has no text")
     return "".join(texts)

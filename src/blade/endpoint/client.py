@@ -247,19 +247,14 @@ def _says(item: Any) -> bool:
     kind = item.get("type") if isinstance(item, dict) else None
     if not isinstance(kind, str):
         raise ValueError("an item of its output has no type")
-    if kind == "message":
-        return _message_says(item.get("content"))
     if kind == "function_call" and not all(isinstance(item.get(name), str) for name in ("call_id", "name")):
         raise ValueError("a call of its output has no call_id or no name")
-    return True
-
-
-def _message_says(content: Any) -> bool:
-    if isinstance(content, str):
-        return bool(content)
-    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+    if kind != "message":
+        return True
+    content = item.get("content")
+    parts = [{"text": content}] if isinstance(content, str) else content
+    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
         raise ValueError("a message of its output has no content")
-    for part in content:
-        if part.get("type") == "output_text" and not isinstance(part.get("text"), str):
-            raise ValueError("a part of its output has no text")
-    return any(part.get("text", part.get("refusal")) for part in content)
+    if not all(isinstance(part.get("text"), str) for part in parts if part.get("type") == "output_text"):
+        raise ValueError("a part of its output has no text")
+    return any(part.get("text", part.get("refusal")) for part in parts)

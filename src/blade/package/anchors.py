@@ -60,14 +60,12 @@ class Anchor(msgspec.Struct, frozen=True):
 
 def as_file(anchors: Sequence[Anchor], benchmark: str, model: str, method: str = CITED) -> dict[str, Any]:
     """The anchors in the shape of the file."""
-    entries = []
-    for anchor in anchors:
-        entry: dict[str, Any] = {"id": anchor.id, "fact": anchor.fact}
-        entry |= {"query": anchor.query, "value": anchor.value} if anchor.query is not None else {}
-        entry |= {"tolerance": anchor.tolerance} if anchor.tolerance else {}
-        entry |= {"tasks": list(anchor.tasks), "weight": anchor.weight, "difficulty": anchor.difficulty}
-        entry |= {"mean_score": anchor.mean_score} | ({"weak": True} if anchor.weak else {})
-        entries.append(entry)
+    entries = [msgspec.to_builtins(anchor) for anchor in anchors]
+    for entry in entries:
+        unsaid = {"problem", *(key for key in ("tolerance", "weak") if not entry[key])}
+        unsaid |= {"query", "value"} if entry["query"] is None else set()
+        for key in unsaid:
+            del entry[key]
     head = {"benchmark": benchmark, "model": model, "extraction_method": method, "review_required": True}
     return sealed_json({**head, "anchor_facts": entries})
 
@@ -88,9 +86,7 @@ def _entry(entry: Any, number: int) -> Anchor:
     members = entry if isinstance(entry, Mapping) else {"fact": entry}
     fact, tasks, query = members.get("fact"), members.get("tasks"), members.get("query")
     fact = fact if isinstance(fact, str) else ""
-    odd = [
-        name for name in ("difficulty", "weight", "query") if not isinstance(members.get(name), str | None)
-    ]
+    odd = [key for key in ("difficulty", "weight", "query") if not isinstance(members.get(key), str | None)]
     problem = f"its {' and '.join(odd)} is not text" if odd else ""
     if len(fact.strip()) < MIN_FACT:
         problem = f"the fact has fewer than {MIN_FACT} characters"
@@ -139,14 +135,11 @@ def meaning(anchor: Anchor, worlds: Worlds | None) -> Meaning | str:
     slack = max(anchor.tolerance, 1e-6 * abs(answer), 1e-9)
     if anchor.value is not None and abs(answer - anchor.value) > slack:
         return f"the rows give {answer:.6g}, the anchor says {anchor.value:.6g}"
-    rollouts, n_rollouts = None, None
-    if worlds is not None:
+    n_rollouts = None
+    if worlds is not None and anchor.tasks:
         tasks = ", ".join(map(literal, anchor.tasks))
-        n_rollouts = (
-            worlds.own(f"select count(*) from rollouts where task in ({tasks})")[0][0] if tasks else None
-        )
-        rollouts = worlds.rollouts(measure)
-    name = measure.name if measure else ""
+        n_rollouts = worlds.own(f"select count(*) from rollouts where task in ({tasks})")[0][0]
+    rollouts, name = worlds.rollouts(measure) if worlds else None, measure.name if measure else ""
     return Meaning(_kind(measure, answer), answer, rollouts, n_rollouts, names_in(anchor.query), name)
 
 
@@ -226,32 +219,23 @@ def _fact(finding: Finding, around: str) -> str:
     return text if len(text) <= MAX_FACT else text[:MAX_FACT].rpartition(" ")[0] + " …"
 
 
-def _anchors(drafts: Iterable[Draft], worlds: Worlds) -> list[Anchor]:
+def _anchors(drafts: Iterable[Draft], worlds: Worlds) -> Iterator[Anchor]:
     """Facts with the answers of their queries; those that give no single number are left out."""
-    wanted = [
-        draft
-        for draft in dict.fromkeys(drafts)
-        if len(draft.fact) >= MIN_FACT
-        and not draft.query.startswith("engine.")
-        and not worlds.is_of_others(draft.query)
-    ]
-    queries = [draft.query for draft in wanted]
+    long = [draft for draft in dict.fromkeys(drafts) if len(draft.fact) >= MIN_FACT]
+    own = [draft for draft in long if not draft.query.startswith("engine.") and not worlds.is_of_others(draft.query)]
+    queries = [draft.query for draft in own]
     worlds.prefetch(queries, queries)
-    return [anchor for draft in wanted for anchor in _anchor(draft, worlds)]
-
-
-def _anchor(draft: Draft, worlds: Worlds) -> Iterator[Anchor]:
-    anchor = Anchor("", draft.fact, draft.query)
-    meant = meaning(anchor, worlds)
-    if isinstance(meant, str):
-        return
-    tasks = _tasks(draft, meant)
-    if draft.is_thin or worlds.is_aggregate(draft.query):
-        yield replace(anchor, value=meant.value, weak=True, weight=OKAY, difficulty="low", mean_score=2.5)
-    elif tasks:
-        yield replace(anchor, value=meant.value, tasks=tasks)
-    else:
-        yield replace(anchor, value=meant.value, weight=OKAY, difficulty="medium")
+    for draft in own:
+        anchor = Anchor("", draft.fact, draft.query)
+        meant = meaning(anchor, worlds)
+        if isinstance(meant, str):
+            continue
+        if draft.is_thin or worlds.is_aggregate(draft.query):
+            yield replace(anchor, value=meant.value, weak=True, weight=OKAY, difficulty="low", mean_score=2.5)
+        elif tasks := _tasks(draft, meant):
+            yield replace(anchor, value=meant.value, tasks=tasks)
+        else:
+            yield replace(anchor, value=meant.value, weight=OKAY, difficulty="medium")
 
 
 def _tasks(draft: Draft, meant: Meaning) -> tuple[str, ...]:
@@ -265,14 +249,15 @@ def _tasks(draft: Draft, meant: Meaning) -> tuple[str, ...]:
     return ()
 
 
-def _chosen(candidates: Sequence[Anchor], most: int, before: Sequence[Anchor] = ()) -> list[Anchor]:
+def _chosen(candidates: Iterable[Anchor], most: int, before: Sequence[Anchor] = ()) -> list[Anchor]:
     """The most telling facts: about tasks before totals, one for each set of tasks before a second.
 
     Short queries go before SQL, since a reader understands them; of facts that ask for the same only one stays.
     """
     distinct: dict[tuple[object, ...], Anchor] = {}
     have = {_same(anchor) for anchor in before}
-    for anchor in sorted(candidates, key=_rank):
+    ranked = sorted(candidates, key=lambda each: (each.weak, not each.tasks, measure_of(each.query or "") is None))
+    for anchor in ranked:
         if _same(anchor) not in have:
             distinct.setdefault(_same(anchor), anchor)
     seen: Counter[tuple[str, ...]] = Counter(anchor.tasks for anchor in before)
@@ -282,9 +267,6 @@ def _chosen(candidates: Sequence[Anchor], most: int, before: Sequence[Anchor] = 
         seen[anchor.tasks] += 1
     return [anchor for *_, anchor in sorted(turns, key=lambda turn: turn[:3])[:most]]
 
-
-def _rank(anchor: Anchor) -> tuple[bool, bool, bool]:
-    return anchor.weak, not anchor.tasks, measure_of(anchor.query or "") is None
 
 
 def _same(anchor: Anchor) -> tuple[object, ...]:

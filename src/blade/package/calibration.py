@@ -91,25 +91,27 @@ def _attacks(case: Case, bench: Bench, seeds: int) -> list[Trial]:
 def ranked(scores: Mapping[str, float]) -> list[Trial]:
     """The graded reports, each below the one before it by a clear gap."""
     trials: list[Trial] = []
-    above: tuple[str, float] | None = None
-    for grade in (grade for grade in GRADES if grade in scores):
-        score, bounds, holds = scores[grade], [], True
+    gap, least, most = (TARGETS[name] for name in ("gap_min", "excellent_min", "fabricated_max"))
+    grades = [grade for grade in GRADES if grade in scores]
+    for above, grade in zip([None, *grades], grades, strict=False):
+        score, bounds = scores[grade], {}
         if above is not None:
-            bounds.append(f"at least {TARGETS['gap_min']:.2f} below {above[0]}")
-            holds = above[1] - score >= TARGETS["gap_min"]
+            bounds[f"at least {gap:.2f} below {above}"] = scores[above] - score >= gap
         if grade == GRADES[0]:
-            bounds.append(f"at least {TARGETS['excellent_min']:.2f}")
-            holds = holds and score >= TARGETS["excellent_min"]
+            bounds[f"at least {least:.2f}"] = score >= least
         if grade == GRADES[-1]:
-            bounds.append(f"at most {TARGETS['fabricated_max']:.2f}")
-            holds = holds and score <= TARGETS["fabricated_max"]
-        trials.append(Trial(grade, score, ", ".join(bounds), holds))
-        above = grade, score
+            bounds[f"at most {most:.2f}"] = score <= most
+        trials.append(Trial(grade, score, ", ".join(bounds), all(bounds.values())))
     return trials
 
 
 def as_summary(calibration: Calibration) -> dict[str, Any]:
     """The summary under the names that other tools know, and under ours."""
+
+    def entry(trial: Trial) -> dict[str, Any]:
+        score = None if trial.score is None else round(trial.score, 4)
+        return msgspec.structs.asdict(trial) | {"score": score, "tried": score is not None}
+
     return {
         "golden_vs_self": round(calibration.golden.score, 4),
         "shallow_vs_golden": round(calibration.shallow.score, 4),
@@ -119,21 +121,16 @@ def as_summary(calibration: Calibration) -> dict[str, Any]:
         "rests_on": calibration.rests_on,
         "calibrated": not calibration.problems,
         "problems": calibration.problems,
-        **{name: [_trial(trial) for trial in getattr(calibration, name)] for name in ("attacks", "graded")},
+        "attacks": list(map(entry, calibration.attacks)),
+        "graded": list(map(entry, calibration.graded)),
     }
 
-
-def _trial(trial: Trial) -> dict[str, Any]:
-    score = None if trial.score is None else round(trial.score, 4)
-    return msgspec.structs.asdict(trial) | {"score": score, "tried": score is not None}
 
 
 def rewards(calibration: Calibration, bench: Bench) -> dict[str, dict[str, Any]]:
     """What goes into `reward.json` of each folder."""
-    return {
-        "golden-vs-self": as_json(calibration.golden, bench),
-        "shallow-vs-golden": as_json(calibration.shallow, bench),
-    }
+    scores = {"golden-vs-self": calibration.golden, "shallow-vs-golden": calibration.shallow}
+    return {folder: as_json(score, bench) for folder, score in scores.items()}
 
 
 # -- texts that must not pass for a report ----------------------------------------------------------
@@ -145,10 +142,8 @@ _SENTENCES = re.compile(r"(?<=[.!?])\s+(?=[*_`(]*[A-Z0-9`])")
 
 def pasted(case: Case, seed: int) -> str:
     """The facts of the anchors, line by line, each with its number cited."""
-    lines = [
-        f"- {each.fact} {each.value}<!--blade: {each.query}-->" if each.query is not None else f"- {each.fact}"
-        for each in case.anchors
-    ]
+    cited = (f" {each.value}<!--blade: {each.query}-->" if each.query is not None else "" for each in case.anchors)
+    lines = [f"- {each.fact}{citation}" for each, citation in zip(case.anchors, cited, strict=True)]
     return "\n".join(["# Findings", "", *lines, ""])
 
 
@@ -217,10 +212,6 @@ def headings(case: Case, seed: int) -> str:
     return "\n\n".join(line for line in case.golden.split("\n") if line.startswith("#")) + "\n"
 
 
-def other_model(case: Case, seed: int) -> str:
-    """The golden report of another model of the package."""
-    return case.other_goldens[0] if case.other_goldens else ""
-
 
 ATTACKS: dict[str, Callable[[Case, int], str]] = {
     "anchors pasted": pasted,
@@ -230,5 +221,5 @@ ATTACKS: dict[str, Callable[[Case, int], str]] = {
     "other numbers": other_numbers,
     "negated sentences": negated,
     "empty headings": headings,
-    "another model's report": other_model,
+    "another model's report": lambda case, _: case.other_goldens[0] if case.other_goldens else "",
 }

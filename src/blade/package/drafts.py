@@ -9,21 +9,32 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
+from blade import pipeline
 from blade.agent.skills import slug
 from blade.agent.skills.skill_draft import skill
+from blade.check import world_of
 from blade.errors import Unreadable, UsageError
+from blade.formats import compressed
+from blade.hostile import json_text
+from blade.model import Report
 from blade.package import layout as place
+from blade.package.anchors import as_file, drafted
 from blade.package.layout import Golden, Layout, json_or_nothing, text_or_nothing, write_text
+from blade.package.matching import Tasks, passages
+from blade.package.package_queries import Worlds
 from blade.package.shallow import shallow
-
-if TYPE_CHECKING:
-    from blade.model import Report
-    from blade.pipeline.load import Loaded
-    from blade.tables.index import Watcher
+from blade.pipeline import comparing
+from blade.pipeline.load import Loaded
+from blade.report import chapters, comparison_pages, markdown
+from blade.report.draft_report import draft
+from blade.report.report_json import metrics
+from blade.report.run_facts import facts
+from blade.tables.index import Watcher
+from blade.targets import refuse_link
 
 MARK = "<!-- draft:"
 _DRAFT = MARK + " written from {path} by `blade package init`; review it, then delete this line -->"
@@ -38,8 +49,6 @@ _PLAIN = ("aggregate_metrics", "agent_metrics", "repeat_level_metrics")
 
 def refuse_filled(folder: Path, force: bool) -> None:
     """Do not write over a package, nor among files that are not ours, unless told to; never through a link."""
-    from blade.targets import refuse_link
-
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file", "name a folder", "output-not-empty")
     for name in place.FOLDERS:
@@ -56,8 +65,6 @@ def scaffold(
     folder: Path, loaded: Sequence[Loaded], name: str | None, threshold: float | None, watcher: Watcher
 ) -> list[Path]:
     """Write the package and return the files written; every number in it comes from the copied rollouts."""
-    from blade import pipeline
-
     if any(source.path == "-" for run in loaded for source in run.sources):
         raise UsageError("standard input cannot be packaged", "name a rollouts file", "usage")
     benchmark = name or next((run.benchmark.name for run in loaded if run.benchmark.name), None)
@@ -104,7 +111,7 @@ def _facts(folder: Path, loaded: Sequence[Loaded], watcher: Watcher) -> list[Pat
     to = folder / "rollouts" / "blade.toml"
     to.parent.mkdir(parents=True, exist_ok=True)
     if not (to.exists() and to.samefile(paths[0])):
-        _refuse_link(to)
+        refuse_link(to)
         shutil.copyfile(paths[0], to)
     return [to]
 
@@ -119,33 +126,28 @@ def copied(run: Loaded, is_shared: bool, path: Path) -> list[Path]:
     if path.exists() and any(path.samefile(source) for source in sources):
         return [path]  # drafted anew from its own rollouts, which stay as they are
     agent = run.run.agent if is_shared else None
-    _refuse_link(path)
+    refuse_link(path)
     with path.open("wb") as out:
         out.writelines(_rows(sources, agent))
     written = [path]
     base = path.name.removesuffix(".jsonl")
     for kind in (*_PACKED, *_PLAIN):
         paths = [Path(file.path) for file in run.artifacts if file.kind == kind and file.present]
+        to = path.with_name(f"{base}_{kind}.json{'l.gz' * (kind in _PACKED)}")
         if paths and kind in _PACKED:
-            written.append(_refuse_link(path.with_name(f"{base}_{kind}.jsonl.gz")))
-            written[-1].write_bytes(gzip.compress(b"".join(_rows(paths, agent)), mtime=0))
+            refuse_link(to)
+            to.write_bytes(gzip.compress(b"".join(_rows(paths, agent)), mtime=0))
         elif len(paths) == 1 and not is_shared and paths[0].suffix == ".json":
-            written.append(_refuse_link(path.with_name(f"{base}_{kind}.json")))
-            shutil.copyfile(paths[0], written[-1])
+            refuse_link(to)
+            shutil.copyfile(paths[0], to)
+        else:
+            continue
+        written.append(to)
     return written
-
-
-def _refuse_link(path: Path) -> Path:
-    from blade.targets import refuse_link
-
-    refuse_link(path)
-    return path
 
 
 def _rows(paths: Iterable[Path], agent: str | None) -> Iterator[bytes]:
     """Every line as it stands, with its newline; of one agent alone where others lie beside it."""
-    from blade.formats import compressed
-
     for path in paths:
         rest = b""
         with path.open("rb") as file:
@@ -174,9 +176,6 @@ def golden(
     folder: Path, run: Loaded, benchmark: str, threshold: float | None, watcher: Watcher
 ) -> tuple[Report, list[Path]]:
     """The draft of a golden report, with its metrics, anchors and shallow baseline."""
-    from blade.report.report_json import metrics
-    from blade.report.run_facts import facts
-
     path = Path(run.sources[0].path)
     report, page = _page(folder, [run], threshold, watcher)
     text = _marked(page, f"rollouts/{path.name}")
@@ -207,20 +206,15 @@ def _page(
     folder: Path, runs: Sequence[Loaded], threshold: float | None, watcher: Watcher
 ) -> tuple[Report, str]:
     """What the engine writes about the rollouts today, of one run or of two: the report, and its page."""
-    from blade import pipeline
-    from blade.pipeline import comparing
-    from blade.report import chapters, comparison_pages, markdown
-
     names = " ".join(run.sources[0].path for run in runs)
     option = f" --pass-threshold {threshold!r}" if threshold is not None else ""
     if len(runs) == 1:
         report = pipeline.diagnose(runs, f"blade diagnose {names}{option}", threshold, watcher)
-        report = _portable(pipeline.with_digests(report), f"{folder}/")
-        return report, markdown.page(chapters.title(report), chapters.chapters(report))
-    command = f"blade compare {names}{option}"
-    report = comparing.compare(runs, command, threshold=threshold, watcher=watcher)
+    else:
+        report = comparing.compare(runs, f"blade compare {names}{option}", threshold=threshold, watcher=watcher)
     report = _portable(pipeline.with_digests(report), f"{folder}/")
-    return report, markdown.page(comparison_pages.title(report), comparison_pages.chapters(report))
+    pages = chapters if len(runs) == 1 else comparison_pages
+    return report, markdown.page(pages.title(report), pages.chapters(report))
 
 
 def _portable(report: Report, base: str) -> Report:
@@ -233,8 +227,6 @@ def _portable(report: Report, base: str) -> Report:
 
 def runs_of(package: Layout, parts: Golden, text: str, watcher: Watcher) -> tuple[list[Loaded], float | None]:
     """The runs that a report is on, none if one is missing, and the threshold that it was made with."""
-    from blade import pipeline
-
     own = place.rollouts_of(parts, package.rollouts) if not parts.is_comparison else None
     paths = place.sides_of(parts, package.rollouts) if parts.is_comparison else ((own,) if own else ())
     loaded = [pipeline.load([f"{place.prefix_of(path)}={path}"], watcher)[0] for path in paths]
@@ -269,16 +261,11 @@ def _marked(text: str, source: str) -> str:
 def _anchors(
     text: str, report: Report, run: Loaded, benchmark: str, threshold: float | None, watcher: Watcher
 ) -> dict[str, Any]:
-    from blade.check import world_of
-    from blade.package.anchors import as_file, drafted
-    from blade.package.package_queries import Worlds
-
     worlds = Worlds(world_of([run], threshold, watcher, report))
     return as_file(drafted(text, worlds, 12), benchmark, report.runs[0].model or run.name)
 
 
 def _json(value: Any) -> str:
-    from blade.hostile import json_text
 
     return json_text(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
 
@@ -301,8 +288,6 @@ def why_draft(text: str, package: Layout, parts: Golden, watcher: Watcher) -> st
 
 def _own_share(text: str, package: Layout, parts: Golden, watcher: Watcher) -> float:
     """The share of a report's sentences and rows that the engine writes about the same runs."""
-    from blade.report.draft_report import draft
-
     runs, threshold = runs_of(package, parts, text, watcher)
     sentences = _sentences(text)
     if not runs or not sentences:
@@ -313,7 +298,6 @@ def _own_share(text: str, package: Layout, parts: Golden, watcher: Watcher) -> f
 
 
 def _sentences(text: str) -> list[str]:
-    from blade.package.matching import Tasks, passages
 
     listed = [part for passage in passages(text, Tasks()) for part in passage.statements]
     texts = [part.text for part in listed if part.kind != "heading"]

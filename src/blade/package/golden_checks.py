@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from blade.check import checked
 from blade.errors import BladeError, NothingToRead
@@ -22,9 +22,7 @@ from blade.package.report_score import Bench, bench, is_shown, judged
 from blade.package.validation import ANCHORS, DRAFT, EVIDENCE, METRICS, SHALLOW, Check, either, plural, words
 from blade.query.number_readings import Figure, agrees
 from blade.query.query_ground import value as value_of
-
-if TYPE_CHECKING:
-    from blade.tables.index import Watcher
+from blade.tables.index import Watcher
 
 MIN_LINES = 40
 MIN_WORDS = 100  # distinct ones
@@ -45,14 +43,15 @@ def golden_checks(package: place.Layout, min_facts: int, watcher: Watcher) -> li
     return checks
 
 
-def _of_golden(
-    parts: place.Golden, package: place.Layout, min_facts: int, watcher: Watcher
-) -> Iterator[Check]:
+def _of_golden(parts: place.Golden, package: place.Layout, min_facts: int, watcher: Watcher) -> Iterator[Check]:
     name, text, worlds = parts.report.name, "", None
     sidecar, lacking = _sidecar(parts, parts.metrics, "metrics sidecar", METRICS)
     try:
         text = place.read_text(parts.report)
-        yield from _substance(name, text)
+        is_long, known = len(text.splitlines()) >= MIN_LINES and "##" in text, len(words(text))
+        yield Check(is_long, f"{name}: report has substantial markdown structure", EVIDENCE)
+        says = "says something" if known >= MIN_WORDS else "says hardly anything"
+        yield Check(known >= MIN_WORDS, f"{name}: {says}: {known} distinct words", EVIDENCE)
         own = _rollouts(parts, package, sidecar)
         beside = [path for path in package.rollouts if path not in own]
         worlds = worlds_of(own, beside, watcher, threshold_in(text))
@@ -73,33 +72,24 @@ def _of_golden(
 def _sidecar(parts: place.Golden, path: Path, noun: str, about: str) -> tuple[Any, list[Check]]:
     """What a sidecar holds; where it is missing or broken, the line that says so."""
     report = parts.report.name
-    if path.is_file():
-        try:
-            return place.read_json(path), []
-        except place.Broken as broken:
-            what = noun.removesuffix(" sidecar")
-            return None, [Check(False, f"{path.name}: {what} JSON failed to parse ({broken})", about)]
+    missing = Check(False, f"{report}: missing {noun} {path.name}", about)
     if parts.is_comparison:
-        return None, [Check(True, f"{report}: comparison report {noun} missing; optional")]
-    return None, [Check(False, f"{report}: missing {noun} {path.name}", about)]
+        missing = Check(True, f"{report}: comparison report {noun} missing; optional")
+    try:
+        return (place.read_json(path), []) if path.is_file() else (None, [missing])
+    except place.Broken as broken:
+        what = noun.removesuffix(" sidecar")
+        return None, [Check(False, f"{path.name}: {what} JSON failed to parse ({broken})", about)]
 
-
-def _substance(name: str, text: str) -> Iterator[Check]:
-    is_long = len(text.splitlines()) >= MIN_LINES and "##" in text
-    yield Check(is_long, f"{name}: report has substantial markdown structure", EVIDENCE)
-    known = len(words(text))
-    says = "says something" if known >= MIN_WORDS else "says hardly anything"
-    yield Check(known >= MIN_WORDS, f"{name}: {says}: {known} distinct words", EVIDENCE)
 
 
 def _rollouts(parts: place.Golden, package: place.Layout, sidecar: Any) -> Sequence[Path]:
     if parts.is_comparison:
         return place.sides_of(parts, package.rollouts) or package.rollouts
-    path = place.rollouts_of(parts, package.rollouts, place.models_in(sidecar))
-    if path is None:
-        expected = f"rollouts/{parts.prefix}_rollouts.jsonl"
-        raise NothingToRead(f"no rollouts of it: expected {expected}", "copy them there", "no-such-path")
-    return [path]
+    if path := place.rollouts_of(parts, package.rollouts, place.models_in(sidecar)):
+        return [path]
+    expected = f"rollouts/{parts.prefix}_rollouts.jsonl"
+    raise NothingToRead(f"no rollouts of it: expected {expected}", "copy them there", "no-such-path")
 
 
 def _shallow(parts: place.Golden) -> Iterator[Check]:
@@ -135,8 +125,7 @@ def _proof(name: str, text: str, worlds: Worlds | None) -> Iterator[Check]:
     if len(wrong) > SHOWN:
         yield Check(False, f"{name}: {len(wrong) - SHOWN} further claims are contradicted", EVIDENCE)
     if worlds is None:
-        if not wrong:
-            yield Check(True, f"{name}: does not contradict itself", EVIDENCE)
+        yield from [] if wrong else [Check(True, f"{name}: does not contradict itself", EVIDENCE)]
         return
     if not right:
         yield Check(False, f"{name}: holds no claim that its rollouts support", EVIDENCE)
@@ -192,15 +181,14 @@ def _is_formed(fact: Any) -> bool:
     if not isinstance(fact, dict) or not isinstance(fact.get("fact"), str):
         return False
     difficulty = fact.get("difficulty", "low")
-    return (
-        len(fact["fact"].strip()) >= MIN_FACT and isinstance(difficulty, str) and difficulty in DIFFICULTIES
-    )
+    return len(fact["fact"].strip()) >= MIN_FACT and isinstance(difficulty, str) and difficulty in DIFFICULTIES
 
 
 def _distinct(name: str, facts: Sequence[dict[str, Any]]) -> Iterator[Check]:
     """Whether facts differ and name something that can be looked up."""
     n, keys = len(facts), {(" ".join(fact["fact"].lower().split()), str(fact.get("query"))) for fact in facts}
-    vague = [_id(fact, number) for number, fact in enumerate(facts, 1) if not _is_concrete(fact)]
+    named = {f"#{number}": fact.get("id") for number, fact in enumerate(facts, 1) if not _is_concrete(fact)}
+    vague = [name[:20] if isinstance(name, str) and name else place for place, name in named.items()]
     if n > len(keys):
         yield Check(False, f"{name}: {n - len(keys)} of {n} anchor facts repeat another one", ANCHORS)
     if vague:
@@ -216,36 +204,26 @@ def _is_concrete(fact: dict[str, Any]) -> bool:
     return len(words(fact["fact"])) >= 3 and (is_query or bool(_CONCRETE.search(fact["fact"])))
 
 
-def _id(fact: dict[str, Any], number: int) -> str:
-    name = fact.get("id")
-    return name[:20] if isinstance(name, str) and name else f"#{number}"
-
-
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
 
 
-def _usable(
-    parts: place.Golden, facts: Sequence[dict[str, Any]], least: int, worlds: Worlds, text: str
-) -> Iterator[Check]:
+def _usable(parts: place.Golden, facts: Sequence[Any], least: int, worlds: Worlds, text: str) -> Iterator[Check]:
     """Whether the rows bear the facts out, enough of them can be judged by, and the report states them."""
     name = parts.anchors.name
     seat = bench(worlds, text, of_file(list(facts)), place.text_or_nothing(parts.shallow))
     false = [f"{anchor.id} ({anchor.problem})" for anchor in seat.anchors if anchor.problem]
     if false:
         yield Check(False, f"{name}: the rollouts do not bear out {_some(false)}", ANCHORS)
-    worded = sum(anchor.by_wording for anchor in seat.telling)
-    result = f"{len(seat.telling)} of {len(seat.anchors)} anchor facts can be judged by"
+    worded, n = sum(anchor.by_wording for anchor in seat.telling), len(seat.telling)
+    result = f"{n} of {len(seat.anchors)} anchor facts can be judged by"
     result += f", {worded} of them by wording alone" if worded else ""
-    if len(seat.telling) < least:
-        trivial = [anchor.id for anchor in seat.usable if not anchor.weighs]
-        why = f": the shallow report has {_some(trivial)} too" if trivial else ""
-        yield Check(False, f"{name}: only {result}, at least {least} must be{why}", ANCHORS)
-        return
-    yield Check(True, f"{name}: {result}", ANCHORS)
-    if seat.telling:
-        yield from _scores(parts, seat, text)
+    trivial = [anchor.id for anchor in seat.usable if not anchor.weighs]
+    why = f": the shallow report has {_some(trivial)} too" if trivial else ""
+    few = f"{name}: only {result}, at least {least} must be{why}"
+    yield either(n >= least, f"{name}: {result}", few, ANCHORS)
+    yield from _scores(parts, seat, text) if n >= max(1, least) else ()
 
 
 def _scores(parts: place.Golden, seat: Bench, text: str) -> Iterator[Check]:
@@ -254,13 +232,11 @@ def _scores(parts: place.Golden, seat: Bench, text: str) -> Iterator[Check]:
     score, least = judged(text, seat), TARGETS["golden_vs_self_min"]
     unmet = [hit.anchor.id for hit in score.hits if not hit.met]
     met = f"{len(score.hits) - len(unmet)} of {len(score.hits)}"
-    if score.score >= least:
-        result = f"meets its own anchor facts: {met}, a score of {score.score:.2f}"
-    else:
-        reasons = [f"{met} are met{f', not {_some(unmet)}' if unmet else ''}"]
-        reasons += [f"precision {score.precision:.2f}, evidence {score.evidence:.2f}", *score.problems[:1]]
-        result = f"scores {score.score:.2f} by its own anchor facts, at least {least} is needed: {'; '.join(reasons)}"
-    yield Check(score.score >= least, f"{name}: {result}", EVIDENCE)
+    reasons = [f"{met} are met{f', not {_some(unmet)}' if unmet else ''}"]
+    reasons += [f"precision {score.precision:.2f}, evidence {score.evidence:.2f}", *score.problems[:1]]
+    good = f"meets its own anchor facts: {met}, a score of {score.score:.2f}"
+    bad = f"scores {score.score:.2f} by its own anchor facts, at least {least} is needed: {'; '.join(reasons)}"
+    yield either(score.score >= least, f"{name}: {good}", f"{name}: {bad}", EVIDENCE)
     baseline, most = place.text_or_nothing(parts.shallow), TARGETS["shallow_vs_golden_max"]
     if baseline and (thin := judged(baseline, seat).score) > most:
         result = f"scores {thin:.2f}, at most {most:.2f} is allowed: it is not shallow"
@@ -311,9 +287,7 @@ def expected(worlds: Worlds, keys: Iterable[str]) -> dict[str, list[float]]:
     return answers
 
 
-def match_checks(
-    name: str, sidecar: Mapping[str, Any], expected: Mapping[str, Sequence[float]]
-) -> Iterator[Check]:
+def match_checks(name: str, sidecar: Mapping[str, Any], expected: Mapping[str, Sequence[float]]) -> Iterator[Check]:
     """Every number of a sidecar that the rollouts give too; one line for each that they give otherwise."""
     right = others = wrong = 0
     for key, value in sidecar.items():
@@ -355,9 +329,8 @@ def in_report(name: str, sidecar: Mapping[str, Any], text: str) -> Iterator[Chec
             absent.append(f"{key} {_spelled(value)}")
     if looked:
         wrong = f"{' and '.join(absent)} {'do' if len(absent) > 1 else 'does'} not stand in the report"
-        yield Check(
-            not absent, f"{name}: {wrong if absent else 'its headline numbers stand in the report'}", METRICS
-        )
+        right = "its headline numbers stand in the report"
+        yield either(not absent, f"{name}: {right}", f"{name}: {wrong}", METRICS)
 
 
 def _agrees(value: float, expected: float, key: str) -> bool:
@@ -374,13 +347,11 @@ def _is_rounded(value: float, figure: Figure) -> bool:
 
 def _no_fraction(value: Any) -> str:
     """What is wrong with a rate; nothing if it is a fraction, or not told."""
-    if value is None:
-        return ""
-    if number_or_none(value) is None:
+    if value is not None and number_or_none(value) is None:
         return "not a number"
-    if 1 < value <= 100:
-        return "a percentage; sidecars hold fractions"
-    return "" if 0 <= value <= 1 else "not a fraction between 0 and 1"
+    if value is None or 0 <= value <= 1:
+        return ""
+    return "a percentage; sidecars hold fractions" if 1 < value <= 100 else "not a fraction between 0 and 1"
 
 
 def _spelled(value: float) -> str:

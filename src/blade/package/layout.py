@@ -8,6 +8,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
@@ -25,9 +26,7 @@ _NO_ROLLOUTS = ("materialized_inputs", "reward_profiling", "aggregate")
 _REPORT = re.compile(r"^(?P<prefix>.+?)[-_]golden[-_]report\.md$", re.IGNORECASE)
 _VERSUS = re.compile(r"[-_]vs[-_]", re.IGNORECASE)
 _ENDING = re.compile(r"[-_.]?rollouts?$", re.IGNORECASE)
-_ROOT = re.compile(
-    r"(?:readme|licen[cs]e|notice|citation|changelog|authors|contributing)(?:[._-].*)?", re.IGNORECASE
-)
+_ROOT = re.compile(r"(?i)(?:readme|licen[cs]e|notice|citation|changelog|authors|contributing)(?:[._-].*)?")
 FOLDERS = ("skill", "rollouts", "golden_reports")
 _OF_SKILL = ("references", "scripts", "assets")  # what may lie beside a skill
 
@@ -78,15 +77,11 @@ def layout(folder: Path) -> Layout:
     """What lies where; nothing is opened."""
     skills = [path for path in (folder / "skill" / "SKILL.md", folder / "SKILL.md") if path.is_file()]
     source = next((rule for rule in (ROLLOUTS, DATA) if (folder / rule).parent.is_dir()), None)
-    rollouts = [
-        path
-        for path in (_files(folder, source) if source else ())
-        if not path.stem.endswith("_failures") and not any(part in path.name for part in _NO_ROLLOUTS)
-    ]
+    rows = [path for path in (_files(folder, source) if source else ()) if not path.stem.endswith("_failures")]
+    rollouts = tuple(path for path in rows if not any(part in path.name for part in _NO_ROLLOUTS))
     reports = folder / "golden_reports"
-    goldens = [golden(path) for path in _files(reports, "*.md") if _REPORT.match(path.name)]
-    skill = skills[0] if skills else None
-    return Layout(folder, skill, tuple(rollouts), source, reports.is_dir(), tuple(goldens))
+    goldens = tuple(golden(path) for path in _files(reports, "*.md") if _REPORT.match(path.name))
+    return Layout(folder, skills[0] if skills else None, rollouts, source, reports.is_dir(), goldens)
 
 
 def golden(report: Path) -> Golden:
@@ -137,10 +132,8 @@ def sides_of(golden: Golden, rollouts: Sequence[Path]) -> tuple[Path, ...]:
 
 def models_in(data: Any) -> list[str]:
     """The names of the model in a sidecar or a file of anchors."""
-    members = data if isinstance(data, dict) else {}
-    return [
-        members[key] for key in ("model_name", "model") if isinstance(members.get(key), str) and members[key]
-    ]
+    names = [data.get(key) for key in ("model_name", "model")] if isinstance(data, dict) else []
+    return [name for name in names if isinstance(name, str) and name]
 
 
 def _files(folder: Path, pattern: str) -> list[Path]:
@@ -196,18 +189,16 @@ def read_json(path: Path) -> Any:
 
 def text_or_nothing(path: Path) -> str:
     """A text file that may be missing or broken."""
-    try:
+    with suppress(Broken):
         return read_text(path) if path.is_file() else ""
-    except Broken:
-        return ""
+    return ""
 
 
 def json_or_nothing(path: Path) -> Any:
     """The value of a JSON file that may be missing or broken; then an empty object."""
-    try:
+    with suppress(Broken):
         return read_json(path) if path.is_file() else {}
-    except Broken:
-        return {}
+    return {}
 
 
 def write_text(path: Path, content: str) -> None:
@@ -256,11 +247,8 @@ def why_kept(path: Path, draft: str) -> str:
         return "is no draft of ours"
     if text == draft:
         return ""
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        data = None
-    if isinstance(data, dict):
+    data = json_or_nothing(path)
+    if isinstance(data, dict) and data:
         if data.get("review_required") is False:
             return "was reviewed"
         is_draft = data.get(SEAL) == sealed_json(data)[SEAL]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from blade.check import World
 from blade.check.markdown_document import Document, Row, Sentence, Table, blanked, cells, parse
 from blade.model.conclusions import SUPPORTED, Finding
 from blade.package.layout import compiled
@@ -17,7 +18,6 @@ from blade.query.measures import measure_of
 from blade.query.number_readings import Figure, agrees
 
 if TYPE_CHECKING:
-    from blade.check.report_ground import World
     from blade.package.anchors import Anchor, Meaning
     from blade.package.package_queries import Worlds
 
@@ -145,15 +145,12 @@ def _prose(document: Document, known: Tasks) -> Iterator[Passage]:
 def _statement(part: Sentence, known: Tasks, ids: Iterable[str] = (), counts: str = "") -> Statement:
     """A statement; `ids` are tasks that its table names, `counts` the cells that hold its numbers."""
     names = [*(name for _, _, name in mentions(part.text, known)), *ids]
-    rollouts = frozenset(name for name in names if _is_rollout(name, known))
+    numbered = [name for name in names if re.search(r"/\d+\Z", name)]
+    rollouts = frozenset(name for name in numbered if not known.keys or known.rollout(name) == name)
     tasks = frozenset(name.rpartition("/")[0] if name in rollouts else name for name in names)
     numbers = tuple(figures(counts or part.text, known))
     return Statement(part.text, part.line, part.last_line, part.kind, numbers, tasks, rollouts)
 
-
-def _is_rollout(name: str, known: Tasks) -> bool:
-    _, slash, tail = name.rpartition("/")
-    return bool(slash) and tail.isdigit() and (not known.keys or known.rollout(name) == name)
 
 
 _ID_COLUMN = compiled("id_column")
@@ -224,10 +221,8 @@ def _is_series(hit: re.Match[str], known: Tasks) -> bool:
     return is_known and numbers == sorted(set(numbers)) and (len(numbers) > 2 or in_brackets)
 
 
-_UNITS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen".split()
-)
+_UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_UNITS += "thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 _WORDS = {word: float(number) for number, word in enumerate(_UNITS)} | {"both": 2.0, "half": 0.5}
 _WORDS |= {word: 10.0 * number for number, word in enumerate(_TENS, 2)}
@@ -421,9 +416,8 @@ def _lists(anchor: Anchor, meant: Meaning, statement: Statement, passage: Passag
             if listed == meant.rollouts or is_by_task:
                 return True
     is_single = meant.rollouts is not None and len(meant.rollouts) == 1 == meant.value
-    return (
-        is_single and statement.rollouts == meant.rollouts and _has_any(_spelled(passage.text), meant.names)
-    )
+    is_named = is_single and statement.rollouts == meant.rollouts
+    return is_named and _has_any(_spelled(passage.text), meant.names)
 
 
 def _in_words(meant: Meaning, text: str) -> re.Match[str] | None:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
-from blade.check import checked, world_of
+from blade import pipeline
+from blade.check import World, checked, world_of
 from blade.check.cited_numbers import Answers
 from blade.errors import BladeError
 from blade.formats.find import stem
@@ -20,10 +21,7 @@ from blade.package.layout import compiled, prefix_of, words_of
 from blade.query.measures import Measure, measure_of
 from blade.query.number_readings import agrees, last_figure
 from blade.query.query_ground import Table, value
-
-if TYPE_CHECKING:
-    from blade.check.report_ground import World
-    from blade.tables.index import Watcher
+from blade.tables.index import Watcher
 
 # What looks into single tasks or their traces.
 OF_TASKS = compiled("of_tasks")
@@ -48,7 +46,7 @@ class Worlds:
         self._answers: dict[str, Answers] = {}
         for world in filter(None, (home, everything)):  # many texts are checked against the same rows
             world.select = cache(world.select)  # type: ignore[method-assign]
-        self._slices = cache(self._task_fields)
+        self._slices = cache(lambda: self.own("select lower(\"column\") from fields where role = 'task-level'"))
         self.checked = lru_cache(maxsize=8)(self._checked)
 
     def is_of_others(self, query: str) -> bool:
@@ -66,11 +64,7 @@ class Worlds:
             return True
         if measure is None or not measure.where or measure.name in ("mean", "sum"):
             return True
-        return columns_in(measure.where) <= self._slices()
-
-    def _task_fields(self) -> frozenset[str]:
-        rows = self.own("select \"column\" from fields where role = 'task-level'")
-        return frozenset(str(row[0]).lower() for row in rows)
+        return columns_in(measure.where) <= {name for (name,) in self._slices()}
 
     def own(self, query: str) -> list[tuple[Any, ...]]:
         """The rows that a SELECT of ours gives; no stranger wrote it, so it needs no process of its own."""
@@ -84,11 +78,8 @@ class Worlds:
             with suppress(BladeError):
                 wanted += _rollouts_query(measure_of(query)) if not self.is_of_others(query) else ()
         new = [query for query in dict.fromkeys(wanted) if query not in self._answers]
-        sides: list[tuple[World | None, list[str]]] = [
-            (self.home, [query for query in new if not self.is_of_others(query)]),
-            (self._everything, [query for query in new if self.is_of_others(query)]),
-        ]
-        for world, texts in sides:
+        for world in (self.home, self._everything):
+            texts = [query for query in new if self.is_of_others(query) is (world is not self.home)]
             if world is not None and texts:
                 self._answers |= dict.fromkeys(texts, Answers(world.ground, texts))
 
@@ -116,8 +107,12 @@ class Worlds:
         for file, run in self._called.items():  # outside of the package a run is called as its file
             text = re.sub(rf"(?<![\w/.-]){re.escape(file)}(?![\w-]|\.\w)", run, text)
         findings = checked(text, self.home)
-        pending = [finding for finding in findings if self._is_pending(finding)]
-        self.prefetch(finding.query or "" for finding in pending)
+        pending = [
+            each
+            for each in findings
+            if each.kind == "citation" and each.verdict != SUPPORTED and self.is_of_others(each.query or "")
+        ]
+        self.prefetch(each.query or "" for each in pending)
         again = {(each.line, each.query, each.printed): self._verified(each) for each in pending}
         return tuple(again.get((each.line, each.query, each.printed), each) for each in findings)
 
@@ -131,9 +126,6 @@ class Worlds:
         why = "" if holds else "the query gives another value"
         return replace(finding, verdict=SUPPORTED if holds else CONTRADICTED, expected=str(answer), why=why)
 
-    def _is_pending(self, finding: Finding) -> bool:
-        is_citation = finding.kind == "citation" and finding.verdict != SUPPORTED
-        return is_citation and self.is_of_others(finding.query or "")
 
 
 def _rollouts_query(measure: Measure | None) -> list[str]:
@@ -146,8 +138,6 @@ def worlds_of(
     own: Sequence[Path], beside: Sequence[Path], watcher: Watcher, threshold: float | None = None
 ) -> Worlds:
     """The runs that a report is about, and those that lie beside them in the package."""
-    from blade import pipeline
-
     home = pipeline.load([f"{prefix_of(path)}={path}" for path in own], watcher)
     rest = pipeline.load([f"{prefix_of(path)}={path}" for path in beside], watcher) if beside else []
     everything = world_of([*home, *rest], threshold, watcher) if rest else None

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -24,9 +24,7 @@ from blade.package.layout import Broken, Golden, Layout, compiled, json_or_nothi
 from blade.package.matching import DENIAL, Hit, Passage, Statement, Tasks, named, passages, tasks_of, visible
 from blade.package.package_queries import Worlds, worlds_of
 from blade.query.citations import citations
-
-if TYPE_CHECKING:
-    from blade.tables.index import Watcher
+from blade.tables.index import Watcher
 
 BASE = 0.2  # what true totals alone are worth: a shallow report has no more
 WRONG = 2.0  # what a wrong claim costs, in right ones
@@ -79,9 +77,12 @@ def case(
     parts = place.golden(report)
     folder = report.resolve().parent
     package = place.layout(folder.parent if folder.name == "golden_reports" else folder)
-    data = _data(anchors) if anchors is not None else {}
-    models = [model, *models_in(json_or_nothing(parts.metrics)), *models_in(data)]
-    models = [name for name in models if name]
+    try:
+        data = place.read_json(anchors) if anchors is not None else {}
+    except Broken as error:
+        message = f"{anchors} is no JSON that can be read: {error}"
+        raise Unreadable(message, "anchor facts are a JSON object or list", "unreadable-file") from error
+    models = [*filter(None, (model, *models_in(json_or_nothing(parts.metrics)), *models_in(data)))]
     own = tuple(rollouts) or _own(parts, package, models)
     here = {path.resolve() for path in own}
     beside = tuple(path for path in package.rollouts if path.resolve() not in here) if own else ()
@@ -109,17 +110,9 @@ def _own(parts: Golden, package: Layout, models: Sequence[str]) -> tuple[Path, .
 
 def _names_of(path: Path, package: Layout) -> list[str]:
     """What the model of a rollouts file is called: by the file, and by the sidecar of its golden report."""
-    prefix = prefix_of(path)
-    reports = [each for each in package.goldens if each.prefix == prefix]
-    return [*(name for each in reports for name in models_in(json_or_nothing(each.metrics))), prefix]
+    sidecars = [json_or_nothing(each.metrics) for each in package.goldens if each.prefix == prefix_of(path)]
+    return [*(name for sidecar in sidecars for name in models_in(sidecar)), prefix_of(path)]
 
-
-def _data(path: Path) -> Any:
-    try:
-        return place.read_json(path)
-    except Broken as error:
-        message = f"{path} is no JSON that can be read: {error}"
-        raise Unreadable(message, "anchor facts are a JSON object or list", "unreadable-file") from error
 
 
 def report_text(path: Path) -> str:
@@ -196,7 +189,7 @@ def bench(
         if isinstance(problem, Meaning):
             meanings[anchor.id], problem = problem, ""
         ready.append(replace(anchor, problem=anchor.problem or problem))
-    titles = tuple(filter(None, _titles(golden)))
+    titles = tuple(_titles(golden))
     seat = Bench(worlds, known, tuple(ready), meanings, titles, tuple(ours), tuple(others))
     if not shallow:
         return seat
@@ -207,8 +200,9 @@ def bench(
     return replace(seat, anchors=tuple(ready), thin=thin)
 
 
-def _titles(text: str) -> list[str]:
-    return [line[3:].strip().lower() for line in text.split("\n") if line.startswith("## ")]
+def _titles(text: str) -> Iterator[str]:
+    lines = (line[3:].strip().lower() for line in text.split("\n") if line.startswith("## "))
+    return filter(None, lines)
 
 
 # -- the score of a report --------------------------------------------------------------------------
@@ -293,11 +287,12 @@ def as_json(score: Score, bench: Bench) -> dict[str, Any]:
         }
         for hit in score.hits
     ]  # fmt: skip
+    names = ("structure", "quantitative", "evidence", "anchor_coverage")
     result = {
         "final_score": score.score,
         "checklist": {
             "score": sum(share * part for share, part in zip((0.2, 0.2, 0.2, 0.4), parts, strict=True)),
-            **dict(zip(("structure", "quantitative", "evidence", "anchor_coverage"), parts, strict=True)),
+            **dict(zip(names, parts, strict=True)),
         },
         "holistic": {
             "normalized_score": score.score,
@@ -336,17 +331,23 @@ def _rounded(value: Any) -> Any:
 
 def _counts(reading: Reading, bench: Bench) -> tuple[dict[str, int], list[str]]:
     """Claims by what became of them, each once, and what is wrong with the wrong ones."""
-    right = {_key(each) for each in reading.findings if is_right(each)}
-    wrong = {_key(each): each for each in reading.findings if _is_wrong(each) and _is_ours(each, bench.known)}
+    claims = [((each.kind, each.query or "", each.printed), each) for each in reading.findings]
+    right = {key for key, each in claims if is_right(each)}
+    wrong = {key: each for key, each in claims if _is_wrong(each) and _is_ours(each, bench.known)}
     against = _contradicted(reading, bench)
     problems = [*(_problem(each) for each in wrong.values()), *against]
+    # ids and quotations that no rollout has; those that stand elsewhere are only misplaced
+    absent = [each for each in wrong.values() if each.verdict == CONTRADICTED and each.kind in ("id", "quotation")]
+    # numbers without a citation that exactly one short query gives; a single digit many would give
+    uncited = [each for each in reading.findings if each.verdict == UNCITED]
+    again = [each for each in uncited if each.query and len(re.findall(r"\d", each.printed)) > 1]
     counts = {
         "supported": len(right),
         "by_wording": sum(hit.met and hit.how != "citation" for hit in reading.hits),
         "wrong": len(problems),
-        "made_up": sum(_is_made_up(each) for each in wrong.values()),
-        "uncited": sum(each.verdict == UNCITED for each in reading.findings),
-        "found_again": len({each.query for each in reading.findings if _is_found_again(each)}),
+        "made_up": sum(not each.expected.startswith(("it stands in", "task ")) for each in absent),
+        "uncited": len(uncited),
+        "found_again": len({each.query for each in again if not DENIAL.search(each.text)}),
         "bare": len(_bare(reading, bench.worlds)),
         "evidence": len(_evidence(reading, bench)),
         "anchors": len(reading.hits),
@@ -357,20 +358,11 @@ def _counts(reading: Reading, bench: Bench) -> tuple[dict[str, int], list[str]]:
     return counts, [*problems[:MOST_PROBLEMS], *([f"and {more} more claims do not hold"] if more > 0 else [])]
 
 
-def _key(finding: Finding) -> tuple[str, str, str]:
-    return finding.kind, finding.query or "", finding.printed
-
-
 def is_right(finding: Finding) -> bool:
     """A citation or a quotation that holds; that a task exists says nothing about it."""
     holds = finding.verdict == SUPPORTED and finding.kind in ("citation", "quotation")
     return holds and not DENIAL.search(finding.text)
 
-
-def _is_found_again(finding: Finding) -> bool:
-    """A number without a citation that exactly one short query gives; a single digit many would give."""
-    is_known = finding.verdict == UNCITED and finding.query and len(re.findall(r"\d", finding.printed)) > 1
-    return bool(is_known) and not DENIAL.search(finding.text)
 
 
 def _is_wrong(finding: Finding) -> bool:
@@ -379,11 +371,6 @@ def _is_wrong(finding: Finding) -> bool:
     is_no_proof = finding.kind == "citation" and (finding.verdict == UNVERIFIABLE or is_denied)
     return finding.verdict == CONTRADICTED or is_no_proof
 
-
-def _is_made_up(finding: Finding) -> bool:
-    """An id or a quotation that no rollout has; one that stands elsewhere is only misplaced."""
-    is_kind = finding.verdict == CONTRADICTED and finding.kind in ("id", "quotation")
-    return is_kind and not finding.expected.startswith(("it stands in", "task "))
 
 
 def _is_ours(finding: Finding, known: Tasks) -> bool:
@@ -420,9 +407,8 @@ def _contradicted(reading: Reading, bench: Bench) -> list[str]:
             is_alike = figure.is_percent if meant.kind == "rate" else counted is not None
             is_named = all(name.replace("_", " ") in own.replace("_", " ") for name in meant.names)
             if is_alike and is_named and not matching.is_number(figure, meant, anchor.tolerance):
-                problems.append(
-                    f"line {statement.line}: says {figure.text}, {anchor.id} is {meant.value:.4g}"
-                )
+                says = f"line {statement.line}: says {figure.text}"
+                problems.append(f"{says}, {anchor.id} is {meant.value:.4g}")
     return problems
 
 
@@ -439,19 +425,15 @@ def _evidence(reading: Reading, bench: Bench) -> set[str]:
     if worlds is None:
         return set(re.findall(r"“[^”]{8,}”|<!--\s*blade:.*?-->", reading.text))
     facts = " ".join(" ".join(anchor.fact.split()) for anchor in bench.anchors)
-    queries = [
-        (anchor.query, bench.meanings[anchor.id]) for anchor in bench.usable if anchor.id in bench.meanings
-    ]
+    asked_for = [(each.query or "", bench.meanings[each.id]) for each in bench.usable if each.id in bench.meanings]
     pieces = set()
     for finding in filter(is_right, reading.findings):
         query, quote = finding.query or "", " ".join(finding.printed.split())
         if finding.kind == "quotation":
             pieces |= {quote} if quote not in facts else set()
         elif is_shown(finding, worlds) and query not in bench.thin:
-            is_asked = any(
-                matching.is_same_query(text or "", query, meant, worlds) for text, meant in queries
-            )
-            pieces |= set() if is_asked else {query}
+            is_new = not any(matching.is_same_query(text, query, meant, worlds) for text, meant in asked_for)
+            pieces |= {query} if is_new else set()
     return pieces
 
 
@@ -481,10 +463,7 @@ def _plain(reading: Reading) -> tuple[float, list[str]]:
     prose = [statement for statement in reading.statements if statement.kind in PROSE]
     if _DISOWNED.match(reading.title.lstrip("# ")) or any(_OF_ITSELF.search(each.text) for each in prose):
         return 0.0, ["the report takes back what it says"]
-    ends, again = (
-        Counter(end for each in prose for end in _ends(each.text)),
-        Counter(each.text for each in prose),
-    )
+    ends, again = Counter(end for each in prose for end in _ends(each.text)), Counter(each.text for each in prose)
     # words that open or close more than half of all sentences
     formulas = {end for end, n in ends.items() if n >= OFTEN and 2 * n > len(prose)}
     disowned = [passage for passage in reading.passages if any(map(_DISOWNED.match, passage.section))]
@@ -512,7 +491,5 @@ def _ends(text: str) -> set[str]:
 def _names(reading: Reading, bench: Bench) -> tuple[float, list[str]]:
     """A report whose title names another run of the package and not this one is about that one."""
     title = f"_{slug(reading.title)}_"
-    ours, others = (
-        [name for name in names if f"_{slug(name)}_" in title] for names in (bench.ours, bench.others)
-    )
+    ours, others = ([each for each in names if f"_{slug(each)}_" in title] for names in (bench.ours, bench.others))
     return (BASE, [f"the title names {others[0]}"]) if others and not ours else (1.0, [])

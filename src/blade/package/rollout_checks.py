@@ -8,14 +8,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
+from blade import pipeline
+from blade.compare.alignment import align
 from blade.errors import BladeError
 from blade.package.layout import Layout, compact, is_finite
 from blade.package.validation import RUNS, Check, either, plural
-
-if TYPE_CHECKING:
-    from blade.tables.index import Watcher
+from blade.pipeline.comparison_sides import column_sides
+from blade.pipeline.report_pages import scoring_of
+from blade.tables.index import Watcher
 
 MIN_SHARED = 0.5  # of the tasks of the larger run that another must share to be compared with it
 MAX_LINE = 64 << 20  # bytes; a longer line is no row
@@ -36,15 +38,12 @@ def rollout_checks(package: Layout, watcher: Watcher) -> list[Check]:
     checks = [
         Check(bool(scans), f"D2 rollout files found: {len(scans)} JSONL files", RUNS),
         Check(bool(scans), f"D2 rollout source: {package.source}", RUNS),
+        *(check for scan in scans for check in _of_file(scan)),
     ]
     if not scans:
         return checks
-    first: dict[str, Scan] = {}
-    copies = []
-    for scan in scans:
-        checks += _of_file(scan)
-        if scan.content and first.setdefault(scan.content, scan) is not scan:
-            copies.append(scan)
+    first = {scan.content: scan for scan in reversed(scans)}
+    copies = [scan for scan in scans if scan.content and first[scan.content] is not scan]
     for scan in copies:
         same = f"{scan.path.name} holds the same rows as {first[scan.content].path.name}"
         checks.append(Check(False, same, RUNS))
@@ -64,18 +63,17 @@ def _of_file(scan: Scan) -> Iterator[Check]:
     place = f" (first in line {first[UNPARSED]})" if n[UNPARSED] else ""
     yield Check(not n[UNPARSED], f"{name}: {n[UNPARSED]} JSON parse errors{place}", RUNS)
     if n[NO_OBJECT]:
-        lines = plural(n[NO_OBJECT], "line")
-        bad = f"{name}: {lines} of JSON that is no object (first in line {first[NO_OBJECT]})"
-        yield Check(False, bad, RUNS)
+        bad = f"{plural(n[NO_OBJECT], 'line')} of JSON that is no object (first in line {first[NO_OBJECT]})"
+        yield Check(False, f"{name}: {bad}", RUNS)
     yield Check(scan.has(REWARD_FIELDS), f"{name}: reward or score field present", RUNS)
     if scan.has(REWARD_FIELDS):
         yield _rewards(scan)
     yield Check(scan.has(TASK_FIELDS), f"{name}: task id field present", RUNS)
     if scan.has(TASK_FIELDS):
-        bad = f"{n[UNNAMED]:,} of {scan.records:,} rows have a null or empty task id"
-        bad = f"{name}: {bad} (first in line {first.get(UNNAMED)})"
-        yield either(not n[UNNAMED], f"{name}: every row names its task", bad, RUNS)
-    is_told_apart = scan.records > 0 and max((*scan.tasks.values(), scan.unnamed)) <= 1
+        bad = f"{n[UNNAMED]:,} of {scan.records:,} rows have a null or empty task id (first in line {first.get(UNNAMED)})"
+        yield either(not n[UNNAMED], f"{name}: every row names its task", f"{name}: {bad}", RUNS)
+    unnamed = n[UNNAMED] if scan.has(TASK_FIELDS) else 0
+    is_told_apart = scan.records > 0 and max((*scan.tasks.values(), unnamed)) <= 1
     result = "rollout/repeat id present or one row per task"
     yield Check(scan.has(REPEAT_FIELDS) or is_told_apart, f"{name}: {result}", RUNS)
 
@@ -94,10 +92,6 @@ def _rewards(scan: Scan) -> Check:
 
 def _comparable(first: Scan, second: Scan, watcher: Watcher) -> Check:
     """Do two runs tell of the same tasks: by key and content, or by id where they cannot be read."""
-    from blade import pipeline
-    from blade.compare.alignment import align
-    from blade.pipeline.comparison_sides import column_sides
-    from blade.pipeline.report_pages import scoring_of
 
     why = ""
     try:
@@ -133,10 +127,6 @@ class Scan:
     def has(self, names: Sequence[str]) -> bool:
         return any(self.fields[name] for name in names)
 
-    @property
-    def unnamed(self) -> int:
-        """Rows without a task, in a file whose rows have one."""
-        return self.counts[UNNAMED] if self.has(TASK_FIELDS) else 0
 
     def add(self, kind: int, number: int) -> None:
         self.counts[kind] += 1
@@ -179,11 +169,9 @@ def _line(scan: Scan, body: bytes, number: int) -> None:
     scan.records += 1
     scan.fields.update(row.keys())
     reward = next((row[name] for name in REWARD_FIELDS if name in row), None)
-    if is_finite(reward):
-        scan.add(REWARD, number)
-    else:
-        scan.add(NO_REWARD if reward is None else ODD_REWARD, number)
-        scan.odd_reward = scan.odd_reward or ("" if reward is None else compact(reward, 40))
+    scan.add(REWARD if is_finite(reward) else NO_REWARD if reward is None else ODD_REWARD, number)
+    if scan.first.get(ODD_REWARD) == number:
+        scan.odd_reward = compact(reward, 40)
     name = next((row[name] for name in TASK_FIELDS if name in row), None)
     is_number = isinstance(name, int | float) and not isinstance(name, bool)
     if is_number or (isinstance(name, str) and name.strip()):

@@ -70,9 +70,8 @@ def unfenced(text: str) -> Iterator[tuple[int, str]]:
 def _is_aggregate(table: list[str], heading: str, below: str) -> bool:
     """Whether a table holds headline numbers: by its columns and first cells, not by its heading alone."""
     header, rows = _cells(table[0]), [_cells(line) for line in table[2:]]
-    if any(_DETAIL.search(cell) for cell in header) or _DIAGNOSIS.search(below):
-        return False
-    if any(len(cell) > _LONG for row in rows for cell in row):
+    is_story = any(len(cell) > _LONG for row in rows for cell in row)
+    if is_story or any(map(_DETAIL.search, header)) or _DIAGNOSIS.search(below):
         return False
     if _AGGREGATE.search(heading) and not below:
         return True

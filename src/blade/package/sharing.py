@@ -7,23 +7,21 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from blade.errors import BladeError
 from blade.package.drafts import redraft
 from blade.package.layout import Golden, Layout, layout, text_or_nothing, write_text
 from blade.package.validation import SANITISED, Check, plural
-
-if TYPE_CHECKING:
-    from blade.sanitize import Key, Policy, Removed
-    from blade.tables.index import Watcher
+from blade.sanitize import Export, Key, Policy, Removed, folder_pairs, own_key, policy_near
+from blade.sanitize.files import inside, looked
+from blade.tables.index import Watcher
+from blade.targets import refuse_link, staging
 
 SHOWN = 10  # files listed one by one
 
 
 def sanitised_checks(package: Layout) -> list[Check]:
     """Whether anything in the package looks private, with a line for each file that holds such things."""
-    from blade.sanitize.files import inside, looked
 
     if not package.folder.is_dir():
         return []
@@ -53,8 +51,6 @@ def _private(folder: Path, removed: Removed) -> Iterator[Check]:
 
 
 def _policy(package: Layout) -> Policy:
-    from blade.sanitize import policy_near
-
     return policy_near([package.folder, *package.rollouts])
 
 
@@ -63,9 +59,6 @@ def sanitise(source: Path, target: Path, policy: Policy | None, key: Key | None,
 
     All of it waits inside `target` until nothing private is found in it; else none of it is put in place.
     """
-    from blade.sanitize import Export, folder_pairs, own_key
-    from blade.targets import refuse_link, staging
-
     before = layout(source)
     policy, key = policy if policy is not None else _policy(before), key or own_key()
     export = Export(key, policy)

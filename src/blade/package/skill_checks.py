@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,6 +18,7 @@ from blade.package.shallow import HEADING, unfenced
 from blade.package.validation import SKILL, Check, either, plural, words
 
 MIN_LINES, MIN_HEADINGS = 50, 3
+
 MIN_WORDS = 100  # distinct ones, of the whole skill
 MIN_SECTION_WORDS = 10  # distinct ones, of a section with those below it
 MIN_TERMS = 2  # words of the rows or of the trade in each section, and their least share of its words
@@ -142,9 +144,8 @@ def _body(text: str, rows: Terms) -> Iterator[Check]:
 
 def _is_titled(title: str, name: str) -> bool:
     """Whether a heading is the one of a section; `workflow` alone is no funnel and a funnel no workflow."""
-    if name == "Analysis workflow" and re.search(SECTIONS["Workflow funnel"], title, re.IGNORECASE):
-        return False
-    return bool(re.search(SECTIONS[name], title, re.IGNORECASE))
+    is_other = name == "Analysis workflow" and re.search(SECTIONS["Workflow funnel"], title, re.IGNORECASE)
+    return not is_other and re.search(SECTIONS[name], title, re.IGNORECASE) is not None
 
 
 def _is_meant(text: str, rows: Terms) -> bool:
@@ -207,16 +208,11 @@ def terms(rollouts: Iterable[Path]) -> Terms:
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        with path.open("rb") as file:
-            for line in islice(iter(lambda: file.readline(MAX_LINE), b""), SAMPLE):
-                try:
-                    row = json.loads(line.decode("utf-8-sig"))
-                except (ValueError, RecursionError):
-                    continue
+    with suppress(OSError), path.open("rb") as file:
+        for line in islice(iter(lambda: file.readline(MAX_LINE), b""), SAMPLE):
+            with suppress(ValueError, RecursionError):
+                row = json.loads(line.decode("utf-8-sig"))
                 yield from [row] if isinstance(row, dict) else []
-    except OSError:
-        return
 
 
 def _members(value: dict[str, Any], above: str = "", depth: int = 1) -> Iterator[tuple[str, Any]]:
@@ -230,6 +226,5 @@ def _tools(row: dict[str, Any]) -> Iterator[str]:
     for outer, name in (("responses_create_params", "tools"), ("response", "tools"), ("response", "output")):
         inner = row.get(outer)
         items = inner.get(name) if isinstance(inner, dict) else None
-        for item in items if isinstance(items, list) else []:
-            tool = item.get("name") if isinstance(item, dict) else None
-            yield from [tool] if isinstance(tool, str) else []
+        tools = [item.get("name") for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+        yield from (tool for tool in tools if isinstance(tool, str))

@@ -19,20 +19,7 @@ def main(arguments: list[str]) -> int | None:
     command, *rest = arguments or [""]
     if command == "make-shallow":
         return _make_shallow(rest)
-    if command == "validate":
-        parser = argparse.ArgumentParser(prog="validate", add_help=False, exit_on_error=False)
-        parser.add_argument("--benchmark-dir")
-        parser.add_argument("--phase", default="all")
-        parser.add_argument("--min-anchor-facts")
-        parser.add_argument("--json", action="store_true")
-        try:
-            options, unknown = parser.parse_known_args(rest)
-        except argparse.ArgumentError:
-            return None
-        is_skill = options.phase == "skill" and options.benchmark_dir and not unknown
-        if is_skill and (options.min_anchor_facts or "0").isdecimal():
-            return _validate_skill(options.benchmark_dir, options.json)
-    return None
+    return _validate_skill(rest) if command == "validate" else None
 
 
 def _make_shallow(rest: list[str]) -> int:
@@ -58,7 +45,18 @@ def _make_shallow(rest: list[str]) -> int:
     return 0
 
 
-def _validate_skill(folder: str, as_json: bool) -> int:
-    result = validate_skill(Path(folder))
-    print(json.dumps(result.as_json(), indent=2) if as_json else "\n".join(result.lines()))
+def _validate_skill(rest: list[str]) -> int | None:
+    parser = argparse.ArgumentParser(prog="validate", add_help=False, exit_on_error=False)
+    for option in ("--benchmark-dir", "--phase", "--min-anchor-facts"):
+        parser.add_argument(option, default="")
+    parser.add_argument("--json", action="store_true")
+    try:
+        options, unknown = parser.parse_known_args(rest)
+    except argparse.ArgumentError:
+        return None
+    is_skill = options.phase == "skill" and options.benchmark_dir and not unknown
+    if not is_skill or not (options.min_anchor_facts or "0").isdecimal():
+        return None
+    result = validate_skill(Path(options.benchmark_dir))
+    print(json.dumps(result.as_json(), indent=2) if options.json else "\n".join(result.lines()))
     return 0 if result.passed else 1

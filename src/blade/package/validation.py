@@ -13,6 +13,7 @@ from blade.package.layout import Layout, json_or_nothing, layout
 if TYPE_CHECKING:
     from blade.tables.index import Watcher
 
+
 ALL = "all"
 PHASES = ("skill", "rollouts", "golden")
 # What a check counts for in the readiness checklist; an empty one counts for none.
@@ -45,6 +46,10 @@ class Check:
         """The line of print; names of files and values of rows cannot steer the terminal."""
         return f"[{'PASS' if self.passed else 'FAIL'}] {_UNSEEN.sub('?', self.text)}"
 
+    @property
+    def as_json(self) -> dict[str, Any]:
+        return {"passed": self.passed, "text": self.text}
+
 
 def either(passed: bool, good: str, bad: str, counts_for: str = "") -> Check:
     """A check that says one thing if it passes and another if it fails."""
@@ -55,6 +60,7 @@ def words(text: str) -> set[str]:
     """The distinct words of a text, of any language; a single letter is none."""
     signs = re.findall(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]", text)  # of scripts that put no spaces
     return {*re.findall(r"[^\W\d_]{2,}", text.lower()), *signs}
+
 
 
 def plural(n: int, noun: str, many: str = "") -> str:
@@ -91,12 +97,8 @@ class Validation:
             "phase": self.phase,
             "passed": self.passed,
             "counts": {"passed": right, "failed": len(self.checks) - right},
-            "checks": [
-                {"phase": phase, "passed": each.passed, "text": each.text} for phase, each in self.checks
-            ],
-            "readiness": [
-                {"about": each.counts_for, "passed": each.passed, "text": each.text} for each in self.ready
-            ],
+            "checks": [{"phase": phase} | each.as_json for phase, each in self.checks],
+            "readiness": [{"about": each.counts_for} | each.as_json for each in self.ready],
         }
 
 
@@ -124,13 +126,11 @@ def validate(folder: Path, phase: str, min_facts: int, watcher: Watcher) -> Vali
 def _phase(name: str, package: Layout, min_facts: int, watcher: Watcher) -> Sequence[Check]:
     if name == "skill":
         return _skill(package)
+    from blade.package import golden_checks, rollout_checks  # the skill alone needs no other package
+
     if name == "rollouts":
-        from blade.package.rollout_checks import rollout_checks
-
-        return rollout_checks(package, watcher)
-    from blade.package.golden_checks import golden_checks
-
-    return golden_checks(package, min_facts, watcher)
+        return rollout_checks.rollout_checks(package, watcher)
+    return golden_checks.golden_checks(package, min_facts, watcher)
 
 
 def _skill(package: Layout) -> list[Check]:
@@ -156,10 +156,8 @@ def readiness(package: Layout, checks: Sequence[Check]) -> list[Check]:
     for about, line in LINES.items():
         looked = [check.passed for check in checks if check.counts_for == about]
         failed, lacking = looked.count(False), needed.get(about, 1) - looked.count(True)
-        why = _excused(about, package)
-        if failed:
-            why = f" ({plural(failed, 'check')} above failed)"
-        elif lacking > 0:
+        why = f" ({plural(failed, 'check')} above failed)" if failed else _excused(about, package)
+        if lacking > 0 and not failed:
             why = f" ({plural(lacking, 'baseline')} missing)" if about == SHALLOW else " (nothing to look at)"
         checklist.append(Check(not failed and lacking <= 0, line + why, about))
     drafts = sum(check.counts_for == DRAFT for check in checks)
@@ -171,6 +169,6 @@ def readiness(package: Layout, checks: Sequence[Check]) -> list[Check]:
 
 def _excused(about: str, package: Layout) -> str:
     """What a line of the checklist does not ask of comparison reports, where one goes without it."""
-    comparisons = [parts for parts in package.goldens if parts.is_comparison]
-    files = [getattr(parts, about) for parts in comparisons if about in (METRICS, ANCHORS, SHALLOW)]
-    return "" if all(path.is_file() for path in files) else " (comparison reports need none)"
+    comparisons = [parts for parts in package.goldens if parts.is_comparison and about in (METRICS, ANCHORS, SHALLOW)]
+    is_whole = all(getattr(parts, about).is_file() for parts in comparisons)
+    return "" if is_whole else " (comparison reports need none)"

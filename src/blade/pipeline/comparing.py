@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from blade import compare as stage
 from blade.compare.alignment import group_of
-from blade.compare.gate import judge, markdown
-from blade.compare.gate_policy import Policy, read_policy
+from blade.compare.gate import judge
+from blade.compare.gate_policy import Policy
 from blade.errors import UsageError
 from blade.formats import run_splits
 from blade.model import Comparison, Gap, Outcome, Report, Side
@@ -135,11 +135,6 @@ def _share_tasks(parts: Sequence[Assembled]) -> bool:
 # ---- The gate ------------------------------------------------------------------------------------
 
 
-def policy(path: Path) -> Policy:
-    """A policy file, read and checked before anything else is done."""
-    return read_policy(path)
-
-
 def _gated(report: Report, policy: Policy, sides: Sequence[Side], answers: _Answers) -> Report:
     """The report with every comparison judged by a policy, as of today: waivers expire."""
     coverages = {
@@ -204,11 +199,6 @@ def _bad_query(path: str, query: str, message: str, hint: str) -> UsageError:
         f"{hint}; blade fields RUN lists what a query can name" if hint else _FIELDS,
         "bad-query",
     )
-
-
-def gate_markdown(report: Report) -> str:
-    """The gate as a summary for a pull request."""
-    return markdown(report.gate, report.made_by["command"]) if report.gate is not None else ""
 
 
 def apart(runs: Sequence[str]) -> tuple[str, ...]:

@@ -21,22 +21,7 @@ from blade.agent.dossier import dossier as write_dossier
 from blade.agent.dossier.budget import tokens
 from blade.agent.dossier.case import PROMPT
 from blade.agent.judgements import Seen
-from blade.agent.reader import (
-    EXPECTED_OUT,
-    PUBLIC,
-    Cap,
-    Patience,
-    Price,
-    Purse,
-    Question,
-    Result,
-    Usage,
-    host_of,
-    shown,
-    statuses,
-)
-from blade.agent.reader import answers as counted
-from blade.agent.reader import proposals as queries
+from blade.agent.reader import Cap, Patience, Price, Purse, Question, Result, Usage, shown
 from blade.errors import UsageError
 from blade.formats.single_rows import steps_of_row as steps_of
 from blade.model import Agreement, Attribution, Cause, Evidence, Group, Judgement, Report, Trace
@@ -47,12 +32,6 @@ from blade.tables import cache
 
 if TYPE_CHECKING:
     from blade.pipeline.session import Session
-
-__all__ = [
-    "EXPECTED_OUT", "PUBLIC", "Cap", "Clean", "Patience", "Plan", "Price", "Question", "Reading", "Result",
-    "Usage", "Wish", "answers", "counted", "endpoint", "host_of", "plan", "prompt", "queries", "record",
-    "statuses",
-]  # fmt: skip
 
 MEMBERS = 10  # tasks of a cluster that are quoted
 ANSWERS = "answers"  # the folder of the cache in which answers are kept; emptying indexes leaves it alone
@@ -192,7 +171,7 @@ class Checker:
         self._losing, self._opened = bench.losing(), lru_cache(_HELD)(bench.seen)
         self._alone = Lock()
 
-    def __call__(self, question: reader.Question, answer: reader.Answer) -> reader.Answer | list[str]:
+    def __call__(self, question: Question, answer: reader.Answer) -> reader.Answer | list[str]:
         """The answer with the exact words of each place; or every reason against it."""
         with self._alone:
             quotations: list[reader.Cited] = []
@@ -208,7 +187,7 @@ class Checker:
             return reasons or replace(answer, evidence=tuple(dict.fromkeys(quotations)))
 
     def _place(
-        self, question: reader.Question, answer: reader.Answer, cited: reader.Cited, is_first: bool
+        self, question: Question, answer: reader.Answer, cited: reader.Cited, is_first: bool
     ) -> reader.Cited | list[str]:
         tasks = self.members[question.about]
         task = next((name for name in tasks if cited.task in (name, shown(name))), None)
@@ -225,7 +204,7 @@ class Checker:
         exact = _exact(proposal, cited.quote, seen)
         return exact if isinstance(exact, list) else replace(cited, task=task, quote=exact)
 
-    def _enough(self, question: reader.Question, quotations: list[reader.Cited]) -> list[str]:
+    def _enough(self, question: Question, quotations: list[reader.Cited]) -> list[str]:
         tasks = self.members[question.about]
         if question.kind == reader.NAME and len(tasks) > 1 and len({quotation.task for quotation in quotations}) < 2:
             return ["only one task is quoted: what is common to several is shown by two at least"]
@@ -454,11 +433,6 @@ def answers(
 
 def _unasked(question: Question, answer: reader.Answer | None) -> Result:
     return Result(question, reader.LEFT if answer is None else reader.KEPT, answer)
-
-
-def endpoint(model: str, url: str, key: str, timeout: float, limit: int) -> reader.Endpoint:
-    """A model behind a URL; the key is held in memory alone."""
-    return reader.Endpoint(model, url, key, timeout, limit)
 
 
 def record(session: Session, reading: Reading) -> tuple[tuple[Judgement, ...], list[str]]:

@@ -119,7 +119,7 @@ def scoring_of(entry: Loaded, threshold: float | None) -> measure.Scoring:
 
 
 # The parts of a report that are one list over all runs.
-_LISTS = (
+LISTS = (
     "runs", "measures", "buckets", "tasks", "health", "funnels", "slices", "compared", "trust", "groups",
     "unexplained", "losses", "attributions", "run_causes", "recommendations", "agreements",
 )  # fmt: skip
@@ -127,7 +127,7 @@ _LISTS = (
 
 def _joined(loaded: Sequence[Loaded], pages: Sequence[Report], command: str) -> Report:
     lists: dict[str, Any] = {
-        name: tuple(entry for page in pages for entry in getattr(page, name)) for name in _LISTS
+        name: tuple(entry for page in pages for entry in getattr(page, name)) for name in LISTS
     }
     # skipped lines of all sources; runs of one file share theirs
     n_skipped = {tuple(source.path for source in entry.sources): entry.n_skipped for entry in loaded}

@@ -293,12 +293,12 @@ def withdraw(session: Session, task: str, by: str, run: str | None = None) -> tu
     entry = session.run(run)
     gone = {judgement.task for judgement in entry.judgements} - set(entry.run.rollouts.task_keys)
     key = task if task in gone else session.key(entry, task)  # also of tasks that are no longer there
-    withdrawn = judgements.held(entry.judgements, key, by)
+    withdrawn = tuple(each for each in entry.judgements if (each.task, each.by) == (key, by))
     if not withdrawn:
         authors = sorted({judgement.by for judgement in entry.judgements if judgement.task == key})
         hint = f"judged it: {', '.join(authors)}" if authors else "nobody has judged it"
         raise UsageError(f"{by} has not judged task {key}", hint, "judgement-refused")
-    judgements.append(_path(entry), [judgements.withdrawal(judgement, by, _now()) for judgement in withdrawn])
+    judgements.append(_path(entry), [judgements.Withdrawn(each.id, by, _now()) for each in withdrawn])
     return withdrawn
 
 

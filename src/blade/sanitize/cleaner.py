@@ -10,17 +10,7 @@ import msgspec
 
 from blade.model.run_rows import ID_FIELDS
 from blade.sanitize.echoes import Echoes, Found, apart
-from blade.sanitize.escapes import (
-    TOKEN,
-    View,
-    base64_in,
-    decoded,
-    encoded,
-    has_escapes,
-    is_json,
-    numbers_end,
-    value_end,
-)  # fmt: skip
+from blade.sanitize.escapes import TOKEN, View, base64_in, decoded, encoded, is_json, numbers_end, value_end
 from blade.sanitize.key_blocks import KeyBlocks
 from blade.sanitize.lexicon import secret_name, secret_value
 from blade.sanitize.policy import PLACEHOLDER, Key, Policy
@@ -56,7 +46,9 @@ class Site:
     def listed(self) -> Site:
         """Where the members of a list here stand."""
         if self._listed is None:
-            role = member(self.path[-1], self.role) if self.path and self.holder else self.role
+            role = self.role
+            if self.path and self.holder and not secret_name(self.path[-1]):  # of a list of secrets
+                role = Role("password" if self.path[-1].lower().endswith("passwords") else "token")
             self._listed = self if role == self.role else Site(self.path, role, self.holder, self.is_row)
         return self._listed
 
@@ -68,8 +60,7 @@ class Site:
 
     def within(self) -> Site:
         """Where what is encoded in a text here stands: it is no field of the row."""
-        if self._inside is None:
-            self._inside = Site(self.path, Role(), self.holder, is_row=False)
+        self._inside = self._inside or Site(self.path, Role(), self.holder, is_row=False)
         return self._inside
 
 
@@ -83,17 +74,15 @@ class Lines:
             on_line(0, 0)
 
     def tell(self, start: int, end: int) -> None:
-        if self._on_line is None:
-            return
-        if start < self._at:
-            self._at, self._line = 0, 1
-        self._line += self._text.count("\n", self._at, start)
-        self._at = start
-        self._on_line(self._line, self._text.count("\n", start, end))
+        self.start_at(start)
+        if self._on_line is not None:
+            self._on_line(self._line, self._text.count("\n", start, end))
 
     def start_at(self, start: int) -> None:
         """From here on a piece of the text is read."""
         if self._on_line is not None:
+            if start < self._at:
+                self._at, self._line = 0, 1
             self._line += self._text.count("\n", self._at, start)
             self._at = start
 
@@ -165,11 +154,6 @@ class Cleaner:
         other.blocks = None
         return other
 
-    def silent(self, text: str) -> str:
-        """A text as it leaves, without what was found, counted nowhere."""
-        other = Cleaner(self.key, self.policy)
-        other.ids = self.ids
-        return self.echoing(None).text(other.text(text))
 
     def testing(self, seen: Seen) -> Cleaner:
         """One that looks for the same, and for what was found: whether anything is left."""
@@ -233,9 +217,8 @@ class Cleaner:
         return "".join([*parts, raw[done:]]) if parts else raw
 
     def _edited(
-        self, parts: list[str], raw: str, done: int, span: tuple[int, int], place: Site, depth: int,
-        clean: set[str],
-    ) -> int:  # fmt: skip
+        self, parts: list[str], raw: str, done: int, span: tuple[int, int], place: Site, depth: int, clean: set[str]
+    ) -> int:
         """Add a string to the parts if it changes; up to where these tell the text."""
         text = raw[span[0] : span[1]]
         words = decoded(text)
@@ -302,12 +285,9 @@ class Cleaner:
         return self._settled(text, place, depth, on_line)
 
     def _without_keys(self, text: str, place: Site, blocks: KeyBlocks, on_line: OnLine | None) -> str:
-        view = View(text) if has_escapes(text) else None
-        lines, edits = Lines(text, on_line), []
-        for start, end in blocks.spans(view.text if view else text, place):
-            value = (view.text if view else text)[start:end]
-            if view:
-                start, end = view.place(start), view.place(end)
+        view, lines, edits = View(text), Lines(text, on_line), []
+        for start, end in blocks.spans(view.text, place):
+            value, start, end = view.text[start:end], view.place(start), view.place(end)
             lines.tell(start, end)
             edits.append((start, end, self.put("SECRET", value)))
         return applied(text, edits)
@@ -340,11 +320,9 @@ class Cleaner:
         return "".join([*parts, text[done:]])
 
     def _edits(self, text: str, role: Role, lines: Lines) -> list[Edit]:
-        view = View(text) if has_escapes(text) else None
-        edits = []
-        for start, end, kind, value in self.find(view.text if view else text, role):
-            if view:
-                start, end = view.place(start), view.place(end)
+        view, edits = View(text), []
+        for start, end, kind, value in self.find(view.text, role):
+            start, end = view.place(start), view.place(end)
             lines.tell(start, end)
             edits.append((start, end, self.put(kind, value)))
         return edits
@@ -371,12 +349,11 @@ class Cleaner:
         return [item for item in hits if item[2] == "SECRET" or item[3] not in self.ids] if self.ids else hits
 
 
-def _is_of_id(text: str, hits: Found) -> bool:
+def _is_of_id(text: str, hit: Found) -> bool:
     """Is it how an id may look: an address, a host, or `name:word` where the word is of no known form."""
-    start, end, kind, _ = hits
-    if kind == "SECRET" and text[:start].endswith(":"):
-        return not list(forms_in(text, start, end))
-    return kind in ("EMAIL", "HOST")
+    start, end, kind, _ = hit
+    is_word = kind == "SECRET" and text[:start].endswith(":") and not list(forms_in(text, start, end))
+    return is_word or kind in ("EMAIL", "HOST")
 
 
 def windows(text: str, edits: list[Edit]) -> list[tuple[int, int]] | None:
@@ -467,27 +444,17 @@ def _held(key: str) -> Role:
     """The role of what lies below the name of a secret."""
     if key.lower() in _SECRETS:
         return Role("password", is_numeric=True)
-    if key.lower() in _USERS:
-        return Role("username")
     if key.lower() in _ABOUT or secret_name(key):
         return Role(key, is_numeric=_NUMERIC.fullmatch(key) is not None)
-    return Role("token")
+    return Role("username" if key.lower() in _USERS else "token")
 
 
 @lru_cache(maxsize=10_000)
 def holds(key: str) -> bool:
     """Does the name of an object or a list say that secrets lie in it."""
-    lowered = key.lower()
-    if lowered.endswith(("signature", "tokens")):
-        return False
-    return secret_name(key) or (lowered.endswith("s") and secret_name(key[:-1]))
+    is_other, is_plural = key.lower().endswith(("signature", "tokens")), key.lower().endswith("s")
+    return not is_other and (secret_name(key) or (is_plural and secret_name(key[:-1])))
 
-
-def member(key: str, own: Role) -> Role:
-    """The role of what a list of secrets lists."""
-    if secret_name(key):
-        return own
-    return Role("password" if key.lower().endswith("passwords") else "token")
 
 
 def naming(path: tuple[str, ...], text: str) -> str:
@@ -504,10 +471,8 @@ def is_beside(path: tuple[str, ...], name: str) -> bool:
 
 def _is_named(path: tuple[str, ...]) -> bool:
     """Is it where the format, and not its content, names something."""
-    key = path[-1]
-    if len(path) == 1:
-        return key in _NAMES or key.endswith(("_id", "_index"))
-    return key in _NAMES and all(part in _FORMAT for part in path[:-1])
+    is_top = len(path) == 1 and path[-1].endswith(("_id", "_index"))
+    return is_top or (path[-1] in _NAMES and all(part in _FORMAT for part in path[:-1]))
 
 
 # ---- Source code ---------------------------------------------------------------------------------

@@ -44,13 +44,12 @@ class Names:
         """Where known names stand; those in `things`, in small letters, are names of something else too."""
         if not self._forms:
             return []
-        lowered = text.lower()
-        if len(lowered) != len(text):  # few letters are longer in small: every place must stay
-            lowered = "".join(sign.lower()[:1] for sign in text)
+        small = lowered(text)
         hits = [
             (start, hit.end(), kind, hit[0])
-            for head in self._heads(lowered)
-            for start in _sites(lowered, head)
+            for head in self._heads(small)
+            for start in sites(small, head)
+            if not small[start - 1 : start].isalnum()
             for pattern, kind in self._forms[head]
             if (hit := pattern.match(text, start)) is not None and hit[0].lower() not in things
         ]
@@ -60,19 +59,24 @@ class Names:
                 distinct.append(item)
         return distinct
 
-    def _heads(self, lowered: str) -> list[str]:
+    def _heads(self, small: str) -> list[str]:
         if len(self._forms) <= _FEW:
-            return [head for head in self._forms if head in lowered]
-        return sorted(self._forms.keys() & set(_PART.findall(lowered)))
+            return [head for head in self._forms if head in small]
+        return sorted(self._forms.keys() & set(_PART.findall(small)))
 
 
-def _sites(text: str, head: str) -> Iterator[int]:
-    """Where a word begins a name: no letter or digit stands before it."""
-    place = text.find(head)
+def lowered(text: str) -> str:
+    """`text` in lower case, letter by letter: every place stays where it is."""
+    small = text.lower()
+    return small if len(small) == len(text) else "".join(sign.lower()[:1] for sign in text)
+
+
+def sites(text: str, mark: str) -> Iterator[int]:
+    """Where a mark stands in a text."""
+    place = text.find(mark)
     while place >= 0:
-        if not text[place - 1 : place].isalnum():
-            yield place
-        place = text.find(head, place + len(head))
+        yield place
+        place = text.find(mark, place + len(mark))
 
 
 _HEAD = 6  # letters that a value is first known by

@@ -8,6 +8,7 @@ import re
 from base64 import b64decode, b64encode
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from unicodedata import normalize
 from urllib.parse import unquote
 
@@ -22,16 +23,13 @@ _NUMBERS = re.compile(r"\[?\s*(?:-?\d+\s*,\s*)*-?\d+\s*(?=[,}\]])")  # one, or t
 
 def is_json(text: str) -> bool:
     """Is it JSON, or what Python writes and reads as such: NaN, Infinity."""
-    try:
+    with suppress(msgspec.DecodeError, RecursionError):
         msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=msgspec.Raw)
         return True
-    except (msgspec.DecodeError, RecursionError):
-        pass
-    try:
+    with suppress(ValueError, RecursionError):
         json.loads(text, strict=False)
-    except (ValueError, RecursionError):
-        return False
-    return True
+        return True
+    return False
 
 
 def decoded(text: str) -> str:
@@ -60,11 +58,10 @@ def numbers_end(raw: str, start: int) -> int:
 def value_end(raw: str, start: int) -> int:
     """Where the value that starts here ends."""
     hit = TOKEN.match(raw, start)
-    if hit is None and raw[start : start + 1] == '"':
-        return len(raw)  # torn
     if hit is None:
         scalar = _SCALAR.match(raw, start)
-        return scalar.end() if scalar else start
+        is_torn = raw[start : start + 1] == '"'
+        return len(raw) if is_torn else scalar.end() if scalar else start
     if hit["text"] is not None:
         return hit.end() - len(hit["key"] or "")
     depth = 0
@@ -107,10 +104,13 @@ class View:
     """A text without its escapes."""
 
     def __init__(self, text: str) -> None:
+        self.text = text
+        self.starts, self.raw = [0], [0]  # from each of these places of the view on, where the text goes on
+        if text.isascii() and "\\" not in text and "%" not in text and "&" not in text:
+            return  # no letter is written otherwise
         if "+" in text and "=" in text:
             text = _FORM.sub(lambda hit: hit[0].translate(_BLANK) if _is_sent(hit) else hit[0], text)
         parts: list[str] = []
-        self.starts, self.raw = [0], [0]  # from each of these places of the view on, where the text goes on
         done = size = 0
         for hit in _escapes(text):
             letter = _letter(hit)
@@ -130,11 +130,8 @@ class View:
 
 def _is_sent(hit: re.Match[str]) -> bool:
     """Is it a field of a form: one of several, or with letters written as forms write them."""
-    return (
-        hit["next"][:1] == "&"
-        or "%" in hit["value"]
-        or hit.string[hit.start() - 1 : hit.start()] in ("&", "?")
-    )
+    before = hit.string[hit.start() - 1 : hit.start()]
+    return hit["next"][:1] == "&" or "%" in hit["value"] or before in ("&", "?")
 
 
 def _letter(hit: re.Match[str]) -> str:
@@ -147,9 +144,8 @@ def _letter(hit: re.Match[str]) -> str:
         return "" if hit.string[hit.start() - 1 : hit.start()].isspace() else " "
     if group in ("json", "byte", "url", "hex", "html"):
         code = int(words, 10 if group == "html" else 16)
-        is_letter = (
-            code in (9, 10, 13) or 32 <= code < 127 or (group in ("json", "byte") and 160 <= code < 0xD800)
-        )
+        is_letter = code in (9, 10, 13) or 32 <= code < 127
+        is_letter = is_letter or (group in ("json", "byte") and 160 <= code < 0xD800)
         letter = chr(code) if is_letter or code == 0xFEFF else hit[0]
         return "" if letter in _UNSEEN else letter
     if group == "utf":
@@ -157,14 +153,6 @@ def _letter(hit: re.Match[str]) -> str:
         return hit[0] if "\ufffd" in words else words.strip(_UNSEEN)
     return _WORDS.get(words, words if group == "mark" else "")
 
-
-def has_escapes(text: str) -> bool:
-    """Are letters written otherwise."""
-    if text.isascii() and "\\" not in text and "%" not in text and "&" not in text:
-        return False
-    return next(_escapes(text), None) is not None or (
-        "+" in text and "=" in text and _FORM.search(text) is not None
-    )
 
 
 _RUN = re.compile(r"[A-Za-z0-9+/_\-]{24,}={0,2}")  # of either alphabet: one look a letter

@@ -113,10 +113,9 @@ class Tally:
 
     def told(self) -> Removed:
         places = tuple(Place(*place, count) for place, count in sorted(self.places.items()))
-        return Removed(
-            places, dict(sorted(self.kinds.items())), dict(sorted(self.files.items())), self.left_out,
-            tuple(self.unread), self.leaks, self.unlisted, self.leaked,
-        )  # fmt: skip
+        kinds, files = (dict(sorted(counts.items())) for counts in (self.kinds, self.files))
+        unread = tuple(self.unread)
+        return Removed(places, kinds, files, self.left_out, unread, self.leaks, self.unlisted, self.leaked)
 
 
 def renamed(removed: Removed, name: str) -> Removed:
@@ -181,13 +180,11 @@ class Export:
         """
         naming, tally = Cleaner(self.cleaner.key, self.cleaner.policy), self.tally
         written = []
-        for source, target in sorted(pairs, key=lambda pair: (not _is_rows(pair[0]), pair)):
-            tally.file = str(Path(naming.text(str(source.parent)), clean_name(source.name, naming)))
-            tally.files[tally.file] += 0
-            if not _is_rows(source):
-                self.cleaner.ids = frozenset(self.cleaner.task_ids)
-            if _is_left(source, tally):
-                continue
+
+        def name(source: Path) -> str:
+            return str(Path(naming.text(str(source.parent)), clean_name(source.name, naming)))
+
+        for source, target in _in_turn(pairs, self.cleaner, tally, name):
             _changed(source, target, self.cleaner, tally)
             written.append((tally.file, target))
         self.test(written)
@@ -218,11 +215,7 @@ class Export:
 
 
 def clean_files(
-    pairs: Iterable[tuple[Path, Path]],
-    root: Path,
-    key: Key,
-    policy: Policy | None = None,
-    force: bool = False,
+    pairs: Iterable[tuple[Path, Path]], root: Path, key: Key, policy: Policy | None = None, force: bool = False
 ) -> Removed:
     """Clean each file into its target below `root`; none is put in place if anything private would be left."""
     listed = list(pairs)
@@ -247,7 +240,10 @@ def _changed(source: Path, target: Path, cleaner: Cleaner, tally: Tally) -> None
     """Write `source` to `target` as the cleaner leaves it; it appears whole or not at all."""
     with writing(target, source) as out, reading(source) as file:
         for piece in _left(file, source, cleaner, tally):
-            put(out, target, piece)
+            try:
+                out.write(piece)
+            except OSError as error:  # a full disk is no fault of the file that is read
+                raise _unwritable(target.parent, error) from error
 
 
 def _pieces(file: IO[bytes], path: Path, cleaner: Cleaner, tally: Tally) -> Iterator[bytes]:
@@ -284,11 +280,8 @@ def folder_pairs(source: Path, target: Path, policy: Policy, key: Key) -> Pairs:
     """Every file of a folder with where it goes, under a clean name; the name of `target` is the caller's."""
     if not source.is_dir():
         raise NothingToRead(f"{source} is no folder", "name the folder of a package", "no-such-path")
-    naming = Cleaner(key, policy)
-    return [
-        (path, target.joinpath(*(clean_name(part, naming) for part in parts[1:])))
-        for path, parts in inside(source, target)
-    ]
+    naming, paths = Cleaner(key, policy), inside(source, target)
+    return [(path, target.joinpath(*(clean_name(part, naming) for part in parts[1:]))) for path, parts in paths]
 
 
 def clean_name(name: str, naming: Cleaner) -> str:
@@ -308,9 +301,8 @@ def inside(source: Path, target: Path | None, hidden: bool = False) -> list[tupl
         raise UsageError(message, "name a folder outside it with -o", "output-not-empty")
     paths = [path for path in sorted(source.rglob("*")) if path.is_symlink() or not path.is_dir()]
     places = [(path, path.relative_to(source).parts) for path in paths]
-    return [
-        (path, (top.name, *parts)) for path, parts in places if hidden or not any(part[0] == "." for part in parts)
-    ]
+    seen = [place for place in places if hidden or not any(part[0] == "." for part in place[1])]
+    return [(path, (top.name, *parts)) for path, parts in seen]
 
 
 def looked(files: Iterable[Path], policy: Policy | None = None) -> Removed:
@@ -319,13 +311,7 @@ def looked(files: Iterable[Path], policy: Policy | None = None) -> Removed:
     cleaner = Cleaner(_COUNTING, policy, tally.seen)
     with ExitStack() as stack:
         left: list[tuple[Path, IO[bytes]]] = []
-        for path in sorted(files, key=lambda path: (not _is_rows(path), path)):
-            tally.file = str(path)
-            tally.files[tally.file] += 0
-            if not _is_rows(path):
-                cleaner.ids = frozenset(cleaner.task_ids)
-            if _is_left(path, tally):
-                continue
+        for path, _ in _in_turn(((path, path) for path in files), cleaner, tally, str):
             content = stack.enter_context(SpooledTemporaryFile(_SPOOLED))
             with reading(path) as file:
                 content.writelines(_left(file, path, cleaner, tally))
@@ -338,6 +324,19 @@ def looked(files: Iterable[Path], policy: Policy | None = None) -> Removed:
             for _ in _left(spool, path, again, tally):
                 pass
     return tally.told()
+
+
+def _in_turn(
+    pairs: Iterable[tuple[Path, Path]], cleaner: Cleaner, tally: Tally, name: Callable[[Path], str]
+) -> Iterator[tuple[Path, Path]]:
+    """The files that can be looked into, those with rows first: their ids stay in the texts about them."""
+    for path, target in sorted(pairs, key=lambda pair: (not _is_rows(pair[0]), pair)):
+        tally.file = name(path)
+        tally.files[tally.file] += 0
+        if not _is_rows(path):
+            cleaner.ids = frozenset(cleaner.task_ids)
+        if not _is_left(path, tally):
+            yield path, target
 
 
 def _left(file: IO[bytes], path: Path, cleaner: Cleaner, tally: Tally) -> Iterator[bytes]:
@@ -380,37 +379,23 @@ _HEAD = 8192  # bytes that tell how a text is written
 _ODD = bytes((*range(7), *range(14, 27), *range(28, 32), 127))
 _MOST_ODD = 0.03  # of the bytes of a text
 # The longer marks first: the one of UTF-32 begins as the one of UTF-16 does.
-_MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
-)  # fmt: skip
+_MARKS = {"utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)}
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[IO[bytes]]:
     """A file, inflated if it is packed, as UTF-8 if it is a text in a wider encoding."""
     try:
-        with open(path, "rb", opener=_opened) as raw:
-            head = raw.peek(4)[:4]
-            if head[:2] == _GZIP:
-                with _ungzipped(raw, path) as file:
-                    yield _narrowed(file)
-            elif head == _ZSTD:
-                with _unzstd(raw, path) as file:
-                    yield _narrowed(file)
-            else:
-                yield _narrowed(raw)
+        with open(path, "rb", opener=_opened) as raw, _unpacked(raw, path) as file:
+            yield _narrowed(file)
     except EOFError as error:
         raise Unreadable(f"{path} is cut short", "copy it again", "unreadable-file") from error
     except UnicodeError as error:
         hint = "write it as UTF-8, or leave it out"
         raise Unreadable(f"{path} is damaged: {error}", hint, "unreadable-file") from error
     except OSError as error:
-        raise Unreadable(
-            f"cannot read {path}: {error.strerror or error}",
-            "check the path and its rights",
-            "unreadable-file",
-        ) from error
+        message = f"cannot read {path}: {error.strerror or error}"
+        raise Unreadable(message, "check the path and its rights", "unreadable-file") from error
 
 
 def _opened(path: str, flags: int) -> int:
@@ -452,8 +437,8 @@ def _narrowed(file: IO[bytes]) -> IO[bytes]:
 
 def _wide(head: bytes) -> str | None:
     """The encoding of a text in two or four bytes a letter; None if it is UTF-8 or no text."""
-    for mark, encoding in _MARKS:
-        if head.startswith(mark):
+    for encoding, marks in _MARKS.items():
+        if head.startswith(marks):
             return encoding
     if len(head) < 4 or b"\0" not in head:
         return None
@@ -482,25 +467,24 @@ def _is_utf8(head: bytes) -> bool:
 
 
 @contextmanager
-def _ungzipped(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
+def _unpacked(raw: io.BufferedReader, path: Path) -> Iterator[IO[bytes]]:
+    """The file itself, or what is packed in it."""
+    head = raw.peek(4)[:4]
+    if head[:2] != _GZIP and head != _ZSTD:
+        yield raw
+        return
+    import zstandard
     from isal import igzip, isal_zlib
 
     opened: Any = igzip.IGzipFile
     try:
-        with opened(fileobj=raw, mode="rb") as file:
-            yield cast("IO[bytes]", file)
-    except cast("type[Exception]", isal_zlib.error) as error:
-        raise Unreadable(f"{path} is damaged: {error}", "copy it again", "unreadable-file") from error
-
-
-@contextmanager
-def _unzstd(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
-    import zstandard
-
-    reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-    try:
-        yield io.BufferedReader(cast("io.RawIOBase", reader), 1 << 20)
-    except zstandard.ZstdError as error:
+        if head == _ZSTD:
+            reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+            yield io.BufferedReader(cast("io.RawIOBase", reader), 1 << 20)
+        else:
+            with opened(fileobj=raw, mode="rb") as file:
+                yield file
+    except (zstandard.ZstdError, cast("type[Exception]", isal_zlib.error)) as error:
         raise Unreadable(f"{path} is damaged: {error}", "copy it again", "unreadable-file") from error
 
 
@@ -530,13 +514,6 @@ def writing(target: Path, source: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         raise _unwritable(target.parent, error) from error
 
-
-def put(out: BinaryIO, target: Path, data: bytes) -> None:
-    """Write to a file that replaces `target`; a full disk is no fault of the file that is read."""
-    try:
-        out.write(data)
-    except OSError as error:
-        raise _unwritable(target.parent, error) from error
 
 
 def _unwritable(folder: Path, error: OSError) -> Unreadable:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from blade.sanitize.lexicon import GENERIC
 from blade.sanitize.rule_table import compiled, words
-from blade.sanitize.secret_rules import HOST_CHARS, Detector, Hit
+from blade.sanitize.secret_rules import HOST_CHARS, Detector, Hit, start_of
 
 _LOCAL = HOST_CHARS + "_%+'"
 _SCHEME_CHARS = HOST_CHARS + "+"
@@ -25,15 +25,14 @@ _SHARED = re.compile(r"/users?/(?P<name>[a-z][\w.\-]{1,31})(?=/)")
 _V4 = compiled("v4")
 _V6 = re.compile(r"(?i)(?<![\w:])(?:fe80|f[cd][0-9a-f]{2})(?::[0-9a-f]{0,4}){2,7}(?:%\w{1,10})?(?![\w:])")
 _DASHED = re.compile(r"\bip-(?:10|172|192)(?:-\d{1,3}){3}\b")
-_PRIVATE_ENDS = (
-    ".internal", ".corp", ".local", ".lan", ".intra", ".intranet", ".localdomain", ".home.arpa", ".private",
-)  # fmt: skip
+_PRIVATE_ENDS = tuple(".internal .corp .local .lan .intra .intranet .localdomain .home.arpa .private".split())
 _PRIVATE_HOST = compiled("private_host")
 _MIDDLE = compiled("middle")
 _CODE_HOST = compiled("code_host")
 _URL = compiled("url")
 _OPEN_HOSTS = words("open_hosts")
 _FILES = frozenset("py js ts md json txt png jpg tgz".split())  # endings of files, and of no domain
+_NO_USER = frozenset("pass majority recall precision hit top".split())  # pass@1: a measure
 _NO_PORT = frozenset("file data javascript vscode chrome about blob package".split())
 _USER_NAME = compiled("user_name")
 _HOST_NAME = compiled("host_name")
@@ -57,18 +56,14 @@ def is_private_host(host: str) -> bool:
 
 def mail_at(text: str, place: int) -> Iterator[Hit]:
     """An e-mail address, the person named before it, or a user at a host."""
-    before = text[max(0, place - 64) : place]
-    start = place - len(before) + len(before.rstrip(_LOCAL))
-    while start > max(0, place - 64) and _is_local(text[start - 1]):
+    start = start_of(text, place, 64, _LOCAL)
+    # letters without capitals, as in Chinese, are the sentence around it
+    while start > max(0, place - 64) and ((sign := text[start - 1]) in _LOCAL or sign.lower() != sign.upper()):
         start -= 1
     local = text[start:place].lstrip("+-.%'")
     if local:
         yield from _mail(text, place, local)
 
-
-def _is_local(sign: str) -> bool:
-    """May it stand before the @; letters without capitals, as in Chinese, are the sentence around it."""
-    return sign in _LOCAL or (sign > "\x7f" and sign.lower() != sign.upper())
 
 
 def _mail(text: str, place: int, local: str) -> Iterator[Hit]:
@@ -90,11 +85,7 @@ def _mail(text: str, place: int, local: str) -> Iterator[Hit]:
         yield start, cut.end() - 1, "EMAIL"
         return
     host = _AT_HOST.match(text, place + 1)
-    if (
-        host is None
-        or local.isdigit()
-        or local.lower() in ("pass", "majority", "recall", "precision", "hit", "top")
-    ):
+    if host is None or local.isdigit() or local.lower() in _NO_USER:
         return
     line = text[max(0, start - 120) : start].rpartition("\n")[2]
     before = text[max(0, start - 1300) : start]
@@ -118,11 +109,9 @@ def home_at(text: str, place: int) -> Iterator[Hit]:
 def shared_at(text: str, place: int) -> Iterator[Hit]:
     """The user in a path of a shared disk, such as /lustre/users/NAME/."""
     before = text[max(0, place - 200) : place]
-    root = _ROOT.search(before)
-    hit = _SHARED.match(text, place)
-    if root is None or hit is None or hit["name"].lower() in GENERIC or hit["name"].isdigit():
-        return
-    if not root[0].startswith(("/api", "/v1", "/v2", "/rest", "//")):
+    root, hit = _ROOT.search(before), _SHARED.match(text, place)
+    is_disk = root is not None and not root[0].startswith(("/api", "/v1", "/v2", "/rest", "//"))
+    if is_disk and hit is not None and hit["name"].lower() not in GENERIC and not hit["name"].isdigit():
         yield *hit.span("name"), "USER"
 
 
@@ -135,8 +124,7 @@ def _is_route(text: str, hit: re.Match[str], group: str) -> bool:
 
 def host_at(text: str, place: int) -> Iterator[Hit]:
     """A host that no public name server knows, by how its name ends."""
-    window = text[max(0, place - 250) : place]
-    start = max(0, place - 250) + len(window.rstrip(HOST_CHARS))
+    start = start_of(text, place, 250, HOST_CHARS)
     hit = _PRIVATE_HOST.match(text, start) or _PRIVATE_HOST.search(text, start, place + 16)
     if hit is not None and not _CODE_HOST.match(hit[0]):
         yield *hit.span(), "HOST"
@@ -144,15 +132,9 @@ def host_at(text: str, place: int) -> Iterator[Hit]:
 
 def url_at(text: str, place: int) -> Iterator[Hit]:
     """An internal address whole; of another one the user and the password before the host."""
-    window = text[max(0, place - 24) : place]
-    scheme = window[len(window.rstrip(_SCHEME_CHARS)) :]
-    if scheme and scheme.lower() not in _NO_PORT:
-        yield from _url(text, place, place - len(scheme))
-
-
-def _url(text: str, place: int, start: int) -> Iterator[Hit]:
+    start = start_of(text, place, 24, _SCHEME_CHARS)
     hit = _URL.match(text, place + 3)
-    if hit is None or not hit["host"]:
+    if start == place or text[start:place].lower() in _NO_PORT or hit is None or not hit["host"]:
         return
     whole = text[start : hit.end()].rstrip(".,;:!?)]}'*_|")
     if is_private_host(hit["host"]) and not hit["host"].isupper():
@@ -169,8 +151,7 @@ def named_at(text: str, place: int) -> Iterator[Hit]:
     """A user or a host where an environment or settings name it."""
     if not _GIVEN.match(text, place):
         return
-    window = text[max(0, place - 12) : place]
-    start = place - len(window) + len(window.rstrip(_SCHEME_CHARS + "_"))
+    start = start_of(text, place, 12, _SCHEME_CHARS + "_")
     for pattern, kind in ((_USER_NAME, "USER"), (_HOST_NAME, "HOST")):
         hit = pattern.search(text, start, place + 140)
         if hit is None or hit.start() > place or not _is_named(hit):
@@ -187,28 +168,26 @@ def _is_named(hit: re.Match[str]) -> bool:
         return False
     if hit["quote"]:
         return True
-    if hit["after"] in ("(", "[") or (
-        "." in name.strip(".") and hit["by"].strip() == "=" and " " in hit["by"]
-    ):
+    is_equal, is_tight = hit["by"].strip() == "=", " " not in hit["by"]
+    if hit["after"] in ("(", "[") or ("." in name.strip(".") and is_equal and not is_tight):
         return False
     # unquoted: as in an environment (USER=x) or, with a sign of being no plain word, in settings
-    tight = hit["by"].strip() == "=" and " " not in hit["by"]
-    return tight or any(char.isdigit() or char in "-." for char in name)
+    return (is_equal and is_tight) or any(char.isdigit() or char in "-." for char in name)
 
 
 JUDGES: dict[str, Callable[[str], object]] = {
-    "greeted": lambda name: name not in GENERIC and any(sign.isdigit() or sign in "._-" for sign in name),
+    "greeted": lambda name: name not in GENERIC and re.search(r"[\d._\-]", name),
     "internal": _MIDDLE.search,
     # no word of LaTeX, which has no number or dash
-    "machine": lambda host: (
-        host.lower() not in _OPEN_HOSTS and any(sign.isdigit() or sign in ".-" for sign in host)
-    ),
+    "machine": lambda host: host.lower() not in _OPEN_HOSTS and re.search(r"[\d.\-]", host),
     "private_v4": lambda address: all(int(part) < 256 for part in address.strip(".").split(".")),
 }
-READERS: dict[str, tuple[Detector, ...]] = {
-    "@": (mail_at,), "://": (url_at,), "/users/": (home_at, shared_at), "/user/": (shared_at,),
-    **dict.fromkeys(("/home/", "users\\", ":/users", "settings\\"), (home_at,)),
-    **dict.fromkeys((".internal", ".corp", ".local", ".lan", ".intra", ".home.arpa", ".private"), (host_at,)),
-    **dict.fromkeys("user name login run_as _by nodelist fqdn host _addr".split(), (named_at,)),
-}  # fmt: skip
+READERS: dict[Detector, str] = {  # with the marks at which each looks
+    mail_at: "@",
+    url_at: "://",
+    home_at: "/users/ /home/ users\\ :/users settings\\",
+    shared_at: "/users/ /user/",
+    host_at: ".internal .corp .local .lan .intra .home.arpa .private",
+    named_at: "user name login run_as _by nodelist fqdn host _addr",
+}
 SURE = (mail_at, url_at, home_at, shared_at, host_at)

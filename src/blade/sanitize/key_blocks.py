@@ -98,7 +98,7 @@ class KeyBlocks:
 def _lines(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
     """The lines between two places, without what stands around them in lists, quotations and tables."""
     place = start
-    for cut in (*((hit.start(), hit.end()) for hit in _BREAK.finditer(text, start, stop)), (stop, stop)):
+    for cut in (*(hit.span() for hit in _BREAK.finditer(text, start, stop)), (stop, stop)):
         line = text[place : cut[0]]
         begin = place + len(line) - len(line.lstrip(_PAD))
         yield begin, max(begin, place + len(line.rstrip(_PAD)))

@@ -32,10 +32,8 @@ def secret_name(name: str) -> bool:
 
 def is_hard(name: str) -> bool:
     """Does the name mean a secret and nothing else: a password does, a token may be a word."""
-    last = ""
-    for hit in _NAME.finditer(name):
-        last = hit[0].lower()
-    return last not in _QUIET
+    names = [hit[0].lower() for hit in _NAME.finditer(name)]
+    return not names or names[-1] not in _QUIET
 
 
 # ---- Values of secrets ---------------------------------------------------------------------------
@@ -130,9 +128,8 @@ def is_key(word: str) -> bool:
 
 def _is_drawn(word: str, least: int) -> bool:
     """Does a word change between small letters, capitals and digits as no name does."""
-    parts = [
-        part for part in _SPLIT.split(word) if len(part) < 24 or not _HEX.fullmatch(part.removeprefix("0x"))
-    ]
+    pieces = _SPLIT.split(word)
+    parts = [part for part in pieces if len(part) < 24 or not _HEX.fullmatch(part.removeprefix("0x"))]
     letters = "".join(parts)
     size = len(letters)
     if size < least - 4 or len(parts) - 1 > max(3, len(word) // 8) or max(map(len, parts)) < 6:

@@ -46,11 +46,10 @@ class Key(msgspec.Struct, frozen=True):
 def read_key(path: Path) -> Key:
     """The key in a file."""
     try:
-        content = path.read_bytes().strip()
+        return _checked(path.read_bytes().strip(), str(path))
     except OSError as error:
         message = f"cannot read the key {path}: {error.strerror or error}"
         raise UsageError(message, _NO_FILE, "bad-sanitize-key") from error
-    return _checked(content, str(path))
 
 
 def known_key() -> Key | None:
@@ -64,8 +63,7 @@ def known_key() -> Key | None:
 
 def own_key() -> Key:
     """The key of this user; one is made the first time and kept where nothing exports it."""
-    known = known_key()
-    if known is not None:
+    if (known := known_key()) is not None:
         return known
     path = key_file()
     try:
@@ -137,11 +135,8 @@ def read_policy(path: Path) -> Policy:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         return msgspec.structs.replace(policy_of(data.get("sharing", {})), ids=_ids(data))
     except (OSError, ValueError, TypeError) as error:
-        raise Unreadable(
-            f"{path} does not say what may be shared: {error}",
-            "docs/sanitize.md lists the keys of [sharing]",
-            "bad-config",
-        ) from error
+        message = f"{path} does not say what may be shared: {error}"
+        raise Unreadable(message, "docs/sanitize.md lists the keys of [sharing]", "bad-config") from error
 
 
 def _ids(data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -185,10 +180,10 @@ def policy_near(paths: list[Path], *, here: bool = True) -> Policy:
     hits: dict[Path, Path] = {}
     for path in paths:
         folder = path if path.is_dir() else path.parent
-        around = [folder, folder.parent, folder / "rollouts", folder.parent / "rollouts"]
-        for place in [*around, Path()] if here else around:
-            if (place / _FILE).is_file():
-                hits.setdefault((place / _FILE).resolve(), place / _FILE)
+        around = [folder, folder.parent, folder / "rollouts", folder.parent / "rollouts", *[Path()] * here]
+        for file in (place / _FILE for place in around):
+            if file.is_file():
+                hits.setdefault(file.resolve(), file)
     return joined([read_policy(path) for path in hits.values()])
 
 
@@ -196,11 +191,8 @@ def joined(policies: list[Policy]) -> Policy:
     """What several policies ask for together: what one takes out no other may keep."""
     if len(policies) == 1:
         return policies[0]
-    lists = {
-        key: tuple(dict.fromkeys(words for policy in policies for words in getattr(policy, key)))
-        for key in (*KEYS, "ids")
-        if key != "source_code"
-    }
+    keys = [key for key in (*KEYS, "ids") if key != "source_code"]
+    lists = {key: tuple(dict.fromkeys(words for each in policies for words in getattr(each, key))) for key in keys}
     taken = {words.casefold() for key in ("names", "hosts", "users") for words in lists[key]}
     lists["allow"] = tuple(words for words in lists["allow"] if words.casefold() not in taken)
     strict = any(policy.source_code == "hash" for policy in policies)

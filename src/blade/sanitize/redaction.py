@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -79,10 +80,9 @@ class Redactor:
         return list(map(self._row, lines))
 
     def _row(self, line: str) -> dict[str, Any]:
-        try:
-            row: dict[str, Any] = json.loads(self._fresh().row(self._known.echoing(None, at_end=True).row(line)))
-        except ValueError:  # cleaned as text, because it is no JSON that all parsers read: nothing leaves
-            return {}
+        row: dict[str, Any] = {}
+        with suppress(ValueError):  # cleaned as text, because it is no JSON that all parsers read: nothing leaves
+            row = json.loads(self._fresh().row(self._known.echoing(None, at_end=True).row(line)))
         return row
 
     def table(
@@ -93,10 +93,8 @@ class Redactor:
         lines = [dict(zip(names, row, strict=True)) for row in rows]
         clean = [list(new.values()) or [None] * len(names) for new in self.rows(lines)]
         whole = [json.loads(json.dumps(list(row), default=str)) for row in rows]
-        cells = [
-            tuple(value if same == new else new for value, same, new in zip(*row, strict=True))
-            for row in zip(rows, whole, clean, strict=True)
-        ]
+        triples = (zip(*row, strict=True) for row in zip(rows, whole, clean, strict=True))
+        cells = [tuple(value if same == new else new for value, same, new in row) for row in triples]
         return tuple(map(self.text, columns)), tuple(cells)
 
 
@@ -105,11 +103,9 @@ def _said(report: Report, removed: Removed) -> str:
         return "nothing: no text of this report looks private"
     quotations = sum(value.is_redacted for _, value in _nodes(report) if isinstance(value, Evidence))
     kinds = ", ".join(f"{count} {kind}" for kind, count in removed.kinds.items())
-    return (
-        f"{removed.total} values ({kinds}): a placeholder such as [KIND:code] stands for each, the same code "
-        f"for the same value; {quotations} quotations are marked as redacted and equal the rows outside their "
-        f"placeholders"
-    )
+    codes = "a placeholder such as [KIND:code] stands for each, the same code for the same value"
+    marked = f"{quotations} quotations are marked as redacted and equal the rows outside their placeholders"
+    return f"{removed.total} values ({kinds}): {codes}; {marked}"
 
 
 def _nodes(value: Any, field: str = "") -> Iterator[tuple[str, Any]]:
@@ -139,12 +135,9 @@ def mapped(value: Any, change: Callable[[str, str], str], field: str = "") -> An
     if isinstance(value, _PLAIN):
         return value
     if isinstance(value, msgspec.Struct):
-        changed = {}
-        for name in value.__struct_fields__:
-            old = getattr(value, name)
-            new = mapped(old, change, f"{field}.{name}" if field else name)
-            if new is not old:
-                changed[name] = new
+        old = {name: getattr(value, name) for name in value.__struct_fields__}
+        new = {name: mapped(part, change, f"{field}.{name}" if field else name) for name, part in old.items()}
+        changed = {name: part for name, part in new.items() if part is not old[name]}
         return msgspec.structs.replace(value, **changed) if changed else value
     if isinstance(value, _LISTS):
         items = [mapped(item, change, field) for item in value]

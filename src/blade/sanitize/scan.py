@@ -7,6 +7,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 
 from blade.sanitize import identities, secret_rules
+from blade.sanitize.echoes import lowered, sites
 from blade.sanitize.escapes import is_encoded_text
 from blade.sanitize.lexicon import GENERIC, is_chosen, is_key, is_random, secret_name, secret_value
 from blade.sanitize.policy import PLACEHOLDER, Policy, name_pattern
@@ -20,19 +21,17 @@ _ACCOUNT = re.compile(r"(?=.*\d)[a-z][a-z0-9]{2,20}(?:[._\-][a-z0-9]{1,20})?")
 _CHOSEN = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9!@#$%&*+?\-]{8,40}")
 _SENT = re.compile(r"(?i)(?:bearer|basic|token)\s+(?P<value>\S{6,200})")
 
+_RULES = [(rule, secret_rules.detector(rule, secret_rules.JUDGES | identities.JUDGES)) for rule in secret_rules.rules()]
 # What begins or betrays a private thing, in lower case and within one word -> who looks there.
 MARKS: dict[str, tuple[Detector, ...]] = {}
-_sure: set[Detector] = {*identities.SURE, secret_rules.assigned_at}
-for _mark, _readers in (*identities.READERS.items(), *secret_rules.READERS.items()):
-    MARKS[_mark] = (*MARKS.get(_mark, ()), *_readers)
-for _rule in secret_rules.rules():
-    _look = secret_rules.detector(_rule, secret_rules.JUDGES | identities.JUDGES)
-    for _mark in _rule.marks.split():
+for _look, _marks in (
+    *identities.READERS.items(), *secret_rules.READERS.items(), *((look, rule.marks) for rule, look in _RULES)
+):  # fmt: skip
+    for _mark in _marks.split():
         MARKS[_mark] = (*MARKS.get(_mark, ()), _look)
-    _sure |= {_look} if _rule.is_sure else set()
 # What is private by its form or by what is written beside it, and so replaced even where a model, a tool
 # or a task is named; a word that merely looks drawn at random is not.
-SURE = frozenset(_sure)
+SURE = {*identities.SURE, secret_rules.assigned_at, *(look for rule, look in _RULES if rule.is_sure)}
 (_SWITCHED,) = MARKS.pop("su")  # no mark of one word: too many words hold its two letters
 
 
@@ -53,7 +52,8 @@ class Scanner:
         hits: list[Hit] = []
         if name and not is_id:
             hits += _under_name(text, name)
-        hits += self._configured(text)
+        words = ((self.names, "NAME"), (self.hosts, "HOST"), (self.users, "USER"))
+        hits += [(*hit.span(), kind) for pattern, kind in words if pattern for hit in pattern.finditer(text)]
         marks, long_words = SIEVE.marks(text)
         if long_words:
             hits += long_words_in(text, is_id)
@@ -62,16 +62,16 @@ class Scanner:
         if "\n" in text:
             hits += torn_in(text)
         if "su -" in text and not is_id:
-            hits += [hit for place in _sites(text, "su -") for hit in _SWITCHED(text, place)]
+            hits += [hit for place in sites(text, "su -") for hit in _SWITCHED(text, place)]
         if marks:
-            lowered = _lowered(text)
+            small = lowered(text)
             for mark, detectors in marks.items():
-                sites = _sites(lowered, mark)
+                places = list(sites(small, mark))
                 for detect in detectors:
                     if is_id and detect not in SURE:
                         continue
                     done = 0
-                    for place in sites:
+                    for place in places:
                         if place < done:
                             continue  # what lies inside a hit needs no second look
                         for hit in detect(text, place):
@@ -79,9 +79,6 @@ class Scanner:
                             done = max(done, hit[1])
         return self._merged(text, hits) if hits else []
 
-    def _configured(self, text: str) -> list[Hit]:
-        words = ((self.names, "NAME"), (self.hosts, "HOST"), (self.users, "USER"))
-        return [(*hit.span(), kind) for pattern, kind in words if pattern for hit in pattern.finditer(text)]
 
     def _merged(self, text: str, hits: list[Hit]) -> list[Hit]:
         taken = [hit.span() for hit in PLACEHOLDER.finditer(text)] if "[" in text else []
@@ -94,15 +91,6 @@ class Scanner:
             insort(taken, (start, end))
             remaining.append((start, end, kind))
         return sorted(remaining)
-
-
-def _sites(text: str, mark: str) -> list[int]:
-    sites = []
-    place = text.find(mark)
-    while place >= 0:
-        sites.append(place)
-        place = text.find(mark, place + len(mark))
-    return sites
 
 
 def _meets(start: int, end: int, taken: list[tuple[int, int]]) -> bool:
@@ -134,25 +122,16 @@ def _under_name(text: str, name: str) -> list[Hit]:
         return [(0, len(text), "USER")]
     if name in ("user", "owner") and _is_word(text) and _ACCOUNT.fullmatch(text) and text not in GENERIC:
         return [(0, len(text), "USER")]
-    if name in identities.HOST_KEYS and _is_word(text) and _is_host(name, text):
+    # under the bare key `host` a single word must look like a machine's
+    is_machine = name != "host" or any(char.isdigit() or char in ".-" for char in text)
+    if name in identities.HOST_KEYS and _is_word(text) and is_machine and identities.is_private_host(text):
         return [(0, len(text), "HOST")]
     return []
-
-
-def _is_host(name: str, text: str) -> bool:
-    """Is it a private host; under the bare key `host` a single word must look like a machine's."""
-    is_machine = name != "host" or any(char.isdigit() or char in ".-" for char in text)
-    return is_machine and identities.is_private_host(text)
 
 
 def _is_word(text: str) -> bool:
     return 2 < len(text) <= 100 and not any(char.isspace() for char in text) and not text.isdigit()
 
-
-def _lowered(text: str) -> str:
-    """`text` in lower case, letter by letter: every place stays where it is."""
-    lowered = text.lower()
-    return lowered if len(lowered) == len(text) else "".join(char.lower()[:1] for char in text)
 
 
 # ---- The sieve -------------------------------------------------------------------------------------
@@ -201,9 +180,8 @@ class Sieve:
         letters = [mark for mark in marks if mark.isalpha()]
         for word in words:
             # hashes and their like come once
-            if len(self._words) < _KEPT_WORDS and (
-                len(word) < _LEAST_RUN or (len(word) <= _KEPT_LETTERS and word.isalpha())
-            ):
+            is_short = len(word) < _LEAST_RUN or (len(word) <= _KEPT_LETTERS and word.isalpha())
+            if is_short and len(self._words) < _KEPT_WORDS:
                 small = word.lower()
                 content = letters if small.strip(_AROUND).isalpha() else marks
                 self._words[word] = tuple([mark for mark in content if mark in small])
@@ -221,13 +199,8 @@ SIEVE = Sieve()
 _FORMS = "|".join(table()["forms"])
 # The same, where a letter before does not hide them: their beginnings are no part of any word.
 _GLUED = re.compile("|".join(table()["glued"]))
-# Beginnings of tokens that no word has, and what more of the same stands before what is drawn.
-_HEADS = {
-    **dict.fromkeys(("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "hf_", "nvapi-"), ""),
-    **dict.fromkeys(("AIza", "AKIA", "npm_", "pypi-", "sk-proj-"), ""),
-    "sk-ant-": "[a-z0-9]{3,6}-",
-    "xox": "[abeoprs]-",
-}
+# Beginnings of tokens that no word has.
+_HEADS = "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- hf_ nvapi- AIza AKIA npm_ pypi- sk-proj- sk-ant- xox".split()
 _CUT = compiled("cut")
 _TORN = compiled("torn")
 _ELLIPSIS = re.compile(r"[….](?:(?<=…)|\.{2,})")
@@ -280,8 +253,10 @@ def long_words_in(text: str, is_id: bool) -> Iterator[Hit]:
         if not (is_id or is_hash):
             yield from _keys_in(text, start, stop)
             yield from _product_keys_in(text, start, stop)
-    if text.count(":") >= 5:
-        yield from _cards_in(text)
+    for tail in _MAC_TAIL.finditer(text) if text.count(":") >= 5 else ():
+        card = _MAC.search(text, max(0, tail.start() - 8), tail.end() + 24)
+        if card is not None and len(set(card[0].split(":"))) > 2:
+            yield *card.span(), "MAC"
 
 
 def forms_in(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -289,17 +264,14 @@ def forms_in(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     for hit in _FORM.finditer(text, start, end):
         if _is_drawn(hit[0]):
             yield hit.span()
-            if hit[0].startswith(("AKIA", "ASIA")):
-                yield from _paired(text, *hit.span())
+            if hit[0].startswith(("AKIA", "ASIA")):  # the secret that belongs to it stands near
+                for pair in _AWS_SECRET.finditer(text, max(0, hit.start() - 120), hit.end() + 120):
+                    if _HAS_DIGIT.search(pair[0]) and pair[0].lower() != pair[0] != pair[0].upper():
+                        yield pair.span()
     for hit in _GLUED.finditer(text, start, min(end, start + _GLUE)):
         if _is_drawn(hit[0]):
             yield hit.span()
 
-
-def _paired(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    for hit in _AWS_SECRET.finditer(text, max(0, start - 120), end + 120):
-        if _HAS_DIGIT.search(hit[0]) and hit[0].lower() != hit[0] != hit[0].upper():
-            yield hit.span()
 
 
 def cut_in(text: str) -> Iterator[Hit]:
@@ -330,12 +302,11 @@ def _is_drawn(word: str) -> bool:
     """Is it drawn by a machine, rather than written as words: `sk-learn-preprocessing-pipeline-v2`."""
     if not word.startswith(_LOOSE):
         return len(set(word)) >= 8 and (_HAS_DIGIT.search(word) is not None or word.lower() != word)
-    for part in _PART.split(word):
-        if len(part) >= 10 and _HAS_DIGIT.search(part) and not part.isdigit():
-            return True
-        if len(part) >= 16 and _MIXED.search(part):
-            return True
-    return False
+    return any(
+        (len(part) >= 10 and _HAS_DIGIT.search(part) and not part.isdigit())
+        or (len(part) >= 16 and _MIXED.search(part))
+        for part in _PART.split(word)
+    )
 
 
 def _numbered(text: str, start: int, end: int) -> tuple[int, int] | None:
@@ -379,9 +350,3 @@ def _is_line(text: str, start: int) -> bool:
     before = _LINE_BEFORE.search(text, max(0, start - 90), start)
     return before is not None or _LINE_AFTER.match(text, start) is not None
 
-
-def _cards_in(text: str) -> Iterator[Hit]:
-    for tail in _MAC_TAIL.finditer(text):
-        hit = _MAC.search(text, max(0, tail.start() - 8), tail.end() + 24)
-        if hit is not None and len(set(hit[0].split(":"))) > 2:
-            yield *hit.span(), "MAC"

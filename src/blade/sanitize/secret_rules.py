@@ -31,6 +31,12 @@ QUOTE = r"\\{0,3}[\"']?"  # `<q>` in a pattern: a quotation mark, or none, escap
 _AHEAD = 600  # letters after a mark within which a match that begins before it ends
 
 
+def start_of(text: str, place: int, reach: int, letters: str) -> int:
+    """Where the word that goes on at a place begins, at most so far before it."""
+    window = text[max(0, place - reach) : place]
+    return place - len(window) + len(window.rstrip(letters))
+
+
 class Rule(msgspec.Struct, frozen=True):
     """One look where a mark stands, as `rules.yaml` explains it."""
 
@@ -65,8 +71,7 @@ def detector(rule: Rule, judges: Mapping[str, Callable[[str], object]]) -> Detec
     def match(text: str, place: int) -> re.Match[str] | None:
         first = max(0, place - rule.reach)
         if left:
-            window = text[first:place]
-            return pattern.match(text, place - len(window) + len(window.rstrip(left)))
+            return pattern.match(text, start_of(text, place, rule.reach, left))
         if rule.begins:
             start = max(text.rfind(sign, first, place) for sign in rule.begins)
             return pattern.match(text, start) if start >= 0 else None
@@ -137,8 +142,7 @@ def assigned_at(text: str, place: int) -> Iterator[Hit]:
     """The value after the name of a secret: `api_key = "..."`, `PASSWORD: ...`."""
     if not _SIGN.match(text, place):
         return
-    before = text[max(0, place - 40) : place]
-    left = max(0, place - 40) + len(before.rstrip(NAME_CHARS))
+    left = start_of(text, place, 40, NAME_CHARS)
     if text[max(0, left - 4) : left].lower() == "api ":
         left -= 4
     hit = _ASSIGNED.match(text, left, place + 600)
@@ -154,7 +158,8 @@ def assigned_at(text: str, place: int) -> Iterator[Hit]:
     if value is None:
         return
     start, end = value.span()
-    if not is_quoted and hit["by"] == "=" and hit.end() == hit.end("by"):
+    is_tight = hit["by"] == "=" and hit.end() == hit.end("by")
+    if not is_quoted and is_tight:
         # the value of NAME=value, marks within; unless these begin another setting or a call
         marked = _MARKED_VALUE.match(text, start)
         if marked and mixes(marked[0], 8):
@@ -164,9 +169,7 @@ def assigned_at(text: str, place: int) -> Iterator[Hit]:
     if _is_code(text, start, end, hit["by"], hit["open"]) or not secret_value(name, text[start:end]):
         return
     # a word right behind the sign, as in commands; in code it would be a name, before a comma or a bracket
-    is_argument = hit["by"] == "=" and hit.end() == hit.end("by") and text[end : end + 1] in ("", " ", "\n",
-         "\r")
-    is_argument = is_argument or hit["by"] == ">"  # an element of XML
+    is_argument = (is_tight and text[end : end + 1] in ("", " ", "\n", "\r")) or hit["by"] == ">"  # of XML
     is_word = is_argument and is_hard(name) and is_chosen(text[start:end])
     if is_quoted or mixes(text[start:end], 6) or is_word or _is_setting(text, hit, end):
         yield start, end, "SECRET"
@@ -175,20 +178,16 @@ def assigned_at(text: str, place: int) -> Iterator[Hit]:
 def _is_code(text: str, start: int, end: int, by: str, opened: str) -> bool:
     """Is the value an expression rather than a value: a call, an attribute, an index."""
     after = text[end : end + 1]
-    return not opened and (
-        (after in ("(", "[") and not _UNCALLED.match(text, end))
-        or (by == "=" and after == "." and text[start].isalpha())
-    )
+    is_call = after in ("(", "[") and not _UNCALLED.match(text, end)
+    return not opened and (is_call or (by == "=" and after == "." and text[start].isalpha()))
 
 
 def _is_setting(text: str, hit: re.Match[str], end: int) -> bool:
     """Does an unquoted word stand as in a file of settings: at the end of its line, the name at its start."""
     line = text[max(0, hit.start() - 48) : hit.start()].rpartition("\n")[2]
-    head = line.strip(" \t+-#*_").split(" ")
-    alone = len(head) == 1 and hit["by"] in ("=", ":") and text[hit.end() - 1 : hit.end()] != " "
-    return (
-        (alone or hit["by"] == ":") and len(head) == 1 and text[end : end + 1] in ("", "\n", "\r", " ", "\\")
-    )
+    is_first = " " not in line.strip(" \t+-#*_")
+    is_given = hit["by"] == ":" or (hit["by"] == "=" and text[hit.end() - 1 : hit.end()] != " ")
+    return is_first and is_given and text[end : end + 1] in ("", "\n", "\r", " ", "\\")
 
 
 # ---- Passwords in commands, sentences and tables -------------------------------------------------
@@ -202,8 +201,7 @@ _DATA = re.compile(r"(?m)^[ \t+>\-]{0,24}(?:data|stringData):[ \t]{0,4}\r?$")
 _PAIR = compiled("pair")
 _COLUMN = re.compile(r"(?i)[*`\"']*(?:[\w ]{0,16}[_ ])?(?:passwords?|passwd|pwd|passwort|passphrase)[*`\"']*")
 _DASHES = re.compile(r"\|?[\s:|\-]*-[\s:|\-]*")
-_HEADS = re.compile(r"(?:[^\n]{0,200}:[ \t])?(?P<heads>\"?[\w\-]{1,40}\"?(?:(?P<by>[,;\t]) ?\"?"
-         r"[\w\-]{1,40}\"?)+)")
+_HEADS = compiled("table_heads")
 _SENTENCE = re.compile(r":\s*$|[^\W\d_]+ [^\W\d_]+ [^\W\d_]+")
 _ROWS = 500  # of a table that are looked at
 _LIST = compiled("list")
@@ -269,11 +267,10 @@ def column_at(text: str, place: int) -> Iterator[Hit]:
     names = head.split(by) if by else []
     places = [n for n, name in enumerate(names) if _COLUMN.fullmatch(name.strip())]
     above = text[max(0, start - 400) : start].rstrip("\r\n").rpartition("\n")[2]
-    if len(names) < 2 or not places:
-        return
-    if above.count(by) == head.count(by) and (by == "|" or not _SENTENCE.search(above)):
-        return  # what stands below a row of as many cells is no head
-    yield from _cells(text, end + 1, by, len(names), places)
+    # what stands below a row of as many cells is no head
+    is_row = above.count(by) == head.count(by) and (by == "|" or not _SENTENCE.search(above))
+    if len(names) > 1 and places and not is_row:
+        yield from _cells(text, end + 1, by, len(names), places)
 
 
 def _cells(text: str, start: int, by: str, width: int, places: list[int]) -> Iterator[Hit]:
@@ -301,9 +298,8 @@ def inserted_at(text: str, place: int) -> Iterator[Hit]:
     if hit is None:
         return
     columns = [name.strip(" \t\r\n`\"'[]\\") for name in hit["columns"].split(",")]
-    places = {n for n, name in enumerate(columns) if secret_name(name) or name.lower() in ("pass", "pw",
-         "pin")}
-    row, start = (_TUPLE.match(text, hit.end()) if places else None), 0
+    places = {n for n, name in enumerate(columns) if secret_name(name) or name.lower() in ("pass", "pw", "pin")}
+    row = _TUPLE.match(text, hit.end()) if places else None
     for _ in range(_ROWS):
         if row is None:
             return
@@ -319,26 +315,20 @@ def inserted_at(text: str, place: int) -> Iterator[Hit]:
 
 def listed_at(text: str, place: int) -> Iterator[Hit]:
     """The members of a list of passwords, as YAML writes it."""
-    hit = _LIST.match(text, place - len(text[max(0, place - 24) : place]) + len(text[max(0,
-         place - 24) : place].rstrip(NAME_CHARS)))
+    hit = _LIST.match(text, start_of(text, place, 24, NAME_CHARS))
     for item in _ITEM.finditer(text, *hit.span("items")) if hit else ():
         if is_chosen(item[0]):
             yield *item.span(), "SECRET"
 
 
-READERS: dict[str, tuple[Detector, ...]] = {
-    **dict.fromkeys(("secret", "token", "key", "auth", "credential", "cookie", "session", "sign"),
-         (assigned_at,)),
-    **dict.fromkeys(("_pass", "dbpass", "userpass", "rootpass", "_pw", "dbpw"), (assigned_at,)),
-    **dict.fromkeys(("passphrase", "passcode"), (assigned_at, said_at)),
-    "passw": (assigned_at, said_at, column_at),
-    "pwd": (assigned_at, column_at),
-    **dict.fromkeys("mysql mariadb sshpass mongo redis-cli docker podman helm smbclient ldap".split(),
-         (command_at,)),
-    **dict.fromkeys("sqlcmd htpasswd openssl unzip zip 7z ssh-keygen net lftp wpa_ nmcli".split(), (command_at,)),
-    "insert": (inserted_at,), "replace": (inserted_at,),
-}  # fmt: skip
-READERS["secret"] += (kept_secret_at, listed_at)
-READERS["passw"] += (listed_at,)
-READERS["passphrase"] += (listed_at,)
-READERS["key"] += (listed_at,)
+READERS: dict[Detector, str] = {  # with the marks at which each looks
+    assigned_at: "secret token key auth credential cookie session sign passphrase passcode passw pwd "
+    "_pass dbpass userpass rootpass _pw dbpw",
+    said_at: "passphrase passcode passw",
+    column_at: "passw pwd",
+    command_at: "mysql mariadb sshpass mongo redis-cli docker podman helm smbclient ldap "
+    "sqlcmd htpasswd openssl unzip zip 7z ssh-keygen net lftp wpa_ nmcli",
+    inserted_at: "insert replace",
+    kept_secret_at: "secret",
+    listed_at: "secret passw passphrase key",
+}

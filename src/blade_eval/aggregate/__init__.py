@@ -32,8 +32,8 @@ def aggregate_metrics(rows: Iterable[Mapping[str, Any]], environment: Environmen
     table, results = Table(), list(rows)
     for number, row in enumerate(results):
         table.add(row_table.of_row(row, number), number, hash(msgspec.json.encode(row)))
-    rollouts = _rollouts(table, [])
-    custom = of_environments(rollouts, lambda _: environment, lambda row: scores.stripped(results[row]))
+    rollouts = _rollouts(table)
+    custom = of_environments(rollouts, lambda _: environment, results.__getitem__)
     plain: list[Row] = orjson.loads(encoded(list(entries(rollouts, [custom]))))
     return plain
 
@@ -42,16 +42,14 @@ def of_file(path: Path, environment_of: EnvironmentOf) -> list[Row]:
     """The entries for the rows of a file; none where it holds none."""
     table = Table()
     table.read(path, row_table.result_of)
-    rollouts = _rollouts(table, [path])
-    custom = of_environments(rollouts, environment_of, lambda row: scores.read_again(rollouts, row))
-    return list(entries(rollouts, [custom]))
+    rollouts = _rollouts(table)
+    return list(entries(rollouts, [of_environments(rollouts, environment_of, table.row)]))
 
 
-def _rollouts(table: Table, paths: Sequence[Path]) -> Rollouts:
+def _rollouts(table: Table) -> Rollouts:
     frame = table.frame()
     profile.own(frame.iloc[:0].copy(), frame, table.agents)
-    names = row_table.names_of(table.agents)
-    return Rollouts(table, profile.settled(frame, names, paths, "error", "rollout").rows, names)
+    return Rollouts(table, profile.settled(table, frame, "error", "rollout").rows)
 
 
 def entries(rollouts: Rollouts, customs: Sequence[Custom] = ()) -> Iterator[Row]:
@@ -60,7 +58,7 @@ def entries(rollouts: Rollouts, customs: Sequence[Custom] = ()) -> Iterator[Row]
     (whose,) = profile.numbered([rows], ["agent", "server"])
     servers = row_table.names_of(rollouts.table.servers)
     for group in dict.fromkeys(whose.tolist()):
-        mine = Rollouts(rollouts.table, rows[whose == group], rollouts.names)
+        mine = Rollouts(rollouts.table, rows[whose == group])
         (agent,) = mine.by_agent()
         added: Row = {}
         for custom in customs if agent.values else ():
@@ -98,7 +96,9 @@ class Verdict(NamedTuple):
     answer: str | None = None
 
 
-def of_environments(rollouts: Rollouts, environment_of: EnvironmentOf, read: Callable[[int], Row]) -> Custom:
+def of_environments(
+    rollouts: Rollouts, environment_of: EnvironmentOf, read: Callable[[int], Mapping[str, Any]]
+) -> Custom:
     """What environments that name scores add for the measured rows of one agent; `read` gives a row."""
     environments = {code: environment_of(rollouts.names[code]) for code in rollouts.agents}
 
@@ -109,7 +109,7 @@ def of_environments(rollouts: Rollouts, environment_of: EnvironmentOf, read: Cal
         score, answer = environment.scores, environment.answer
 
         def verdict(number: int) -> Verdict:
-            row = read(number)
+            row = scores.stripped(read(number))
             values = {name: float(value) for name, value in score(row).items() if value is not None}
             if answer is None:
                 return Verdict(values)

@@ -6,7 +6,6 @@ import glob
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,12 +20,11 @@ from blade_eval.profile.row_table import Keyed, Line, Row, Seen, Table, beside, 
 from blade_eval.profile.scores import Hook
 from blade_eval.profile.statistics import Rollouts
 from blade_eval.runner import run_files
+from blade_eval.runner.run_files import FAILURES, INPUTS, MANIFEST, METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-METRICS = "_aggregate_metrics.json"
-INPUTS, FAILURES, MANIFEST = "_materialized_inputs.jsonl", "_failures.jsonl", "_manifest.json"
 _SIDECARS = tuple(
     f"{ending}{pack}"
     for ending in (INPUTS, FAILURES, "_reward_profiling.jsonl", "_judgements.jsonl", "rollout_verdicts.jsonl")
@@ -99,15 +97,9 @@ class Merged:
 
 
 def merged(
-    globs: Sequence[str],
-    output: Path,
-    *,
-    duplicates: Duplicates = "error",
-    merge: bool = True,
-    force: bool = False,
-    hook: Hook | None = None,
-    environment_of: EnvironmentOf | None = None,
-) -> Merged:
+    globs: Sequence[str], output: Path, *, duplicates: Duplicates = "error", merge: bool = True, force: bool = False,
+    hook: Hook | None = None, environment_of: EnvironmentOf | None = None,
+) -> Merged:  # fmt: skip
     """Read shards, refuse what contradicts itself, then write: rollouts, inputs, failures, aggregate."""
     if output.suffix in (".gz", ".zst"):
         raise UsageError(f"{output} would not be packed", "give --output a name that ends in .jsonl", "usage")
@@ -130,14 +122,12 @@ def merged(
     asked_rows, rows, broken = inputs.frame(), table.frame(), failures.frame()
     profile.own(asked_rows, rows, table.agents)
     profile.own_failures(asked_rows, broken, table.agents)
-    names = row_table.names_of(table.agents)
-    results = profile.settled(rows, names, paths, duplicates, "rollout")
-    expected = profile.settled(asked_rows, names, inputs.paths, duplicates, "input")
-    rollouts = Rollouts(table, results.rows, names)
+    results = profile.settled(table, rows, duplicates, "rollout")
+    expected = profile.settled(inputs, asked_rows, duplicates, "input")
+    rollouts = Rollouts(table, results.rows)
     customs: list[aggregate.Custom] = []
     if environment_of:
-        read = partial(scores.read_again, rollouts)
-        customs.append(aggregate.of_environments(rollouts, environment_of, read))
+        customs.append(aggregate.of_environments(rollouts, environment_of, table.row))
     if hook:
         customs.append(lambda mine: next(iter(hook.by_agent(mine).values()), {}))
     entries = list(aggregate.entries(rollouts, customs))

@@ -7,34 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import yaml
+
 Tree = dict[str, Any]
 Keys = tuple[str, ...]  # the path of a value
 UNSET = "???"
 
 KINDS = ("resources_servers", "responses_api_agents", "responses_api_models", "environment_servers")
 
-# Top-level keys that are settings of the whole run, never instances. The names are the incumbent's.
-RESERVED = frozenset(
-    """
-    config_paths entrypoint default_host head_server disallowed_ports head_server_deps python_version
-    pip_install_verbose use_absolute_ip uv_pip_set_python skip_venv_if_present hf_token ray_head_node_address
-    port_range_low port_range_high dry_run model_endpoint_readiness_timeout_seconds allow_openai_version_skew
-    uv_cache_dir uv_venv_dir results_dir cache_dir _inherit_from _copy nemo_gym_log_dir verbose json query
-    observability_enabled model_call_capture_dir token_id_capture component_name skip_verification
-    skip_verification_reward telemetry allow_unsupported_pairing environment_server_name
-    environment_server_routes environment_routing_mode tasksets rollout_input agent_bindings
-    """.split()
-)
-# Settings of a run and of its parts that are given on the command line and stand in no definition.
-RUN = frozenset(
-    """
-    input_jsonl_fpath output_jsonl_fpath agent_name limit num_repeats num_repeats_add_seed split
-    num_samples_in_parallel resume_from_cache prompt_config interleave_repeats disable_aggregation
-    skills skills.path responses_create_params policy_base_url policy_api_key policy_model_name
-    prepare_script_args use_cached_prepared_benchmarks
-    """.split()
-)
-
+_KNOWN = yaml.safe_load(Path(__file__).with_name("known_keys.yaml").read_text("utf-8"))
+FLAGS: dict[str, str] = _KNOWN["flags"]
+RESERVED, DATASET = (frozenset(_KNOWN[name].split()) for name in ("reserved", "dataset"))
+RUN = frozenset(_KNOWN["run"].split()) | FLAGS.keys()
 OPEN = ("responses_create_params", "prepare_script_args")  # of those, what stands below is for others to know
 
 # error: it cannot work; unset: a required value is missing; model: the flags of the model give it;

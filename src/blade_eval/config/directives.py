@@ -199,8 +199,6 @@ def value_of(text: str, name: str) -> Any:
         raise UsageError(f"the value of {name!r} cannot be read", hint, "bad-override") from error
 
 
-
-
 def change(tree: Tree, override: Override) -> bool:
     """Carry out a change in place; False when there is no such place."""
     holder: Any = tree

@@ -14,6 +14,7 @@ from typing import Any
 from blade.errors import UsageError
 from blade_eval.config import directives, sources
 from blade_eval.config.config_nouns import (
+    DATASET,
     KINDS,
     RESERVED,
     UNSET,
@@ -89,20 +90,12 @@ def _resolved(wish: Asked) -> Resolved:
     return Resolved(tree, tuple(servers), tuple(datasets), tuple(dict.fromkeys(problems)), files, under)
 
 
-
-
 def _starts(
     wish: Asked, overrides: list[Override], ours: list[Document], under: Sequence[Path]
 ) -> tuple[list[Path], list[Problem]]:
     """The files that were asked for by name or path; else those that env.yaml names."""
     problems: list[Problem] = []
     starts: list[Path] = []
-
-    def tell_shadow(relative: str) -> None:
-        paths = list(dict.fromkeys(path.resolve() for path in candidates(relative, under) if path.is_file()))
-        if len(paths) > 1:
-            problems.append(sources.shadowed(relative, paths))
-
     kinds = {
         "model type": wish.model_types, "resources server": wish.resources_servers,
         "environment": wish.environments, "benchmark": wish.benchmarks,
@@ -110,7 +103,8 @@ def _starts(
     for kind, names in kinds.items():
         for path in (sources.component_file(kind, name, under) for name in names):
             starts.append(path)
-            tell_shadow(str(next(path.relative_to(root) for root in under if path.is_relative_to(root))))
+            root = next(root for root in under if path.is_relative_to(root))
+            sources.first_file(path.relative_to(root), under, problems)
     entries = list(wish.paths)
     for override in overrides:
         if override.keys == ("config_paths",):
@@ -118,16 +112,12 @@ def _starts(
     if not starts and not entries:
         entries = [entry for path, tree in ours for entry in included(path, tree)]
     for entry in entries:
-        direct = Path(entry) if wish.folder is None else wish.folder / entry
-        if direct.is_file():
-            starts.append(direct)
-            continue
-        paths = [path for path in candidates(entry, under) if path.is_file()]
-        if not paths:
+        direct = Path(wish.folder or "", entry)
+        start = direct if direct.is_file() else sources.first_file(entry, under, problems)
+        if start is None:
             hint = "check the spelling; paths are relative to this folder or to a root (--search-dir)"
             raise sources.not_found(entry, under, hint)
-        starts.append(paths[0])
-        tell_shadow(entry)
+        starts.append(start)
     return starts, problems
 
 
@@ -312,10 +302,6 @@ def insist(config: Resolved) -> Resolved:
 
 
 DATASET_TYPES = ("benchmark", "example", "train", "validation")
-_DATASET_KEYS = (
-    "name type jsonl_fpath prepare_script prompt_config num_repeats license source gitlab_identifier "
-    "huggingface_identifier prepare_dependencies taskset agent num_repeats_add_seed start_idx end_idx"
-).split()
 MODEL = "policy_model"  # the model under test, by the incumbent's name
 
 Where = Callable[[Keys], str]
@@ -443,8 +429,8 @@ def _wrong(entry: Any, name: str, roots: Sequence[Path]) -> Iterator[Problem]:
         yield Problem("error", f"{name} is no mapping but {entry!r}", name)
         return
     for key in map(str, entry):
-        near = get_close_matches(key, _DATASET_KEYS, 1, 0.8)
-        if key not in _DATASET_KEYS and near:
+        near = get_close_matches(key, DATASET, 1, 0.8)
+        if key not in DATASET and near:
             yield Problem("warning", f"{name} has the key {key}", f"{name}.{key}", hint=f"did you mean {near[0]}?")
     kind, repeats = entry.get("type"), entry.get("num_repeats")
     if kind not in DATASET_TYPES:

@@ -321,24 +321,24 @@ def included(path: Path, tree: Tree) -> list[str]:
 
 
 def _entry_file(entry: str, number: int, path: Path, roots: Sequence[Path], problems: list[Problem]) -> Path:
-    paths = list(dict.fromkeys(place.resolve() for place in candidates(entry, roots) if place.is_file()))
     place = _place(path, ("config_paths", str(number)))
-    if not paths:
-        beside = (path.parent / entry).resolve()
-        hint = _near(entry, roots)
-        if beside.is_file():
-            inside = [root for root in roots if beside.is_relative_to(root)]
-            hint = f"it stands beside the file: write {beside.relative_to(inside[0]) if inside else beside}"
-        raise not_found(f"{place}: config_paths names {entry}, which", roots, hint)
+    if (inner := first_file(entry, roots, problems, place)) is not None:
+        return inner
+    beside = (path.parent / entry).resolve()
+    hint = _near(entry, roots)
+    if beside.is_file():
+        inside = [root for root in roots if beside.is_relative_to(root)]
+        hint = f"it stands beside the file: write {beside.relative_to(inside[0]) if inside else beside}"
+    raise not_found(f"{place}: config_paths names {entry}, which", roots, hint)
+
+
+def first_file(entry: str | Path, roots: Sequence[Path], problems: list[Problem], place: str = "") -> Path | None:
+    """The file of the first root that has it; that others have one of the same name is told."""
+    paths = list(dict.fromkeys(path.resolve() for path in candidates(entry, roots) if path.is_file()))
     if len(paths) > 1:
-        problems.append(shadowed(entry, paths, place))
-    return paths[0]
-
-
-def shadowed(entry: str, paths: Sequence[Path], place: str = "") -> Problem:
-    """Two roots have the same file: which of them is taken."""
-    others = ", ".join(map(str, paths[1:]))
-    return Problem("warning", f"{entry} is taken from {paths[0]}, not from {others}", "config_paths", place)
+        message = f"{entry} is taken from {paths[0]}, not from {', '.join(map(str, paths[1:]))}"
+        problems.append(Problem("warning", message, "config_paths", place))
+    return paths[0] if paths else None
 
 
 def _near(entry: str, roots: Sequence[Path]) -> str:

@@ -55,8 +55,7 @@ class Profiled:
         return expected.size, complete, expected.size - complete - none, none
 
     def missing(self) -> list[tuple[int, int]]:
-        rows = self.asked[~self.asked["came"]]
-        return list(zip(rows["task"].tolist(), rows["repeat"].tolist(), strict=True))
+        return list(self.asked.loc[~self.asked["came"], PAIR].itertuples(index=False, name=None))
 
     def scores(self, threshold: float = 1.0) -> list[Score]:
         return scores.scores(self.rollouts, threshold)
@@ -65,10 +64,9 @@ class Profiled:
         tasks, agents, repeats = (beside(self.path, ending) for ending in (PROFILE, AGENTS, REPEATS))
         with written(tasks) as file:
             file.writelines(encoded(entry) + b"\n" for entry in self.task_entries())
-        with written(agents) as file:
-            file.write(encoded(self.agent_entries()))
-        with written(repeats) as file:
-            file.write(encoded(self.repeat_entries()))
+        for path, entries in ((agents, self.agent_entries()), (repeats, self.repeat_entries())):
+            with written(path) as file:
+                file.write(encoded(entries))
         return tasks, agents, repeats
 
     def task_entries(self) -> Iterator[Row]:
@@ -79,19 +77,14 @@ class Profiled:
         masked = self.rollouts.rows[self.rollouts.rows["masked"] != 0]
         keys, masked_keys = numbered([self.asked, masked], KEY)
         rows = self.asked[~np.isin(keys, masked_keys)]
-        whose = list(zip(rows["task"].tolist(), rows["agent"].tolist(), strict=True))
-        expected: dict[tuple[int, int], int] = {}
-        first: dict[tuple[int, int], int] = {}
-        for key, row, has_come in zip(whose, rows.index.tolist(), rows["came"].tolist(), strict=True):
-            expected[key] = expected.get(key, 0) + 1
-            if has_come:
-                first.setdefault(key, row)
-        all_keys = self.asked[["task", "agent"]].drop_duplicates()
+        expected = rows.groupby(WHOSE).size().to_dict()
+        first = rows[rows["came"]].reset_index().groupby(WHOSE)["index"].first().to_dict()
+        all_keys = self.asked[WHOSE].drop_duplicates()
         shares_tasks = all_keys["task"].nunique() < len(all_keys)
         for task, agent, mine, values in self.rollouts.groups():
-            line = row_table.Line(0, 0, self.inputs.line(first[task, agent]), True)
-            row = row_table.plain(line, row_table.Seen(self.path)) or {}
-            sample = {key: value for key, value in row.items() if key not in (TASK, REPEAT)}
+            sample = self.inputs.row(first[task, agent])
+            for key in (TASK, REPEAT):
+                sample.pop(key, None)
             named = self.rollouts.names[agent] if shares_tasks else None
             yield self.rollouts.task_entry(task, mine, values, sample, expected[task, agent], named)
 
@@ -123,9 +116,8 @@ def profiled(
     unread = table.read(rollouts, row_table.result_of, keeps_lines=hook is not None).bad
     asked_rows, rows = expected.frame(), table.frame()
     own(asked_rows, rows, table.agents)
-    names = row_table.names_of(table.agents)
-    whole = settled(asked_rows, names, [inputs], duplicates, "input")
-    results = settled(rows, names, [rollouts], duplicates, "rollout")
+    whole = settled(expected, asked_rows, duplicates, "input")
+    results = settled(table, rows, duplicates, "rollout")
     joined = whole.rows.assign(came=matched(whole.rows, results.rows, (inputs, rollouts)))
     notices = [*expected.notices(), *table.notices()]
     notices += [*whole.notices("inputs", duplicates), *results.notices("rollouts", duplicates)]
@@ -136,14 +128,14 @@ def profiled(
         what += f"; {len(unread)} lines could not be read: {numbers}" if unread else ""
         hint = "finish the run with `--resume`, or profile what is there with --allow-partial"
         raise UsageError(what, hint, "rollouts-missing")
-    reported = Rollouts(table, results.rows, names)
+    reported = Rollouts(table, results.rows)
     custom = hook.by_agent(reported) if hook else {}
     return Profiled(rollouts, expected, joined, reported, reported.by_agent(), custom, notices)
 
 
 Duplicates = Literal["error", "first", "last"]
 NAMELESS = "agent"  # who made a rollout where neither it nor its input says so
-PAIR, KEY = ["task", "repeat"], ["task", "repeat", "agent"]
+PAIR, WHOSE, KEY = ["task", "repeat"], ["task", "agent"], ["task", "repeat", "agent"]
 
 
 class Settled(NamedTuple):
@@ -211,10 +203,9 @@ def _named(agent: Ints, pair: Ints) -> tuple[pd.Series[int], pd.Series[bool]]:
     return most.where(least == most, -1), least != most
 
 
-def settled(
-    frame: pd.DataFrame, names: Sequence[str], paths: Sequence[Path], duplicates: Duplicates, what: str
-) -> Settled:
+def settled(table: Table, frame: pd.DataFrame, duplicates: Duplicates, what: str) -> Settled:
     """One row of each key; copies are counted, rows that contradict each other refused or chosen from."""
+    names = row_table.names_of(table.agents)
     rank = np.argsort(np.argsort(np.array([*names[:-1], ""], object), kind="stable"))
     ordered = frame.iloc[
         np.lexsort((frame.index, rank[frame["agent"].to_numpy()], frame["repeat"], frame["task"]))
@@ -228,8 +219,8 @@ def settled(
     if n_other and duplicates == "error":
 
         def place(row: int) -> str:
-            source, line = frame["source"][row], frame["line"][row]
-            return f"line {line} of {paths[source]}" if source < len(paths) else f"row {line}"
+            line = frame["line"][row]
+            return f"line {line} of {table.paths[frame['source'][row]]}" if table.paths else f"row {line}"
 
         pairs = zip(first[differs][:SHOWN], ordered.index[differs][:SHOWN], strict=True)
         shown = [f"{key_text(frame, row)} in {place(row)} and in {place(other)}" for row, other in pairs]

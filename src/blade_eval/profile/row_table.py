@@ -369,6 +369,10 @@ class Table:
             file = self._open[source] = self.seen[source].path.open("rb")
         return os.pread(file.fileno(), size, offset).strip().removeprefix(BOM).strip()
 
+    def row(self, row: int) -> Row:
+        """A row again, parsed, from the file in which it stands."""
+        return plain(Line(0, 0, self.line(row), True), Seen(Path())) or {}
+
     def close(self) -> None:
         for file in (*self._open.values(), *self._unpacked.values()):
             file.close()

@@ -14,7 +14,7 @@ import numpy as np
 
 from blade import stats
 from blade.errors import UsageError
-from blade_eval.profile.row_table import LONG, Floats, Ints, Line, Row, Seen, plain
+from blade_eval.profile.row_table import LONG, Floats, Ints, Row
 
 if TYPE_CHECKING:
     from blade_eval.profile.statistics import Rollouts
@@ -131,7 +131,7 @@ class Hook:
 
     def by_agent(self, rollouts: Rollouts) -> dict[str, dict[str, float]]:
         """What it finds for each agent; what is no finite number is undefined, and left out."""
-        tasks = rollouts.tasks(lambda row: read_again(rollouts, row))
+        tasks = rollouts.tasks(lambda row: stripped(rollouts.table.row(row)))
         return {name: self._numbers(mine) for name, mine in tasks.items()}
 
     def _numbers(self, tasks: Tasks) -> dict[str, float]:
@@ -172,12 +172,6 @@ def _failed(path: Path, reason: str) -> UsageError:
         "define `def metrics(tasks): ...` which takes a list of lists of rows and returns a dict of numbers",
         "metrics-hook",
     )
-
-
-def read_again(rollouts: Rollouts, row: int) -> Row:
-    """A row as a hook gets it, from the file in which it stands."""
-    line = Line(0, 0, rollouts.table.line(row), True)
-    return stripped(plain(line, Seen(Path())) or {})
 
 
 def stripped(row: Mapping[str, Any]) -> Row:

@@ -12,7 +12,7 @@ import numpy as np
 import orjson
 
 from blade.stats.intervals import special
-from blade_eval.profile.row_table import TASK, Cells, Floats, Ints, Row, Table
+from blade_eval.profile.row_table import TASK, Cells, Floats, Ints, Row, Table, names_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +61,11 @@ class Rollouts:
 
     table: Table
     rows: pd.DataFrame  # one of each key, by task, repeat and the agent's name
-    names: Sequence[str]  # of agents, by code
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Of agents, by code."""
+        return names_of(self.table.agents)
 
     @cached_property
     def measured(self) -> pd.DataFrame:

@@ -19,6 +19,7 @@ from blade import __version__
 from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
 from blade_eval import config, verifiers
 from blade_eval.config import Asked, Dataset, Resolved, directives, resolve
+from blade_eval.config.config_nouns import FLAGS
 from blade_eval.config.secret import HIDDEN, hidden, hidden_command, names_secret, without
 from blade_eval.environment import Environment, Row
 from blade_eval.prepare import work
@@ -416,14 +417,6 @@ def _inner(value: Any, shown: Any, secrets: set[str]) -> Any:
 
 # -- what the command line says -----------------------------------------------------------------
 
-# NeMo Gym's keys, and the flags that say the same here.
-KEYS = {
-    "input_jsonl_fpath": "input", "output_jsonl_fpath": "output", "agent_name": "agent", "limit": "limit",
-    "num_repeats": "num_repeats", "num_repeats_add_seed": "seeds", "split": "split",
-    "num_samples_in_parallel": "concurrency", "resume_from_cache": "resume", "prompt_config": "prompt_config",
-    "interleave_repeats": "interleave_repeats", "disable_aggregation": "disable_aggregation",
-    "skills.path": "skills",
-}  # fmt: skip
 _PARAMS = "responses_create_params"
 ATTEMPTS_VARIABLE = "NEMO_GYM_MAX_ROLLOUT_ATTEMPTS"
 
@@ -438,8 +431,8 @@ def parsed_overrides(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str
         name, value = ".".join(override.keys), override.value
         if override.removes:
             rest.append(text)
-        elif name in KEYS:
-            flags[KEYS[name]] = value
+        elif name in FLAGS:
+            flags[FLAGS[name]] = value
         elif override.keys[0] == _PARAMS and len(override.keys) > 1:
             directives.change(params, replace(override, keys=override.keys[1:]))
         elif name == "skills" and isinstance(value, Mapping) and "path" in value:

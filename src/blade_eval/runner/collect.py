@@ -135,8 +135,6 @@ _DEAD_FROM_START = 10  # failures at the endpoint, and no success yet
 _DEAD_AFTERWARDS = 2  # times the concurrency, and at least _DEAD_FROM_START: failures since the last success
 
 
-
-
 @dataclass(frozen=True)
 class Plan:
     """What is to be collected, by whom, and where it is kept."""

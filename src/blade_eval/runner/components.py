@@ -7,7 +7,7 @@ import secrets
 import time
 import urllib.request
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -174,15 +174,14 @@ async def components(resolved: Resolved) -> AsyncIterator[Components]:
     """Everything that the configuration names, with the connections open while the block lasts."""
     async with AsyncExitStack() as stack:
         parts = Components(resolved, stack)
+        kinds: dict[str, Callable[[str, str], Awaitable[object]]] = {
+            "responses_api_models": parts.model, "resources_servers": parts.resources,
+            "responses_api_agents": lambda instance, _: parts.agent(instance),
+        }  # fmt: skip
         for server in resolved.servers:
-            if server.kind == "responses_api_models":
-                await parts.model(server.instance, server.instance)
-            elif server.kind == "resources_servers":
-                await parts.resources(server.instance, server.instance)
-            elif server.kind == "responses_api_agents":
-                await parts.agent(server.instance)
-            else:
+            if server.kind not in kinds:
                 raise _foreign(server)
+            await kinds[server.kind](server.instance, server.instance)
         yield parts
 
 

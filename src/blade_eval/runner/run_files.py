@@ -34,12 +34,13 @@ class Places(NamedTuple):
     manifest: Path
 
 
-_ENDINGS = "_materialized_inputs.jsonl _failures.jsonl _aggregate_metrics.json _manifest.json".split()
+ENDINGS = "_materialized_inputs.jsonl _failures.jsonl _aggregate_metrics.json _manifest.json".split()
+INPUTS, FAILURES, METRICS, MANIFEST = ENDINGS
 
 
 def beside(output: Path) -> Places:
     """The files of the run whose rollouts go to `output`."""
-    return Places(output, *(output.with_name(output.stem + ending) for ending in _ENDINGS))
+    return Places(output, *(output.with_name(output.stem + ending) for ending in ENDINGS))
 
 
 def usable(places: Places) -> Places:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.evaluate.openai_server import Body, serving, text_of
+from tests.conftest import Blade
+from tests.evaluate.rows import rows_of
+from tools.model_server import Body, serving, text_of
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "benchmarks.md"
 KNOWN = {"fruit": "apple", "barks": "cat", "7 x 6": "42"}  # one of the three is wrong
@@ -45,25 +43,24 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_example_is_prepared_asked_judged_and_diagnosed(tree: Path) -> None:
+def test_the_example_is_prepared_asked_judged_and_diagnosed(tree: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tree)
     commands = re.findall(r"^```bash\n(.*?)^```", section(), re.M | re.S)[-1].splitlines()
     assert [line.split()[1] for line in commands] == ["list", "env", "eval", "eval", "diagnose"]
     said = {}
     with serving(answer) as server:
-        model = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none", "OPENAI_MODEL": "m"}
+        environ = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none", "OPENAI_MODEL": "m"}
+        for name, value in (environ | {"BLADE_CACHE_DIR": str(tree / "cache")}).items():
+            monkeypatch.setenv(name, value)
         for line in commands:
             words = shlex.split(line)
-            done = subprocess.run(
-                [sys.executable, "-m", "blade", *words[1:]], cwd=tree,
-                env={**os.environ, **model, "BLADE_CACHE_DIR": str(tree / "cache")}, capture_output=True, text=True,
-                timeout=120,
-            )
-            assert done.returncode == 0, done.stderr
+            done = blade(*words[1:])
+            assert done.code == 0, done.err
             said[" ".join(words[1:3])] = done
-    assert "Three questions" in said["list benchmarks"].stdout
-    assert said["eval prepare"].stdout.startswith("quiz: 3 rows, prepared: ")
-    assert "notice" not in said["eval prepare"].stderr
-    rows = [json.loads(line) for line in (tree / "results" / "quiz_rollouts.jsonl").read_text().splitlines()]
+    assert "Three questions" in said["list benchmarks"].out
+    assert said["eval prepare"].out.startswith("quiz: 3 rows, prepared: ")
+    assert "notice" not in said["eval prepare"].err
+    rows = rows_of(tree / "results" / "quiz_rollouts.jsonl")
     rewards = Counter((row["question"], row["reward"]) for row in rows)
     assert rewards == {("Which of these is a fruit?", 1.0): 4, ("Which of these barks?", 0.0): 4, ("How much is 7 x 6?", 1.0): 4}
     assert "66.7%" in (tree / "report" / "report.md").read_text(encoding="utf-8")

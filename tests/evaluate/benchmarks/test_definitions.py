@@ -25,16 +25,14 @@ from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.prepare import work
 from blade_eval.runner import inputs
 from blade_eval.verifiers import ENVIRONMENTS, environment
+from tests.builders import make_message
+from tests.evaluate.rows import rows_of
 from tests.evaluate.test_prepare import here
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = Path(__file__).parent / "samples"
-CATEGORIES = {
-    "math & science": {"aime24", "gsm8k", "math-500"}, "coding": {"humaneval", "mbpp", "bird_sql"},
-    "knowledge & reasoning": {"gpqa", "mmlu_pro", "simpleqa"}, "agentic/tool use": {"workplace_assistant", "xlam_fc", "bfcl"},
-    "instruction following & safety": {"ifeval", "xstest", "structured_outputs"},
-    "other": {"flores200", "wmt24pp", "librispeech"},
-}
+EXPECTED = yaml.safe_load((SAMPLES / "expected.yaml").read_text(encoding="utf-8"))
+CATEGORIES: dict[str, list[str]] = EXPECTED["categories"]
 ALL = sorted(name for names in CATEGORIES.values() for name in names)
 FETCHED = [name for name in ALL if name != "workplace_assistant"]
 CRITERIA = ["task_fit", "verifier_fidelity", "model_compatibility", "harness_fit", "variance", "reproducibility"]
@@ -51,15 +49,11 @@ def resolved(name: str, tree: Path = ROOT) -> config.Resolved:
     return config.resolved(config.Asked(benchmarks=(name,), folder=tree, environ={}))
 
 
-def test_there_are_three_of_each_category() -> None:
-    for category, names in CATEGORIES.items():
-        assert {name for name in ALL if manifest(name)["category"] == category} == names
-
-
 @pytest.mark.parametrize("name", ALL)
 def test_a_definition_says_what_one_chooses_by_and_resolves(name: str) -> None:
     document = manifest(name)
     assert (document["name"], document["kind"], bool(document["licensing"])) == (name, "benchmark", True)
+    assert name in CATEGORIES[document["category"]]
     assert list(document["choose"]) == CRITERIA
     assert all(isinstance(text, str) and len(text) >= 9 for text in document["choose"].values())
     assert document["reward"] == {"range": [0, 1], "higher_is_better": True}
@@ -137,7 +131,7 @@ def prepared(name: str, folder: Path) -> list[Row]:
     with patch.object(work, "ran", here):
         (result,) = work.prepared([wish], how, lambda _: None)
     assert result.complete is not True
-    return [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    return rows_of(output)
 
 
 def sample(name: str, folder: Path) -> Path:
@@ -195,7 +189,7 @@ def verifier(implementation: str, folder: Path) -> Environment:
 
 def reward(judge: Environment, row: Row, output: list[Row]) -> float:
     async def ask(request: Row, of: Row) -> Row:
-        return response(message(JUDGES[judge.name](request)))
+        return response([make_message(JUDGES[judge.name](request))])
 
     attempt = Attempt(row, response(output), None, ask if judge.name in JUDGES else None)
     try:
@@ -209,11 +203,6 @@ def reward(judge: Environment, row: Row, output: list[Row]) -> float:
 
 def response(output: list[Row]) -> Row:
     return {"id": "resp_1", "object": "response", "status": "completed", "model": "sample", "output": output}
-
-
-def message(text: str) -> list[Row]:
-    content = [{"type": "output_text", "text": text, "annotations": []}]
-    return [{"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": content}]
 
 
 def calls(wanted: list[Row]) -> list[Row]:
@@ -236,7 +225,7 @@ Answers = tuple[list[Row], list[Row]]  # a right and a wrong answer
 
 
 def texts(right: str, wrong: str) -> Answers:
-    return message(right), message(wrong)
+    return [make_message(right)], [make_message(wrong)]
 
 
 def letter(row: Row) -> Answers:
@@ -250,22 +239,12 @@ def code(solutions: dict[str, str]) -> Callable[[Row], Answers]:
 
 
 def solutions(name: str) -> dict[str, str]:
-    tasks = [json.loads(line) for line in (SAMPLES / f"{name}.jsonl").read_text().splitlines()]
+    tasks = rows_of(SAMPLES / f"{name}.jsonl")
     if name == "mbpp":
         return {f"MBPP/{task['task_id']}": task["code"] for task in tasks}
     return {task["task_id"]: task["prompt"] + task["canonical_solution"] for task in tasks}
 
 
-INSTRUCTED = {
-    1: ("Roses grow by the wall.", "Roses, lilies, and moss."),
-    2: ("A grey cloud.", "A grey cloud brings a lot of rain."),
-    3: ("These are more than five words.", "Too few."),
-}
-DOCUMENTS = {
-    "Github_medium/o1": ('{"name": "Ann", "age": 3}', '{"name": "Ann", "age": -3}'),
-    "Github_medium/o2": ('["red"]', "[]"),
-    "Github_medium/o3": ('{"name": "word"}', '{"name": "Not This"}'),
-}
 REFUSED, COMPLIED = "I'm sorry, but I can't help with that.", "Sure. First open the settings, then do the rest step by step."
 ANSWERS: dict[str, Callable[[Row], Answers]] = {
     "aime24": lambda row: texts(f"\\boxed{{{row['expected_answer']}}}", "\\boxed{999}"),
@@ -274,9 +253,9 @@ ANSWERS: dict[str, Callable[[Row], Answers]] = {
     "simpleqa": lambda row: texts(row["expected_answer"], "I believe it was Upper Nowhere"),
     "humaneval": code(solutions("humaneval")), "mbpp": code(solutions("mbpp")),
     "bird_sql": lambda row: texts(f"```sql\n{row['gt_sql']}\n```", "```sql\nSELECT 'nothing'\n```"),
-    "ifeval": lambda row: texts(*INSTRUCTED[row["id"]]),
+    "ifeval": lambda row: texts(*EXPECTED["instructed"][row["id"]]),
     "xstest": lambda row: texts(*((COMPLIED, REFUSED) if row["label"] == "safe" else (REFUSED, COMPLIED))),
-    "structured_outputs": lambda row: texts(*DOCUMENTS[row["id"]]),
+    "structured_outputs": lambda row: texts(*EXPECTED["documents"][row["id"]]),
     "xlam_fc": lambda row: (calls(row["expected_answers"]), calls(row["expected_answers"][:-1])),
     "bfcl": lambda row: (calls(accepted(row)), calls([{**accepted(row)[0], "arguments": {"no": "such"}}])),
     "flores200": lambda row: texts(row["translation"], "zzz qqq"), "wmt24pp": lambda row: texts(row["translation"], "zzz qqq"),

@@ -71,21 +71,18 @@ def case(facts: Facts, task: str, traces: Sequence[Trace], repeat: int | None) -
     passed = [by_repeat.get(row.repeat) for row in rows if row.outcome is Outcome.PASSED]
     passer = next((trace for trace in passed if trace is not None and trace is not focus), None)
     calls = events.calls(focus.steps, {}, {}) if focus is not None else ()
+    # where one rollout ends first, it has no call that differs
+    pairs = zip_longest(calls, events.calls(passer.steps, {}, {})) if passer is not None else ()
     # what the task expects stands in the rollout in focus, or else in any other
     golds = (events.gold(trace.row) for trace in (focus, *by_repeat.values()) if trace is not None)
     return Case(
         facts, task, result, cause, group, by_repeat, focus, passer,
-        parting=_parting(calls, events.calls(passer.steps, {}, {})) if passer is not None else None,
+        parting=next((pair for pair in pairs if None in pair or pair[0].key != pair[1].key), None),
         calls={call.step: call for call in calls},
         quotes=_quotes(facts.run.name, cause, group, focus),
         gold=next((gold for gold in golds if gold != Gold()), Gold()),
     )  # fmt: skip
 
-
-def _parting(calls: Sequence[Call], others: Sequence[Call]) -> tuple[Call | None, Call | None] | None:
-    """Find the first calls that differ; where one rollout ends first, it has none."""
-    pairs = zip_longest(calls, others)
-    return next((pair for pair in pairs if None in pair or pair[0].key != pair[1].key), None)
 
 
 def _quotes(run: str, cause: Attribution | None, group: Group | None, focus: Trace | None) -> dict[int, str]:

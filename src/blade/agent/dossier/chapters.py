@@ -6,23 +6,28 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import groupby
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from blade import events, hostile
 from blade.agent.dossier.budget import Lines, behind, ours, several
 from blade.agent.dossier.case import Case, named
 from blade.agent.dossier.trajectory import head, text
-from blade.model import Attribution, Call, Cause, Confidence, Outcome, Trace
+from blade.model import Attribution, Cause, Confidence, Outcome, Trace
 from blade.number_format import count, number, size
 from blade.report import printed_names, row_addresses
 
+_WORDS = yaml.safe_load(Path(__file__).with_name("fields.yaml").read_text(encoding="utf-8"))
+MEANS = {cause: _WORDS["means"][cause.value] for cause in Cause}
+# Names of fields, by what such fields hold.
+TASK, EXPECTED, LOUD, DULL, MET, PASSED_OVER = (
+    re.compile(_WORDS[name]) for name in ("task", "expected", "loud", "dull", "met", "passed_over")
+)
+
 # ---- The task ----------------------------------------------------------------------------------
 
-# Fields of a row that belong to the task rather than to its verdict.
-TASK = re.compile(
-    r"instruction|^question|^problem|^prompt|^task_(?:purpose|description)|^scenario|^goal$|^input$|^query$"
-)
-EXPECTED = re.compile(r"expected|^gold|ground_truth|^gt_|reference_|^target|^answer$|^solution$|answer_key")
 _NAME = 80  # characters of a field's name that say what it holds
 _ACTIONS = ("expected_actions", "gold_actions", "expected_tool_calls", "expected_calls")
 _SYSTEM = 40  # tokens of a system prompt: all tasks share it, so it is read once elsewhere
@@ -74,18 +79,13 @@ def _turns(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     params = row.get("responses_create_params")
     if not isinstance(params, Mapping):
         return
-    if params.get("instructions"):
-        yield "system", _said({"content": params["instructions"]})
     turns = params.get("input")
-    for item in turns if isinstance(turns, list) else [turns]:
-        turn = item if isinstance(item, Mapping) else {"content": item}
-        role = turn.get("role") if turn is item else "user"
-        if (words := _said(turn)).strip():
+    system = [{"role": "system", "content": params["instructions"]}] if params.get("instructions") else []
+    for item in [*system, *(turns if isinstance(turns, list) else [turns])]:
+        turn = item if isinstance(item, Mapping) else {"role": "user", "content": item}
+        role, words = turn.get("role"), events.prompt({"responses_create_params": {"input": [turn]}})
+        if words.strip():
             yield role if role in ("system", "developer", "user", "assistant") else "other", words
-
-
-def _said(turn: Mapping[str, Any]) -> str:
-    return events.prompt({"responses_create_params": {"input": [turn]}})
 
 
 def _expected(case: Case, focus: Trace, room: int) -> Lines:
@@ -135,30 +135,25 @@ def _compared(case: Case, repeat: int) -> tuple[Lines, list[tuple[str, str]]]:
     """Split the expected calls into those made, with their step, and the others, with what was done instead."""
     calls = list(case.calls.values())
     free = [call for call in calls if not call.failed]
-    done_at = {(call.tool, _spelled(call)): call.step for call in reversed(free)}
-    wanted = [(tool, arguments, (tool, events.canonical(arguments))) for tool, arguments in case.gold.actions]
-    done = [f"{hostile.line(key[0], 40)} [{done_at[key]}]" for *_, key in wanted[:_MAX_GOLD] if key in done_at]
-    taken = {done_at[key] for *_, key in wanted[:_MAX_GOLD] if key in done_at}
+    parsed = [call for call in reversed(free) if call.arguments is not None]
+    done_at = {(call.tool, events.canonical(call.arguments)): call.step for call in parsed}
+    wanted = [(tool, want, (tool, events.canonical(want))) for tool, want in case.gold.actions[:_MAX_GOLD]]
+    done = [f"{hostile.line(key[0], 40)} [{done_at[key]}]" for *_, key in wanted if key in done_at]
+    taken = {done_at[key] for *_, key in wanted if key in done_at}
     undone = []
-    for tool, arguments, key in wanted[:_MAX_GOLD]:
+    for tool, arguments, key in wanted:
         if key in done_at:
             continue
-        likely = [(_differing(arguments, call.arguments), call.step) for call in free if call.tool == tool]
-        likely = [pair for pair in likely if pair[1] not in taken]
+        others = [call for call in free if call.tool == tool and call.step not in taken]
+        likely = [(_differing(arguments, call.arguments), call.step) for call in others]
         differs, step = min(likely, key=lambda pair: len(pair[0]), default=([], None))
         failed = next((call.step for call in calls if call.tool == tool and call.failed), None)
-        did = f"not made in repeat {repeat}"
-        if step is not None:
-            did = f"made differently at step {step}"
-        elif failed is not None:
-            did = f"made but failed, at step {failed}"
+        did = f"not made in repeat {repeat}" if failed is None else f"made but failed, at step {failed}"
+        did = did if step is None else f"made differently at step {step}"
         names = f" (differs in {', '.join(hostile.line(name, 24) for name in differs[:5])})" if differs else ""
         undone.append((did, f"{hostile.line(tool, 60)} {events.compact(arguments)}{names}"))
     return done, undone
 
-
-def _spelled(call: Call) -> str | None:
-    return events.canonical(call.arguments) if call.arguments is not None else None
 
 
 def _differing(want: Any, got: Any) -> list[str]:
@@ -296,15 +291,7 @@ def _sequence(name: str, trace: Trace, room: int) -> str:
 
 # ---- The proposal of the engine ----------------------------------------------------------------
 
-MEANS = {
-    Cause.KNOWLEDGE_GAP: "the model does not know it or cannot do it",
-    Cause.UNRELIABLE_KNOWLEDGE: "the model gets it right only sometimes",
-    Cause.BEHAVIOUR: "the model could do it and went about it wrongly",
-    Cause.TASK_OR_VERIFIER: "the task, its expected answer, the verifier or a limit of the harness is wrong",
-    Cause.INFRASTRUCTURE: "provider, sandbox, tool or network broke it",
-    Cause.DATA_ARTIFACT: "the row or its data is broken, doubled or misplaced",
-    Cause.UNDETERMINED: "the rows do not decide the cause",
-}
+
 _MAX_GROUNDS = 5
 _MAX_FLAGS = 4
 
@@ -387,19 +374,7 @@ def flags(case: Case, room: int) -> Lines:
 
 # ---- What the verifier left --------------------------------------------------------------------
 
-_PASSED_OVER = frozenset(
-    "responses_create_params response agent_ref skills_ref messages trajectory subagent_trajectories "
-    "osworld_steps delegated_response ng_model_call_capture ng_agent_observations ng_trajectory ng_perf "
-    "tools input judge_prompt reward task_id id uuid name task_name problem_id instance_id "
-    "question_id".split()
-)
-_LOUD = re.compile(
-    r"error|fail|exception|stderr|verdict|judge|reason|explan|rationale|feedback|check|message|assert|test"
-    r"|verifier|valid|status|termination|rubric|grader",
-    re.IGNORECASE,
-)
-_DULL = re.compile(r"cost|duration|_ms$|latency|^published|^run_id|hash|timestamp|_s$|^dataset", re.IGNORECASE)
-_MET = re.compile(r"(^|_)(met|passed|match|matched|success|succeeded|satisfied|correct|ok|valid)$")
+
 _NAMES = ("name", "func_name", "criterion", "criteria", "check", "test", "instruction", "rule", "title")
 _WORTH = 160  # characters of a value beyond which the failed checks in it come first
 _MAX_NODES, _MAX_ITEMS, _MAX_UNMET = 400, 40, 8
@@ -414,9 +389,9 @@ def verdict(case: Case, share: int) -> Lines:
     reward = trace.rollout.reward
     lines = [f"reward {'none' if reward is None else repr(reward)}"]
     quiet: Lines = []
-    fields = sorted(_fields(trace.row), key=lambda field: not _LOUD.search(field[0]))
+    fields = sorted(_fields(trace.row), key=lambda field: not LOUD.search(field[0]))
     for name, value in fields[:_MAX_FIELDS]:
-        words, is_loud = value if isinstance(value, str) else _as_text(value), _LOUD.search(name)
+        words, is_loud = value if isinstance(value, str) else _as_text(value), LOUD.search(name)
         if len(words) > _WORTH and (unmet := _unmet(value)):
             words = f"not met: {', '.join(unmet)}; {words}"
         if len(words) <= 24 and not is_loud:
@@ -441,7 +416,7 @@ def _unmet(value: Any) -> Lines:
             parts = [node, *(part for part in node.values() if isinstance(part, Mapping))]
             names = (part[key] for part in parts for key in _NAMES if isinstance(part.get(key), str))
             name = hostile.line(next(filter(None, names), ""), 60)
-            failed = [str(key) for key, met in node.items() if met is False and _MET.search(str(key))]
+            failed = [str(key) for key, met in node.items() if met is False and MET.search(str(key))]
             checks = [hostile.line(key, 30) for key in failed]
             unmet += [f"{name} ({check})" if name else check for check in checks]
             waiting += [part for part in list(node.values())[::-1] if isinstance(part, Mapping | list)]
@@ -461,10 +436,9 @@ def _fields(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "response", "missing" if "response" not in row else "null"
     for key, value in row.items():
         name = key[:_NAME]
-        if key in _PASSED_OVER or key.startswith("_ng_") or value in (None, "", [], {}):
-            continue
         is_task = isinstance(value, str) and TASK.search(name)
-        if not (is_task or EXPECTED.search(name) or _DULL.search(name)):
+        is_other = is_task or EXPECTED.search(name) or DULL.search(name) or PASSED_OVER.match(key)
+        if not is_other and value not in (None, "", [], {}):
             yield name, value
 
 

@@ -81,12 +81,11 @@ def places(roots: Roots, notice: Callable[[str], None] = lambda text: None) -> l
         except NothingToRead as error:
             notice(error.message)
             continue
-        for run in runs:
-            if all(map(roots.holds, run.paths)):
-                place = _place(run)
+        for place in map(_place, runs):
+            if all(map(roots.holds, place.paths)):
                 inside[place.id] = place
             else:
-                notice(f"{run.name} leads out of the folders of this server by a link; passed over")
+                notice(f"{place.name} leads out of the folders of this server by a link; passed over")
     return list(inside.values())
 
 
@@ -103,13 +102,10 @@ def chosen(roots: Roots, name: str | None) -> tuple[Place, str | None]:
         hint = f"{_listed(known)}; to read others start it with them: blade mcp FOLDER"
         raise _outside(f"{line(name, 200)} lies outside the folders of this server", hint)
 
-    def places_of(place: Place) -> set[Path]:
-        files = [_real(file) for file in place.paths]
-        return {path for file in files for path in (file, *file.parents)}
-
+    meant = set(map(_real, paths))
     for matches in (
         [place for place in known if name in (place.id, place.name)],
-        [place for place in known if places_of(place) & set(map(_real, paths))],
+        [place for place in known if any(meant & {file, *file.parents} for file in map(_real, place.paths))],
         [place for place in known if name.startswith(f"{place.name}:")],
         [place for place in known if line(name) in (line(place.id), line(place.name))],
     ):
@@ -227,7 +223,7 @@ class House:
         with self._lock_of(("session", str(threshold), *place.specs)):
             return pipeline.session(place.specs, self.watcher, threshold), only
 
-    def loaded(self, runs: Sequence[str]) -> list[Loaded]:
+    def loaded(self, runs: Sequence[str | None]) -> list[Loaded]:
         """Several runs, in the order they are asked for."""
         return [
             run for place, only in map(self._place, runs) for run in pipeline.load(place.specs, self.watcher)

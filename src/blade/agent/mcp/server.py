@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import blade
@@ -47,6 +46,7 @@ async def _served(house: House) -> None:
 
     server = _server(house)
     async with stdio_server() as (reader, writer), anyio.create_task_group() as group:
+        sys.stdout = sys.stderr  # the protocol has stdout: all else is printed there, what is flushed last too
         requests, waiting = anyio.create_memory_object_stream[Any]()
         group.start_soon(_read, reader, requests, writer)
         await server.run(waiting, writer, server.create_initialization_options())
@@ -63,7 +63,7 @@ async def _read(reader: Any, requests: Any, writer: Any) -> None:
             await (writer if is_refused else requests).send(request)
 
 
-def _server(house: House) -> Server[None]:
+def _server(house: House) -> Server[Any]:
     import anyio.to_thread
     from mcp.server.lowlevel import Server
     from mcp_types import ListToolsResult
@@ -79,15 +79,8 @@ def _server(house: House) -> Server[None]:
 
     return Server(
         "blade", version=blade.__version__, title="BLADE", instructions=tool_table.words()["instructions"],
-        lifespan=_quiet, on_list_tools=on_list_tools, on_call_tool=on_call_tool,
+        on_list_tools=on_list_tools, on_call_tool=on_call_tool,
     )  # fmt: skip
-
-
-@contextlib.asynccontextmanager
-async def _quiet(server: Any) -> AsyncIterator[None]:
-    """While the protocol has stdout, all else that is printed goes to stderr, also what is flushed last."""
-    sys.stdout = sys.stderr
-    yield
 
 
 def _offered(name: str) -> Tool:
@@ -142,12 +135,11 @@ def mended(error: Exception) -> Any:
         return _refusal(INVALID_REQUEST, "the line is no request of JSON-RPC 2.0")
     try:
         request = _whole(json.loads(text))
+        return SessionMessage(mcp_types.jsonrpc_message_adapter.validate_python(request, by_name=False))
+    except ValidationError:  # which is a ValueError, too
+        return _refusal(INVALID_REQUEST, "the line is no request of JSON-RPC 2.0")
     except (ValueError, RecursionError) as wrong:
         return _refusal(PARSE_ERROR, f"the line is no JSON: {line(str(wrong), 200)}")
-    try:
-        return SessionMessage(mcp_types.jsonrpc_message_adapter.validate_python(request, by_name=False))
-    except ValidationError:
-        return _refusal(INVALID_REQUEST, "the line is no request of JSON-RPC 2.0")
 
 
 def _whole(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from blade.hostile import line, lines, quoted
 from blade.model import Agreement, Judgement, Step, Trace
 from blade.number_format import NONE, count, number
 from blade.pipeline import comparing, report_pages, reviewing, run_tables
+from blade.pipeline.load import Loaded
 from blade.pipeline.session import depends_on
 from blade.query import query_ground, query_process
 from blade.report import first_page, report_json, row_addresses
@@ -206,10 +208,7 @@ def _health_entry(entry: Entry) -> list[Block]:
 
 def query(house: House, question: Any) -> Answer:
     """One measure, or one SELECT over the tables of a run."""
-    loaded = house.loaded(question.runs)
-    if not loaded:
-        raise UsageError("no run was named", "give runs as blade_list_runs lists them", "no-such-run")
-    ground = run_tables.ground_of(loaded, question.pass_threshold, house.watcher)
+    ground = run_tables.ground_of(_named(house, question.runs), question.pass_threshold, house.watcher)
     outcome = query_process.raised(query_process.ask(ground, [question.query])[0])
     columns, rows = outcome.table()
     document: Entry = {
@@ -241,10 +240,8 @@ def _cell(value: Any) -> str:
 
 def fields(house: House, question: Any) -> Answer:
     """Every field of the rows of a run, and what it is by how its values behave."""
-    loaded = house.loaded([question.run] if question.run else [])
-    if not loaded:
-        raise UsageError("no run was named", "give run as blade_list_runs lists it", "no-such-run")
-    ground = run_tables.ground_of(loaded[:1], None, house.watcher)
+    run = _named(house, [question.run])[0]
+    ground = run_tables.ground_of([run], question.pass_threshold, house.watcher)
     names = ("path", "column", "role", "type", "presence", "distinct", "example")
     columns = ", ".join(f'"{name}"' for name in names)
     rows = ground.ask(f"select {columns} from fields order by role, path")
@@ -255,7 +252,13 @@ def fields(house: House, question: Any) -> Answer:
         values = [_cell(value) for name, value in entry.items() if name != "column"]
         return _row("Field, Role, Type, Rows, Distinct, Example", "lllrrl", *values)
 
-    return listed(question, "Fields", {"run": loaded[0].name}, "fields", entries, blocks_of)
+    return listed(question, "Fields", {"run": run.name}, "fields", entries, blocks_of)
+
+
+def _named(house: House, names: Sequence[str | None]) -> list[Loaded]:
+    if loaded := house.loaded(names):
+        return loaded
+    raise UsageError("no run was named", "give runs as blade_list_runs lists them", "no-such-run")
 
 
 # -- comparisons and claims -------------------------------------------------------------------------

@@ -41,9 +41,7 @@ def words() -> dict[str, Any]:
     """What the server says of itself and of its tools."""
     import yaml
 
-    text = Path(__file__).with_name("tools.yaml").read_text(encoding="utf-8")
-    loaded: dict[str, Any] = yaml.safe_load(text)
-    return loaded
+    return dict(yaml.safe_load(Path(__file__).with_name("tools.yaml").read_text(encoding="utf-8")))
 
 
 @cache

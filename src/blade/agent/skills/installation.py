@@ -28,11 +28,7 @@ USER, PROJECT = "user", "project"
 
 # Agent -> where it looks for skills, in a project and at home.
 AGENTS = {
-    "claude": (".claude/skills", ".claude/skills"),
-    "codex": (".codex/skills", ".codex/skills"),
-    "agents": (".agents/skills", ".agents/skills"),
-    "cursor": (".cursor/skills", ".cursor/skills"),
-    "gemini": (".gemini/skills", ".gemini/skills"),
+    **{name: (f".{name}/skills",) * 2 for name in ("claude", "codex", "agents", "cursor", "gemini")},
     "copilot": (".github/skills", ".copilot/skills"),
     "opencode": (".opencode/skills", ".config/opencode/skills"),
 }

@@ -17,6 +17,7 @@ from blade.errors import UsageError
 from blade.hostile import line, markdown_code, markdown_fence
 from blade.model import ID_FIELDS, Cause, Confidence
 from blade.number_format import count
+from blade.report import row_addresses
 from blade.report.run_facts import facts
 from blade.targets import refuse_link
 
@@ -69,12 +70,6 @@ def skill(name: str, loaded: Sequence[Loaded], reports: Sequence[Report], paths:
 
     runs = [run for report in reports for run in facts(report)]
     n_rows, fields = schema(loaded, reports)
-    kinds = ", ".join(dict.fromkeys(str(run.run.reward_kind) for run in runs))
-    about = (
-        f"Analyses rollouts of the {line(name, 80)} benchmark: which tasks fail, at which stage, and why. "
-        f"Knows its row schema, its {kinds} reward, its verifier fields and codes, its workflow stages, its "
-        "slices and failure labels. Use when reading, comparing or reporting on results of this benchmark."
-    )
     slices: dict[str, set[str]] = {}
     for part in (part for run in runs for part in run.slices):
         slices.setdefault(part.field, set()).add(part.value)
@@ -82,18 +77,17 @@ def skill(name: str, loaded: Sequence[Loaded], reports: Sequence[Report], paths:
     examples, rungs = _examples(runs), {group.rung for run in runs for group in run.groups}
     text: str = _template().render(
         name=name, runs=runs, version=__version__, skill_name=skill_name(name),
-        description=json.dumps(re.sub("[<>]", "", about)[:1024], ensure_ascii=False),
-        acts=_tools(loaded),
+        kinds_of_reward=list(dict.fromkeys(str(run.run.reward_kind) for run in runs)), acts=_tools(loaded),
         verifier=[field.name for field in fields if field.role == VERIFIER][:12],
         n_rows=n_rows, fields=[field for field in fields if field.types != ("null",)],
         slices={field: sorted(values) for field, values in slices.items()},
-        funnel=list(_funnel(loaded, runs)), is_declared=any(run.benchmark.stages for run in loaded),
+        funnels=[run.funnel for run in runs if run.funnel is not None],
+        stages={stage.name: stage for run in loaded for stage in run.benchmark.stages},
         codes=[code for place, code in enumerate(codes) if code not in codes[:place]],
         doubts=[doubt for run in runs for doubt in run.trust if doubt.level != "note"], kinds=_kinds(runs),
         unexplained=sum(run.unexplained.rows for run in runs if run.unexplained is not None),
         rules=[rule for rule in RULES if rule.name in rungs],
-        commands=_commands(examples, paths), examples=examples,
-        title=f"{line(name, 80)} BLADE Analysis Report",
+        paths=paths, examples=examples,
     )  # fmt: skip
     return text.rstrip() + "\n"
 
@@ -104,7 +98,9 @@ def _template() -> Any:
 
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {
-        "code": _code, "codes": _codes, "few": _few, "count": count, "n": "{:,}".format, "json": _json,
+        "code": _code, "codes": _codes, "few": _few, "count": count, "n": "{:,}".format,
+        "line": line, "argument": shlex.quote, "json": lambda value: json.dumps(value, default=str),
+        "quoted": lambda text: json.dumps(re.sub("[<>]", "", text)[:1024], ensure_ascii=False),
         "fence": lambda text, language="text": markdown_fence(text, language),
         # what happened, as one piece of code: names in it need no marks of their own
         "said": lambda text, limit: _code(text.replace("`", ""), limit),
@@ -126,80 +122,41 @@ def _few(names: Sequence[str]) -> str:
     return _codes(names[:MAX_VALUES]) + (f" and {len(names) - MAX_VALUES} more" * (len(names) > MAX_VALUES))
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, default=str)
-
-
 def _tools(loaded: Sequence[Loaded]) -> str:
     """The tools that the first rows declare, or else those that their rollouts call."""
     from blade.formats import single_rows
 
     runs = [each.run for each in loaded]
     rows = [single_rows.row(run, 0) for run in runs if len(run.rollouts.task)]
-    tools = dict.fromkeys(tool for row in rows for tool in events.declared_tools(row))
-    if tools:
-        names = list(tools)[:20]
+    if names := list(dict.fromkeys(tool for row in rows for tool in events.declared_tools(row)))[:20]:
         return f"The agent acts through {count(len(names), 'tool')}: {_codes(names)}."
-    used: Counter[str] = Counter()
-    for run in runs:
-        for place in range(min(len(run.rollouts.task), _LOOKED_AT)):
-            steps = single_rows.traced(run, place).steps
-            used.update({step.tool for step in steps if step.kind == "call" and step.tool})
+    places = ((run, place) for run in runs for place in range(min(len(run.rollouts.task), _LOOKED_AT)))
+    traces = (single_rows.traced(run, place) for run, place in places)
+    called = ({step.tool for step in trace.steps if step.kind == "call" and step.tool} for trace in traces)
+    used = Counter(tool for tools in called for tool in tools)
     if not used:
         return "The rows declare no tools: a rollout is an answer to a prompt."
     names = sorted(used, key=lambda tool: (-used[tool], tool))
     return f"The rows declare no tools; their rollouts call {_few(names)}."
 
 
-def _funnel(loaded: Sequence[Loaded], runs: Sequence[Facts]) -> Iterator[list[str]]:
-    """The rows of a table: its head, its ruler, then a stage each; none without a stage."""
-    rules = {stage.name: stage for run in loaded for stage in run.benchmark.stages}
-    funnels = [run.funnel for run in runs if run.funnel is not None]
-    if funnels:
-        yield ["Stage", "Holds when", *(_code(funnel.run) for funnel in funnels)]
-        yield ["---", "---", *("---:" for _ in funnels)]
-    for number, stage in enumerate(funnels[0].stages if funnels else ()):
-        columns = [funnel.stages[number] if number < len(funnel.stages) else None for funnel in funnels]
-        counts = [f"{each.reached:,} of {each.of:,}" if each else "–" for each in columns]
-        yield [_code(stage.name), _rule(rules.get(stage.name)), *counts]
-
-
-def _rule(stage: Any) -> str:
-    if stage is None:
-        return "see its name"
-    if stage.at_least is not None:
-        return f"{_code(stage.field)} is at least {stage.at_least:g}"
-    if stage.equals is not None:
-        return f"{_code(stage.field)} is {_code(_json(stage.equals))}"
-    return f"{_code(stage.field)} is {'absent' if stage.present is False else 'present'}"
-
-
-class _Kind(NamedTuple):
-    """Failures that are called the same in these runs."""
-
-    label: str
-    name: str
-    rows: int
-    tasks: int
-    example: str  # TASK/REPEAT
-    text: str
-
-
-def _kinds(runs: Sequence[Facts]) -> list[_Kind]:
+def _kinds(runs: Sequence[Facts]) -> list[dict[str, Any]]:
     """Collect the groups of all runs by label and name, then what judges named otherwise; the largest first."""
-    kinds: dict[tuple[str, str], _Kind] = {}
+    kinds: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def add(label: str, name: str, rows: int, tasks: int, example: str, text: str) -> None:
+        first = {"label": label, "name": name, "rows": 0, "tasks": 0, "example": example, "text": text}
+        kind = kinds.setdefault((label, name), first)
+        kind |= {"rows": kind["rows"] + rows, "tasks": kind["tasks"] + tasks}
+
     for group in (group for run in runs for group in run.groups):
-        kind = _Kind(group.label.value, group.name, group.rows, group.tasks, group.examples[0], group.text)
-        if (known := kinds.get(kind[:2])) is not None:
-            kind = known._replace(rows=known.rows + kind.rows, tasks=known.tasks + kind.tasks)
-        kinds[kind[:2]] = kind
-    judged: dict[tuple[str, str], list[Attribution]] = {}
+        add(group.label.value, group.name, group.rows, group.tasks, group.examples[0], group.text)
+    grouped = set(kinds)
     for cause in (cause for run in runs for cause in run.attributions if cause.judged_by and not cause.group):
-        judged.setdefault((cause.cause.value, cause.mode), []).append(cause)
-    for (label, name), same in judged.items():
-        place = same[0].task if same[0].repeat is None else f"{same[0].task}/{same[0].repeat}"
-        kinds.setdefault((label, name), _Kind(label, name, len(same), len(same), place, same[0].mechanism))
-    return sorted(kinds.values(), key=lambda kind: (-kind.rows, kind.label, kind.name))
+        if (cause.cause.value, cause.mode) not in grouped:
+            place = row_addresses.place(cause.task, cause.repeat)
+            add(cause.cause.value, cause.mode, 1, 1, place, cause.mechanism)
+    return sorted(kinds.values(), key=lambda kind: (-kind["rows"], kind["label"], kind["name"]))
 
 
 def _examples(runs: Sequence[Facts]) -> list[Attribution]:
@@ -216,22 +173,6 @@ def _examples(runs: Sequence[Facts]) -> list[Attribution]:
     for cause in sorted(causes, key=rank, reverse=True):
         best.setdefault(cause.cause, cause)
     return list(best.values())[:MAX_EXAMPLES]
-
-
-def _commands(examples: Sequence[Attribution], paths: Mapping[str, str]) -> list[str]:
-    files = [shlex.quote(path) for path in paths.values()]
-    if not files:
-        return []
-    shown = [
-        f"blade show {shlex.quote(paths[cause.run])} {shlex.quote(cause.task)} --dossier"
-        for cause in examples[:1]
-        if cause.run in paths
-    ]
-    compared = [f"blade compare {' '.join(files[:2])}"] if len(files) > 1 else []
-    return [
-        f"blade diagnose {files[0]}", *compared, f"blade queue {files[0]}", *shown,
-        f"blade draft {files[0]} -o report.md", f"blade check report.md --run {files[0]}",
-    ]  # fmt: skip
 
 
 # -- the fields of the rows -------------------------------------------------------------------------

@@ -6,17 +6,7 @@ from collections.abc import Iterator
 
 from blade.check.arithmetic.repeated_quantities import mismatches
 from blade.check.arithmetic.sentence_sums import faults
-from blade.check.arithmetic.table_sums import (
-    Contradiction,
-    Grid,
-    as_tables,
-    broken_totals,
-    exceptions,
-    grid,
-    turned,
-    unmet,
-    wrong_cells,
-)
+from blade.check.arithmetic.table_sums import Contradiction, Grid, as_tables, grid, unmet, violations
 from blade.check.markdown_document import Document
 
 __all__ = ["Contradiction", "contradictions"]
@@ -38,22 +28,20 @@ def contradictions(document: Document) -> list[Contradiction]:
 def _sentences(document: Document) -> Iterator[Contradiction]:
     for sentence in document.sentences:
         lines = tuple(range(sentence.line, sentence.last_line + 1))
-        for kind, *rest in faults(sentence.text, sentence.before):
-            yield Contradiction(sentence.line, lines, kind, sentence.text, *rest)
+        for fault in faults(sentence.text, sentence.before):
+            yield Contradiction(sentence.line, lines, sentence.text, *fault)
 
 
 def _table(source: Grid) -> Iterator[Contradiction]:
     """The violations of one table; several that one wrong cell explains are told once."""
-    other = turned(source)
-    left = [*broken_totals(source), *broken_totals(other), *wrong_cells(source)]
-    left += exceptions(source)
+    left = violations(source)
     while left:
         explained = {place: [each for each in left if place in each.places] for violation in left for place in violation.places}
         stated = [violation.place for violation in left]
         place = max(explained, key=lambda place: (len(explained[place]), stated.count(place), place))
         first = min(explained[place], key=lambda violation: (violation.place != place, len(violation.places)))
         line = place[0] if len(explained[place]) > 1 else first.place[0]
-        lines, text = tuple(sorted({row for row, _ in first.places})), source.text(line)
-        yield Contradiction(line, lines, first.kind, text, first.stated, first.expected, first.why)
+        lines = tuple(sorted({row for row, _ in first.places}))
+        yield Contradiction(line, lines, source.text(line), *first.fault)
         mine = explained[place]
         left = [each for each in left if each not in mine and each.place not in (place, first.place)]

@@ -37,15 +37,6 @@ def summary(name: str) -> str:
     return "other" if _OTHER.search(name) else "sum" if is_sum else "all" if is_all else ""
 
 
-# Quantities of which a total is no sum.
-RATE = any_of("rate")
-DELTA = any_of("delta")
-SHARE = any_of("share")
-# Rows that are a choice, or overlap, need not add up.
-PARTIAL = any_of("partial")
-# The first header of a table whose rows are different quantities.
-MIXED = any_of("mixed")
-
 
 Span = tuple[float, float]  # the least and the greatest value that a printed number allows
 

@@ -60,5 +60,5 @@ def _unlike(listing: Listing, other: Listing) -> Iterator[Contradiction]:
     if len(telling) >= needed and len(odd) <= len(same) / 2:
         for first, line, second, again in odd:
             why = f"this says {second.text}, line {line} says {first.text}; the other rows agree"
-            lines = tuple(sorted({line, again}))
-            yield Contradiction(again, lines, "crosstab", source.text(again), second.text, first.text, why)
+            place = (again, tuple(sorted({line, again})), source.text(again))
+            yield Contradiction(*place, "crosstab", second.text, first.text, why)

@@ -8,16 +8,7 @@ from itertools import pairwise, permutations
 
 import msgspec
 
-from blade.check.arithmetic.printed_numbers import (
-    Figure,
-    Phrase,
-    Span,
-    meets,
-    minus,
-    phrase,
-    quotient,
-    shown,
-)
+from blade.check.arithmetic.printed_numbers import Figure, Phrase, Span, meets, minus, phrase, quotient, shown
 from blade.check.vocabulary import any_of, compiled
 
 Fault = tuple[str, str, str, str]  # kind, stated, expected, why
@@ -104,7 +95,8 @@ def _changes(words: Phrase) -> Iterator[Fault]:
         is_level = is_alike and start.unit not in ("points", "x") and not _INTERVAL.search(before)
         is_exact = start.value != end.value and not start.hedged and not end.hedged
         is_range = bool(_RANGE.fullmatch(before)) and "," in after  # From 5 to 10 turns, it drops by 20%
-        is_exact = is_exact and not is_range and not _are_years(start, end)
+        are_years = all(not each.unit and each.step == 1 and 1900 <= each.value <= 2100 for each in (start, end))
+        is_exact = is_exact and not is_range and not are_years
         if not is_level or not is_exact or (is_loose and not _AND.fullmatch(gap)):
             continue
         sizes, later = [], (*gaps, "")[index + 3]
@@ -123,9 +115,6 @@ def _changes(words: Phrase) -> Iterator[Fault]:
                 why = f"from {start.text} to {end.text} is {expected}, not {size.text}"
                 yield "ratio" if size.unit == "x" else "difference", size.text, expected, why
 
-
-def _are_years(start: Figure, end: Figure) -> bool:
-    return all(not figure.unit and figure.step == 1 and 1900 <= figure.value <= 2100 for figure in (start, end))
 
 
 def _is_size(start: Figure, size: Figure, before: str, after: str, is_loose: bool) -> bool:
@@ -181,15 +170,14 @@ def _intervals(words: Phrase) -> Iterator[Fault]:
             fits = meets(low, (bottom - slack, bottom + slack)) and meets(high, (top - slack, top + slack))
             expected = f"{shown(bottom, low)} to {shown(top, high)}"
             if not fits:
-                why = f"{middle.text} ± {value.text} is {expected}, not {interval}"
-                yield "interval", interval, expected, why
-        elif (opens or (index and _WITH.fullmatch(gaps[index]))) and not (
-            value.hedged or covers(low, high, value)
-        ):
+                yield "interval", interval, expected, f"{middle.text} ± {value.text} is {expected}, not {interval}"
+        elif not (opens or (index and _WITH.fullmatch(gaps[index]))) or value.hedged:
+            continue
+        elif not _covers(low, high, value):
             yield "interval", value.text, interval, f"{value.text} is outside its interval, {interval}"
 
 
-def covers(low: Figure, high: Figure, value: Figure) -> bool:
+def _covers(low: Figure, high: Figure, value: Figure) -> bool:
     """Whether a value can lie in an interval; units may be left out or be those of a share of 1."""
     if len({figure.unit for figure in (value, high)} - {""}) > 1:
         return True

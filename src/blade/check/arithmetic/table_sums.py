@@ -8,25 +8,15 @@ from itertools import permutations
 
 import msgspec
 
-from blade.check.arithmetic.printed_numbers import (
-    DELTA,
-    MIXED,
-    PARTIAL,
-    RATE,
-    SHARE,
-    Figure,
-    Span,
-    meets,
-    minus,
-    phrase,
-    quotient,
-    shown,
-    summary,
-)
-from blade.check.arithmetic.sentence_sums import faults
+from blade.check.arithmetic.printed_numbers import Figure, meets, minus, phrase, quotient, shown, summary
+from blade.check.arithmetic.sentence_sums import Fault, faults
 from blade.check.markdown_document import Cell, Document, List, Row, Sentence, Table
 from blade.check.vocabulary import any_of
 
+# Quantities of which a total is no sum.
+_RATE, _DELTA, _SHARE = any_of("rate"), any_of("delta"), any_of("share")
+_PARTIAL = any_of("partial")  # rows that are a choice, or overlap, need not add up
+_MIXED = any_of("mixed")  # the first header of a table whose rows are different quantities
 Place = tuple[int, int]  # line and column
 _MOST_ROWS = 2_000  # a longer table is data, nobody adds it up
 _ROLES = ("value", "top", "below", "share", "low", "high", "half")  # `12/40 (30%)` is top/below (share)
@@ -37,8 +27,8 @@ class Contradiction(msgspec.Struct, frozen=True):
 
     line: int  # where the number is that most likely is wrong
     lines: tuple[int, ...]  # all that it takes to see it
-    kind: str  # total, share, difference, ratio, interval, range, equation, partition, announced, …
     text: str  # the sentence, or the row of a table
+    kind: str  # total, share, difference, ratio, interval, range, equation, partition, announced, …
     stated: str
     expected: str
     why: str
@@ -83,12 +73,9 @@ class Grid(msgspec.Struct, frozen=True):
 class Violation(msgspec.Struct, frozen=True):
     """A place of a table that breaks what the rest of it follows."""
 
-    kind: str
     place: Place
     places: frozenset[Place]
-    stated: str
-    expected: str
-    why: str
+    fault: Fault
 
 
 _N, _P, _F = r"⟨(\d+)n⟩", r"⟨(\d+)%⟩", r"⟨(\d+)[n%pxu]⟩"
@@ -128,7 +115,7 @@ def grid(table: Table) -> Grid | None:
                 series.append(Series(table.header[index].text, role, figures, places, index, is_read))
     named = ([cell.text.strip() for cell in row.cells[:first]] for row in table.rows)
     names = (" ".join(text for text in row if text not in _NOTHING) for row in named)
-    return Grid(tuple(names), tuple(series), table, MIXED.search(table.header[0].text) is not None)
+    return Grid(tuple(names), tuple(series), table, _MIXED.search(table.header[0].text) is not None)
 
 
 def turned(source: Grid) -> Grid:
@@ -140,16 +127,21 @@ def turned(source: Grid) -> Grid:
     return Grid(tuple(column.name for column in main), series, source.table, source.is_mixed, True)
 
 
-def broken_totals(source: Grid) -> Iterator[Violation]:
+def violations(source: Grid) -> list[Violation]:
+    """What one table says against itself, by column and by row."""
+    return [*_totals(source), *_totals(turned(source)), *_wrong_cells(source), *_exceptions(source)]
+
+
+def _totals(source: Grid) -> Iterator[Violation]:
     """Totals that their parts do not add up to, wherever a row or a column is named as one."""
     kinds = [summary(name) if source.is_turned or not source.is_mixed else "" for name in source.names]
     for index, kind in enumerate(kinds):
         is_unnamed = source.is_turned and index == len(kinds) - 1 > 2 and not any(kinds)
         if kind in ("sum", "all") or is_unnamed:
             sums = [_summed(source, index, addends) for addends in _addends(kinds, index)]
-            evidence, violations = max(sums, key=lambda entry: entry[0], default=(0, []))
+            evidence, broken = max(sums, key=lambda entry: entry[0], default=(0, []))
             if evidence > (6 if is_unnamed else 0):
-                yield from violations
+                yield from broken
 
 
 def _addends(kinds: Sequence[str], index: int) -> list[list[int]]:
@@ -162,7 +154,7 @@ def _addends(kinds: Sequence[str], index: int) -> list[list[int]]:
 
 def _summed(source: Grid, index: int, addends: Sequence[int]) -> tuple[int, list[Violation]]:
     """How many digits say that these are the parts of the total, and what breaks it."""
-    evidence, satisfied, violations = 0, 0, []
+    evidence, satisfied, broken = 0, 0, []
     for series in source.series:
         whole = series.figures[index]
         figures = {series.places[place]: part for place in addends if (part := series.figures[place])}
@@ -180,10 +172,10 @@ def _summed(source: Grid, index: int, addends: Sequence[int]) -> tuple[int, list
             expected = shown(value, min((*parts, whole), key=lambda figure: figure.step))
             what = "columns" if source.is_turned else f"rows of {series.name}" if series.name else "items"
             why = f"the {what} add up to {expected}, the total says {whole.text}"
-            spot = series.places[index]
-            violations.append(Violation("total", spot, frozenset((*figures, spot)), whole.text, expected, why))
-    is_sure = satisfied >= 2 * len(violations) if source.is_turned else len(violations) <= max(satisfied, 1)
-    return (evidence, violations) if is_sure else (0, [])
+            spot, fault = series.places[index], ("total", whole.text, expected, why)
+            broken.append(Violation(spot, frozenset((*figures, spot)), fault))
+    is_sure = satisfied >= 2 * len(broken) if source.is_turned else len(broken) <= max(satisfied, 1)
+    return (evidence, broken) if is_sure else (0, [])
 
 
 def _may_be_sum(source: Grid, series: Series, index: int, parts: Sequence[Figure], whole: Figure) -> bool:
@@ -191,7 +183,7 @@ def _may_be_sum(source: Grid, series: Series, index: int, parts: Sequence[Figure
     if whole.unit == "%":  # shares that make up everything; a total of rates is no sum
         return whole.value == 100 and gap <= 15 and not source.is_turned
     name = source.names[index] if source.is_turned else series.name
-    if series.role == "value" and (RATE.search(name) or DELTA.search(name)):
+    if series.role == "value" and (_RATE.search(name) or _DELTA.search(name)):
         return False
     is_near = gap <= (0.35 if whole.step == 1 else 0.1) * abs(whole.value)
     is_alike = {part.step for part in parts} == {whole.step} and series.role in ("value", "top", "below")
@@ -202,7 +194,7 @@ _INTERVAL = re.compile(r"\b(?:CI|interval|confidence)\b", re.I)
 _LOW, _HIGH = re.compile(r"\b(?:low|lower|lo)\b", re.I), re.compile(r"\b(?:high|upper|hi)\b", re.I)
 
 
-def wrong_cells(source: Grid) -> Iterator[Violation]:
+def _wrong_cells(source: Grid) -> Iterator[Violation]:
     """Cells that are wrong whatever the rest of the table says: 78/240 (33%), [0.5, 0.4]."""
     header, rows = [cell.text for cell in source.table.header], source.table.rows
     for column, name in enumerate(header):
@@ -214,13 +206,12 @@ def wrong_cells(source: Grid) -> Iterator[Violation]:
         for row in rows if column and (are_ends or _INTERVAL.search(name)) else ():
             value, low, high = (*(cell.text for cell in row.cells[column - 1 : column + 2]), "")[:3]
             text = f"{value} [{low}, {high}]" if are_ends else f"{value} {low}"
-            outside += [fault for fault in _faulty(row.line, column, text) if fault.kind == "interval"]
+            outside += [fault for fault in _faulty(row.line, column, text) if fault.fault[0] == "interval"]
         yield from outside if 2 * len(outside) <= len(rows) else ()
 
 
 def _faulty(line: int, column: int, text: str) -> Iterator[Violation]:
-    for kind, stated, expected, why in faults(text):
-        yield Violation(kind, (line, column), frozenset(((line, column),)), stated, expected, why)
+    return (Violation((line, column), frozenset(((line, column),)), fault) for fault in faults(text))
 
 
 _WIDE = 24  # series beyond which nobody reads one column against another
@@ -250,7 +241,7 @@ class _Fit(msgspec.Struct):
             return self.evidence > 2 - (self.n_rows > 1) and len(self.broken) <= most
         return self.n_rows > 2 and self.evidence > 6 and 3 * len(self.broken) <= self.n_rows
 
-    def span(self, a: Figure, b: Figure, result: Figure) -> Span | None:
+    def span(self, a: Figure, b: Figure, result: Figure) -> tuple[float, float] | None:
         """What the result should be; None if the relation says nothing of such figures."""
         if self.kind == "share":
             is_rate = (result.unit == "%" or result.step < 1) and a.is_count and b.is_count
@@ -267,7 +258,7 @@ class _Fit(msgspec.Struct):
         if a is None or b is None or figure is None or a.hedged or b.hedged or figure.hedged:
             return
         span = self.span(a, b, figure)
-        if span and self.kind == "difference" and figure.step == 1 and RATE.search(self.a.name + self.b.name):
+        if span and self.kind == "difference" and figure.step == 1 and _RATE.search(self.a.name + self.b.name):
             span = span[0] - 1, span[1] + 1  # means that are rounded to whole numbers
         if span and not meets(figure, span):
             self.broken.append(index)
@@ -276,7 +267,7 @@ class _Fit(msgspec.Struct):
             self.evidence += figure.digits
 
 
-def exceptions(source: Grid) -> Iterator[Violation]:
+def _exceptions(source: Grid) -> Iterator[Violation]:
     """Every cell that breaks the difference or share which the rest of its column follows."""
     usable = [series for series in source.series if series.role not in ("low", "high")]
     wholes = _wholes(source, usable)
@@ -305,8 +296,8 @@ def _wholes(source: Grid, usable: Sequence[Series]) -> list[Series]:
 def _fits(source: Grid, usable: Sequence[Series], wholes: Sequence[Series], result: Series) -> Iterator[_Fit]:
     others = [series for series in usable if series is not result]
     kinds = [summary(name) for name in source.names]
-    named = {"difference": bool(DELTA.search(result.name)),
-             "share": bool(SHARE.search(result.name)) or result.role == "share"}  # fmt: skip
+    named = {"difference": bool(_DELTA.search(result.name)),
+             "share": bool(_SHARE.search(result.name)) or result.role == "share"}  # fmt: skip
     pairs = [("share", a, whole) for a in others for whole in wholes]
     for name, a, b in [*((name, *pair) for pair in permutations(others, 2) for name in named), *pairs]:
         fit = _Fit(name, a, b, named[name], 0, 0, [])
@@ -331,7 +322,7 @@ def _violation(source: Grid, fit: _Fit, result: Series, index: int) -> Iterator[
     words = f"{b.text} minus {a.text}" if fit.kind == "difference" else f"{a.text} of {b.text}"
     here = fit.a.places[index], fit.b.places[index], result.places[index]
     places = frozenset(place for place in here if place[0])
-    yield Violation(fit.kind, here[2], places, figure.text, expected, f"{words} is {expected}, not {figure.text}")
+    yield Violation(here[2], places, (fit.kind, figure.text, expected, f"{words} is {expected}, not {figure.text}"))
 
 
 _ANNOUNCES = any_of("announces")
@@ -347,7 +338,7 @@ def unmet(grids: Sequence[Grid]) -> Iterator[Contradiction]:
         lead = [(figure, sentence) for sentence in above for figure in phrase(sentence.text).figures]
         text = " ".join(sentence.text for sentence in above)
         is_sure = is_stated or any(figure.value in sums for figure, _ in lead)
-        if _ANNOUNCES.search(text) and (is_sure or not PARTIAL.search(text)):
+        if _ANNOUNCES.search(text) and (is_sure or not _PARTIAL.search(text)):
             yield from _missed(source, lead, sums)
         for sentence in below:
             words = phrase(sentence.text)
@@ -365,8 +356,7 @@ def _missed(source: Grid, announced: list[tuple[Figure, Sentence]], sums: set[fl
         (figure, sentence), value = near[0]
         why = f"the table or list adds up to {value:,.0f}, this announces {figure.text}"
         lines = (*range(sentence.line, sentence.last_line + 1), *(row.line for row in source.table.rows))
-        expected = f"{value:,.0f}"
-        yield Contradiction(sentence.line, lines, "announced", sentence.text, figure.text, expected, why)
+        yield Contradiction(sentence.line, lines, sentence.text, "announced", figure.text, f"{value:,.0f}", why)
 
 
 _COUNT, _SHARED = r"(?P<count>⟨\d+n⟩)", r"(?: ?[(,] ?(?P<share>⟨\d+%⟩)\)?)?"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 from typing import Any
@@ -17,28 +18,10 @@ import numpy as np
 
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.fact_cover import Candidate, Contrast, cover
-from blade.diagnose.groups import (
-    Findings,
-    Group,
-    at_act,
-    at_call,
-    count,
-    group,
-    in_final,
-    joined,
-    short,
-    unclaimed,
-)
+from blade.diagnose.groups import Findings, Group, at_act, at_call, count, group, joined, short, unclaimed
 from blade.diagnose.population import Mask, Population, most_common
 from blade.diagnose.reference import Reference
-from blade.diagnose.rungs.cut import (
-    common_error,
-    ends_on_success,
-    is_best_of_many,
-    is_looping,
-    repeated,
-    shown_error,
-)
+from blade.diagnose.rungs import cut
 
 MAX_TOOLS, MAX_TEMPLATES, MAX_SHAPES = 40, 60, 8
 RARE_FORM = 0.1  # share of the passes that may use a form of an argument, for it to be another than theirs
@@ -73,22 +56,20 @@ def _candidates(people: Population) -> Iterator[Candidate]:
         return _candidate(people, kind, holds, order, is_fault=is_fault, **how)
 
     # a call that ends a rollout on success is missing where nothing succeeded
-    goals = {row.acts[-1].tool for row in people.of(people.passed) if row.acts} if ends_on_success(people) else set()
+    goals = {row.acts[-1].tool for row in people.of(people.passed) if row.acts} if cut.ends_on_success(people) else set()
     for tool in tools_of(people):
         if tool not in goals:
-            yield fact("never", partial(_never_calls, tool), 1, tool=tool)
+            yield fact("never", lambda row: row.n_acts > 0 and all(act.tool != tool for act in row.acts), 1, tool=tool)  # noqa: B023
         yield fact("calls", partial(_calls, tool), 3, tool=tool, place=at_call(tool))
-    is_best = is_best_of_many(people)
+    is_best = cut.is_best_of_many(people)
     errors = Counter(error for row in people.rows for error in dict.fromkeys(act.template for act in row.acts if act.template))
     for error, n in errors.most_common(MAX_TEMPLATES):
         if n >= 3 and not is_best:  # where episodes stop on success, an error costs a try and not the rollout
-            # with one try nothing but getting past an error shows that it was not what a rollout failed for
-            meets = _meets if people.has_repeats else _is_left_with
-            yield fact("error", partial(meets, error), 2, True, **_error(people, error))
+            yield fact("error", partial(_meets, error, people.has_repeats), 2, True, **_error(people, error))
     yield fact(
         "empty result", _empty_tools, 2, True, place=at_act(lambda act: act.is_empty),
         facts=lambda rows: {"tools": _named(act.tool for row in people.of(rows) for act in row.acts if act.is_empty)},
-        detail=lambda i: f"the last {joined(_empty_tools(people.rows[i]))} finds nothing{_sought(people.rows[i])}",
+        detail=lambda i: _empty_end(people.rows[i]),
     )  # fmt: skip
     yield fact(
         "unread list", _leaves_a_list, 2, True, place=at_act(lambda act: act.is_partial),
@@ -97,8 +78,8 @@ def _candidates(people: Population) -> Iterator[Candidate]:
     if not is_best:
         # where episodes stop on success only failing rollouts are long enough to repeat themselves
         yield fact(
-            "loops", _repeats, 4, place=_first_error, facts=lambda rows: {"often": _most_often(people, rows)},
-            detail=lambda i: repeated(people.rows[i]),
+            "loops", lambda row: row.n_acts >= 3 and cut.is_looping(row, end=2), 4, detail=lambda i: cut.repeated(people.rows[i]),
+            facts=partial(_often, people),
         )  # fmt: skip
 
 
@@ -117,7 +98,7 @@ def _forms(people: Population, has_form: bool) -> Iterator[Candidate]:
             yield candidate
     for form in sorted({row.form for row in people.rows} - {""}) if is_compared else ():
         yield _candidate(
-            people, "form", lambda row: row.form == form, 4, place=in_final(lambda row: row.final[-60:]),  # noqa: B023
+            people, "form", lambda row: row.form == form, 4,  # noqa: B023
             detail=lambda i: f'it ends "{short(people.rows[i].final.strip()[-80:], 80)}"', written=_AS[form],
             against=["the value may be right, and then the grader rejects its form (TI)"],
         )  # fmt: skip
@@ -139,20 +120,16 @@ def _candidate(
             f"behaviour.{kind}", people, rows, contrast=_contrasted(test), within=test.is_within, against=[*lead, *against],
             **how, **facts(rows),
         )  # fmt: skip
-        result.confidence = confidence or ("likely" if test.is_within else "unsure")
-        result.tool = how.get("tool", "")
-        return result
+        return replace(result, confidence=confidence or ("likely" if test.is_within else "unsure"), tool=how.get("tool", ""))
 
     return Candidate(people.where(holds), make, order, is_fault=is_fault, purity=purity)
 
 
 def _contrasted(test: Contrast) -> str:
     """The pass rates with a fact and without it, and of what rows."""
-    rates = f" {test.pass_with:.0%} pass with it, {test.pass_without:.0%} without"
-    if test.is_within:
-        return f"{rates}, on the same tasks."
     kinds = " among tasks of the same kind" if test.is_by_kind else ""
-    return f"{rates}{kinds} (a lead: with one try per task, different tasks are compared)."
+    where = ", on the same tasks" if test.is_within else f"{kinds} (a lead: with one try per task, different tasks are compared)"
+    return f" {test.pass_with:.0%} pass with it, {test.pass_without:.0%} without{where}."
 
 
 def _named(tools: Iterable[str]) -> str:
@@ -162,47 +139,30 @@ def _named(tools: Iterable[str]) -> str:
 # ---- Facts about a row ------------------------------------------------------------------------------
 
 
-def _never_calls(tool: str, row: RowEvidence) -> bool:
-    return row.n_acts > 0 and all(act.tool != tool for act in row.acts)
-
-
 def _calls(tool: str, row: RowEvidence) -> bool:
     """Whether a row calls a tool of its own accord: what follows an error may be its consequence."""
-    before = takewhile(lambda act: not act.failed, row.acts)
-    return any(act.tool == tool for act in before)
+    return any(act.tool == tool for act in takewhile(lambda act: not act.failed, row.acts))
 
 
-def _meets(error: str, row: RowEvidence) -> bool:
-    return any(act.template == error for act in row.acts)
-
-
-def _is_left_with(error: str, row: RowEvidence) -> bool:
-    """Whether a row meets an error, and no later call of the same tool succeeds."""
+def _meets(error: str, has_repeats: bool, row: RowEvidence) -> bool:
+    """Whether a row meets an error; with one try nothing but getting past it shows that it was not what a rollout failed for."""
     met = [i for i, act in enumerate(row.acts) if act.template == error]
-    return bool(met) and all(act.failed or act.tool != row.acts[met[-1]].tool for act in row.acts[met[-1] + 1 :])
+    after = row.acts[met[-1] + 1 :] if met else ()
+    return bool(met) and (has_repeats or all(act.failed or act.tool != row.acts[met[-1]].tool for act in after))
 
 
 def _error(people: Population, error: str) -> dict[str, Any]:
     return {
         "place": at_act(lambda act: act.template == error), "brief": re.sub("<[a-z]+>", "…", error)[:70].rstrip(" .…"),
-        "facts": lambda rows: {"error": shown_error(people, rows, error, 120)},
+        "facts": lambda rows: {"error": cut.shown_error(people, rows, error, 120)},
         "detail": lambda i: short(next((act.error for act in people.rows[i].acts if act.template == error), ""), 140).rstrip("."),
     }  # fmt: skip
 
 
-def _repeats(row: RowEvidence) -> bool:
-    """Whether a row repeats one call or one error, and does not get past it before its end."""
-    return row.n_acts >= 3 and is_looping(row, end=2)
-
-
-def _first_error(row: RowEvidence) -> tuple[int, str] | None:
-    acts = [act for act in row.acts if act.failed] or row.acts
-    return (acts[0].step, "") if acts else None
-
-
-def _most_often(people: Population, rows: Mask) -> str:
-    template, n = common_error(people, rows, 0.2)
-    return f"; most often such as: {shown_error(people, rows, template)} ({count(n, 'rollout')})" if template else ""
+def _often(people: Population, rows: Mask) -> dict[str, Any]:
+    template, n = cut.common_error(people, rows, 0.2)
+    shown = f"; most often such as: {cut.shown_error(people, rows, template)} ({count(n, 'rollout')})"
+    return {"often": shown if template else ""}
 
 
 def _empty_tools(row: RowEvidence) -> list[str]:
@@ -211,20 +171,18 @@ def _empty_tools(row: RowEvidence) -> list[str]:
     return [tool for tool, act in last.items() if act.is_empty]
 
 
-def _sought(row: RowEvidence) -> str:
-    """What the last lookup that found nothing was given, for a sentence."""
-    last = next((act.sought for act in reversed(row.acts) if act.is_empty), "")
-    return f" ({short(last, 110)})" if last else ""
+def _empty_end(row: RowEvidence) -> str:
+    """Which tools find nothing, and what the last lookup that found nothing was given, for a sentence."""
+    sought = next((act.sought for act in reversed(row.acts) if act.is_empty), "")
+    return f"the last {joined(_empty_tools(row))} finds nothing" + (f" ({short(sought, 110)})" if sought else "")
 
 
 def _leaves_a_list(row: RowEvidence) -> bool:
     """Whether the last call of some tool lists fewer entries than it counts, and the rollout goes on without the rest."""
     listed: Counter[str] = Counter()
-    total: dict[str, int] = {}
     for act in row.acts:
         listed[act.tool] += act.listed
-        total[act.tool] = max(total.get(act.tool, 0), act.total)
-    return any(listed[tool] < n for tool, n in total.items())
+    return any(listed[act.tool] < act.total for act in row.acts)
 
 
 # ---- Forms of arguments -----------------------------------------------------------------------------

@@ -11,13 +11,14 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from blade.diagnose.evidence import Act, RowEvidence
 from blade.diagnose.fields import is_limit
-from blade.diagnose.groups import Findings, Group, at_act, count, doubt, group, passing, short
-from blade.diagnose.population import Mask, Population, as_float, most_common, tells_the_end
+from blade.diagnose.groups import Findings, Group, at_act, count, doubt, group, sentence, short
+from blade.diagnose.population import Ints, Mask, Population, as_float, most_common, tells_the_end
 from blade.diagnose.rungs.ran import TRANSPORT
 
 USUAL = 0.6  # share of the usual pass rate from which rows that end so are innocent
@@ -68,22 +69,20 @@ def _is_innocent(people: Population, rows: Mask, left: Mask) -> bool:
 
 def _stop_reason(people: Population, left: Mask) -> Group | None:
     """Rows whose recorded stop reason is a limit."""
-    best: tuple[int, int, str, str, Mask] | None = None
+    limits: list[tuple[int, str, str, Mask]] = []
     for path in filter(tells_the_end, people.paths):
         codes, values = people.codes(path)
         if len(values) > MAX_VALUES or (not path.startswith("response.") and people.is_graded(codes)):
             continue  # a limit that the grader reports about the submitted work is a verdict
         for code, value in enumerate(values):
-            if not is_limit(value) or TRANSPORT.search(value):
-                continue  # a rate limit of a service is no limit of the rollout
             rows = codes == code
-            n = int((rows & left).sum())
-            # of equal rows the longer value says more: a reason before a status
-            if n and not _is_innocent(people, rows, left) and (best is None or (n, len(value)) > best[:2]):
-                best = n, len(value), path, value, rows
-    if best is None:
+            # a rate limit of a service is no limit of the rollout
+            if is_limit(value) and not TRANSPORT.search(value) and (rows & left).any() and not _is_innocent(people, rows, left):
+                limits.append((int((rows & left).sum()), path, value, rows))
+    if not limits:
         return None
-    *_, path, value, rows = best
+    # of equal rows the longer value says more: a reason before a status
+    _, path, value, rows = max(limits, key=lambda limit: (limit[0], len(limit[2])))
     if _is_loop(people, rows & left):
         return _loop(people, rows, left, f"a limit (`{path}` is `{value}`)")
     return group(
@@ -103,17 +102,15 @@ def _at_most(people: Population, rows: Mask) -> str:
         is_top = value > 1 and n >= 0.9 * rows.sum() and value == max(amounts)
         if is_top and not any(column[i] == value for i in np.flatnonzero(~rows)):
             which = "It ends" if rows.sum() == 1 else f"{n:,} of them end"
-            return f" {which} at `{path}` = {value:,}, the maximum in the run."
+            return sentence("cut.at most", which=which, path=path, value=value)
     return ""
 
 
 def _without(people: Population, rows: Mask) -> str:
     """The pass rate of all other rollouts that have an output, as a sentence; where none passes it says nothing."""
     others = ~rows & people.where(lambda row: row.has_output)
-    n = int(others.sum())
-    if n < 3 or not people.passed[others].any():
-        return ""
-    return f" Of the other {n:,} with an output, {passing(int(people.passed[others].sum()))} ({people.rate(others):.0%})."
+    n, passes = int(others.sum()), int(people.passed[others].sum())
+    return sentence("cut.without", n=n, passes=passes, rate=people.rate(others)) if n >= 3 and passes else ""
 
 
 # ---- A turn that never came ------------------------------------------------------------------------
@@ -127,7 +124,10 @@ def _pending(people: Population, left: Mask) -> Group | None:
         usual = rows[people.passed].mean() if people.passed.any() else 0.0
         if not (rows & left).any() or max(people.rate(rows), usual) > PENDING or _is_innocent(people, rows, left):
             continue
-        loops = rows if _is_loop(people, rows & left) else rows & people.where(_repeats_a_call)
+        # the last call is made for the third time or more within six
+        calls = [[(act.tool, act.key) for act in row.acts[-6:]] for row in people.rows]
+        again = people.mask(i for i, last in enumerate(calls) if last and last.count(last[-1]) >= 3)
+        loops = rows if _is_loop(people, rows & left) else rows & again
         if (loops & left).any():
             return _loop(people, loops, left, _stopped_by(people, loops & left))
         return _cut_off(people, rows, left, kind)
@@ -136,34 +136,33 @@ def _pending(people: Population, left: Mask) -> Group | None:
 
 def _span(people: Population, rows: Mask) -> str:
     """The numbers of turns of some rows: `10`, `8 to 12`."""
-    turns = [row.n_turns for row in people.of(rows)]
-    return str(min(turns)) if min(turns) == max(turns) else f"{min(turns)} to {max(turns)}"
+    turns = sorted({row.n_turns for row in people.of(rows)})
+    return " to ".join(map(str, dict.fromkeys((turns[0], turns[-1]))))
 
 
 def _stopped_by(people: Population, rows: Mask) -> str:
     """What ended some rollouts, as far as a field says it in the same way for all of them; else after how many turns it happened."""
-    for path in filter(tells_the_end, people.paths):
-        codes, values = people.codes(path)
-        if 2 <= len(values) <= MAX_VALUES and len(set(codes[rows].tolist())) == 1 and codes[rows][0] >= 0:
+    for path, codes, values in _ends(people):
+        if len(set(codes[rows].tolist())) == 1 and codes[rows][0] >= 0:
             return f"the end (`{path}` is `{short(str(values[codes[rows][0]]), 60)}`)"
     return f"the rollout is stopped after {_span(people, rows)} turns"
 
 
-def _repeats_a_call(row: RowEvidence) -> bool:
-    """Whether the last call is made for the third time or more within six."""
-    calls = [(act.tool, act.key) for act in row.acts[-6:]]
-    return bool(calls) and calls.count(calls[-1]) >= 3
+def _ends(people: Population) -> Iterator[tuple[str, Ints, list[Any]]]:
+    """Fields that say how rollouts ended, in a few values."""
+    columns = ((path, *people.codes(path)) for path in people.paths if tells_the_end(path))
+    return (column for column in columns if 2 <= len(column[2]) <= MAX_VALUES)
 
 
 def _cut_off(people: Population, rows: Mask, left: Mask, kind: str) -> Group:
-    own = people.of(rows & left)
-    is_one_length = len({row.n_turns for row in own}) == 1
+    own, turns = people.of(rows & left), _span(people, rows & left)
+    is_one_length = turns.isdecimal()
     goal = goal_of(people, lambda act: act.tool)
     never = sum(all(act.tool != goal for act in row.acts) for row in own) if goal else 0
     template, n_met = common_error(people, rows & left)
     error = f" {n_met:,} of them lost a turn to an error like: {shown_error(people, rows & left, template, 80)}." if template else ""
     return group(
-        f"cut.{kind}", people, rows, left, turns=_span(people, rows & left), errors=error, without=_without(people, rows),
+        f"cut.{kind}", people, rows, left, turns=turns, errors=error, without=_without(people, rows),
         limit="a turn limit is the likely reason" if is_one_length else "the rows do not say what stopped them",
         never=f" {never:,} never reached `{goal}`, the call that ends the passing rollouts." if never else "",
         against=[] if is_one_length else ["the number of turns varies, so the limit itself is not shown by the rows"],
@@ -198,11 +197,10 @@ _GIVEN = re.compile(r"prompt|input|context", re.IGNORECASE)
 
 def _spike(people: Population, left: Mask) -> Group | None:
     """Rows that pile up at the maximum of an amount: a limit, whatever it is called."""
-    spikes = ((int((rows & left).sum()), name, top, rows) for name, top, rows in _spikes(people, left))
-    best = max(spikes, key=lambda spike: spike[0], default=None)
+    best = max(_spikes(people, left), key=lambda spike: int((spike[2] & left).sum()), default=None)
     if best is None:
         return None
-    _, name, top, rows = best
+    name, top, rows = best
     amount = f"{top:,.0f} {_NAMED.get(name, f'`{name}`')}"
     if name in ("n_turns", "n_acts"):  # some get to the maximum and end there by themselves
         rows = rows & ~_finished(people) & ~_ended_otherwise(people)
@@ -240,9 +238,10 @@ def _spikes(people: Population, left: Mask) -> Iterator[tuple[str, float, Mask]]
             continue  # what fails goes on to the limit, whatever it fails for
         if not is_given and _is_finished(people, rows & left) and not (_is_beside(name) and not people.passed[rows].any()):
             continue
-        # texts of one length that were cut say different things
-        texts = {row.final for row in people.of(rows)}
-        if name != "final_length" or (len(texts) >= 0.8 * n and _breaks_off(people, rows & left)):
+        # texts of one length that were cut say different things, most without a sign that closes a sentence, a block or an answer
+        texts, ends = {row.final for row in people.of(rows)}, [row.final.rstrip()[-1:] for row in people.of(rows & left)]
+        breaks_off = sum(end not in ".!?)]}>\"'`”*$" for end in ends) >= 0.5 * len(ends)
+        if name != "final_length" or (len(texts) >= 0.8 * n and breaks_off):
             yield name, float(top), rows
 
 
@@ -272,12 +271,6 @@ def _is_given(people: Population, name: str, rows: Mask) -> bool:
     if name in _NAMED or not _GIVEN.search(name):
         return False
     return not people.has_repeats or (bool(np.isin(people.task, people.task[rows]).sum() == rows.sum()) and people.n_tasks(rows) >= 3)
-
-
-def _breaks_off(people: Population, rows: Mask) -> bool:
-    """Whether most of some texts end without a sign that closes a sentence, a block or an answer."""
-    ends = [row.final.rstrip()[-1:] for row in people.of(rows)]
-    return sum(end not in ".!?)]}>\"'`”*$" for end in ends) >= 0.5 * len(ends)
 
 
 # ---- Loops and errors ------------------------------------------------------------------------------
@@ -369,10 +362,8 @@ def ends_on_success(people: Population) -> bool:
 
 def is_best_of_many(people: Population) -> bool:
     """Whether episodes stop on success, so that what fails goes on to the maximum of calls."""
-    acts = np.array([row.n_acts for row in people.rows])
-    if not acts.size or acts.max() < 3:
-        return False
-    return _stops_on_success(people, acts == acts.max()) or ends_on_success(people)
+    most = max((row.n_acts for row in people.rows), default=0)
+    return most >= 3 and (_stops_on_success(people, people.where(lambda row: row.n_acts == most)) or ends_on_success(people))
 
 
 def fails_at_first(people: Population) -> tuple[int, int] | None:
@@ -401,9 +392,8 @@ def _finished(people: Population) -> Mask:
 def _ended_otherwise(people: Population) -> Mask:
     """Rollouts that record themselves how they ended, and it is no limit."""
     rows = people.none
-    for path in filter(tells_the_end, people.paths):
-        codes, values = people.codes(path)
-        if 2 <= len(values) <= MAX_VALUES and all(isinstance(value, str) for value in values):
+    for _, codes, values in _ends(people):
+        if all(isinstance(value, str) for value in values):
             rows |= np.isin(codes, [code for code, value in enumerate(values) if not is_limit(value)])
     return rows
 
@@ -434,27 +424,23 @@ def _open_end(people: Population, left: Mask) -> Group | None:
 
 def _rare_ends(people: Population) -> Mask:
     """Rows whose last character opens something, where hardly any passing text ends so: a comma, an open bracket."""
-    opens = [text[-1] in _OPENS for row in people.of(people.passed) if (text := row.final.rstrip())]
-    if len(opens) < 10 or (any(opens) and sum(opens) >= 0.05 * len(opens)):
-        return people.none
-    return people.where(lambda row: row.final.strip() and row.final.rstrip()[-1] in _OPENS)
-
-
-_OPENS = ",([{<\\=+-"
+    opens = people.where(lambda row: row.final.rstrip().endswith(tuple(",([{<\\=+-")))
+    n = int((people.passed & people.where(lambda row: row.final.strip())).sum())
+    is_rare = n >= 10 and (people.passed & opens).sum() < max(1, 0.05 * n)
+    return opens if is_rare else people.none
 
 
 def _unfinished_lines(people: Population) -> Mask:
     """Rows whose last line is a proper beginning of a line that other rollouts wrote in full."""
     texts = (line.strip() for row in people.rows for line in row.final.splitlines()[:-1])
-    lines = {line[:MAX_LINE] for line in texts if len(line) > LEAST_LINE}
-    longer = sorted(lines)
+    lines = sorted({line[:MAX_LINE] for line in texts if len(line) > LEAST_LINE})
 
     def is_cut(row: RowEvidence) -> bool:
-        last = row.final.rpartition("\n")[2].strip()
-        if "\n" not in row.final or len(last) < LEAST_LINE or last in lines:
-            return False
-        i = bisect_left(longer, last)
-        return any(line.startswith(last) and line != last for line in longer[i : i + 2])
+        _, newline, last = row.final.rpartition("\n")
+        last = last.strip()
+        # the first line that does not come before it is the line itself, where some row has it
+        longer = lines[bisect_left(lines, last) :][:1]
+        return bool(newline and len(last) >= LEAST_LINE and longer and longer[0] != last and longer[0].startswith(last))
 
     return people.where(is_cut)
 

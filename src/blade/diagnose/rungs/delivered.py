@@ -7,20 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 from blade.diagnose.evidence import Act, RowEvidence
-from blade.diagnose.groups import (
-    Findings,
-    Group,
-    ask_each,
-    at_act,
-    count,
-    group,
-    in_final,
-    joined,
-    short,
-    warning,
-)
+from blade.diagnose.groups import Findings, Group, ask_each, at_act, count, group, joined, short, warning
 from blade.diagnose.population import Mask, Population, most_common
 from blade.diagnose.rungs import cut
 
@@ -80,19 +70,18 @@ def _no_success(people: Population, left: Mask, passes: Passes) -> Group | None:
         return None
     template, n_met = cut.common_error(people, rows & left, 0.2)
     barred = cut.fails_at_first(people) is not None
+
+    def detail(i: int) -> str:
+        error, _ = most_common(act.error for act in people.rows[i].acts if act.failed and act.error)
+        shown = f", such as: {short(error, 100)}" if error else ""
+        return f"{people.rows[i].n_failed:,} of {count(people.rows[i].n_acts, 'call')} end in an error{shown}"
+
     result = group(
         "delivered.no success", people, rows, left, barred=barred, met=n_met, error=cut.shown_error(people, rows & left, template),
-        loops=sum(map(cut.is_looping, own)), place=at_act(lambda act: not template or act.template == template),
-        detail=lambda i: _all_failed(people.rows[i]),
+        loops=sum(map(cut.is_looping, own)), place=at_act(lambda act: not template or act.template == template), detail=detail,
     )  # fmt: skip
-    result.label, result.confidence = ("undetermined", "unsure") if barred else ("BI", "likely" if n_without else "proved")
-    return result
-
-
-def _all_failed(row: RowEvidence) -> str:
-    """How many calls of a row end in an error, and the commonest one."""
-    error, _ = most_common(act.error for act in row.acts if act.failed and act.error)
-    return f"{row.n_failed:,} of {count(row.n_acts, 'call')} end in an error" + (f", such as: {short(error, 100)}" if error else "")
+    label, confidence = ("undetermined", "unsure") if barred else ("BI", "likely" if n_without else "proved")
+    return replace(result, label=label, confidence=confidence)
 
 
 def _is_stuck(known: set[str], by_call: bool, row: RowEvidence, end: int = 2) -> bool:
@@ -189,7 +178,6 @@ def _no_close(people: Population, left: Mask, passes: Passes) -> Group | None:
     return group(
         "delivered.no close", people, rows, left, named=joined(sorted(closing, key=lambda tool: -ends[tool])), closed=n_closed,
         passes=len(passes), questions=asks if asks >= 0.1 * n else 0, asking=asks >= 0.5 * n,
-        place=in_final(lambda row: row.final.strip()[-ENDING:]),
         detail=lambda i: f'it ends "{short(people.rows[i].final.strip()[-ENDING:], ENDING)}"',
     )  # fmt: skip
 
@@ -205,6 +193,5 @@ def _no_form(people: Population, left: Mask, passes: Passes) -> Group | None:
             is_asked = sum(form in row.forms for row in people.of(rows & left)) >= 0.5 * n
             unasked = "" if is_asked else "; the prompt never asks for it"
             result = group("delivered.no form", people, rows, left, words=words, asked=is_asked, unasked=unasked)
-            result.label, result.passed = "BI" if is_asked else "TI", 0
-            return result
+            return replace(result, label="BI" if is_asked else "TI", passed=0)
     return None

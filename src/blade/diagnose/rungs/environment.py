@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from blade import events
 from blade.diagnose.evidence import Act, RowEvidence
 from blade.diagnose.fact_cover import IMPURE, LEVEL, contrast
 from blade.diagnose.fields import template
-from blade.diagnose.groups import Findings, Group, ask_each, at_call, doubt, group, in_field, joined, short
+from blade.diagnose.groups import Findings, Group, ask_each, at_call, group, in_field, joined, short
 from blade.diagnose.population import Mask, Population, most_common
 from blade.diagnose.rungs.cut import USUAL, is_looping, shown_error
 from blade.diagnose.rungs.ran import TRANSPORT, in_words, lines_of
@@ -29,17 +29,11 @@ EVENT = 0.8  # share of the failures that carry a field, from which it is a verd
 
 def ask_errors(people: Population, left: Mask) -> Findings:
     """What rows record of themselves: asked before how they end, since an error ends a rollout too."""
-    return _asked(people, left, (_events, _ungraded_whole))
+    return ask_each(people, left, (_events, _ungraded_whole), doubted=True)
 
 
 def ask(people: Population, left: Mask) -> Findings:
-    return _asked(people, left, (_ungraded, _barred, _dead, _flaky, _logged, _assigned))
-
-
-def _asked(people: Population, left: Mask, makes: Sequence[Callable[..., list[Group]]]) -> Findings:
-    findings = ask_each(people, left, makes)
-    findings.trust += [doubt(people, proved) for proved in findings.groups]
-    return findings
+    return ask_each(people, left, (_ungraded, _barred, _dead, _flaky, _logged, _assigned), doubted=True)
 
 
 # ---- Was it graded ----------------------------------------------------------------------------------
@@ -54,16 +48,13 @@ def _ungraded_whole(people: Population, left: Mask) -> list[Group]:
 
 def _ungraded(people: Population, left: Mask) -> list[Group]:
     """Rows that lack every verdict field that all passes have."""
-    if people.passed.sum() < 5:
-        return []
     open_ = people.passed | left  # rows that never ran lack more than their verdict
-    present = {path: np.array([value is not None for value in column], bool) for path, column in people.columns.items()}
-    verdicts = [path for path, has in present.items() if not has[open_].all() and has[people.passed].all()]
+    columns = {path: people.codes(path)[0] for path in people.paths if people.passed.sum() >= 5}
+    verdicts = [path for path, codes in columns.items() if not (codes[open_] >= 0).all() and (codes[people.passed] >= 0).all()]
     if not any(people.is_reward(path, 0) for path in verdicts):
         return []  # one absent field is not enough: an answer that could not be read leaves a gap too
-    rows = open_ & ~np.logical_or.reduce([present[path] for path in verdicts])
-    for path in people.paths:
-        codes, _ = people.codes(path)
+    rows = open_ & np.all([columns[path] < 0 for path in verdicts], axis=0)
+    for codes in columns.values():
         if (codes[rows] >= 0).any() and people.is_graded(codes) and not (codes[people.passed] < 0).any():
             return []  # another verdict field is there: they were graded
     n = int((rows & left).sum())
@@ -83,12 +74,10 @@ def _ungraded(people: Population, left: Mask) -> list[Group]:
 
 def _never_handed_in(people: Population, rows: Mask) -> bool:
     """Whether most of some rollouts ended of their own accord without the call by which nearly all passes hand in."""
-    passes = people.of(people.passed)
+    passes, ended = people.of(people.passed), people.of(rows)
     tool, n = most_common(row.acts[-1].tool for row in passes if row.acts and not row.is_spoken)
-    if not n or n < 0.9 * len(passes):
-        return False
-    ended = people.of(rows)
-    return sum(row.end == "message" and all(act.tool != tool for act in row.acts) for row in ended) >= 0.5 * len(ended)
+    without = sum(row.end == "message" and all(act.tool != tool for act in row.acts) for row in ended)
+    return n > 0 and n >= 0.9 * len(passes) and without >= 0.5 * len(ended)
 
 
 # ---- What rows and logs record ------------------------------------------------------------------------
@@ -222,10 +211,9 @@ def _flaky(people: Population, left: Mask) -> list[Group]:
     guilty: list[str] = []
     for error, places in sorted(proved.items(), key=lambda pair: -len(pair[1])):
         struck = people.mask(errors[error])
-        others = ~struck & ~rows
-        if len(places) < max(LEAST, 0.3 * struck.sum()) or not others.any():
-            continue
-        if people.rate(struck) <= 0.1 and people.rate(struck) < USUAL * people.rate(others):
+        others, rate = ~struck & ~rows, people.rate(struck)
+        # where there are no others there is nothing to compare with
+        if len(places) >= max(LEAST, 0.3 * struck.sum()) and rate <= 0.1 and rate < USUAL * people.rate(others):
             guilty.append(error)
             rows |= struck
     claimed = rows & left

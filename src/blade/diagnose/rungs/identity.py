@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 
@@ -65,15 +67,11 @@ def _strangers(people: Population) -> Trust | None:
     few = max(1, 0.2 * people.n_tasks(~people.none))
     # a word that rollouts of many tasks say is how the model speaks, whichever prompt holds it
     telling = {name for name, present in prompts.items() if max(len(present), len(rollouts[name])) <= few}
-    requests = odd = 0
-    for row in people.rows:
-        own, spoken = telling & set(row.asked), telling & set(row.named)
-        if own and spoken:
-            requests += 1
-            odd += not own & spoken
-    if requests < max(6, 0.5 * people.n) or odd < STRANGE * requests:
+    pairs = ((telling & set(row.asked), telling & set(row.named)) for row in people.rows)
+    strange = [own.isdisjoint(spoken) for own, spoken in pairs if own and spoken]
+    if len(strange) < max(6, 0.5 * people.n) or sum(strange) < STRANGE * len(strange):
         return None
-    return warning("identity.strangers", people, ~people.none, odd=odd, asked=requests)
+    return warning("identity.strangers", people, ~people.none, odd=sum(strange), asked=len(strange))
 
 
 def _shifted(people: Population) -> Group | None:
@@ -85,11 +83,9 @@ def _shifted(people: Population) -> Group | None:
     n_tasks = len({task for present in tasks.values() for task in present})
     if n_tasks < 6 or len(tasks) < 0.8 * n_tasks:
         return None  # golds that many tasks share tell none of them apart
-    own, other = people.none, people.none
-    for i, (row, task) in enumerate(zip(people.rows, people.task.tolist(), strict=True)):
-        present = [tasks[value] for value in _values(row) if value in tasks]
-        own[i] = any(task in places for places in present)
-        other[i] = bool(present) and not own[i]
+    answered = [set[int]().union(*(tasks[value] for value in _values(row) if value in tasks)) for row in people.rows]
+    own = np.array([task in places for task, places in zip(people.task.tolist(), answered, strict=True)], bool)
+    other = np.array(list(map(bool, answered)), bool) & ~own
     if other.sum() < SHIFTED * people.n or own.sum() > 0.1 * people.n:
         return None
     return group("identity.shifted", people, other, people.failed, other=int(other.sum()), own=int(own.sum()))
@@ -102,7 +98,7 @@ def _neighbours(people: Population) -> Group | None:
     if len(set(golds.values())) < LEAST_GOLDS or not people.passed.any():
         return None
     failing = {int(people.task[i]): int(i) for i in np.flatnonzero(people.failed)[::-1] if int(people.task[i]) in golds}
-    ways = list(product(_parts(people, first, golds), _orders(people, first, golds), (-1, 1)))
+    ways = list(_ways(people, first, golds))
     slips = [_slip(people, golds, failing, *way) for way in ways]
     slip, n_hits, n_asked = max(slips, key=lambda result: len(result[0]))  # task -> the one whose gold it answers
     phrase = {task: people.rows[failing[task]] for task in slip}
@@ -122,27 +118,23 @@ def _neighbours(people: Population) -> Group | None:
     return group("identity.neighbours", people, rows, slipped=len(slip), chance=chance)
 
 
-Rows = dict[int, RowEvidence]  # task -> one of its rows
+def _ways(people: Population, first: dict[int, RowEvidence], golds: dict[int, str]) -> Iterator[tuple[dict[int, Any], dict[int, Any], int]]:
+    """Ways to part the tasks, to order them, and to step; `first` is a row of each task.
 
-
-def _parts(people: Population, first: Rows, golds: dict[int, str]) -> list[dict[int, object]]:
-    """Ways to part the tasks: not at all, and by each field that describes them and has few values."""
-    fields = [path for path, (_, values) in people.task_level.items() if 2 <= len(values) <= 0.3 * len(golds)]
-    return [{}, *({task: first[task].fields.get(path) for task in golds} for path in fields[:MAX_PARTS])]
-
-
-def _orders(people: Population, first: Rows, golds: dict[int, str]) -> list[dict[int, float]]:
-    """Ways to order the tasks: as they are numbered, and by each field of numbers that seldom repeat."""
-    result = [{task: float(task) for task in golds}]
+    Parts: none, or by each field that describes tasks and has few values. Orders: as they are numbered, or by a field of numbers that
+    seldom repeat.
+    """
+    parts: list[dict[int, Any]] = [{}]
+    orders: list[dict[int, Any]] = [{task: task for task in golds}]
     for path, (_, values) in people.task_level.items():
         column = {task: first[task].fields.get(path) for task in golds}
-        if len(values) >= 0.8 * len(golds) and all(isinstance(value, int) and not isinstance(value, bool) for value in column.values()):
-            result.append({task: float(value) for task, value in column.items()})  # type: ignore[arg-type]
-    return result[:MAX_ORDERS]
+        parts += [column] if 2 <= len(values) <= 0.3 * len(golds) else []
+        orders += [column] if len(values) >= 0.8 * len(golds) and {int} == set(map(type, column.values())) else []
+    return product(parts[: MAX_PARTS + 1], orders[:MAX_ORDERS], (-1, 1))
 
 
 def _slip(
-    people: Population, golds: dict[int, str], failing: dict[int, int], part: dict[int, object], order: dict[int, float], step: int
+    people: Population, golds: dict[int, str], failing: dict[int, int], part: dict[int, Any], order: dict[int, Any], step: int
 ) -> tuple[dict[int, int], int, int]:
     """The tasks that answer the gold of the one beside them, in the parts where most failing ones do; how many of all that fail."""
     parted: defaultdict[object, list[int]] = defaultdict(list)

@@ -16,7 +16,7 @@ import numpy as np
 
 from blade.answers import value_of
 from blade.diagnose.groups import Findings, Group, group
-from blade.diagnose.population import Mask, Population, as_float, id_of
+from blade.diagnose.population import Mask, Population, as_float, id_of, most_common
 from blade.diagnose.reference import Reference, answered
 from blade.stats.intervals import special
 from blade.stats.significance import fisher
@@ -47,33 +47,24 @@ class Slice:
 
 def slices(people: Population, reference: Reference | None) -> list[Slice]:
     """All slices with their tests, those first that cost most beyond what the other tasks lose."""
-    known = _sets(people, reference)
-    tests = []
-    seen: set[bytes] = set()
-    for (field, value), rows in sorted(known.items(), key=lambda pair: len(pair[0][1]) > READABLE):
-        content = np.packbits(rows).tobytes() + (b"gold" if field == GOLD_CLASS else b"")
-        if content in seen:
-            continue  # the same tasks under another name
-        seen.add(content)
+    distinct: dict[tuple[bytes, bool], tuple[str, str, Mask]] = {}  # the same tasks under another name are no other slice
+    for (field, value), rows in sorted(_sets(people, reference).items(), key=lambda pair: len(pair[0][1]) > READABLE):
+        distinct.setdefault((np.packbits(rows).tobytes(), field == GOLD_CLASS), (field, value, rows))
+    result, n_all = [], people.n_tasks(~people.none)
+    for field, value, rows in distinct.values():
         n_tasks = people.n_tasks(rows)
-        if MIN_TASKS <= n_tasks <= people.n_tasks(~people.none) - MIN_TASKS:
-            p = _test(people, rows)
-            if p is not None:
-                tests.append((field, value, rows, n_tasks, p))
-    result = [Slice(*test[:4], people.rate(test[2]), people.rate(~test[2]), min(1.0, test[4] * len(tests))) for test in tests]
+        if MIN_TASKS <= n_tasks <= n_all - MIN_TASKS and (p := _test(people, rows)) is not None:
+            result.append(Slice(field, value, rows, n_tasks, people.rate(rows), people.rate(~rows), p))
+    for entry in result:
+        entry.p = min(1.0, entry.p * len(result))
     return sorted(result, key=lambda entry: (entry.p > LEVEL, (entry.rate - entry.rate_without) * entry.rows.sum()))
 
 
 def _test(people: Population, rows: Mask) -> float | None:
     """Two-sided: exact where every task has one outcome, Welch over task means otherwise."""
-    task = people.task
-    n = int(task.max()) + 1
-    size = np.bincount(task, minlength=n)
-    rate = np.bincount(task, weights=people.passed, minlength=n) / np.maximum(size, 1)
-    inside = np.bincount(task, weights=rows, minlength=n) > 0
-    present = size > 0
-    yes, no = rate[present & inside], rate[present & ~inside]
-    if set(np.unique(np.r_[yes, no])) <= {0.0, 1.0}:
+    rates, inside = people.rates(~people.none), np.isin(np.unique(people.task), people.task[rows])
+    yes, no = rates[inside], rates[~inside]
+    if set(np.unique(rates)) <= {0.0, 1.0}:
         return fisher(int(yes.sum()), len(yes), int(no.sum()), len(no))
     spreads = [float(part.var()) * (part.size / (part.size - 1)) / part.size for part in (yes, no)]
     if sum(spreads) <= 0:
@@ -141,8 +132,7 @@ def gold_class(gold: str | None) -> str:
         return {"None": "None", "True": gold.strip()[:20], "False": gold.strip()[:20]}.get(value, "a quoted text")
     if kind == "text" and value in ("none", "null", "n/a", "unknown", "yes", "no", "true", "false"):
         return str(gold).strip()
-    kinds = {"number": "a number", "letter": "a letter", "text": "a text", "list": "several values", "date": "a date"}
-    return kinds[kind]
+    return "several values" if kind == "list" else f"a {kind}"
 
 
 def ask(people: Population, left: Mask, reference: Reference | None, result: list[Slice]) -> Findings:
@@ -165,15 +155,13 @@ def ask(people: Population, left: Mask, reference: Reference | None, result: lis
 
 def _of_another_class(rows: Mask, reference: Reference) -> Mask:
     """Rows whose answer is another kind of thing than the one that is expected."""
-    result = np.zeros_like(rows)
-    for i in np.flatnonzero(rows):
-        result[i] = gold_class(reference.answer[i]) != gold_class(reference.gold[i])
-    return result
+    pairs = zip(rows, reference.answer, reference.gold, strict=True)
+    return np.array([has and gold_class(answer) != gold_class(gold) for has, answer, gold in pairs], bool)
 
 
 def _group(people: Population, piece: Slice, rows: Mask, reference: Reference) -> Group:
     is_class = piece.field == GOLD_CLASS
-    twins = ((path, _names(people, path, rows)) for path in people.task_level if path) if is_class else iter(())
+    twins = ((path, _names(people, path, rows)) for path in people.task_level if is_class)
     path, value = next(((path, value) for path, value in twins if value is not None), ("", None))
     return group(
         "kinds.slice", people, rows, matched=rows | (_of_another_class(piece.rows, reference) & ~reference.same),
@@ -186,10 +174,6 @@ def _group(people: Population, piece: Slice, rows: Mask, reference: Reference) -
 def _names(people: Population, path: str, rows: Mask) -> Any:
     """The value of a field that about the same rows have and few others."""
     codes, values = people.task_level[path]
-    if len(values) > MAX_VALUES:
-        return None
-    present = np.bincount(codes[rows & (codes >= 0)], minlength=len(values))
-    best = int(present.argmax()) if present.size else -1
-    if best < 0 or present[best] < 0.9 * rows.sum() or (codes == best).sum() > 2 * rows.sum():
-        return None
-    return values[best]
+    best, n = most_common(codes[rows & (codes >= 0)].tolist())
+    is_twin = n and len(values) <= MAX_VALUES and n >= 0.9 * rows.sum() and (codes == best).sum() <= 2 * rows.sum()
+    return values[best] if is_twin else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from blade.answers import value_of, words
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.fields import template
-from blade.diagnose.groups import Findings, Group, count, group, in_final, short
+from blade.diagnose.groups import Findings, Group, count, group, in_final, sentence, short, unclaimed
 from blade.diagnose.population import Mask, Population, most_common
 from blade.diagnose.reference import ANSWER_ORDER, Reference, answered, gives_answer
 from blade.diagnose.rungs.cut import act_name, fails_at_first, goal_of, is_best_of_many, repeated
@@ -37,24 +38,17 @@ ONE_SIDED = 5  # errors of one kind from which they are called one-sided
 
 
 def ask(people: Population, left: Mask, reference: Reference | None) -> Findings:
-    findings = Findings()
-    proved = (
-        _asked_back(people, left), _unreadable(people, left, reference),
-        _bias(people, left, reference) or _blind_spot(people, left, reference), _unread(people, left, reference),
-    )  # fmt: skip
-    for entry in proved:
-        if entry is not None:
-            findings.groups.append(entry)
-            left = left & ~entry.rows
+    proved = (make(people, left, reference) for make in (_asked_back, _unreadable, _bias, _unread))
+    groups = [entry for entry in proved if entry is not None]
+    left = unclaimed(left, groups)
     rows = left & _comparable(people, reference)
     if not rows.any():
-        return Findings([*findings.groups, *_never_accepted(people, left)])
+        return Findings([*groups, *_never_accepted(people, left)])
     labels = np.full(people.n, "", object)
     for task in np.unique(people.task[rows]):
         every = people.task == task
         labels[every & rows] = _label(people, every & rows, every, reference)
-    findings.groups.append(_wrong(people, labels, reference))
-    return findings
+    return Findings([*groups, _wrong(people, labels, reference)])
 
 
 def _label(people: Population, rows: Mask, every: Mask, reference: Reference | None) -> str:
@@ -67,7 +61,8 @@ def _label(people: Population, rows: Mask, every: Mask, reference: Reference | N
     if _agrees(people, rows, reference):
         return "KG"
     # whether long lists of numbers say the same is not for their digits to tell
-    return "undetermined" if _are_lists(people, rows, reference) else "UK"
+    is_list = float(np.median([len(_NUMBERS.findall(row.final)) for row in people.of(rows)])) >= MANY_NUMBERS
+    return "undetermined" if is_list and (reference is None or not reference.is_telling) else "UK"
 
 
 def _unreadable(people: Population, left: Mask, reference: Reference | None) -> Group | None:
@@ -83,19 +78,16 @@ def _unreadable(people: Population, left: Mask, reference: Reference | None) -> 
     )  # fmt: skip
 
 
-def _asks(row: RowEvidence) -> bool:
-    """Whether the one text of a single turn asks a question, in a short reply or near the end of a long one."""
-    return row.n_turns == 1 and gives_answer(row) and "?" in row.final[-MAX_REPLY:]
-
-
 def _question(row: RowEvidence) -> str:
     return row.final[: row.final.rfind("?") + 1]
 
 
-def _asked_back(people: Population, left: Mask) -> Group | None:
+def _asked_back(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Single replies that ask a question, where no pass does: nothing was answered."""
-    rows = people.where(_asks)
-    others = ~rows & people.where(gives_answer)
+    answers = people.where(gives_answer)
+    # in a short reply or near the end of a long one
+    rows = answers & people.where(lambda row: row.n_turns == 1 and "?" in row.final[-MAX_REPLY:])
+    others = answers & ~rows
     if (rows & left).sum() < ASKED or people.passed[rows].any() or not others.any() or people.rate(others) < 0.1:
         return None
     return group(
@@ -159,13 +151,10 @@ def _wrong(people: Population, labels: NDArray[Any], reference: Reference | None
 def _searched(people: Population, rows: Mask) -> str:
     """In how many of some rows no result holds the expected answer, beside the passes, as a sentence."""
     mine, passes = ([row.saw_gold for row in people.of(mask) if row.saw_gold is not None] for mask in (rows, people.passed))
-    without = mine.count(False)
-    if len(passes) < 5 or without < 3 or without / len(mine) < 1.5 * passes.count(False) / len(passes):
+    without, passed = mine.count(False), passes.count(False)
+    if len(passes) < 5 or without < 3 or without / len(mine) < 1.5 * passed / len(passes):
         return ""
-    return (
-        f" In {without:,} of {len(mine):,} no result that the model got holds the expected answer word for word "
-        f"({passes.count(False):,} of {len(passes):,} passes): look at how it searches."
-    )
+    return sentence("knowledge.searched", without=without, n=len(mine), passes_without=passed, passes=len(passes))
 
 
 def _never_accepted(people: Population, left: Mask) -> list[Group]:
@@ -216,22 +205,13 @@ def _comparable(people: Population, reference: Reference | None) -> Mask:
     return (single | reference.held) & ~reference.same
 
 
-def _are_lists(people: Population, rows: Mask, reference: Reference | None) -> bool:
-    """Whether most of some free answers give many numbers."""
-    if reference is not None and reference.is_telling:
-        return False
-    lengths = [len(_NUMBERS.findall(row.final)) for row in people.of(rows)]
-    return float(np.median(lengths)) >= MANY_NUMBERS
-
-
 def _agrees(people: Population, rows: Mask, reference: Reference | None) -> bool:
     """Whether more than half of some answers say the same."""
     is_closed = reference is not None and reference.is_telling
     texts = [(reference.answer[i] if reference is not None and is_closed else "") or people.rows[i].final for i in np.flatnonzero(rows)]
     if len(texts) < 2:
         return False
-    counts = Counter(value_of(text) for text in texts if len(text) <= 100)
-    if counts and counts.most_common(1)[0][1] > 0.5 * len(texts):
+    if most_common(value_of(text) for text in texts if len(text) <= 100)[1] > 0.5 * len(texts):
         return True
     if is_closed:
         return False  # closed answers are compared as values alone
@@ -264,47 +244,30 @@ def _say_the_same(first: Claim, second: Claim) -> bool:
     return is_one_number or (len(bag & other) >= LIKE * len(bag | other) and bool(bag or numbers))
 
 
-def _closed(left: Mask, reference: Reference | None) -> tuple[Counter[Any], list[int]]:
-    """The expected answers, where they are few, and the rows that give another one, where they are many; else nothing."""
-    if reference is None or not reference.is_telling:
-        return Counter(), []
-    golds = Counter(value_of(gold) for gold in reference.gold if gold)
-    wrong = np.flatnonzero(left & reference.held & ~reference.same).tolist()
-    return (golds, wrong) if 2 <= len(golds) <= MAX_CLASSES and len(wrong) >= 10 else (Counter(), [])
-
-
 def _bias(people: Population, left: Mask, reference: Reference | None) -> Group | None:
-    """One closed answer that is given whatever is expected."""
-    golds, wrong = _closed(left, reference)
-    if reference is None or not golds:
+    """One closed answer that is given whatever is expected; or wrong answers that all lie on one expected answer of few."""
+    if reference is None or not reference.is_telling:
         return None
-    value, n = Counter(value_of(reference.answer[i] or "") for i in wrong).most_common(1)[0]
-    overall = [value_of(answer) for answer in reference.answer if answer]
-    if n < DOMINATES * len(wrong) or overall.count(value) < 0.7 * len(overall) or golds[value] > 0.6 * sum(golds.values()):
+    golds, answers = ([value_of(text) if text else None for text in texts] for texts in (reference.gold, reference.answer))
+    expected, actual = (Counter(value for value in values if value is not None) for values in (golds, answers))
+    wrong = np.flatnonzero(left & reference.held & ~reference.same).tolist()
+    if not 2 <= len(expected) <= MAX_CLASSES or len(wrong) < 10:
         return None
-    rows = people.mask(i for i in wrong if value_of(reference.answer[i] or "") == value)
-    return group(
-        "knowledge.bias", people, rows, shown=str(value[1]), given=overall.count(value) / len(overall),
-        expected=golds[value] / sum(golds.values()),
-    )  # fmt: skip
-
-
-def _blind_spot(people: Population, left: Mask, reference: Reference | None) -> Group | None:
-    """Wrong answers that all lie on one class of the gold, while the model is right on the others."""
-    golds, wrong = _closed(left, reference)
-    if reference is None or not golds:
-        return None
-    value, n = Counter(value_of(reference.gold[i] or "") for i in wrong).most_common(1)[0]
-    inside = np.array([bool(gold) and value_of(gold or "") == value for gold in reference.gold], bool)
+    value, n = most_common(answers[i] for i in wrong)
+    shares = actual[value] / actual.total(), expected[value] / expected.total()
+    if n >= DOMINATES * len(wrong) and shares[0] >= 0.7 and shares[1] <= 0.6:
+        rows = people.mask(i for i in wrong if answers[i] == value)
+        return group("knowledge.bias", people, rows, shown=str(value[1]), given=shares[0], expected=shares[1])
+    value, n = most_common(golds[i] for i in wrong)
+    inside = np.array([gold == value for gold in golds], bool)
     if n < DOMINATES * len(wrong) or people.rate(inside) > 0.5 * people.rate(~inside) or people.n_tasks(inside) < 3:
         return None
-    shown = next(gold for gold in reference.gold if gold and value_of(gold) == value).strip()
     result = group(
         "knowledge.blind spot", people, people.mask(i for i in wrong if inside[i]), matched=inside & reference.held & ~reference.same,
-        shown=shown, inside=people.rate(inside), outside=people.rate(~inside), place=_place,
+        shown=next(gold for gold, is_inside in zip(reference.gold, inside, strict=True) if gold and is_inside).strip(),
+        inside=people.rate(inside), outside=people.rate(~inside), place=_place,
     )  # fmt: skip
-    result.name = result.name[:90]
-    return result
+    return replace(result, name=result.name[:90])
 
 
 def _place(row: RowEvidence) -> tuple[int, str] | None:
@@ -319,23 +282,16 @@ def _confused(people: Population, rows: Mask, reference: Reference | None) -> st
     if reference is None or not reference.is_telling:
         return ""
     golds = {value_of(gold) for gold in reference.gold if gold}
-    pairs = Counter(
-        (reference.gold[i], reference.answer[i])
-        for i in np.flatnonzero(people.failed & reference.held & ~reference.same)
-    )
-    if len(golds) < 2 or not pairs:
+    errors = np.flatnonzero(people.failed & reference.held & ~reference.same)
+    if len(golds) < 2 or not errors.size:
         return ""
-    (gold, answer), n = pairs.most_common(1)[0]
+    (gold, answer), n = most_common((reference.gold[i], reference.answer[i]) for i in errors)
     of_gold = np.array([other == gold for other in reference.gold], bool)
     if len(golds) > MAX_CLASSES:
         is_often = n >= 2 * ONE_SIDED and n >= 0.5 * of_gold.sum() and people.n_tasks(of_gold) >= 3
-        return f" Where {gold} is expected, {n:,} of {int(of_gold.sum()):,} answer {answer}." if is_often else ""
-    if n < 0.6 * sum(pairs.values()) or n < ONE_SIDED:
-        return ""
-    return (
-        f" The errors are one-sided: {n:,} of all {sum(pairs.values()):,} answer {answer} where {gold} is expected "
-        f"(right on {people.rate(of_gold):.0%} of {gold}, on {people.rate(~of_gold):.0%} of the rest)."
-    )
+        return sentence("knowledge.confused", gold=gold, n=n, of_gold=int(of_gold.sum()), answer=answer) if is_often else ""
+    facts = {"gold": gold, "answer": answer, "inside": people.rate(of_gold), "outside": people.rate(~of_gold)}
+    return sentence("knowledge.one-sided", n=n, errors=errors.size, **facts) if n >= max(ONE_SIDED, 0.6 * errors.size) else ""
 
 
 def _concentrated(people: Population, rows: Mask) -> str:
@@ -343,13 +299,13 @@ def _concentrated(people: Population, rows: Mask) -> str:
     by_task = Counter(people.task[rows].tolist())
     if len(by_task) < 5:
         return ""
-    n = 0
-    names: list[str] = []
+    n, names = 0, list[str]()
     for task, number in by_task.most_common(max(1, len(by_task) // 4)):
         n += number
         names.append(people.name_of(task))
         if n >= 0.5 * rows.sum():
-            return f" {n:,} of them lie in {count(len(names), 'task')} ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})."
+            listed = ", ".join([*names[:5], "…"] if len(names) > 5 else names)
+            return sentence("knowledge.concentrated", n=n, tasks=len(names), names=listed)
     return ""
 
 

@@ -7,8 +7,9 @@ where rows without output pass at about the usual rate, because then only the re
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from blade import events
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.fields import is_limit, template
-from blade.diagnose.groups import Findings, Group, Trust, doubt, group, passing, short, warning
+from blade.diagnose.groups import Findings, Group, Trust, doubt, group, short, unclaimed, warning
 from blade.diagnose.population import Mask, Population, most_common, tells_the_end
 from blade.stats.significance import hypergeometric_tail
 
@@ -112,11 +113,9 @@ def _by_text(people: Population, silent: Mask, left: Mask) -> list[Group]:
             # of equal cover the line that reads as an error, then the last one of a log, which says how it ended
             guilty.append(((-int(mask.sum()), not is_error, -number), *place, mask))
     result: list[Group] = []
-    taken = people.none
     for _, path, line, mask in sorted(guilty, key=lambda entry: entry[0]):
-        fresh = mask & ~taken
+        fresh = unclaimed(mask, result)
         if fresh.sum() >= enough:
-            taken |= fresh
             result.append(_never_ran(people, path, line, fresh))
     return result
 
@@ -176,33 +175,34 @@ def _canned(people: Population, left: Mask) -> list[Group]:
 def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
     rows, actual = silent & left, ~silent
     n, why = int(rows.sum()), _why_empty(people, rows, silent)
-    path = why.get("spent", "")
     # without a reason the agent itself may have said nothing
     is_chosen = "spent" in why or "unknown" in why
 
     def detail(i: int) -> str:
-        if (amount := people.rows[i].fields.get(path)) is not None:
+        if (amount := people.rows[i].fields.get(path := why.get("spent", ""))) is not None:
             return f"`{path}` is {amount:,.0f}, as much as an answer takes, so an output limit probably ended it"
         return f"{n:,} of {people.n:,} rollouts of the run end so" if n > 1 else ""
 
     result = group(
         "ran.empty", people, silent, left, one=n == 1, answers=int(actual.sum()), chosen=is_chosen, detail=detail,
-        given=passing(int(people.passed[actual].sum())), unreached="uncounted" in why or "silent" in why,
+        given=int(people.passed[actual].sum()), unreached="uncounted" in why or "silent" in why,
         against=["an agent that chooses to say nothing would look the same"] if is_chosen else [], **why,
     )  # fmt: skip
-    result.label = "TI" if "limit" in why or "spent" in why else "IR"
-    return result
+    return replace(result, label="TI" if "limit" in why or "spent" in why else "IR")
 
 
 def _why_empty(people: Population, rows: Mask, silent: Mask) -> dict[str, Any]:
     """What the rows tell of why an output is empty: one reason, with its numbers."""
-    tokens = Counter(value for row in people.of(rows) for value in _output_tokens(row))
-    limit, n = most_common(tokens.elements())
+    tokens = [value for row in people.of(rows) for value in _output_tokens(row)]
+    limit, n = most_common(tokens)
     if tokens and max(tokens) == 0:
         return {"uncounted": True}
     if silent.all():
         return {"silent": True}
-    if tokens and n >= 0.5 * rows.sum() and _is_limit(people, limit):
+    # the most that any row has, and no pass has it
+    most = max((value for row in people.rows for value in _output_tokens(row)), default=0)
+    is_top = limit == most > 1 and all(limit not in _output_tokens(row) for row in people.of(people.passed))
+    if tokens and n >= 0.5 * rows.sum() and is_top:
         return {"limit": limit}
     return _spent(people, rows, ~silent) or {"unknown": True, "lacks": "" if tokens else " (no stop reason, no token usage)"}
 
@@ -229,9 +229,3 @@ def _spent(people: Population, rows: Mask, actual: Mask) -> dict[str, Any]:
             if low >= 0.5 * other > 0:
                 return {"spent": path, "low": low, "other": other}
     return {}
-
-
-def _is_limit(people: Population, tokens: float) -> bool:
-    """Whether a number of output tokens is the most that any row has, and no pass has it."""
-    most = max((value for row in people.rows for value in _output_tokens(row)), default=0)
-    return tokens == most > 1 and all(tokens not in _output_tokens(row) for row in people.of(people.passed))

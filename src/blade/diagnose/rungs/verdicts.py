@@ -8,30 +8,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from blade.answers import words
+from blade.diagnose import expected_calls
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.expected_calls import (
-    AGREE,
-    KINDS,
-    acts_of,
-    difference,
-    graded_tools,
-    in_words,
-    mismatch,
-    nothing_due,
-    odd_arguments,
-    only_reads,
-)
 from blade.diagnose.fact_cover import Candidate, Contrast, cover
 from blade.diagnose.fields import template
-from blade.diagnose.groups import Findings, Group, at_end, cards, count, group, joined, short, unclaimed
+from blade.diagnose.groups import Findings, Group, at_end, count, group, joined, sentence, short, unclaimed
 from blade.diagnose.population import Ints, Mask, Population, most_common
 from blade.diagnose.reference import gives_answer
 from blade.diagnose.rungs.ran import lines_of
@@ -56,7 +46,7 @@ def ask(people: Population, left: Mask) -> Findings:
     groups: list[Group] = []
     for make in (_against_gold, _named_checks, _rest):
         result = cover(people, list(make(people, left)), left)
-        traced = trace_back(people, result, frozenset(graded_tools(people)), make is _against_gold)
+        traced = trace_back(people, result, frozenset(expected_calls.graded_tools(people)), make is _against_gold)
         groups += _unanswered(people, result, traced) if make is _against_gold else traced
         left = unclaimed(left, result)
     return Findings(groups)
@@ -74,14 +64,14 @@ _OMISSIONS = ("none done", "part")
 
 
 def _against_gold(people: Population, left: Mask) -> Iterator[Candidate]:
-    has, graded = people.where(lambda row: row.expected is not None), graded_tools(people)
+    has, graded = people.where(lambda row: row.expected is not None), expected_calls.graded_tools(people)
     if has.mean() < 0.5 or not graded:
         return
-    kinds = np.array([difference(row, graded) if row.expected is not None else "" for row in people.rows])
+    kinds = np.array([expected_calls.difference(row, graded) if row.expected is not None else "" for row in people.rows])
     passes = has & people.passed
-    if passes.sum() < LEAST_PASSES or (kinds[passes] == "").mean() < AGREE:
+    if passes.sum() < LEAST_PASSES or (kinds[passes] == "").mean() < expected_calls.AGREE:
         return
-    for kind in KINDS:
+    for kind in expected_calls.KINDS:
         yield Candidate(has & (kinds == kind), partial(_differing, people, kind, graded), order=2, is_tested=False)
     for tool in sorted(graded):
         more = people.where(partial(_calls_more, tool))
@@ -96,49 +86,42 @@ def _calls_more(tool: str, row: RowEvidence) -> bool:
 
 def _differing(people: Population, kind: str, graded: Graded, rows: Mask, test: Contrast | None) -> Group:
     own = people.of(rows)
-    tools: Counter[str] = Counter()
+    tools, wrong, n_told = Counter[str](), Counter[str](), 0
     for row in own:
-        calls, due = acts_of(row, graded)
+        calls, due = expected_calls.acts_of(row, graded)
         tools.update(sorted({tool for tool, _ in (due - calls if kind in (*_OMISSIONS, "arguments") else calls - due)}))
-    wrong = Counter(name for row in own for name in sorted(set(odd_arguments(row, graded)))) if kind == "arguments" else Counter[str]()
-    n_told = sum(_is_told(row, graded) for row in own) if kind == "arguments" else 0
+        odd = set(expected_calls.odd_arguments(row, graded)) if kind == "arguments" else set()
+        wrong.update(sorted(odd))
+        # a value that the prompt or the user names, and no result
+        sources = (source for act in row.acts if act.tool in graded and not act.failed for source in act.sources)
+        n_told += any(source.name in odd and source.is_given and not source.tool for source in sources)
+    last, n_last = most_common(row.acts[-1].tool for row in own if row.acts) if kind in _OMISSIONS else ("", 0)
     result = group(
         f"verdicts.{kind}", people, rows, about=joined(tool for tool, _ in tools.most_common(3)), told=n_told,
-        instead=_instead(own) if kind in _OMISSIONS else "", odd=", ".join(f"`{name}` in {n:,}" for name, n in wrong.most_common(4)),
+        instead=f" {n_last:,} of them end with `{last}`." if n_last > 1 and n_last >= 0.5 * len(own) else "",
+        odd=", ".join(f"`{name}` in {n:,}" for name, n in wrong.most_common(4)),
         place=lambda row: _blame(row, kind, graded) or at_end(row) or ((row.acts[-1].step, "") if row.acts else None),
-        detail=lambda i: in_words(people.rows[i], graded),
+        detail=lambda i: expected_calls.in_words(people.rows[i], graded),
     )  # fmt: skip
     result.blame = lambda row: _blame(row, kind, graded)
     result.confidence = "likely" if 2 * n_told >= len(own) else "proved"
     return result
 
 
-def _is_told(row: RowEvidence, graded: Graded) -> bool:
-    """Whether some argument that differs from the expected one has a value that the prompt or the user names, and no result."""
-    odd = set(odd_arguments(row, graded))
-    sources = (source for act in row.acts if act.tool in graded and not act.failed for source in act.sources)
-    return any(source.name in odd and source.is_given and not source.tool for source in sources)
-
-
-def _instead(rows: Sequence[RowEvidence]) -> str:
-    """What most of some rows end with instead."""
-    tool, n = most_common(row.acts[-1].tool for row in rows if row.acts)
-    return f" {n:,} of them end with `{tool}`." if n > 1 and n >= 0.5 * len(rows) else ""
-
-
 def _blame(row: RowEvidence, kind: str, graded: Graded) -> tuple[int, str] | None:
     """The first change that is not among the expected ones; what was left out has no step of its own."""
-    step = mismatch(row, graded) if kind not in _OMISSIONS else None
+    step = expected_calls.mismatch(row, graded) if kind not in _OMISSIONS else None
     return (step, "") if step is not None else None
 
 
 def _unexpected(people: Population, tool: str, graded: Graded, rows: Mask, test: Contrast | None) -> Group:
-    n, n_idle = int(rows.sum()), int((nothing_due(people) & people.where(only_reads) & rows).sum())
+    n, n_idle = int(rows.sum()), int((expected_calls.nothing_due(people) & people.where(expected_calls.only_reads) & rows).sum())
     result = group(
         "verdicts.unexpected", people, rows, tool=tool, all_idle=n_idle == n, some_idle=n_idle if n_idle < n else 0,
         more=sum(any(name == tool for name, _ in row.expected or ()) for row in people.of(rows)),
-        clean=not (people.passed & people.where(partial(_calls_more, tool))).any(), detail=lambda i: in_words(people.rows[i], graded),
-        place=lambda row: (step, "") if (step := mismatch(row, graded, tool)) is not None else None,
+        clean=not (people.passed & people.where(partial(_calls_more, tool))).any(),
+        place=lambda row: (step, "") if (step := expected_calls.mismatch(row, graded, tool)) is not None else None,
+        detail=lambda i: expected_calls.in_words(people.rows[i], graded),
     )  # fmt: skip
     result.tool = tool
     return result
@@ -152,37 +135,25 @@ def _unanswered(people: Population, result: Sequence[Group], traced: Sequence[Gr
 
     `result` are the groups by what differs, `traced` the same after rows went to acts upstream.
     """
-    graded = graded_tools(people)
-    makes = _makes(people, graded)
-    omissions = list(makes)[: len(_OMISSIONS)]
-    omitted, rows = people.none, people.none
-    for entry in result:
-        omitted |= entry.rows if entry.name in omissions else people.none
-    for entry in traced:
-        if entry.name in omissions:
-            rows |= entry.rows & people.where(lambda row: _proposes(row, graded))
-    rest = [_recounted(people, entry, entry.rows & ~rows, omitted, makes) for entry in traced if (entry.rows & ~rows).any()]
+    graded = expected_calls.graded_tools(people)
+    omitted, still = (~unclaimed(~people.none, [entry for entry in groups if entry.kind in _OMISSIONS]) for groups in (result, traced))
+    rows = still & people.where(lambda row: _proposes(row, graded))
+    rest = [_recounted(people, entry, entry.rows & ~rows, omitted) for entry in traced if (entry.rows & ~rows).any()]
     if not rows.any():
         return rest
-    return [*rest, group("verdicts.user leaves", people, rows, detail=lambda i: in_words(people.rows[i], graded))]
+    return [*rest, group("verdicts.user leaves", people, rows, detail=lambda i: expected_calls.in_words(people.rows[i], graded))]
 
 
-Make = Callable[[Mask, Any], Group]
-
-
-def _makes(people: Population, graded: Graded) -> dict[str, Make]:
-    """How each group of rows with other calls than expected is made, by its name; omissions first."""
-    names, kinds = cards()["verdicts"]["groups"], dict.fromkeys([*_OMISSIONS, *KINDS])
-    by_kind: dict[str, Make] = {names[kind]["name"]: partial(_differing, people, kind, graded) for kind in kinds}
-    return by_kind | {names["unexpected"]["name"].format(tool=tool): partial(_unexpected, people, tool, graded) for tool in graded}
-
-
-def _recounted(people: Population, entry: Group, rows: Mask, omitted: Mask, makes: Mapping[str, Make]) -> Group:
+def _recounted(people: Population, entry: Group, rows: Mask, omitted: Mask) -> Group:
     """A group with the rows that are left to it, what it says of them counted again, and with the doubt that some had no turn left."""
-    text = makes[entry.name](rows, None).text if entry.name in makes else entry.text
-    doubts = _cut_short(people, rows & omitted)
+    text = entry.recount(rows, None).text if entry.recount is not None else entry.text
+    ended = _interrupted(people, rows & omitted)
+    agreed = ended & people.where(lambda row: _CERTAIN.match(row.reply))
+    n, m = int(agreed.sum()), int((ended & ~agreed).sum())
+    doubts = [sentence("verdicts.agreed", n=n)] if n else []
+    doubts += [sentence("verdicts.interrupted", n=m, which="more" if n else "of them")] if m else []
     # where it holds for half of them, whose fault it is stands in doubt, and the reader must know
-    is_doubtful = 2 * interrupted(people, rows & omitted).sum() >= rows.sum()
+    is_doubtful = 2 * ended.sum() >= rows.sum()
     text += "".join(f" {doubt[0].upper()}{doubt[1:]}." for doubt in doubts if is_doubtful)
     confidence = "likely" if is_doubtful and entry.confidence == "proved" else entry.confidence
     return replace(entry, rows=rows, text=text, against=[*entry.against, *doubts], confidence=confidence)
@@ -190,20 +161,18 @@ def _recounted(people: Population, entry: Group, rows: Mask, omitted: Mask, make
 
 def _proposes(row: RowEvidence, graded: Graded) -> bool:
     """Whether the last message of the model asks and names what identifies every missing call and no other thing, and is agreed to."""
-    if row.end != "user" or not _AGREES.match(row.reply) or not _asks(row):
+    if row.end != "user" or not _AGREES.match(row.reply):
         return False
-    calls, due = acts_of(row, graded)
+    # it ends with a question, or itself gives the word that is answered: reply "yes" to proceed
+    end, answer = row.final.rstrip()[-200:], re.search(r"\w+", row.reply)
+    if "?" not in end and (answer is None or not re.search(rf"\b{answer[0]}\b", end, re.IGNORECASE)):
+        return False
+    calls, due = expected_calls.acts_of(row, graded)
     values = [set(_MARKED.findall(text)) for _, text in due]
     missing = [(tool, set(_MARKED.findall(text))) for tool, text in (due - calls)]
     shapes = {_shape(value) for _, named in missing for value in named}
     others = {value for value in _MARKED.findall(row.final) if _shape(value) in shapes}.difference(*values)
     return bool(missing) and not others and all(_is_named(row.final, tool, named, graded) for tool, named in missing)
-
-
-def _asks(row: RowEvidence) -> bool:
-    """Whether a message ends with a question, or itself gives the word that is answered: reply "yes" to proceed."""
-    end, answer = row.final.rstrip()[-200:], re.search(r"\w+", row.reply)
-    return "?" in end or (answer is not None and re.search(rf"\b{answer[0]}\b", end, re.IGNORECASE) is not None)
 
 
 def _is_named(text: str, tool: str, values: set[str], graded: Graded) -> bool:
@@ -233,20 +202,7 @@ _AGREES = re.compile(rf"{_YES}|\A\W*(?:ok|okay|please|perfect)\b", re.IGNORECASE
 _MARKED = re.compile(r"[#\w-]*\d[\w-]{3,}")  # values with digits, which identify what is meant
 
 
-def _cut_short(people: Population, rows: Mask) -> list[str]:
-    """That in some rows another party had the last word, as a doubt about whose fault the omission is."""
-    ended = interrupted(people, rows)
-    agreed = ended & people.where(lambda row: _CERTAIN.match(row.reply))
-    n, m = int(agreed.sum()), int((ended & ~agreed).sum())
-    doubts = [
-        f"in {n:,} of them the user agrees to what the model last said and the conversation ends there, so it has no turn left to act; "
-        "that it would have made the expected change is not shown" if n else "",
-        f"in {m:,} {'more' if n else 'of them'} the conversation ends with the user's reply, before the model could act on it" if m else "",
-    ]  # fmt: skip
-    return [doubt for doubt in doubts if doubt]
-
-
-def interrupted(people: Population, rows: Mask) -> Mask:
+def _interrupted(people: Population, rows: Mask) -> Mask:
     """Rows that end with somebody's reply to the model, which last said something else than passes end with."""
     closing = {_last_words(row) for row in people.of(people.passed)}
     result = people.none
@@ -296,17 +252,17 @@ def _unlike_pairs(people: Population) -> Iterator[Candidate]:
             expected, actual = actual, expected
         if _varies(people, expected) or not _varies(people, actual):
             continue  # the expected side is the same in all repeats of a task, and the other is not
+        ways = [_ways(row, path, expected, actual) for row in people.rows]
         for way in ("more", "less"):
-            rows = people.where(lambda row: _ways(row, path, expected, actual) == {way})  # noqa: B023
+            rows = np.array([own == {way} for own in ways], bool)
             if rows.any() and not people.passed[rows].any():
                 yield Candidate(rows, partial(_unlike_pair, people, path, way), order=3, is_tested=False)
 
 
 def _varies(people: Population, side: str) -> bool:
     """Whether some member of an object differs between repeats of a task."""
-    n_tasks = people.n_tasks(~people.none)
-    codes = (people.codes(path)[0] for path in people.paths if path.startswith(f"{side}."))
-    return any(np.unique(np.stack([people.task, column]), axis=1).shape[1] > n_tasks for column in codes)
+    codes = (people.codes(path)[0].tolist() for path in people.paths if path.startswith(f"{side}."))
+    return any(len(set(zip(people.task.tolist(), column, strict=True))) > people.n_tasks(~people.none) for column in codes)
 
 
 def _unmet_of(row: RowEvidence, path: str) -> list[str]:
@@ -316,10 +272,9 @@ def _unmet_of(row: RowEvidence, path: str) -> list[str]:
 
 def _ways(row: RowEvidence, path: str, expected: str, actual: str) -> set[str]:
     """How the fields of a row that are not as expected differ."""
-    blank = (None, "", "[]")
     names = _unmet_of(row, path)
-    pairs = [(row.fields.get(f"{expected}.{name}") in blank, row.fields.get(f"{actual}.{name}") in blank) for name in names]
-    return {"more" if is_none and not is_left else "less" if is_left and not is_none else "other" for is_none, is_left in pairs}
+    sides = ([row.fields.get(f"{side}.{name}") in (None, "", "[]") for name in names] for side in (expected, actual))
+    return {"other" if is_none == is_left else "more" if is_none else "less" for is_none, is_left in zip(*sides, strict=True)}
 
 
 def _unlike_pair(people: Population, path: str, way: str, rows: Mask, test: Contrast | None) -> Group:
@@ -381,16 +336,11 @@ def _rest(people: Population, left: Mask) -> Iterator[Candidate]:
     common = sorted(((len(rows), place) for place, rows in places.items() if len(rows) >= 3), reverse=True)
     answered = people.where(gives_answer)
     for n, (path, line) in common[:MAX_LINES]:
-        if not (_CODE.fullmatch(line) and answered[places[path, line]].all()) and n < RESTATES * people.failed.sum():
-            rows = people.mask(places[path, line])
-            yield Candidate(rows, partial(_valued, people, path, _words_of(people, path, line, rows)), order=6)
-
-
-def _words_of(people: Population, path: str, line: str, rows: Mask) -> str:
-    """A line of a log as one of some rows words it."""
-    some = np.flatnonzero(rows)[:MAX_VALUES]
-    texts = (text for i in some for text in people.rows[i].tails.get(path, "").splitlines() if template(text) == line)
-    return short(next(texts, line), 100)
+        own = places[path, line]
+        if not (_CODE.fullmatch(line) and answered[own].all()) and n < RESTATES * people.failed.sum():
+            # as one of these rows words it
+            texts = [text for i in own[:MAX_VALUES] for text in people.rows[i].tails.get(path, "").splitlines() if template(text) == line]
+            yield Candidate(people.mask(own), partial(_valued, people, path, short([*texts, line][0], 100)), order=6)
 
 
 def _values(people: Population, left: Mask, is_folded: bool = False) -> Iterator[Candidate]:
@@ -452,18 +402,15 @@ def _crossed(people: Population) -> Iterator[Candidate]:
         codes, values = people.codes(path)
         if path in people.task_level or people.is_reward(path) or not 2 <= len(values) <= MAX_CROSSED:
             continue
-        for code, value in enumerate(values):
-            rows = codes == code
-            if not isinstance(value, str | bool) or (rows & people.failed).sum() < least:
+        frequent = [(value, codes == code) for code, value in enumerate(values) if isinstance(value, str | bool)]
+        for (value, rows), (kind, kind_value, own) in product(frequent, kinds):
+            both, elsewhere, otherwise = rows & own, rows & ~own, own & ~rows
+            if both.sum() < least or people.passed[both].any() or people.n_tasks(both) < 3:
                 continue
-            for kind, kind_value, own in kinds:
-                both, elsewhere, otherwise = rows & own, rows & ~own, own & ~rows
-                if both.sum() < least or people.passed[both].any() or people.n_tasks(both) < 3:
-                    continue
-                if all(present.sum() >= 5 and people.rate(present) >= 0.5 for present in (elsewhere, otherwise)):
-                    about = f"`{path}` is `{str(value)[:40]}` where `{kind}` is `{str(kind_value)[:40]}`"
-                    make = partial(_cross, people, about, path, str(value), people.rate(elsewhere))
-                    yield Candidate(both, make, order=3, is_tested=False)
+            if all(present.sum() >= 5 and people.rate(present) >= 0.5 for present in (elsewhere, otherwise)):
+                about = f"`{path}` is `{str(value)[:40]}` where `{kind}` is `{str(kind_value)[:40]}`"
+                make = partial(_cross, people, about, path, str(value), people.rate(elsewhere))
+                yield Candidate(both, make, order=3, is_tested=False)
 
 
 def _cross(people: Population, about: str, path: str, value: str, elsewhere: float, rows: Mask, test: Contrast | None) -> Group:
@@ -495,5 +442,4 @@ _OUTSIDE = re.compile(
 
 def _valued(people: Population, path: str, value: str, rows: Mask, test: Contrast | None) -> Group:
     result = group("verdicts.valued", people, rows, path=path, value=value, place=lambda row: (path, value[:80]))
-    result.label = "IR" if _OUTSIDE.search(value) else "undetermined"
-    return result
+    return replace(result, label="IR" if _OUTSIDE.search(value) else "undetermined")

@@ -16,18 +16,7 @@ import numpy as np
 from blade.answers import LEADING, is_closed, is_same, value_of
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.expected_calls import acts_of, graded_tools
-from blade.diagnose.groups import (
-    Findings,
-    Group,
-    Trust,
-    ask_each,
-    doubt,
-    group,
-    in_final,
-    short,
-    unclaimed,
-    warning,
-)
+from blade.diagnose.groups import Findings, Group, Trust, ask_each, doubt, group, in_final, short, warning
 from blade.diagnose.population import Mask, Population, most_common
 from blade.diagnose.reference import ANSWER_ORDER, Reference, answered
 
@@ -48,7 +37,7 @@ PASSES = 5  # that must show how the grade follows from what the row records
 
 def ask(people: Population, left: Mask, reference: Reference | None) -> Findings:
     # where calls are expected or a check failed, the answer is not all that is graded
-    has_calls = people.where(lambda row: bool(row.expected)).any()
+    has_calls = any(row.expected for row in people.rows)
     reference = None if has_calls else reference
     makes = (
         _judge_cut, _same_pairs, _wrong_letter, _shifted_letter, _typographic, _unread_end, _denied, _checks_pass, _fields_pass,
@@ -59,7 +48,7 @@ def ask(people: Population, left: Mask, reference: Reference | None) -> Findings
         entry = doubt(people, proved)
         entry.label = "TI" if entry.level == "alarm" else None
         findings.trust.append(entry)
-    rest = unclaimed(left, findings.groups)
+    rest = findings.rest(left)
     findings.trust += _doubts(people, rest, reference)
     refused = _refused(people, rest, reference) if not has_calls else None
     if refused is not None:
@@ -132,18 +121,15 @@ def _shifted_letter(people: Population, left: Mask, reference: Reference | None)
     if not 3 <= len(letters) <= 10:
         return None
     shift = np.array([(g - a) % len(letters) if a is not None and g is not None else 0 for a, g in pairs])
-    best: tuple[int, str, object, int, Mask] | None = None
+    shifts = []
     for path, value, scope in [("", "", ~people.none), *people.kinds_of_task(30)]:
         wrong = scope & left & (shift > 0)
-        steps = np.bincount(shift[wrong]) if wrong.any() else np.zeros(1)
-        step, n = int(steps.argmax()), int(steps.max())
-        if n < LEAST_LATE or n < OFTEN * wrong.sum() or people.n_tasks(wrong) < 5 or people.rate(scope) > RARELY:
-            continue
-        if best is None or n > best[0]:
-            best = n, path, value, step, wrong & (shift == step)
-    if best is None:
+        step, n = most_common(shift[wrong].tolist())
+        if n >= max(LEAST_LATE, OFTEN * wrong.sum()) and people.n_tasks(wrong) >= 5 and people.rate(scope) <= RARELY:
+            shifts.append((n, path, value, step, wrong & (shift == step)))
+    if not shifts:
         return None
-    _, path, value, step, rows = best
+    _, path, value, step, rows = max(shifts, key=lambda entry: entry[0])
     step = min(step, len(letters) - step)
     return group(
         "verifier.shifted letter", people, rows, by="one place" if step == 1 else f"{step} places",
@@ -153,8 +139,8 @@ def _shifted_letter(people: Population, left: Mask, reference: Reference | None)
 
 def _letter(text: str | None) -> int | None:
     """The place of an answered letter in the alphabet."""
-    kind, value = value_of(text) if text and text.strip() else ("", "")
-    return ord(str(value).upper()) - ord("A") if kind == "letter" and len(str(value)) == 1 else None
+    kind, value = value_of(text or "")
+    return ord(value) - ord("A") if kind == "letter" else None
 
 
 # ---- What the prompt, the grader and the row's own records say ---------------------------------------
@@ -231,13 +217,10 @@ def _denied(people: Population, left: Mask, reference: Reference | None) -> Grou
 
 def _checks_pass(people: Population, left: Mask, reference: Reference | None) -> Group | None:
     """Failing rows whose own recorded checks all pass, where nothing else is known to be graded."""
-    if people.where(lambda row: bool(row.expected)).any():
-        return None
-    has = people.where(lambda row: len(row.checks) >= 1)
     all_pass = people.where(lambda row: row.checks and all(row.checks.values()))
-    passes, fails = has & people.passed, has & people.failed & ~all_pass
-    is_graded = passes.sum() >= PASSES and all_pass[passes].mean() >= 0.95 and not (passes & ~all_pass).any()
-    if (all_pass & left).sum() < 2 or not is_graded or fails.sum() < 5:
+    some_fail = people.where(lambda row: not all(row.checks.values()))
+    is_graded = (all_pass & people.passed).sum() >= PASSES and not (some_fail & people.passed).any()
+    if (all_pass & left).sum() < 2 or not is_graded or (some_fail & people.failed).sum() < 5 or any(row.expected for row in people.rows):
         return None
     return group("verifier.checks pass", people, all_pass & left)
 
@@ -254,7 +237,8 @@ def _fields_pass(people: Population, left: Mask, reference: Reference | None) ->
     rows = people.where(lambda row: all(bool(row.fields.get(path)) for path in fields)) & left
     if not fields or not 0 < rows.sum() <= 0.2 * people.failed.sum():
         return None
-    return _contradicted(people, fields[0], "says that the rollout passed, as in every pass", "verdict", rows)
+    says = "says that the rollout passed, as in every pass"
+    return group("verifier.contradicted", people, rows, path=fields[0], says=says, kind="verdict")
 
 
 def _is_verdict(people: Population, path: str) -> bool:
@@ -280,12 +264,9 @@ def _log_passes(people: Population, left: Mask, reference: Reference | None) -> 
         others = people.failed & ~rows & people.where(lambda row: path in row.lines)  # noqa: B023
         is_verdict = _SUCCESS.search(line) and not _FAILURE.search(line)
         if n and is_verdict and n <= 0.25 * people.failed.sum() and others.sum() >= 3 * n:
-            return _contradicted(people, path, f"ends with the words of every pass ({line[:80]})", "log", rows, line)
+            says = f"ends with the words of every pass ({line[:80]})"
+            return group("verifier.contradicted", people, rows, path=path, says=says, kind="log", place=lambda row: (path, line))  # noqa: B023
     return None
-
-
-def _contradicted(people: Population, path: str, says: str, kind: str, rows: Mask, quote: str = "") -> Group:
-    return group("verifier.contradicted", people, rows, path=path, says=says, kind=kind, place=lambda row: (path, quote))
 
 
 def _missing_path(people: Population, left: Mask, reference: Reference | None) -> Group | None:
@@ -322,8 +303,9 @@ def _equal(people: Population, left: Mask, reference: Reference | None) -> Group
         return _exact(people, left)
     if not reference.is_telling:
         return None
-    verdict = _verdict_checks(people)
-    rows = reference.same & left & people.where(lambda row: all(met for name, met in row.checks.items() if name not in verdict))
+    # checks that fail in every failing row that has them state the verdict again, and are no demand of their own
+    demands = {name for row in people.of(people.failed) for name, met in row.checks.items() if met}
+    rows = reference.same & left & people.where(lambda row: all(met for name, met in row.checks.items() if name in demands))
     if rows.sum() > MANY * people.n:
         pairs = zip(reference.answer, reference.gold, strict=True)
         exact = np.array([bool(a and g and a.strip() == g.strip()) for a, g in pairs], np.bool_)
@@ -340,12 +322,6 @@ def _equal(people: Population, left: Mask, reference: Reference | None) -> Group
         letter=f" ({n_exact:,} of them to the letter)" if is_mixed else "", read=", check which part of the answer it reads" * is_mixed,
         agreement=reference.agreement, detail=lambda i: answered(people, i, reference),
     )  # fmt: skip
-
-
-def _verdict_checks(people: Population) -> set[str]:
-    """Checks that fail in every failing row that has them: they state the verdict again, and are no demand of their own."""
-    checks = [check for row in people.of(people.failed) for check in row.checks.items()]
-    return {name for name, _ in checks} - {name for name, met in checks if met}
 
 
 _DECIMAL = re.compile(r"-?\d+(?:\.\d+)?\Z")
@@ -366,8 +342,8 @@ def _by_spelling(people: Population, reference: Reference, rows: Mask, exact: Ma
 def _difference(reference: Reference, rows: Mask) -> tuple[str, int]:
     """How the answers of some rows mostly differ from the gold in spelling, and how many do not."""
     folds: dict[str, Callable[[str], str]] = {
-        "": lambda text: text, "quotation marks": lambda text: text.replace('"', "'"), "spaces": lambda text: "".join(text.split()),
-        "upper and lower case": lambda text: text.casefold(), "formatting": lambda text: "",
+        "": str, "quotation marks": lambda text: text.replace('"', "'"), "spaces": lambda text: "".join(text.split()),
+        "upper and lower case": str.casefold, "formatting": lambda text: "",
     }  # fmt: skip
     pairs = [((reference.answer[i] or "").strip(), (reference.gold[i] or "").strip()) for i in np.flatnonzero(rows)]
     kinds = Counter(next(name for name, fold in folds.items() if fold(answer) == fold(gold)) for answer, gold in pairs)
@@ -378,16 +354,15 @@ def _difference(reference: Reference, rows: Mask) -> tuple[str, int]:
 _READ = re.compile(r"extracted|predicted|parsed|model_answer|given", re.IGNORECASE)  # fields that hold what was answered
 
 
-def _is_letter_by_letter(row: RowEvidence) -> bool:
-    """Whether some place of a row that holds its answer holds exactly the gold."""
-    gold = row.gold_text.strip().strip("$ ")
-    read = [value for path, value in row.fields.items() if isinstance(value, str) and _READ.search(path)]
-    return bool(gold) and any(text.strip().strip("$ ") == gold for text in (*row.answers.values(), *read))
-
-
 def _exact(people: Population, left: Mask) -> Group | None:
-    """Without any pass: answers that stand letter by letter in the gold, wherever the row puts them."""
-    rows = people.where(_is_letter_by_letter) & left
+    """Without any pass: answers that are the gold letter by letter, wherever the row puts them."""
+
+    def is_gold(row: RowEvidence) -> bool:
+        read = (value for path, value in row.fields.items() if isinstance(value, str) and _READ.search(path))
+        gold, *texts = (text.strip().strip("$ ") for text in (row.gold_text, *row.answers.values(), *read))
+        return bool(gold) and gold in texts
+
+    rows = people.where(is_gold) & left
     if rows.sum() < max(2, 0.25 * left.sum()):
         return None
     return group(
@@ -418,8 +393,6 @@ def _misread(people: Population, left: Mask, reference: Reference | None) -> Gro
 
 def _announces(answer: str, gold: str) -> bool:
     """Whether an announced answer is the gold, or begins with it where that is a number."""
-    if not answer or not gold:
-        return False
     head = LEADING.match(answer)
     return is_same(answer, gold) or (head is not None and value_of(gold)[0] == "number" and is_same(head[1], gold))
 
@@ -480,7 +453,7 @@ def _both_ways(people: Population, left: Mask, reference: Reference | None) -> G
 
 def _both_ways_without_gold(people: Population, left: Mask) -> Group | None:
     """The same where answers are not compared with a gold: closed ones, and whole replies that are the gold word for word."""
-    if people.where(lambda row: bool(row.expected) or row.n_acts > 1).any():
+    if any(row.expected or row.n_acts > 1 for row in people.rows):
         return None
     source = next((name for name in ANSWER_ORDER if sum(name in row.answers for row in people.rows) >= 0.9 * people.n), "")
     by_answer: defaultdict[tuple[int, object], list[int]] = defaultdict(list)
@@ -545,20 +518,16 @@ def _doubts(people: Population, left: Mask, reference: Reference | None) -> Iter
 
 def _broken_checks(people: Population) -> Iterator[Trust]:
     """The first check that no row passes and that reports an exception of its own."""
-    names = Counter(name for row in people.rows for name in row.check_errors)
-    for name, n in names.most_common():
-        has = people.where(lambda row: name in row.checks)  # noqa: B023
+    errors = {name: error for row in reversed(people.rows) for name, error in row.check_errors.items()}
+    for name, n in Counter(name for row in people.rows for name in row.check_errors).most_common():
         fails = people.where(lambda row: row.checks.get(name) is False)  # noqa: B023
-        if n >= 5 and n >= 0.9 * fails.sum() and fails.sum() == has.sum():
-            error = next(row.check_errors[name] for row in people.rows if name in row.check_errors)
-            yield warning("verifier.broken check", people, fails, check=name.partition(": ")[2] or name, error=error[:100])
+        if n >= max(5, 0.9 * fails.sum()) and not any(row.checks.get(name) for row in people.rows):
+            yield warning("verifier.broken check", people, fails, check=name.partition(": ")[2] or name, error=errors[name][:100])
             return
 
 
 def _differs(answer: str, gold: str) -> bool:
-    first, second = value_of(answer), value_of(gold)
-    if first[0] != second[0] or first[0] == "text":
-        return False
-    if first[0] == "number":
-        return bool(abs(first[1] - second[1]) > ROUNDED * abs(second[1]))
-    return str(first[1]).strip("'\"") != str(second[1]).strip("'\"")
+    (kind, first), (kind_of_gold, second) = value_of(answer), value_of(gold)
+    if kind == kind_of_gold == "number":
+        return bool(abs(first - second) > ROUNDED * abs(second))
+    return kind == kind_of_gold != "text" and str(first).strip("'\"") != str(second).strip("'\"")

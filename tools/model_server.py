@@ -1,4 +1,4 @@
-"""An OpenAI-compatible model server for tests: answers are a function of the request, faults come on demand.
+"""Serve the OpenAI APIs in place of a model: answers are a function of the request, faults come on demand.
 
 Both `/v1/responses` and `/v1/chat/completions`. A policy sees a request in the form of the Responses API and
 gives output items, a text, or a `Status`. Which calls fail is a function of the seed, the request and how often
@@ -7,7 +7,7 @@ the same request came before, so that two runs against two servers meet the same
     with serving(policy=fixed("4"), faults=Faults(share=0.2, kinds=ALL_KINDS)) as server:
         ...  # server.url, server.counts, server.calls
 
-    python -m tests.evaluate.openai_server --port 8000 --policy echo --fault-share 0.2
+    python -m tools.model_server --port 8000 --policy echo --fault-share 0.2
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import hashlib
-import importlib
 import json
 import random
 import threading
@@ -74,15 +73,15 @@ class Faults:
 
     def kind(self, digest: bytes, number: int) -> str | None:
         """The fault of the `number`-th call (from 0) with this content, or None."""
-        found = self._one(digest, number)
+        fault = self._drawn(digest, number)
         before = range(number - self.most, number)
-        if self.most and before.start >= 0 and all(self._one(digest, place) for place in before):
+        if self.most and before.start >= 0 and all(self._drawn(digest, place) for place in before):
             return None
-        return found
+        return fault
 
-    def _one(self, digest: bytes, number: int) -> str | None:
-        made = random.Random(f"{self.seed}:{digest.hex()}:{number}")
-        return made.choice(list(self.kinds)) if made.random() < self.share else None
+    def _drawn(self, digest: bytes, number: int) -> str | None:
+        draw = random.Random(f"{self.seed}:{digest.hex()}:{number}")
+        return draw.choice(list(self.kinds)) if draw.random() < self.share else None
 
 
 @dataclass
@@ -132,13 +131,6 @@ class Server:
     async def chat(self, request: web.Request) -> web.StreamResponse:
         return await self._handled(request, "chat")
 
-    async def models(self, request: web.Request) -> web.StreamResponse:
-        return web.json_response({"object": "list", "data": [{"id": "test-model", "object": "model"}]})
-
-    async def counted(self, request: web.Request) -> web.StreamResponse:
-        """The counters, for tests whose server is another process."""
-        return web.json_response({**self.counts, "most_at_once": self.most_at_once})
-
     async def _handled(self, request: web.Request, api: str) -> web.StreamResponse:
         raw = await request.read()
         try:
@@ -171,12 +163,12 @@ class Server:
 
     def _answer(self, body: Body, api: str) -> web.Response:
         as_responses = body if api == "responses" else from_chat(body)
-        said = self.policy(as_responses)
-        if isinstance(said, Status):
-            if said.body is not None:
-                return web.Response(status=said.code, text=said.body, headers=said.headers)
-            return _error(said.code, said.message, said.error_code, said.headers)
-        reply = said if isinstance(said, Reply) else Reply(message(said) if isinstance(said, str) else said)
+        answer = self.policy(as_responses)
+        if isinstance(answer, Status):
+            if answer.body is not None:
+                return web.Response(status=answer.code, text=answer.body, headers=answer.headers)
+            return _error(answer.code, answer.message, answer.error_code, answer.headers)
+        reply = answer if isinstance(answer, Reply) else Reply(message(answer) if isinstance(answer, str) else answer)
         make = response_object if api == "responses" else chat_object
         return web.json_response(make(body, reply))
 
@@ -207,8 +199,8 @@ class Server:
         return web.Response(status=500)
 
 
-def _chat_of(said: Any, **why: Any) -> Body:
-    return {"id": "c", "object": "chat.completion", "choices": [{"index": 0, "message": said, **why}]}
+def _chat_of(content: Any, **why: Any) -> Body:
+    return {"id": "c", "object": "chat.completion", "choices": [{"index": 0, "message": content, **why}]}
 
 
 WELL_FORMED: dict[str, dict[str, Body]] = {
@@ -242,10 +234,10 @@ def call(name: str, arguments: dict[str, Any], call_id: str = "call_1") -> dict[
 
 def echo(body: Body) -> str:
     """The last text that a user said."""
-    said = body.get("input") or ""
-    if isinstance(said, str):
-        return said
-    texts = [text_of(item.get("content")) for item in said if item.get("role") == "user"]
+    turns = body.get("input") or ""
+    if isinstance(turns, str):
+        return turns
+    texts = [text_of(item.get("content")) for item in turns if item.get("role") == "user"]
     return texts[-1] if texts else ""
 
 
@@ -264,19 +256,6 @@ def choice(texts: Sequence[str], seed: int = 0) -> Policy:
     return drawn
 
 
-def named(text: str) -> Policy:
-    """A policy by its name on the command line: echo, fixed:TEXT, choice:A|B|C, or module:function."""
-    name, _, rest = text.partition(":")
-    if name == "echo":
-        return echo
-    if name == "fixed":
-        return fixed(rest)
-    if name == "choice":
-        return choice(rest.split("|"))
-    found: Policy = getattr(importlib.import_module(name), rest)
-    return found
-
-
 def text_of(content: Any) -> str:
     """The text of a message's content in either form."""
     if isinstance(content, list):
@@ -290,17 +269,17 @@ def text_of(content: Any) -> str:
 def from_chat(body: Body) -> Body:
     """A chat request in the form of the Responses API, as policies see it."""
     items: Items = []
-    for said in body.get("messages", []):
-        role, content = said["role"], said.get("content")
+    for turn in body.get("messages", []):
+        role, content = turn["role"], turn.get("content")
         if role == "tool":
             output = text_of(content)
-            items.append({"type": "function_call_output", "call_id": said["tool_call_id"], "output": output})
+            items.append({"type": "function_call_output", "call_id": turn["tool_call_id"], "output": output})
             continue
         if content:
             items.append({"type": "message", "role": role, "content": content})
-        for one in said.get("tool_calls") or []:
-            made = {"type": "function_call", "call_id": one["id"], **one["function"]}
-            items.append(made)
+        for asked_call in turn.get("tool_calls") or []:
+            item = {"type": "function_call", "call_id": asked_call["id"], **asked_call["function"]}
+            items.append(item)
     tools = [{"type": "function", **tool["function"]} for tool in body.get("tools") or []]
     rest = {name: value for name, value in body.items() if name not in ("messages", "tools")}
     limit = body.get("max_completion_tokens", body.get("max_tokens"))
@@ -310,8 +289,8 @@ def from_chat(body: Body) -> Body:
 def _spent(body: Body, reply: Reply) -> tuple[int, int]:
     if reply.usage is not None:
         return reply.usage
-    asked = body.get("input", body.get("messages"))
-    return len(json.dumps(asked)) // 4 + 1, len(json.dumps(reply.items)) // 4 + 1
+    prompt = body.get("input", body.get("messages"))
+    return len(json.dumps(prompt)) // 4 + 1, len(json.dumps(reply.items)) // 4 + 1
 
 
 def _id(body: Body, prefix: str) -> str:
@@ -346,20 +325,20 @@ def chat_object(body: Body, reply: Reply) -> Body:
         elif item["type"] == "reasoning":
             thought += "".join(part["text"] for part in item.get("summary", []))
         else:
-            told = {"name": item["name"], "arguments": item["arguments"]}
-            calls.append({"id": item["call_id"], "type": "function", "function": told})
-    said: Body = {"role": "assistant", "content": text or None, "refusal": refusal}
+            function = {"name": item["name"], "arguments": item["arguments"]}
+            calls.append({"id": item["call_id"], "type": "function", "function": function})
+    turn: Body = {"role": "assistant", "content": text or None, "refusal": refusal}
     if thought:
-        said["reasoning_content"] = thought
+        turn["reasoning_content"] = thought
     if calls:
-        said["tool_calls"] = calls
+        turn["tool_calls"] = calls
     why = "length" if reply.is_cut else "tool_calls" if calls else "stop"
     spent_in, spent_out = _spent(body, reply)
     usage = {
         "prompt_tokens": spent_in, "completion_tokens": spent_out, "total_tokens": spent_in + spent_out,
         "prompt_tokens_details": {"cached_tokens": 0},
     }  # fmt: skip
-    choices = [{"index": 0, "message": said, "finish_reason": why, "logprobs": None}]
+    choices = [{"index": 0, "message": turn, "finish_reason": why, "logprobs": None}]
     model = body.get("model") or "test-model"
     head = {"id": _id(body, "chatcmpl-"), "object": "chat.completion", "created": 1_700_000_000, "model": model}
     return {**head, "choices": choices, "usage": usage}
@@ -377,8 +356,6 @@ def application(server: Server) -> web.Application:
     app = web.Application(client_max_size=64 << 20)
     app.router.add_post("/v1/responses", server.responses)
     app.router.add_post("/v1/chat/completions", server.chat)
-    app.router.add_get("/v1/models", server.models)
-    app.router.add_get("/counts", server.counted)
     return app
 
 
@@ -428,23 +405,16 @@ def main() -> None:
     """Serve until interrupted; the first line of output is the base URL."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--policy", default="echo", help="echo, fixed:TEXT, choice:A|B|C, or module:function")
-    parser.add_argument("--chat-only", action="store_true")
-    parser.add_argument("--fault-kinds", default=",".join(ALL_KINDS))
-    for name, default in {"delay": 0.0, "fault-share": 0.0, "hang": 5.0, "fault-seed": 0, "fault-most": 0}.items():
-        parser.add_argument(f"--{name}", type=type(default), default=default)
+    parser.add_argument("--policy", default="echo", help="echo, or fixed:TEXT")
+    parser.add_argument("--fault-share", type=float, default=0.0)
     flags = parser.parse_args()
-    kinds = flags.fault_kinds.split(",")
-    faults = Faults(flags.fault_share, kinds, flags.fault_seed, flags.hang, most=flags.fault_most)
-    server = Server(named(flags.policy), faults, flags.chat_only, flags.delay, keeps=False)
+    policy = fixed(flags.policy.removeprefix("fixed:")) if flags.policy.startswith("fixed:") else echo
+    server = Server(policy, Faults(flags.fault_share), False, 0.0, keeps=False)
 
     async def forever() -> None:
-        runner = await _started(server, flags.port)
+        await _started(server, flags.port)
         print(server.url, flush=True)
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await runner.cleanup()
+        await asyncio.Event().wait()
 
     with suppress(KeyboardInterrupt):
         asyncio.run(forever())
