@@ -175,7 +175,7 @@ def test_a_file_that_may_no_longer_be_read_is_the_fault_of_the_file(path: Path, 
     def denied(*_: Any) -> Any:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(index, "_ends_of", denied)
+    monkeypatch.setattr(cache, "_content", denied)
     with pytest.raises(Unreadable, match="Permission denied") as error:
         index.open_index(path, Spy(), Notices())
     assert error.value.slug == "unreadable-file"

@@ -347,7 +347,7 @@ def concluded(read: Read, diagnosis: diagnose.Diagnosis) -> Reading:
     conclusion = conclusions.conclude(diagnosis, read.judged.task.tolist(), read.walker.opener, read.judgements)
     path = entry.sources[0].path
     if len(entry.sources) == 1 and path in entry.stamps:  # for `blade show`, which diagnoses nothing itself
-        cache.keep_rows(path, entry.stamps[path], dict(conclusion.blamed))
+        cache.keep_rows(path, entry.stamps, dict(conclusion.blamed))
     quote = single_rows.quoter(entry.run, read.walker.row)
     proposed = {each.task: each.proposed for each in conclusion.attributions if each.proposed is not None}
     return Reading(

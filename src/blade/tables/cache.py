@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -18,15 +19,17 @@ from typing import Any
 
 from blade import __version__
 
-LAYOUT = "5"  # of the files of an index; another number means: build anew
+LAYOUT = "6"  # of the files of an index; another number means: build anew
 _FOLDER = "indexes"
 _FOLDERS = re.compile(r"[0-9a-f]{24}")  # all we ever write or delete are folders of such names in that folder
 _DIGEST = 32  # characters of a digest
 MAX_MB = 20_000  # of all indexes and tables, unless BLADE_CACHE_MAX_MB says otherwise
 
-# Size, times of the last change of content and of the file itself, inode: an edit that sets the old time back,
-# and another file under the same name, still change one of them.
-Stamp = tuple[int, int, int, int]
+# Size, times of the last change of content and of the file itself, inode, digest of the content: an edit that sets the
+# old time back, one through a mapping that moves no time, and another file under the same name change one of them.
+Stamp = tuple[int, int, int, int, str]
+WHOLE = 32 << 20  # bytes up to which a file is hashed whole, in some milliseconds; of a larger one its ends and samples
+_END, _SAMPLE, _SAMPLES, _PIECE = 1 << 16, 1 << 12, 128, 1 << 20
 
 
 class Unwritable(Exception):
@@ -61,13 +64,34 @@ def root() -> Path:
         base = os.environ.get("XDG_CACHE_HOME")
         return (Path(base) if base else Path("~/.cache").expanduser()) / "blade"
     except RuntimeError:  # a user without a home, as containers have them
-        return Path(tempfile.gettempdir()) / f"blade-cache-{os.getuid()}"
+        shared = Path(tempfile.gettempdir()) / f"blade-cache-{os.getuid()}"
+        with contextlib.suppress(OSError):
+            shared.mkdir(mode=0o700, exist_ok=True)
+            if shared.lstat().st_uid == os.getuid():  # anybody may put a folder of this name there
+                return shared
+        return Path(scratch())
 
 
 def stamp_of(path: Path) -> Stamp:
     """How a file lies on disk now."""
-    stat = path.stat()
-    return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
+    status = path.stat()
+    content = _content(path, status.st_size) if stat.S_ISREG(status.st_mode) else ""
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, content
+
+
+def _content(path: Path, size: int) -> str:
+    """A digest of the content of a file: the whole of a small one."""
+    import xxhash
+
+    digest = xxhash.xxh3_128()
+    ranges = [(start, _PIECE) for start in range(0, size, _PIECE)]
+    if size > WHOLE:
+        samples = ((size * number // _SAMPLES, _SAMPLE) for number in range(_SAMPLES))
+        ranges = [(0, _END), *samples, (size - _END, _END)]
+    with path.open("rb", buffering=0) as file:
+        for start, length in ranges:
+            digest.update(os.pread(file.fileno(), length, start))
+    return digest.hexdigest()
 
 
 def folder_for(source: Path) -> Path:
@@ -232,10 +256,11 @@ def write_whole(path: Path, data: bytes) -> None:
 def _code() -> bytes:
     """Our own code as it lies on disk: other code, other conclusions."""
     paths = [path for path in Path(__file__).parents[1].rglob("*") if path.suffix in (".py", ".toml", ".json")]
-    return blake2b(b"".join(_spelled(path, stamp_of(path)) for path in sorted(paths)), digest_size=16).digest()
+    stamps = ((status.st_size, status.st_mtime_ns, status.st_ctime_ns) for status in map(Path.stat, sorted(paths)))
+    return blake2b(b"".join(map(_spelled, sorted(paths), stamps)), digest_size=16).digest()
 
 
-def _spelled(path: Path | str, stamp: Stamp) -> bytes:
+def _spelled(path: Path | str, stamp: tuple[int | str, ...]) -> bytes:
     return "\0".join(map(str, (path, *stamp, ""))).encode("utf-8", "surrogateescape")
 
 
@@ -289,16 +314,23 @@ def keep(source: Path, name: str, made_for: str, content: bytes) -> None:
             write_whole(folder / f"{name}.kept", sealed(made_for.encode() + content))
 
 
-def keep_rows(source: str, stamp: Stamp, rows: Mapping[str, tuple[str, str, int | None]]) -> None:
-    """Keep what each failing rollout was found to be, by its address: label, name, and the step to blame."""
-    keep(Path(source), "rows", _checksum(_spelled(source, stamp)), json.dumps(rows).encode())
+def keep_rows(source: str, stamps: Mapping[str, Stamp], rows: Mapping[str, tuple[str, str, int | None]]) -> None:
+    """Keep what each failing rollout was found to be, by its address: label, name, and the step to blame.
+
+    `stamps` are those of the files that were read for it.
+    """
+    facts = str(Path(source).parent / "blade.toml")
+    depends = {facts: None, **stamps}  # where there is none yet, one that comes changes what is concluded
+    keep(Path(source), "rows", _checksum(_code()), json.dumps((depends, rows)).encode())
 
 
 def kept_row(source: Path, address: str) -> tuple[str, str, int | None] | None:
-    """What a rollout was found to be when its file, as it lies there now, was diagnosed last; None if it was not."""
+    """What a rollout was found to be when its files, as they lie there now, were diagnosed last; None if they were not."""
     try:
-        content = kept(source, "rows", _checksum(_spelled(source, stamp_of(source))))
-        label, name, step = json.loads(content or b"{}")[address]
+        depends, rows = json.loads(kept(source, "rows", _checksum(_code())) or b"[{}, {}]")
+        if any(stamps_of([path]).get(path, ()) != tuple(stamp or ()) for path, stamp in depends.items()):
+            return None
+        label, name, step = rows[address]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return label, name, step

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Protocol
 
 import msgspec
-import xxhash
 
 from blade.errors import Unreadable
 from blade.formats.lines import unreadable
@@ -27,8 +26,8 @@ from blade.tables.index_files import Index, Manifest, PartEntry
 
 MANIFEST = "manifest.json"
 _SHA256 = "sha256.json"
-_ENDS = 1 << 16  # bytes at the front and before the end that are compared on top of the stamp
-TICK_NS = 10_000_000  # two changes within the clock tick of a file system may leave the same stamp
+# Two changes of a large file within the clock tick of a file system may leave the same stamp; some count whole seconds.
+TICK_NS, COARSE_TICK_NS = 10_000_000, 2_000_000_000
 _CHUNK_BYTES = 512 << 20  # one task of a worker; bounds what is lost when one is killed
 _PARALLEL_BYTES = 24 << 20  # below this a second process costs more than it brings
 _KEEP_BYTES = 8 << 20  # several blocks of lines; else each is mapped, filled with zeros and unmapped again
@@ -111,28 +110,21 @@ def manifest_in(folder: Path) -> Manifest | None:
 def _described(path: Path) -> Manifest:
     """A manifest for `path` as it is now, before anything of it is read."""
     if not path.is_file():  # standard input or a pipe
-        return Manifest(cache.made_by(), (0, 0, 0, 0), "", "")
-    stamp = _settled(path)
-    return Manifest(cache.made_by(), stamp, *_ends_of(path, stamp[0]))
+        return Manifest(cache.made_by(), (0, 0, 0, 0, ""))
+    return Manifest(cache.made_by(), _settled(path))
 
 
 def _settled(path: Path) -> Stamp:
     """The stamp of a file whose clock has ticked since its last change, so that the next change gives another one."""
     for _ in range(5):
         stamp = cache.stamp_of(path)
-        age = time.time_ns() - stamp[2]
-        if not 0 <= age < TICK_NS:
+        size, changed, touched, *_ = stamp
+        tick = TICK_NS if changed % 10**9 or touched % 10**9 else COARSE_TICK_NS
+        age = time.time_ns() - touched
+        if size <= cache.WHOLE or not 0 <= age < tick:  # the whole content of a small file is in its stamp
             return stamp
-        time.sleep((TICK_NS - age) / 1e9)
-    return stamp[0], 0, 0, 0  # somebody writes all the time: nothing that this file will have again
-
-
-def _ends_of(path: Path, end: int) -> tuple[str, str]:
-    """Hashes of the first bytes of a file and of those before `end`."""
-    with path.open("rb", buffering=0) as file:
-        head = os.pread(file.fileno(), min(_ENDS, end), 0)
-        tail = os.pread(file.fileno(), min(_ENDS, end), max(0, end - _ENDS))
-    return xxhash.xxh3_128_hexdigest(head), xxhash.xxh3_128_hexdigest(tail)
+        time.sleep((tick - age) / 1e9)
+    return size, 0, 0, 0, ""  # somebody writes all the time: nothing that this file will have again
 
 
 def _current(folder: Path, path: Path) -> Index | None:
@@ -140,8 +132,6 @@ def _current(folder: Path, path: Path) -> Index | None:
     for _ in range(3):  # another process may replace the files between two reads
         known = manifest_in(folder)
         if known is None or known.made_by != cache.made_by() or known.stamp != cache.stamp_of(path):
-            return None
-        if _ends_of(path, known.size) != (known.head, known.tail):
             return None
         try:
             return Index(folder, path, known)
@@ -306,7 +296,7 @@ def sha256_of(path: Path) -> str:
         stamp = _settled(path)
         with contextlib.suppress(OSError, ValueError):
             stored = cache.unsealed(path_kept.read_bytes())
-            *when, digest = msgspec.json.decode(stored, type=tuple[int, int, int, int, str])
+            *when, digest = msgspec.json.decode(stored, type=tuple[int, int, int, int, str, str])
             if tuple(when) == stamp:
                 return digest
         with path.open("rb") as file:

@@ -48,8 +48,6 @@ class Manifest(msgspec.Struct, frozen=True):
 
     made_by: str  # what wrote the parts
     stamp: Stamp  # of the source before it was read; what a writer adds meanwhile is left for the next time
-    head: str
-    tail: str
     blocks: str = ""  # the file of inflated lines, for a source that can only be read from the front
     parts: list[PartEntry] = []
 
