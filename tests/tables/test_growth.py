@@ -34,6 +34,7 @@ MIXED = [encode(make_row(0, 0, note="x" * 200)), encode(make_row(None, 1))]
 
 @settings(max_examples=25, deadline=None, suppress_health_check=QUIET)
 @example(lines=MIXED, cuts=[0.5], ends=True)
+@example(lines=[b"", b"  "], cuts=[], ends=False)  # a block without a row
 @given(lines=st.lists(LINES, min_size=1, max_size=8), cuts=st.lists(st.floats(0, 1), max_size=6), ends=st.booleans())
 @pytest.mark.parametrize("many", [False, True], ids=["one range", "many ranges"])
 def test_any_sequence_of_appends_gives_the_index_of_the_whole(
