@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import mmap
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -192,13 +193,69 @@ def test_a_conclusion_belongs_to_the_file_that_was_read(tmp_path: Path, blade: B
 
 def test_a_change_within_a_tick_of_the_clock_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "TICK_NS", TICK_NS)
+    monkeypatch.setattr(kept, "WHOLE", 0)  # as of a file that is too large to be hashed whole
     path = tmp_path / "long.jsonl"
     path.write_bytes(OLD)
     stamp = opened(path).manifest.stamp
     assert time.time_ns() - stamp[2] >= TICK_NS
-    monkeypatch.setattr(index, "TICK_NS", 10**18)
-    monkeypatch.setattr(time, "sleep", lambda _: None)
-    assert opened(make_run(tmp_path / "young", LOST)).manifest.stamp[1:] == (0, 0, 0)  # never taken for the same
+    waits: list[float] = []
+    monkeypatch.setattr(time, "sleep", waits.append)
+    second = time.time_ns() // 10**9 * 10**9
+    monkeypatch.setattr(kept, "stamp_of", lambda path: (len(OLD), second, second, 1, ""))  # a file system that counts seconds
+    assert opened(path).manifest.stamp[1:] == (0, 0, 0, "")  # never taken for the same
+    assert 0.9 < waits[0] <= 2
+
+
+def test_h3_an_edit_that_moves_no_time_is_seen(tmp_path: Path, blade: Blade) -> None:
+    """Pages of a mapping that are dirty already are changed without a new time."""
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(joined([{**make_row(n), "reward": 0.0, "note": "x" * 9000} for n in range(40)]))
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as pages:
+        for place in range(0, len(pages), mmap.PAGESIZE):
+            pages[place] = pages[place]
+        before = path.stat()
+        asked = [("diagnose", path), ("query", path, "rate", "--json"), ("show", path, "20/0")]
+        assert "0% passed" in blade(*asked[0]).out
+        place = -1
+        for _ in range(25):
+            place = pages.find(b'"reward":0.0', place + 1)
+            pages[place : place + 12] = b'"reward":1.0'
+        after = path.stat()
+        assert (after.st_size, after.st_mtime_ns, after.st_ctime_ns) == (before.st_size, before.st_mtime_ns, before.st_ctime_ns)
+        assert "62.5% passed" in blade(*asked[0]).out
+        assert json.loads(blade(*asked[1]).out)["value"] == 0.625
+        assert "passed" in blade(*asked[2]).out.splitlines()[0]
+
+
+def test_what_a_row_was_found_to_be_is_forgotten_with_the_facts_it_rests_on(tmp_path: Path, blade: Blade) -> None:
+    codes = '[[codes]]\nfield = "code"\nequals = 7\ncause = "{}"\nmode = "bench broken"\n'
+    path = make_run(tmp_path, [{**make_row(task, 0, float(task % 2)), "code": 7 - task % 2} for task in range(20)])
+    toml = tmp_path / "blade.toml"
+    toml.write_text(codes.format("TI"), encoding="utf-8")
+    blade("diagnose", path)
+    assert "Diagnosed: bench broken (TI)" in blade("show", path, "0/0").out
+    toml.write_text(codes.format("KG"), encoding="utf-8")
+    assert "Diagnosed" not in blade("show", path, "0/0").out
+    toml.unlink()
+    blade("diagnose", path)
+    said = blade("show", path, "0/0").out
+    toml.write_text(codes.format("KG"), encoding="utf-8")
+    assert "Diagnosed" in said
+    assert "Diagnosed" not in blade("show", path, "0/0").out
+
+
+def test_rows_of_a_damaged_index_are_not_shown_as_those_of_another_task(tmp_path: Path, blade: Blade) -> None:
+    path = make_run(tmp_path, [make_row(task, 0, float(task == 4)) for task in range(8)])
+    blade("health", path)
+    before = blade("show", path, "3/0").out.splitlines()[:3]
+    (part,) = kept.folder_for(path).glob("part-*")
+    data = part.read_bytes()
+    header = data.splitlines()[0]
+    _, start, _ = json.loads(header)["task_index"]
+    place = len(header) + 1 + start
+    three, four = data[place + 24 : place + 32], data[place + 32 : place + 40]
+    part.write_bytes(data[: place + 24] + four + three + data[place + 40 :])
+    assert blade("show", path, "3/0").out.splitlines()[:3] == before
 
 
 # -- damage ---------------------------------------------------------------------------------------

@@ -151,6 +151,8 @@ def _quick(run: str, task: str) -> list[Shown]:
     for place in task_rows.places(path, int(name)) or []:
         if repeat in (None, place.repeat):
             row = parsed(task_rows.row_bytes(path, place).removeprefix(b"\xef\xbb\xbf"))[0] or {}
+            if row.get("_ng_task_index") != int(name):  # a part of the index is not as it was written
+                return []
             spot = (label, name, place.repeat, str(path), place.line)
             rows.append(Shown(*spot, row, repeat is not None, threshold))
     return rows
