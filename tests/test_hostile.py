@@ -344,6 +344,17 @@ def test_line_of_200_mb_in_bounded_memory(tmp_path: Path, cache: Path) -> None:
     assert peak < 400
 
 
+@pytest.mark.parametrize("filler", [b"{},", b"[],"])
+def test_a_line_of_countless_empty_objects_in_bounded_memory(tmp_path: Path, cache: Path, filler: bytes) -> None:
+    path = tmp_path / "rollouts.jsonl.gz"
+    path.write_bytes(compressed(joined(GOOD) + b'{"reward":1,"x":[' + filler * 12_000_000 + b"1]}\n", "gz"))
+    said, peak = peak_mb(cache, "diagnose", "--json", path)
+    assert said.report["runs"][0]["n_rollouts"] == 4
+    (entry,) = said.report["skipped"]
+    assert (entry["line"], entry["reason"]) == (5, "more than 3,000,000 lists and objects")
+    assert peak < 500
+
+
 NO_ROW = b"this is not a row, and neither is any of those after it\n"
 
 

@@ -207,6 +207,8 @@ class Columns:
         # the decoder does not look into what it skips; line by line, since most lines are ASCII and
         # only the others need the costly check
         data = block.data
+        if row_decoder.has_too_many_nodes(data):  # rare: only a block of one long line is large enough
+            return None
         if not data.isascii():
             beyond = [line for line in _lines(data, starts, ends) if not line.isascii()]
             if not all(map(row_decoder.is_utf8, beyond)):

@@ -179,7 +179,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
     for block in islice(lines.blocks(path), _SNIFF_BLOCKS):
         for line in block.data[: block.size].split(b"\n"):
             body = line.removeprefix(b"\xef\xbb\xbf").lstrip()
-            row = parsed(body)[0] if body.startswith(b"{") and row_decoder.is_utf8(body) else None
+            row = parsed(body)[0] if body.startswith(b"{") and row_decoder.refusal(body) is None else None
             if row is not None:
                 yield row
 

@@ -173,6 +173,7 @@ def _reconciled(entry: Usage) -> tuple[Number, Number, Number]:
 
 
 MAX_DEPTH = 512
+MAX_NODES = 3_000_000  # lists and objects of a line: each takes some hundred bytes of memory, and as little as two of the line
 MAX_FIELDS = 512  # further keys of a row are left to those who open it
 
 # possessive, or a string of a million escapes would cost gigabytes of places to come back to
@@ -209,9 +210,16 @@ def refusal(line: bytes) -> str | None:
         return "raw control characters"
     if not is_utf8(line):
         return "not valid UTF-8"
+    if has_too_many_nodes(line):
+        return f"more than {MAX_NODES:,} lists and objects"
     if is_too_deep(line):
         return f"nested deeper than {MAX_DEPTH} levels"
     return None
+
+
+def has_too_many_nodes(line: bytes) -> bool:
+    """Does it hold more lists and objects than there is memory for."""
+    return len(line) > 2 * MAX_NODES and line.count(b"[") + line.count(b"{") > MAX_NODES
 
 
 def is_too_deep(line: bytes) -> bool:
