@@ -41,8 +41,6 @@ KNOWN = NEEDED | {"question", "equal_label", "not_equal_label"}
 class Rules:
     """What the settings say beyond whom to ask."""
 
-    equal: str
-    different: str
     check_twice_swap: bool = False
     reward_if_swap_fails: float = 0.0
     use_per_record_regex: bool = True
@@ -54,13 +52,12 @@ class Rules:
 
 def environment(settings: Mapping[str, Any]) -> Environment:
     """Equivalence by a judge; the settings are NeMo Gym's."""
-    equal = str(settings.get("judge_equal_label") or "[[A=B]]")
-    different = str(settings.get("judge_not_equal_label") or "[[A!=B]]")
-    names = [name for name in Rules.__dataclass_fields__ if name in settings]
-    own_rules = {name: settings[name] for name in names}
-    judge = judge_model.judge(settings, "equivalence_llm_judge", TEMPLATE, (equal, different))
-    judge_model.checked(judge.template, KNOWN, NEEDED)
-    return Environment("equivalence_llm_judge", partial(verify, judge, Rules(equal, different, **own_rules)))
+    labels = (
+        str(settings.get("judge_equal_label") or "[[A=B]]"), str(settings.get("judge_not_equal_label") or "[[A!=B]]")
+    )  # fmt: skip
+    rules = Rules(**{name: settings[name] for name in Rules.__dataclass_fields__ if name in settings})
+    judge = judge_model.judge(settings, "equivalence_llm_judge", TEMPLATE, labels, KNOWN, NEEDED)
+    return Environment("equivalence_llm_judge", partial(verify, judge, rules))
 
 
 async def verify(judge: judge_model.Judge, rules: Rules, attempt: Attempt) -> Row:
@@ -77,8 +74,11 @@ async def verify(judge: judge_model.Judge, rules: Rules, attempt: Attempt) -> Ro
     part, credit = await extracted(rules, attempt.row, expected, text)
     if part is None:
         return fields
-    reward, evaluations = await compared(judge, rules, attempt, expected, part)
-    return {**fields, "reward": reward if reward != 1.0 else credit, "judge_evaluations": evaluations}
+    orders = [(expected, part), (part, expected)] if rules.check_twice_swap else [(expected, part)]
+    prompts = [prompt(judge, attempt.row, *order) for order in orders]
+    count, evaluations = await judge_model.agreement(attempt, judge, prompts)
+    reward = 1.0 if count == len(prompts) else rules.reward_if_swap_fails if count else 0.0
+    return {**fields, "reward": credit if reward == 1.0 else reward, "judge_evaluations": evaluations}
 
 
 async def extracted(rules: Rules, row: Row, expected: str, text: str) -> tuple[str | None, float]:
@@ -98,26 +98,11 @@ async def extracted(rules: Rules, row: Row, expected: str, text: str) -> tuple[s
     return None, 0.0
 
 
-async def compared(
-    judge: judge_model.Judge, rules: Rules, attempt: Attempt, expected: str, part: str
-) -> tuple[float, list[Row]]:
-    """The verdict, and after an equal one perhaps that of the exchanged order."""
-    first = await judge_model.verdict(attempt, judge, prompt(rules, attempt, expected, part))
-    if first.label != rules.equal:
-        return 0.0, [first.evaluation]
-    if not rules.check_twice_swap:
-        return 1.0, [first.evaluation]
-    second = await judge_model.verdict(attempt, judge, prompt(rules, attempt, part, expected))
-    both = [first.evaluation, second.evaluation]
-    return (1.0 if second.label == rules.equal else rules.reward_if_swap_fails), both
-
-
-def prompt(rules: Rules, attempt: Attempt, first: str, second: str) -> dict[str, str]:
+def prompt(judge: judge_model.Judge, row: Row, expected: str, generated: str) -> dict[str, str]:
     """The fields of the judge's prompt."""
-    labels = (rules.equal, rules.different)
     return {
-        "question": str(task_row.field(attempt.row, "question") or task_row.question(attempt.row)),
-        "expected_answer": judge_model.fenced(judge_model.defused(first, labels)),
-        "generated_answer": judge_model.fenced(judge_model.defused(second, labels)),
-        "equal_label": rules.equal, "not_equal_label": rules.different,
+        "question": str(task_row.field(row, "question") or task_row.question(row)),
+        "expected_answer": judge_model.fenced(expected, judge.labels),
+        "generated_answer": judge_model.fenced(generated, judge.labels),
+        "equal_label": judge.labels[0], "not_equal_label": judge.labels[1],
     }

@@ -14,12 +14,12 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from blade_eval import replies, task_row
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.expressions import Expressions
-from blade_eval.libraries import available
 
 PATTERNS = Expressions("instruction_following")
 
@@ -122,9 +122,10 @@ def two_responses(text: str, detail: Details) -> bool:
 
 def in_language(text: str, wanted: str) -> bool:
     """Whether a text is in a language, by langdetect; where it cannot tell, it is, as published."""
-    library = available("langdetect")
-    if library is None:
-        raise Unmeasured("verifier_error", "langdetect, which tells languages apart, is not installed")
+    try:
+        library = import_module("langdetect")
+    except ImportError:
+        raise Unmeasured("verifier_error", "langdetect, which tells languages apart, is not installed") from None
     library.DetectorFactory.seed = 0  # without it the same text may get another language
     try:
         result = library.detect(text)

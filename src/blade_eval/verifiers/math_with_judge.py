@@ -11,7 +11,7 @@ from blade_eval import judge_model, limited, replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
 from blade_eval.libraries import required
 
-EQUAL, DIFFERENT = "[[A=B]]", "[[A!=B]]"
+LABELS = ("[[A=B]]", "[[A!=B]]")
 LONGEST = 2000  # characters kept of an answer that could not be computed
 COMPUTING = 5  # seconds of processor time for one comparison
 
@@ -39,8 +39,8 @@ def environment(settings: Mapping[str, Any]) -> Environment:
     required("math_verify", "math-verify", "math_with_judge")
     judge = None
     if settings.get("should_use_judge"):
-        judge = judge_model.judge(settings, "math_with_judge", TEMPLATE, (EQUAL, DIFFERENT))
-        judge_model.checked(judge.template, FIELDS, {"first_answer", "second_answer"})
+        needed = FIELDS - {"question"}
+        judge = judge_model.judge(settings, "math_with_judge", TEMPLATE, LABELS, FIELDS, needed)
     seconds = int(settings.get("verify_timeout_seconds") or COMPUTING)
     return Environment(
         "math_with_judge", partial(verify, judge, seconds), scores=scores,
@@ -88,20 +88,14 @@ async def compared(expected: str, text: str, seconds: int) -> Row:
 
 async def judged(judge: judge_model.Judge, attempt: Attempt, expected: str, extracted: str) -> Row:
     """Both orders must agree on equivalence: a judge that favours a place is not believed."""
-    evaluations = []
-    reward = 1.0
-    for first, second in ((expected, extracted), (extracted, expected)):
-        fields = {
-            "question": task_row.question(attempt.row),
-            "first_answer": judge_model.fenced(judge_model.defused(first, judge.labels)),
-            "second_answer": judge_model.fenced(judge_model.defused(second, judge.labels)),
-        }
-        said_so = await judge_model.verdict(attempt, judge, fields)
-        evaluations.append(said_so.evaluation)
-        if said_so.label != EQUAL:
-            reward = 0.0
-            break
-    return {"reward": reward, "judge_evaluations": evaluations}
+    question = task_row.question(attempt.row)
+    answers = [judge_model.fenced(text, judge.labels) for text in (expected, extracted)]
+    prompts = [
+        {"question": question, "first_answer": first, "second_answer": second}
+        for first, second in (answers, answers[::-1])
+    ]
+    count, evaluations = await judge_model.agreement(attempt, judge, prompts)
+    return {"reward": float(count == len(prompts)), "judge_evaluations": evaluations}
 
 
 def scores(row: Row) -> dict[str, float]:
