@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from blade_eval.environment import Row, Unmeasured
 from blade_eval.replies import text_of
 
@@ -28,6 +30,16 @@ def needed(row: Row, name: str) -> Any:
 def faulty(reason: str) -> Unmeasured:
     """The task itself cannot be judged, whatever the model says."""
     return Unmeasured("task_invalid", reason, terminal=True)
+
+
+def opened(value: Any, what: str) -> Any:
+    """A column that may stand as its JSON."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise faulty(f"{what} not JSON: {error}") from None
 
 
 def pattern(row: Row) -> str | None:
