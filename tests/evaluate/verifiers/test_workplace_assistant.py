@@ -253,7 +253,7 @@ _VALUES = st.one_of(
 @st.composite
 def any_call(draw: st.DrawFn) -> Call:
     name = draw(st.sampled_from([*TOOLS, "no_such_tool"]))
-    keys = list(TOOLS[name].kinds) if name in TOOLS else ["x"]
+    keys = list(TOOLS[name].arguments) if name in TOOLS else ["x"]
     return name, draw(st.dictionaries(st.sampled_from([*keys, "other"]), _VALUES, max_size=6))
 
 
