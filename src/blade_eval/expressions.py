@@ -12,7 +12,8 @@ import yaml
 
 @cache
 def _table() -> dict[str, dict[str, Any]]:
-    table: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "expressions.yaml").read_text("utf-8"))
+    text = (Path(__file__).parent / "expressions.yaml").read_text("utf-8")
+    table: dict[str, dict[str, Any]] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return table
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from typing import Any
 
 import msgspec
 
+from blade_eval import limited
 from blade_eval.environment import Row, Unmeasured
 from blade_eval.replies import text_of
 
@@ -47,6 +50,22 @@ def pattern(row: Row) -> str | None:
     template = field(row, "template_metadata")
     value = template.get("output_regex") if isinstance(template, dict) else None
     return value if isinstance(value, str) and value else None
+
+
+async def last_match(expression: str, text: str) -> str | None:
+    """What an expression of the task finds last in the model's text: together they may not end, which is nothing."""
+    try:
+        match: str | None = await limited.call("blade_eval.task_row:matched", expression, text, seconds=2)
+    except limited.TooCostly:
+        return None
+    return match
+
+
+def matched(expression: str, text: str) -> str | None:
+    """The first group of the last match, or the match itself."""
+    hits = deque(re.finditer(expression, text, re.IGNORECASE), maxlen=1)
+    groups = [group for group in (*hits[0].groups(), hits[0][0]) if group is not None] if hits else []
+    return groups[0] if groups else None
 
 
 def question(row: Row) -> str:

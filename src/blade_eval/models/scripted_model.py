@@ -14,13 +14,14 @@ import msgspec
 
 from blade.errors import UsageError
 from blade_eval.environment import Respond, Response, Row, Unmeasured
-from blade_eval.verifiers.workplace_assistant import changes, opened
+from blade_eval.verifiers.workplace_assistant import after, changes, opened
 from blade_eval.verifiers.workplace_assistant.quests import (
     Call,
     Named,
     Quest,
     consequences,
     holds,
+    ident_of,
     made,
     quests,
     spoken,
@@ -49,30 +50,17 @@ class Turn:
 Play = Generator[Turn, list[str], None]
 
 
-@dataclass
-class _Seen:
-    """What the searches have shown."""
-
-    rows: list[dict[str, Any]]
-    total: int = 0
-
-    def idents(self) -> list[str]:
-        return [str(next(value for key, value in row.items() if key.endswith("_id"))) for row in self.rows]
-
-
 def play(quest: Quest, fault: str, rng: Random) -> Play:
     """One rollout of a task; what comes back are the answers of the tools."""
     people = yield from _people(quest, fault, rng)
-    seen = _Seen([])
-    if quest.read is not None:
-        seen = yield from _searched(quest, fault, people, rng)
-    met = holds(quest, seen.total)
+    idents, total = (yield from _searched(quest, fault, people, rng)) if quest.read is not None else ([], 0)
+    met = holds(quest, total)
     thought = ""
     if quest.condition is not None and rng.random() < 0.6:
-        thought = f"That makes {seen.total}, so the condition is {'' if met else 'not '}met."
+        thought = f"That makes {total}, so the condition is {'' if met else 'not '}met."
     if fault == "ignored_condition":
         met, thought = not met, ""
-    calls = consequences(quest, people, seen.idents(), seen.total, met)
+    calls = consequences(quest, people, idents, total, met)
     if fault == "stopped_early":
         n, what = len(calls), "I have looked everything up. Next I will make the"
         yield Turn(says=f"{what} {n} change{'s' * (n != 1)} that you asked for; tell me if that is what you want.")
@@ -117,23 +105,21 @@ def _read(answer: str) -> dict[str, Any]:
 
 def _searched(
     quest: Quest, fault: str, people: tuple[str, ...], rng: Random
-) -> Generator[Turn, list[str], _Seen]:
+) -> Generator[Turn, list[str], tuple[list[str], int]]:
+    """The ids of the records and the total that the pages of a search show, as far as they are read."""
     assert quest.read is not None
     name, arguments = made(quest.read, people)
     bound = arguments.pop(quest.limit) if fault == "dropped_boundary" and quest.limit else None
     thought = "Now I look for what this is about." if rng.random() < 0.4 else ""
     answer = _read((yield Turn(((name, arguments),), thought))[0])
-    seen = _Seen(list(answer.get("results", ())), int(answer.get("total", 0)))
-    if fault != "first_page":
-        for page in range(2, int(answer.get("pages", 1)) + 1):
-            more = yield Turn(((name, {**arguments, "page": page}),))
-            seen.rows += _read(more[0]).get("results", ())
-    else:
-        seen.total = len(seen.rows)
+    rows = list(answer.get("results", ()))
+    for page in range(2, int(answer.get("pages", 1)) + 1) if fault != "first_page" else ():
+        more = yield Turn(((name, {**arguments, "page": page}),))
+        rows += _read(more[0]).get("results", ())
     if bound is not None:
-        seen.rows = [row for row in seen.rows if _inside(row, str(quest.limit), bound)]
-        seen.total = len(seen.rows)
-    return seen
+        rows = [row for row in rows if _inside(row, str(quest.limit), bound)]
+    is_counted = bound is not None or fault == "first_page"
+    return list(map(ident_of, rows)), len(rows) if is_counted else int(answer.get("total", 0))
 
 
 def _inside(row: dict[str, Any], limit: str, bound: str) -> bool:
@@ -197,8 +183,7 @@ def _report(calls: list[Call], rng: Random) -> str:
     acts = []
     for name, arguments in calls:
         verb = next(words for key, words in _WORDS.items() if f"_{key}_" in name)
-        ident = next((str(value) for key, value in arguments.items() if key.endswith("_id")), "")
-        acts.append(f"{verb} {ident}".strip())
+        acts.append(f"{verb} {ident_of(arguments)}".strip())
     return rng.choice(_DONE).format(", ".join(acts))
 
 
@@ -220,16 +205,6 @@ FAULTS = {
 }
 
 
-@dataclass(frozen=True)
-class Script:
-    """How often rollouts of a task go wrong, by its difficulty, and in which ways."""
-
-    easy: float
-    medium: float
-    hard: float
-    weights: Mapping[str, float]
-
-
 _HASTY = {
     "unresolved_name": 5.0, "first_match": 2.0, "dropped_boundary": 8.0, "first_page": 8.0,
     "ignored_condition": 3.0, "ignored_error": 1.5, "stopped_early": 0.7, "reworded_text": 0.7,
@@ -240,10 +215,12 @@ _CAREFUL = {
     "first_match": 0.5, "unasked_message": 0.5,
 }  # fmt: skip
 
-# From the best to the worst.
-SCRIPTS = {
-    "flawless": Script(0.0, 0.0, 0.0, {}), "careful": Script(0.0, 0.08, 0.25, _CAREFUL),
-    "hasty": Script(0.08, 0.4, 0.65, _HASTY), "novice": Script(0.35, 0.7, 0.9, dict.fromkeys(FAULTS, 1.0)),
+# From the best to the worst: how often rollouts of a task go wrong, by its difficulty, and in which ways.
+SCRIPTS: dict[str, tuple[dict[str, float], dict[str, float]]] = {
+    "flawless": ({"easy": 0.0, "medium": 0.0, "hard": 0.0}, {}),
+    "careful": ({"easy": 0.0, "medium": 0.08, "hard": 0.25}, _CAREFUL),
+    "hasty": ({"easy": 0.08, "medium": 0.4, "hard": 0.65}, _HASTY),
+    "novice": ({"easy": 0.35, "medium": 0.7, "hard": 0.9}, dict.fromkeys(FAULTS, 1.0)),
 }
 
 
@@ -252,12 +229,12 @@ def drawn(script: str, seed: int, ident: str, repeat: int) -> str:
 
     Half of what goes wrong is a task's own: it goes wrong in every repeat. The rest is spread evenly.
     """
-    quest, rule = quests()[ident], SCRIPTS[script]
-    possible = [fault for fault in applicable(ident) if rule.weights.get(fault)]
+    rates, likely = SCRIPTS[script]
+    possible = [fault for fault in applicable(ident) if likely.get(fault)]
     if not possible:
         return NONE
-    weights = [rule.weights[fault] for fault in possible]
-    rate = {"easy": rule.easy, "medium": rule.medium, "hard": rule.hard}[quest.difficulty]
+    weights = [likely[fault] for fault in possible]
+    rate = rates[quests()[ident].difficulty]
     own = Random(f"{seed}/{script}/{ident}")
     usual = own.choices(possible, weights)[0]
     chance = 1.0 if own.random() < rate / 2 else rate / 2 / (1 - rate / 2)
@@ -270,10 +247,7 @@ def drawn(script: str, seed: int, ident: str, repeat: int) -> str:
 @cache
 def applicable(ident: str) -> tuple[str, ...]:
     """The faults after which the office is not as the task wants it, whatever else is drawn."""
-    want = fresh()
-    for name, arguments in right_calls(quests()[ident]):
-        call(want, name, arguments)
-    wanted = changes(want)
+    wanted = changes(after(right_calls(quests()[ident])))
     return tuple(
         fault
         for fault in FAULTS

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from blade_eval import judge_model, limited, replies, task_row
+from blade_eval import judge_model, replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
 
 TEMPLATE = """\
@@ -87,12 +87,8 @@ async def extracted(rules: Rules, row: Row, expected: str, text: str) -> tuple[s
     most = rules.extraction_length_threshold
     if own is None or (most is not None and len(expected) > most):
         return text, 1.0
-    try:
-        match = await limited.call("blade_eval.verifiers.mcqa:last_match", own, text, seconds=2)
-    except limited.TooCostly:
-        match = None
-    if match:
-        return str(match), 1.0
+    if match := await task_row.last_match(own, text):
+        return match, 1.0
     if rules.check_full_generation_on_fail:
         return text, rules.reward_if_full_generation_succeeds
     return None, 0.0

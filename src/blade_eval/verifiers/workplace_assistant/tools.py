@@ -70,7 +70,8 @@ class _Office(msgspec.Struct, frozen=True):
     tools: dict[str, Tool]
 
 
-_OFFICE = msgspec.convert(yaml.safe_load((Path(__file__).parent / "tools.yaml").read_text("utf-8")), _Office)
+_TEXT = (Path(__file__).parent / "tools.yaml").read_text("utf-8")
+_OFFICE = msgspec.convert(yaml.load(_TEXT, getattr(yaml, "CSafeLoader", yaml.SafeLoader)), _Office)
 CHOICES, SEARCHES, TOOLS = _OFFICE.choices, _OFFICE.searches, _OFFICE.tools
 
 
