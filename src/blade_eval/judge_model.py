@@ -15,7 +15,7 @@ from string import Formatter
 from typing import Any
 
 from blade.errors import UsageError
-from blade_eval import replies
+from blade_eval import expressions, replies
 from blade_eval.environment import Attempt, Response, Row, Unmeasured
 
 TRIES = 2
@@ -38,10 +38,9 @@ class Judge:
     request: Mapping[str, Any]
 
 
-def judge(
-    settings: Mapping[str, Any], environment: str, template: str, labels: Sequence[str], fields: set[str], needed: set[str]
-) -> Judge:
-    """The judge of an environment's settings, whose template may name `fields` and names all that are `needed`."""
+def judge(settings: Mapping[str, Any], environment: str, labels: Sequence[str] | None = None) -> Judge:
+    """The judge of an environment's settings, with its own prompt or theirs."""
+    prompt = expressions.table("judge_prompts.yaml")[environment]
     server = settings.get("judge_model_server")
     if not isinstance(server, Mapping) or not server.get("name"):
         raise UsageError(
@@ -49,23 +48,23 @@ def judge(
             "add judge_model_server: {type: responses_api_models, name: policy_model} or another model",
             "no-judge",
         )
-    template = str(settings.get("judge_prompt_template") or template)
-    if reason := unusable(template, fields, needed):
+    template = str(settings.get("judge_prompt_template") or prompt["template"])
+    if reason := unusable(template, set(prompt["needed"]), set(prompt["possible"])):
         hint = "a template has {question}, {expected_answer} and {generated_answer}; a literal brace is doubled"
         raise UsageError(f"judge_prompt_template cannot be used: {reason}", hint, "environment-settings")
     system = settings.get("judge_system_message")
     request = settings.get("judge_responses_create_params") or {}
-    return Judge(template, tuple(labels), str(system) if system else None, dict(request))
+    return Judge(template, tuple(labels or prompt["labels"]), str(system) if system else None, dict(request))
 
 
-def unusable(template: str, fields: set[str], needed: set[str]) -> str | None:
+def unusable(template: str, needed: set[str], possible: set[str]) -> str | None:
     """Why a template cannot be used: it is none, names a field nobody fills, or leaves out one the verdict needs."""
     try:
         named = {name for _, name, _, _ in Formatter().parse(template) if name}
     except ValueError as error:
         return str(error)
-    if named - fields:
-        return f"it names {', '.join(sorted(named - fields))}"
+    if unknown := named - needed - possible:
+        return f"it names {', '.join(sorted(unknown))}"
     return f"it leaves out {', '.join(sorted(needed - named))}" if needed - named else None
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from blade.errors import UsageError
 from blade_eval.environment import Respond, Response, Row, Unmeasured
+from blade_eval.expressions import table
 from blade_eval.verifiers.workplace_assistant import after, changes, opened
 from blade_eval.verifiers.workplace_assistant.quests import (
     Call,
@@ -33,6 +34,7 @@ from blade_eval.verifiers.workplace_assistant.world import OWNER, State, by_addr
 # ---- The play: look up, act, report, and go wrong in one way if told so ------------------------
 
 DIRECTORY = "company_directory_find_email_address"
+_TABLE = table("models/scripts.yaml")
 _DATES = ("sent_at", "event_start", "due_date", "last_contact_date")
 _AT_ONCE = 4  # calls in one turn
 _DONE = ("Done: {}.", "All set: {}.", "I have taken care of it: {}.")
@@ -170,19 +172,12 @@ def _reworded(act: Call, rng: Random) -> Call:
     return name, changed
 
 
-_WORDS = {
-    "send": "sent the e-mail", "reply": "answered the e-mail", "forward": "forwarded the e-mail",
-    "delete": "removed",
-    "create": "created", "update": "changed", "add": "added",
-}  # fmt: skip
-
-
 def _report(calls: list[Call], rng: Random) -> str:
     if not calls:
         return "There was nothing to change, so I left everything as it is."
     acts = []
     for name, arguments in calls:
-        verb = next(words for key, words in _WORDS.items() if f"_{key}_" in name)
+        verb = next(words for key, words in _TABLE["reports"].items() if f"_{key}_" in name)
         acts.append(f"{verb} {ident_of(arguments)}".strip())
     return rng.choice(_DONE).format(", ".join(acts))
 
@@ -190,38 +185,8 @@ def _report(calls: list[Call], rng: Random) -> str:
 # ---- The faults --------------------------------------------------------------------------------
 
 NONE = "none"
-
-# Each changes what is left behind; a task can have those that would change its own outcome.
-FAULTS = {
-    "unresolved_name": "never asks the directory, searches by the first name and acts on all who share it",
-    "first_match": "asks the directory and takes a namesake from the top of its answer",
-    "dropped_boundary": "leaves the date out of the search, filters in its head, and drops the day itself",
-    "first_page": "acts on the first page of results alone",
-    "ignored_condition": "takes the branch whose condition does not hold",
-    "ignored_error": "a call is refused; it is not corrected, and reported as done",
-    "stopped_early": "looks everything up, announces the change, and ends",
-    "reworded_text": "puts its own words where the task gives a text in quotes",
-    "unasked_message": "does what was asked, and sends a message that nobody asked for",
-}
-
-
-_HASTY = {
-    "unresolved_name": 5.0, "first_match": 2.0, "dropped_boundary": 8.0, "first_page": 8.0,
-    "ignored_condition": 3.0, "ignored_error": 1.5, "stopped_early": 0.7, "reworded_text": 0.7,
-    "unasked_message": 0.5,
-}  # fmt: skip
-_CAREFUL = {
-    "dropped_boundary": 6.0, "first_page": 1.5, "ignored_error": 1.0, "stopped_early": 1.0,
-    "first_match": 0.5, "unasked_message": 0.5,
-}  # fmt: skip
-
-# From the best to the worst: how often rollouts of a task go wrong, by its difficulty, and in which ways.
-SCRIPTS: dict[str, tuple[dict[str, float], dict[str, float]]] = {
-    "flawless": ({"easy": 0.0, "medium": 0.0, "hard": 0.0}, {}),
-    "careful": ({"easy": 0.0, "medium": 0.08, "hard": 0.25}, _CAREFUL),
-    "hasty": ({"easy": 0.08, "medium": 0.4, "hard": 0.65}, _HASTY),
-    "novice": ({"easy": 0.35, "medium": 0.7, "hard": 0.9}, dict.fromkeys(FAULTS, 1.0)),
-}
+FAULTS: dict[str, str] = _TABLE["faults"]  # what each does
+SCRIPTS: dict[str, dict[str, dict[str, float]]] = _TABLE["scripts"]
 
 
 def drawn(script: str, seed: int, ident: str, repeat: int) -> str:
@@ -229,11 +194,11 @@ def drawn(script: str, seed: int, ident: str, repeat: int) -> str:
 
     Half of what goes wrong is a task's own: it goes wrong in every repeat. The rest is spread evenly.
     """
-    rates, likely = SCRIPTS[script]
-    possible = [fault for fault in applicable(ident) if likely.get(fault)]
+    rates, weights_of = SCRIPTS[script]["rates"], SCRIPTS[script]["weights"]
+    possible = [fault for fault in applicable(ident) if fault in weights_of]
     if not possible:
         return NONE
-    weights = [likely[fault] for fault in possible]
+    weights = [weights_of[fault] for fault in possible]
     rate = rates[quests()[ident].difficulty]
     own = Random(f"{seed}/{script}/{ident}")
     usual = own.choices(possible, weights)[0]

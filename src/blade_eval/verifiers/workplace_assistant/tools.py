@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
-import yaml
 
+from blade_eval.expressions import table
 from blade_eval.verifiers.workplace_assistant.world import (
     OWNER,
     TODAY,
@@ -70,8 +69,7 @@ class _Office(msgspec.Struct, frozen=True):
     tools: dict[str, Tool]
 
 
-_TEXT = (Path(__file__).parent / "tools.yaml").read_text("utf-8")
-_OFFICE = msgspec.convert(yaml.load(_TEXT, getattr(yaml, "CSafeLoader", yaml.SafeLoader)), _Office)
+_OFFICE = msgspec.convert(table("verifiers/workplace_assistant/tools.yaml"), _Office)
 CHOICES, SEARCHES, TOOLS = _OFFICE.choices, _OFFICE.searches, _OFFICE.tools
 
 
