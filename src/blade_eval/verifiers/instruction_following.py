@@ -197,10 +197,10 @@ async def verify(usual: str, attempt: Attempt) -> Row:
         raise task_row.faulty(f"{len(names)} instructions have {len(details)} sets of details")
     if mode not in ("binary", "fraction"):
         raise task_row.faulty(f"the grading mode {mode!r} is neither binary nor fraction")
-    details = details or [{}] * len(names)
     text = replies.answer(attempt.response)
-    strict = [kept(name, detail, [text]) for name, detail in zip(names, details, strict=True)]
-    loose = [kept(name, detail, loosened(text)) for name, detail in zip(names, details, strict=True)]
+    instructions = list(zip(names, details or [{}] * len(names), strict=True))
+    strict = [kept(name, detail, [text]) for name, detail in instructions]
+    loose = [is_kept or kept(*each, loosened(text)) for is_kept, each in zip(strict, instructions, strict=True)]
     return {
         "reward": float(all(strict)) if mode == "binary" else sum(strict) / len(strict),
         "follow_all_instructions": all(strict), "follow_instruction_list": strict,
@@ -231,7 +231,7 @@ def kept(name: Any, details: Any, texts: list[str]) -> bool:
 
 
 def loosened(text: str) -> list[str]:
-    """The eight readings of loose accuracy: without first line, last line, both; and without asterisks."""
+    """The readings of loose accuracy, up to eight: without first line, last line, both; and without asterisks."""
     lines = text.split("\n")
     readings = [text, *("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))]
-    return [*readings, *(reading.replace("*", "") for reading in readings)]
+    return list(dict.fromkeys([*readings, *(reading.replace("*", "") for reading in readings)]))

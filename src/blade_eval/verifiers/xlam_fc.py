@@ -94,9 +94,7 @@ def defaults_of(row: Row) -> dict[str, dict[str, Any]]:
         schema = tool.get("parameters") if isinstance(tool, dict) else None
         properties = schema.get("properties") if isinstance(schema, dict) else None
         if isinstance(properties, dict):
-            declared = {
-                k: v["default"] for k, v in properties.items() if isinstance(v, dict) and "default" in v
-            }
+            declared = {k: v["default"] for k, v in properties.items() if isinstance(v, dict) and "default" in v}
             results[str(tool.get("name"))] = declared
     return results
 
