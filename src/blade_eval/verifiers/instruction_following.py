@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -120,18 +120,24 @@ def two_responses(text: str, detail: Details) -> bool:
     return parts is not None and len(parts) == 2 and parts[0] != parts[1]
 
 
-def in_language(text: str, wanted: str) -> bool:
-    """Whether a text is in a language, by langdetect; where it cannot tell, it is, as published."""
+@lru_cache(maxsize=8)  # several instructions may ask for the language of one text
+def language_of(text: str) -> str | None:
+    """The language of a text by langdetect; None where it cannot tell."""
     try:
         library = import_module("langdetect")
     except ImportError:
         raise Unmeasured("verifier_error", "langdetect, which tells languages apart, is not installed") from None
     library.DetectorFactory.seed = 0  # without it the same text may get another language
     try:
-        result = library.detect(text)
+        return str(library.detect(text))
     except library.LangDetectException:
-        return True
-    return bool(result == wanted.lower() or result.partition("-")[0] == wanted.lower())
+        return None
+
+
+def in_language(text: str, wanted: str) -> bool:
+    """Whether a text is in a language; where that cannot be told, it is, as published."""
+    language = language_of(text)
+    return language is None or wanted.lower() in (language, language.partition("-")[0])
 
 
 def matches(name: str, text: str) -> int:
