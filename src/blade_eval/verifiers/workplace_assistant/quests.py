@@ -112,9 +112,8 @@ def truth(quest: Quest) -> list[Call]:
 @cache
 def quests() -> dict[str, Quest]:
     """All tasks by their id."""
-    lines = (Path(__file__).parent / "quests.jsonl").read_bytes().splitlines()
-    entries = msgspec.convert([msgspec.json.decode(line) for line in lines], list[Quest])
-    return {quest.id: quest for quest in entries}
+    lines = (Path(__file__).parent / "quests.jsonl").read_bytes()
+    return {quest.id: quest for quest in msgspec.json.Decoder(Quest).decode_lines(lines)}
 
 
 # ---- Rows of a dataset ---------------------------------------------------------------------------

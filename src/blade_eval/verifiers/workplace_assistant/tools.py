@@ -176,10 +176,10 @@ def fitting(state: State, table: str, inputs: Arguments) -> Iterator[tuple[str, 
     wanted = {field: inputs[key].strip().lower() for key, field in rule.among.items() if inputs.get(key)}
     query_words = (inputs.get("query") or "").lower().split()
     for ident, row in state.table(table).items():
-        text = " ".join(row[field] for field in rule.words).lower()
-        is_fitting = all(value in row[field].lower() for field, value in wanted.items())
-        if first <= row[when][:10] <= last and is_fitting and all(word in text for word in query_words):
-            yield ident, row
+        if first <= row[when][:10] <= last and all(value in row[field].lower() for field, value in wanted.items()):
+            text = " ".join(row[field] for field in rule.words).lower() if query_words else ""
+            if all(word in text for word in query_words):
+                yield ident, row
 
 
 def _between(inputs: Arguments) -> list[Record]:
