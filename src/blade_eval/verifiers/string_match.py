@@ -42,7 +42,7 @@ ONES = (
     "seventeen eighteen nineteen"
 ).split()
 TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-SPELLED = [*ONES, *(f"{ten} {one}".rstrip() for ten in TENS for one in ("", *ONES[1:10]))]
+SPELLED = [*ONES, *(f"{ten} {unit}".rstrip() for ten in TENS for unit in ("", *ONES[1:10]))]
 NUMBERS = {words: str(number) for number, words in enumerate(SPELLED)}
 
 

@@ -104,7 +104,7 @@ def test_what_a_rollout_says_is_no_verdict(text: str) -> None:
     inside = honest.prompt().split("Answer B:")[1]
     mark = inside.split("<text ")[1][:12]
     assert inside.count(f"</text {mark}>") == 1
-    assert "[[A=B]]" not in inside.split("Explain in")[0]
+    assert "[[A=B]]" not in inside.split("Explain in")[0].upper()
 
 
 def test_the_prompt_has_the_question_and_both_answers() -> None:

@@ -214,6 +214,8 @@ def test_a_row_without_calls_to_compare_with_is_not_measured() -> None:
         ("email_search_emails", {"page": 99}, "page 99 does not exist"),
         ("email_search_emails", {"page": True}, "must be a whole number"),
         ("calendar_update_event", {"event_id": "00000141"}, "nothing to change"),
+        ("calendar_create_event", {"event_name": "a", "participant_email": OWNER, "event_start": "2026-03-09 09:00", "duration": 30},
+         "there is already an event at 2026-03-09 09:00"),
         ("project_management_search_tasks", {"board": "Kitchen"}, "must be one of Back end"),
         ("company_directory_find_email_address", {"name": "Zzz"}, "nobody in the directory"),
         ("make_coffee", {}, "there is no tool 'make_coffee'"), ("email_send_email", [], "must be a JSON object"),
