@@ -11,9 +11,11 @@ import yaml
 
 
 @cache
-def _table() -> dict[str, dict[str, Any]]:
-    table: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "expressions.yaml").read_text("utf-8"))
-    return table
+def table(name: str) -> dict[str, Any]:
+    """A file of YAML beside this module."""
+    text = (Path(__file__).parent / name).read_text("utf-8")
+    content: dict[str, Any] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return content
 
 
 class Expressions:
@@ -24,7 +26,7 @@ class Expressions:
 
     def text(self, name: str) -> str:
         """An expression as text: its parts joined, and the entries that it names put in."""
-        entry = _table()[self.verifier][name]
+        entry = table("expressions.yaml")[self.verifier][name]
         if isinstance(entry, dict):
             entry = f"(?:{'|'.join(entry['any of'])})"
         return re.sub("@([a-z_]+)@", lambda place: self.text(place[1]), "".join(entry))

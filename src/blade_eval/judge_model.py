@@ -15,7 +15,7 @@ from string import Formatter
 from typing import Any
 
 from blade.errors import UsageError
-from blade_eval import replies
+from blade_eval import expressions, replies
 from blade_eval.environment import Attempt, Response, Row, Unmeasured
 
 TRIES = 2
@@ -29,25 +29,18 @@ LEAD = re.compile(
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """The label that the judge gave, and the exchange as the row keeps it."""
-
-    label: str
-    evaluation: Row
-
-
-@dataclass(frozen=True)
 class Judge:
-    """How the judge is asked: its messages, its labels, and the request's other settings."""
+    """How the judge is asked: its messages, its labels, of which the first rewards, and the request's other settings."""
 
     template: str
     labels: tuple[str, ...]
-    system: str | None = None
-    request: Mapping[str, Any] | None = None
+    system: str | None
+    request: Mapping[str, Any]
 
 
-def judge(settings: Mapping[str, Any], environment: str, template: str, labels: Sequence[str]) -> Judge:
-    """The judge of an environment's settings; without a model to ask there is none."""
+def judge(settings: Mapping[str, Any], environment: str, labels: Sequence[str] | None = None) -> Judge:
+    """The judge of an environment's settings, with its own prompt or theirs."""
+    prompt = expressions.table("judge_prompts.yaml")[environment]
     server = settings.get("judge_model_server")
     if not isinstance(server, Mapping) or not server.get("name"):
         raise UsageError(
@@ -55,67 +48,69 @@ def judge(settings: Mapping[str, Any], environment: str, template: str, labels: 
             "add judge_model_server: {type: responses_api_models, name: policy_model} or another model",
             "no-judge",
         )
-    template = str(settings.get("judge_prompt_template") or template)
-    request = settings.get("judge_responses_create_params") or {}
+    template = str(settings.get("judge_prompt_template") or prompt["template"])
+    if reason := unusable(template, set(prompt["needed"]), set(prompt["possible"])):
+        hint = "a template has {question}, {expected_answer} and {generated_answer}; a literal brace is doubled"
+        raise UsageError(f"judge_prompt_template cannot be used: {reason}", hint, "environment-settings")
     system = settings.get("judge_system_message")
-    return Judge(template, tuple(labels), str(system) if system else None, dict(request))
+    request = settings.get("judge_responses_create_params") or {}
+    return Judge(template, tuple(labels or prompt["labels"]), str(system) if system else None, dict(request))
 
 
-def checked(template: str, known: set[str], wanted: set[str]) -> None:
-    """Refuse a template that is none, names a field nobody fills, or leaves out one that the verdict needs."""
-    why = ""
+def unusable(template: str, needed: set[str], possible: set[str]) -> str | None:
+    """Why a template cannot be used: it is none, names a field nobody fills, or leaves out one the verdict needs."""
     try:
         named = {name for _, name, _, _ in Formatter().parse(template) if name}
-        for verb, names in (("leaves out", wanted - named), ("names", named - known)):
-            why = f"it {verb} {', '.join(sorted(names))}" if names else why
     except ValueError as error:
-        why = str(error)
-    if why:
-        hint = "a template has {question}, {expected_answer} and {generated_answer}; a literal brace is doubled"
-        raise UsageError(f"judge_prompt_template cannot be used: {why}", hint, "environment-settings")
+        return str(error)
+    if unknown := named - needed - possible:
+        return f"it names {', '.join(sorted(unknown))}"
+    return f"it leaves out {', '.join(sorted(needed - named))}" if needed - named else None
 
 
-def fenced(text: str) -> str:
-    """A text between marks that it cannot close, since they come from its own bytes."""
+def fenced(text: str, labels: Sequence[str] = ()) -> str:
+    """A text between marks that it cannot close, and without the labels of verdicts: who quotes it quotes none."""
+    for label in labels:
+        text = re.sub(re.escape(label), "(label removed)", text, flags=re.IGNORECASE)
     mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
     return f"<text {mark}>\n{text}\n</text {mark}>"
 
 
-def defused(text: str, labels: Sequence[str]) -> str:
-    """A text without the labels of verdicts, so that a judge who quotes it quotes none."""
-    for label in labels:
-        text = re.sub(re.escape(label), "(label removed)", text, flags=re.IGNORECASE)
-    return text
+async def agreement(attempt: Attempt, judge: Judge, prompts: Sequence[Mapping[str, str]]) -> tuple[int, list[Row]]:
+    """How many prompts in a row get the first label, and the exchanges; the first other verdict is the last."""
+    evaluations: list[Row] = []
+    for fields in prompts:
+        evaluations.append(await verdict(attempt, judge, fields))
+        if evaluations[-1]["verdict_label"] != judge.labels[0]:
+            return len(evaluations) - 1, evaluations
+    return len(evaluations), evaluations
 
 
-async def verdict(attempt: Attempt, judge: Judge, fields: Mapping[str, str]) -> Verdict:
-    """The judge's verdict on one text; asked once more when it cannot be read, then given up."""
-    if attempt.ask is None:
-        raise failed("no model of the judge was given", [])
+async def verdict(attempt: Attempt, judge: Judge, fields: Mapping[str, str]) -> Row:
+    """The exchange with the verdict on one text; asked once more when it cannot be read, then given up."""
     prompt = judge.template.format_map(dict(fields))
     messages = [{"role": "system", "content": judge.system}] if judge.system else []
-    params = {**(judge.request or {}), "input": [*messages, {"role": "user", "content": prompt}]}
+    params = {**judge.request, "input": [*messages, {"role": "user", "content": prompt}]}
     evaluations: list[Row] = []
     for _ in range(TRIES):
         response = await answered(attempt, params, evaluations)
         label = None if cut_off(response) else label_of(replies.answer(response), judge.labels)
-        evaluation = {"responses_create_params": params, "response": response, "verdict_label": label}
+        evaluations.append({"responses_create_params": params, "response": response, "verdict_label": label})
         if label is not None:
-            return Verdict(label, evaluation)
-        evaluations.append(evaluation)
-    last = replies.answer(evaluations[-1]["response"])[:LONGEST_ERROR]
+            return evaluations[-1]
+    last = replies.answer(response)[:LONGEST_ERROR]
     raise failed(f"the judge gave no verdict: {last!r}", evaluations, kind="judge_unparseable")
 
 
 async def answered(attempt: Attempt, params: Row, evaluations: list[Row]) -> Response:
     """The judge's response; that there is none is the judge's failure, whatever the reason."""
-    assert attempt.ask is not None
+    if attempt.ask is None:
+        raise failed("no model of the judge was given", evaluations)
     try:
         response = await attempt.ask(params, attempt.row)
-    except Unmeasured as error:
-        raise failed(f"the judge did not answer: {error}", evaluations) from error
     except Exception as error:
-        raise failed(f"the judge did not answer: {type(error).__name__}: {error}", evaluations) from error
+        kind = "" if isinstance(error, Unmeasured) else f"{type(error).__name__}: "
+        raise failed(f"the judge did not answer: {kind}{error}", evaluations) from error
     if not isinstance(response, dict):
         raise failed("the judge's answer is no response", evaluations)
     return response

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from importlib import import_module
 from typing import Any
 
 from blade_eval import replies
 from blade_eval.expressions import Expressions
-from blade_eval.libraries import loaded
 
 PATTERNS = Expressions("symbolic")
 
@@ -28,7 +28,7 @@ def answer_part(text: str) -> str:
     """What of a text is its answer, in LaTeX that the library reads."""
     spans = box_spans(text)
     if spans:
-        return boxed([text[start:end].strip().rstrip(".,;") for start, end, _ in last_group(text, spans)])
+        return boxed(*(text[start:end].strip().rstrip(".,;") for start, end, _ in last_group(text, spans)))
     declared = deque(PATTERNS.declared.finditer(text), maxlen=1)
     lines = [line for line in text[-LONGEST:].splitlines() if line.strip()]
     part = declared[0][1] if declared else lines[-1] if lines else ""
@@ -100,8 +100,8 @@ def claims(part: str, gold: str) -> list[str] | None:
     return sides
 
 
-def boxed(parts: list[str]) -> str:
-    """Several answers as one list in a box."""
+def boxed(*parts: str) -> str:
+    """Answers as one list in a box."""
     return "\\boxed{" + ", ".join(part for part in parts if part) + "}"
 
 
@@ -115,23 +115,23 @@ def compared(expected: str, text: str) -> dict[str, Any]:
     if PATTERNS.words.fullmatch(wanted) and not FUNCTIONS & set(wanted.casefold().split()):
         got = replies.unwrapped(last_box(part) or part)
         return {"equal": words(got) == words(wanted), "extracted": got or None, "readable": True}
-    gold = parsed(boxed([expected.strip().strip("$").strip()]) if inner is None else expected)
+    gold = parsed(boxed(expected.strip().strip("$").strip()) if inner is None else expected)
     if not gold:
         return {"equal": False, "extracted": extracted, "readable": False}
     sides = claims(part, wanted)
-    equal = sides is not None and all(equals(gold, text) for text in (part, *(boxed([side]) for side in sides)))
+    equal = sides is not None and all(equals(gold, text) for text in (part, *map(boxed, sides)))
     return {"equal": equal, "extracted": extracted, "readable": True}
 
 
 def equals(gold: list[Any], text: str) -> bool:
     """Whether the library reads in a text what is expected."""
     answer = parsed(text)
-    return bool(answer) and bool(_library().verify(gold, answer, timeout_seconds=None))
+    return bool(answer) and bool(import_module("math_verify").verify(gold, answer, timeout_seconds=None))
 
 
 def readable(expected: str) -> bool:
     """Whether the expected answer can be computed with, whatever it is held against."""
-    return bool(compared(expected, boxed(["0"]))["readable"])
+    return bool(compared(expected, boxed("0"))["readable"])
 
 
 def extracted_of(part: str) -> str | None:
@@ -145,16 +145,12 @@ def extracted_of(part: str) -> str | None:
 
 def parsed(text: str) -> list[Any]:
     """What the library reads; its own clocks are off, since the worker has a limit that cannot be missed."""
-    library = _library()
+    library = import_module("math_verify")
     logging.getLogger("math_verify").setLevel(logging.CRITICAL)
     if len(text) > LONGEST:
         return []
     configs = [library.LatexExtractionConfig(), library.ExprExtractionConfig()]
     return list(library.parse(text, configs, parsing_timeout=None))
-
-
-def _library() -> Any:
-    return loaded("math_verify", "math-verify", "math_with_judge")
 
 
 def words(text: str) -> str:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from typing import Any
 
+import msgspec
+
+from blade_eval import limited
 from blade_eval.environment import Row, Unmeasured
 from blade_eval.replies import text_of
 
@@ -30,11 +35,37 @@ def faulty(reason: str) -> Unmeasured:
     return Unmeasured("task_invalid", reason, terminal=True)
 
 
+def opened(value: Any, what: str) -> Any:
+    """A column that may stand as its JSON."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise faulty(f"{what} not JSON: {error}") from None
+
+
 def pattern(row: Row) -> str | None:
     """The row's own expression for the answer, `template_metadata.output_regex`."""
     template = field(row, "template_metadata")
     value = template.get("output_regex") if isinstance(template, dict) else None
     return value if isinstance(value, str) and value else None
+
+
+async def last_match(expression: str, text: str) -> str | None:
+    """What an expression of the task finds last in the model's text: together they may not end, which is nothing."""
+    try:
+        match: str | None = await limited.call("blade_eval.task_row:matched", expression, text, seconds=2)
+    except limited.TooCostly:
+        return None
+    return match
+
+
+def matched(expression: str, text: str) -> str | None:
+    """The first group of the last match, or the match itself."""
+    hits = deque(re.finditer(expression, text, re.IGNORECASE), maxlen=1)
+    groups = [group for group in (*hits[0].groups(), hits[0][0]) if group is not None] if hits else []
+    return groups[0] if groups else None
 
 
 def question(row: Row) -> str:

@@ -105,15 +105,15 @@ async def model(settings: Mapping[str, Any]) -> AsyncIterator[OpenAIModel]:
 
 def request(params: Row, name: str) -> Row:
     """The body that `params` ask for: nulls dropped, `metadata.extra_body` merged, the configured model."""
-    values = {field: value for field, value in params.items() if value is not None}
-    body = {field: _dropped(value) if isinstance(value, list) else value for field, value in values.items()}
+    wanted = {field: value for field, value in params.items() if value is not None and field != "stream"}
+    body = {field: _dropped(value) if isinstance(value, list) else value for field, value in wanted.items()}
     body["model"] = name
-    body.pop("stream", None)
     metadata = body.get("metadata")
     if isinstance(metadata, dict) and "extra_body" in metadata:
-        rest = {field: value for field, value in metadata.items() if field != "extra_body"}
-        body = {**body, "metadata": rest} if rest else {k: v for k, v in body.items() if k != "metadata"}
-        extra = metadata["extra_body"]
+        body["metadata"] = dict(metadata)
+        extra = body["metadata"].pop("extra_body")
+        if not body["metadata"]:
+            del body["metadata"]
         try:
             body |= msgspec.json.decode(extra, type=dict[str, Any]) if isinstance(extra, str) else dict(extra)
         except (msgspec.DecodeError, TypeError, ValueError):

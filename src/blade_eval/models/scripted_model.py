@@ -14,13 +14,15 @@ import msgspec
 
 from blade.errors import UsageError
 from blade_eval.environment import Respond, Response, Row, Unmeasured
-from blade_eval.verifiers.workplace_assistant import changes, opened
+from blade_eval.expressions import table
+from blade_eval.verifiers.workplace_assistant import after, changes, opened
 from blade_eval.verifiers.workplace_assistant.quests import (
     Call,
     Named,
     Quest,
     consequences,
     holds,
+    ident_of,
     made,
     quests,
     spoken,
@@ -32,6 +34,7 @@ from blade_eval.verifiers.workplace_assistant.world import OWNER, State, by_addr
 # ---- The play: look up, act, report, and go wrong in one way if told so ------------------------
 
 DIRECTORY = "company_directory_find_email_address"
+_TABLE = table("models/scripts.yaml")
 _DATES = ("sent_at", "event_start", "due_date", "last_contact_date")
 _AT_ONCE = 4  # calls in one turn
 _DONE = ("Done: {}.", "All set: {}.", "I have taken care of it: {}.")
@@ -49,30 +52,17 @@ class Turn:
 Play = Generator[Turn, list[str], None]
 
 
-@dataclass
-class _Seen:
-    """What the searches have shown."""
-
-    rows: list[dict[str, Any]]
-    total: int = 0
-
-    def idents(self) -> list[str]:
-        return [str(next(value for key, value in row.items() if key.endswith("_id"))) for row in self.rows]
-
-
 def play(quest: Quest, fault: str, rng: Random) -> Play:
     """One rollout of a task; what comes back are the answers of the tools."""
     people = yield from _people(quest, fault, rng)
-    seen = _Seen([])
-    if quest.read is not None:
-        seen = yield from _searched(quest, fault, people, rng)
-    met = holds(quest, seen.total)
+    idents, total = (yield from _searched(quest, fault, people, rng)) if quest.read is not None else ([], 0)
+    met = holds(quest, total)
     thought = ""
     if quest.condition is not None and rng.random() < 0.6:
-        thought = f"That makes {seen.total}, so the condition is {'' if met else 'not '}met."
+        thought = f"That makes {total}, so the condition is {'' if met else 'not '}met."
     if fault == "ignored_condition":
         met, thought = not met, ""
-    calls = consequences(quest, people, seen.idents(), seen.total, met)
+    calls = consequences(quest, people, idents, total, met)
     if fault == "stopped_early":
         n, what = len(calls), "I have looked everything up. Next I will make the"
         yield Turn(says=f"{what} {n} change{'s' * (n != 1)} that you asked for; tell me if that is what you want.")
@@ -117,23 +107,21 @@ def _read(answer: str) -> dict[str, Any]:
 
 def _searched(
     quest: Quest, fault: str, people: tuple[str, ...], rng: Random
-) -> Generator[Turn, list[str], _Seen]:
+) -> Generator[Turn, list[str], tuple[list[str], int]]:
+    """The ids of the records and the total that the pages of a search show, as far as they are read."""
     assert quest.read is not None
     name, arguments = made(quest.read, people)
     bound = arguments.pop(quest.limit) if fault == "dropped_boundary" and quest.limit else None
     thought = "Now I look for what this is about." if rng.random() < 0.4 else ""
     answer = _read((yield Turn(((name, arguments),), thought))[0])
-    seen = _Seen(list(answer.get("results", ())), int(answer.get("total", 0)))
-    if fault != "first_page":
-        for page in range(2, int(answer.get("pages", 1)) + 1):
-            more = yield Turn(((name, {**arguments, "page": page}),))
-            seen.rows += _read(more[0]).get("results", ())
-    else:
-        seen.total = len(seen.rows)
+    rows = list(answer.get("results", ()))
+    for page in range(2, int(answer.get("pages", 1)) + 1) if fault != "first_page" else ():
+        more = yield Turn(((name, {**arguments, "page": page}),))
+        rows += _read(more[0]).get("results", ())
     if bound is not None:
-        seen.rows = [row for row in seen.rows if _inside(row, str(quest.limit), bound)]
-        seen.total = len(seen.rows)
-    return seen
+        rows = [row for row in rows if _inside(row, str(quest.limit), bound)]
+    is_counted = bound is not None or fault == "first_page"
+    return list(map(ident_of, rows)), len(rows) if is_counted else int(answer.get("total", 0))
 
 
 def _inside(row: dict[str, Any], limit: str, bound: str) -> bool:
@@ -184,67 +172,21 @@ def _reworded(act: Call, rng: Random) -> Call:
     return name, changed
 
 
-_WORDS = {
-    "send": "sent the e-mail", "reply": "answered the e-mail", "forward": "forwarded the e-mail",
-    "delete": "removed",
-    "create": "created", "update": "changed", "add": "added",
-}  # fmt: skip
-
-
 def _report(calls: list[Call], rng: Random) -> str:
     if not calls:
         return "There was nothing to change, so I left everything as it is."
     acts = []
     for name, arguments in calls:
-        verb = next(words for key, words in _WORDS.items() if f"_{key}_" in name)
-        ident = next((str(value) for key, value in arguments.items() if key.endswith("_id")), "")
-        acts.append(f"{verb} {ident}".strip())
+        verb = next(words for key, words in _TABLE["reports"].items() if f"_{key}_" in name)
+        acts.append(f"{verb} {ident_of(arguments)}".strip())
     return rng.choice(_DONE).format(", ".join(acts))
 
 
 # ---- The faults --------------------------------------------------------------------------------
 
 NONE = "none"
-
-# Each changes what is left behind; a task can have those that would change its own outcome.
-FAULTS = {
-    "unresolved_name": "never asks the directory, searches by the first name and acts on all who share it",
-    "first_match": "asks the directory and takes a namesake from the top of its answer",
-    "dropped_boundary": "leaves the date out of the search, filters in its head, and drops the day itself",
-    "first_page": "acts on the first page of results alone",
-    "ignored_condition": "takes the branch whose condition does not hold",
-    "ignored_error": "a call is refused; it is not corrected, and reported as done",
-    "stopped_early": "looks everything up, announces the change, and ends",
-    "reworded_text": "puts its own words where the task gives a text in quotes",
-    "unasked_message": "does what was asked, and sends a message that nobody asked for",
-}
-
-
-@dataclass(frozen=True)
-class Script:
-    """How often rollouts of a task go wrong, by its difficulty, and in which ways."""
-
-    easy: float
-    medium: float
-    hard: float
-    weights: Mapping[str, float]
-
-
-_HASTY = {
-    "unresolved_name": 5.0, "first_match": 2.0, "dropped_boundary": 8.0, "first_page": 8.0,
-    "ignored_condition": 3.0, "ignored_error": 1.5, "stopped_early": 0.7, "reworded_text": 0.7,
-    "unasked_message": 0.5,
-}  # fmt: skip
-_CAREFUL = {
-    "dropped_boundary": 6.0, "first_page": 1.5, "ignored_error": 1.0, "stopped_early": 1.0,
-    "first_match": 0.5, "unasked_message": 0.5,
-}  # fmt: skip
-
-# From the best to the worst.
-SCRIPTS = {
-    "flawless": Script(0.0, 0.0, 0.0, {}), "careful": Script(0.0, 0.08, 0.25, _CAREFUL),
-    "hasty": Script(0.08, 0.4, 0.65, _HASTY), "novice": Script(0.35, 0.7, 0.9, dict.fromkeys(FAULTS, 1.0)),
-}
+FAULTS: dict[str, str] = _TABLE["faults"]  # what each does
+SCRIPTS: dict[str, dict[str, dict[str, float]]] = _TABLE["scripts"]
 
 
 def drawn(script: str, seed: int, ident: str, repeat: int) -> str:
@@ -252,12 +194,12 @@ def drawn(script: str, seed: int, ident: str, repeat: int) -> str:
 
     Half of what goes wrong is a task's own: it goes wrong in every repeat. The rest is spread evenly.
     """
-    quest, rule = quests()[ident], SCRIPTS[script]
-    possible = [fault for fault in applicable(ident) if rule.weights.get(fault)]
+    rates, weights_of = SCRIPTS[script]["rates"], SCRIPTS[script]["weights"]
+    possible = [fault for fault in applicable(ident) if fault in weights_of]
     if not possible:
         return NONE
-    weights = [rule.weights[fault] for fault in possible]
-    rate = {"easy": rule.easy, "medium": rule.medium, "hard": rule.hard}[quest.difficulty]
+    weights = [weights_of[fault] for fault in possible]
+    rate = rates[quests()[ident].difficulty]
     own = Random(f"{seed}/{script}/{ident}")
     usual = own.choices(possible, weights)[0]
     chance = 1.0 if own.random() < rate / 2 else rate / 2 / (1 - rate / 2)
@@ -270,10 +212,7 @@ def drawn(script: str, seed: int, ident: str, repeat: int) -> str:
 @cache
 def applicable(ident: str) -> tuple[str, ...]:
     """The faults after which the office is not as the task wants it, whatever else is drawn."""
-    want = fresh()
-    for name, arguments in right_calls(quests()[ident]):
-        call(want, name, arguments)
-    wanted = changes(want)
+    wanted = changes(after(right_calls(quests()[ident])))
     return tuple(
         fault
         for fault in FAULTS

@@ -53,11 +53,8 @@ class Remote:
         except (aiohttp.ClientError, OSError) as error:
             text = f"the connection to {url} broke off: {type(error).__name__}"
             raise Unmeasured("transport_peer_drop", text) from None
-        try:
-            if status == 200:
-                return routed(msgspec.json.decode(content, type=dict[str, Any]))
-        except (ValueError, RecursionError):
-            pass
+        if status == 200 and (result := _object(content)) is not None:
+            return routed(result)
         raise understood(status, content)
 
     def _address(self, agent: str) -> str:
@@ -119,12 +116,16 @@ async def _configuration(session: aiohttp.ClientSession, head_url: str) -> Row:
     return tree
 
 
-def understood(status: int, content: bytes) -> Unmeasured:
+def _object(content: bytes) -> Row | None:
     try:
-        body: Any = msgspec.json.decode(content)
-    except (msgspec.DecodeError, RecursionError, ValueError):
-        body = None
-    if isinstance(body, dict) and isinstance(body.get("failure_class"), str):
+        return msgspec.json.decode(content, type=dict[str, Any])
+    except (ValueError, RecursionError):  # no JSON object, or no UTF-8
+        return None
+
+
+def understood(status: int, content: bytes) -> Unmeasured:
+    body = _object(content) or {}
+    if isinstance(body.get("failure_class"), str):
         fields = body.get("fields")
         return Unmeasured(
             body["failure_class"], str(body.get("reason") or ""), terminal=body.get("terminal") is True,

@@ -52,7 +52,7 @@ def resources_site(name: str, part: Judging) -> web.Application:
         row = await _row(request)
         response = row.pop("response", None)
         if not isinstance(response, dict):
-            return _told(422, "the body has no response to judge")
+            return _refused(422, "the body has no response to judge")
         token = request.cookies.get(COOKIE)
         state = part.sessions.state(token) if token else None
         fields = await part.environment.verify(Attempt(row, response, state, part.ask))
@@ -60,14 +60,13 @@ def resources_site(name: str, part: Judging) -> web.Application:
             part.sessions.closed(token)
         return _json(agent.result(row, row.get("responses_create_params") or {}, response, fields))
 
-
     async def tool(request: web.Request) -> web.Response:
         call = part.environment.call
         if call is None:
-            return _told(404, f"{name} has no tools")
+            return _refused(404, f"{name} has no tools")
         token = request.cookies.get(COOKIE)
         if token is None and part.environment.seed is not None:
-            return _told(400, "no session: begin with POST /seed_session and send its cookie back")
+            return _refused(400, "no session: begin with POST /seed_session and send its cookie back")
         arguments = await _row(request)
         state = part.sessions.state(token) if token else None
         output = await agent.awaited(call(state, request.match_info["tool"], arguments))
@@ -154,7 +153,7 @@ async def _for_programs(
     is_local = re.fullmatch(r"(127\.0\.0\.1|localhost|\[::1\])(:[^:]*)?", request.host) is not None
     is_loopback = here is not None and here[0] in ("127.0.0.1", "::1")
     if request.headers.get("Origin") or (is_loopback and not is_local):
-        return _told(403, "these servers are for programs of this machine, not for pages")
+        return _refused(403, "these servers are for programs of this machine, not for pages")
     return await handler(request)
 
 
@@ -165,18 +164,18 @@ def _aggregate(environment: Environment) -> Handler:
         body = await _row(request)
         rows = body.get("verify_responses")
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            return _told(422, "the body has no list verify_responses")
+            return _refused(422, "the body has no list verify_responses")
         # a row without indices is the first of the first task, as NeMo Gym takes it
         rows = [row | {name: 0 for name in _INDICES if row.get(name) is None} for row in rows]
         if not all(isinstance(row[name], int) for row in rows for name in _INDICES):
-            return _told(422, f"{' and '.join(_INDICES)} are no numbers in every row")
+            return _refused(422, f"{' and '.join(_INDICES)} are no numbers in every row")
         try:
             rows.sort(key=lambda row: tuple(row[name] for name in _INDICES))
             entries = aggregate_metrics(rows, environment)
         except BladeError as error:  # the rows are at fault, and sending them again is no help
-            return _told(422, error.message)
+            return _refused(422, error.message)
         if len(entries) != 1:
-            return _told(422, f"the rows are of {len(entries)} agents; send those of one")
+            return _refused(422, f"the rows are of {len(entries)} agents; send those of one")
         return _json({key: value for key, value in entries[0].items() if key != "agent_ref"})
 
     return aggregate
@@ -209,8 +208,6 @@ def _guarded(handler: Handler) -> Handler:
     return answered
 
 
-
-
 async def _row(request: web.Request) -> Row:
     content = await request.read()
     try:
@@ -228,7 +225,7 @@ def _json(value: Any, status: int = 200) -> web.Response:
     return web.Response(body=json_lines.line(value).rstrip(b"\n"), status=status, content_type="application/json")
 
 
-def _told(status: int, text: str) -> web.Response:
+def _refused(status: int, text: str) -> web.Response:
     return _json({"detail": text}, status)
 
 
@@ -258,20 +255,20 @@ async def _served(resolved: Resolved, host: str, head_port: int) -> None:
         async with AsyncExitStack() as trial:
             await listening(trial, web.Application(), host, head_port)
         for server in resolved.servers:
-            settings = server.settings
-            place = str(settings.get("host") or host)
+            place = str(server.settings.get("host") or host)
             if server.kind == "responses_api_models":
                 site = model_site(parts.models[server.instance])
             elif server.kind == "resources_servers":
                 site = resources_site(server.instance, parts.judging[server.instance])
             else:
                 site = agent_site(parts.agents[server.instance])
-            port = await listening(stack, site, place, int(settings.get("port") or 0))
-            tree[server.instance][server.kind][server.implementation] |= {"host": place, "port": port}
+            port = await listening(stack, site, place, int(server.settings.get("port") or 0))
+            address = {"host": place, "port": port}
+            tree[server.instance][server.kind][server.implementation] |= address
             instances.append(
                 {
                     "name": server.instance, "server_type": server.kind, "implementation": server.implementation,
-                    "host": place, "port": port, "url": f"http://{place}:{port}", "status": "running",
+                    **address, "url": f"http://{place}:{port}", "status": "running",
                 }
             )  # fmt: skip
         tree["head_server"] = {"host": host, "port": head_port}
@@ -284,8 +281,6 @@ async def _served(resolved: Resolved, host: str, head_port: int) -> None:
         print(f"{READY}; Ctrl-C stops them", flush=True)
         await stopped.wait()
         print("Stopping the servers", flush=True)
-
-
 
 
 async def listening(stack: AsyncExitStack, app: web.Application, host: str, port: int) -> int:

@@ -11,14 +11,15 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import partial
+from importlib import import_module
+from itertools import zip_longest
 from typing import Any
 
 from blade.errors import UsageError
 from blade_eval import replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
-from blade_eval.libraries import loaded, required
+from blade_eval.libraries import required
 
-NEEDS = ("jiwer", "jiwer", "asr_with_pc")
 LONGEST = 10_000  # characters more than twenty times the reference's: a longer transcript is cut, and is wrong
 TASKS = ("auto", "ASR", "ASR-PC")
 # What Whisper's normaliser drops as hesitation.
@@ -30,7 +31,7 @@ INSIDE = re.compile(r"(?<=\w)['\-](?=\w)|(?<=\d)[.,:](?=\d)")
 
 def environment(settings: Mapping[str, Any]) -> Environment:
     """Transcripts; `task_type` says whether marks and case count, `correct_below` which rate is right."""
-    required(*NEEDS)
+    required("jiwer", "jiwer", "asr_with_pc")
     task = str(settings.get("task_type") or "auto")
     if task not in TASKS:
         raise UsageError(
@@ -53,10 +54,12 @@ async def verify(usual: str, limit: float, attempt: Attempt) -> Row:
     heard = replies.answer(attempt.response)
     most = LONGEST + 20 * len(reference)
     is_endless, spoken = len(heard) > most, heard[:most]
-    fields: Row = {"reward": 0.0, "text": reference, "pred_text": heard}
-    plain = rates(words(reference), words(spoken))
-    fields |= {"wer": plain["wer"], "wer_errors": plain["errors"], "wer_words": plain["words"]}
-    fields["cer"] = characters(words(reference), words(spoken))
+    wanted, plain = words(reference), words(spoken)
+    n_errors = errors(wanted, plain)
+    fields: Row = {
+        "reward": 0.0, "text": reference, "pred_text": heard, "wer": n_errors / len(wanted), "wer_errors": n_errors,
+        "wer_words": len(wanted), "cer": float(import_module("jiwer").cer(" ".join(wanted), " ".join(plain))),
+    }
     if task == "ASR-PC":
         fields |= with_marks(reference, spoken)
     fields["is_correct"] = not is_endless and fields["wer_pc" if task == "ASR-PC" else "wer"] < limit
@@ -68,8 +71,9 @@ def with_marks(reference: str, heard: str) -> Row:
     """The rates that case and punctuation take part in, and the texts they were computed from."""
     tokens = (tokenised(reference), tokenised(heard))
     cased = tuple([token for token in text if not is_mark(token)] for text in tokens)
+    rates = [errors(*texts) / len(texts[0]) for texts in (cased, tokens)]
     return {
-        "wer_c": rates(*cased)["wer"], "wer_pc": rates(*tokens)["wer"], "per": mark_rate(*tokens),
+        "wer_c": rates[0], "wer_pc": rates[1], "per": mark_rate(*tokens),
         "ref_pc_tok": " ".join(tokens[0]), "hyp_pc_tok": " ".join(tokens[1]), "ref_c": " ".join(cased[0]),
         "hyp_c": " ".join(cased[1]),
     }
@@ -113,38 +117,24 @@ def words(text: str) -> list[str]:
     return [word for word in result if word not in HESITATIONS]
 
 
-def rates(reference: list[str], heard: list[str]) -> Row:
-    """The word error rate of two lists of words, with the errors and the words behind it."""
-    if not reference:
-        return {"wer": float(bool(heard)), "errors": len(heard), "words": 0}
-    result = loaded(*NEEDS).process_words(" ".join(reference), " ".join(heard))
-    errors = result.substitutions + result.deletions + result.insertions
-    return {"wer": errors / len(reference), "errors": errors, "words": len(reference)}
+def aligned(reference: list[str], heard: list[str]) -> Any:
+    """How jiwer lays two lists of words beside each other."""
+    return import_module("jiwer").process_words(" ".join(reference), " ".join(heard))
 
 
-def characters(reference: list[str], heard: list[str]) -> float:
-    """The character error rate of the same words."""
-    return float(loaded(*NEEDS).cer(" ".join(reference), " ".join(heard)))
+def errors(reference: list[str], heard: list[str]) -> int:
+    """The words that were left out, put in or exchanged."""
+    result = aligned(reference, heard)
+    return int(result.substitutions + result.deletions + result.insertions)
 
 
 def mark_rate(reference: list[str], heard: list[str]) -> float:
     """Marks left out, put in or exchanged, over these and the right ones; 0 where there are none at all."""
-    if not reference or not heard:
-        return float(any(map(is_mark, reference + heard)))
-    (chunks,) = loaded(*NEEDS).process_words(" ".join(reference), " ".join(heard)).alignments
-    errors = hits = 0
+    (chunks,) = aligned(reference, heard).alignments
+    n_errors = hits = 0
     for chunk in chunks:
-        theirs = sum(map(is_mark, reference[chunk.ref_start_idx : chunk.ref_end_idx]))
-        ours = sum(map(is_mark, heard[chunk.hyp_start_idx : chunk.hyp_end_idx]))
-        if chunk.type == "equal":
-            hits += theirs
-        elif chunk.type == "substitute":
-            pairs = zip(
-                reference[chunk.ref_start_idx : chunk.ref_end_idx],
-                heard[chunk.hyp_start_idx : chunk.hyp_end_idx],
-                strict=True,
-            )
-            errors += sum(is_mark(piece) or is_mark(other) for piece, other in pairs)
-        else:
-            errors += theirs + ours
-    return errors / (errors + hits) if errors + hits else 0.0
+        theirs = map(is_mark, reference[chunk.ref_start_idx : chunk.ref_end_idx])
+        ours = map(is_mark, heard[chunk.hyp_start_idx : chunk.hyp_end_idx])
+        count = sum(map(any, zip_longest(theirs, ours)))
+        hits, n_errors = (hits + count, n_errors) if chunk.type == "equal" else (hits, n_errors + count)
+    return n_errors / (n_errors + hits) if n_errors + hits else 0.0

@@ -105,9 +105,7 @@ def _result(outcome: Outcome, seconds: float) -> tuple[str | None, str | None]:
     ended = f"the query was ended: {outcome.stopped or outcome.stderr.decode('utf-8', 'replace')[-300:]}"
     reply = replies[0] if replies else {"error": ended}
     if "database" in reply:
-        raise Unmeasured(
-            "database_missing", f"the database cannot be read: {reply['database']}", terminal=True
-        )
+        raise Unmeasured("database_missing", f"the database cannot be read: {reply['database']}", terminal=True)
     if "error" in reply:
         fields = {"failure_reason": "gold_execution_error"}
         reason = f"the gold query does not run: {_told(reply['error'], seconds)}"

@@ -13,13 +13,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
+from importlib import import_module
 from typing import Any
 
 from blade_eval import replies, task_row
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.expressions import Expressions
-from blade_eval.libraries import available
 
 PATTERNS = Expressions("instruction_following")
 
@@ -120,17 +120,24 @@ def two_responses(text: str, detail: Details) -> bool:
     return parts is not None and len(parts) == 2 and parts[0] != parts[1]
 
 
-def in_language(text: str, wanted: str) -> bool:
-    """Whether a text is in a language, by langdetect; where it cannot tell, it is, as published."""
-    library = available("langdetect")
-    if library is None:
-        raise Unmeasured("verifier_error", "langdetect, which tells languages apart, is not installed")
+@lru_cache(maxsize=8)  # several instructions may ask for the language of one text
+def language_of(text: str) -> str | None:
+    """The language of a text by langdetect; None where it cannot tell."""
+    try:
+        library = import_module("langdetect")
+    except ImportError:
+        raise Unmeasured("verifier_error", "langdetect, which tells languages apart, is not installed") from None
     library.DetectorFactory.seed = 0  # without it the same text may get another language
     try:
-        result = library.detect(text)
+        return str(library.detect(text))
     except library.LangDetectException:
-        return True
-    return bool(result == wanted.lower() or result.partition("-")[0] == wanted.lower())
+        return None
+
+
+def in_language(text: str, wanted: str) -> bool:
+    """Whether a text is in a language; where that cannot be told, it is, as published."""
+    language = language_of(text)
+    return language is None or wanted.lower() in (language, language.partition("-")[0])
 
 
 def matches(name: str, text: str) -> int:
@@ -196,10 +203,10 @@ async def verify(usual: str, attempt: Attempt) -> Row:
         raise task_row.faulty(f"{len(names)} instructions have {len(details)} sets of details")
     if mode not in ("binary", "fraction"):
         raise task_row.faulty(f"the grading mode {mode!r} is neither binary nor fraction")
-    details = details or [{}] * len(names)
     text = replies.answer(attempt.response)
-    strict = [kept(name, detail, [text]) for name, detail in zip(names, details, strict=True)]
-    loose = [kept(name, detail, loosened(text)) for name, detail in zip(names, details, strict=True)]
+    instructions = list(zip(names, details or [{}] * len(names), strict=True))
+    strict = [kept(name, detail, [text]) for name, detail in instructions]
+    loose = [is_kept or kept(*each, loosened(text)) for is_kept, each in zip(strict, instructions, strict=True)]
     return {
         "reward": float(all(strict)) if mode == "binary" else sum(strict) / len(strict),
         "follow_all_instructions": all(strict), "follow_instruction_list": strict,
@@ -230,7 +237,7 @@ def kept(name: Any, details: Any, texts: list[str]) -> bool:
 
 
 def loosened(text: str) -> list[str]:
-    """The eight readings of loose accuracy: without first line, last line, both; and without asterisks."""
+    """The readings of loose accuracy, up to eight: without first line, last line, both; and without asterisks."""
     lines = text.split("\n")
     readings = [text, *("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))]
-    return [*readings, *(reading.replace("*", "") for reading in readings)]
+    return list(dict.fromkeys([*readings, *(reading.replace("*", "") for reading in readings)]))

@@ -12,10 +12,11 @@ import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from string import ascii_uppercase
 from typing import Any
 
 from blade.answers import last_box
-from blade_eval import limited, replies, task_row
+from blade_eval import replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
 from blade_eval.expressions import Expressions
 
@@ -50,16 +51,11 @@ def environment(settings: Mapping[str, Any]) -> Environment:
 def options_of(row: Row) -> Options:
     """The options by letter; they stand as `[{"A": text}, …]`, `{"A": text}` or a list of texts."""
     entries = task_row.needed(row, "options")
-    if isinstance(entries, dict):
-        entries = [entries]
-    kinds = set(map(type, entries)) if isinstance(entries, list) else set()
-    if kinds == {str}:
-        entries = [{chr(ord("A") + place): text} for place, text in enumerate(entries[:26])]
-    elif dict in kinds:
-        entries = [entry for entry in entries if isinstance(entry, dict)]
-    else:
-        entries = []
-    options = {str(letter).strip().upper(): str(text) for entry in entries for letter, text in entry.items()}
+    entries = [entries] if isinstance(entries, dict) else entries if isinstance(entries, list) else []
+    if entries and all(isinstance(entry, str) for entry in entries):
+        entries = [dict(zip(ascii_uppercase, entries, strict=False))]
+    tables = [entry for entry in entries if isinstance(entry, dict)]
+    options = {str(letter).strip().upper(): str(text) for table in tables for letter, text in table.items()}
     if not options or max(map(len, options)) != 1 or "" in options:
         raise task_row.faulty("the options have no letters")
     return options
@@ -80,11 +76,7 @@ async def extracted(row: Row, text: str, options: Options, usual: str) -> str | 
     """The letter that the text declares; the row's own expression goes before its mode."""
     own = task_row.pattern(row)
     if own is not None and compiles(own):
-        # The expression is the task's and the text the model's: together they may not end.
-        try:
-            match = await limited.call("blade_eval.verifiers.mcqa:last_match", own, text, seconds=2)
-        except limited.TooCostly:
-            return None
+        match = await task_row.last_match(own, text)
         return None if match is None else declared(match, options)
     mode = str(task_row.field(row, "grading_mode") or usual)
     if mode not in MODES:
@@ -101,15 +93,6 @@ def compiles(expression: str) -> bool:
     return True
 
 
-def last_match(expression: str, text: str) -> str | None:
-    """The first group of the last match, or the match itself."""
-    hits = deque(re.finditer(expression, text, re.IGNORECASE), maxlen=1)
-    if not hits:
-        return None
-    groups = [group for group in hits[0].groups() if group is not None]
-    return groups[0] if groups else hits[0][0]
-
-
 def strict_boxed(text: str, options: Options) -> str | None:
     """The capital letter of the last box, perhaps labelled and followed by its text."""
     box = last_box(text)
@@ -119,9 +102,7 @@ def strict_boxed(text: str, options: Options) -> str | None:
 def lenient_boxed(text: str, options: Options) -> str | None:
     """The letter of the last box, else the one option whose text it holds."""
     box = last_box(text)
-    if box is None:
-        return None
-    return strict_boxed(text, options) or by_text(replies.unwrapped(box[1]), options)
+    return strict_boxed(text, options) or by_text(replies.unwrapped(box[1]), options) if box else None
 
 
 def answer_colon(text: str, options: Options) -> str | None:
@@ -224,20 +205,16 @@ def labelled(text: str, options: Options, capital: bool = False) -> str | None:
     if match is None:
         return None
     letter, rest = match[1], match["rest"]
-    if capital and letter.islower():
+    own = letter.upper()
+    if own not in options or (capital and letter.islower()):
         return None
-    own = letter.upper() if letter.upper() in options else None
     if not rest.strip(PADDING):
         return own
-    if contradicted(rest, letter.upper(), options):
-        return None
-    beyond = after_text(rest, options.get(letter.upper(), ""))
-    if PATTERNS.retracted.match(beyond) or hedged(beyond, letter.upper(), options):
+    beyond = after_text(rest, options[own])
+    if contradicted(rest, own, options) or PATTERNS.retracted.match(beyond) or hedged(beyond, own, options):
         return None
     another = PATTERNS.another.match(beyond)
-    second = another[3].upper() if another else letter.upper()
-    joined = another is not None and bool(another["word"] or JOINING & set(another["gap"]))
-    if joined and second in options and second != letter.upper():
+    if another and another[3].upper() in options.keys() - {own} and (another["word"] or JOINING & set(another["gap"])):
         return None
     if rest[0].isspace():
         # What follows after a mere space makes a sentence: only a reason keeps the letter a letter.
@@ -251,7 +228,7 @@ def labelled(text: str, options: Options, capital: bool = False) -> str | None:
 def contradicted(rest: str, letter: str, options: Options) -> bool:
     """Whether the text of another option stands behind a letter: `A. Rome`, where Rome is B."""
     bare = PATTERNS.lead_in.sub("", PATTERNS.spacing.sub(" ", rest).lstrip(PADDING + "-–—=\\"))
-    own = options.get(letter, "").strip()
+    own = options[letter].strip()
     if own and bare.casefold().startswith(own.casefold()):
         return False
     clause = PATTERNS.clause_ends.split(bare, maxsplit=1)[0]
@@ -281,16 +258,11 @@ def by_text(text: str, options: Options) -> str | None:
     if len(text) > LONGEST + 4 * max(map(len, options.values())):
         return None
     wanted = plain(text)
-    named = [letter for letter, option in options.items() if plain_option(option) == wanted]
+    named = [letter for letter, option in options.items() if plain(option) == wanted]
     return named[0] if wanted and len(named) == 1 else None
 
 
-@lru_cache(maxsize=4096)
-def plain_option(text: str) -> str:
-    """The same of an option, which comes with every repeat of its task."""
-    return plain(text)
-
-
+@lru_cache(maxsize=4096)  # an option comes with every repeat of its task
 def plain(text: str) -> str:
     """A text for comparison: one form of every sign, no case, one space, no marks around it."""
     text = unicodedata.normalize("NFKC", text).casefold()

@@ -14,6 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from blade.answers import last_box
@@ -21,7 +22,7 @@ from blade.errors import UsageError
 from blade_eval import replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
 from blade_eval.expressions import Expressions
-from blade_eval.libraries import loaded, required
+from blade_eval.libraries import required
 from blade_eval.replies import unwrapped
 
 PATTERNS = Expressions("string_match")
@@ -40,10 +41,9 @@ ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
     "seventeen eighteen nineteen"
 ).split()
-TENS = {
-    word: 20 + 10 * place
-    for place, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())
-}
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+SPELLED = [*ONES, *(f"{ten} {unit}".rstrip() for ten in TENS for unit in ("", *ONES[1:10]))]
+NUMBERS = {words: str(number) for number, words in enumerate(SPELLED)}
 
 
 @dataclass(frozen=True)
@@ -160,23 +160,22 @@ def number(text: str) -> str:
     """Numbers written one way; leading zeros and decimals that are not zero mean something and stay."""
     text = PATTERNS.grouped.sub(lambda answer: answer[0].replace(",", ""), text)
     text = PATTERNS.plus.sub("", PATTERNS.whole.sub(r"\1", text))
-    words = text.casefold().replace("-", " ").split()
-    if len(words) == 1 and words[0] in ONES:
-        return str(ONES.index(words[0]))
-    if words and words[0] in TENS and (len(words) == 1 or (len(words) == 2 and words[1] in ONES[1:10])):
-        return str(TENS[words[0]] + (ONES.index(words[1]) if len(words) == 2 else 0))
-    return text
+    return NUMBERS.get(" ".join(text.casefold().replace("-", " ").split()), text)
 
 
 def similarity(got: str, wanted: str) -> float:
     """From 0 to 100; 0 when numbers, numerals, initials or negations differ, however alike the rest is."""
-    fuzz = loaded("rapidfuzz.fuzz", "rapidfuzz", "string_match")
-    if Counter(PATTERNS.number.findall(got)) != Counter(PATTERNS.number.findall(wanted)):
-        return 0.0
     ours, other = got.casefold(), wanted.casefold()
-    if Counter(PATTERNS.numeral.findall(ours)) != Counter(PATTERNS.numeral.findall(other)) or unlike(ours, other):
-        return 0.0
-    return 0.0 if opposed(ours, other) else float(fuzz.ratio(got, wanted))
+    is_same = (
+        same(PATTERNS.number, got, wanted) and same(PATTERNS.numeral, ours, other)
+        and same(PATTERNS.negation, ours, other) and not unlike(ours, other) and not opposed(ours, other)
+    )  # fmt: skip
+    return float(import_module("rapidfuzz.fuzz").ratio(got, wanted)) if is_same else 0.0
+
+
+def same(pattern: re.Pattern[str], got: str, wanted: str) -> bool:
+    """Whether an expression finds the same in both texts, each as often."""
+    return Counter(pattern.findall(got)) == Counter(pattern.findall(wanted))
 
 
 def unlike(got: str, wanted: str) -> bool:
@@ -188,9 +187,7 @@ def unlike(got: str, wanted: str) -> bool:
 
 
 def opposed(got: str, wanted: str) -> bool:
-    """Whether one text negates what the other says, by a word of its own or by a syllable."""
-    if Counter(PATTERNS.negation.findall(got)) != Counter(PATTERNS.negation.findall(wanted)):
-        return True
+    """Whether a word of one text is one of the other with a syllable that negates it."""
     mine, theirs = set(got.split()) - set(wanted.split()), set(wanted.split()) - set(got.split())
     return any(
         prefix + word in other

@@ -18,9 +18,12 @@ import msgspec
 from blade_eval import fences, limited, replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
 
-KINDS = ("json", "yaml", "toml")
 COMPUTING = 4  # seconds of processor time
 LONGEST = 500  # characters of a message
+
+
+class Unusable(Exception):
+    """The answer is not one that can be validated: the type of the error, and a message."""
 
 
 def environment(settings: Mapping[str, Any]) -> Environment:
@@ -34,20 +37,18 @@ async def verify(seconds: int, attempt: Attempt) -> Row:
     row = attempt.row
     kind = str(task_row.field(row, "schema_type", "json")).lower()
     schema = schema_of(row)
-    content = (
-        called(row, attempt) if task_row.field(row, "response_mode") == "tool_call" else written(attempt, kind)
-    )
     problem: list[str] | None
-    if "problem" in content:
-        problem = content["problem"]
-    else:
-        try:
-            problem = await limited.call(
-                "blade_eval.verifiers.structured_outputs:problem_of", schema, content["text"], content["kind"],
-                seconds=seconds,
-            )
-        except limited.TooCostly as error:
-            problem = ["too_costly", f"the answer cannot be validated: {error}"]
+    try:
+        if task_row.field(row, "response_mode") == "tool_call":
+            text, syntax = called(row, attempt), "json"
+        else:
+            text, syntax = written(attempt, kind), kind
+        function = "blade_eval.verifiers.structured_outputs:problem_of"
+        problem = await limited.call(function, schema, text, syntax, seconds=seconds)
+    except Unusable as error:
+        problem = list(error.args)
+    except limited.TooCostly as error:
+        problem = ["too_costly", f"the answer cannot be validated: {error}"]
     if problem and problem[0] == "schema_invalid":
         raise task_row.faulty(f"the schema cannot be used: {problem[1]}")
     return {
@@ -58,52 +59,44 @@ async def verify(seconds: int, attempt: Attempt) -> Row:
 
 def schema_of(row: Row) -> Any:
     """The schema, which stands as an object or as its JSON."""
-    document = (
-        task_row.needed(row, "schema_str") if task_row.field(row, "schema") is None else task_row.field(row, "schema")
-    )
-    if isinstance(document, str):
-        try:
-            document = msgspec.json.decode(document)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise task_row.faulty(f"the schema is not JSON: {error}") from None
+    source = task_row.field(row, "schema")
+    source = task_row.needed(row, "schema_str") if source is None else source
+    document = task_row.opened(source, "the schema is")
     if not isinstance(document, (dict, bool)):
         raise task_row.faulty("the schema is not an object")
     return document
 
 
-def written(attempt: Attempt, kind: str) -> Row:
+def written(attempt: Attempt, kind: str) -> str:
     """The text to be read: all of it, or what its only fence holds."""
-    if kind not in KINDS:
-        raise task_row.faulty(f"the schema type {kind!r} is none of {', '.join(KINDS)}")
+    if kind not in READERS:
+        raise task_row.faulty(f"the schema type {kind!r} is none of {', '.join(READERS)}")
     text = replies.answer(attempt.response)
     if not text:
-        return {"problem": ["no_answer", "nothing was said"]}
+        raise Unusable("no_answer", "nothing was said")
     closed = fences.closed(text)
     if len(closed) > 1:
-        return {
-            "problem": ["parse_error", f"{len(closed)} fenced blocks, and nothing says which is the answer"]
-        }
-    return {"text": closed[0] if closed else text, "kind": kind}
+        raise Unusable("parse_error", f"{len(closed)} fenced blocks, and nothing says which is the answer")
+    return closed[0] if closed else text
 
 
-def called(row: Row, attempt: Attempt) -> Row:
+def called(row: Row, attempt: Attempt) -> str:
     """The arguments of the tool that was to be called, as JSON; one call, no more."""
     name, key = task_row.field(row, "tool_name"), task_row.field(row, "tool_payload_key")
     calls = replies.calls(attempt.response)
     fitting = [call for call in calls if name is None or call.name == name]
     if not fitting:
-        wrong = f"{calls[0].name[:80]!r} was called" if calls else "no tool was called"
-        return {"problem": ["no_tool_call", wrong]}
+        raise Unusable("no_tool_call", f"{calls[0].name[:80]!r} was called" if calls else "no tool was called")
     if len(calls) > 1:
-        return {"problem": ["several_calls", f"{len(calls)} calls, and nothing says which is the answer"]}
+        raise Unusable("several_calls", f"{len(calls)} calls, and nothing says which is the answer")
     arguments: Any = fitting[0].arguments
     if arguments is None:
-        return {"problem": ["parse_error", fitting[0].problem[:LONGEST]]}
+        raise Unusable("parse_error", fitting[0].problem[:LONGEST])
     if key:
         if set(arguments) != {key}:
-            return {"problem": ["schema_error", f"the arguments are not wrapped in {key!r}"]}
+            raise Unusable("schema_error", f"the arguments are not wrapped in {key!r}")
         arguments = arguments[key]
-    return {"text": msgspec.json.encode(arguments).decode(), "kind": "json"}
+    return msgspec.json.encode(arguments).decode()
 
 
 def problem_of(schema: Any, text: str, kind: str) -> list[str] | None:
@@ -150,6 +143,8 @@ def read_yaml(text: str) -> Any:
             content: dict[Any, Any] = super().construct_mapping(node, deep)
             if len(content) < len(node.value):
                 raise ValueError("a key stands twice in one mapping")
+            if not all(isinstance(key, str) for key in content):
+                raise ValueError("a key is not a text")
             return content
 
     Loader.yaml_implicit_resolvers = {}  # those of 1.1 stay with the parent
@@ -165,9 +160,7 @@ def read_yaml(text: str) -> Any:
             return read(text)
 
         Loader.add_constructor(f"tag:yaml.org,2002:{kind}", construct)
-    value = yaml.load(text, Loader)
-    _text_keys(value)
-    return value
+    return yaml.load(text, Loader)
 
 
 def read_toml(text: str) -> Any:
@@ -209,18 +202,3 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refused(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
-
-
-def _text_keys(value: Any) -> None:
-    waiting, seen = [value], set()
-    while waiting:
-        inner = waiting.pop()
-        if id(inner) in seen or not isinstance(inner, (dict, list)):
-            continue
-        seen.add(id(inner))
-        if isinstance(inner, dict):
-            if not all(isinstance(key, str) for key in inner):
-                raise ValueError("a key is not a text")
-            waiting.extend(inner.values())
-        else:
-            waiting.extend(inner)

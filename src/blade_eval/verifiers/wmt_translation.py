@@ -13,6 +13,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache, partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,8 @@ from typing import Any
 from blade.errors import UsageError
 from blade_eval import replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
-from blade_eval.libraries import loaded, required
+from blade_eval.libraries import required
 
-NEEDS = ("sacrebleu", "sacrebleu", "wmt_translation")
 LONGEST = 10_000  # characters more than twenty times the reference's; no translation is longer
 SPM = "flores200_sacrebleu_tokenizer_spm.model"
 CHINESE = frozenset("zh zho cmn yue lzh".split())
@@ -33,9 +33,9 @@ LONG_NAMES = {"jpn": "ja", "kor": "ko"}
 
 def environment(settings: Mapping[str, Any]) -> Environment:
     """Translations; `bleu_tokenizer` is `auto` or one of sacrebleu's, `chrf_word_order` 2 is chrF++."""
-    required(*NEEDS)
+    required("sacrebleu", "sacrebleu", "wmt_translation")
     tokenizer = str(settings.get("bleu_tokenizer") or "auto")
-    known = {"auto", *loaded("sacrebleu.metrics", *NEEDS[1:]).BLEU.TOKENIZERS}
+    known = {"auto", *import_module("sacrebleu.metrics").BLEU.TOKENIZERS}
     if tokenizer not in known:
         hint = f"it is one of {', '.join(sorted(known))}"
         raise UsageError(f"sacrebleu has no tokenizer {tokenizer!r}", hint, "environment-settings")
@@ -48,7 +48,7 @@ def environment(settings: Mapping[str, Any]) -> Environment:
 def on_disk(tokenizer: str) -> None:
     """Refuse a tokenizer whose model would have to be fetched: only `eval prepare` reaches out for data."""
     required("sentencepiece", "sentencepiece", "wmt_translation")
-    models = Path(loaded("sacrebleu.utils", *NEEDS[1:]).SACREBLEU_DIR) / "models"
+    models = Path(import_module("sacrebleu.utils").SACREBLEU_DIR) / "models"
     if tokenizer != "flores200" or not (models / SPM).is_file():
         raise UsageError(
             f"the tokenizer {tokenizer} needs a model that is not on this machine",
@@ -66,8 +66,11 @@ async def verify(tokenizer: str, order: int, attempt: Attempt) -> Row:
     generation = replies.answer(attempt.response)
     cut = tokenizer if tokenizer != "auto" else tokenizer_of(target)
     compared = generation[: LONGEST + 20 * len(reference)]
-    chrf = bounded(_chrf(order).sentence_score(compared, [reference]).score) if generation else 0.0
-    bleu = bounded(_bleu(cut).sentence_score(compared, [reference]).score) if generation else 0.0
+    chrf, bleu = (
+        # without what floating point adds to a perfect score
+        min(max(float(metric.sentence_score(compared, [reference]).score), 0.0), 100.0) if generation else 0.0
+        for metric in (_chrf(order), _bleu(cut))
+    )
     return {
         "reward": chrf / 100, "generation": generation, "comet_score": None, "sentence_chrf": chrf,
         "sentence_bleu": bleu, "sentence_spbleu": bleu if cut == "flores200" else None, "bleu_tokenizer": cut,
@@ -76,9 +79,7 @@ async def verify(tokenizer: str, order: int, attempt: Attempt) -> Row:
 
 def scores(row: Row) -> dict[str, float]:
     """The two likenesses, from 0 to 1 as every score is."""
-    return {
-        name: float(row[f"sentence_{name}"]) / 100 for name in ("chrf", "bleu") if f"sentence_{name}" in row
-    }
+    return {name: float(row[f"sentence_{name}"]) / 100 for name in ("chrf", "bleu") if f"sentence_{name}" in row}
 
 
 def metrics(tasks: Iterable[Iterable[Row]]) -> dict[str, float]:
@@ -91,10 +92,10 @@ def metrics(tasks: Iterable[Iterable[Row]]) -> dict[str, float]:
                 corpora[pair, repeat].append(row)
     values_of: dict[str, list[float]] = defaultdict(list)
     for (pair, _), rows in sorted(corpora.items()):
-        said_, wanted = [row["generation"] for row in rows], [[row["translation"] for row in rows]]
+        texts = [row["generation"] for row in rows], [[row["translation"] for row in rows]]
         cut = str(rows[0].get("bleu_tokenizer") or tokenizer_of(pair.partition("->")[2]))
-        values_of[f"{pair}/bleu"].append(float(_bleu(cut).corpus_score(said_, wanted).score))
-        values_of[f"{pair}/chrf"].append(float(_chrf(2).corpus_score(said_, wanted).score))
+        for what, metric in (("bleu", _bleu(cut)), ("chrf", _chrf(2))):
+            values_of[f"{pair}/{what}"].append(float(metric.corpus_score(*texts).score))
     named = {name: statistics.fmean(values) for name, values in values_of.items()}
     for what in ("bleu", "chrf"):
         of_pairs = [value for name, value in named.items() if name.endswith(f"/{what}")]
@@ -115,16 +116,11 @@ def tokenizer_of(target: str) -> str:
     return "char" if code in UNSPACED else "13a"
 
 
-def bounded(score: float) -> float:
-    """Without what floating point adds to a perfect score."""
-    return min(max(float(score), 0.0), 100.0)
-
-
 @cache
 def _chrf(order: int) -> Any:
-    return loaded("sacrebleu.metrics", *NEEDS[1:]).CHRF(word_order=order)
+    return import_module("sacrebleu.metrics").CHRF(word_order=order)
 
 
 @cache
 def _bleu(tokenizer: str) -> Any:
-    return loaded("sacrebleu.metrics", *NEEDS[1:]).BLEU(tokenize=tokenizer, effective_order=True)
+    return import_module("sacrebleu.metrics").BLEU(tokenize=tokenizer, effective_order=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,15 +22,6 @@ OPEN, CLOSE = "<tool_call>", "</tool_call>"
 IGNORED = re.compile(r"[ ,./\-_*^]")
 
 
-@dataclass(frozen=True)
-class Expected:
-    """A call that was to be made: fixed arguments, or for each argument the values that are accepted."""
-
-    name: str
-    arguments: dict[str, Any]
-    alternatives: bool = False
-
-
 def environment(settings: Mapping[str, Any]) -> Environment:
     """Function calls; `ordered` and `calls_in_text` hold for rows that do not say."""
     usual = {name: bool(settings.get(name)) for name in ("ordered", "calls_in_text")}
@@ -41,12 +31,12 @@ def environment(settings: Mapping[str, Any]) -> Environment:
 async def verify(usual: Mapping[str, bool], attempt: Attempt) -> Row:
     """1 when every expected call was made and no other."""
     row = attempt.row
-    expected = expected_of(row)
+    expected, has_alternatives = expected_of(row)
     predicted = replies.calls(attempt.response)
     text = replies.answer(attempt.response)
     if not predicted and task_row.field(row, "calls_in_text", usual["calls_in_text"]):
         predicted = written(text)
-    fits = partial(fitting, defaults_of(row))
+    fits = partial(fitting, defaults_of(row), has_alternatives)
     if task_row.field(row, "ordered", usual["ordered"]):
         correct = sum(map(fits, expected, predicted))
     else:
@@ -67,31 +57,20 @@ def scores(row: Row) -> dict[str, float]:
     return {"call_recall": row.get("num_correct", 0) / expected} if expected else {}
 
 
-def expected_of(row: Row) -> list[Expected]:
-    """The calls of the row: `accepted_calls` with alternatives, else `expected_answers`, `answers`."""
-    accepted = task_row.field(row, "accepted_calls")
-    if accepted is not None:
-        return [expected_call(entry, True) for entry in listed(accepted)]
-    for name in ("expected_answers", "expected_calls", "answers"):
-        source = task_row.field(row, name)
-        if source is not None:
-            return [expected_call(entry, False) for entry in listed(source)]
+def expected_of(row: Row) -> tuple[list[replies.Call], bool]:
+    """The calls that were to be made, and whether their arguments are lists of accepted values."""
+    for name in ("accepted_calls", "expected_answers", "expected_calls", "answers"):
+        source = task_row.opened(task_row.field(row, name), "the expected calls are")
+        if source is None:
+            continue
+        if not isinstance(source, list):
+            raise task_row.faulty("the expected calls are not a list")
+        has_alternatives = name == "accepted_calls"
+        return [expected_call(entry, has_alternatives) for entry in source], has_alternatives
     raise task_row.faulty("the row has neither expected_answers nor accepted_calls")
 
 
-def listed(source: Any) -> list[Any]:
-    """A list, which may stand as its JSON."""
-    if isinstance(source, str):
-        try:
-            source = msgspec.json.decode(source)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise task_row.faulty(f"the expected calls are not JSON: {error}") from None
-    if not isinstance(source, list):
-        raise task_row.faulty("the expected calls are not a list")
-    return source
-
-
-def expected_call(entry: Any, alternatives: bool) -> Expected:
+def expected_call(entry: Any, has_alternatives: bool) -> replies.Call:
     """One of them: `{name, arguments}`, or BFCL's `{name: arguments}`."""
     if isinstance(entry, dict) and "name" not in entry and len(entry) == 1:
         ((name, arguments),) = entry.items()
@@ -101,9 +80,9 @@ def expected_call(entry: Any, alternatives: bool) -> Expected:
     call = replies.call(entry)
     if call.arguments is None:
         raise task_row.faulty(f"the expected call of {call.name}: {call.problem}")
-    if alternatives and not all(isinstance(values, list) for values in call.arguments.values()):
+    if has_alternatives and not all(isinstance(values, list) for values in call.arguments.values()):
         raise task_row.faulty(f"the accepted values of {call.name} are not lists")
-    return Expected(call.name, call.arguments, alternatives)
+    return call
 
 
 def defaults_of(row: Row) -> dict[str, dict[str, Any]]:
@@ -115,27 +94,27 @@ def defaults_of(row: Row) -> dict[str, dict[str, Any]]:
         schema = tool.get("parameters") if isinstance(tool, dict) else None
         properties = schema.get("properties") if isinstance(schema, dict) else None
         if isinstance(properties, dict):
-            declared = {
-                k: v["default"] for k, v in properties.items() if isinstance(v, dict) and "default" in v
-            }
+            declared = {k: v["default"] for k, v in properties.items() if isinstance(v, dict) and "default" in v}
             results[str(tool.get("name"))] = declared
     return results
 
 
-def fitting(defaults: Mapping[str, Mapping[str, Any]], expected: Expected, call: replies.Call) -> bool:
+def fitting(
+    defaults: Mapping[str, Mapping[str, Any]], has_alternatives: bool, expected: replies.Call, call: replies.Call
+) -> bool:
     """Whether a call is the expected one."""
-    if call.name != expected.name or call.arguments is None:
+    if call.name != expected.name or call.arguments is None or expected.arguments is None:
         return False
     usual = defaults.get(call.name, {})
     try:
-        if expected.alternatives:
+        if has_alternatives:
             return accepted(expected.arguments, call.arguments, usual)
-        return told(expected.arguments, usual) == told(call.arguments, usual)
+        return telling(expected.arguments, usual) == telling(call.arguments, usual)
     except RecursionError:
         return False
 
 
-def told(arguments: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+def telling(arguments: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that say something: without those that equal their default."""
     values = {name: value_of(value) for name, value in arguments.items()}
     return {k: v for k, v in values.items() if k not in usual or v != value_of(usual[k])}
@@ -143,7 +122,7 @@ def told(arguments: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, An
 
 def accepted(allowed: Mapping[str, list[Any]], source: Mapping[str, Any], usual: Mapping[str, Any]) -> bool:
     """Whether each argument has one of its values, and those that are absent may be."""
-    if any(name not in allowed for name in told(source, usual)):
+    if any(name not in allowed for name in telling(source, usual)):
         return False
     for name, values in allowed.items():
         if name in source:
@@ -184,22 +163,16 @@ def value_of(value: Any) -> Any:
 
 
 def matched(
-    expected: list[Expected], calls: list[replies.Call], fits: Callable[[Expected, replies.Call], bool]
+    expected: list[replies.Call], calls: list[replies.Call], fits: Callable[[replies.Call, replies.Call], bool]
 ) -> int:
     """The most expected calls that can each be given a call of its own."""
-    possible = [[place for place, call in enumerate(calls) if fits(wanted, call)] for wanted in expected]
-    taken: dict[int, int] = {}  # call to the expected call it is given to
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_bipartite_matching
 
-    def placed(wanted: int, tried: set[int]) -> bool:
-        for place in possible[wanted]:
-            if place not in tried:
-                tried.add(place)
-                if place not in taken or placed(taken[place], tried):
-                    taken[place] = wanted
-                    return True
-        return False
-
-    return sum(placed(wanted, set()) for wanted in range(len(expected)))
+    if not expected or not calls:
+        return 0
+    possible = csr_array([[fits(wanted, call) for call in calls] for wanted in expected])
+    return int((maximum_bipartite_matching(possible, perm_type="column") >= 0).sum())
 
 
 def written(text: str) -> list[replies.Call]:

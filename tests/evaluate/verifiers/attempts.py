@@ -15,6 +15,12 @@ from blade_eval.verifiers import environment
 
 ROOT = Path(__file__).parents[3]
 ANSWERS = yaml.safe_load((Path(__file__).parent / "answers.yaml").read_text("utf-8"))
+SERVER = {"judge_model_server": {"type": "responses_api_models", "name": "policy_model"}}
+SCHEMA = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "size": {"type": "integer", "minimum": 0}, "on": {"type": "string"}},
+    "required": ["name", "size"], "additionalProperties": False,
+}
 INSTRUCTIONS: list[list[Any]] = ANSWERS["instructions"]
 
 

@@ -17,6 +17,8 @@ from blade_eval.verifiers.instruction_following import RULES
 from tests.evaluate.verifiers.attempts import (
     ANSWERS,
     INSTRUCTIONS,
+    SCHEMA,
+    SERVER,
     Judge,
     called,
     example,
@@ -29,12 +31,6 @@ from tests.evaluate.verifiers.attempts import (
     survives,
 )
 
-SERVER = {"judge_model_server": {"type": "responses_api_models", "name": "policy_model"}}
-SCHEMA = {
-    "type": "object",
-    "properties": {"name": {"type": "string"}, "size": {"type": "integer", "minimum": 0}, "on": {"type": "string"}},
-    "required": ["name", "size"], "additionalProperties": False,
-}
 SHAPED = {"schema_str": json.dumps(SCHEMA)}
 OPTIONS = {"options": [{"A": "Paris"}, {"B": "Rome"}, {"D": "42"}], "expected_answer": "A"}
 FIND = {"name": "find", "arguments": {"what": "tea"}}

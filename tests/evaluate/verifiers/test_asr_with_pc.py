@@ -48,6 +48,11 @@ def test_a_corpus_weighs_by_words() -> None:
     assert metrics([rows, [{}]]) == {"corpus_wer": 0.2}
 
 
+def test_a_transcript_without_end_is_wrong_however_few_its_words() -> None:
+    assert judged(HEARD, row("the cat sat"), "the cat sat " + "x" * 9_000)["reward"] == 1.0
+    assert judged(HEARD, row("the cat sat"), "the cat sat " + "x" * 11_000)["reward"] == 0.0
+
+
 def test_a_wrong_setting_is_said() -> None:
     with pytest.raises(UsageError, match="task type"):
         environment("asr_with_pc", {"task_type": "MT"})

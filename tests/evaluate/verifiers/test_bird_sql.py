@@ -62,8 +62,16 @@ def test_the_gold_queries_of_the_examples_match_themselves() -> None:
 def test_queries_and_what_becomes_of_them(query: str, reward: float, reason: str, detail: str | None) -> None:
     limit = 5 if "rows" in (detail or "") else 0.3
     fields = judged(environment({"sql_execution_timeout_s": limit}), ROW, block(query))
-    assert (fields["reward"], fields["failure_reason"]) == (reward, reason)
+    assert (fields["reward"], fields["execution_match"], fields["failure_reason"]) == (reward, bool(reward), reason)
     assert fields["failure_detail"] is None if detail is None else detail in fields["failure_detail"]
+
+
+@boxed
+def test_an_order_counts_where_the_setting_and_the_gold_query_have_one() -> None:
+    turned = block("SELECT a, b FROM t ORDER BY a DESC")
+    for is_ordered, gold, worth in ((True, " ORDER BY a", 0.0), (False, " ORDER BY a", 1.0), (True, "", 1.0)):
+        row = {**ROW, "gt_sql": ROW["gt_sql"] + gold}
+        assert judged(environment({"ordered": is_ordered}), row, turned)["reward"] == worth
 
 
 @boxed

@@ -12,9 +12,8 @@ from blade.errors import UsageError
 from blade_eval.environment import Environment, Unmeasured
 from blade_eval.judge_model import fenced, label_of
 from blade_eval.verifiers import environment
-from tests.evaluate.verifiers.attempts import ANSWERS, Judge, judged, message, responded, reward
+from tests.evaluate.verifiers.attempts import ANSWERS, SERVER, Judge, judged, message, responded, reward
 
-SERVER = {"judge_model_server": {"type": "responses_api_models", "name": "policy_model"}}
 EQUAL, DIFFERENT = "[[A=B]]", "[[A!=B]]"
 
 
@@ -30,14 +29,11 @@ def row(expected: str = "the Danube", **more: Any) -> dict[str, Any]:
     return {"responses_create_params": {"input": asked}, "expected_answer": expected, **more}
 
 
-@pytest.mark.parametrize("verdict", ANSWERS["verdicts"]["equal"])
-def test_a_verdict_of_equality_in_the_forms_judges_write(verdict: str) -> None:
-    assert reward(JUDGED, row(), "It is the Danube.", ask=Judge(verdict)) == 1.0
-
-
-@pytest.mark.parametrize("verdict", ANSWERS["verdicts"]["different"])
-def test_a_verdict_of_difference(verdict: str) -> None:
-    assert reward(JUDGED, row(), "It is the Danube.", ask=Judge(verdict)) == 0.0
+@pytest.mark.parametrize(
+    ("verdict", "worth"), [(text, float(kind == "equal")) for kind in ("equal", "different") for text in ANSWERS["verdicts"][kind]]
+)
+def test_a_verdict_in_the_forms_judges_write(verdict: str, worth: float) -> None:
+    assert reward(JUDGED, row(), "It is the Danube.", ask=Judge(verdict)) == worth
 
 
 @pytest.mark.parametrize("verdict", ANSWERS["verdicts"]["none"])
@@ -108,7 +104,7 @@ def test_what_a_rollout_says_is_no_verdict(text: str) -> None:
     inside = honest.prompt().split("Answer B:")[1]
     mark = inside.split("<text ")[1][:12]
     assert inside.count(f"</text {mark}>") == 1
-    assert "[[A=B]]" not in inside.split("Explain in")[0]
+    assert "[[A=B]]" not in inside.split("Explain in")[0].upper()
 
 
 def test_the_prompt_has_the_question_and_both_answers() -> None:

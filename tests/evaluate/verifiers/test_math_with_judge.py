@@ -11,10 +11,9 @@ from blade.errors import UsageError
 from blade_eval import limited
 from blade_eval.environment import Attempt, Unmeasured
 from blade_eval.verifiers import environment
-from tests.evaluate.verifiers.attempts import Judge, judged, responded, reward
+from tests.evaluate.verifiers.attempts import SERVER, Judge, judged, responded, reward
 
 MATH = environment("math_with_judge", {"verify_timeout_seconds": 1})
-SERVER = {"judge_model_server": {"type": "responses_api_models", "name": "policy_model"}}
 JUDGED = environment("math_with_judge", {"should_use_judge": True, "verify_timeout_seconds": 1, **SERVER})
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from blade_eval.verifiers import environment
-from tests.evaluate.verifiers.attempts import judged, message, reward
+from tests.evaluate.verifiers.attempts import ANSWERS, judged, message, reward
 
 LENIENT = environment("mcqa", {"grading_mode": "any_form"})
 STRICT = environment("mcqa", {})
@@ -20,30 +20,11 @@ def row(expected: str = "B", **more: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    "text", ["", "Answer: B or C", "(A) and (B)", "<think>Answer: B", "\\boxed{}", "Answer: Q"]
-)
-def test_no_or_an_ambiguous_answer_is_null(text: str) -> None:
-    assert judged(LENIENT, row(), text)["extracted_answer"] is None
-
-
-def test_letters_in_the_text_of_the_option_are_no_second_answer() -> None:
-    options = [{"A": "Circle"}, {"B": "Square"}, {"C": "A or B"}, {"D": "A, B"}]
-    for text in (
-        "Answer: C) A or B", "The answer is C: A or B.", "Option C is correct.", "Answer: C. A or B",
-    ):
-        assert judged(LENIENT, row("C", options=options), text)["extracted_answer"] == "C", text
-    assert judged(LENIENT, row("C", options=options), "Answer: D: A, B")["extracted_answer"] == "D"
-    assert judged(LENIENT, row("C", options=options), "Answer: C: A or B, or D")["extracted_answer"] is None
-
-
-def test_an_article_is_no_letter() -> None:
-    for text in ("Answer: A red triangle", "\\boxed{A red triangle}", "The answer is a red triangle."):
-        assert judged(LENIENT, row("A"), text)["extracted_answer"] == "C"
-    assert judged(LENIENT, row("A"), "Answer: A shape of which nobody knows")["extracted_answer"] is None
-    assert judged(LENIENT, row("A"), "A round shape has no corners")["extracted_answer"] is None
-    assert judged(LENIENT, row("A"), "Answer: A Circle")["extracted_answer"] == "A"
-    assert judged(LENIENT, row("D"), "Answer: Both A and B")["extracted_answer"] == "D"
+@pytest.mark.parametrize("group", ANSWERS["letters"], ids=lambda group: group["why"])
+def test_the_letter_that_is_extracted(group: dict[str, Any]) -> None:
+    env = environment("mcqa", {"grading_mode": "any_form"})
+    letters = [[text, judged(env, row("A", options=group["options"]), text)["extracted_answer"]] for text, _ in group["cases"]]
+    assert letters == group["cases"]
 
 
 def test_the_modes_of_the_row_are_kept_apart() -> None:

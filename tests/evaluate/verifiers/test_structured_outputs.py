@@ -11,14 +11,9 @@ from hypothesis import strategies as st
 
 from blade_eval.verifiers import environment
 from blade_eval.verifiers.structured_outputs import read_yaml
-from tests.evaluate.verifiers.attempts import ANSWERS, called, judged, reward
+from tests.evaluate.verifiers.attempts import ANSWERS, SCHEMA, called, judged, reward
 
 SHAPED = environment("structured_outputs", {"verify_timeout_seconds": 1})
-SCHEMA = {
-    "type": "object",
-    "properties": {"name": {"type": "string"}, "size": {"type": "integer", "minimum": 0}, "on": {"type": "string"}},
-    "required": ["name", "size"], "additionalProperties": False,
-}
 
 
 def row(kind: str = "json", schema: Any = SCHEMA, **more: Any) -> dict[str, Any]:

@@ -37,8 +37,10 @@ def response(calls: list[Call]) -> Row:
     return {"output": output}
 
 
-def judged(ident: str, calls: list[Call]) -> Row:
-    return asyncio.run(OFFICE.verify(Attempt(row(ident), response(calls))))
+def judged(task: str | Row, calls: list[Call] | Row) -> Row:
+    """The verdict on calls, or on a whole response, in a task of the office or another."""
+    said = calls if isinstance(calls, dict) else response(calls)
+    return asyncio.run(OFFICE.verify(Attempt(row(task) if isinstance(task, str) else task, said)))
 
 
 def test_there_are_tasks_of_every_kind() -> None:
@@ -144,11 +146,11 @@ def test_a_task_whose_own_calls_are_refused_is_not_measured(name: str, arguments
     broken = {"ground_truth": [right, {"name": name, "arguments": arguments}]}
     for calls in ([], [MAIL], [MAIL, (name, arguments)]):
         with pytest.raises(Unmeasured, match="task_invalid") as raised:
-            asyncio.run(OFFICE.verify(Attempt(broken, response(calls))))
+            judged(broken, calls)
         assert raised.value.terminal
     whole = {"ground_truth": [right, {"name": LOOK[0], "arguments": json.dumps(LOOK[1])}]}
-    assert asyncio.run(OFFICE.verify(Attempt(whole, response([MAIL]))))["reward"] == 1.0
-    assert asyncio.run(OFFICE.verify(Attempt(whole, response([]))))["reward"] == 0.0
+    assert judged(whole, [MAIL])["reward"] == 1.0
+    assert judged(whole, [])["reward"] == 0.0
 
 
 @pytest.mark.parametrize("name", [["email_send_email"], {"a": 1}, None, 3])
@@ -156,9 +158,9 @@ def test_a_call_of_no_name_is_no_call(name: Any) -> None:
     calls = truth(quests()["crm-01"])
     said = response([LOOK, *calls])
     said["output"][0]["name"] = name
-    assert asyncio.run(OFFICE.verify(Attempt(row("crm-01"), said)))["reward"] == 1.0
+    assert judged("crm-01", said)["reward"] == 1.0
     said["output"][2]["name"] = name
-    assert asyncio.run(OFFICE.verify(Attempt(row("crm-01"), said)))["reward"] == 0.0
+    assert judged("crm-01", said)["reward"] == 0.0
 
 
 @pytest.mark.parametrize("spelled", [json.dumps, lambda given: given, lambda given: [given], lambda given: 3])
@@ -190,15 +192,15 @@ def test_calls_that_were_never_answered_or_offered_do_not_count() -> None:
     calls = truth(quests()["crm-01"])
     said = response(calls)
     said["output"].pop()
-    assert asyncio.run(OFFICE.verify(Attempt(row("crm-01"), said)))["reward"] == 0.0
+    assert judged("crm-01", said)["reward"] == 0.0
     without = row("crm-01")
     without["responses_create_params"]["tools"] = []
-    assert asyncio.run(OFFICE.verify(Attempt(without, response(calls))))["reward"] == 0.0
+    assert judged(without, calls)["reward"] == 0.0
 
 
 def test_a_row_without_calls_to_compare_with_is_not_measured() -> None:
     with pytest.raises(Unmeasured, match="task_unreadable"):
-        asyncio.run(OFFICE.verify(Attempt({"ground_truth": "none"}, response([]))))
+        judged({"ground_truth": "none"}, [])
 
 
 @pytest.mark.parametrize(
@@ -212,6 +214,8 @@ def test_a_row_without_calls_to_compare_with_is_not_measured() -> None:
         ("email_search_emails", {"page": 99}, "page 99 does not exist"),
         ("email_search_emails", {"page": True}, "must be a whole number"),
         ("calendar_update_event", {"event_id": "00000141"}, "nothing to change"),
+        ("calendar_create_event", {"event_name": "a", "participant_email": OWNER, "event_start": "2026-03-09 09:00", "duration": 30},
+         "there is already an event at 2026-03-09 09:00"),
         ("project_management_search_tasks", {"board": "Kitchen"}, "must be one of Back end"),
         ("company_directory_find_email_address", {"name": "Zzz"}, "nobody in the directory"),
         ("make_coffee", {}, "there is no tool 'make_coffee'"), ("email_send_email", [], "must be a JSON object"),
@@ -253,7 +257,7 @@ _VALUES = st.one_of(
 @st.composite
 def any_call(draw: st.DrawFn) -> Call:
     name = draw(st.sampled_from([*TOOLS, "no_such_tool"]))
-    keys = list(TOOLS[name].kinds) if name in TOOLS else ["x"]
+    keys = list(TOOLS[name].arguments) if name in TOOLS else ["x"]
     return name, draw(st.dictionaries(st.sampled_from([*keys, "other"]), _VALUES, max_size=6))
 
 

@@ -54,20 +54,15 @@ def arguments(spelled: Any) -> Any:
         return None
 
 
-def after(calls: Iterable[Call]) -> State:
-    """The office after these calls on a fresh one; a refused call changes nothing."""
-    state = fresh()
-    for name, spelled in calls:
-        call(state, name, spelled)
-    return state
+def after(calls: Iterable[Call], is_truth: bool = False) -> State:
+    """The office after these calls on a fresh one.
 
-
-def intended(calls: Iterable[Call]) -> State:
-    """The office after the task's own calls; a task one of whose calls is refused asks for nothing."""
+    A refused call changes nothing; a task one of whose own calls is refused asks for nothing.
+    """
     state = fresh()
     for name, spelled in calls:
         answer = call(state, name, spelled)
-        if answer.startswith("Error"):
+        if is_truth and answer.startswith("Error"):
             raise task_row.faulty(f"a call of ground_truth is refused: {answer[:300]}")
     return state
 
@@ -101,13 +96,8 @@ def changes(state: State) -> Counter[Change]:
             if ident not in before:
                 if name != "emails":
                     differences[("new", name, "", *_said(row))] += 1
-            elif row is not before[ident]:
-                old = before[ident]
-                differing = {
-                    key: value for key, value in row.items() if _plain(key, value) != _plain(key, old[key])
-                }
-                if differing:
-                    differences[("changed", name, ident, *_said(differing))] += 1
+            elif row is not before[ident] and (differing := set(_said(row)) - set(_said(before[ident]))):
+                differences[("changed", name, ident, *sorted(differing))] += 1
         for ident in before.keys() - now.keys():
             differences[("deleted", name, ident)] += 1
     copies = {id(row) for row in state.emails.values()}
@@ -143,26 +133,18 @@ async def verify(attempt: Attempt) -> Row:
     The calls are made again on a fresh office, so that a stored rollout is judged like a live one.
     """
     wanted = expected(attempt.row)
-    want = changes(intended(wanted))
+    want = changes(after(wanted, is_truth=True))
     done = changes(after(performed(attempt.response.get("output"), _offered(attempt.row))))
     missing, extra = want - done, done - want
     match = not missing and not extra
+    sides = ((missing, "expected changes are missing"), (extra, "changes were not asked for"))
+    parts = [f"{side.total()} {what}, first: {_listed(side)[0]}." for side, what in sides if side]
     return {
         "reward": 1.0 if match else 0.0, "db_match": match, "missing_changes": _listed(missing),
-        "extra_changes": _listed(extra), "verifier_message": _message(missing, extra),
+        "extra_changes": _listed(extra),
+        "verifier_message": " ".join(parts) or "The office is as expected.",
         "expected_actions": [{"name": name, "arguments": spelled} for name, spelled in wanted],
     }
-
-
-def _message(missing: Counter[Change], extra: Counter[Change]) -> str:
-    if not missing and not extra:
-        return "The office is as expected."
-    parts = []
-    if missing:
-        parts.append(f"{missing.total()} expected changes are missing, first: {_listed(missing)[0]}.")
-    if extra:
-        parts.append(f"{extra.total()} changes were not asked for, first: {_listed(extra)[0]}.")
-    return " ".join(parts)
 
 
 def environment(settings: Mapping[str, Any]) -> Environment:

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from blade_eval.verifiers.workplace_assistant.quests import EXAMPLES, quests, rows
 from blade_eval.verifiers.workplace_assistant.world import by_address
-
-
-def lines(records: Iterable[dict[str, Any]]) -> bytes:
-    return b"".join(msgspec.json.encode(row) + b"\n" for row in records)
 
 
 def facts() -> str:
@@ -42,9 +36,9 @@ allow = [
 
 def datasets() -> dict[str, bytes]:
     """The files of `data/`: all tasks, a few to begin with, and what BLADE should know of them."""
+    encode = msgspec.json.Encoder().encode_lines
     return {
-        "validation.jsonl": lines(rows()), "example.jsonl": lines(rows(EXAMPLES)),
-        "blade.toml": facts().encode(),
+        "validation.jsonl": encode(rows()), "example.jsonl": encode(rows(EXAMPLES)), "blade.toml": facts().encode(),
     }
 
 

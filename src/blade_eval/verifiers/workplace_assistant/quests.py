@@ -89,6 +89,11 @@ def consequences(quest: Quest, people: Iterable[str], entries: list[str], total:
     ]
 
 
+def ident_of(fields: dict[str, Any]) -> str:
+    """The first id among the fields of a record or a call."""
+    return str(next((value for key, value in fields.items() if key.endswith("_id")), ""))
+
+
 def truth(quest: Quest) -> list[Call]:
     """The calls that do what the task asks, and nothing else."""
     people = [named.address for named in quest.people]
@@ -100,16 +105,15 @@ def truth(quest: Quest) -> list[Call]:
         total = answer["total"]
         for page in range(1, answer.get("pages", 0) + 1):  # a count has none
             rows = msgspec.json.decode(call(fresh(), name, {**search, "page": page}))["results"]
-            entries += [str(next(value for key, value in row.items() if key.endswith("_id"))) for row in rows]
+            entries += map(ident_of, rows)
     return consequences(quest, people, entries, total, holds(quest, total))
 
 
 @cache
 def quests() -> dict[str, Quest]:
     """All tasks by their id."""
-    lines = (Path(__file__).parent / "quests.jsonl").read_bytes().splitlines()
-    entries = msgspec.convert([msgspec.json.decode(line) for line in lines], list[Quest])
-    return {quest.id: quest for quest in entries}
+    lines = (Path(__file__).parent / "quests.jsonl").read_bytes()
+    return {quest.id: quest for quest in msgspec.json.Decoder(Quest).decode_lines(lines)}
 
 
 # ---- Rows of a dataset ---------------------------------------------------------------------------

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
+from blade_eval.expressions import table
 from blade_eval.verifiers.workplace_assistant.world import (
-    BOARDS,
-    LISTS,
     OWNER,
-    PRODUCTS,
-    SOURCES,
-    STATUSES,
     TODAY,
     Record,
     State,
@@ -28,32 +23,17 @@ from blade_eval.verifiers.workplace_assistant.world import (
 
 Arguments = dict[str, Any]
 Answer = dict[str, Any]
-Run = Callable[[State, Arguments], Answer]
 
 PAGE = 5  # results of a search on one page
 NEW = 50_000  # ids of new records lie above, so that none is that of a deleted one
 NOW = f"{TODAY} 09:00"  # the clock of the office stands still
-CHOICES = {
-    "boards": BOARDS, "lists": LISTS, "products": PRODUCTS, "sources": SOURCES, "statuses": STATUSES,
-    "yes_no": ("yes", "no"), "metrics": ("visits", "engaged visits", "duration", "sources"),
-    "plots": ("line", "bar", "histogram", "scatter"),
-}
 
 
-class Refused(Exception):
-    """The tool does not do it; the text is its answer."""
-
-
-# ---- Arguments ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What an argument holds: by what rule it is read, and how a schema shows it."""
+class Argument(msgspec.Struct, frozen=True, array_like=True):
+    """What an argument holds: the rule by which it is read, and what it is about."""
 
     rule: str
-    about: str
-    required: bool
+    about: str = ""
 
     def schema(self) -> dict[str, Any]:
         shown: dict[str, Any] = {"type": "integer" if self.rule in ("count", "page") else "string"}
@@ -64,27 +44,52 @@ class Kind:
         return shown
 
 
-def kinds_of(text: str) -> dict[str, Kind]:
-    """Arguments written as `name!:rule about`, where `!` is for those that are needed."""
-    kinds = {}
-    for argument in filter(None, map(str.strip, text.split(","))):
-        name, _, rest = argument.partition(":")
-        rule, _, about = rest.partition(" ")
-        about = about or ("YYYY-MM-DD HH:MM" if rule == "moment" else "")
-        kinds[name.rstrip("!")] = Kind(rule or "text", about, name.endswith("!"))
-    return kinds
+class Tool(msgspec.Struct, frozen=True):
+    """What a tool says of itself, and what it takes."""
+
+    about: str
+    arguments: dict[str, Argument]
+    required: tuple[str, ...] = ()
 
 
-def checked(name: str, kinds: Mapping[str, Kind], inputs: Mapping[str, Any]) -> Arguments:
+class Search(msgspec.Struct, frozen=True):
+    """How a table is searched: by which fields, on which day, in which words; and what a page shows."""
+
+    among: dict[str, str]  # argument to field
+    days: tuple[str, str, str]  # the field, and the arguments that are the first and the last day
+    words: tuple[str, ...]
+    shown: tuple[str, ...]
+    order: str
+    is_newest_first: bool = False
+
+
+class _Office(msgspec.Struct, frozen=True):
+    choices: dict[str, tuple[str, ...]]
+    searches: dict[str, Search]
+    tools: dict[str, Tool]
+
+
+_OFFICE = msgspec.convert(table("verifiers/workplace_assistant/tools.yaml"), _Office)
+CHOICES, SEARCHES, TOOLS = _OFFICE.choices, _OFFICE.searches, _OFFICE.tools
+
+
+class Refused(Exception):
+    """The tool does not do it; the text is its answer."""
+
+
+# ---- Arguments ---------------------------------------------------------------------------------
+
+
+def checked(name: str, tool: Tool, inputs: Mapping[str, Any]) -> Arguments:
     """The arguments as the tool uses them; absent and null ones are left out."""
-    unknown = [key for key in inputs if key not in kinds]
+    unknown = [key for key in inputs if key not in tool.arguments]
     if unknown:
-        raise Refused(f"unknown argument {unknown[0]!r}; {name} takes {', '.join(kinds)}")
+        raise Refused(f"unknown argument {unknown[0]!r}; {name} takes {', '.join(tool.arguments)}")
     present = {key: value for key, value in inputs.items() if value is not None and value != ""}
-    missing = [key for key, kind in kinds.items() if kind.required and key not in present]
+    missing = [key for key in tool.required if key not in present]
     if missing:
         raise Refused(f"missing argument {', '.join(map(repr, missing))}")
-    return {key: read(key, kinds[key].rule, value) for key, value in present.items()}
+    return {key: read(key, tool.arguments[key].rule, value) for key, value in present.items()}
 
 
 def read(key: str, rule: str, value: Any) -> Any:
@@ -140,70 +145,41 @@ def record(state: State, table: str, ident: str) -> Record:
     return row
 
 
-def getter(table: str) -> Run:
-    key = id_of(table)
-    return lambda state, inputs: {key: inputs[key], **record(state, table, inputs[key])}
+def get(state: State, table: str, inputs: Arguments) -> Answer:
+    """A record as it is."""
+    ident = inputs[id_of(table)]
+    return {id_of(table): ident, **record(state, table, ident)}
 
 
 def id_of(table: str) -> str:
     return f"{table.removesuffix('s')}_id"
 
 
-@dataclass(frozen=True)
-class Search:
-    """How a table is searched: by which fields, on which day, in which words; and what a page shows."""
+def search(state: State, table: str, inputs: Arguments) -> Answer:
+    """A page of the records that fit."""
+    rule = SEARCHES[table]
+    rows = sorted(fitting(state, table, inputs), key=lambda item: item[1][rule.order], reverse=rule.is_newest_first)
+    page, pages = inputs.get("page", 1), max(1, -(-len(rows) // PAGE))
+    if page > pages:
+        raise Refused(f"page {page} does not exist, there are {pages}")
+    results = [
+        {id_of(table): ident, **{field: row[field] for field in rule.shown}}
+        for ident, row in rows[PAGE * (page - 1) : PAGE * page]
+    ]
+    return {"total": len(rows), "page": page, "pages": pages, "results": results}
 
-    table: str
-    among: Mapping[str, str]  # argument to field
-    when: str
-    days: tuple[str, str]  # the arguments that are the first and the last day
-    words: tuple[str, ...]
-    shown: tuple[str, ...]
-    order: str
-    is_newest_first: bool = False
 
-    def run(self, state: State, inputs: Arguments) -> Answer:
-        rows = sorted(self.matching(state, inputs), key=lambda item: item[1][self.order], reverse=self.is_newest_first)
-        page, pages = inputs.get("page", 1), max(1, -(-len(rows) // PAGE))
-        if page > pages:
-            raise Refused(f"page {page} does not exist, there are {pages}")
-        results = [
-            {id_of(self.table): ident, **{field: row[field] for field in self.shown}}
-            for ident, row in rows[PAGE * (page - 1) : PAGE * page]
-        ]
-        return {"total": len(rows), "page": page, "pages": pages, "results": results}
-
-    def matching(self, state: State, inputs: Arguments) -> Iterator[tuple[str, Record]]:
-        """Records that hold each text given, between the days given, both included."""
-        first, last = inputs.get(self.days[0]) or "", inputs.get(self.days[1]) or "9999"
-        wanted = {field: inputs[key].strip().lower() for key, field in self.among.items() if inputs.get(key)}
-        query_words = (inputs.get("query") or "").lower().split()
-        for ident, row in state.table(self.table).items():
-            text = " ".join(row[field] for field in self.words).lower()
-            is_fitting = all(value in row[field].lower() for field, value in wanted.items())
-            if first <= row[self.when][:10] <= last and is_fitting and all(word in text for word in query_words):
+def fitting(state: State, table: str, inputs: Arguments) -> Iterator[tuple[str, Record]]:
+    """Records that hold each text given, between the days given, both included."""
+    rule = SEARCHES[table]
+    when, first, last = rule.days[0], inputs.get(rule.days[1]) or "", inputs.get(rule.days[2]) or "9999"
+    wanted = {field: inputs[key].strip().lower() for key, field in rule.among.items() if inputs.get(key)}
+    query_words = (inputs.get("query") or "").lower().split()
+    for ident, row in state.table(table).items():
+        if first <= row[when][:10] <= last and all(value in row[field].lower() for field, value in wanted.items()):
+            text = " ".join(row[field] for field in rule.words).lower() if query_words else ""
+            if all(word in text for word in query_words):
                 yield ident, row
-
-
-DAYS = ("date_min", "date_max")
-EMAILS = Search(
-    "emails", {"sender": "sender"}, "sent_at", DAYS, ("subject", "body"), ("sender", "subject", "sent_at"),
-    "sent_at", is_newest_first=True,
-)  # fmt: skip
-EVENTS = Search(
-    "events", {"participant": "participant_email"}, "event_start", DAYS, ("event_name",),
-    ("event_name", "participant_email", "event_start", "duration"), "event_start",
-)  # fmt: skip
-TASKS = Search(
-    "tasks", {"assigned_to": "assigned_to_email", "list_name": "list_name", "board": "board"}, "due_date",
-    ("due_min", "due_max"), ("task_name",), ("task_name", "assigned_to_email", "list_name", "due_date", "board"), "due_date",
-)  # fmt: skip
-CUSTOMERS = Search(
-    "customers",
-    {"customer_name": "customer_name", "assigned_to": "assigned_to_email", "product_interest": "product_interest", "status": "status"},
-    "last_contact_date", ("last_contact_min", "last_contact_max"), (),
-    ("customer_name", "assigned_to_email", "product_interest", "status", "last_contact_date", "follow_up_by"), "customer_name",
-)  # fmt: skip
 
 
 def _between(inputs: Arguments) -> list[Record]:
@@ -213,12 +189,12 @@ def _between(inputs: Arguments) -> list[Record]:
 
 
 def count_visits(_: State, inputs: Arguments) -> Answer:
-    rows: Iterable[Record] = _between(inputs)
+    rows = _between(inputs)
     if "source" in inputs:
         rows = [row for row in rows if row["source"] == inputs["source"]]
     if "engaged" in inputs:
         rows = [row for row in rows if row["engaged"] == (inputs["engaged"] == "yes")]
-    return {"total": len(list(rows))}
+    return {"total": len(rows)}
 
 
 def average_duration(_: State, inputs: Arguments) -> Answer:
@@ -230,7 +206,7 @@ def average_duration(_: State, inputs: Arguments) -> Answer:
 
 def traffic_sources(_: State, inputs: Arguments) -> Answer:
     rows = _between(inputs)
-    return {source: sum(row["source"] == source for row in rows) for source in SOURCES}
+    return {source: sum(row["source"] == source for row in rows) for source in CHOICES["sources"]}
 
 
 # ---- What tools change: each adds, replaces or removes one record ---------------------------------
@@ -238,34 +214,30 @@ def traffic_sources(_: State, inputs: Arguments) -> Answer:
 
 def _add(state: State, table: str, fields: dict[str, Any]) -> Answer:
     rows = state.table(table)
-    ident = f"{max(NEW, *map(int, rows)) + 1:08d}" if rows else f"{NEW + 1:08d}"
+    ident = f"{max([NEW, *map(int, rows)]) + 1:08d}"
     rows[ident] = MappingProxyType(fields)
     return {"ok": True, id_of(table): ident}
 
 
-def updater(table: str) -> Run:
+def update(state: State, table: str, inputs: Arguments) -> Answer:
+    """Other values for fields of a record."""
     key = id_of(table)
-
-    def update(state: State, inputs: Arguments) -> Answer:
-        before = record(state, table, inputs[key])
-        changes = {field: value for field, value in inputs.items() if field != key}
-        if not changes:
-            raise Refused("nothing to change was given")
-        if "event_start" in changes:
-            _need_free(state, changes["event_start"], inputs[key])
-        state.table(table)[inputs[key]] = MappingProxyType({**before, **changes})
-        return {"ok": True, key: inputs[key], "changed": sorted(changes)}
-
-    return update
+    before = record(state, table, inputs[key])
+    changes = {field: value for field, value in inputs.items() if field != key}
+    if not changes:
+        raise Refused("nothing to change was given")
+    if "event_start" in changes:
+        _need_free(state, changes["event_start"], inputs[key])
+    state.table(table)[inputs[key]] = MappingProxyType({**before, **changes})
+    return {"ok": True, key: inputs[key], "changed": sorted(changes)}
 
 
-def deleter(table: str) -> Run:
-    def delete(state: State, inputs: Arguments) -> Answer:
-        record(state, table, inputs[id_of(table)])
-        del state.table(table)[inputs[id_of(table)]]
-        return {"ok": True, "deleted": inputs[id_of(table)]}
-
-    return delete
+def delete(state: State, table: str, inputs: Arguments) -> Answer:
+    """A record taken out."""
+    ident = inputs[id_of(table)]
+    record(state, table, ident)
+    del state.table(table)[ident]
+    return {"ok": True, "deleted": ident}
 
 
 def _recipient(state: State, value: str) -> str:
@@ -317,8 +289,7 @@ def add_customer(state: State, inputs: Arguments) -> Answer:
 
 
 def create_plot(state: State, inputs: Arguments) -> Answer:
-    if inputs["date_min"] > inputs["date_max"]:
-        raise Refused("date_min lies after date_max")
+    _between(inputs)
     name = f"{inputs['metric']}_{inputs['date_min']}_{inputs['date_max']}_{inputs['plot_type']}"
     return {**_add(state, "plots", dict(inputs)), "file": f"plots/{name.replace(' ', '_')}.png"}
 
@@ -326,58 +297,19 @@ def create_plot(state: State, inputs: Arguments) -> Answer:
 # ---- The tools ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Tool:
-    """One tool: what it says of itself, what it takes, what it does."""
-
-    about: str
-    kinds: Mapping[str, Kind]
-    run: Run
-
-
-_SPAN = "date_min!:day, date_max!:day"
-_EVENT, _TASK, _CUSTOMER = "calendar", "project_management", "customer_relationship_manager"
-_WHOLE: tuple[tuple[str, str, str, Run], ...] = (  # name, what it is about, its arguments, what runs
-    ("company_directory_find_email_address", "Addresses of the colleagues whose name contains a text.", "name!", find_people),
-    ("email_search_emails", "Search the inbox, newest first.",
-     "query:text words of subject or body, sender, date_min:day, date_max:day, page:page", EMAILS.run),
-    ("email_get_email", "Read one e-mail.", "email_id!", getter("emails")),
-    ("email_send_email", "Send an e-mail.", "recipient!, subject!, body!", send_email),
-    ("email_reply_email", "Answer the sender of an e-mail.", "email_id!, body!", reply_email),
-    ("email_forward_email", "Forward an e-mail.", "email_id!, recipient!", forward_email),
-    ("email_delete_email", "Delete an e-mail.", "email_id!", deleter("emails")),
-    (f"{_EVENT}_search_events", "Search the calendar, earliest first.",
-     "query:text words of the name, participant, date_min:day, date_max:day, page:page", EVENTS.run),
-    (f"{_EVENT}_get_event", "Read one event.", "event_id!", getter("events")),
-    (f"{_EVENT}_create_event", "Book an event.",
-     "event_name!, participant_email!:colleague, event_start!:moment, duration!:count minutes", create_event),
-    (f"{_EVENT}_update_event", "Change fields of an event.",
-     "event_id!, event_name, participant_email:colleague, event_start:moment, duration:count minutes", updater("events")),
-    (f"{_EVENT}_delete_event", "Cancel an event.", "event_id!", deleter("events")),
-    ("analytics_count_visits", "Number of visits to the website.", f"{_SPAN}, source:sources, engaged:yes_no", count_visits),
-    ("analytics_average_duration", "Mean length of a visit in seconds, rounded.", _SPAN, average_duration),
-    ("analytics_traffic_sources", "Visits by source.", _SPAN, traffic_sources),
-    ("analytics_create_plot", "Save a plot for the owner.", f"{_SPAN}, metric!:metrics, plot_type!:plots", create_plot),
-    (f"{_TASK}_search_tasks", "Search project tasks, earliest due first.",
-     "query:text words of the name, assigned_to, list_name:lists, board:boards, due_min:day, due_max:day, page:page", TASKS.run),
-    (f"{_TASK}_get_task", "Read one task.", "task_id!", getter("tasks")),
-    (f"{_TASK}_create_task", "Add a task to a board.",
-     "task_name!, assigned_to_email!:colleague, list_name!:lists, due_date!:day, board!:boards",
-     lambda state, inputs: _add(state, "tasks", dict(inputs))),
-    (f"{_TASK}_update_task", "Change fields of a task.",
-     "task_id!, task_name, assigned_to_email:colleague, list_name:lists, due_date:day, board:boards", updater("tasks")),
-    (f"{_TASK}_delete_task", "Delete a task.", "task_id!", deleter("tasks")),
-    (f"{_CUSTOMER}_search_customers", "Search customers by name.",
-     "customer_name, assigned_to, product_interest:products, status:statuses, last_contact_min:day, last_contact_max:day, page:page",
-     CUSTOMERS.run),
-    (f"{_CUSTOMER}_add_customer", "Add a customer.",
-     "customer_name!, customer_email!, assigned_to_email!:colleague, product_interest!:products, status:statuses", add_customer),
-    (f"{_CUSTOMER}_update_customer", "Change fields of a customer.",
-     "customer_id!, assigned_to_email:colleague, product_interest:products, status:statuses, follow_up_by:day, notes",
-     updater("customers")),
-    (f"{_CUSTOMER}_delete_customer", "Delete a customer.", "customer_id!", deleter("customers")),
-)  # fmt: skip
-TOOLS = {name: Tool(about, kinds_of(arguments), run) for name, about, arguments, run in _WHOLE}
+# What a tool `…_search_emails` does is its verb with a table; the others have functions of their own.
+VERBS: dict[str, Callable[[State, str, Arguments], Answer]] = {
+    "search": search, "get": get, "update": update, "delete": delete,
+}
+OWN: dict[str, Callable[[State, Arguments], Answer]] = {
+    "company_directory_find_email_address": find_people,
+    "email_send_email": send_email, "email_reply_email": reply_email, "email_forward_email": forward_email,
+    "calendar_create_event": create_event,
+    "project_management_create_task": lambda state, inputs: _add(state, "tasks", dict(inputs)),
+    "customer_relationship_manager_add_customer": add_customer,
+    "analytics_count_visits": count_visits, "analytics_average_duration": average_duration,
+    "analytics_traffic_sources": traffic_sources, "analytics_create_plot": create_plot,
+}
 
 
 def schemas() -> list[dict[str, Any]]:
@@ -389,8 +321,8 @@ def schemas() -> list[dict[str, Any]]:
             "description": tool.about,
             "parameters": {
                 "type": "object",
-                "properties": {key: kind.schema() for key, kind in tool.kinds.items()},
-                "required": [key for key, kind in tool.kinds.items() if kind.required],
+                "properties": {key: argument.schema() for key, argument in tool.arguments.items()},
+                "required": list(tool.required),
             },
             "strict": False,
         }
@@ -405,7 +337,11 @@ def call(state: State, name: str, inputs: Any) -> str:
         return f"Error: there is no tool {name!r:.80}."
     if not isinstance(inputs, Mapping):
         return f"Error: the arguments of {name} must be a JSON object."
+    _, verb, noun = name.rsplit("_", 2)
     try:
-        return msgspec.json.encode(tool.run(state, checked(name, tool.kinds, inputs))).decode()
+        arguments = checked(name, tool, inputs)
+        own = OWN.get(name)
+        answer = own(state, arguments) if own else VERBS[verb](state, f"{noun.removesuffix('s')}s", arguments)
     except Refused as refused:
         return f"Error: {refused}."
+    return msgspec.json.encode(answer).decode()

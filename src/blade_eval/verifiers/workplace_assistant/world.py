@@ -19,12 +19,6 @@ TABLES = {"emails": 310, "events": 140, "customers": 520, "tasks": 870, "plots":
 Record = MappingProxyType[str, Any]  # a record is replaced, never changed: sessions share the unchanged ones
 Table = dict[str, Record]
 
-PRODUCTS = ("Looms", "Dye kits", "Thread", "Repair plans", "Pattern books")
-STATUSES = ("Lead", "Qualified", "Proposal", "Won", "Lost")
-BOARDS = ("Back end", "Front end", "Design", "Data")
-LISTS = ("Backlog", "In Progress", "In Review", "Completed")
-SOURCES = ("direct", "search", "social", "referral")
-
 
 class Person(msgspec.Struct, frozen=True, array_like=True):
     """One entry of the directory."""
