@@ -13,7 +13,7 @@ from blade.report.blocks import Badge, Block, Bullets, Figure, Line, Para, Secti
 from blade.report.chapters import gaps, made_by, settings, skipped
 from blade.report.comparison_verdict import comparability, gate, refusal, verdict
 from blade.report.comparison_words import ALPHA, NEW, THESE, apart, cited, middle, sentence
-from blade.report.phrases import code, heading, joined, line, name, named, paragraph, table
+from blade.report.phrases import code, explained, heading, joined, line, name, named, paragraph, table
 from blade.report.queried_numbers import Cited, count, num, p_value, whole
 from blade.report.row_addresses import MAX_IDS, left_out, names
 from blade.report.run_facts import facts
@@ -92,12 +92,7 @@ def cross_model(report: Report, figures: tuple[Figure, ...], file: str) -> list[
 def _reproducibility(report: Report, figures: tuple[Figure, ...]) -> list[Block]:
     blocks: list[Block] = [
         made_by(report),
-        para(
-            "The same rows give the same report, whatever their order, sharding or compression; exchanging "
-            "baseline and candidate flips every sign and no verdict's meaning. What the tables leave out "
-            f"stands in {FILE}.",
-            "" if figures else " No figures were drawn.",
-        ),
+        para(*explained("same bytes of pairs"), "" if figures else " No figures were drawn."),
         heading("How the numbers are made"),
         Bullets(tuple((text,) for text in METHODS.read_text(encoding="utf-8").splitlines())),
     ]
@@ -124,10 +119,7 @@ def overview(report: Report) -> list[Block]:
             say.score_of(first, report, "baseline"), say.score_label(first.score_name),
         ),
         table("Candidate|Score|Change, 95%|p, adjusted|These tasks|New tasks|Tasks", "lrrrllr", rows),
-        para(
-            "Change and p are for new tasks like these. Adjusted p: Holm's correction over all candidates "
-            "compared with this baseline. Intervals are for each candidate alone."
-        ),
+        Para(explained("candidates")),
         Bullets(tuple((say.run(pair.candidate), ": ", *first_claim(pair), ".") for pair in comparisons)),
     ]  # fmt: skip
 
@@ -204,10 +196,7 @@ def _pairs(matrix: Matrix, of: Cited, file: str) -> list[Block]:
     ]
     header = "|".join(("", "Run", *(f"against {letter}" for letter in LETTERS[:n])))
     return [
-        para(
-            "The run of the row against the run of the column, over the tasks that both have and for new "
-            "tasks like these: the change, the verdict, and p adjusted over all pairs."
-        ),
+        Para(explained("pairs")),
         table(header, "rl" + "r" * n, rows),
     ]
 
@@ -221,11 +210,7 @@ def _placed(matrix: Matrix, of: Cited, figures: tuple[Figure, ...]) -> list[Bloc
     header = "Run|Score" + "|Cost (USD)|Front" * costs + "|Output tokens|Front" * tokens
     return [
         heading("Score against what it costs"),
-        paragraph(
-            "Means of a rollout; scores over the {} that all runs have. On the front: no other run scores as much for less, "
-            "or more for as much.",
-            of.count("n_tasks", "task"),
-        ),
+        Para(explained("front", of.count("n_tasks", "task"))),
         table(header, "lr" + "rl" * costs + "rl" * tokens, rows),
         *named(figures, "front", None),
     ]
@@ -255,10 +240,7 @@ def _solved(matrix: Matrix, of: Cited) -> list[Block]:
     return [
         heading("Who solves what"),
         table("Solved at least once by|Tasks|By chance|First tasks (passes of repeats)", "lrrl", rows),
-        paragraph(
-            "Of {}. By chance: tasks that only this run would solve if the passes of each task fell to the runs at random.",
-            of.count("n_tasks", "task"),
-        ),
+        Para(explained("only in one run", of.count("n_tasks", "task"))),
         *say.note_bullets(of, matrix.runs),
     ]
 

@@ -10,7 +10,7 @@ from blade.report import comparison_words as say
 from blade.report import queried_numbers
 from blade.report.blocks import Badge, Block, Line, Para, Span, Strong
 from blade.report.comparison_words import ALPHA, NEW, THESE, apart, cited, n_common, pair, sentence, tested
-from blade.report.phrases import code, joined, line, name, paragraph, plain, short, table
+from blade.report.phrases import code, explained, joined, line, name, paragraph, plain, short, table
 from blade.report.queried_numbers import Cited, count, whole
 from blade.report.row_addresses import left_out, names
 
@@ -77,10 +77,8 @@ def _scores(comparison: Comparison, report: Report) -> Line:
     )  # fmt: skip
     if not is_other_on_common(comparison):
         return line("{} (n = {}).", scores, n_common(comparison))
-    return line(
-        "{}. Over the {} that both have, and which the verdicts are about, it is {} → {}: {}; the rest is which tasks each "
-        "run has (see What Moved It).",
-        scores, n_common(comparison), of.level("common_baseline"), of.level("common_candidate"),
+    return explained(
+        "common tasks scored", scores, n_common(comparison), of.level("common_baseline"), of.level("common_candidate"),
         of.change("delta_common", strong=True),
     )  # fmt: skip
 
@@ -92,10 +90,8 @@ def mechanical(comparison: Comparison) -> Line:
         return ()
     of, part = cited(comparison), math.fsum(mover.value for mover in movers)
     query = f"{of.query}.movers(mechanical=True, view={BRIDGE!r}).value"
-    return line(
-        "**Not all of it is the model: **{} of the change come from {}, which can move a score with the model unchanged. The "
-        "other terms add up to {}; their intervals are in the bridge.",
-        of.changed(part, query), joined([name(say.term(mover.term, 80)) for mover in movers]),
+    return explained(
+        "mechanical part", of.changed(part, query), joined([name(say.term(mover.term, 80)) for mover in movers]),
         of.changed(comparison.delta - part, f"{of.query}.delta - {query}"),
     )  # fmt: skip
 
@@ -191,11 +187,7 @@ def _differs(comparison: Comparison) -> Line:
     p = comparison.power.p_heterogeneity if comparison.power is not None else None
     if p is None or p >= ALPHA:
         return ()
-    return line(
-        "**The change differs by task **by more than repeats alone would ({}, n = {}): read the views by slice and the tasks "
-        "that moved before quoting the mean.",
-        cited(comparison).of("power").p_value("p_heterogeneity"), n_common(comparison),
-    )  # fmt: skip
+    return explained("differs by task", cited(comparison).of("power").p_value("p_heterogeneity"), n_common(comparison))
 
 
 def _tests(comparison: Comparison) -> list[Block]:
@@ -210,12 +202,8 @@ def _tests(comparison: Comparison) -> list[Block]:
         rows.append((name(hostile.line(test.question, 60)), of.said("name", 100), of.estimate("estimate"), of.p_number("p")))
     return [
         table("Question|Test|Estimate, 95% interval (of equivalence 90%)|p", "llrr", rows),
-        paragraph(
-            "Every test is over the {} that both runs have, each task against itself. The margin of equivalence, {}, is a "
-            "setting (--margin) and does not depend on the rows.",
-            n_common(comparison), say.margin(comparison),
-        ),
-    ]  # fmt: skip
+        Para(explained("tests", n_common(comparison), say.margin(comparison))),
+    ]
 
 
 def in_short(comparison: Comparison) -> str:
@@ -272,11 +260,7 @@ def comparability(comparison: Comparison, file: str) -> list[Block]:
             whole(n, queried_numbers.measure("tasks", run, "not masked"))
             for n, run in zip((n_a, n_b), pair(comparison), strict=True)
         )
-        only = (
-            "**Common tasks only: **the verdicts are about {} of the baseline's {} and of the candidate's {} tasks. The effect "
-            "of the other tasks on the score is a separate term of the bridge."
-        )
-        blocks.append(paragraph(only, of.length("common"), *tasks))
+        blocks.append(Para(explained("common tasks", of.length("common"), *tasks)))
     if alignment.changed_fields:
         blocks.append(paragraph("Tasks with the same key that are not the same differ in {}.", listed("changed_fields")))
     if alignment.changed_everywhere:
@@ -304,10 +288,7 @@ def _setting(setting: Setting) -> tuple[Span | Line, ...]:
 def separability(comparison: Comparison) -> Line:
     """Whether the change can be laid to one setting, and the run that would tell."""
     if not comparison.config_diff:
-        return (
-            "No setting that the files state differs between the runs. What no file states (a harness, an "
-            "image, a machine) may still differ.",
-        )
+        return explained("no setting")
     query = f"{cited(comparison).query}.config_diff"
     known = [setting for setting in comparison.config_diff if setting.known and setting.counts]
     unknown = [setting.key for setting in comparison.config_diff if not setting.known]
@@ -315,17 +296,10 @@ def separability(comparison: Comparison) -> Line:
     if comparison.separable is False:
         keys = names([setting.key for setting in known] or unknown, n_known if known else n_unknown)
         run = sentence(comparison.missing_run, f"{cited(comparison).query}.missing_run", names=pair(comparison))
-        return line(
-            "**Not separable: **{} changed together, so these runs cannot say which of them moved the score.{}",
-            keys, (" The run that would separate them: ", *run) if run else (),
-        )  # fmt: skip
+        return explained("not separable", keys, (" The run that would separate them: ", *run) if run else ())
     text: Line = ("No setting that both runs state and that can move a score differs.",)
     if known and comparison.separable:
-        text = line(
-            "**Separable: **{} is the only stated setting that changed and can move the score. What no file states may still "
-            "differ.",
-            code(known[0].key),
-        )  # fmt: skip
+        text = explained("separable", code(known[0].key))
     elif known:
         verb = "differs" if len(known) == 1 else "differ"
         text = line(f"{{}} of the table {verb} between the runs.", count(len(known), "stated setting", n_known))

@@ -156,48 +156,44 @@ def n_of(measure: Measure) -> Line:
 
 
 # Measures that one SELECT gives: what, from which table, on which condition beside the run.
+_TRIED = ("tasks", "n > 0")
+_ROWS = ("rollouts", "not masked")
 _SELECTED: dict[tuple[str, str], tuple[str, ...]] = {
-    ("solved", "value"): ("avg(cast(passes > 0 as int))", "tasks", "n > 0"),
-    ("solved", "n"): ("count(*)", "tasks", "n > 0"),
-    ("consistency", "value"): ("avg(cast(passes = n as int))", "tasks", "n > 0"),
-    ("consistency", "n"): ("count(*)", "tasks", "n > 0"),
+    ("solved", "value"): ("avg(cast(passes > 0 as int))", *_TRIED),
+    ("solved", "n"): ("count(*)", *_TRIED),
+    ("consistency", "value"): ("avg(cast(passes = n as int))", *_TRIED),
+    ("consistency", "n"): ("count(*)", *_TRIED),
     ("coverage", "value"): ("scored / expected", "runs"),
     ("coverage", "n"): ("expected", "runs"),
-    ("mean_reward", "n"): ("count(*)", "tasks", "n > 0"),
-    ("mean_reward_micro", "value"): ("avg(coalesce(reward, 0))", "rollouts", "not masked"),
-    ("mean_reward_micro", "n"): ("count(*)", "rollouts", "not masked"),
+    ("mean_reward", "n"): ("count(*)", *_TRIED),
+    ("mean_reward_micro", "value"): ("avg(coalesce(reward, 0))", *_ROWS),
+    ("mean_reward_micro", "n"): ("count(*)", *_ROWS),
 }
 
 
 def query(of: Measure, part: str = "value") -> str:
     """The query that gives the value, an end of the interval (low, high) or the n of a measure again."""
-    run, k = of.run, of.k
-    name = "rate" if of.name == "pass_at_1_micro" else of.name
-    if name in ("pass_at_1", "rate", "pass_at_k", "pass_hat_k") and of.slice is None:
-        return measure(name, run, k=k, part="" if part == "value" else part)
+    run, name = of.run, "rate" if of.name == "pass_at_1_micro" else of.name
     effort = name.removesuffix("_median")
-    if effort in EFFORTS:
+    if name in ("pass_at_1", "rate", "pass_at_k", "pass_hat_k") and of.slice is None:
+        return measure(name, run, k=of.k, part="" if part == "value" else part)
+    if effort in EFFORTS and part in ("value", "n"):
         return _effort_query(of, COLUMNS.get(effort, effort), part)
     if (name, part) in _SELECTED and of.slice is None:
         what, table, *also = _SELECTED[name, part]
         return select(what, table, run, *also)
     if name == "mean_reward" and part == "value":
         return f"select avg(mean) from ({MEAN_OF_TASK.format(where(run, 'not masked'))})"
-    return _entry(of, part)
+    keys = {"run": run, "name": of.name, "k": of.k, "slice": of.slice}
+    stated = {key: value for key, value in keys.items() if value is not None}
+    return f"{queried_numbers.entry('measures', **stated)}.{part}"
 
 
 def _effort_query(of: Measure, column: str, part: str) -> str:
     """Mean, median or number of the rows that report an effort, of one outcome or of all."""
     also = () if of.slice in (None, "all") else (f"outcome = {quoted(of.slice or '')}",)
-    what = f"median({column})" if of.name.endswith("_median") else f"avg({column})"
-    if part == "value" and what.startswith("avg"):
-        return measure(f"mean({column})", of.run, *also)
-    if part in ("value", "n"):
-        return select(f"count({column})" if part == "n" else what, "rollouts", of.run, "not masked", *also)
-    return _entry(of, part)
-
-
-def _entry(of: Measure, part: str) -> str:
-    keys = {"run": of.run, "name": of.name, "k": of.k, "slice": of.slice}
-    stated = {key: value for key, value in keys.items() if value is not None}
-    return f"{queried_numbers.entry('measures', **stated)}.{part}"
+    if part == "n":
+        return select(f"count({column})", "rollouts", of.run, "not masked", *also)
+    if of.name.endswith("_median"):
+        return select(f"median({column})", "rollouts", of.run, "not masked", *also)
+    return measure(f"mean({column})", of.run, *also)
