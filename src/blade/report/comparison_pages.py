@@ -13,9 +13,9 @@ from blade.report.blocks import Badge, Block, Bullets, Figure, Line, Para, Secti
 from blade.report.chapters import gaps, made_by, settings, skipped
 from blade.report.comparison_verdict import comparability, gate, refusal, verdict
 from blade.report.comparison_words import ALPHA, NEW, THESE, apart, cited, middle, sentence
-from blade.report.phrases import code, explained, heading, joined, line, name, named, paragraph, table
+from blade.report.phrases import code, explained, heading, line, name, named, paragraph, table
 from blade.report.queried_numbers import Cited, count, num, p_value, whole
-from blade.report.row_addresses import MAX_IDS, left_out, names
+from blade.report.row_addresses import MAX_IDS, and_more, left_out, names
 from blade.report.run_facts import facts
 
 FILE = "compare.json"
@@ -162,19 +162,12 @@ LETTERS = "ABCDEFGHIJKL"  # what the runs of a printed matrix are called in its 
 def many_runs(report: Report, figures: tuple[Figure, ...], file: str) -> list[Block]:
     """The pairs, what each run costs, and which tasks only some of them solve; then the checkpoints."""
     blocks: list[Block] = []
-    is_rate = say.is_rate(say.report_score_name(report))
-    if report.matrix is not None:
-        of = Cited(report.matrix, "engine.matrix", is_rate)
-        blocks += [
-            heading("Every run against every other"),
-            *_pairs(report.matrix, of, file),
-            *_placed(report.matrix, of, figures),
-            *_solved(report.matrix, of),
-            *_effects(report.matrix),
-        ]
-    if report.series is not None:
-        blocks += series(report.series, report, is_rate, figures, file)
-    return blocks
+    is_rate, matrix = say.is_rate(say.report_score_name(report)), report.matrix
+    if matrix is not None:
+        of = Cited(matrix, "engine.matrix", is_rate)
+        blocks += [heading("Every run against every other"), *_pairs(matrix, of, file), *_placed(matrix, of, figures)]
+        blocks += [*_solved(matrix, of), *_effects(matrix)]
+    return blocks + (series(report.series, report, is_rate, figures, file) if report.series is not None else [])
 
 
 def _pairs(matrix: Matrix, of: Cited, file: str) -> list[Block]:
@@ -236,7 +229,7 @@ def _solved(matrix: Matrix, of: Cited) -> list[Block]:
     rows = rows[:MAX_LISTED]
     for who, member in (("no run", "none_solves"), ("every run", "all_solve")):
         keys = getattr(matrix, member)
-        rows.append((who, of.length(member), number_format.NONE, _keys(keys, f"{of.query}.{member}.count")))
+        rows.append((who, of.length(member), number_format.NONE, names(keys, f"{of.query}.{member}.count")))
     return [
         heading("Who solves what"),
         table("Solved at least once by|Tasks|By chance|First tasks (passes of repeats)", "lrrl", rows),
@@ -250,17 +243,10 @@ def _surest(matrix: Matrix, of: Cited, run: str, keys: Sequence[str]) -> Line:
     alone = [task for task in matrix.alone if task.run == run][:MAX_IDS]
     every = f"{of.query}.only_one[{run!r}].count"
     if not alone:
-        return _keys(keys, every)
+        return names(keys, every)
     entries = [of.entry("alone", task, "run", "task") for task in alone]
-    shown = joined(
-        [line("{} {}/{}", code(task.noun.task, 60), task.whole("passes"), task.whole("repeats")) for task in entries], last=", "
-    )
-    left = len(keys) - len(alone)
-    return line("{} and {} more", shown, whole(left, f"{every} - {len(alone)}")) if left > 0 else shown
-
-
-def _keys(keys: Sequence[str], query: str) -> Line:
-    return names(keys, query) if keys else (number_format.NONE,)
+    shown = [line("{} {}/{}", code(task.noun.task, 60), task.whole("passes"), task.whole("repeats")) for task in entries]
+    return and_more(shown, len(keys), every)
 
 
 def _effects(matrix: Matrix) -> list[Block]:
@@ -279,9 +265,7 @@ def _effects(matrix: Matrix) -> list[Block]:
 MAX_CHECKPOINTS = 60
 
 
-def series(
-    series: Series, report: Report, is_rate: bool, figures: tuple[Figure, ...], file: str
-) -> list[Block]:
+def series(series: Series, report: Report, is_rate: bool, figures: tuple[Figure, ...], file: str) -> list[Block]:
     """The trend in a sentence, every checkpoint in a table, then the tasks that moved for good."""
     of = Cited(series, "engine.series", is_rate)
     points = [of.entry("checkpoints", checkpoint, "run") for checkpoint in series.checkpoints[:MAX_CHECKPOINTS]]
@@ -347,9 +331,5 @@ def _moved(member: str, word: str, tasks: Sequence[tuple[str, float]], n: int) -
         for task, p in tasks[:MAX_IDS]
     ]
     total, every = max(n, len(tasks)), f"{query}.count" if n < len(tasks) else f"engine.series.n_{member}"
-    left = total - len(shown)
-    return line(
-        f"{{}}the last checkpoint is {word} at {{}} (posterior probability of each): {{}}{{}}.",
-        lead, count(total, "task", every), joined(shown, last=", "),
-        line(" and {} more", whole(left, f"{every} - {len(shown)}")) if left > 0 else (),
-    )  # fmt: skip
+    better = f"{{}}the last checkpoint is {word} at {{}} (posterior probability of each): {{}}."
+    return line(better, lead, count(total, "task", every), and_more(shown, total, every))

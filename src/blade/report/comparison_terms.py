@@ -32,8 +32,7 @@ def what_moved_it(comparison: Comparison, report: Report, figures: tuple[Figure,
     if comparison.refused is not None:
         return [para("Without a comparison there is nothing to explain.")]
     of, claims = cited(comparison), _claims(comparison, report)
-    names = pair(comparison) if comparison.bridge else ()
-    note = sentence(comparison.bridge_note, f"{of.query}.bridge_note", names=names)
+    note = sentence(comparison.bridge_note, f"{of.query}.bridge_note", names=pair(comparison) if comparison.bridge else ())
     if not comparison.bridge:
         return [*claims, para("No bridge could be built: ", *(note or ("the scores have no parts that would add up.",)))]
     return [
@@ -258,11 +257,11 @@ def _surely(comparison: Comparison) -> list[Block]:
     if sure is None:
         return []
     verb = "is" if sure.up == 1 else "are"
-    noise: Line = (" How many of them noise alone would show is unknown.",)
-    if sure.null_up is not None and sure.null_down is not None:
-        noise = line(" Noise alone would show {} and {} as such.", of.number("null_up"), of.number("null_down"))
-    posterior = f"With a posterior probability of at least {LEVEL:g}, {{}} {verb} better and {{}} worse.{{}}"
-    return [paragraph(posterior, of.count("up", "task"), of.whole("down"), noise)]
+    posterior = f"With a posterior probability of at least {LEVEL:g}, {{}} {verb} better and {{}} worse."
+    surely = line(posterior, of.count("up", "task"), of.whole("down"))
+    if sure.null_up is None or sure.null_down is None:
+        return [para(*surely, " How many of them noise alone would show is unknown.")]
+    return [paragraph("{} Noise alone would show {} and {} as such.", surely, of.number("null_up"), of.number("null_down"))]
 
 
 def _transitions(comparison: Comparison, figures: tuple[Figure, ...]) -> list[Block]:

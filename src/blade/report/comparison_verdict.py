@@ -244,7 +244,7 @@ def comparability(comparison: Comparison, file: str) -> list[Block]:
     blocks: list[Block] = [Para((Strong("Refused: "), *refusal(comparison)))] if comparison.refused is not None else []
 
     def listed(member: str) -> Line:
-        return names(getattr(alignment, member), f"{of.query}.{member}.count") or (number_format.NONE,)
+        return names(getattr(alignment, member), f"{of.query}.{member}.count")
 
     rows = [(means, of.length(member), listed(member)) for member, means in KINDS.items()]
     matched = of.said("matched_by", 200)
