@@ -12,20 +12,11 @@ import pytest
 from msgspec.structs import replace
 
 from blade import model
-from blade.model import (
-    Cause,
-    Coverage,
-    Evidence,
-    Health,
-    Level,
-    Measure,
-    Outcome,
-    Report,
-    RewardKind,
-    TaskResult,
-)
+from blade.model import Cause, Coverage, Health, Measure, Outcome, Report, RewardKind, TaskResult
 
 from .explained import explain
+from .nouns import Word
+from .nouns import nouns as made
 
 SHA = "0123456789abcdef" * 4
 F1 = {"0": "1111", "1": "1110", "2": "1111", "3": "1010", "4": "1000", "5": "0000", "6": "1100", "7": "0000"}
@@ -93,7 +84,7 @@ def make_report(
     runs: dict[str, dict[str, list[float | None]]],
     kind: RewardKind = RewardKind.BINARY,
     judged: bool = True,
-    word: Callable[[str], str] = lambda text: text,
+    word: Word = str,
     **changes: Any,
 ) -> Report:
     """A report over `runs` (name -> task -> rewards, None: missing); `word` makes every foreign text."""
@@ -132,21 +123,13 @@ def make_report(
         nouns["tasks"] += tasks
         if judged and score is not None:
             nouns["losses"].append(model.Loss(name, Cause.UNDETERMINED, word("not attributed"), 1 - score))
-        first = next(iter(keyed))
-        quoted = Evidence(name, first, 0, field=word("verifier.error"), quote=word("KeyError: 'user_id'"))
-        nouns["health"] += [
-            Health(name, word("lost_rows"), Level.PROBLEM, word("Rollouts are lost."), 0.12, expected, first, (quoted,)),
-            Health(name, "few_repeats", Level.WARNING, word("Few repeats per task."), 4.0, len(rewards)),
-            Health(name, "constant_field", Level.INFO, word("A field never varies."), None, scored),
-        ]
+        quoted = {"run": name, "task": next(iter(keyed)), "repeat": 0, "field": word("verifier.error"), "quote": word("KeyError: 'user_id'")}
+        known = {"run": name, "expected": expected, "scored": scored, "n_tasks": len(rewards), "score": score}
+        nouns["health"] += made(Health, "health", word, **known, first=quoted["task"], quoted=[quoted])
         stages = (("started", scored), (word("called a tool"), scored // 2))
         nouns["funnels"].append(model.Funnel(name, "inferred", tuple(model.FunnelStage(*stage, expected) for stage in stages)))
-        nouns["slices"] += [
-            model.Slice(name, word("domain"), word("air"), 5, 0.4, 0.1, 0.8, 0.6, 0.04),
-            model.Slice(name, "domain", "sea", 3, 0.6, None, None, 0.4, None),
-        ]
-        reported = model.Compared(name, word("agg.json"), word("mean/reward"), 0.5, score, word("Same rows, same mean."))
-        nouns["compared"].append(reported)
+        nouns["slices"] += made(model.Slice, "slices", word, **known)
+        nouns["compared"] += made(model.Compared, "compared", word, **known)
     report = Report(
         {"blade": "0.1.0", "command": word("blade diagnose runs/airline.jsonl")},
         **{name: tuple(entries) for name, entries in nouns.items()},

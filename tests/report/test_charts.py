@@ -22,6 +22,7 @@ from blade.report.run_facts import facts
 from . import changed
 from .conftest import make_report
 from .explained import SKIPS
+from .renders import sayings
 
 Cases = dict[str, Callable[[], Report]]
 
@@ -126,13 +127,7 @@ def test_a_bridge_of_many_terms_is_bounded_and_still_arrives() -> None:
     assert bars[-2]["to"] == pytest.approx(56.0)
 
 
-@pytest.mark.parametrize(
-    ("n", "before", "after", "noise"),
-    [
-        (1, 0, 1, True), (4, 0, 4, False), (4, 0, 3, True), (4, 4, 0, False), (8, 0, 5, False), (8, 0, 4, True), (8, 5, 5, True),
-        (200, 20, 30, True), (200, 20, 60, False),
-    ],  # Fisher: 0.0286 of 0 and 4 of 4, 0.143 of 3; of eight 0.0256 and 0.077
-)  # fmt: skip
+@pytest.mark.parametrize(("n", "before", "after", "noise"), sayings("noise of rates"))
 def test_noise_is_what_one_rate_for_both_runs_would_give(n: int, before: int, after: int, noise: bool) -> None:
     assert is_noise(before, n, after, n) is is_noise(after, n, before, n) is noise
 

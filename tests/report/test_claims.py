@@ -56,6 +56,7 @@ from . import changed
 from .behaving import TOOL, write_behaving, write_mixed
 from .conftest import CASES, make_report, twenty
 from .explained import explain
+from .renders import sayings
 
 Page = tuple[Report, tuple[Section, ...]]
 
@@ -178,16 +179,7 @@ def test_an_escaped_query_is_one_line_that_ends_no_comment(query: str) -> None:
         assert escape_comment(plain) == plain
 
 
-@pytest.mark.parametrize(
-    ("text", "value", "agreed"),
-    [
-        ("42.0%", 0.42, True), ("42.0%", 0.4206, False), ("<0.1%", 0.0004, True), ("<0.1%", 0.002, False), (">99.9%", 0.9996, True),
-        ("−5.2 points", -0.052, True), ("+5.2 points", -0.052, False), ("−<0.1 points", -0.0002, True), ("1,204", 1204, True),
-        ("1,204", 1205, False), ("<0.001", 1e-9, True), ("2.5e-05", 2.5e-5, True), ("0.580000", 0.58, True), ("many", 3, False),
-        ("45 of 116 fail.", "45 of 116 fail", True), ("45 of 116 fail.", "46 of 116 fail", False),
-        ("Calls 3 of 4 and 12…", "calls 3 of 4 and 123 of 200", True), ("3 of 4", "in all: 3 of 4; again 5", True),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "value", "agreed"), sayings("agreements"))
 def test_a_text_agrees_with_its_value_to_the_printed_digit(text: str, value: float | str, agreed: bool) -> None:
     assert agrees(text, value) is agreed
 

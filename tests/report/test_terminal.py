@@ -17,7 +17,7 @@ from blade.report.comparison_screen import compare_text
 from . import changed
 from .conftest import f1, make_report
 from .explained import SKIPS
-from .renders import assert_says, sayings
+from .renders import assert_says, changes, sayings
 
 Cases = dict[str, Callable[[], Report]]
 
@@ -75,10 +75,7 @@ def test_trust_points_groups_and_fixes_follow_the_score_in_this_order(explained:
     assert "4 tries each; a rollout passes at a reward of 0.500" in words(half)
 
 
-@pytest.mark.parametrize(
-    ("levels", "said"),
-    [(("warning", "note"), "trusted? With care. Doing nothing would score 40.0%. One verdict"), (("note",), "trusted? Yes, with a note: One verdict")],
-)
+@pytest.mark.parametrize(("levels", "said"), sayings("trust"))
 def test_trust_is_answered_in_a_word(explained: Report, levels: tuple[str, ...], said: str) -> None:
     assert said in words(replace(explained, trust=tuple(one for one in explained.trust if one.level in levels)))
 
@@ -98,15 +95,7 @@ def test_a_group_that_trust_named_is_not_repeated_and_examples_can_be_typed(expl
         assert f"blade show runs/airline.jsonl {place} ({group.name})" in page
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "said"),
-    [
-        ("expected answer is", "a number", "expected answer is a number: 20.0% pass (6 tasks)"),
-        ("expected answer is", "several values", "expected answer is several values: 20.0% pass"),
-        ("expected answer is", "None", "expected answer is `None`: 20.0% pass"),
-        ("freight", "a number", "`freight` = `a number`: 20.0% pass"),
-    ],
-)
+@pytest.mark.parametrize(("field", "value", "said"), sayings("slices"))
 def test_class_of_expected_answers_is_no_value_of_the_rows(explained: Report, field: str, value: str, said: str) -> None:
     piece = replace(explained.slices[0], field=field, value=value)
     assert said in words(replace(explained, slices=(piece,)))
@@ -214,7 +203,7 @@ def test_notes_are_shown_to_their_end() -> None:
 
 
 def test_a_change_below_the_margin_is_marked() -> None:
-    report = changed.pair_report(tests=changed.small(), verdicts=("regressed", "inconclusive"))
+    report = changed.pair_report(**changes("below the margin"))
     assert "REGRESSED     by less than the margin: −1.2 points, 95% CI [" in compare_text(report)
     several = compare_text(replace(report, comparisons=report.comparisons * 2))
     assert "regressed*" in several

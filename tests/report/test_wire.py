@@ -20,7 +20,7 @@ from scripts import report_schema
 
 from . import changed
 from .explained import SKIPS
-from .renders import Forms
+from .renders import SAYINGS, Forms
 
 SCHEMA = json.loads((files("blade.report") / "report.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -99,23 +99,9 @@ def test_only_the_first_thousand_skipped_lines_are_listed(one_run: Report) -> No
     assert (len(document["skipped"]), document["skipped_total"]) == (1000, 2000)
 
 
-# Where a document is spoiled, and what stands there then; nothing where it is taken out.
-SPOILED: dict[str, list[Any]] = {
-    "claims": [], "surprise": [1], "runs.0.score": ["0.5"], "runs.0.reward_kind": ["fuzzy"], "measures.0.n": [-1],
-    "health.0.evidence.0.step": [3], "health.0.evidence.0.quote": [None], "trust.0.level": ["fatal"], "groups.0.label": ["??"],
-    "groups.0.confidence": [0.9], "groups.0.examples": [[]], "groups.0.quote.field": ["error"], "groups.0.quote.step": [],
-    "groups.0.gain.level": [], "attributions.0.mechanism": [""], "recommendations.0.most": [], "tasks.0.rate": [1.5],
-    "health.0.level": ["fatal"], "comparisons.0.verdict": ["unchanged"], "comparisons.0.surprise": [1],
-    "comparisons.0.bridge.0.value": [None], "comparisons.0.bridge.0.n": [], "comparisons.0.tests.0.p": [1.5],
-    "comparisons.0.shifts.0.status": ["changed"], "comparisons.0.alignment.common.n": [-1], "comparisons.0.alignment": [],
-    "gate.verdict": ["MAYBE"], "gate.checks.0.tier": ["vital"], "matrix.verdicts.0.0": ["better"], "series.first_different": [],
-    "matrix": [],
-}  # fmt: skip
-
-
 def test_the_schema_refuses_what_is_wrong(explained: Report) -> None:
     texts = [json.dumps(report_json.document(report)) for report in (explained, changed.many_report())]
-    for path, values in SPOILED.items():
+    for path, values in SAYINGS["spoiled"].items():
         *parents, last = path.split(".")
         document = json.loads(texts[path.split(".")[0] in ("comparisons", "gate", "matrix", "series")])
         VALIDATOR.validate(document) if path == "claims" else None
