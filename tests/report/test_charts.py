@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from blade.model import Cause, Loss, Measure, Power, Report, Term
 from blade.report import charts
 from blade.report.blocks import Figure
-from blade.report.charts import binary_band, bridge_chart, is_noise, scatter, scatter_chart
+from blade.report.charts import Scatter, binary_band, bridge_chart, is_noise, scatter, scatter_chart
 from blade.report.phrases import plain
 from blade.report.run_facts import facts
 
@@ -39,6 +39,18 @@ def values(chart: charts.Chart | None) -> list[dict[str, Any]]:
 def caption(chart: charts.Chart | None) -> str:
     assert chart is not None
     return plain(chart.caption)
+
+
+def points_of(report: Report) -> Scatter:
+    points = scatter(report, report.comparisons[0])
+    assert points is not None
+    return points
+
+
+def of_rewards(runs: dict[str, dict[str, list[float | None]]], **changes: Any) -> Report:
+    """The comparison of two runs whose score is their mean reward."""
+    comparison = changed.compared(runs["base"], runs["cand"], score_name="mean_reward", **changes)
+    return replace(make_report(runs, judged=False), comparisons=(comparison,))
 
 
 def assert_quiet(figures: tuple[Figure, ...]) -> None:
@@ -151,44 +163,35 @@ def test_noise_fills_the_band_in_95_of_100_cases(n: int, rate: float) -> None:
 
 
 def test_every_common_task_and_no_other_is_a_point() -> None:
-    report = changed.pair_report(*changed.large())
-    points = scatter(report, report.comparisons[0])
-    assert points is not None
+    points = points_of(changed.pair_report(*changed.large()))
     assert points.spots.total() == points.n_tasks == 120
     assert points.repeats == (8, 8)
     assert 0 < sum(n for (_, _, side), n in points.spots.items() if side != "within noise") < 120
     assert all(side == "within noise" or (side == "better") == (y > x) for x, y, side in points.spots)
     runs = {"base": changed.rewards("1111 0000"), "cand": changed.rewards("1111 0000 0000")}
-    report = replace(make_report(runs), comparisons=(changed.compared(runs["base"], runs["cand"]),))
-    few = scatter(report, report.comparisons[0])
-    assert few is not None
-    assert few.n_tasks == 2
+    few = replace(make_report(runs), comparisons=(changed.compared(runs["base"], runs["cand"]),))
+    assert points_of(few).n_tasks == 2
 
 
 def test_many_different_rewards_are_gathered_on_a_grid() -> None:
-    runs = {
+    report = of_rewards({
         name: {str(at): [at / 997.0, (at * factor % 997) / 997.0] for at in range(997)}
         for name, factor in (("base", 31), ("cand", 57))
-    }
-    comparison = changed.compared(runs["base"], runs["cand"], score_name="mean_reward")
-    report = replace(make_report(runs, judged=False), comparisons=(comparison,))
-    points = scatter(report, comparison)
-    assert points is not None
+    })
+    points = points_of(report)
     assert points.is_gathered
     assert points.spots.total() == 997
     assert len(points.spots) <= 3 * (charts.GRID + 1) ** 2
     assert points.band[0][1] < points.band[0][0] < points.band[0][2]
-    assert "gathered on a grid" in caption(scatter_chart(report, comparison))
+    assert "gathered on a grid" in caption(scatter_chart(report, report.comparisons[0]))
 
 
 def test_a_caption_says_where_noise_is_unknown_or_gives_every_point() -> None:
-    runs = {"base": {"0": [0.2], "1": [0.5]}, "cand": {"0": [0.3], "1": [0.7]}}
+    runs: dict[str, dict[str, list[float | None]]] = {"base": {"0": [0.2], "1": [0.5]}, "cand": {"0": [0.3], "1": [0.7]}}
     power = Power(0.1, 0.3, None, None, None, None, None, 0.1, None, 40)
-    comparison = changed.compared(runs["base"], runs["cand"], score_name="mean_reward", power=power, transitions=())
-    report = replace(make_report(runs, judged=False), comparisons=(comparison,))
-    assert "No band of noise" in caption(scatter_chart(report, comparison))
-    few = changed.pair_report("11 10 00", "1 0 1")
-    assert "noise alone can give any one of these points" in caption(scatter_chart(few, few.comparisons[0]))
+    few, each = of_rewards(runs, power=power, transitions=()), changed.pair_report("11 10 00", "1 0 1")
+    assert "No band of noise" in caption(scatter_chart(few, few.comparisons[0]))
+    assert "noise alone can give any one of these points" in caption(scatter_chart(each, each.comparisons[0]))
 
 
 def test_what_has_no_points_has_no_figure() -> None:
@@ -207,13 +210,10 @@ def test_a_long_series_is_sampled_and_says_so() -> None:
 
 
 def test_the_front_needs_two_runs_that_report_it() -> None:
-    report = changed.many_report()
-    assert report.matrix is not None
-
     def front(**nothing: None) -> Any:
-        assert report.matrix is not None
-        placed = tuple(replace(run, **nothing) for run in report.matrix.placed)
-        return charts.front_chart(replace(report, matrix=replace(report.matrix, placed=placed)))
+        matrix = changed.make_matrix(["base", "step-1", "step-2", "step-3"], str)
+        placed = tuple(replace(run, **nothing) for run in matrix.placed)
+        return charts.front_chart(replace(changed.many_report(), matrix=replace(matrix, placed=placed)))
 
     assert front(cost=None, tokens=None) is None
     assert "output tokens" in caption(front(cost=None))

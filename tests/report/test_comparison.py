@@ -120,28 +120,13 @@ def test_a_headline_that_is_composition_is_not_taken_for_the_change_of_common_ta
         assert part in section(text, topic)
 
 
-def turned(one: Comparison) -> Comparison:
-    """Baseline and candidate exchanged."""
-    flipped = {"improved": "regressed", "regressed": "improved"}
-
-    def minus(value: float | None) -> float | None:
-        return None if value is None else -value
-
-    return replace(
-        one,
-        baseline=one.candidate, candidate=one.baseline, score_baseline=one.score_candidate, score_candidate=one.score_baseline,
-        delta=minus(one.delta), delta_common=minus(one.delta_common),
-        common_baseline=one.common_candidate, common_candidate=one.common_baseline,
-        verdict=flipped.get(one.verdict or "", one.verdict), verdict_new_tasks=flipped.get(one.verdict_new_tasks or "", one.verdict_new_tasks),
-        tests=tuple(replace(t, estimate=minus(t.estimate), low=minus(t.high), high=minus(t.low)) for t in one.tests),
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize("these", VERDICTS)
 def test_exchanging_the_runs_mirrors_the_verdict(these: str) -> None:
-    straight = pair(verdicts=(these, "inconclusive"))
+    turned = {"improved": "regressed", "regressed": "improved"}.get(these, these)
+    mirrored = changed.pair_report(changed.B, changed.A, verdicts=(turned, "inconclusive")).comparisons[0]
     opposite = {"better": "worse", "worse": "better"}
-    text, other = (plain(comparison_verdict.answer(each, "these tasks")) for each in (straight, turned(straight)))
+    pairs = (pair(verdicts=(these, "inconclusive")), mirrored)
+    text, other = (plain(comparison_verdict.answer(each, "these tasks")) for each in pairs)
     bare = re.compile(r"[+−]?[\d.]+( points)?")
     assert re.sub("better|worse", lambda word: opposite[word[0]], bare.sub("#", text)) == bare.sub("#", other)
     assert "[+2.7 points, +41.0 points]" in text
