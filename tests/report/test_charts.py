@@ -33,7 +33,7 @@ def files(figures: tuple[Figure, ...]) -> list[str]:
 
 def values(chart: charts.Chart | None) -> list[dict[str, Any]]:
     assert chart is not None
-    return chart.values
+    return list(chart.fields["values"])
 
 
 def caption(chart: charts.Chart | None) -> str:

@@ -9,7 +9,7 @@ from blade.model import Cause, Confidence, Judgement, Level, Measure, Report, Re
 from blade.report import first_page, printed_names, queried_numbers
 from blade.report.blocks import Badge, Block, Bullets, Code, Figure, Line, Para, Quote, Section, Span, para
 from blade.report.charts import MAX_RUNS
-from blade.report.phrases import code, explained, heading, joined, line, name, named, paragraph, table
+from blade.report.phrases import LABELS, code, explained, heading, joined, line, name, named, paragraph, table
 from blade.report.printed_names import EFFORTS, QUANTITIES
 from blade.report.queried_numbers import Cited, between, count, number, percent, said, select, whole
 from blade.report.row_addresses import left_out, place, task_name, to_read
@@ -61,12 +61,6 @@ def _each(runs: Runs, blocks_of: Callable[[Facts], list[Block]], none: Block = N
 # ---- Artifact Inventory --------------------------------------------------------------------------
 
 MAX_FILES = 30
-ODD = {
-    "duplicates": "duplicate rows",
-    "unnumbered_copies": "identical rows without a repeat number, counted as repeats",
-    "superseded": "rows superseded by a later attempt",
-    "unexpected": "rows that the inputs do not name",
-}
 
 
 def artifact_inventory(report: Report, runs: Runs) -> list[Block]:
@@ -127,7 +121,7 @@ def _counts(facts: Facts) -> Block:
         return (whole(getattr(counts, name), facts.counted(name)), f" {words}")
 
     parts = [counted(name, name) for name in ("scored", "failed", "masked", "lost")]
-    more = [counted(name, words) for name, words in ODD.items() if getattr(counts, name)]
+    more = [counted(name, words) for name, words in LABELS["odd rows"].items() if getattr(counts, name)]
     return paragraph(
         "{} rollouts of {} tasks. {} expected = {}{}. Expected rollouts come from: {}.",
         whole(run.n_rollouts, facts.n_rollouts), whole(run.n_tasks, facts.n_tasks),
@@ -294,12 +288,6 @@ def _stage(facts: Facts, funnel: Cited, position: int) -> tuple[Span | Line, ...
 
 # ---- Task Outcome Buckets ------------------------------------------------------------------------
 
-BUCKETS = {
-    "always": "every scored repeat passed",
-    "sometimes": "some passed, some did not: the richest tasks to read",
-    "never": "no scored repeat passed",
-    "missing": "no scored rollout",
-}
 
 
 def task_outcome_buckets(runs: Runs, figures: Figures) -> list[Block]:
@@ -321,7 +309,7 @@ def _buckets(facts: Facts, figures: Figures) -> list[Block]:
         return [para("The task index does not identify tasks (see the first page), so buckets by index are not shown.")]
     if run.has_pass_rate:
         rows = []
-        for name, meaning in BUCKETS.items():
+        for name, meaning in LABELS["buckets"].items():
             n = len(getattr(facts.buckets, name))
             share = select(f"avg(cast(bucket = {queried_numbers.quoted(name)} as int))", "tasks", run.name)
             part = percent(n / run.n_tasks if run.n_tasks else None, share)

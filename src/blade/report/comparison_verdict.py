@@ -10,7 +10,7 @@ from blade.report import comparison_words as say
 from blade.report import queried_numbers
 from blade.report.blocks import Badge, Block, Line, Para, Span, Strong
 from blade.report.comparison_words import ALPHA, NEW, THESE, apart, cited, n_common, pair, sentence, tested
-from blade.report.phrases import code, explained, joined, line, name, paragraph, plain, short, table
+from blade.report.phrases import LABELS, code, explained, joined, line, name, paragraph, plain, short, table
 from blade.report.queried_numbers import Cited, count, whole
 from blade.report.row_addresses import left_out, names
 
@@ -228,15 +228,7 @@ def _small_too(comparison: Comparison, question: str) -> str:
 # ---- Comparability: which tasks both runs share, which settings differ ---------------------------
 
 MAX_SETTINGS = 40
-KINDS = {
-    "common": "in both runs, compared",
-    "added": "only in the candidate",
-    "removed": "only in the baseline",
-    "modified": "same key, other content: not compared",
-    "missing_baseline": "expected of the baseline, without a scored row there",
-    "missing_candidate": "expected of the candidate, without a scored row there",
-}
-
+KINDS: dict[str, str] = LABELS["tasks of two runs"]
 
 def comparability(comparison: Comparison, file: str) -> list[Block]:
     """The tasks that can be compared, then the settings that changed with the model."""

@@ -33,8 +33,10 @@ def paragraph(template: str, *parts: Span | Line, **named: Span | Line) -> Para:
     return Para(line(template, *parts, **named))
 
 
-# What a page explains beside its tables: sentences by name.
-NOTES: dict[str, str] = json.loads(Path(__file__).with_name("notes.json").read_text(encoding="utf-8"))
+# What a page explains beside its tables: sentences by name. What things are called, and their colours in charts.
+NOTES, LABELS = (
+    json.loads(Path(__file__).with_name(file).read_text(encoding="utf-8")) for file in ("notes.json", "labels.json")
+)
 
 
 def explained(name: str, *parts: Span | Line) -> Line:

@@ -11,22 +11,14 @@ from blade import hostile, number_format
 from blade.model import Cause, Loss, Measure
 from blade.report import queried_numbers
 from blade.report.blocks import Badge, Line, Span
-from blade.report.phrases import plain
+from blade.report.phrases import LABELS, plain
 from blade.report.queried_numbers import between, count, measure, num, quoted, select, where
 from blade.report.run_facts import Facts
 
 # ---- Causes --------------------------------------------------------------------------------------
 
 # What a cause is called, and who answers for it: the model's losses stand apart from those of the measurement.
-CAUSES = {
-    Cause.KNOWLEDGE_GAP: ("knowledge gap", "model"),
-    Cause.UNRELIABLE_KNOWLEDGE: ("unreliable knowledge", "model"),
-    Cause.BEHAVIOUR: ("behaviour", "model"),
-    Cause.INFRASTRUCTURE: ("infrastructure", "infrastructure"),
-    Cause.TASK_OR_VERIFIER: ("task, verifier or harness", "task or verifier"),
-    Cause.DATA_ARTIFACT: ("data", "data"),
-    Cause.UNDETERMINED: ("undetermined", "undetermined"),
-}
+CAUSES = {Cause(code): parts for code, parts in LABELS["causes"].items()}
 NAMES = {cause: name for cause, (name, _) in CAUSES.items()}
 SIDES = {cause: side for cause, (_, side) in CAUSES.items()}
 SIDE_NAMES = tuple(dict.fromkeys(SIDES.values()))  # in the order of print
@@ -98,11 +90,7 @@ QUANTITIES: dict[str, Quantity] = {
     for name, parts in json.loads(Path(__file__).with_name("quantities.json").read_text(encoding="utf-8")).items()
 }
 
-EFFORTS = {
-    "input_tokens": "input tokens", "output_tokens": "output tokens", "reasoning_tokens": "reasoning tokens",
-    "total_tokens": "total tokens", "turns": "turns", "tool_calls": "tool calls", "items": "output items", "wall_s": "seconds",
-    "cost_usd": "cost (USD)",
-}  # fmt: skip
+EFFORTS: dict[str, str] = LABELS["efforts"]
 
 # The column of `rollouts` that holds an effort, where it is called otherwise.
 COLUMNS = {"tool_calls": "calls", "items": "steps", "wall_s": "seconds"}
