@@ -39,7 +39,7 @@ def compare_text(report: Report) -> str:
 
 
 def _one(report: Report, comparison: Comparison) -> tuple[str, list[Row]]:
-    ending = [*_gate(report), *_series(report), *_skipped(report)]
+    ending = _ending(report)
     if comparison.refused is not None:
         rows = [Row("Refused", verdicts.refusal(comparison), 6), _aligned(comparison), *ending]
     elif comparison.identical:
@@ -186,9 +186,11 @@ def _gate(report: Report) -> list[Row]:
     return rows
 
 
-def _skipped(report: Report) -> list[Row]:
+def _ending(report: Report) -> list[Row]:
+    """The gate, the checkpoints in order, what could not be read."""
     n = number_format.count(report.skipped_total, "line or file", "lines or files")
-    return [Row("Skipped", f"{n} that could not be read", 1)] if report.skipped_total else []
+    skipped = [Row("Skipped", f"{n} that could not be read", 1)] if report.skipped_total else []
+    return [*_gate(report), *_series(report), *skipped]
 
 
 # ---- Several candidates --------------------------------------------------------------------------
@@ -205,7 +207,7 @@ def _several(report: Report) -> tuple[str, list[Row]]:
         Row("", f"{name}: {short(first_claim(comparison))}", 1, CLAIM, indent=0)
         for name, comparison in zip(apart([pair.candidate for pair in comparisons], 30), comparisons, strict=True)
     ]
-    ending = [*_gate(report), *_series(report), *_skipped(report)]
+    ending = _ending(report)
     return (
         f"{number_format.count(len(comparisons), 'candidate')} against {middle(first.baseline, 40)} "
         f"({score} {say.score_label(first.score_name)})",

@@ -27,6 +27,7 @@ MAX_TRUST = 4
 MAX_FIXES = 3
 MAX_SLICES, MAX_VALUES = 3, 5  # fields, and values of one
 MAX_LOOK = 3
+ANSWERS = {"alarm": "No.", "warning": "With care.", "note": "Yes, with a note:"}  # the gravest first
 SOUND = "Yes: nothing in the rows speaks against it."
 LEVEL = 0.05
 SENTENCE = 700
@@ -99,14 +100,12 @@ def _interval(facts: Facts) -> Line:
 
 def trust(facts: Facts) -> tuple[Line, list[Line]]:
     """The answer in a word, and its reasons, the gravest first."""
-    alarms, warnings, notes = (
-        [entry for entry in facts.trust if entry.level == level] for level in ("alarm", "warning", "note")
-    )
-    answer = "No." if alarms else "With care." if warnings else "Yes, with a note:" if notes else SOUND
-    if facts.score.value is None and not alarms:
+    entries = sorted(facts.trust, key=lambda entry: list(ANSWERS).index(entry.level))
+    answer = ANSWERS[entries[0].level] if entries else SOUND
+    if facts.score.value is None and answer != ANSWERS["alarm"]:
         answer = "There is none."
     reasons: list[Line] = []
-    for entry in [*alarms, *warnings, *notes][:MAX_TRUST]:
+    for entry in entries[:MAX_TRUST]:
         label = f" [{printed_names.called(entry.label)}]" if entry.label is not None and entry.level == "alarm" else ""
         reasons.append((facts.cited("trust", entry).said("text", SENTENCE), *((label,) if label else ())))
     return (Strong(answer),), reasons

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import NamedTuple
 
 from blade import hostile, number_format
@@ -85,10 +83,7 @@ class Quantity(NamedTuple):
 
 
 # In the order of print. Names that are not here are printed as they are, as plain numbers.
-QUANTITIES: dict[str, Quantity] = {
-    name: Quantity(*parts)
-    for name, parts in json.loads(Path(__file__).with_name("quantities.json").read_text(encoding="utf-8")).items()
-}
+QUANTITIES = {name: Quantity(*parts) for name, parts in LABELS["quantities"].items()}
 
 EFFORTS: dict[str, str] = LABELS["efforts"]
 
