@@ -8,6 +8,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 import yaml
+from msgspec.structs import replace
 
 from blade import report as room
 from blade.model import Comparison, Report
@@ -31,6 +32,14 @@ def changes(name: str) -> dict[str, Any]:
 def assert_says(text: str, saying: dict[str, Any]) -> None:
     assert [part for part in saying["says"] if part not in text] == []
     assert [part for part in saying.get("not_says", ()) if part in text] == []
+
+
+def edited(report: Report, saying: dict[str, Any]) -> Report:
+    """The report with what a case changes: lists cut to these places, members of the report, members of every noun of a list."""
+    lists = {name: tuple(getattr(report, name)[place] for place in places) for name, places in saying.get("only", {}).items()}
+    report = replace(report, **lists, **saying.get("with", {}))
+    nouns = {name: (getattr(report, name), members) for name, members in saying.get("each", {}).items()}
+    return replace(report, **{name: tuple(replace(noun, **new) for noun in old) for name, (old, new) in nouns.items()})
 
 
 class Forms:
