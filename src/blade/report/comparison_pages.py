@@ -43,7 +43,7 @@ def chapters(report: Report, figures: tuple[Figure, ...] = ()) -> tuple[Section,
     elif len(comparisons) == 1:
         sections = topics(comparisons[0], report, figures, FILE)
     else:
-        sections["Verdict"] = [*overview(report), *left_out(len(comparisons), MAX_TOLD, "candidate", "engine.comparisons.count", FILE)]
+        sections["Verdict"] = overview(report, FILE)
         for place, pair in enumerate(comparisons[:MAX_TOLD], 1):
             sections[f"Candidate {place}: {middle(pair.candidate, 60)}"] = _under_headings(pair, report, figures, FILE)
     if many := many_runs(report, figures, FILE):
@@ -81,8 +81,7 @@ def _under_headings(
 def cross_model(report: Report, figures: tuple[Figure, ...], file: str) -> list[Block]:
     """All comparisons of a report as one section: an overview where there are several, then each pair."""
     comparisons, is_many = report.comparisons, len(report.comparisons) > 1
-    more = left_out(len(comparisons), MAX_TOLD, "candidate", "engine.comparisons.count", file)
-    blocks = [*overview(report), *more] if is_many else []
+    blocks = overview(report, file) if is_many else []
     for comparison in comparisons[:MAX_TOLD]:
         blocks += _under_headings(comparison, report, figures, file, named=is_many)
     blocks += many_runs(report, figures, file)
@@ -106,21 +105,22 @@ def _reproducibility(report: Report, figures: tuple[Figure, ...]) -> list[Block]
 NAME = 32  # characters of a candidate in the overview; the list under it has more
 
 
-def overview(report: Report) -> list[Block]:
+def overview(report: Report, file: str) -> list[Block]:
     """One row per candidate: both verdicts and the change on new tasks; then what is claimed of each."""
     # Numbers first and names short: a column that has to be scrolled to is not read.
     comparisons = report.comparisons
-    names, first = apart([pair.candidate for pair in comparisons], NAME), comparisons[0]
+    names, first, every = apart([pair.candidate for pair in comparisons], NAME), comparisons[0], "engine.comparisons.count"
     rows = [_candidate(pair, name, report) for pair, name in zip(comparisons, names, strict=True)]
     return [
         paragraph(
             "{} against {} ({} {}).",
-            count(len(comparisons), "candidate", "engine.comparisons.count"), say.run(first.baseline),
+            count(len(comparisons), "candidate", every), say.run(first.baseline),
             say.score_of(first, report, "baseline"), say.score_label(first.score_name),
         ),
         table("Candidate|Score|Change, 95%|p, adjusted|These tasks|New tasks|Tasks", "lrrrllr", rows),
         Para(explained("candidates")),
         Bullets(tuple((say.run(pair.candidate), ": ", *first_claim(pair), ".") for pair in comparisons)),
+        *left_out(len(comparisons), MAX_TOLD, "candidate", every, file),
     ]  # fmt: skip
 
 

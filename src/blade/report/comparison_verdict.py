@@ -39,11 +39,7 @@ def refusal(comparison: Comparison, limit: int = 600) -> Line:
 def opening(comparison: Comparison, report: Report) -> Line:
     """The verdict, the two scores, and each question with its test, interval and n."""
     if comparison.identical:
-        return line(
-            "**Equivalent: both runs hold the same rows. **{} is one run compared with itself, so every difference is 0 "
-            "(n = {}).",
-            say.both(comparison), n_common(comparison),
-        )  # fmt: skip
+        return explained("same rows", say.both(comparison), n_common(comparison))
     these, new = (answer(comparison, question) for question in (THESE, NEW))
     return (Strong(headline(comparison)), " ", *_scores(comparison, report), " ", *these, " ", *new)
 
@@ -157,8 +153,7 @@ def resolve(comparison: Comparison, report: Report) -> Line:
     is_margin = power.target <= comparison.margin * (1 + 1e-9)
     seen: Line = (of.size("target"), " (the margin)" if is_margin else " (the size seen)")
     if power.tasks_needed == 0:
-        enough = "{}these tasks are already enough to see a true change of {} in 80 of 100 cases; a smaller one, or equivalence, "
-        return line(f"{enough}takes more tasks or repeats.", lead, seen)
+        return explained("enough tasks", lead, seen)
     ways: list[Line] = []
     if power.repeats_needed is not None:
         now = {run.coverage.repeats: run.name for run in report.runs if run.name in pair(comparison)}
