@@ -188,13 +188,3 @@ def one_run() -> Report:
 def explained() -> Report:
     """One run with everything the later stages conclude."""
     return CASES["explained"]()
-
-
-@pytest.fixture
-def cases() -> dict[str, Callable[[], Report]]:
-    return CASES
-
-
-@pytest.fixture
-def build() -> Callable[..., Report]:
-    return make_report

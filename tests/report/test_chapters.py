@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,11 +12,10 @@ from blade.model import Cause, Gap, Loss, Measure, Report
 from blade.report import report_json
 from tests.inert import uncited
 
-from .conftest import make_report, twenty
+from .conftest import CASES, make_report, twenty
 from .explained import GOLD, OUTAGE, SKIPS, STALE, STOPS, UNEXPLAINED, explain
 from .renders import Forms, assert_says, edited, sayings
 
-Cases = dict[str, Callable[[], Report]]
 SECTIONS = [
     "Executive Summary", "Artifact Inventory", "Aggregate Results", "Workflow Funnel", "Task Outcome Buckets",
     "Dominant Failure Modes", "Sometimes-Pass Deep Dives", "Never-Pass Deep Dives", "Cross-Model Comparison",
@@ -61,8 +59,8 @@ def test_the_title_names_the_benchmark_else_the_run(one_run: Report) -> None:
 
 
 @pytest.mark.parametrize("saying", sayings("report"), ids=lambda saying: f"{saying['case']} {saying['title']}")
-def test_a_section_says(cases: Cases, saying: dict[str, Any]) -> None:
-    assert_says(first(edited(cases[saying["case"]](), saying), saying["title"]) + "\n", saying)
+def test_a_section_says(saying: dict[str, Any]) -> None:
+    assert_says(first(edited(CASES[saying["case"]](), saying), saying["title"]) + "\n", saying)
 
 
 # ---- Aggregate Results ---------------------------------------------------------------------------
@@ -111,14 +109,14 @@ def test_names_between_backticks_are_code_in_html_too(explained: Report) -> None
     assert "31 never call <code>get_x</code>: 6% of them pass." in Forms(replace(explained, groups=(named,))).html
 
 
-def test_a_task_has_its_own_rows_the_dearest_first(explained: Report, cases: Cases) -> None:
+def test_a_task_has_its_own_rows_the_dearest_first(explained: Report) -> None:
     rows = table(first(explained, "Sometimes-Pass Deep Dives"))
     assert rows[0] == ["`6` `tau-6`", "1 of 4", "BI", "3 of its 4 rollouts show it", "`6/0 6/1`"]
     assert [row[1][0] for row in rows] == sorted(row[1][0] for row in rows)
     last = table(first(explained, "Never-Pass Deep Dives"))[-1]
     assert last[2:4] == ["undetermined", "4 of its 4 rollouts fail, and the rows do not show why."]
     for case, n in (("many tasks", 5), ("explained runs", 9)):
-        assert len(re.findall(r"^\| `\d+`", first(cases[case](), "Sometimes-Pass Deep Dives"), re.MULTILINE)) == n
+        assert len(re.findall(r"^\| `\d+`", first(CASES[case](), "Sometimes-Pass Deep Dives"), re.MULTILINE)) == n
 
 
 # ---- Reproducibility Notes -----------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,11 +19,9 @@ from blade.report.phrases import plain
 from blade.report.run_facts import facts
 
 from . import changed
-from .conftest import make_report
+from .conftest import CASES, make_report
 from .explained import SKIPS
 from .renders import sayings
-
-Cases = dict[str, Callable[[], Report]]
 
 
 def files(figures: tuple[Figure, ...]) -> list[str]:
@@ -76,11 +73,11 @@ def test_every_figure_of_a_comparison_is_well_formed_and_the_same_twice() -> Non
 # ---- Of runs -------------------------------------------------------------------------------------
 
 
-def test_files_are_numbered_only_where_there_are_several(cases: Cases, one_run: Report) -> None:
+def test_files_are_numbered_only_where_there_are_several(one_run: Report) -> None:
     assert charts.run_figures(one_run) == charts.run_figures(one_run)
     assert files(charts.run_figures(one_run)) == ["buckets.svg", "tasks.svg", "funnel.svg", "tokens.svg"]
     several = ["buckets.svg", *(f"{name}-{run}.svg" for run in (1, 2) for name in ("tasks", "funnel", "tokens"))]
-    assert files(charts.run_figures(cases["two runs"](), draw=False)) == several
+    assert files(charts.run_figures(CASES["two runs"](), draw=False)) == several
     assert files(charts.comparison_figures(changed.pair_report(), "compare-", draw=False)) == [
         "compare-bridge.svg", "compare-scatter.svg", "compare-transitions.svg",
     ]  # fmt: skip
@@ -88,8 +85,8 @@ def test_files_are_numbered_only_where_there_are_several(cases: Cases, one_run: 
     assert files(charts.comparison_figures(changed.many_report(), draw=False)) == [*pairs, "series.svg", "front.svg"]
 
 
-def test_many_tasks_are_sorted_and_sampled_evenly_and_the_title_says_so(cases: Cases, one_run: Report) -> None:
-    chart = charts.tasks_chart(facts(cases["many tasks"]())[0])
+def test_many_tasks_are_sorted_and_sampled_evenly_and_the_title_says_so(one_run: Report) -> None:
+    chart = charts.tasks_chart(facts(CASES["many tasks"]())[0])
     ranks = [value["rank"] for value in values(chart)]
     assert len(ranks) == len(set(ranks)) == 200
     assert (ranks[0], ranks[-1]) == (1, 450)
@@ -101,9 +98,9 @@ def test_many_tasks_are_sorted_and_sampled_evenly_and_the_title_says_so(cases: C
     assert shrunk == sorted(shrunk)
 
 
-def test_without_numbers_there_is_no_figure(cases: Cases, one_run: Report) -> None:
-    assert files(charts.run_figures(cases["unbounded"]())) == ["funnel.svg"]
-    assert charts.run_figures(cases["no run"]()) == ()
+def test_without_numbers_there_is_no_figure(one_run: Report) -> None:
+    assert files(charts.run_figures(CASES["unbounded"]())) == ["funnel.svg"]
+    assert charts.run_figures(CASES["no run"]()) == ()
     broken = replace(one_run, measures=(Measure("airline", "output_tokens", math.nan, 1, slice="passed"),))
     assert "tokens.svg" not in files(charts.run_figures(broken))
 

@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
@@ -143,8 +142,8 @@ def styleless(report: Report) -> str:
     return re.sub(r"<style>.*?</style>", "", Forms(report).html, flags=re.DOTALL)
 
 
-def test_bare_addresses_are_broken_in_markdown_prose(build: Callable[..., Report]) -> None:
-    report = build({"r": {"0": [1.0, 0.0]}}, word=lambda text: f"{text} https://evil.example www.evil.example")
+def test_bare_addresses_are_broken_in_markdown_prose() -> None:
+    report = make_report({"r": {"0": [1.0, 0.0]}}, word=lambda text: f"{text} https://evil.example www.evil.example")
     prose = re.sub(r"```.*?```", "", uncited(Forms(report).markdown), flags=re.DOTALL)
     prose = re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "", prose)
     assert "https\\://" in prose
@@ -152,17 +151,17 @@ def test_bare_addresses_are_broken_in_markdown_prose(build: Callable[..., Report
     assert "www.evil" not in prose
 
 
-def test_text_between_backticks_is_code_and_stays_inert(build: Callable[..., Report]) -> None:
+def test_text_between_backticks_is_code_and_stays_inert() -> None:
     bad = "calls `<img src=x>` and `[a](b)` and ` ` and `"
-    report = explain(build({"r": {"0": [1.0, 0.0], "1": [0.0, 0.0]}}), lambda text: f"{text} {bad}")
+    report = explain(make_report({"r": {"0": [1.0, 0.0], "1": [0.0, 0.0]}}), lambda text: f"{text} {bad}")
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(uncited(Forms(report).markdown))
     inline = {child.type for token in tokens for child in token.children or ()}
     assert not inline & {"html_inline", "link_open", "image"}
     assert "<img src=x" not in styleless(report)
 
 
-def test_templates_are_not_run_twice(build: Callable[..., Report]) -> None:
-    report = build({"r": {"0": [1.0]}}, word=lambda text: text + "{{7*7}}")
+def test_templates_are_not_run_twice() -> None:
+    report = make_report({"r": {"0": [1.0]}}, word=lambda text: text + "{{7*7}}")
     text = styleless(report)
     assert "{{7*7}}" in text
     assert "49" not in text

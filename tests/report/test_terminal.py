@@ -15,12 +15,10 @@ from blade.report import first_page, terminal
 from blade.report.comparison_screen import compare_text
 
 from . import changed
-from .conftest import f1, make_report
+from .conftest import CASES, f1, make_report
 from .explained import SKIPS
 from .nouns import nouns
 from .renders import assert_says, changes, edited, sayings
-
-Cases = dict[str, Callable[[], Report]]
 
 
 def assert_fits(page: str) -> None:
@@ -60,8 +58,8 @@ def test_every_report_fits_the_width(report: Report) -> None:
 
 
 @pytest.mark.parametrize("saying", sayings("first page"), ids=lambda saying: saying["case"])
-def test_the_first_page_says(cases: Cases, saying: dict[str, Any]) -> None:
-    assert_says(words(edited(cases[saying["case"]](), saying)), saying)
+def test_the_first_page_says(saying: dict[str, Any]) -> None:
+    assert_says(words(edited(CASES[saying["case"]](), saying)), saying)
 
 
 def test_trust_points_groups_and_fixes_follow_the_score_in_this_order(explained: Report) -> None:
@@ -95,8 +93,8 @@ def test_long_and_wide_texts_are_wrapped_not_cut(explained: Report) -> None:
     assert "".join(page.split()).count("漢字かな" * 60) == 3
 
 
-def test_several_runs_are_a_table_with_a_line_each_and_share_their_groups(cases: Cases) -> None:
-    page = first_page.render(cases["explained runs"]())
+def test_several_runs_are_a_table_with_a_line_each_and_share_their_groups() -> None:
+    page = first_page.render(CASES["explained runs"]())
     assert page.startswith("2 runs\n\nRun ")
     row = next(line for line in page.split("\n") if line.startswith("desk "))
     assert row.split()[1:] == ["50.0%", "[31.9%,", "68.1%]", "20", "80", "No", "BI", *SKIPS.split()]

@@ -17,7 +17,7 @@ from blade.model import Report
 from tests.inert import BROWSER, dumped
 
 from . import changed
-from .conftest import CASES
+from .conftest import CASES, make_report
 from .test_wire import VALIDATOR
 
 FILES = {
@@ -125,9 +125,9 @@ HOSTILE = "<script>document.title='owned'</script><img src=x onerror=document.ti
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
 @pytest.mark.parametrize(("name", "sections"), [("report.html", 11), ("compare.html", 7)])
-def test_the_page_opens_whole_and_runs_nothing(tmp_path: Path, build: Callable[..., Report], name: str, sections: int) -> None:
+def test_the_page_opens_whole_and_runs_nothing(tmp_path: Path, name: str, sections: int) -> None:
     if name == "report.html":
-        room.write(build({HOSTILE: {"0": [1.0, 0.0], HOSTILE: [0.0, 0.0]}}), tmp_path / "report")
+        room.write(make_report({HOSTILE: {"0": [1.0, 0.0], HOSTILE: [0.0, 0.0]}}), tmp_path / "report")
     else:
         room.write_comparison(changed.many_report(lambda text: HOSTILE + text), tmp_path / "report")
     seen = dumped(tmp_path / "report" / name, tmp_path / "profile")
