@@ -10,17 +10,11 @@ from msgspec.structs import replace
 from blade import model
 from blade.model import Alignment, Checked, Comparison, Derived, Flip, Report, Setting, Shift, Term, Tested
 
-from .conftest import make_report
+from .conftest import A, make_report, rewards
 from .nouns import Word, nouns
 
-A = "1111 1110 1111 1010 1000 0000 1100 0000"
 B = "1111 1111 1000 1111 1111 1111 1100 0000"
 BUCKETS = ("always", "sometimes", "never")
-
-
-def rewards(signs: str, first: int = 0) -> dict[str, list[float | None]]:
-    """One task for each word, one repeat for each sign."""
-    return {str(task): [float(sign) for sign in word] for task, word in enumerate(signs.split(), first)}
 
 
 def bucket(values: list[float]) -> str:

@@ -23,8 +23,8 @@ MANY = 30
 LEAST = 4  # rows of a table, however many runs there are
 QUOTE = 300  # characters of a quotation
 
-KEPT: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("draft.yaml").read_text(encoding="utf-8"))
-SECTIONS: dict[str, dict[str, str]] = KEPT["sections"]
+DRAFT: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("draft.yaml").read_text(encoding="utf-8"))
+SECTIONS: dict[str, dict[str, str]] = DRAFT["sections"]
 SHARED = frozenset(("Task", "Field", "Rank"))  # several runs share the rows of these
 # The measures that a reader asks for first; report.md has the others.
 MEASURES = tuple("pass@ pass^ consistency coverage retry mean best oracle".split())
@@ -102,7 +102,7 @@ def _cut(block: Block, n_runs: int) -> Block:
         return Quote(block.label, hostile.quoted(block.text, QUOTE))
     if not isinstance(block, Table):
         return block
-    cut = KEPT["tables"].get(block.header[0], {"rows": MANY})
+    cut = DRAFT["tables"].get(block.header[0], {"rows": MANY})
     most = max(LEAST, cut["rows"] // n_runs) if block.header[0] in SHARED else cut["rows"]
     columns = cut["columns"].split("|") if "columns" in cut else block.header
     places = [place for place, name in enumerate(block.header) if name in columns]
@@ -159,9 +159,9 @@ def _quoted(runs: tuple[Facts, ...], stay: list[Block]) -> list[Block]:
 def _wanted(section: str, runs: tuple[Facts, ...], typed: str) -> list[str]:
     """Say what a person or an agent should write in a section, and the commands that show more."""
     least = 2 if section == "Cross-Model Comparison" else 1
-    if section not in KEPT["wanted"] or len(runs) < least:
+    if section not in DRAFT["wanted"] or len(runs) < least:
         return []
-    return [KEPT["wanted"][section].format(run=row_addresses.run_argument(runs[0].run) or "RUN", runs=typed)]
+    return [DRAFT["wanted"][section].format(run=row_addresses.run_argument(runs[0].run) or "RUN", runs=typed)]
 
 
 def _mark(text: str) -> str:
