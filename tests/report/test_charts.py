@@ -191,6 +191,13 @@ def test_a_caption_says_where_noise_is_unknown_or_gives_every_point() -> None:
     assert "noise alone can give any one of these points" in caption(scatter_chart(each, each.comparisons[0]))
 
 
+def test_every_side_has_its_colour() -> None:
+    report = changed.pair_report()
+    for chart in (chart_of(report, report.comparisons[0]) for chart_of in charts.PAIR_CHARTS.values()):
+        assert chart is not None
+        assert {value["side"] for value in values(chart) if "side" in value} <= set(chart.fields["names"])
+
+
 def test_what_has_no_points_has_no_figure() -> None:
     bare = ["bridge.svg", "transitions.svg"]
     assert files(charts.comparison_figures(replace(changed.pair_report(), tasks=()), draw=False)) == bare

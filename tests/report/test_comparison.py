@@ -13,9 +13,10 @@ from rich.cells import cell_len
 
 from blade.model import Comparison, Report, Setting, Term
 from blade.query.engine import evaluate as engine
-from blade.report import comparison_pages, comparison_terms, comparison_verdict, draft_report, markdown, report_json
+from blade.report import comparison_pages, comparison_terms, comparison_verdict, markdown, report_json
 from blade.report import comparison_words as say
 from blade.report.blocks import Code, Num, Said, Strong, Table
+from blade.report.draft_report import draft
 from blade.report.phrases import plain
 from tests.inert import uncited
 
@@ -87,7 +88,7 @@ def test_a_diagnosis_tells_the_same_in_its_cross_model_section() -> None:
     for topic in TOPICS:
         body = section(compared, topic).replace("compare.json", "report.json").strip()
         assert f"### {topic}\n\n{body}" in diagnosed
-    drafted = draft_report.draft(report, ["base", "cand"])  # which leaves out what explains tables
+    drafted = draft(report, ["base", "cand"])  # which leaves out what explains tables
     assert "Not separable" in drafted
     assert "Tasks were matched by" not in drafted
     several = section(Forms(changed.many_report()).markdown, "Cross-Model Comparison")
