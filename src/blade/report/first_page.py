@@ -27,6 +27,7 @@ MAX_TRUST = 4
 MAX_FIXES = 3
 MAX_SLICES, MAX_VALUES = 3, 5  # fields, and values of one
 MAX_LOOK = 3
+ANSWERS = {"alarm": "No.", "warning": "With care.", "note": "Yes, with a note:"}  # the gravest first
 SOUND = "Yes: nothing in the rows speaks against it."
 LEVEL = 0.05
 SENTENCE = 700
@@ -99,14 +100,12 @@ def _interval(facts: Facts) -> Line:
 
 def trust(facts: Facts) -> tuple[Line, list[Line]]:
     """The answer in a word, and its reasons, the gravest first."""
-    alarms, warnings, notes = (
-        [entry for entry in facts.trust if entry.level == level] for level in ("alarm", "warning", "note")
-    )
-    answer = "No." if alarms else "With care." if warnings else "Yes, with a note:" if notes else SOUND
-    if facts.score.value is None and not alarms:
+    entries = sorted(facts.trust, key=lambda entry: list(ANSWERS).index(entry.level))
+    answer = ANSWERS[entries[0].level] if entries else SOUND
+    if facts.score.value is None and answer != ANSWERS["alarm"]:
         answer = "There is none."
     reasons: list[Line] = []
-    for entry in [*alarms, *warnings, *notes][:MAX_TRUST]:
+    for entry in entries[:MAX_TRUST]:
         label = f" [{printed_names.called(entry.label)}]" if entry.label is not None and entry.level == "alarm" else ""
         reasons.append((facts.cited("trust", entry).said("text", SENTENCE), *((label,) if label else ())))
     return (Strong(answer),), reasons
@@ -281,7 +280,6 @@ def _several(report: Report, runs: tuple[Facts, ...], width: int) -> list[str]:
     header = ["Run", "Score", "95% interval", "Tasks", "Rows", "Trust", "Largest group"]
     lines = [number_format.count(len(runs), "run"), ""]
     lines += [*terminal.aligned([header, *map(_line, runs)], "lrrrrll", width, 6), ""]
-    lines += [*_matrix(report, width), *_shared(runs, width)]
     alarms = [
         f"{hostile.line(run.run.name, 40)}: {entry.label.value if entry.label else ''} {hostile.line(entry.text, SENTENCE)}"
         for run in runs
@@ -289,7 +287,8 @@ def _several(report: Report, runs: tuple[Facts, ...], width: int) -> list[str]:
         if entry.level == "alarm"
     ]
     first = [f"{hostile.line(run.run.name, 40)}: {text(fixes(run)[0])}" for run in runs if run.groups]
-    lines += [*labelled(TRUSTED, alarms, width), *labelled(FIX, first, width)]
+    for label, texts in (("Tasks", _matrix(report)), (POINTS, _shared(runs)), (TRUSTED, alarms), (FIX, first)):
+        lines += labelled(label, texts, width)
     for comparison in report.comparisons:
         lines += ["", *wrapped(comparison_verdict.in_short(comparison), width)]
     return lines
@@ -308,7 +307,7 @@ def _line(run: Facts) -> list[str]:
     ]  # fmt: skip
 
 
-def _matrix(report: Report, width: int) -> list[str]:
+def _matrix(report: Report) -> list[str]:
     """What the runs together say of their tasks."""
     matrix = report.task_matrix
     if matrix is None:
@@ -324,10 +323,10 @@ def _matrix(report: Report, width: int) -> list[str]:
         if names:
             shown = ", ".join(hostile.line(name, 40) for name in names[:8])
             texts.append(f"{len(names):,}: {what}: {shown}{' …' if len(names) > 8 else ''}")
-    return labelled("Tasks", texts, width)
+    return texts
 
 
-def _shared(runs: tuple[Facts, ...], width: int) -> list[str]:
+def _shared(runs: tuple[Facts, ...]) -> list[str]:
     """The groups of all runs by name, with the points they cost in each."""
     groups: dict[str, dict[str, Group]] = {}
     for one_run, group in ((each, group) for each in runs for group in each.groups):
@@ -336,7 +335,7 @@ def _shared(runs: tuple[Facts, ...], width: int) -> list[str]:
     for name, of_runs in sorted(groups.items(), key=lambda item: -sum(group.points for group in item[1].values()))[:SHARED]:
         parts = ", ".join(f"{hostile.line(run, 30)} {100 * group.points:.1f}" for run, group in of_runs.items())
         texts.append(f"{hostile.line(name, 90)} [{printed_names.called([*of_runs.values()][-1].label)}]: {parts}")
-    return labelled(POINTS, texts, width)
+    return texts
 
 
 def _ending(report: Report, width: int) -> list[str]:
