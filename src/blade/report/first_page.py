@@ -73,18 +73,23 @@ def headline(facts: Facts) -> Line:
     bar: Line = ()  # what passes, where it is not simply a reward of 1
     if run.has_pass_rate and run.pass_threshold != 1:
         bar = line("; a rollout passes at a reward of {}", number(run.pass_threshold, facts.counted("pass_threshold")))
-    rests: Line = (*count(run.n_tasks, "task", facts.n_tasks), ", ", *each, *bar)
+    tasks = count(run.n_tasks, "task", facts.n_tasks)
+    if score.n < run.n_tasks:
+        tasks = line("{} of {} scored", whole(score.n, printed_names.query(score, "n")), tasks)
+    rests: Line = (*tasks, ", ", *each, *bar)
     if not facts.is_rate:
         kind = " (partial credit)" if 0 <= score.value <= 1 else ""
         return line("{}: mean reward {}{}{}; {}", on, value, kind, interval, rests)
-    passed = facts.run.outcomes.get(Outcome.PASSED, 0)
+    passed, masked = (run.outcomes.get(outcome, 0) for outcome in (Outcome.PASSED, Outcome.MASKED))
+    unmasked = ("not masked",) if masked else ()
+    n = run.n_rollouts - masked
     # tasks count alike, so with unequal numbers of tries the score is no plain ratio of rollouts
-    is_ratio = abs(passed / run.n_rollouts - score.value) < 5e-4 if run.n_rollouts else True
+    is_ratio = abs(passed / n - score.value) < 5e-4 if n else True
     return line(
         "{}: {} passed{} ({} of {} rollouts{}); {}",
         on, value, "" if is_ratio else " on average over tasks",
-        whole(passed, queried_numbers.measure("count", run.name, "passed")),
-        whole(run.n_rollouts, facts.n_rollouts), interval, rests,
+        whole(passed, queried_numbers.measure("count", run.name, "passed", *unmasked)),
+        whole(n, queried_numbers.measure("count", run.name, *unmasked)), interval, rests,
     )  # fmt: skip
 
 
