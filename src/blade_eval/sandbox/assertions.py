@@ -16,8 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
+from itertools import chain
 
 from blade_eval.sandbox import names, plain
+from blade_eval.sandbox.copies import Copies
 from blade_eval.task_row import faulty
 
 MODULE = "solution"  # the name under which tests import it
@@ -27,6 +29,13 @@ SAME = ("assertIs", "assertIsNot")
 LOOKS = {"type", "vars", "dir", "id", "callable"}
 LOOKING = {"inspect", "pickle", "dataclasses", "typing", "weakref", "gc", "dis", "sys"}
 INNER = set("__class__ __dict__ __slots__ __mro__ __bases__ __wrapped__ __code__ __closure__ __defaults__".split())
+CHAINED = {"__cause__", "__context__", "__traceback__"}
+INNER |= CHAINED
+# What an object here has, whatever it is in the other process.
+LIKE = set(
+    "Iterable Iterator Sized Container Collection Hashable Callable Reversible Awaitable Coroutine Sequence Mapping"
+    " SupportsInt SupportsFloat SupportsIndex SupportsAbs SupportsBytes SupportsComplex SupportsRound".split()
+)
 INNER_TYPES = {"GeneratorType", "FunctionType", "LambdaType", "MethodType", "CoroutineType"}
 SHARED_CALLS = set(
     "open patch warns assertWarns assertWarnsRegex assertLogs assertNoLogs catch_warnings redirect_stderr"
@@ -63,7 +72,10 @@ class Asserted:
 def _libraries() -> dict[str, str]:
     """The names of libraries that tests use, and the module that each comes from."""
     members = {name: home for home in LIBRARIES for name in getattr(import_module(home), "__all__", None) or dir(import_module(home))}
-    public = {name: home for name, home in members.items() if not name.startswith("_") and name not in sys.stdlib_module_names}
+    public = {
+        name: home for name, home in members.items()
+        if not name.startswith("_") and name not in sys.stdlib_module_names and not hasattr(builtins, name)
+    }  # fmt: skip
     return {**public, **names.HOME, **names.JUDGED_BY, "copy": "copy"}
 
 
@@ -75,6 +87,7 @@ class Reading:
         texts = (task.setup, *task.tests)
         trees = [_tree(text) for text in texts]
         prompt = _tree(task.before, lenient=True)
+        self.statements = [statement for tree in trees for statement in tree.body]
         self.nodes = [node for tree in trees for node in ast.walk(tree)]
         self.parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
         self.modules = {
@@ -83,24 +96,30 @@ class Reading:
             for alias in node.names if alias.name == MODULE
         }  # fmt: skip
         self.asked: dict[str, set[str]] = {}  # of each name, its attributes
-        self.homes: dict[str, str] = {}  # of each name that is imported, its module
+        self.origins: dict[str, str] = {}  # of each name that is imported, where it comes from
         self.aliases = dict(task.names)
         for node in self.nodes:
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 self.asked.setdefault(node.value.id, set()).add(node.attr)
+            if isinstance(node, ast.Import):
+                self.origins |= {alias.asname or alias.name: alias.name for alias in node.names}
             if isinstance(node, ast.ImportFrom):
-                self.homes |= {alias.asname or alias.name: node.module or "" for alias in node.names}
+                self.origins |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
                 if node.module == MODULE:
                     self.aliases |= {alias.asname or alias.name: alias.name for alias in node.names}
+        stubs = {node.name for node in prompt.body if isinstance(node, DEFINED[2:]) and _is_stub(node)} | {task.entry}
         own = [node for tree in (prompt, *trees) for node in ast.walk(tree) if isinstance(node, DEFINED[2:])]
-        self.own = {node.name: node for node in own if node.name != task.entry}
-        bound = (set[str]().union(*map(_bound, texts)) | _bound(task.before) - {task.entry}) - self.aliases.keys()
+        self.own = {node.name: node for node in own if node.name not in stubs}
+        bound = (set[str]().union(*map(_bound, texts)) | _bound(task.before) - stubs) - self.aliases.keys()
         members = {node.attr for node in self.nodes if isinstance(node, ast.Attribute) and self._is_module(node.value)}
-        self.caught = {name.id for node in self.nodes for name in _caught(node)}
+        faults = {node.name for node in self.nodes if isinstance(node, ast.ExceptHandler) and node.name}
+        self.catching = [kind for node in self.nodes for kind in _caught(node, faults)]
+        self.caught = {kind.id for kind in self.catching if isinstance(kind, ast.Name)} - self.origins.keys()
         free = set[str]().union(*map(_free, texts)) - bound
         self.called = {self._name(node.func) for node in self.nodes if isinstance(node, ast.Call)}
         self.theirs = {*task.names.values(), *self.aliases.values(), *members} - {"*"}
-        self.theirs |= {name for name in free if not self._library(name) and not hasattr(builtins, name)} - self.aliases.keys()
+        known = {name for name in free if self._library(name) or hasattr(builtins, name)}
+        self.theirs |= free - known - self.aliases.keys() | {name for name in known if self._is_wanted(name)}
         self.theirs -= self.caught
         self.theirs |= self._under_test(free)
         self.library = {name: role for name in free - self.theirs if (role := self._library(name))}
@@ -111,18 +130,30 @@ class Reading:
 
     def roles(self) -> dict[str, str]:
         """Who answers for each name that the tests use and do not define."""
-        roles = {**self.library, **dict.fromkeys(self.caught, "caught")}
+        caught = self.caught | {self._origin(kind) for kind in self.catching}
+        if any(_ends_quietly(node) for node in self.nodes):  # such an exception would end more than what catches it
+            caught -= {"StopIteration", "StopAsyncIteration"}
+        roles = {**self.library, **dict.fromkeys(caught - {""}, "caught")}
         for name in self.theirs:
-            values = (node for node in self.nodes if isinstance(node, ast.Name) and node.id == name)
-            if name in self.classes:
-                roles[name] = "class"
-            elif self._objects(name):
-                roles[name] = "maker"
-            elif name not in self.called and any(isinstance(self.parents.get(node), VALUED) for node in values):
-                roles[name] = "given"
-            else:
-                roles[name] = "function"
+            values = (node for node in self.nodes if isinstance(node, ast.expr) and self._name(node) == name)
+            is_value = name not in self.called and any(isinstance(self.parents.get(node), VALUED) for node in values)
+            role = self.role(ast.Name(name))
+            roles[name] = "given" if is_value and role == "function" else role
         return roles
+
+    def _is_wanted(self, name: str) -> bool:
+        """Does the task ask for something of this name, which libraries have too?"""
+        wording = f"{self.task.before}\n{self.task.question}"
+        return not self.task.entry and bool(re.search(ASKING.format(name), wording))
+
+    def _origin(self, node: ast.AST) -> str:
+        """Where something of a library comes from, such as `json.loads`; empty for everything else."""
+        if isinstance(node, ast.Attribute):
+            home = self._origin(node.value)
+            return f"{home}.{node.attr}" if home else ""
+        name = node.id if isinstance(node, ast.Name) else ""
+        is_module = name in sys.stdlib_module_names and name not in self._assigned and name not in self.theirs
+        return self.origins.get(name) or names.ALIASES.get(name) or (name if is_module else "")
 
     def _library(self, name: str) -> str:
         """Is it a module or a member of one, of those that tests use without importing them?"""
@@ -284,7 +315,19 @@ class Reading:
     def unreachable(self) -> str | None:
         """What cannot be seen from another process, whatever the solution does."""
         objects = self.classes | {name for name in self.theirs if self._objects(name)}
-        return next((reason for node in self.nodes for reason in self._reasons(node, objects)), None)
+        reasons = (reason for node in self.nodes for reason in self._reasons(node, objects))
+        return next(chain(reasons, Copies(self).reasons(self.statements)), None)
+
+    def role(self, node: ast.expr) -> str:
+        """As what the tests know a name of the solution; empty when it is none."""
+        name = self._name(node)
+        return "" if name not in self.theirs else "class" if name in self.classes else "maker" if self._objects(name) else "function"
+
+    def is_object(self, variable: str) -> bool:
+        """Does a variable hold an object of the solution, which is asked for whatever is done to it?"""
+        maker = self.makers.get(variable, "")
+        is_asked = variable in self._assigned and bool(self.asked.get(variable, set()) - names.PLAIN)
+        return is_asked or maker in self.classes or self._objects(maker)
 
     def _reasons(self, node: ast.AST, objects: set[str]) -> Iterator[str]:
         if isinstance(node, ast.ClassDef) and (own := {self._name(base) for base in node.bases} & self.theirs):
@@ -308,15 +351,18 @@ class Reading:
                 yield "the tests hand a function to the solution"
         elif isinstance(node, ast.Name | ast.Attribute) and _last_name(node) in FRAMES:
             yield f"the tests use a {_last_name(node)} of pandas"
+        elif isinstance(node, ast.Name) and node.id in self.caught - self.own.keys() - set(dir(builtins)):
+            raised = self.parents.get(node)
+            raised = self.parents.get(raised) if isinstance(raised, ast.Call) and raised.func is node else raised
+            if node not in self.catching and not isinstance(raised, ast.Raise):
+                yield f"the tests ask more of {node.id} than to catch it"
         elif isinstance(node, ast.Attribute) and node.attr in INNER:
-            if self._name(node.value) in self.theirs or self._maker(node.value) in objects:
+            if node.attr in CHAINED or self._name(node.value) in self.theirs or self._maker(node.value) in objects:
                 yield f"the tests look at {node.attr}"
         elif isinstance(node, ast.Assign | ast.AugAssign | ast.Delete):
             for target in [node.target] if isinstance(node, ast.AugAssign) else node.targets:
                 if any(ast.unparse(target).startswith(place) for place in SHARED_PLACES):
                     yield f"the tests change {ast.unparse(target)}, which each process has for itself"
-                elif isinstance(target, ast.Subscript):
-                    yield from self._inner_change(target.value, objects)
         elif isinstance(node, ast.Call):
             yield from self._reasons_of_call(node, objects)
 
@@ -338,13 +384,10 @@ class Reading:
             yield f"the tests look into an object with {name}"
         if name in SHARED_CALLS or "patch" in (part.id for part in ast.walk(node.func) if isinstance(part, ast.Name)):
             yield f"the tests use {name}, which does not reach another process"
-        if name == "isinstance" and {_last_name(part) for part in ast.walk(node.args[-1]) if isinstance(part, ast.expr)} & INNER_TYPES:
+        if name == "isinstance" and {_last_name(part) for part in ast.walk(node.args[-1]) if isinstance(part, ast.expr)} & (INNER_TYPES | LIKE):
             yield "the tests ask for a type that only the own process has"
-        is_caught = isinstance(node.func, ast.Name) and name in self.caught - self.own.keys() - set(dir(builtins))
-        if is_caught and not isinstance(self.parents.get(node), ast.Raise):
-            yield f"the tests make a {name}, which they also catch"
-        if isinstance(node.func, ast.Attribute) and name in names.CHANGES:
-            yield from self._inner_change(node.func.value, objects)
+        if name == "hasattr" and ast.unparse(node.args[-1]).startswith("'__"):
+            yield "the tests ask for a method that every object here has"
         if self._asks(node, objects):
             for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
                 if self._is_foreign(argument):
@@ -360,18 +403,9 @@ class Reading:
         if not is_plain and not any(isinstance(side, ast.Name) and hasattr(builtins, side.id) for side in called):
             yield "the tests ask whether two values are the same object"
 
-    def _inner_change(self, node: ast.expr, objects: set[str]) -> Iterator[str]:
-        """A change of a list that an object holds: a copy of it would be changed."""
-        while isinstance(node, ast.Subscript):
-            node = node.value
-        if isinstance(node, ast.Attribute) and self._maker(node.value) in objects and self._maker(node.value):
-            yield f"the tests change {ast.unparse(node)} inside of an object"
-
     def _home(self, node: ast.expr) -> str:
         """The module of a function that is called."""
-        if isinstance(node, ast.Attribute):
-            return node.value.id if isinstance(node.value, ast.Name) else ""
-        return self.homes.get(_last_name(node), "")
+        return self._origin(node).rpartition(".")[0]
 
     def _asks(self, node: ast.Call, objects: set[str]) -> bool:
         """Is this a call of the solution, or of a method of an object of its own?"""
@@ -395,16 +429,17 @@ class Reading:
                 if node.id not in self.foreign:
                     self.foreign[node.id] = any(self._is_foreign(value, depth + 1) for value in self._assigned[node.id])
                 return self.foreign[node.id]
-            home = self._home(node)
-            library = import_module(home) if home in IMPORTABLE else builtins
-            return callable(getattr(library, node.id, None)) or node.id in self._imported
+        if isinstance(node, ast.Name | ast.Attribute) and (origin := self._origin(node)):
+            home, _, name = origin.rpartition(".")
+            return not home or (home in IMPORTABLE and callable(getattr(import_module(home), name, None)))
+        if isinstance(node, ast.Name):
+            return callable(getattr(builtins, node.id, None))
         if isinstance(node, ast.Attribute):
             base = node.value.id if isinstance(node.value, ast.Name) else ""
-            if base in IMPORTABLE and base not in self._assigned:
-                return callable(getattr(import_module(base), node.attr, None))
             return isinstance(getattr(builtins, base, None), type) and base not in self._assigned
         if isinstance(node, ast.Call):
-            return isinstance(self.own.get(_last_name(node.func)), ast.ClassDef) or _last_name(node.func) in FOREIGN_CALLS
+            name = _last_name(node.func)
+            return isinstance(self.own.get(name), ast.ClassDef) or (name in FOREIGN_CALLS and name not in self.theirs)
         if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
             return self._is_foreign(node.elt, depth)
         if isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Dict | ast.Starred | ast.IfExp | ast.BoolOp):
@@ -433,14 +468,19 @@ class Reading:
 
     @cached_property
     def _handed(self) -> set[str]:
-        """The variables that a call of the solution may have changed."""
-        calls = (node for node in self.nodes if isinstance(node, ast.Call) and self._name(node.func) in self.theirs)
-        return {name for call in calls for part in call.args for name in _names_in(part)}
+        """The variables that the solution may have changed: what is handed to anything but a known function."""
+        calls = (node for node in self.nodes if isinstance(node, ast.Call) and not self._is_known(node.func))
+        waiting = [name for call in calls for part in (*call.args, call.func) for name in _names_in(part)]
+        handed: set[str] = set()
+        while waiting:
+            if (name := waiting.pop()) not in handed:
+                handed.add(name)
+                waiting += self._behind.get(name, ())
+        return handed
 
-    @cached_property
-    def _imported(self) -> set[str]:
-        imports = (node for node in self.nodes if isinstance(node, ast.Import))
-        return {alias.asname or alias.name for node in imports for alias in node.names} - self.modules
+    def _is_known(self, func: ast.expr) -> bool:
+        name = func.id if isinstance(func, ast.Name) else ""
+        return bool(self._origin(func)) or hasattr(builtins, name) or bool(name and self._library(name))
 
     # ---- Known hacks ----
 
@@ -473,7 +513,9 @@ class Reading:
         return isinstance(node, ast.Call) and self._name(node.func) in self.theirs
 
 
+ASKING = r"(?:\b(?:def|class)\s+|\b(?:function|method|class|called|named|implement|define|write)\s+[`*'\"]*){}\b"
 CLOSE = ("allclose", "isclose", "assert_allclose", "approx")
+ITERATING = set("map filter iter starmap takewhile dropwhile filterfalse accumulate groupby".split())
 VALUED = (ast.Compare, ast.BinOp, ast.UnaryOp, ast.Subscript, ast.Assert, ast.For, ast.Attribute, ast.FormattedValue)
 
 
@@ -526,18 +568,37 @@ def _last_name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def _caught(node: ast.AST) -> Iterator[ast.Name]:
-    """The names of exceptions that the tests expect."""
+def _caught(node: ast.AST, faults: set[str]) -> Iterator[ast.Name | ast.Attribute]:
+    """The classes of exceptions that the tests expect."""
     kinds: ast.expr | None = None
     if isinstance(node, ast.ExceptHandler):
         kinds = node.type
     elif isinstance(node, ast.Call) and node.args and _last_name(node.func).startswith(("raises", "assertRaises")):
         kinds = node.args[0]
-    elif isinstance(node, ast.Call) and _last_name(node.func) in ("isinstance", "issubclass"):
-        parts = (part for part in ast.walk(node.args[-1]) if isinstance(part, ast.Name))
-        yield from (part for part in parts if part.id.endswith(("Error", "Exception")))
-    if kinds is not None:
-        yield from (part for part in ast.walk(kinds) if isinstance(part, ast.Name))
+    elif isinstance(node, ast.Call) and _last_name(node.func) in ("isinstance", "assertIsInstance") and len(node.args) > 1:
+        fault, wanted = node.args[:2]
+        is_fault = _last_name(fault) in ("value", "exception") if isinstance(fault, ast.Attribute) else _last_name(fault) in faults
+        kinds = wanted if is_fault else None
+    for kind in kinds.elts if isinstance(kinds, ast.Tuple) else [kinds]:
+        if isinstance(kind, ast.Name | ast.Attribute):
+            yield kind
+
+
+def _ends_quietly(node: ast.AST) -> bool:
+    """Is this an iterator that calls functions, which their StopIteration would end?"""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return node.name in ("__next__", "__anext__")
+    return isinstance(node, ast.Call) and _last_name(node.func) in ITERATING
+
+
+def _is_stub(node: ast.AST) -> bool:
+    """Is this to be written by the solution: a definition without a body?"""
+    if isinstance(node, ast.ClassDef):
+        return not node.bases and all(_is_stub(part) for part in node.body)
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return all(_is_stub(part) for part in node.body)
+    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return is_text or isinstance(node, ast.Pass | ast.Raise)
 
 
 # ---- The tests of a text ------------------------------------------------------------------------

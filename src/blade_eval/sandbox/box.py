@@ -22,6 +22,7 @@ from blade_eval.environment import Unmeasured
 HERE = Path(__file__).parent
 LAUNCHER = HERE / "launch.py"
 MEGABYTE = 1 << 20
+LINE = 32 * MEGABYTE  # of a session, at least: values of honest answers, which programs do not print
 PATIENCE = 5.0  # seconds beyond the limit of a box until its watcher is ended too
 
 
@@ -132,7 +133,7 @@ async def session(
         process = await asyncio.create_subprocess_exec(
             *(interpreter(), "-I", "-S", str(LAUNCHER), str(writing)), stdin=theirs,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, pass_fds=(writing,), env={},
-            cwd="/", start_new_session=True, limit=limits.output,
+            cwd="/", start_new_session=True, limit=max(limits.output, LINE),
         )
     except OSError as fault:
         os.close(reading)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import json
 import types
+from array import array
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from decimal import Decimal
@@ -70,8 +71,8 @@ def _packed(value: Any, number: Number | None, exact: bool) -> Any:
 KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("text", (str,)), ("int", (int,)), ("float", (float,)), ("list", (list,)),
     ("tuple", (tuple,)), ("counter", (Counter,)), ("defaultdict", (defaultdict,)),
-    ("ordered", (OrderedDict,)), ("dict", (dict,)), ("set", (set,)), ("frozenset", (frozenset,)),
-    ("bytes", (bytes, bytearray)), ("complex", (complex,)), ("range", (range,)), ("slice", (slice,)), ("deque", (deque,)),
+    ("ordered", (OrderedDict,)), ("dict", (dict, types.MappingProxyType)), ("set", (set,)), ("frozenset", (frozenset,)),
+    ("bytes", (bytes,)), ("bytearray", (bytearray,)), ("typed", (array,)), ("complex", (complex,)), ("range", (range,)), ("slice", (slice,)), ("deque", (deque,)),
     ("decimal", (Decimal,)), ("fraction", (Fraction,)), ("datetime", (datetime.datetime,)),
     ("date", (datetime.date,)), ("time", (datetime.time,)), ("timedelta", (datetime.timedelta,)),
     ("ellipsis", (types.EllipsisType,)), ("keys", (KeysView,)), ("values", (ValuesView,)), ("items", (ItemsView,)),
@@ -115,7 +116,7 @@ def _each(kind: Any) -> Callable[[Any, Callable[[Any], Any]], list[Any]]:
 
 
 def _pairs(value: dict[Any, Any], pack: Callable[[Any], Any]) -> list[Any]:
-    return [[pack(key), pack(item)] for key, item in dict.items(value)]
+    return [[pack(key), pack(item)] for key, item in dict.items(value if isinstance(value, dict) else dict(value))]
 
 
 def _whole(value: int, _: Callable[[Any], Any]) -> Any:
@@ -123,9 +124,12 @@ def _whole(value: int, _: Callable[[Any], Any]) -> Any:
     return whole if -SMALL < whole < SMALL else hex(whole)
 
 
-def _factory(value: defaultdict[Any, Any]) -> str:
-    factory = value.default_factory
-    return getattr(factory, "__name__", "") if isinstance(factory, type) else ""
+def _factory(factory: Any, pack: Callable[[Any], Any]) -> Any:
+    """What makes the items that are missing: a type by its name, else a thing that is asked, if there are any."""
+    try:
+        return pack(factory)
+    except NotPlain:
+        return None
 
 
 PACKED: dict[str, Callable[[Any, Callable[[Any], Any]], Any]] = {
@@ -135,11 +139,12 @@ PACKED: dict[str, Callable[[Any, Callable[[Any], Any]], Any]] = {
     **{kind.__name__: _each(kind) for kind in (list, tuple, set, frozenset, deque)},
     **dict.fromkeys(("dict", "counter", "ordered"), _pairs),
     **dict.fromkeys(("iterator", "keys", "values", "items"), _items),
-    "defaultdict": lambda value, pack: [_factory(value), _pairs(value, pack)],
+    "defaultdict": lambda value, pack: [_factory(value.default_factory, pack), _pairs(value, pack)],
     "namedtuple": lambda value, pack: [
         type(value).__name__, [str(name) for name in type(value)._fields], [pack(item) for item in tuple.__iter__(value)]
     ],
-    "bytes": lambda value, pack: bytes(value).hex(),
+    **dict.fromkeys(("bytes", "bytearray"), lambda value, pack: bytes(value).hex()),
+    "typed": lambda value, pack: [value.typecode, [pack(item) for item in value]],
     "complex": lambda value, pack: [float.hex(value.real), float.hex(value.imag)],
     **dict.fromkeys(("range", "slice"), lambda value, pack: [pack(part) for part in (value.start, value.stop, value.step)]),
     "decimal": lambda value, pack: str(value),
@@ -175,9 +180,10 @@ def _dict(content: Any, unpack: Callable[[Any], Any]) -> dict[Any, Any]:
 
 def _named_tuple(content: Any, unpack: Callable[[Any], Any]) -> Any:
     name, fields, items = content
-    if any(field in PLAIN and isinstance(item, dict) and "thing" in item for field, item in zip(fields, items, strict=True)):
-        raise ValueError("a thing in the place of a method")
-    return namedtuple(name, fields)(*unpack(items))
+    value = namedtuple(name, fields)(*unpack(items))
+    if any(field in PLAIN and callable(item) for field, item in zip(fields, value, strict=True)):
+        raise ValueError("what can be called in the place of a method")
+    return value
 
 
 def _array(content: Any, unpack: Callable[[Any], Any]) -> Any:
@@ -197,10 +203,12 @@ UNPACKED: dict[str, Callable[[Any, Callable[[Any], Any]], Any]] = {
     "dict": _dict,
     "counter": lambda content, unpack: Counter(_dict(content, unpack)),
     "ordered": lambda content, unpack: OrderedDict(_dict(content, unpack)),
-    "defaultdict": lambda content, unpack: defaultdict(BUILTIN.get(content[0]), _dict(content[1], unpack)),
+    "defaultdict": lambda content, unpack: defaultdict(unpack(content[0]), _dict(content[1], unpack)),
     "set": lambda content, unpack: set(unpack(content)),
     "frozenset": lambda content, unpack: frozenset(unpack(content)),
     "bytes": lambda content, unpack: bytes.fromhex(content),
+    "bytearray": lambda content, unpack: bytearray.fromhex(content),
+    "typed": lambda content, unpack: array(content[0], unpack(content[1])),
     "complex": lambda content, unpack: complex(float.fromhex(content[0]), float.fromhex(content[1])),
     "range": lambda content, unpack: range(*unpack(content)),
     "slice": lambda content, unpack: slice(*unpack(content)),

@@ -11,7 +11,7 @@ import json
 import math
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -205,12 +205,17 @@ async def calls(
 ) -> Judged:
     """Call a function of the solution and compare what it returns, outside of the box."""
     begun, position = time.monotonic(), 0
+    try:
+        given = [plain.encoded([list(args), {}]) for args in arguments]
+        outcomes = [plain.encoded(wanted) for wanted in expected]
+    except plain.NotPlain as error:
+        raise _invalid(f"a value of the tests cannot cross: {error}") from error
     async with session("driver.py", {}, _whole(limits, len(arguments))) as box:
         try:
             await _begun(box)
             await _loaded(box, code, "", None, limits)
-            for args, wanted in zip(arguments, expected, strict=True):
-                message = {"ask": "call", "on": name, "given": plain.encoded([list(args), {}])}
+            for args, wanted in zip(given, outcomes, strict=True):
+                message = {"ask": "call", "on": name, "given": args}
                 reply = await _reply(box, message, limits)
                 if fault := _raised(reply) or await _unequal(reply, wanted, limits):
                     raise Ended(fault)
@@ -220,14 +225,14 @@ async def calls(
     return Judged(position, None, time.monotonic() - begun, "calls")
 
 
-async def _unequal(reply: Said, wanted: Any, limits: Limits) -> Fault | None:
+async def _unequal(reply: Said, wanted: str, limits: Limits) -> Fault | None:
     """In a worker: numbers of one hash or fractions of a million digits take long to be read or compared."""
     if reply.value is None:
         return Fault(RUNTIME, BROKEN)
     seconds = min(COMPARING, math.ceil(limits.cpu))
     try:
         difference = await limited.call(
-            "blade_eval.sandbox.plain:unequal", reply.value, plain.encoded(wanted), seconds=seconds
+            "blade_eval.sandbox.plain:unequal", reply.value, wanted, seconds=seconds
         )
     except limited.TooCostly as fault:
         return Fault(RUNTIME, f"Runtime error: the answer cannot be compared: {fault}")
@@ -284,6 +289,7 @@ class Between:
     solution: Session
     tests: Session
     limits: Limits
+    load: Callable[[], Awaitable[None]]
     is_used: bool = False
 
     async def run(self, message: Mapping[str, Any]) -> Said:
@@ -291,8 +297,10 @@ class Between:
         until: float | None = None  # for all calls of a test together
         reply = await self._of_tests(message)
         while reply.ask is not None:
+            if not self.is_used:  # until now it did not run, so it could not keep the tests from their time
+                self.is_used = True
+                await self.load()
             until = until or time.monotonic() + self.limits.clock
-            self.is_used = True
             request = {"ask": reply.ask, "on": reply.on, "given": reply.given, "hears": reply.hears, "how": reply.how}
             reply = await self._of_tests(_clean(await _reply(self.solution, request, self.limits, until)))
         if reply.unreachable is not None and self.is_used:  # by what it gave, perhaps
@@ -334,10 +342,9 @@ async def _apart(
     # The tests wait for the solution, and must not run out of time because of it.
     patient = replace(whole, wall=2 * whole.clock + 60)
     async with session("driver.py", {}, whole) as solution, session("driver.py", {}, patient) as tests:
-        between = Between(solution, tests, limits)
+        between = Between(solution, tests, limits, lambda: _loaded(solution, code, task.before, task.entry, limits))
         try:
             await _begun(solution, tests)
-            await _loaded(solution, code, task.before, task.entry, limits)
             if reason := await _prepared(between, task, reading):
                 return reason
             for test in task.tests:
