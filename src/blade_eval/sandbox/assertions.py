@@ -39,7 +39,8 @@ LIKE = set(
 INNER_TYPES = {"GeneratorType", "FunctionType", "LambdaType", "MethodType", "CoroutineType"}
 SHARED_CALLS = set(
     "open patch warns assertWarns assertWarnsRegex assertLogs assertNoLogs catch_warnings redirect_stderr"
-    " NamedTemporaryFile TemporaryFile TemporaryDirectory mkdtemp mkstemp chdir putenv".split()
+    " NamedTemporaryFile TemporaryFile TemporaryDirectory mkdtemp mkstemp chdir putenv"
+    " create_task ensure_future TaskGroup wait_for".split()
 )
 SHARED_PLACES = {"sys.stdin", "sys.stderr", "sys.argv", "os.environ", "builtins"}
 # What makes an object that is neither plain nor the solution's.
@@ -123,6 +124,8 @@ class Reading:
         self.theirs -= self.caught
         self.theirs |= self._under_test(free)
         self.library = {name: role for name in free - self.theirs if (role := self._library(name))}
+        self.doubtful = {name for name, role in self.library.items() if role.startswith("from")} - names.HOME.keys() - names.JUDGED_BY.keys()
+        self.is_timed = any(_last_name(node.func) in CLOCKS for node in self.nodes if isinstance(node, ast.Call))
         self.makers = dict(self._makers())
         self.foreign: dict[str, bool] = {}  # of variables
 
@@ -253,11 +256,18 @@ class Reading:
 
     def _objects(self, name: str) -> bool:
         """Do the tests use what a name gives as an object that is no plain data?"""
-        return any(attribute not in names.PLAIN for attribute in self._attributes(name))
+        return bool(self._attributes.get(name, set()) - names.PLAIN)
 
-    def _attributes(self, name: str) -> list[str]:
-        nodes = (node for node in self.nodes if isinstance(node, ast.Attribute) and not node.attr.startswith("__"))
-        return [node.attr for node in nodes if self._maker(node.value) == name]
+    @cached_property
+    def _attributes(self) -> dict[str, set[str]]:
+        """What the tests ask of the objects that each name gives."""
+        attributes: dict[str, set[str]] = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Attribute) and not node.attr.startswith("__") and (maker := self._maker(node.value)):
+                call = self.parents.get(node)
+                is_own = node.attr in ("sort", "reverse") and isinstance(call, ast.Call) and call.args  # a list's take none
+                attributes.setdefault(maker, set()).add(f"own {node.attr}" if is_own else node.attr)
+        return attributes
 
     @cached_property
     def classes(self) -> set[str]:
@@ -275,8 +285,7 @@ class Reading:
         return classes & self.theirs
 
     def _looks_like_class(self, name: str) -> bool:
-        of_object = self._attributes(name)
-        if any(attribute not in names.PLAIN or attribute in names.CHANGES - {"sort", "reverse"} for attribute in of_object):
+        if self._attributes.get(name, set()) - (names.PLAIN - names.CHANGES | {"sort", "reverse"}):
             return True
         is_held = any(isinstance(node, ast.Attribute) and self._name(node.value) == name for node in self.nodes)
         if is_held and not (name.isupper() and len(name) > 1):
@@ -336,8 +345,7 @@ class Reading:
             if isinstance(node.ops[0], ast.Is | ast.IsNot):
                 yield from self._identity([node.left, node.comparators[0]])
             maker = self._maker(node.comparators[0])
-            is_said = maker in self.classes or re.search(rf"\bdef {maker}\b", self.task.before)
-            if _is_camel(maker) and not is_said and set(self._all_uses(maker)) == {"container"}:
+            if self._may_be_class(maker) and set(self._all_uses(maker)) == {"container"}:
                 yield f"the tests do not show whether {maker} is a class, which says itself what is in it"
         elif isinstance(node, ast.With | ast.AsyncWith):
             is_own = any(self._maker(item.context_expr) for item in node.items)
@@ -359,10 +367,16 @@ class Reading:
         elif isinstance(node, ast.Attribute) and node.attr in INNER:
             if node.attr in CHAINED or self._name(node.value) in self.theirs or self._maker(node.value) in objects:
                 yield f"the tests look at {node.attr}"
+        elif isinstance(node, ast.TryStar):
+            yield "the tests catch groups of exceptions"
         elif isinstance(node, ast.Assign | ast.AugAssign | ast.Delete):
             for target in [node.target] if isinstance(node, ast.AugAssign) else node.targets:
                 if any(ast.unparse(target).startswith(place) for place in SHARED_PLACES):
                     yield f"the tests change {ast.unparse(target)}, which each process has for itself"
+                while isinstance(target, ast.Subscript):
+                    target = target.value
+                    if self._may_be_class(maker := self._maker(target)):
+                        yield f"the tests do not show whether {maker} is a class, which is asked to change"
         elif isinstance(node, ast.Call):
             yield from self._reasons_of_call(node, objects)
 
@@ -372,10 +386,20 @@ class Reading:
         home = self._home(node.func)
         if name in SAME:
             yield from self._identity(node.args[:2])
-        if isinstance(node.func, ast.Name) and name in self.theirs:
-            inner = {self._name(part.func) for argument in node.args for part in ast.walk(argument) if isinstance(part, ast.Call)}
-            if name.startswith("assert") or (self.task.entry in inner and name != self.task.entry and name not in self.classes):
+        inner = {self._name(part.func) for argument in node.args for part in ast.walk(argument) if isinstance(part, ast.Call)}
+        if isinstance(node.func, ast.Name) and name in self.theirs - self.classes - {self.task.entry} and not self._is_wanted(name):
+            is_bare = isinstance(self.parents.get(node), ast.Assert | ast.BoolOp)
+            if name.startswith("assert") or self.task.entry in inner or (is_bare and inner & self.theirs - {name}):
                 yield f"the tests judge with {name}, which nobody defines"
+        if name in self.doubtful:
+            objects_in = {self._maker(part) for argument in node.args for part in ast.walk(argument)} & self.classes
+            customary = {part for part in inner & self.theirs if self._library(part)}
+            if objects_in or customary or self._is_handed_on(node):
+                yield f"the tests do not show who answers for {name}: {self.library[name]}, or the solution"
+        if isinstance(node.func, ast.Attribute) and self._may_be_class(maker := self._maker(node.func.value)) and name in names.PLAIN:
+            yield f"the tests do not show whether {maker} is a class, which has a method {name} of its own"
+        if name in ("gather", "wait", "as_completed", "Thread") and self.is_timed:
+            yield "the tests let calls wait for one another"
         if name == "throw" and isinstance(node.func, ast.Attribute) and self._maker(node.func.value):
             yield "the tests throw an exception into an iterator of the solution"
         if (isinstance(node.func, ast.Name) and name in LOOKS and roots & (self.theirs if name == "callable" else objects)) or (
@@ -392,6 +416,17 @@ class Reading:
             for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
                 if self._is_foreign(argument):
                     yield f"{ast.unparse(node.func)[:80]} is called with {ast.unparse(argument)[:80]}, which is no plain data"
+
+    def _may_be_class(self, name: str) -> bool:
+        """Do neither the task nor the tests show whether a name is a class or a function?"""
+        return _is_camel(name) and name not in self.classes and not re.search(rf"\bdef {name}\b", f"{self.task.before}\n{self.task.question}")
+
+    def _is_handed_on(self, node: ast.AST) -> bool:
+        """Does a value go into a call of the solution?"""
+        while isinstance(node := self.parents.get(node, node), ast.expr | ast.keyword) and node in self.parents:
+            if isinstance(node, ast.Call) and self._name(node.func) in self.theirs:
+                return True
+        return False
 
     def _all_uses(self, name: str) -> Iterator[str]:
         return (use for node in self.nodes if self._maker(node) == name for use in self._uses(node))
@@ -476,7 +511,7 @@ class Reading:
             if (name := waiting.pop()) not in handed:
                 handed.add(name)
                 waiting += self._behind.get(name, ())
-        return handed
+        return handed & self._assigned.keys()
 
     def _is_known(self, func: ast.expr) -> bool:
         name = func.id if isinstance(func, ast.Name) else ""
@@ -515,6 +550,7 @@ class Reading:
 
 ASKING = r"(?:\b(?:def|class)\s+|\b(?:function|method|class|called|named|implement|define|write)\s+[`*'\"]*){}\b"
 CLOSE = ("allclose", "isclose", "assert_allclose", "approx")
+CLOCKS = set("sleep time monotonic perf_counter".split())
 ITERATING = set("map filter iter starmap takewhile dropwhile filterfalse accumulate groupby".split())
 VALUED = (ast.Compare, ast.BinOp, ast.UnaryOp, ast.Subscript, ast.Assert, ast.For, ast.Attribute, ast.FormattedValue)
 

@@ -129,9 +129,10 @@ async def outputs(code: str, inputs: Sequence[str], expected: Sequence[str], lim
 
 def differs(output: str, wanted: str) -> str | None:
     """Where two outputs differ: lines without the spaces around them, and numbers by value."""
+    lengths = [text.strip().count("\n") + 1 for text in (output, wanted)]
+    if lengths[0] != lengths[1]:  # before anything as long as the output is made of it
+        return f"{lengths[0]} lines where {lengths[1]} are expected"
     ours, theirs = output.strip().split("\n"), wanted.strip().split("\n")
-    if len(ours) != len(theirs):
-        return f"{len(ours)} lines where {len(theirs)} are expected"
     for number, (mine, other) in enumerate(zip(ours, theirs, strict=True), 1):
         if mine.strip() != other.strip() and not _same_numbers(mine, other):
             return f"line {number} is {mine.strip()[:80]!r} where {other.strip()[:80]!r} is expected"
@@ -141,8 +142,9 @@ def differs(output: str, wanted: str) -> str | None:
 def _same_numbers(mine: str, other: str) -> bool:
     from decimal import Decimal
 
+    words = other.split()
     try:
-        return [Decimal(word) for word in mine.split()] == [Decimal(word) for word in other.split()]
+        return [Decimal(word) for word in mine.split(None, len(words))] == [Decimal(word) for word in words]
     except (ArithmeticError, ValueError):
         return False
 
