@@ -19,7 +19,7 @@ from importlib import import_module
 from itertools import chain
 
 from blade_eval.sandbox import names, plain
-from blade_eval.sandbox.copies import Copies
+from blade_eval.sandbox.copies import Copies, changed
 from blade_eval.task_row import faulty
 
 MODULE = "solution"  # the name under which tests import it
@@ -339,6 +339,12 @@ class Reading:
         return is_asked or maker in self.classes or self._objects(maker)
 
     def _reasons(self, node: ast.AST, objects: set[str]) -> Iterator[str]:
+        for target in changed(node):
+            is_item = isinstance(node, ast.Subscript) or isinstance(target, ast.Subscript)
+            while isinstance(target, ast.Subscript):
+                target = target.value
+            if is_item and self._may_be_class(maker := self._maker(target)):
+                yield f"the tests do not show whether {maker} is a class, which is asked to change"
         if isinstance(node, ast.ClassDef) and (own := {self._name(base) for base in node.bases} & self.theirs):
             yield f"the tests derive a class from {min(own)}"
         elif isinstance(node, ast.Compare):
@@ -373,10 +379,6 @@ class Reading:
             for target in [node.target] if isinstance(node, ast.AugAssign) else node.targets:
                 if any(ast.unparse(target).startswith(place) for place in SHARED_PLACES):
                     yield f"the tests change {ast.unparse(target)}, which each process has for itself"
-                while isinstance(target, ast.Subscript):
-                    target = target.value
-                    if self._may_be_class(maker := self._maker(target)):
-                        yield f"the tests do not show whether {maker} is a class, which is asked to change"
         elif isinstance(node, ast.Call):
             yield from self._reasons_of_call(node, objects)
 

@@ -8,7 +8,7 @@ statement by statement, as if every branch were taken and every loop ran twice.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from blade_eval.sandbox import names
@@ -77,7 +77,7 @@ class Copies:
         for target, value in _bindings(statement, nodes):
             self._bound(target, value)
         for node in nodes:
-            for target in _changed(node):
+            for target in changed(node):
                 self._change(target)
 
     def _judged(self, used: set[str], nodes: list[ast.AST]) -> Iterator[str]:
@@ -206,7 +206,7 @@ def _bindings(statement: ast.AST, nodes: list[ast.AST]) -> Iterator[tuple[ast.ex
             yield node.optional_vars, node.context_expr
 
 
-def _changed(node: ast.AST) -> Iterator[ast.expr]:
+def changed(node: ast.AST) -> Iterator[ast.expr]:
     """The values that are changed in their place."""
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES:

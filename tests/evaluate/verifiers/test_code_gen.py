@@ -50,24 +50,29 @@ def verdict(code: str, tests: dict[str, Any] | str, **settings: Any) -> tuple[An
     return fields["reward"], fields["checked"]
 
 
-def rewards(rows: list[tuple[str, str, str]], **settings: Any) -> dict[str, Any]:
+def rewards(rows: list[tuple[str, ...]], **settings: Any) -> dict[str, Any]:
     """The reward of each program, or why it has none; all of them at once."""
     env = environment(settings)
 
-    async def reward(code: str, test: str) -> Any:
+    async def reward(code: str, test: str, prompt: str = "") -> Any:
         try:
-            return (await env.verify(Attempt({"test_list": [test]}, responded(block(code)))))["reward"]
+            return (await env.verify(Attempt({"test_list": [test], "prompt": prompt}, responded(block(code)))))["reward"]
         except Unmeasured as missing:
             return missing.kind
 
     async def all_of() -> list[Any]:
-        return await asyncio.gather(*(reward(code, test) for _, code, test in rows))
+        return await asyncio.gather(*(reward(*row[1:]) for row in rows))
 
-    return dict(zip([name for name, _, _ in rows], asyncio.run(all_of()), strict=True))
+    return dict(zip([row[0] for row in rows], asyncio.run(all_of()), strict=True))
 
 
-def programs(kind: str) -> list[tuple[str, str, str]]:
-    return [(name, PROGRAMS["defined"].get(first, "") + code, test) for name, first, code, test in PROGRAMS[kind]]
+def programs(kind: str) -> list[tuple[str, ...]]:
+    return [(name, PROGRAMS["defined"].get(first, "") + code, *rest) for name, first, code, *rest in PROGRAMS[kind]]
+
+
+def unreachable(kind: str) -> dict[str, str | None]:
+    """Why each test cannot be judged from outside, by its text and what the task says."""
+    return {name: Reading(Asserted([test], before="".join(more))).unreachable() for name, _, test, *more in programs(kind)}
 
 
 SOLUTIONS = [
@@ -192,9 +197,8 @@ def test_c1_what_tests_ask_of_names_and_classes_is_measured() -> None:
 
 
 def test_c1_what_cannot_be_judged_from_outside_is_known_before_anything_runs() -> None:
-    reasons = {name: Reading(Asserted([test])).unreachable() for name, _, _, test in PROGRAMS["unmeasured"]}
-    assert [name for name, reason in reasons.items() if reason is None] == []
-    assert [name for name, _, _, test in PROGRAMS["wrong"] + PROGRAMS["right"] if Reading(Asserted([test])).unreachable()] == []
+    assert [name for name, reason in unreachable("unmeasured").items() if reason is None] == []
+    assert {name: reason for name, reason in (unreachable("wrong") | unreachable("right")).items() if reason} == {}
 
 
 @boxed
@@ -337,6 +341,14 @@ def test_one_process_for_both_is_forged_easily_and_only_used_when_asked_for(name
 def test_h1_an_answer_that_cannot_be_read_is_the_answers_fault(name: str) -> None:
     assert verdict(PROGRAMS["malformed"][name], CALLED) == (0.0, "calls")
     assert verdict(PROGRAMS["malformed"][name], "assert f(5) == 25") == (0.0, "apart")
+
+
+@boxed
+def test_h1_a_solution_cannot_keep_the_tests_from_their_time() -> None:
+    """It starts when it is asked for the first time, so whatever the tests do before that is their own doing."""
+    test = "assert sum(n * n for n in range(5_000_000)) > 0\nassert f(5) == 25"
+    assert verdict(PROGRAMS["hog"], test, unit_test_timeout_secs=1, unit_test_wall_secs=3) == (0.0, "apart")
+    assert verdict(SQUARE, test, unit_test_timeout_secs=1, unit_test_wall_secs=3) == (1.0, "apart")
 
 
 @pytest.mark.parametrize(
