@@ -325,7 +325,7 @@ class Reading:
         """What cannot be seen from another process, whatever the solution does."""
         objects = self.classes | {name for name in self.theirs if self._objects(name)}
         reasons = (reason for node in self.nodes for reason in self._reasons(node, objects))
-        return next(chain(reasons, Copies(self).reasons(self.statements)), None)
+        return next(chain(reasons, Copies(self.role, self.is_object).reasons(self.statements)), None)
 
     def role(self, node: ast.expr) -> str:
         """As what the tests know a name of the solution; empty when it is none."""

@@ -8,8 +8,8 @@ statement by statement, as if every branch were taken and every loop ran twice.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
-from typing import Protocol
+import copy
+from collections.abc import Callable, Iterable, Iterator
 
 from blade_eval.sandbox import names
 
@@ -23,131 +23,124 @@ DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
-class Names(Protocol):
-    """Who answers for what is called, and which variables hold objects of the solution."""
-
-    def role(self, node: ast.expr) -> str: ...
-
-    def is_object(self, variable: str) -> bool: ...
-
-
 class Copies:
-    """What may be one and the same value, at a place in the tests."""
+    """What may be one and the same value, at a place in the tests.
 
-    def __init__(self, reading: Names) -> None:
-        self.reading = reading
-        self.tied: dict[str, set[str]] = {}  # variables, and what may share memory with each
-        self.results: dict[str, set[str]] = {}  # variables, and the functions that gave them
+    `role` says as what the tests know a name of the solution, and `is_object` whether a variable holds an object of
+    the solution, which is asked for whatever is done to it.
+    """
+
+    def __init__(self, role: Callable[[ast.expr], str], is_object: Callable[[str], bool]) -> None:
+        self.role, self.is_object = role, is_object
+        self.same: dict[str, set[str]] = {}  # variables of one value or of parts of it, which really are the same
+        self.copies: dict[str, set[str]] = {}  # what a value was copied from or to: variables, objects and functions
+        self.given: set[str] = set()  # variables that hold what the solution gave
         self.changed: dict[str, str] = {}  # what would show a change, and the change
         self.stale: set[str] = set()  # what an object may have changed since
 
     def reasons(self, statements: Iterable[ast.AST]) -> Iterator[str]:
         for statement in statements:
-            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                yield from self._inside(statement)
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+                before = copy.deepcopy((self.same, self.copies, self.given, self.stale))
+                yield from self.reasons(statement.body)
+                self.same, self.copies, self.given, self.stale = before  # what is local to it is forgotten
+                self.changed = {name: why for name, why in self.changed.items() if self._is_function(name)}
                 continue
             blocks = [block for name in BLOCKS if isinstance(block := getattr(statement, name, None), list)]
-            heads = [statement] if not blocks else [node for node in ast.iter_child_nodes(statement) if not _is_inner(node, blocks)]
+            inner = {id(node) for block in blocks for node in block}
+            nodes = [node for head in ast.iter_child_nodes(statement) if id(head) not in inner for node in ast.walk(head)]
             for _ in range(2 if isinstance(statement, ast.For | ast.AsyncFor | ast.While) else 1):
-                yield from self._step(statement, heads)
+                yield from self._step([statement, *nodes])
                 for block in blocks:
                     yield from self.reasons(block)
 
-    def _inside(self, definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> Iterator[str]:
-        """What is local to a function is forgotten after it."""
-        tied, results, stale = dict(self.tied), dict(self.results), set(self.stale)
-        yield from self.reasons(definition.body)
-        if not isinstance(definition, ast.ClassDef):
-            self.tied, self.results, self.stale = tied, results, stale
-            self.changed = {name: why for name, why in self.changed.items() if self.reading.role(ast.Name(name)) in ("function", "maker")}
-
-    def _step(self, statement: ast.AST, heads: list[ast.AST]) -> Iterator[str]:
-        nodes = [node for head in heads for node in ast.walk(head)]
+    def _step(self, nodes: list[ast.AST]) -> Iterator[str]:
         used = {_token(node) for node in nodes if isinstance(getattr(node, "ctx", None), ast.Load)} - {""}
         for name in sorted(used & self.changed.keys()):
             yield f"the tests {self.changed[name]}, and ask {name} after that"
-        if isinstance(statement, ast.Assert) or (isinstance(statement, ast.Expr) and _called(statement.value).startswith("assert")):
-            yield from self._judged(used, nodes)
-        objects = {name for name in used if self.reading.is_object(name)} | set(_consumed(statement, nodes))
-        self.stale |= {name for asked in objects for name in self._reached(asked) if not self.reading.is_object(name)}
-        self.stale -= objects
+        is_judged = isinstance(nodes[0], ast.Assert) or (isinstance(nodes[0], ast.Expr) and _called(nodes[0].value).startswith("assert"))
+        if is_judged and (stale := self._stale(used, nodes)):
+            yield f"the tests look at {stale}, which an object of the solution may have changed"
+        asked = {name for name in used if self.is_object(name)} | _consumed(nodes)
+        self.stale |= {name for holder in asked for name in self._shown(holder) if not self.is_object(name)}
+        self.stale -= asked
         for node in nodes:
-            if isinstance(node, ast.Call):
-                self._handed(node)
-        for target, value in _bindings(statement, nodes):
-            self._bound(target, value)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                self._keep(node.func.value, _handed(node))
+        for target, value in _bindings(nodes):
+            self._bind(target, value)
         for node in nodes:
             for target in changed(node):
                 self._change(target)
 
-    def _judged(self, used: set[str], nodes: list[ast.AST]) -> Iterator[str]:
-        """An assertion about nothing but a copy: of what was handed over, or of a list that was returned."""
-        is_fresh = any(self.reading.is_object(name) or self.reading.role(ast.Name(name)) for name in used)
-        is_fresh = is_fresh or any(name in self.results and name not in self.stale for name in used)
+    def _is_function(self, name: str) -> bool:
+        return self.role(ast.Name(name)) in ("function", "maker")
+
+    def _stale(self, used: set[str], nodes: list[ast.AST]) -> str:
+        """Is an assertion about nothing but a copy: of what was handed over, or of a list that was returned?"""
+        if any(self.is_object(name) or self.role(ast.Name(name)) or name in self.given - self.stale for name in used):
+            return ""
         is_list = any(isinstance(node, DISPLAYS) for node in nodes)
-        stale = sorted(name for name in used & self.stale if is_list or name not in self.results)
-        if stale and not is_fresh:
-            yield f"the tests look at {stale[0]}, which an object of the solution may have changed"
+        return min((name for name in used & self.stale if is_list or name not in self.given), default="")
 
-    def _handed(self, call: ast.Call) -> None:
+    def _keep(self, holder: ast.expr, handed: set[str]) -> None:
         """An object may keep what it is handed."""
-        holder = _token(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-        if self.reading.is_object(holder):
-            for name in _handed_names(call):
-                self._tie(name, holder)
+        if self.is_object(_token(holder)):
+            for name in handed:
+                _tie(self.copies, name, _token(holder))
 
-    def _bound(self, target: ast.expr, value: ast.expr) -> None:
+    def _bind(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Attribute | ast.Subscript) and not _token(target):
+            self._keep(target.value, self._shared(value))
+            return
+        crosses = any(isinstance(part, ast.Call) and self.role(part.func) for part in ast.walk(value))
         for name in {_token(part) for part in ast.walk(target)} - {""}:
-            for other in self.tied.pop(name, ()):
-                self.tied[other].discard(name)
-            self.results.pop(name, None)
+            for graph in (self.same, self.copies):
+                for other in graph.pop(name, ()):
+                    graph[other].discard(name)
+            self.given.discard(name)
             self.changed.pop(name, None)
             self.stale.discard(name)
             for other in self._shared(value):
-                if self.reading.role(ast.Name(other)) in ("function", "maker"):
-                    self.results.setdefault(name, set()).add(other)
-                else:
-                    self._tie(name, other)
-                    if self.reading.is_object(other) or other in self.results:
-                        self.results.setdefault(name, set())
+                is_copy = crosses or self.is_object(other)
+                _tie(self.copies if is_copy else self.same, name, other)
+                if is_copy or other in self.given:
+                    self.given.add(name)
 
-    def _tie(self, name: str, other: str) -> None:
-        if name != other:
-            self.tied.setdefault(name, set()).add(other)
-            self.tied.setdefault(other, set()).add(name)
-
-    def _reached(self, name: str) -> set[str]:
-        reached, waiting = set[str](), [name]
+    def _shown(self, name: str) -> set[str]:
+        """What shows a change of a value in one process and does not in two."""
+        same, waiting = set[str](), [name]
         while waiting:
-            if (found := waiting.pop()) not in reached:
-                reached.add(found)
-                waiting += self.tied.get(found, ())
-        return reached - {name}
+            if (other := waiting.pop()) not in same:
+                same.add(other)
+                waiting += self.same.get(other, ())
+        shown, waiting = set[str](), [copied for other in same for copied in self.copies.get(other, ())]
+        while waiting:
+            if (other := waiting.pop()) not in shown | same:
+                shown.add(other)
+                others = self.same.get(other, set()) | self.copies.get(other, set())
+                waiting += [further for further in others if not self._is_function(further)]
+        return shown
 
     def _change(self, target: ast.expr) -> None:
         name = _token(target)
-        if self.reading.is_object(name):
-            return  # which is asked for the change
-        why = f"change {ast.unparse(target)[:80]}"
         for root in {name} if name else self._shared(target):
-            functions = self.results.get(root, set())
-            siblings = {other for other, makers in self.results.items() if makers & functions}
-            shown = self._reached(root) | functions | siblings - {root}
-            if self.reading.is_object(root) or self.reading.role(ast.Name(root)):
-                shown.add(root)
-            self.changed |= dict.fromkeys(shown, why)
+            is_asked = self.is_object(root) or self._is_function(root)
+            if not name or not is_asked:  # an object is asked to change itself
+                shown = self._shown(root) | ({root} if is_asked else set())
+                self.changed |= dict.fromkeys(shown, f"change {ast.unparse(target)[:80]}")
 
     def _shared(self, node: ast.expr) -> set[str]:
         """The variables and functions that a value may share memory with."""
         if name := _token(node):
             return {name}
         if isinstance(node, ast.Call):
-            if _called(node) in COPYING:
+            role = self.role(node.func)
+            if _called(node) in COPYING and not role:
                 return set()
-            role = self.reading.role(node.func)
-            own = {_token(node.func)} if role and isinstance(node.func, ast.Name) and role != "class" else set()
+            own = {_token(node.func)} - {""} if role in ("function", "maker") else set()
             receiver = self._shared(node.func.value) if isinstance(node.func, ast.Attribute) and not role else set()
-            return own | receiver | (_handed_names(node) if role or receiver else set())
+            return own | receiver | (_handed(node) if role or receiver else set())
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
             return set()
         if isinstance(node, ast.Attribute | ast.Subscript | ast.Await | ast.Starred | ast.NamedExpr):
@@ -155,6 +148,12 @@ class Copies:
         if isinstance(node, ast.IfExp | ast.BoolOp | ast.Tuple):
             return set[str]().union(*(self._shared(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)))
         return set()
+
+
+def _tie(graph: dict[str, set[str]], name: str, other: str) -> None:
+    if name != other:
+        graph.setdefault(name, set()).add(other)
+        graph.setdefault(other, set()).add(name)
 
 
 def _token(node: ast.AST) -> str:
@@ -169,35 +168,33 @@ def _called(node: ast.AST) -> str:
     return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
 
 
-def _is_inner(node: ast.AST, blocks: list[list[ast.AST]]) -> bool:
-    return any(node is inner for block in blocks for inner in block)
-
-
-def _handed_names(call: ast.Call) -> set[str]:
+def _handed(call: ast.Call) -> set[str]:
     """The variables in the arguments, but for those of which copies are handed."""
     handed, waiting = set[str](), [*call.args, *(keyword.value for keyword in call.keywords)]
     while waiting:
         node = waiting.pop()
         if name := _token(node):
             handed.add(name)
-        elif not (isinstance(node, ast.Call) and _called(node) in COPYING) and not isinstance(node, ast.BinOp | ast.Compare):
+        elif _called(node) not in COPYING and not isinstance(node, ast.BinOp | ast.Compare):
             waiting += [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
     return handed
 
 
-def _consumed(statement: ast.AST, nodes: list[ast.AST]) -> Iterator[str]:
+def _consumed(nodes: list[ast.AST]) -> set[str]:
     """The variables that are gone through, which makes an iterator of the solution go on."""
     calls = (node for node in nodes if isinstance(node, ast.Call) and _called(node) in CONSUMING)
-    through = [arg for call in calls for arg in call.args] + ([statement.iter] if isinstance(statement, ast.For) else [])
-    return (name for node in through if (name := _token(node)))
+    through = [arg for call in calls for arg in call.args] + [node.iter for node in nodes if isinstance(node, ast.For)]
+    return {_token(node) for node in through} - {""}
 
 
-def _bindings(statement: ast.AST, nodes: list[ast.AST]) -> Iterator[tuple[ast.expr, ast.expr]]:
-    for node in [statement, *nodes] if statement not in nodes else nodes:
+def _bindings(nodes: list[ast.AST]) -> Iterator[tuple[ast.expr, ast.expr]]:
+    for node in nodes:
         if isinstance(node, ast.Assign):
             for target in node.targets:
-                pairs = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
-                yield from zip(target.elts, node.value.elts, strict=False) if pairs else [(target, node.value)]  # type: ignore[attr-defined]
+                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                    yield from zip(target.elts, node.value.elts, strict=False)
+                else:
+                    yield target, node.value
         elif isinstance(node, ast.NamedExpr | ast.AnnAssign) and node.value:
             yield node.target, node.value
         elif isinstance(node, ast.For | ast.AsyncFor):
