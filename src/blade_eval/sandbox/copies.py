@@ -61,9 +61,9 @@ class Copies:
         is_judged = isinstance(nodes[0], ast.Assert) or (isinstance(nodes[0], ast.Expr) and _called(nodes[0].value).startswith("assert"))
         if is_judged and (stale := self._stale(used, nodes)):
             yield f"the tests look at {stale}, which an object of the solution may have changed"
-        asked = {name for name in used if self.is_object(name)} | _consumed(nodes)
-        self.stale |= {name for holder in asked for name in self._shown(holder) if not self.is_object(name)}
-        self.stale -= asked
+        holders = {name for name in used if self.is_object(name)} | _consumed(nodes)
+        self.stale |= {name for holder in holders for name in self._shown(holder) if not self.is_object(name)}
+        self.stale -= holders
         for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 self._keep(node.func.value, _handed(node))

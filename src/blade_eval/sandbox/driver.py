@@ -197,9 +197,9 @@ def _answered(module: types.ModuleType, message: dict[str, Any]) -> dict[str, An
         except BaseException as fault:
             answer["raised"] = _fault(fault)
     try:
-        given = plain.encoded([args, kwargs], _numbered)
-        if given != message["given"]:
-            answer["args"] = given
+        after = plain.encoded([args, kwargs], _numbered)
+        if after != message["given"]:
+            answer["args"] = after
     except BaseException as fault:
         answer.setdefault("raised", _fault(fault))
     if message.get("hears"):

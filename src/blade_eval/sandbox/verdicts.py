@@ -208,7 +208,7 @@ async def calls(
     """Call a function of the solution and compare what it returns, outside of the box."""
     begun, position = time.monotonic(), 0
     try:
-        given = [plain.encoded([list(args), {}]) for args in arguments]
+        inputs = [plain.encoded([list(args), {}]) for args in arguments]
         outcomes = [plain.encoded(wanted) for wanted in expected]
     except plain.NotPlain as error:
         raise _invalid(f"a value of the tests cannot cross: {error}") from error
@@ -216,7 +216,7 @@ async def calls(
         try:
             await _begun(box)
             await _loaded(box, code, "", None, limits)
-            for args, wanted in zip(given, outcomes, strict=True):
+            for args, wanted in zip(inputs, outcomes, strict=True):
                 message = {"ask": "call", "on": name, "given": args}
                 reply = await _reply(box, message, limits)
                 if fault := _raised(reply) or await _unequal(reply, wanted, limits):
