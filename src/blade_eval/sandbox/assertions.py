@@ -19,7 +19,7 @@ from importlib import import_module
 from itertools import chain
 
 from blade_eval.sandbox import names, plain
-from blade_eval.sandbox.copies import Copies, changed
+from blade_eval.sandbox.copies import Copies, bindings, changed, loops
 from blade_eval.task_row import faulty
 
 MODULE = "solution"  # the name under which tests import it
@@ -230,20 +230,10 @@ class Reading:
 
     def _makers(self) -> Iterator[tuple[str, str]]:
         """The variables that hold what a name of the solution gave, and that name."""
-        for node in self.nodes:
-            pairs: list[tuple[ast.expr, ast.expr]] = []
-            if isinstance(node, ast.Assign):
-                pairs = [(target, node.value) for target in node.targets]
-            elif isinstance(node, ast.NamedExpr | ast.AnnAssign) and node.value:
-                pairs = [(node.target, node.value)]
-            elif isinstance(node, ast.withitem) and node.optional_vars:
-                pairs = [(node.optional_vars, node.context_expr)]
-            for target, value in pairs:
-                if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-                    pairs += zip(target.elts, value.elts, strict=False)
-                maker = self._name(value.func) if isinstance(value, ast.Call) else ""
-                if maker in self.theirs:
-                    yield self._root(target), maker
+        for target, value in bindings(self.nodes):
+            maker = self._name(value.func) if isinstance(value, ast.Call) else ""
+            if maker in self.theirs:
+                yield self._root(target), maker
 
     def _maker(self, node: ast.AST) -> str:
         """The name of the solution that gave what an expression is."""
@@ -486,16 +476,13 @@ class Reading:
     @cached_property
     def _assigned(self) -> dict[str, list[ast.expr]]:
         values: dict[str, list[ast.expr]] = {}
+        for target, value in (*bindings(self.nodes), *loops(self.nodes)):
+            for part in ast.walk(target):
+                if isinstance(part, ast.Name):
+                    values.setdefault(part.id, []).append(value)
         for node in self.nodes:
-            if isinstance(node, ast.Assign):
-                for target in node.targets:
-                    for part in ast.walk(target):
-                        if isinstance(part, ast.Name):
-                            values.setdefault(part.id, []).append(node.value)
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                values.setdefault(node.id, [])
-            elif isinstance(node, ast.arg):
-                values.setdefault(node.arg, [])
+            if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)):
+                values.setdefault(node.arg if isinstance(node, ast.arg) else node.id, [])
         return values
 
     @cached_property
@@ -506,7 +493,7 @@ class Reading:
     @cached_property
     def _handed(self) -> set[str]:
         """The variables that the solution may have changed: what is handed to anything but a known function."""
-        calls = (node for node in self.nodes if isinstance(node, ast.Call) and not self._is_known(node.func))
+        calls = (node for node in self.nodes if isinstance(node, ast.Call) and not self._is_known(node))
         waiting = [name for call in calls for part in (*call.args, call.func) for name in _names_in(part)]
         handed: set[str] = set()
         while waiting:
@@ -515,9 +502,13 @@ class Reading:
                 waiting += self._behind.get(name, ())
         return handed & self._assigned.keys()
 
-    def _is_known(self, func: ast.expr) -> bool:
-        name = func.id if isinstance(func, ast.Name) else ""
-        return bool(self._origin(func)) or hasattr(builtins, name) or bool(name and self._library(name))
+    def _is_known(self, call: ast.Call) -> bool:
+        """Does a call go to Python or a library, without anything that could call the solution from there?"""
+        name = call.func.id if isinstance(call.func, ast.Name) else ""
+        is_library = self._origin(call.func) or hasattr(builtins, name) or (name and self._library(name))
+        inner = [part for argument in (*call.args, *(keyword.value for keyword in call.keywords)) for part in ast.walk(argument)]
+        calls_back = any(isinstance(part, ast.Lambda | ast.Attribute) or self._name(part) in self.theirs for part in inner if isinstance(part, ast.expr))
+        return bool(is_library) and not calls_back
 
     # ---- Known hacks ----
 

@@ -67,7 +67,7 @@ class Copies:
         for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 self._keep(node.func.value, _handed(node))
-        for target, value in _bindings(nodes):
+        for target, value in (*bindings(nodes), *loops(nodes)):
             self._bind(target, value)
         for node in nodes:
             for target in changed(node):
@@ -187,7 +187,8 @@ def _consumed(nodes: list[ast.AST]) -> set[str]:
     return {_token(node) for node in through} - {""}
 
 
-def _bindings(nodes: list[ast.AST]) -> Iterator[tuple[ast.expr, ast.expr]]:
+def bindings(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What is given a name, and the value that it has."""
     for node in nodes:
         if isinstance(node, ast.Assign):
             for target in node.targets:
@@ -197,10 +198,13 @@ def _bindings(nodes: list[ast.AST]) -> Iterator[tuple[ast.expr, ast.expr]]:
                     yield target, node.value
         elif isinstance(node, ast.NamedExpr | ast.AnnAssign) and node.value:
             yield node.target, node.value
-        elif isinstance(node, ast.For | ast.AsyncFor):
-            yield node.target, node.iter
         elif isinstance(node, ast.withitem) and node.optional_vars:
             yield node.optional_vars, node.context_expr
+
+
+def loops(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What is given the items of something."""
+    return ((node.target, node.iter) for node in nodes if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension))
 
 
 def changed(node: ast.AST) -> Iterator[ast.expr]:
