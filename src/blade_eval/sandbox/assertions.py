@@ -19,41 +19,10 @@ from importlib import import_module
 from itertools import chain
 
 from blade_eval.sandbox import names, plain
-from blade_eval.sandbox.copies import Copies, bindings, changed, loops
+from blade_eval.sandbox.copies import WORDS, Copies, bindings, changed, loops
 from blade_eval.task_row import faulty
 
 MODULE = "solution"  # the name under which tests import it
-COMPARED = ("assertEqual", "assertNotEqual", "assertEquals", "assertCountEqual", "assertAlmostEqual")
-SAME = ("assertIs", "assertIsNot")
-# What looks into an object, or at what a process has for itself: another process sees nothing of it.
-LOOKS = {"type", "vars", "dir", "id", "callable"}
-LOOKING = {"inspect", "pickle", "dataclasses", "typing", "weakref", "gc", "dis", "sys"}
-INNER = set("__class__ __dict__ __slots__ __mro__ __bases__ __wrapped__ __code__ __closure__ __defaults__".split())
-CHAINED = {"__cause__", "__context__", "__traceback__"}
-INNER |= CHAINED
-# What an object here has, whatever it is in the other process.
-LIKE = set(
-    "Iterable Iterator Sized Container Collection Hashable Callable Reversible Awaitable Coroutine Sequence Mapping"
-    " SupportsInt SupportsFloat SupportsIndex SupportsAbs SupportsBytes SupportsComplex SupportsRound".split()
-)
-INNER_TYPES = {"GeneratorType", "FunctionType", "LambdaType", "MethodType", "CoroutineType"}
-SHARED_CALLS = set(
-    "open patch warns assertWarns assertWarnsRegex assertLogs assertNoLogs catch_warnings redirect_stderr"
-    " NamedTemporaryFile TemporaryFile TemporaryDirectory mkdtemp mkstemp chdir putenv"
-    " create_task ensure_future TaskGroup wait_for".split()
-)
-SHARED_PLACES = {"sys.stdin", "sys.stderr", "sys.argv", "os.environ", "builtins"}
-# What makes an object that is neither plain nor the solution's.
-FOREIGN_CALLS = set(
-    "compile StringIO BytesIO object Mock MagicMock AsyncMock Random Lock RLock Queue Event partial Path PurePath"
-    " count cycle repeat attrgetter itemgetter methodcaller cmp_to_key SimpleNamespace uuid4 UUID TextIOWrapper".split()
-)
-FRAMES = {"DataFrame", "Series", "assert_frame_equal", "assert_series_equal"}
-# Libraries whose members tests use without importing them; a solution may define one of that name too.
-LIBRARIES = (
-    "contextlib dataclasses enum hashlib io itertools json pathlib statistics uuid functools collections math copy"
-    " decimal fractions datetime unittest unittest.mock"
-).split()
 IMPORTABLE = names.MODULES | {"io", "asyncio", "enum", "dataclasses", "pathlib", "threading", "contextlib"}
 
 
@@ -72,11 +41,12 @@ class Asserted:
 @cache
 def _libraries() -> dict[str, str]:
     """The names of libraries that tests use, and the module that each comes from."""
-    members = {name: home for home in LIBRARIES for name in getattr(import_module(home), "__all__", None) or dir(import_module(home))}
-    public = {
-        name: home for name, home in members.items()
-        if not name.startswith("_") and name not in sys.stdlib_module_names and not hasattr(builtins, name)
-    }  # fmt: skip
+    members: dict[str, str] = {}
+    for home in sorted(WORDS["libraries"]):
+        library = import_module(home)
+        members |= dict.fromkeys(getattr(library, "__all__", dir(library)), home)
+    others = {name for name in members if name.startswith("_") or name in sys.stdlib_module_names or hasattr(builtins, name)}
+    public = {name: home for name, home in members.items() if name not in others}
     return {**public, **names.HOME, **names.JUDGED_BY, "copy": "copy"}
 
 
@@ -91,6 +61,7 @@ class Reading:
         self.statements = [statement for tree in trees for statement in tree.body]
         self.nodes = [node for tree in trees for node in ast.walk(tree)]
         self.parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
+        self.wording = f"{task.before}\n{task.question}"
         self.modules = {
             alias.asname or MODULE
             for node in self.nodes if isinstance(node, ast.Import)
@@ -124,8 +95,9 @@ class Reading:
         self.theirs -= self.caught
         self.theirs |= self._under_test(free)
         self.library = {name: role for name in free - self.theirs if (role := self._library(name))}
-        self.doubtful = {name for name, role in self.library.items() if role.startswith("from")} - names.HOME.keys() - names.JUDGED_BY.keys()
-        self.is_timed = any(_last_name(node.func) in CLOCKS for node in self.nodes if isinstance(node, ast.Call))
+        doubtful = {name for name, role in self.library.items() if role.startswith("from")}
+        self.doubtful = doubtful - names.HOME.keys() - names.JUDGED_BY.keys()
+        self.is_timed = any(_last_name(node.func) in WORDS["clocks"] for node in self.nodes if isinstance(node, ast.Call))
         self.makers = dict(self._makers())
         self.foreign: dict[str, bool] = {}  # of variables
 
@@ -146,8 +118,7 @@ class Reading:
 
     def _is_wanted(self, name: str) -> bool:
         """Does the task ask for something of this name, which libraries have too?"""
-        wording = f"{self.task.before}\n{self.task.question}"
-        return not self.task.entry and bool(re.search(ASKING.format(name), wording))
+        return not self.task.entry and bool(re.search(ASKING.format(name), self.wording))
 
     def _origin(self, node: ast.AST) -> str:
         """Where something of a library comes from, such as `json.loads`; empty for everything else."""
@@ -175,7 +146,7 @@ class Reading:
         builtin -= {"print", "isinstance", "len", *self.theirs}
         tested: set[str] = set()
         for node in self.nodes:
-            is_call = isinstance(node, ast.Call) and _last_name(node.func) in COMPARED
+            is_call = isinstance(node, ast.Call) and _last_name(node.func) in WORDS["compared"]
             is_bare = isinstance(node, ast.Assert) and not any(isinstance(part, ast.Compare) for part in ast.walk(node))
             if is_call or is_bare or isinstance(node, ast.Compare):
                 used, parts = self._used(node)
@@ -262,15 +233,14 @@ class Reading:
     @cached_property
     def classes(self) -> set[str]:
         """The solution's names that are classes, by what the task says or by how the tests use them."""
-        wording = f"{self.task.before}\n{self.task.question}"
         classes = {
             self._name(part) for node in self.nodes
             if isinstance(node, ast.Call) and self._name(node.func) in ("isinstance", "issubclass") and len(node.args) > 1
             for part in ast.walk(node.args[1]) if isinstance(part, ast.expr)
         }  # fmt: skip
         for name in self.theirs:
-            is_function = not _is_camel(name) or re.search(rf"\bdef {name}\b", wording)
-            if re.search(rf"\bclass {name}\b", wording) or (not is_function and self._looks_like_class(name)):
+            is_function = not _is_camel(name) or re.search(rf"\bdef {name}\b", self.wording)
+            if re.search(rf"\bclass {name}\b", self.wording) or (not is_function and self._looks_like_class(name)):
                 classes.add(name)
         return classes & self.theirs
 
@@ -295,7 +265,7 @@ class Reading:
                 if inner is not node.left and isinstance(node.ops[0], ast.In | ast.NotIn):
                     yield "container"
                     return
-            elif isinstance(node, ast.Call) and _last_name(node.func) in COMPARED:
+            elif isinstance(node, ast.Call) and _last_name(node.func) in WORDS["compared"]:
                 sides = node.args[:2]
             if sides:
                 others = [part for side in sides if side is not inner for part in ast.walk(side)]
@@ -353,21 +323,21 @@ class Reading:
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if any(self._root(decorator) in self.theirs for decorator in node.decorator_list):
                 yield "the tests hand a function to the solution"
-        elif isinstance(node, ast.Name | ast.Attribute) and _last_name(node) in FRAMES:
+        elif isinstance(node, ast.Name | ast.Attribute) and _last_name(node) in WORDS["frames"]:
             yield f"the tests use a {_last_name(node)} of pandas"
         elif isinstance(node, ast.Name) and node.id in self.caught - self.own.keys() - set(dir(builtins)):
             raised = self.parents.get(node)
             raised = self.parents.get(raised) if isinstance(raised, ast.Call) and raised.func is node else raised
             if node not in self.catching and not isinstance(raised, ast.Raise):
                 yield f"the tests ask more of {node.id} than to catch it"
-        elif isinstance(node, ast.Attribute) and node.attr in INNER:
-            if node.attr in CHAINED or self._name(node.value) in self.theirs or self._maker(node.value) in objects:
+        elif isinstance(node, ast.Attribute) and node.attr in WORDS["inner"]:
+            if node.attr in WORDS["chained"] or self._name(node.value) in self.theirs or self._maker(node.value) in objects:
                 yield f"the tests look at {node.attr}"
         elif isinstance(node, ast.TryStar):
             yield "the tests catch groups of exceptions"
         elif isinstance(node, ast.Assign | ast.AugAssign | ast.Delete):
             for target in [node.target] if isinstance(node, ast.AugAssign) else node.targets:
-                if any(ast.unparse(target).startswith(place) for place in SHARED_PLACES):
+                if any(ast.unparse(target).startswith(place) for place in WORDS["shared places"]):
                     yield f"the tests change {ast.unparse(target)}, which each process has for itself"
         elif isinstance(node, ast.Call):
             yield from self._reasons_of_call(node, objects)
@@ -376,7 +346,7 @@ class Reading:
         name = _last_name(node.func)
         roots = {self.makers.get(root, root) for root in (self._root(argument) for argument in node.args)}
         home = self._home(node.func)
-        if name in SAME:
+        if name in WORDS["same"]:
             yield from self._identity(node.args[:2])
         inner = {self._name(part.func) for argument in node.args for part in ast.walk(argument) if isinstance(part, ast.Call)}
         if isinstance(node.func, ast.Name) and name in self.theirs - self.classes - {self.task.entry} and not self._is_wanted(name):
@@ -390,17 +360,17 @@ class Reading:
                 yield f"the tests do not show who answers for {name}: {self.library[name]}, or the solution"
         if isinstance(node.func, ast.Attribute) and self._may_be_class(maker := self._maker(node.func.value)) and name in names.PLAIN:
             yield f"the tests do not show whether {maker} is a class, which has a method {name} of its own"
-        if name in ("gather", "wait", "as_completed", "Thread") and self.is_timed:
+        if name in WORDS["at once"] and self.is_timed:
             yield "the tests let calls wait for one another"
         if name == "throw" and isinstance(node.func, ast.Attribute) and self._maker(node.func.value):
             yield "the tests throw an exception into an iterator of the solution"
-        if (isinstance(node.func, ast.Name) and name in LOOKS and roots & (self.theirs if name == "callable" else objects)) or (
-            home in LOOKING and roots & self.theirs
+        if (isinstance(node.func, ast.Name) and name in WORDS["looks"] and roots & (self.theirs if name == "callable" else objects)) or (
+            home in WORDS["looking"] and roots & self.theirs
         ):
             yield f"the tests look into an object with {name}"
-        if name in SHARED_CALLS or "patch" in (part.id for part in ast.walk(node.func) if isinstance(part, ast.Name)):
+        if name in WORDS["shared calls"] or "patch" in (part.id for part in ast.walk(node.func) if isinstance(part, ast.Name)):
             yield f"the tests use {name}, which does not reach another process"
-        if name == "isinstance" and {_last_name(part) for part in ast.walk(node.args[-1]) if isinstance(part, ast.expr)} & (INNER_TYPES | LIKE):
+        if name == "isinstance" and any(_last_name(part) in WORDS["inner types"] for part in ast.walk(node.args[-1])):
             yield "the tests ask for a type that only the own process has"
         if name == "hasattr" and ast.unparse(node.args[-1]).startswith("'__"):
             yield "the tests ask for a method that every object here has"
@@ -411,7 +381,7 @@ class Reading:
 
     def _may_be_class(self, name: str) -> bool:
         """Do neither the task nor the tests show whether a name is a class or a function?"""
-        return _is_camel(name) and name not in self.classes and not re.search(rf"\bdef {name}\b", f"{self.task.before}\n{self.task.question}")
+        return _is_camel(name) and name not in self.classes and not re.search(rf"\bdef {name}\b", self.wording)
 
     def _is_handed_on(self, node: ast.AST) -> bool:
         """Does a value go into a call of the solution?"""
@@ -466,7 +436,7 @@ class Reading:
             return isinstance(getattr(builtins, base, None), type) and base not in self._assigned
         if isinstance(node, ast.Call):
             name = _last_name(node.func)
-            return isinstance(self.own.get(name), ast.ClassDef) or (name in FOREIGN_CALLS and name not in self.theirs)
+            return isinstance(self.own.get(name), ast.ClassDef) or (name in WORDS["foreign"] and name not in self.theirs)
         if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
             return self._is_foreign(node.elt, depth)
         if isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Dict | ast.Starred | ast.IfExp | ast.BoolOp):
@@ -506,9 +476,8 @@ class Reading:
         """Does a call go to Python or a library, without anything that could call the solution from there?"""
         name = call.func.id if isinstance(call.func, ast.Name) else ""
         is_library = self._origin(call.func) or hasattr(builtins, name) or (name and self._library(name))
-        inner = [part for argument in (*call.args, *(keyword.value for keyword in call.keywords)) for part in ast.walk(argument)]
-        calls_back = any(isinstance(part, ast.Lambda | ast.Attribute) or self._name(part) in self.theirs for part in inner if isinstance(part, ast.expr))
-        return bool(is_library) and not calls_back
+        inner = (part for part in ast.walk(call) if isinstance(part, ast.expr) and part is not call.func)
+        return bool(is_library) and not any(isinstance(part, ast.Lambda | ast.Attribute) or self._name(part) in self.theirs for part in inner)
 
     # ---- Known hacks ----
 
@@ -517,7 +486,7 @@ class Reading:
         hacks = set()
         for node in self.nodes:
             is_all = isinstance(node, ast.Attribute) and node.attr == "all"
-            if is_all or (isinstance(node, ast.Call) and _last_name(node.func) in CLOSE):
+            if is_all or (isinstance(node, ast.Call) and _last_name(node.func) in WORDS["close"]):
                 hacks.add("an empty array is close to any number")
             loops = node.generators if isinstance(node, ast.GeneratorExp | ast.ListComp) else [node]
             if any(isinstance(loop, ast.For | ast.comprehension) and self._calls(loop.iter) for loop in loops):
@@ -542,9 +511,6 @@ class Reading:
 
 
 ASKING = r"(?:\b(?:def|class)\s+|\b(?:function|method|class|called|named|implement|define|write)\s+[`*'\"]*){}\b"
-CLOSE = ("allclose", "isclose", "assert_allclose", "approx")
-CLOCKS = set("sleep time monotonic perf_counter".split())
-ITERATING = set("map filter iter starmap takewhile dropwhile filterfalse accumulate groupby".split())
 VALUED = (ast.Compare, ast.BinOp, ast.UnaryOp, ast.Subscript, ast.Assert, ast.For, ast.Attribute, ast.FormattedValue)
 
 
@@ -593,7 +559,7 @@ def _free(text: str) -> set[str]:
     return free
 
 
-def _last_name(node: ast.expr) -> str:
+def _last_name(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
@@ -617,7 +583,7 @@ def _ends_quietly(node: ast.AST) -> bool:
     """Is this an iterator that calls functions, which their StopIteration would end?"""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return node.name in ("__next__", "__anext__")
-    return isinstance(node, ast.Call) and _last_name(node.func) in ITERATING
+    return isinstance(node, ast.Call) and _last_name(node.func) in WORDS["iterating"]
 
 
 def _is_stub(node: ast.AST) -> bool:
@@ -633,7 +599,6 @@ def _is_stub(node: ast.AST) -> bool:
 # ---- The tests of a text ------------------------------------------------------------------------
 
 DEFINED = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-FIXTURES = {"setup_method", "teardown_method", "setup_class", "teardown_class", "setup", "teardown"}
 SUITE = "import unittest\nunittest.defaultTestLoader.loadTestsFromTestCase({}).debug()"
 
 
@@ -720,6 +685,6 @@ def _tests_of(node: ast.stmt, called: set[str]) -> list[str]:
         return [SUITE.format(node.name)]
     methods = [part.name for part in node.body if isinstance(part, ast.FunctionDef)]
     wanted = [name for name in methods if name.startswith("test")] if node.name.startswith("Test") else []
-    if wanted and FIXTURES & set(methods):
+    if wanted and WORDS["fixtures"] & set(methods):
         raise faulty(f"{node.name} needs pytest, which would set it up")
     return [f"{node.name}().{name}()" for name in wanted]

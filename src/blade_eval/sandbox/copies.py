@@ -10,13 +10,15 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import yaml
 
 from blade_eval.sandbox import names
 
-# What makes something new of its arguments; a change of that changes nothing else.
-COPYING = set("list dict set tuple sorted len sum str int float bool repr copy deepcopy Counter deque range".split())
-CONSUMING = set("list tuple set sorted sum next dict".split())
-CHANGING = set("shuffle heappush heappop heapify heapreplace heappushpop insort insort_left insort_right".split())
+WORDS: dict[str, set[str]] = {
+    name: set(words.split()) for name, words in yaml.safe_load((Path(__file__).parent / "words.yaml").read_text("utf-8")).items()
+}
 # An order is no content, so a list may be sorted to be compared.
 CHANGES = names.CHANGES - {"sort", "reverse"}
 DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
@@ -136,7 +138,7 @@ class Copies:
             return {name}
         if isinstance(node, ast.Call):
             role = self.role(node.func)
-            if _called(node) in COPYING and not role:
+            if _called(node) in WORDS["copying"] and not role:
                 return set()
             own = {_token(node.func)} - {""} if role in ("function", "maker") else set()
             receiver = self._shared(node.func.value) if isinstance(node.func, ast.Attribute) and not role else set()
@@ -175,14 +177,14 @@ def _handed(call: ast.Call) -> set[str]:
         node = waiting.pop()
         if name := _token(node):
             handed.add(name)
-        elif _called(node) not in COPYING and not isinstance(node, ast.BinOp | ast.Compare):
+        elif _called(node) not in WORDS["copying"] and not isinstance(node, ast.BinOp | ast.Compare):
             waiting += [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
     return handed
 
 
 def _consumed(nodes: list[ast.AST]) -> set[str]:
     """The variables that are gone through, which makes an iterator of the solution go on."""
-    calls = (node for node in nodes if isinstance(node, ast.Call) and _called(node) in CONSUMING)
+    calls = (node for node in nodes if isinstance(node, ast.Call) and _called(node) in WORDS["consuming"])
     through = [arg for call in calls for arg in call.args] + [node.iter for node in nodes if isinstance(node, ast.For)]
     return {_token(node) for node in through} - {""}
 
@@ -215,7 +217,7 @@ def changed(node: ast.AST) -> Iterator[ast.expr]:
             is_chain = isinstance(receiver, ast.Call) and _called(receiver) in CHANGES - {"pop", "popitem"}
             if not is_chain:  # what such a method of a list gives has no methods, so it is an object's
                 yield receiver
-        elif _called(node) in CHANGING and node.args:
+        elif _called(node) in WORDS["changing"] and node.args:
             yield node.args[0]
     elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
         yield node.value

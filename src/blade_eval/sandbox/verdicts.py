@@ -42,15 +42,33 @@ class Fault:
     got: str = ""
 
 
-@dataclass(frozen=True)
-class Judged:
-    """The tests in order, up to the first that failed, and how they were checked."""
+class Ended(Exception):
+    """The tests are over: one failed, or the solution gave no answer any more."""
 
-    passed: int
-    fault: Fault | None
-    seconds: float
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+@dataclass
+class Judged:
+    """The tests in order, up to the first that failed, and how they were checked; within it, `Ended` ends them."""
+
     how: How
+    passed: int = 0
+    fault: Fault | None = None
+    seconds: float = 0.0
     review: Sequence[str] = ()  # known ways in which a wrong solution passes these tests
+
+    def __enter__(self) -> Judged:
+        self.seconds -= time.monotonic()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        self.seconds += time.monotonic()
+        if isinstance(error, Ended):
+            self.fault = error.fault
+        return isinstance(error, Ended)
 
 
 class Raise(msgspec.Struct):
@@ -86,14 +104,6 @@ class Said(msgspec.Struct):
 READ = msgspec.json.Decoder(Said)
 
 
-class Ended(Exception):
-    """The solution gave no answer any more."""
-
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.message)
-        self.fault = fault
-
-
 def _stopped(stopped: str | None, code: int | None, output: bytes, limits: Limits) -> Fault | None:
     """A fault of what the box tells of a program's end; None when it ended by itself and well."""
     text = output.decode("utf-8", "replace")[-SHOWN:]
@@ -114,17 +124,16 @@ def _stopped(stopped: str | None, code: int | None, output: bytes, limits: Limit
 
 async def outputs(code: str, inputs: Sequence[str], expected: Sequence[str], limits: Limits) -> Judged:
     """Run the solution once for each input and compare what it printed, outside of the box."""
-    begun = time.monotonic()
-    for position, (arguments, wanted) in enumerate(zip(inputs, expected, strict=True)):
-        outcome = await run(code, arguments.encode("utf-8", "surrogatepass"), limits)
-        fault = _stopped(outcome.stopped, outcome.code, outcome.stderr, limits)
-        if fault is None:
+    with Judged("outputs") as judged:
+        for arguments, wanted in zip(inputs, expected, strict=True):
+            outcome = await run(code, arguments.encode("utf-8", "surrogatepass"), limits)
+            if fault := _stopped(outcome.stopped, outcome.code, outcome.stderr, limits):
+                raise Ended(fault)
             output = outcome.stdout.decode("utf-8", "replace")
-            difference = differs(output, wanted)
-            fault = Fault(WRONG, f"Wrong answer: {difference}", output[:SHOWN]) if difference else None
-        if fault is not None:
-            return Judged(position, fault, time.monotonic() - begun, "outputs")
-    return Judged(len(inputs), None, time.monotonic() - begun, "outputs")
+            if difference := differs(output, wanted):
+                raise Ended(Fault(WRONG, f"Wrong answer: {difference}", output[:SHOWN]))
+            judged.passed += 1
+    return judged
 
 
 def differs(output: str, wanted: str) -> str | None:
@@ -206,14 +215,13 @@ async def calls(
     code: str, name: str, arguments: Sequence[Sequence[Any]], expected: Sequence[Any], limits: Limits
 ) -> Judged:
     """Call a function of the solution and compare what it returns, outside of the box."""
-    begun, position = time.monotonic(), 0
     try:
         inputs = [plain.encoded([list(args), {}]) for args in arguments]
         outcomes = [plain.encoded(wanted) for wanted in expected]
     except plain.NotPlain as error:
         raise _invalid(f"a value of the tests cannot cross: {error}") from error
     async with session("driver.py", {}, _whole(limits, len(arguments))) as box:
-        try:
+        with Judged("calls") as judged:
             await _begun(box)
             await _loaded(box, code, "", None, limits)
             for args, wanted in zip(inputs, outcomes, strict=True):
@@ -221,10 +229,8 @@ async def calls(
                 reply = await _reply(box, message, limits)
                 if fault := _raised(reply) or await _unequal(reply, wanted, limits):
                     raise Ended(fault)
-                position += 1
-        except Ended as ended:
-            return Judged(position, ended.fault, time.monotonic() - begun, "calls")
-    return Judged(position, None, time.monotonic() - begun, "calls")
+                judged.passed += 1
+    return judged
 
 
 async def _unequal(reply: Said, wanted: str, limits: Limits) -> Fault | None:
@@ -251,14 +257,13 @@ async def asserted(
     What cannot be done that way by the tests' own doing, such as passing a function, is not measured unless
     one process for both is allowed, where a solution can forge what it likes. The result says so then.
     """
-    begun = time.monotonic()
     whole = _whole(limits, len(task.tests))
     reading = Reading(task)
     result: Judged | str | None = None
     if not in_process:
-        result = reading.unreachable() or await _apart(code, task, reading, limits, whole, begun)
+        result = reading.unreachable() or await _apart(code, task, reading, limits, whole)
     if in_process or (isinstance(result, str) and or_in_process):
-        result = await _together(code, task, limits, whole, begun)
+        result = await _together(code, task, limits, whole)
     if isinstance(result, Judged):
         return replace(result, review=reading.review())
     raise Unmeasured(
@@ -336,16 +341,13 @@ def _clean(answer: Said) -> dict[str, Any]:
     return {**clean, "value": answer.value}
 
 
-async def _apart(
-    code: str, task: Asserted, reading: Reading, limits: Limits, whole: Limits, begun: float
-) -> Judged | str:
+async def _apart(code: str, task: Asserted, reading: Reading, limits: Limits, whole: Limits) -> Judged | str:
     """The reason when the tests ask for what cannot cross."""
-    position = 0
     # The tests wait for the solution, and must not run out of time because of it.
     patient = replace(whole, wall=2 * whole.clock + 60)
     async with session("driver.py", {}, whole) as solution, session("driver.py", {}, patient) as tests:
         between = Between(solution, tests, limits, lambda: _loaded(solution, code, task.before, task.entry, limits))
-        try:
+        with Judged("apart") as judged:
             await _begun(solution, tests)
             if reason := await _prepared(between, task, reading):
                 return reason
@@ -358,12 +360,10 @@ async def _apart(
                     if not between.is_used:
                         raise _invalid(f"the tests fail without any use of the solution: {fault.message}")
                     raise Ended(fault)
-                position += 1
-        except Ended as ended:
-            return Judged(position, ended.fault, time.monotonic() - begun, "apart")
+                judged.passed += 1
     if not between.is_used:
         raise _invalid("the tests pass without any use of the solution")
-    return Judged(position, None, time.monotonic() - begun, "apart")
+    return judged
 
 
 async def _prepared(between: Between, task: Asserted, reading: Reading) -> str | None:
@@ -377,11 +377,10 @@ async def _prepared(between: Between, task: Asserted, reading: Reading) -> str |
     return reply.unreachable
 
 
-async def _together(code: str, task: Asserted, limits: Limits, whole: Limits, begun: float) -> Judged:
+async def _together(code: str, task: Asserted, limits: Limits, whole: Limits) -> Judged:
     """Solution and tests in one process: the tests and the nonce come only after the solution was loaded."""
-    position = 0
     async with session("driver.py", {}, whole) as box:
-        try:
+        with Judged("in_process") as judged:
             await _begun(box)
             await _loaded(box, code, task.before, task.entry, limits)
             if task.setup:
@@ -391,7 +390,5 @@ async def _together(code: str, task: Asserted, limits: Limits, whole: Limits, be
                 reply = await _reply(box, _message(task, test, nonce, False), limits)
                 if fault := _verdict(reply, nonce):
                     raise Ended(fault)
-                position += 1
-        except Ended as ended:
-            return Judged(position, ended.fault, time.monotonic() - begun, "in_process")
-    return Judged(position, None, time.monotonic() - begun, "in_process")
+                judged.passed += 1
+    return judged
