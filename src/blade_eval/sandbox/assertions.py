@@ -74,11 +74,11 @@ class Reading:
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 self.asked.setdefault(node.value.id, set()).add(node.attr)
             if isinstance(node, ast.Import):
-                self.origins |= {alias.asname or alias.name: alias.name for alias in node.names}
-            if isinstance(node, ast.ImportFrom):
+                self.origins |= {alias.asname or alias.name: alias.name for alias in node.names if alias.name != MODULE}
+            if isinstance(node, ast.ImportFrom) and node.module == MODULE:
+                self.aliases |= {alias.asname or alias.name: alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
                 self.origins |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-                if node.module == MODULE:
-                    self.aliases |= {alias.asname or alias.name: alias.name for alias in node.names}
         stubs = {node.name for node in prompt.body if isinstance(node, DEFINED[2:]) and _is_stub(node)} | {task.entry}
         own = [node for tree in (prompt, *trees) for node in ast.walk(tree) if isinstance(node, DEFINED[2:])]
         self.own = {node.name: node for node in own if node.name not in stubs}
@@ -86,7 +86,7 @@ class Reading:
         members = {node.attr for node in self.nodes if isinstance(node, ast.Attribute) and self._is_module(node.value)}
         faults = {node.name for node in self.nodes if isinstance(node, ast.ExceptHandler) and node.name}
         self.catching = [kind for node in self.nodes for kind in _caught(node, faults)]
-        self.caught = {kind.id for kind in self.catching if isinstance(kind, ast.Name)} - self.origins.keys()
+        self.caught = {self._name(kind) for kind in self.catching} - {"", *self.origins}
         free = set[str]().union(*map(_free, texts)) - bound
         self.called = {self._name(node.func) for node in self.nodes if isinstance(node, ast.Call)}
         self.theirs = {*task.names.values(), *self.aliases.values(), *members} - {"*"}
@@ -325,7 +325,7 @@ class Reading:
                 yield "the tests hand a function to the solution"
         elif isinstance(node, ast.Name | ast.Attribute) and _last_name(node) in WORDS["frames"]:
             yield f"the tests use a {_last_name(node)} of pandas"
-        elif isinstance(node, ast.Name) and node.id in self.caught - self.own.keys() - set(dir(builtins)):
+        elif isinstance(node, ast.Name) and self._name(node) in self.caught - self.own.keys() - set(dir(builtins)):
             raised = self.parents.get(node)
             raised = self.parents.get(raised) if isinstance(raised, ast.Call) and raised.func is node else raised
             if node not in self.catching and not isinstance(raised, ast.Raise):
@@ -476,8 +476,9 @@ class Reading:
         """Does a call go to Python or a library, without anything that could call the solution from there?"""
         name = call.func.id if isinstance(call.func, ast.Name) else ""
         is_library = self._origin(call.func) or hasattr(builtins, name) or (name and self._library(name))
-        inner = (part for part in ast.walk(call) if isinstance(part, ast.expr) and part is not call.func)
-        return bool(is_library) and not any(isinstance(part, ast.Lambda | ast.Attribute) or self._name(part) in self.theirs for part in inner)
+        inner = [part for part in ast.walk(call) if isinstance(part, ast.expr) and part is not call.func]
+        calls_back = any(isinstance(part, ast.Lambda | ast.Attribute) or self._name(part) in self.theirs for part in inner)
+        return bool(is_library) and not calls_back
 
     # ---- Known hacks ----
 
@@ -510,7 +511,10 @@ class Reading:
         return isinstance(node, ast.Call) and self._name(node.func) in self.theirs
 
 
-ASKING = r"(?:\b(?:def|class)\s+|\b(?:function|method|class|called|named|implement|define|write)\s+[`*'\"]*){}\b"
+ASKING = (
+    r"\b(?:def\s+{0}\b|class\s+{0}\s*[(:]|(?i:called|named|(?:implement|define|write|create)(?:\s+(?:an?|the|two|python))*"
+    r"(?:\s+(?:function|method|class)(?:s|es)?)?)\s+(?:[`*'\"]+{0}\b|{0}\())"
+)
 VALUED = (ast.Compare, ast.BinOp, ast.UnaryOp, ast.Subscript, ast.Assert, ast.For, ast.Attribute, ast.FormattedValue)
 
 
@@ -593,7 +597,7 @@ def _is_stub(node: ast.AST) -> bool:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return all(_is_stub(part) for part in node.body)
     is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return is_text or isinstance(node, ast.Pass | ast.Raise)
+    return is_text or isinstance(node, ast.Pass) or (isinstance(node, ast.Raise) and "NotImplemented" in ast.dump(node))
 
 
 # ---- The tests of a text ------------------------------------------------------------------------
