@@ -152,6 +152,8 @@ def _same_numbers(mine: str, other: str) -> bool:
     from decimal import Decimal
 
     words = other.split()
+    if "_" in mine or not mine.isascii():  # which Python reads as numbers too
+        return False
     try:
         return [Decimal(word) for word in mine.split(None, len(words))] == [Decimal(word) for word in words]
     except (ArithmeticError, ValueError):

@@ -75,42 +75,24 @@ def unreachable(kind: str) -> dict[str, str | None]:
     return {name: Reading(Asserted([test], before="".join(more))).unreachable() for name, _, test, *more in programs(kind)}
 
 
-SOLUTIONS = [
-    "print(sum(n for n in map(int, input().split()) if n % 2 == 0))",
-    "seen, twice = set(), []\nfor _ in range(int(input())):\n    w = input()\n    if w in seen and w not in twice: twice.append(w)\n    seen.add(w)\nprint('\\n'.join(twice) or 'NONE')",
-    "class Solution:\n    def longestRun(self, heights: List[int]) -> int:\n        best = run = 0\n        for i, h in enumerate(heights):\n            run = run + 1 if i and h > heights[i - 1] else 1\n            best = max(best, run)\n        return best",
-    "def fold(text, width):\n    return [text[i:i + width] for i in range(0, len(text), width)]",
-    "def mirror_pairs(words):\n    return {(a, b) for a in words for b in words if a < b and a == b[::-1]}",
-]
-HOW = ["outputs", "outputs", "calls", "apart", "apart"]
-
-
 @boxed
 def test_the_examples_are_solved_and_say_how_they_were_checked() -> None:
     env = shipped("code_gen")
-    for row, code, how in zip(example("code_gen"), SOLUTIONS, HOW, strict=True):
-        fields = judged(env, row, block(code))
+    for row, case in zip(example("code_gen"), PROGRAMS["examples"], strict=True):
+        fields = judged(env, row, block(case["right"]))
         assert fields["reward"] == 1.0, fields["metadata"]
-        assert (fields["checked"], fields["metadata"], set(fields["result"])) == (how, {}, {True})
-        assert fields["extracted_model_code"] == code
-
-
-WRONG = [
-    ("print(sum(map(int, input().split())))", [-2], "line 1 is '10' where '6' is expected"), ("print(", [-4], "SyntaxError"),
-    ("class Solution:\n    def longestRun(self, heights):\n        return 3 if heights[0] == 1 else 5", [True, -2], "5 where 1"),
-    ("def fold(text, width):\n    return [text] if text else 1 / 0", [-2], "AssertionError"),
-    ("def mirror_pairs(words):\n    return {('lap', 'pal')}", [True, -2], "AssertionError"),
-]
+        assert (fields["checked"], fields["metadata"], set(fields["result"])) == (case["how"], {}, {True})
+        assert fields["extracted_model_code"] == case["right"]
 
 
 @boxed
 def test_wrong_programs_say_what_is_wrong() -> None:
     env = environment({})
-    for row, (code, result, reason) in zip(example("code_gen"), WRONG, strict=True):
-        fields = judged(env, row, block(code))
-        assert (fields["reward"], fields["result"]) == (0.0, result)
-        assert reason in fields["metadata"]["error_message"]
-        assert fields["metadata"]["error_code"] == result[-1]
+    for row, case in zip(example("code_gen"), PROGRAMS["examples"], strict=True):
+        fields = judged(env, row, block(case["wrong"]))
+        assert (fields["reward"], fields["result"]) == (0.0, case["result"])
+        assert case["reason"] in fields["metadata"]["error_message"]
+        assert fields["metadata"]["error_code"] == case["result"][-1]
         assert fields["metadata"]["inputs"]
 
 
@@ -419,6 +401,7 @@ def test_output_is_compared_by_lines_and_numbers_by_value() -> None:
     assert differs("1 2 \n3\n\n", " 1 2\n3") is None
     assert differs("0.50", "0.5") is None
     assert differs("1e400", "1e401") is not None
+    assert None not in (differs("2_5", "25"), differs("٢٥", "25"), differs("25 25", "25"), differs("2", "2 5"))
     assert differs("yes", "Yes") is not None
     assert differs("1\n2", "1 2") is not None
     assert differs("", "") is None
