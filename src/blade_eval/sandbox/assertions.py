@@ -62,11 +62,6 @@ class Reading:
         self.nodes = [node for tree in trees for node in ast.walk(tree)]
         self.parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
         self.wording = f"{task.before}\n{task.question}"
-        self.modules = {
-            alias.asname or MODULE
-            for node in self.nodes if isinstance(node, ast.Import)
-            for alias in node.names if alias.name == MODULE
-        }  # fmt: skip
         self.asked: dict[str, set[str]] = {}  # of each name, its attributes
         self.origins: dict[str, str] = {}  # of each name that is imported, where it comes from
         self.aliases = dict(task.names)
@@ -74,11 +69,13 @@ class Reading:
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 self.asked.setdefault(node.value.id, set()).add(node.attr)
             if isinstance(node, ast.Import):
-                self.origins |= {alias.asname or alias.name: alias.name for alias in node.names if alias.name != MODULE}
-            if isinstance(node, ast.ImportFrom) and node.module == MODULE:
+                self.origins |= {alias.asname or alias.name: alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module == MODULE:
                 self.aliases |= {alias.asname or alias.name: alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 self.origins |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+        self.modules = {name for name, origin in self.origins.items() if origin == MODULE}
+        self.origins = {name: origin for name, origin in self.origins.items() if origin != MODULE}
         stubs = {node.name for node in prompt.body if isinstance(node, DEFINED[2:]) and _is_stub(node)} | {task.entry}
         own = [node for tree in (prompt, *trees) for node in ast.walk(tree) if isinstance(node, DEFINED[2:])]
         self.own = {node.name: node for node in own if node.name not in stubs}
@@ -250,10 +247,19 @@ class Reading:
         is_held = any(isinstance(node, ast.Attribute) and self._name(node.value) == name for node in self.nodes)
         if is_held and not (name.isupper() and len(name) > 1):
             return True
-        tested = {use for node in self.nodes if self._maker(node) == name for use in self._uses(node)}
-        return "context" in tested or ("object" in tested and "plain" not in tested)
+        uses = self._uses.get(name, set())
+        return "context" in uses or ("object" in uses and "plain" not in uses)
 
-    def _uses(self, node: ast.AST) -> Iterator[str]:
+    @cached_property
+    def _uses(self) -> dict[str, set[str]]:
+        """As what the tests use what each name of the solution gives."""
+        uses: dict[str, set[str]] = {}
+        for node in self.nodes:
+            if maker := self._maker(node):
+                uses.setdefault(maker, set()).update(self._uses_of(node))
+        return uses
+
+    def _uses_of(self, node: ast.AST) -> Iterator[str]:
         """As what the tests use a value of the solution: a context, an object, or plain data."""
         while node in self.parents:
             inner, node = node, self.parents[node]
@@ -311,7 +317,7 @@ class Reading:
             if isinstance(node.ops[0], ast.Is | ast.IsNot):
                 yield from self._identity([node.left, node.comparators[0]])
             maker = self._maker(node.comparators[0])
-            if self._may_be_class(maker) and set(self._all_uses(maker)) == {"container"}:
+            if self._may_be_class(maker) and self._uses[maker] == {"container"}:
                 yield f"the tests do not show whether {maker} is a class, which says itself what is in it"
         elif isinstance(node, ast.With | ast.AsyncWith):
             is_own = any(self._maker(item.context_expr) for item in node.items)
@@ -389,9 +395,6 @@ class Reading:
             if isinstance(node, ast.Call) and self._name(node.func) in self.theirs:
                 return True
         return False
-
-    def _all_uses(self, name: str) -> Iterator[str]:
-        return (use for node in self.nodes if self._maker(node) == name for use in self._uses(node))
 
     def _identity(self, sides: list[ast.expr]) -> Iterator[str]:
         """Whether two values are the same object; `is None` and `is int` ask for something else."""

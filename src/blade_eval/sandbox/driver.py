@@ -418,10 +418,8 @@ def _changed(mine: Any, theirs: Any) -> None:
     """Do to a list, dict or set here what the solution did to it; objects in it stay as they are known."""
     if type(mine) is not type(theirs) or not isinstance(mine, list | dict | set | deque):
         if type(mine) is type(theirs) and hasattr(mine, "__setitem__"):  # an array of numbers or bytes
-            with contextlib.suppress(TypeError, ValueError):
-                mine[...] = theirs
             with contextlib.suppress(TypeError, ValueError, IndexError):
-                mine[:] = theirs
+                mine[slice(None) if getattr(mine, "ndim", 1) else ()] = theirs
         return
     if isinstance(mine, dict):
         content: Any = {key: _kept(mine.get(key), new) for key, new in theirs.items()}

@@ -160,9 +160,7 @@ def _same_numbers(mine: str, other: str) -> bool:
         return False
 
 
-async def _reply(
-    box: Session, message: Mapping[str, Any], limits: Limits, until: float | None = None
-) -> Said:
+async def _reply(box: Session, message: Mapping[str, Any], limits: Limits, until: float | None = None) -> Said:
     """Ask the program in a box; `Ended` when it does not answer in time or breaks what was agreed."""
     left = limits.clock if until is None else until - time.monotonic()
     try:
