@@ -261,7 +261,7 @@ async def asserted(
     reading = Reading(task)
     result: Judged | str | None = None
     if not in_process:
-        result = reading.unreachable() or await _apart(code, task, reading, limits, whole)
+        result = reading.unreachable() or await _fairly(code, task, reading, limits, whole)
     if in_process or (isinstance(result, str) and or_in_process):
         result = await _together(code, task, limits, whole)
     if isinstance(result, Judged):
@@ -297,16 +297,21 @@ class Between:
     tests: Session
     limits: Limits
     load: Callable[[], Awaitable[None]]
+    is_loaded: bool = False
     is_used: bool = False
+
+    async def loaded(self) -> None:
+        if not self.is_loaded:
+            self.is_loaded = True
+            await self.load()
 
     async def run(self, message: Mapping[str, Any]) -> Said:
         """What the tests' box says in the end; what it asks of the solution meanwhile is passed on."""
         until: float | None = None  # for all calls of a test together
         reply = await self._of_tests(message)
         while reply.ask is not None:
-            if not self.is_used:  # until now it did not run, so it could not keep the tests from their time
-                self.is_used = True
-                await self.load()
+            self.is_used = True
+            await self.loaded()
             until = until or time.monotonic() + self.limits.clock
             request = {"ask": reply.ask, "on": reply.on, "given": reply.given, "hears": reply.hears, "how": reply.how}
             reply = await self._of_tests(_clean(await _reply(self.solution, request, self.limits, until)))
@@ -341,7 +346,21 @@ def _clean(answer: Said) -> dict[str, Any]:
     return {**clean, "value": answer.value}
 
 
-async def _apart(code: str, task: Asserted, reading: Reading, limits: Limits, whole: Limits) -> Judged | str:
+async def _fairly(code: str, task: Asserted, reading: Reading, limits: Limits, whole: Limits) -> Judged | str:
+    """Run the solution only once it is asked, so that it cannot keep the tests from their time.
+
+    Tests that look at the clock would measure its loading, so there it runs before; it is not what ends them.
+    """
+    if reading.is_timed:
+        try:
+            return await _apart(code, task, reading, limits, whole, is_first=True)
+        except Unmeasured as missing:
+            if missing.kind != "task_invalid":
+                raise
+    return await _apart(code, task, reading, limits, whole, is_first=False)
+
+
+async def _apart(code: str, task: Asserted, reading: Reading, limits: Limits, whole: Limits, *, is_first: bool) -> Judged | str:
     """The reason when the tests ask for what cannot cross."""
     # The tests wait for the solution, and must not run out of time because of it.
     patient = replace(whole, wall=2 * whole.clock + 60)
@@ -349,6 +368,8 @@ async def _apart(code: str, task: Asserted, reading: Reading, limits: Limits, wh
         between = Between(solution, tests, limits, lambda: _loaded(solution, code, task.before, task.entry, limits))
         with Judged("apart") as judged:
             await _begun(solution, tests)
+            if is_first:
+                await between.loaded()
             if reason := await _prepared(between, task, reading):
                 return reason
             for test in task.tests:

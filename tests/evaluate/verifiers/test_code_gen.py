@@ -328,9 +328,10 @@ def test_h1_an_answer_that_cannot_be_read_is_the_answers_fault(name: str) -> Non
 @boxed
 def test_h1_a_solution_cannot_keep_the_tests_from_their_time() -> None:
     """It starts when it is asked for the first time, so whatever the tests do before that is their own doing."""
-    test = "assert sum(n * n for n in range(5_000_000)) > 0\nassert f(5) == 25"
-    assert verdict(PROGRAMS["hog"], test, unit_test_timeout_secs=1, unit_test_wall_secs=3) == (0.0, "apart")
-    assert verdict(SQUARE, test, unit_test_timeout_secs=1, unit_test_wall_secs=3) == (1.0, "apart")
+    for clock in ("", "import time\ntime.time()\n"):  # tests that look at the clock are tried again
+        test = f"{clock}assert sum(n * n for n in range(5_000_000)) > 0\nassert f(5) == 25"
+        assert verdict(PROGRAMS["hog"], test, unit_test_timeout_secs=1, unit_test_wall_secs=3) == (0.0, "apart")
+        assert verdict(SQUARE, test, unit_test_timeout_secs=1, unit_test_wall_secs=3) == (1.0, "apart")
 
 
 @pytest.mark.parametrize(
