@@ -95,6 +95,8 @@ class Reading:
         doubtful = {name for name, role in self.library.items() if role.startswith("from")}
         self.doubtful = doubtful - names.HOME.keys() - names.JUDGED_BY.keys()
         self.is_timed = any(_last_name(node.func) in WORDS["clocks"] for node in self.nodes if isinstance(node, ast.Call))
+        words = {part for origin in self.origins.values() for part in origin.split(".")} | {_last_name(node) for node in self.nodes}
+        self.arrays = sorted(words & WORDS["arrays"])
         self.makers = dict(self._makers())
         self.foreign: dict[str, bool] = {}  # of variables
 

@@ -512,31 +512,22 @@ def _away(name: str, ask: Ask) -> Any:
     return _found(name, ask)
 
 
-GUARDED: list[Callable[..., Any]] = []
 SIDES = ("a", "b", "a1", "a2", "x", "y", "actual", "desired")
 
 
-def _guard_numpy(code: types.CodeType) -> None:
+def _guard_numpy(words: list[str]) -> None:
     """An empty array is close to every number by broadcasting; here it is close to empty ones alone."""
-    used = names.used(code)
-    if not used & {"numpy", "np", "approx", *names.JUDGED_BY} - {"date", "datetime", "Decimal", "TestCase"}:
-        return
     with contextlib.suppress(ImportError):
         import numpy
         import numpy.testing
 
-        for home, name in ((numpy, "allclose"), (numpy, "isclose"), *((numpy.testing, name) for name in used)):
-            whole = getattr(home, name, None)
-            is_judge = name.startswith("assert_") or home is numpy
-            if is_judge and whole is not None and whole not in GUARDED:
-                GUARDED.append(_refusing_empty(numpy.asarray, whole))
-                setattr(home, name, GUARDED[-1])
-        if "approx" in used:
-            approx = type(importlib.import_module("pytest").approx(0.0))
-            equal: Callable[..., bool] = approx.__eq__
-            if equal not in GUARDED:
-                GUARDED.append(lambda self, actual: numpy.asarray(actual).size != 0 and equal(self, actual))
-                approx.__eq__ = GUARDED[-1]
+        judges = [(numpy.testing, name) for name in dir(numpy.testing) if name.startswith("assert_")]
+        for home, name in ((numpy, "allclose"), (numpy, "isclose"), *judges):
+            setattr(home, name, _refusing_empty(numpy.asarray, getattr(home, name)))
+        if "approx" in words:
+            approx: Any = type(importlib.import_module("pytest").approx(0.0))
+            equal = approx.__eq__
+            approx.__eq__ = lambda self, actual: numpy.asarray(actual).size != 0 and equal(self, actual)
 
 
 def _refusing_empty(array: Callable[[Any], Any], whole: Callable[..., Any]) -> Callable[..., Any]:
@@ -564,7 +555,8 @@ def _set_up(module: types.ModuleType, message: dict[str, Any], channel: Channel)
         sys.modules[MODULE] = away
         for name, stands_for in message["names"].items():
             module.__dict__[name] = _found(stands_for, channel.ask)
-        _guard_numpy(compiled)
+        if message["arrays"]:
+            _guard_numpy(message["arrays"])
         _bind(module.__dict__, channel.ask)
         RUN(compiled, module.__dict__)
     except Unreachable as fault:
@@ -579,9 +571,7 @@ def _tested(module: types.ModuleType, message: dict[str, Any], channel: Channel)
     space = module.__dict__
     try:
         compiled = COMPILE(message["test"], "<test>", "exec")
-        if message["remote"]:
-            _guard_numpy(compiled)
-        else:
+        if not message["remote"]:
             names.provide_modules(compiled, space)  # no members: the function under test may be called `lcm`
             for name, stands_for in message["names"].items():
                 space[name] = _target(module, stands_for)

@@ -390,7 +390,7 @@ async def _apart(code: str, task: Asserted, reading: Reading, limits: Limits, wh
 async def _prepared(between: Between, task: Asserted, reading: Reading) -> str | None:
     """Load what the tests need; the task's own text is tried first, for the helpers it may define."""
     message = {"set_up": task.setup, "before": task.before, "entry": task.entry, "names": dict(task.names)}
-    reply = await between.run({**message, "roles": dict(sorted(reading.roles().items()))})
+    reply = await between.run({**message, "roles": dict(sorted(reading.roles().items())), "arrays": reading.arrays})
     if fault := _raised(reply):
         if between.is_used:
             raise Ended(fault)
