@@ -65,7 +65,6 @@ class Copies:
             yield f"the tests look at {stale}, which an object of the solution may have changed"
         holders = {name for name in used if self.is_object(name)} | _consumed(nodes)
         self.stale |= {name for holder in holders for name in self._shown(holder) if not self.is_object(name)}
-        self.stale -= holders
         for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 self._keep(node.func.value, _handed(node))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import types
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from blade_eval import fences
 from blade_eval.environment import Attempt, Unmeasured
-from blade_eval.sandbox import assertions, holds, plain
+from blade_eval.sandbox import assertions, driver, holds, plain
 from blade_eval.sandbox.assertions import Asserted, Reading
 from blade_eval.sandbox.box import packages
 from blade_eval.sandbox.verdicts import differs
@@ -123,11 +124,9 @@ def test_a_solution_cannot_ask_for_the_weaker_check(name: str) -> None:
     row = asserting("assert take(give()) == 3")
     fields = judged(environment({}), row, block(PROGRAMS["hoards"][name]))
     assert (fields["reward"], fields["checked"]) == (0.0, "apart")
-    honest = (
-        PROGRAMS["hoards"][name] .replace("while True: yield 1", "yield from range(99_999)")
-        .replace("return 1", "return 3")
-    )
-    fields = judged(environment({}), row, block(honest.replace("return 2", "return 3")))
+    honest = PROGRAMS["hoards"][name].replace("while True: yield 1", "yield from range(99_999)")
+    honest = honest.replace("return 1", "return 3").replace("return 2", "return 3")
+    fields = judged(environment({}), row, block(honest))
     assert (fields["reward"], fields["checked"]) == (1.0, "apart"), fields["metadata"]
 
 
@@ -141,9 +140,7 @@ def test_a_number_too_long_to_be_written_is_wrong_and_not_a_crash() -> None:
 
 @boxed
 def test_text_that_no_file_can_hold_is_made_writable() -> None:
-    fields = judged(
-        environment({}), asserting("assert f() == 1"), block("def f(): raise ValueError('\\ud800')")
-    )
+    fields = judged(environment({}), asserting("assert f() == 1"), block("def f(): raise ValueError('\\ud800')"))
     assert fields["metadata"]["error_message"].encode("utf-8")
 
 
@@ -435,6 +432,14 @@ def test_what_has_behaviour_does_not_cross(value: Any) -> None:
         plain.encoded(value)
 
 
+def test_arguments_come_back_only_when_they_were_changed() -> None:
+    module = types.ModuleType("solution")
+    module.__dict__.update(f=len, g=list.sort)
+    message = {"ask": "call", "given": plain.encoded([[[2, 1]], {}])}
+    assert driver._answered(module, {**message, "on": "f"}) == {"value": "2"}
+    assert driver._answered(module, {**message, "on": "g"}) == {"value": "null", "args": plain.encoded([[[1, 2]], {}])}
+
+
 def test_what_contains_itself_does_not_cross() -> None:
     loop: list[Any] = []
     loop.append(loop)
@@ -460,6 +465,4 @@ def test_every_block_is_a_part_of_the_text(text: str) -> None:
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(responses)
 def test_any_response_survives(response: Any) -> None:
-    survives(
-        environment({"unit_test_timeout_secs": 1, "unit_test_wall_secs": 2}), example("code_gen")[0], response
-    )
+    survives(environment({"unit_test_timeout_secs": 1, "unit_test_wall_secs": 2}), example("code_gen")[0], response)
