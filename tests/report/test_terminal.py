@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from blade.model import Checked, Gate, Health, Report, Trust
+from blade.model import Checked, Gate, Health, Outcome, Report, Trust
 from blade.report import first_page, terminal
 from blade.report.comparison_screen import compare_text
 
@@ -60,6 +60,16 @@ def test_every_report_fits_the_width(report: Report) -> None:
 @pytest.mark.parametrize("saying", sayings("first page"), ids=lambda saying: saying["case"])
 def test_the_first_page_says(saying: dict[str, Any]) -> None:
     assert_says(words(edited(CASES[saying["case"]](), saying)), saying)
+
+
+def test_masked_rollouts_are_in_no_count_of_the_headline(one_run: Report) -> None:
+    run, score = one_run.runs[0], next(measure for measure in one_run.measures if measure.name == "pass_at_1")
+    masked = replace(run, n_rollouts=run.n_rollouts + 8, n_tasks=run.n_tasks + 2, outcomes={**run.outcomes, Outcome.MASKED: 8})
+    assert f"(16 of {run.n_rollouts} rollouts" in words(one_run)
+    assert f"; {score.n} tasks, 4 tries each" in words(one_run)
+    said = words(replace(one_run, runs=(masked,)))
+    assert f"(16 of {run.n_rollouts} rollouts" in said
+    assert f"; {score.n} of {score.n + 2} tasks scored, 4 tries each" in said
 
 
 def test_trust_points_groups_and_fixes_follow_the_score_in_this_order(explained: Report) -> None:
