@@ -125,7 +125,7 @@ def _added_up(value: float, parts: Sequence[stats.Change | None]) -> stats.Chang
         return None
     variance = math.fsum(part.se**2 for part in known)
     df = variance**2 / math.fsum(part.se**4 / part.df for part in known)
-    change = stats.student(value, value, math.sqrt(variance), df, 0.95, "Welch t")
+    change = stats.student(value, value, math.sqrt(variance), df, "Welch t")
     return change._replace(p=known[0].p) if len(known) == 1 else change
 
 

@@ -217,7 +217,7 @@ class Spread(NamedTuple):
             step = self.step * n * float(np.abs(np.concatenate([weight_a, weight_b])).max())
             total = n * n * variance + 2 * step * step + 2 * n / (n + 2) * value * value
             se, df, centre = math.sqrt(total / (n + 1) / (n + 2)), n + 1.0, value * n / (n + 2)
-        return stats.student(value, centre, se, df, 0.95, "task t")
+        return stats.student(value, centre, se, df, "task t")
 
 
 def spread(sets: TaskSets, cells: tuple[Ints, Ints], n_cells: int, step: float) -> Spread:

@@ -156,7 +156,7 @@ def _rewards(run: str, scoring: Scoring, variance: stats.Variance | None) -> Ite
         for k in ks:
             yield task_mean(run, "best_of_k", stats.best_of_k_by_task(rising, scoring.starts, n, k), k)
         for k in ks:
-            yield task_mean(run, "worst_of_k", stats.worst_of_k_by_task(rising, scoring.starts, n, k), k)
+            yield task_mean(run, "worst_of_k", stats.best_of_k_by_task(rising, scoring.starts, n, k, worst=True), k)
 
 
 def _micro(run: str, name: str, value: float, n_rows: int) -> Measure:
