@@ -312,6 +312,14 @@ def spoiled(side: Side) -> Bools:
     return is_spoiled
 
 
+def booked(side: Side, rows: Ints | Bools, group: tuple[str, str]) -> Side:
+    """The run with what these rows lose booked on one failure group."""
+    modes = side.modes if group in side.modes else (*side.modes, group)
+    mode = side.mode.copy()
+    mode[rows] = modes.index(group)
+    return msgspec.structs.replace(side, mode=mode, modes=modes)
+
+
 def with_clean(pair: Paired) -> Paired:
     """The pair with tasks that one run has no clean row of booked on what spoiled them, in both runs.
 
@@ -322,8 +330,8 @@ def with_clean(pair: Paired) -> Paired:
         return pair
     spoils_a, spoils_b = _spoilers(pair.a, pair.code_a, bad_a), _spoilers(pair.b, pair.code_b, bad_b)
     return replace(
-        pair, a=_booked(pair.a, pair.code_a, pair.b, np.where(spoils_a < 0, spoils_b, -1)),
-        b=_booked(pair.b, pair.code_b, pair.a, np.where(spoils_b < 0, spoils_a, -1)),
+        pair, a=_rebooked(pair.a, pair.code_a, pair.b, np.where(spoils_a < 0, spoils_b, -1)),
+        b=_rebooked(pair.b, pair.code_b, pair.a, np.where(spoils_b < 0, spoils_a, -1)),
     )
 
 
@@ -336,17 +344,11 @@ def _spoilers(side: Side, codes: Ints, bad: Bools) -> Ints:
     return modes
 
 
-def _booked(side: Side, codes: Ints, other: Side, spoilers: Ints) -> Side:
+def _rebooked(side: Side, codes: Ints, other: Side, spoilers: Ints) -> Side:
     """A run with its losses on some tasks booked under modes of the other run."""
-    if not (spoilers >= 0).any():
-        return side
-    table, mode = list(side.modes), side.mode.copy()
-    of_row = np.full(len(side.judged.task_keys), -1)
-    of_row[codes] = spoilers
-    wanted = of_row[side.judged.task]
+    of_task = np.full(len(side.judged.task_keys), -1)
+    of_task[codes] = spoilers
+    wanted = of_task[side.judged.task]
     for code in np.unique(spoilers[spoilers >= 0]).tolist():
-        name = other.modes[code]
-        if name not in table:
-            table.append(name)
-        mode[(wanted == code) & (mode >= 0)] = table.index(name)
-    return msgspec.structs.replace(side, mode=mode, modes=tuple(table))
+        side = booked(side, (wanted == code) & (side.mode >= 0), other.modes[code])
+    return side
