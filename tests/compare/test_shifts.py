@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from blade.compare.shifts import LISTED, TESTED, derived, shifts
@@ -136,33 +134,6 @@ def test_long_lists_are_cut_and_the_rest_is_counted() -> None:
     assert left_out == n + 1 - LISTED
 
 
-places = st.lists(st.tuples(st.integers(0, 9).map(str), st.integers(0, 2)), max_size=20, unique=True)
-told_of_run = st.fixed_dictionaries(
-    {
-        "flags": st.fixed_dictionaries({"errored": places}),
-        "behaviours": st.dictionaries(st.sampled_from("abc"), places, max_size=3),
-        "signatures": st.dictionaries(st.sampled_from("xyz"), places, max_size=3),
-        "effort": st.fixed_dictionaries({"turns": st.dictionaries(st.tuples(st.integers(0, 9).map(str), st.integers(0, 2)), st.sampled_from([0.1, 1.0, 7.3]), max_size=20)}),
-    }
-)  # fmt: skip
-TURNED = {"appeared": "disappeared", "disappeared": "appeared", "more": "less", "less": "more", "unclear": "unclear"}
-
-
-@settings(max_examples=60, deadline=None)
-@given(told_of_run, told_of_run)
-def test_exchanging_the_runs_turns_every_sign(one: dict[str, Any], other: dict[str, Any]) -> None:
-    a, b = ({str(task): "1" * k for task in range(10)} for k in (3, 3))
-    first, second = side("old", a, **one), side("new", b, **other)
-    there, left = shifts(paired(first, second, aligned(first, second)))
-    back, left_back = shifts(paired(second, first, aligned(second, first)))
-    assert left == left_back
-    for x, y in zip(there, back, strict=True):
-        assert (x.kind, x.name, x.n, x.p, x.p_adjusted) == (y.kind, y.name, y.n, y.p, y.p_adjusted)
-        assert (x.baseline, x.candidate, x.change) == (y.candidate, y.baseline, -y.change)
-        assert (x.low, x.high) == (None if y.high is None else -y.high, None if y.low is None else -y.low)
-        assert x.status == TURNED[y.status]
-
-
 def of_rows(
     a: Sequence[str | Sequence[float]], b: Sequence[str | Sequence[float]], effort_a: Mapping[str, Any] | None = None,
     effort_b: Mapping[str, Any] | None = None,
@@ -277,30 +248,3 @@ def test_many_tasks_take_an_interval_without_draws_that_is_the_same() -> None:
         for one in (exact, drawn):
             widths.append(one.high - one.low)
         assert widths[0] == pytest.approx(widths[1], rel=0.25)
-
-
-passing = st.lists(st.tuples(*[st.text("01", min_size=1, max_size=5)] * 2), min_size=1, max_size=8)
-
-
-@settings(max_examples=30, deadline=None)
-@given(
-    passing, st.lists(st.sampled_from([1.0, 2.5, 9.1]), min_size=16, max_size=16),
-    st.sampled_from([("a", "b"), ("b", "a"), ("a", "a")]),
-)
-def test_exchanging_the_runs_turns_every_measure_and_moves_no_digit(
-    tasks: list[tuple[str, str]], values: list[float], names: tuple[str, str]
-) -> None:
-    n = len(tasks)
-    sides = [
-        side(name, named(rows), effort={"output_tokens": {(str(i), 0): value for i, value in enumerate(told_of[:n])}})
-        for name, rows, told_of in zip(names, zip(*tasks, strict=True), (values[:8], values[8:]), strict=True)
-    ]
-    there = derived(paired(*sides, aligned(*sides)))
-    back = derived(paired(*sides[::-1], aligned(*sides[::-1])))
-    if names[0] == names[1]:
-        # Runs of one name and the same scores are measures apart by nothing; their effort may still differ.
-        there, back = (tuple(one for one in found if one.unit == "rate") for found in (there, back))
-    for x, y in zip(there, back, strict=True):
-        assert (x.name, x.k, x.n, x.method) == (y.name, y.k, y.n, y.method)
-        assert (x.baseline, x.candidate, x.change) == (y.candidate, y.baseline, -y.change)
-        assert (x.low, x.high) == (None if y.high is None else -y.high, None if y.low is None else -y.low)
