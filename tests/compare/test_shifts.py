@@ -24,8 +24,8 @@ def rows(tasks: Iterable[int], repeats: Iterable[int] = range(K)) -> list[Place]
     return [(str(task), repeat) for task in tasks for repeat in told]
 
 
-def pair_of(before: Mapping[str, Any], after: Mapping[str, Any], outcomes: Mapping[str, str] = PASSED) -> Paired:
-    a, b = side("old", outcomes, **before), side("new", outcomes, **after)
+def pair_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> Paired:
+    a, b = (side(name, PASSED | more.pop("outcomes", {}), **more) for name, more in (("old", {**before}), ("new", {**after})))
     return paired(a, b, aligned(a, b))
 
 
@@ -86,14 +86,10 @@ def test_what_nobody_shows_or_all_tasks_show_alike_is_not_told() -> None:
 
 
 def test_rows_of_tasks_that_only_one_run_has_do_not_count() -> None:
-    a = side("old", PASSED, behaviours={"loop": []}, effort={"turns": dict.fromkeys(rows(range(N)), 1.0)})
-    more = {**PASSED, **{str(task): "1111" for task in range(N, 2 * N)}}
-    outside = rows(range(N, 2 * N))
-    b = side(
-        "new", more, behaviours={"loop": outside},
-        effort={"turns": {**dict.fromkeys(rows(range(N)), 1.0), **dict.fromkeys(outside, 9.0)}},
-    )
-    found, _ = shifts(paired(a, b, aligned(a, b)))
+    inside, outside = (dict.fromkeys(rows(tasks), turns) for tasks, turns in ((range(N), 1.0), (range(N, 2 * N), 9.0)))
+    after = {"outcomes": {str(task): "1111" for task in range(N, 2 * N)}, "behaviours": {"loop": outside}}
+    before = {"behaviours": {"loop": []}, "effort": {"turns": inside}}
+    found, _ = shifts(pair_of(before, after | {"effort": {"turns": inside | outside}}))
     assert [(one.name, one.baseline, one.candidate) for one in found] == [("turns", 1.0, 1.0)]
 
 
@@ -201,14 +197,8 @@ def test_effort_is_a_mean_of_tasks_and_output_tokens_have_a_ratio() -> None:
     rng = np.random.default_rng(1)
     before = rng.uniform(500, 1500, 40).tolist()
     after = [value * factor for value, factor in zip(before, rng.uniform(1.3, 1.7, 40).tolist(), strict=True)]
-    found = measures(
-        of_rows(
-            ["10"] * 40,
-            ["10"] * 40,
-            {"output_tokens": effort(before), "turns": effort(before)},
-            {"output_tokens": effort(after)},
-        )
-    )
+    reported = {"output_tokens": effort(before), "turns": effort(before)}
+    found = measures(of_rows(["10"] * 40, ["10"] * 40, reported, {"output_tokens": effort(after)}))
     tokens, ratio = found["output_tokens", None], found["log_output_tokens", None]
     assert (tokens.unit, ratio.unit) == ("tokens", "log ratio")
     assert tokens.baseline == pytest.approx(np.mean(before))
@@ -232,19 +222,13 @@ def test_many_tasks_take_an_interval_without_draws_that_is_the_same() -> None:
     rng = np.random.default_rng(2)
     n = 400
     before, after = rng.gamma(2, 500, n), rng.gamma(2, 600, n)
-    whole = of_rows(["10"] * n, ["10"] * n, {"output_tokens": effort(before.tolist())}, {"output_tokens": effort(after.tolist())})
     # Each second of two hundred values for two tasks: few enough to draw, and spread alike.
-    coarse_a, coarse_b = np.repeat(np.sort(before)[::4], 4), np.repeat(after[::4], 4)
-    few = of_rows(
-        ["10"] * n,
-        ["10"] * n,
-        {"output_tokens": effort(coarse_a.tolist())},
-        {"output_tokens": effort(coarse_b.tolist())},
+    coarse = np.repeat(np.sort(before)[::4], 4), np.repeat(after[::4], 4)
+    whole, few = (
+        of_rows(["10"] * n, ["10"] * n, *({"output_tokens": effort(values.tolist())} for values in runs))
+        for runs in ((before, after), coarse)
     )
     for name in ("output_tokens", "log_output_tokens"):
         exact, drawn = measures(whole)[name, None], measures(few)[name, None]
         assert (exact.method, drawn.method) == ("paired t", "task bootstrap")
-        widths = []
-        for one in (exact, drawn):
-            widths.append(one.high - one.low)
-        assert widths[0] == pytest.approx(widths[1], rel=0.25)
+        assert exact.high - exact.low == pytest.approx(drawn.high - drawn.low, rel=0.25)

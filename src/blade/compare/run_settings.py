@@ -310,7 +310,7 @@ def _kind(tail: frozenset[str], words: frozenset[str]) -> str:
     for part in (tail, words):
         for kind, known in _known()["kinds"].items():
             if part & known:
-                return kind
+                return str(kind)
     return "other"
 
 
