@@ -216,14 +216,13 @@ def _with_excess(terms: Sequence[Term], by_mode: Sequence[tuple[Floats, Floats]]
     """
     if not terms:
         return []
-    in_all = _added(by_mode)
-    excesses = [_excess(mode, in_all, step) for mode in by_mode]
+    excesses = [_excess(mode, by_mode, step) for mode in by_mode]
     first = min(range(len(terms)), key=lambda i: _stands_out(excesses[i][1], terms[i]))
-    in_others = _added([*by_mode[:first], *by_mode[first + 1 :]])
+    others = [*by_mode[:first], *by_mode[first + 1 :]]
     replaced = []
     for i, (term, (expected, p)) in enumerate(zip(terms, excesses, strict=True)):
         if i != first:
-            p = max(p, _excess(by_mode[i], in_others, step)[1])
+            p = max(p, _excess(by_mode[i], others, step)[1])
         replaced.append(msgspec.structs.replace(term, expected=expected, p_excess=p))
     return replaced
 
@@ -233,18 +232,15 @@ def _stands_out(p: float, term: Term) -> tuple[float, float, str]:
     return round(math.log10(max(p, 1e-300)), 6), -round(abs(term.value), 12), term.term
 
 
-def _added(by_mode: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
-    return np.sum([a for a, _ in by_mode], axis=0), np.sum([b for _, b in by_mode], axis=0)
-
-
-def _excess(of_mode: tuple[Floats, Floats], of_all: tuple[Floats, Floats], step: float) -> tuple[float, float]:
-    """What a mode would be as its share of all the change, and the p that it is no other.
+def _excess(of_mode: tuple[Floats, Floats], by_mode: Sequence[tuple[Floats, Floats]], step: float) -> tuple[float, float]:
+    """What a mode would be as its share of the change of all of them, and the p that it is no other.
 
     The share of a mode is that of the losses of both runs together; it is estimated from the same tasks, and
     the last part of `excess`, whose mean is 0, is what that adds to the spread.
     """
-    moved, moved_all = of_mode[0] - of_mode[1], of_all[0] - of_all[1]
-    size, size_all = of_mode[0] + of_mode[1], of_all[0] + of_all[1]
+    all_a, all_b = (np.sum(losses, axis=0) for losses in zip(*by_mode, strict=True))
+    moved, moved_all = of_mode[0] - of_mode[1], all_a - all_b
+    size, size_all = of_mode[0] + of_mode[1], all_a + all_b
     whole_size, change = float(size_all.mean()), float(moved_all.mean())
     share = float(size.mean()) / whole_size  # a term without any loss is no term
     excess = moved - share * moved_all - change / whole_size * (size - share * size_all)

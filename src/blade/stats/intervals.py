@@ -171,9 +171,10 @@ def task_bootstrap(
         return None
     cells, counts = _distinct(table)
     rng = seeded_rng("task bootstrap", *seed)
-    means = (
-        _normal_means(table, draws, rng) if len(cells) > _MANY else _drawn_means(cells, counts, draws, rng)
-    )
+    if len(cells) > _MANY:  # means of thousands of distinct tasks vary as a normal law does: drawn from it at once
+        means = rng.multivariate_normal(table.mean(0), np.atleast_2d(np.cov(table.T, ddof=1)) / n, size=draws)
+    else:
+        means = _drawn_means(cells, counts, draws, rng)
     result = statistic(means)
     result = result[np.isfinite(result)]
     if not result.size:
@@ -199,13 +200,6 @@ def _drawn_means(
         weights = rng.multinomial(n, counts / n, size=min(size, draws - start))
         parts.append(weights @ cells / n)
     return np.concatenate(parts)
-
-
-def _normal_means(table: NDArray[Any], draws: int, rng: np.random.Generator) -> NDArray[Any]:
-    """Means of thousands of distinct tasks vary as a normal law does: drawn from it at once."""
-    spread = np.atleast_2d(np.cov(table.T, ddof=1)) / len(table)
-    drawn: NDArray[Any] = rng.multivariate_normal(table.mean(0), spread, size=draws)
-    return drawn
 
 
 def seeded_rng(*parts: str) -> np.random.Generator:

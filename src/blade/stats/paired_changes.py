@@ -178,7 +178,9 @@ def within_change(rows: Rows, step: float = 1.0) -> Change | None:
         # with many tasks the exact law is nearly smooth, and half of the point that was seen lies beyond it
         exact = _exact_exchange(rows, telling, halved=m >= ENOUGH)
         return result._replace(p=exact, method="exact stratified")
-    if m < ENOUGH and not _has_many_rows(rows, telling):
+    n_rows = (rows.n_a + rows.n_b)[telling]
+    is_normal = bool(m and n_rows.min() >= 8 and n_rows.sum() >= 40)  # sums of exchanges of so many rows
+    if m < ENOUGH and not is_normal:
         return result._replace(p=sign_flips(d), method="sign flips")
     return result._replace(p=p)
 
@@ -187,12 +189,6 @@ def is_lopsided(rows: Rows) -> bool:
     """Have the runs so different numbers of rows, on more than a few tasks, that differences are skewed."""
     few, many = np.minimum(rows.n_a, rows.n_b), np.maximum(rows.n_a, rows.n_b)
     return bool(few.size and (many >= LOPSIDED * few).mean() >= OFTEN)
-
-
-def _has_many_rows(rows: Rows, telling: Bools) -> bool:
-    """Are there enough rows in every task that can tell for sums of exchanges to be normal."""
-    n = (rows.n_a + rows.n_b)[telling]
-    return bool(n.size and n.min() >= 8 and n.sum() >= 40)
 
 
 def exchange_se(rows: Rows) -> float:
