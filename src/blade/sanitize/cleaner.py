@@ -287,7 +287,7 @@ class Cleaner:
     def _without_keys(self, text: str, place: Site, blocks: KeyBlocks, on_line: OnLine | None) -> str:
         view, lines, edits = View(text), Lines(text, on_line), []
         for start, end in blocks.spans(view.text, place):
-            value, start, end = view.text[start:end], view.place(start), view.place(end)
+            value, start, end = view.text[start:end], view.place(start), view.end(end)
             lines.tell(start, end)
             edits.append((start, end, self.put("SECRET", value)))
         return applied(text, edits)
@@ -322,7 +322,7 @@ class Cleaner:
     def _edits(self, text: str, role: Role, lines: Lines) -> list[Edit]:
         view, edits = View(text), []
         for start, end, kind, value in self.find(view.text, role):
-            start, end = view.place(start), view.place(end)
+            start, end = view.place(start), view.end(end)
             lines.tell(start, end)
             edits.append((start, end, self.put(kind, value)))
         return edits

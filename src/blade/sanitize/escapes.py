@@ -6,7 +6,7 @@ import binascii
 import json
 import re
 from base64 import b64decode, b64encode
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from unicodedata import normalize
@@ -72,24 +72,34 @@ def value_end(raw: str, start: int) -> int:
     return len(raw)
 
 
-# Letters that JSON, Markdown, HTML, addresses and shells may write otherwise, or that nobody sees;
-# `%25` stays, lest it be read twice.
-_UNSEEN = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
+# Letters that JSON, Markdown, HTML, addresses and shells may write otherwise, or that nobody sees. Of a `%25`
+# only the letter that was encoded twice is read. A NUL stands beside each letter where lines of two bytes a
+# letter were added to a text of one.
+_UNSEEN = "\0\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef"
+_BLANK = "\u00a0\u2000-\u200a\u202f\u205f\u3000"
 # Letters and digits of a typewriter's or a formula's width: read as the plain ones.
 _WIDE = "\uff0b\uff0d-\uff19\uff1d\uff20-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0001d7ff"
+# Letters of other alphabets that look like a Latin one beside them.
+_ALIKE = dict(zip("аеорсухіѕјԁоА", "aeopcyxisjdoA", strict=True))
+_PLAIN = re.compile(rf"[{_UNSEEN}]")
+_TAG = r"<(?=/?(?:span|wbr|strong|em|b|i|code|td|th|dt|dd|key|string)\b|!\[CDATA\[)|\]\]>"
 _ESCAPE = re.compile(
-    r"\\{1,7}u(?P<json>[0-9a-fA-F]{4})|\\{1,7}x(?P<byte>[2-7][0-9a-fA-F]|ad)"
-    r"|%(?P<url>[2-7][0-9a-fA-F]|0[9aAdD])(?<!%25)"
+    r"\\{1,7}u(?P<json>[0-9a-fA-F]{4})|\\{1,7}x(?P<byte>[2-7][0-9a-fA-F]|ad)|\\(?P<octal>1[0-7]{2})"
+    r"|%(?:25)?(?P<url>[2-7][0-9a-fA-F]|0[9aAdD])(?<!%25)"
     r"|(?P<utf>%[c-fC-F][0-9a-fA-F](?:%[89abAB][0-9a-fA-F]){1,3})"
-    r"|&#(?P<html>\d{1,3});|&#x(?P<hex>[2-7][0-9a-fA-F]|[aAdD9]);|&(?P<word>amp|lt|gt|quot|apos|commat|nbsp);"
-    rf"|(?P<wide>[{_WIDE}])|\\(?P<mark>[/@_:.*<>\[\]|#!~&$`\-+=(){{}}])|(?P<line>\\\r?\n[ \t]{{0,200}})|"
-         rf"(?P<unseen>[{_UNSEEN}])"
+    r"|&#0{0,6}(?P<html>\d{1,3});|&#x0{0,6}(?P<hex>[2-7][0-9a-fA-F]|[aAdD9]);|&(?P<word>amp|lt|gt|quot|apos|commat|nbsp);"
+    rf"|(?P<wide>[{_WIDE}])|\\(?P<mark>[/@_:.*<>\[\]|#!~&$`\-+=(){{}}])|(?P<line>\\\r?\n[ \t]{{0,200}})"
+    r"|(?P<cell></(?:td|th|dt|key)>\s{0,80}<(?:td|th|dd|string)\b[^<>]{0,200}>)"
+    rf"|(?P<unseen>[{_UNSEEN}]|\x1b\[[0-9;:?]{{0,20}}[A-Za-z]|<!\[CDATA\[|\]\]>"
+    rf"|</?(?:span|wbr|strong|em|b|i|code)(?: [^<>]{{0,200}}/?)?>)|(?P<blank>[{_BLANK}])"
+    rf"|(?P<alike>(?<=[A-Za-z])[{''.join(_ALIKE)}]|[{''.join(_ALIKE)}](?=[A-Za-z]))"
 )
-_FIRST = re.compile(rf"[\\%&{_UNSEEN}{_WIDE}]")  # one letter to look for is found sooner than a pattern
+# One letter to look for is found sooner than a pattern.
+_FIRST = re.compile(rf"[\\%&\x1b{_UNSEEN}{_BLANK}{_WIDE}{''.join(_ALIKE)}]|{_TAG}")
 _WORDS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "commat": "@", "nbsp": " "}
 # A form as browsers send it, where + stands for a space.
 _FORM = compiled("form")
-_BLANK = str.maketrans("+", " ")
+_SENT = str.maketrans("+", " ")
 
 
 def _escapes(text: str) -> Iterator[re.Match[str]]:
@@ -106,10 +116,10 @@ class View:
     def __init__(self, text: str) -> None:
         self.text = text
         self.starts, self.raw = [0], [0]  # from each of these places of the view on, where the text goes on
-        if text.isascii() and "\\" not in text and "%" not in text and "&" not in text:
+        if text.isascii() and not any(sign in text for sign in "\\%&<\0\x1b"):
             return  # no letter is written otherwise
         if "+" in text and "=" in text:
-            text = _FORM.sub(lambda hit: hit[0].translate(_BLANK) if _is_sent(hit) else hit[0], text)
+            text = _FORM.sub(lambda hit: hit[0].translate(_SENT) if _is_sent(hit) else hit[0], text)
         parts: list[str] = []
         done = size = 0
         for hit in _escapes(text):
@@ -127,6 +137,12 @@ class View:
         index = bisect_right(self.starts, place) - 1
         return self.raw[index] + place - self.starts[index]
 
+    def end(self, place: int) -> int:
+        """Where in the text the letter before a place of the view ends; what nobody sees after it is not of it."""
+        index = bisect_left(self.starts, place)
+        is_edge = index < len(self.starts) and self.starts[index] == place
+        return self.raw[index] if is_edge else self.place(place)
+
 
 def _is_sent(hit: re.Match[str]) -> bool:
     """Is it a field of a form: one of several, or with letters written as forms write them."""
@@ -142,17 +158,18 @@ def _letter(hit: re.Match[str]) -> str:
         return normalize("NFKC", words)[:1]
     if group == "line":
         return "" if hit.string[hit.start() - 1 : hit.start()].isspace() else " "
-    if group in ("json", "byte", "url", "hex", "html"):
-        code = int(words, 10 if group == "html" else 16)
+    if group in ("json", "byte", "octal", "url", "hex", "html"):
+        code = int(words, {"html": 10, "octal": 8}.get(group, 16))
         is_letter = code in (9, 10, 13) or 32 <= code < 127
-        is_letter = is_letter or (group in ("json", "byte") and 160 <= code < 0xD800)
+        is_letter = is_letter or (group in ("json", "byte", "html") and 160 <= code < 0xD800)
         letter = chr(code) if is_letter or code == 0xFEFF else hit[0]
-        return "" if letter in _UNSEEN else letter
+        return " " if code == 160 else _PLAIN.sub("", letter)
     if group == "utf":
         words = unquote(words)
-        return hit[0] if "\ufffd" in words else words.strip(_UNSEEN)
-    return _WORDS.get(words, words if group == "mark" else "")
-
+        return hit[0] if "\ufffd" in words else _PLAIN.sub("", words)
+    if group in ("blank", "cell"):
+        return " " if group == "blank" else ": "
+    return _WORDS.get(words, _ALIKE.get(words, words if group == "mark" else ""))
 
 
 _RUN = re.compile(r"[A-Za-z0-9+/_\-]{24,}={0,2}")  # of either alphabet: one look a letter
