@@ -408,7 +408,7 @@ _NAMES = frozenset(
     "id uuid call_id tool_call_id task_name name type role status object model finish_reason".split()
 )
 # Below a key such as `credentials`: what holds the secret, who it is of, and what only tells about it.
-_SECRETS = frozenset("pass pw pin value secret password key plain plaintext".split())
+_SECRETS = frozenset("pass pw pin value secret password key plain plaintext current new old previous confirm".split())
 _USERS = frozenset("user login account usr".split())
 _ABOUT = words("about")
 _NAMING = frozenset("name key variable var env env_var header element label field".split())
@@ -432,7 +432,10 @@ def role_of(path: tuple[str, ...], holder: str, is_row: bool, policy: Policy) ->
     """The role of the values at a path; `holder` is the key above that names a secret, if any does."""
     key = path[-1]
     if holder:
-        return Role("password") if path[0] in _MANIFEST and path[1] in _KEPT else _held(key)
+        is_sure = (path[0] in _MANIFEST and path[1] in _KEPT) or (holder.lower().endswith("passwords") and key not in _ABOUT)
+        return Role("password") if is_sure else _held(key)
+    if key == "token" and any("logprob" in part for part in path):
+        return Role()  # what a model said
     name_of_secret = secret_name(key)
     if is_row and not name_of_secret:
         is_code = path[:-1] in _VERIFIER and _CODE.fullmatch(key) is not None

@@ -155,7 +155,8 @@ def assigned_at(text: str, place: int) -> Iterator[Hit]:
     if not secret_name(name.lstrip("-+")) or (hit["by"] in ("is", "is:") and not is_hard(name)):
         return
     is_quoted = hit["open"][-1:] in ("'", '"', "`")
-    if hit["by"] == "," and not (is_quoted and hit["close"]):
+    is_row = hit["by"] == "," and not is_quoted and text[max(0, left - 1) : left] in ("", "\n")
+    if hit["by"] == "," and not (is_row or (is_quoted and hit["close"])):
         return
     value = (_QUOTED_VALUE if is_quoted else _BARE_VALUE).match(text, hit.end())
     if value is None:
@@ -178,7 +179,8 @@ def assigned_at(text: str, place: int) -> Iterator[Hit]:
     around = text[max(0, left - 1) : left]
     is_argument = is_tight and (text[end : end + 1] in ("", " ", "\n", "\r") or around == "&")
     is_argument = is_argument or (around in ("'", '"') and text[end : end + 1] == around) or hit["by"][:1] in ">|—→"
-    is_argument = is_argument or (is_alone and bool(hit["line"] is not None or hit["of"] or _in_section(text, left)))
+    is_argument = is_argument or is_row or text.startswith("</", end) or hit["line"] is not None
+    is_argument = is_argument or (is_alone and (hit["by"][0] == ":" or _in_section(text, left)))
     is_word = is_argument and is_hard(name) and is_chosen(text[start:end])
     if is_quoted or mixes(text[start:end], 6) or is_word or _is_setting(text, hit, end):
         yield start, end, "SECRET"
