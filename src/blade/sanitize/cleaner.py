@@ -238,7 +238,7 @@ class Cleaner:
         key = decoded(text)
         path = (*above.path, key)
         role = role_of(path, above.holder, above.is_row, self.policy)
-        holder = above.holder or (key if holds(key) or above.path == _MANIFEST else "")
+        holder = above.holder or (key if holds(key) else "")
         place = Site(path, role, holder, above.is_row)
         if above.is_row and len(path) == 1:
             self.kept.add(key.lower())
@@ -413,7 +413,7 @@ _USERS = frozenset("user login account usr".split())
 _ABOUT = words("about")
 _NAMING = frozenset("name key variable var env env_var header element label field".split())
 _VALUES = frozenset("value val content data secret_value text".split())
-_IS_MANIFEST, _KEPT = compiled("manifest"), ("data", "stringData", "key")  # what lies there is secret, whatever its name
+_IS_MANIFEST, _KEPT = compiled("manifest"), frozenset(("data", "stringData"))
 _NAME_LETTERS = 60
 _NUMERIC = re.compile(r"(?i)\w*(?:pass(?:word|wd|code|phrase)|pwd|secret|api_?key|credential)|pin")
 
@@ -431,9 +431,11 @@ class Role(msgspec.Struct, frozen=True):
 def role_of(path: tuple[str, ...], holder: str, is_row: bool, policy: Policy) -> Role:
     """The role of the values at a path; `holder` is the key above that names a secret, if any does."""
     key = path[-1]
+    if path[0] in _MANIFEST and (not _KEPT.isdisjoint(path) or path[1:] == ("key",)):
+        return Role("password")  # whatever its name
     if holder:
-        is_sure = (path[0] in _MANIFEST and path[1] in _KEPT) or (holder.lower().endswith("passwords") and key not in _ABOUT)
-        return Role("password") if is_sure else _held(key)
+        is_of_somebody = holder.lower().endswith("passwords") and key not in _ABOUT
+        return Role("password") if is_of_somebody else _held(key)
     if key == "token" and any("logprob" in part for part in path):
         return Role()  # what a model said
     name_of_secret = secret_name(key)

@@ -134,6 +134,7 @@ _ASSIGNED = compiled("assigned")
 _QUOTED_VALUE = re.compile(r"[^\"'`\\\s\r\n](?:[^\"'`\\\r\n]|\\(?![\"'`nrt\\])){2,400}")
 _BARE_VALUE = re.compile(r"[^\s\"'`,;<>(){}\[\]&|\\]{4,400}")
 _MARKED_VALUE = compiled("marked_value")
+_WRAPPED_VALUE = re.compile(r"(?P<value>[^\"'&;,=\r\n\\]{4,200})(?P<by>[\"'])")  # of an option that is quoted as a whole
 _UNCALLED = re.compile(r"[(\[][\w!@#%^&*+\-]{3,60}(?![\w(),.=\]\[])")
 _SIGN = re.compile(
     r"[A-Za-z0-9_\-]{0,40}(?: ?key\w{0,3})?\\{0,3}[\"'`]?\]?\*{0,2}[ \t]{0,3}"
@@ -168,17 +169,19 @@ def assigned_at(text: str, place: int) -> Iterator[Hit]:
         marked = _MARKED_VALUE.match(text, start)
         if marked and mixes(marked[0], 8):
             end = max(end, start + len(marked[0].rstrip(")]};,>|&")))
+    around = text[max(0, left - 1) : left]
     if not is_quoted:
         end = start + len(text[start:end].rstrip(".:!?*"))
+        if is_tight and around in ("'", '"') and (whole := _WRAPPED_VALUE.match(text, start)) and whole["by"] == around:
+            end = whole.end("value")
     if _is_code(text, start, end, hit["by"], hit["open"]) or not secret_value(name, text[start:end]):
         return
     is_alone = _ENDS_LINE.match(text, end) is not None
     if (hit["line"] is not None and not is_alone) or (hit["by"] == "|" and not _is_cell(text, left, end)):
         return
     # a word right behind the sign, as in commands; in code it would be a name, before a comma or a bracket
-    around = text[max(0, left - 1) : left]
     is_argument = is_tight and (text[end : end + 1] in ("", " ", "\n", "\r") or around == "&")
-    is_argument = is_argument or (around in ("'", '"') and text[end : end + 1] == around) or hit["by"][:1] in ">|—→"
+    is_argument = is_argument or (around in ("'", '"') and text[end : end + 1] == around) or hit["by"][:1] in ">|—→" or hit["by"] == ":-"
     is_argument = is_argument or is_row or text.startswith("</", end) or hit["line"] is not None
     is_argument = is_argument or (is_alone and (hit["by"][0] == ":" or _in_section(text, left)))
     is_word = is_argument and is_hard(name) and is_chosen(text[start:end])
