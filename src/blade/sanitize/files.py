@@ -24,7 +24,8 @@ from blade.targets import link_in, open_direct, put_files, refuse_link, refuse_t
 # What no rule can tell from any other text, said wherever nothing was found or written.
 NOT_SEEN = (
     "names of people in running text", "phone and card numbers", "postal addresses",
-    "passwords that nothing beside them names", "keys that look like a hash", "pictures and archives",
+    "passwords that nothing beside them names", "passwords of letters alone where code could stand",
+    "keys that look like a hash", "pictures and archives", "texts in hex, base32, base85 or packed base64",
 )  # fmt: skip
 _MAX_PLACES = 20_000  # listed one by one; the counts by kind and file are whole beyond it
 
@@ -251,7 +252,7 @@ def _pieces(file: IO[bytes], path: Path, cleaner: Cleaner, tally: Tally) -> Iter
             yield piece
         return
     before = 0
-    for piece in blocks(file):
+    for piece in blocks(file, MAX_WHOLE if _suffix(path) == ".json" else _PIECE):
         tally.line = before + 1
         cleaner.on_line = partial(tally.at, before)
         yield piece
@@ -389,6 +390,7 @@ def _suffix(path: Path) -> str:
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _MAX_LINE = 256 << 20  # a longer line is not read at once
 MAX_WHOLE = 64 << 20  # a text up to this size is cleaned in one piece
+_PIECE = 8 << 20  # the same of one that need not be read as a whole, such as JSON
 _HEAD = 8192  # bytes that tell how a text is written
 # What no text holds in any encoding; bells, tabs, backspaces and colours of terminals aside.
 _ODD = bytes((*range(7), *range(14, 27), *range(28, 32), 127))
@@ -547,12 +549,12 @@ def lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
         yield line
 
 
-def blocks(file: IO[bytes]) -> Iterator[bytes]:
-    """A text whole, or in pieces that end where a line ends."""
+def blocks(file: IO[bytes], size: int) -> Iterator[bytes]:
+    """A text whole, or in pieces that end where a line ends, or else a word."""
     data = b""
-    while more := file.read(MAX_WHOLE):
+    while more := file.read(size):
         data += more
-        if len(data) < MAX_WHOLE:
+        if len(data) < size:
             continue
         cut = data.rfind(b"\n") + 1 or data.rfind(b" ") + 1 or len(data)
         yield data[:cut]
