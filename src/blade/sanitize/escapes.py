@@ -82,20 +82,24 @@ _WIDE = "\uff0b\uff0d-\uff19\uff1d\uff20-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0
 # Letters of other alphabets that look like a Latin one beside them.
 _ALIKE = dict(zip("аеорсухіѕјԁоА", "aeopcyxisjdoA", strict=True))
 _PLAIN = re.compile(rf"[{_UNSEEN}]")
-_TAG = r"<(?=/?(?:span|wbr|strong|em|b|i|code|td|th|dt|dd|key|string)\b|!\[CDATA\[)|\]\]>"
+# Marks of tags and of colours, as they are or written otherwise themselves.
+_LT, _GT, _SLASH = r"(?:<|%3[cC]|&lt;|\\u003[cC])", r"(?:>|%3[eE]|&gt;|\\u003[eE])", r"(?:\\{0,3}/|%2[fF])"
+_MORE = rf"(?:(?: |%20|\+)(?:(?!{_LT}|{_GT})[^\n]){{0,200}})?{_GT}"  # the attributes of a tag, and its end
+_OPEN = r"(?:\[|%5[bB])"
+_CELL = rf"{_LT}{_SLASH}(?:td|th|dt|key){_GT}(?:\s|%0[aA]|\\n){{0,80}}{_LT}(?:td|th|dd|string){_MORE}"
+_TAG = rf"{_LT}{_SLASH}?(?:span|wbr|strong|em|b|i|code){_MORE}|{_LT}(?:!|%21){_OPEN}CDATA{_OPEN}|(?:\]|%5[dD]){{2}}{_GT}"
+_COLOUR = rf"(?:\x1b|%1[bB]|\\{{1,7}}(?:u001[bB]|x1[bB]|033)){_OPEN}(?:[0-9:?;]|%3[bB]){{0,20}}[A-Za-z]"
 _ESCAPE = re.compile(
-    r"\\{1,7}u(?P<json>[0-9a-fA-F]{4})|\\{1,7}x(?P<byte>[2-7][0-9a-fA-F]|ad)|\\(?P<octal>1[0-7]{2})"
-    r"|%(?:25)?(?P<url>[2-7][0-9a-fA-F]|0[9aAdD])(?<!%25)"
+    rf"(?P<cell>{_CELL})|(?P<unseen>[{_UNSEEN}]|{_TAG}|{_COLOUR})"
+    r"|\\{1,7}u(?P<json>[0-9a-fA-F]{4})|\\{1,7}x(?P<byte>[2-7][0-9a-fA-F]|ad)|\\(?P<octal>1[0-7]{2})"
+    r"|%(?:25){0,2}(?P<url>[2-7][0-9a-fA-F]|0[9aAdD])(?<!%25)"
     r"|(?P<utf>%[c-fC-F][0-9a-fA-F](?:%[89abAB][0-9a-fA-F]){1,3})"
     r"|&#0{0,6}(?P<html>\d{1,3});|&#x0{0,6}(?P<hex>[2-7][0-9a-fA-F]|[aAdD9]);|&(?P<word>amp|lt|gt|quot|apos|commat|nbsp);"
-    rf"|(?P<wide>[{_WIDE}])|\\(?P<mark>[/@_:.*<>\[\]|#!~&$`\-+=(){{}}])|(?P<line>\\\r?\n[ \t]{{0,200}})"
-    r"|(?P<cell></(?:td|th|dt|key)>\s{0,80}<(?:td|th|dd|string)\b[^<>]{0,200}>)"
-    rf"|(?P<unseen>[{_UNSEEN}]|\x1b\[[0-9;:?]{{0,20}}[A-Za-z]|<!\[CDATA\[|\]\]>"
-    rf"|</?(?:span|wbr|strong|em|b|i|code)(?: [^<>]{{0,200}}/?)?>)|(?P<blank>[{_BLANK}])"
+    rf"|(?P<wide>[{_WIDE}])|\\(?P<mark>[/@_:.*<>\[\]|#!~&$`\-+=(){{}}])|(?P<line>\\\r?\n[ \t]{{0,200}})|(?P<blank>[{_BLANK}])"
     rf"|(?P<alike>(?<=[A-Za-z])[{''.join(_ALIKE)}]|[{''.join(_ALIKE)}](?=[A-Za-z]))"
 )
 # One letter to look for is found sooner than a pattern.
-_FIRST = re.compile(rf"[\\%&\x1b{_UNSEEN}{_BLANK}{_WIDE}{''.join(_ALIKE)}]|{_TAG}")
+_FIRST = re.compile(rf"[\\%&\x1b{_UNSEEN}{_BLANK}{_WIDE}{''.join(_ALIKE)}]|<(?=[/!a-z])|\]\]>")
 _WORDS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "commat": "@", "nbsp": " "}
 # A form as browsers send it, where + stands for a space.
 _FORM = compiled("form")
@@ -176,7 +180,7 @@ _RUN = re.compile(r"[A-Za-z0-9+/_\-]{24,}={0,2}")  # of either alphabet: one loo
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{24,}={0,2}|[A-Za-z0-9_\-]{24,}={0,2}")
 _WRAPPED = compiled("wrapped")
 _PROBE = 64  # characters that tell whether the rest is worth decoding
-_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
+_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def base64_in(text: str, clean: Callable[[str, int], str]) -> Iterator[tuple[int, int, str]]:
