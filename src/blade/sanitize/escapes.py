@@ -100,6 +100,7 @@ _ESCAPE = re.compile(
 )
 # One letter to look for is found sooner than a pattern.
 _FIRST = re.compile(rf"[\\%&\x1b{_UNSEEN}{_BLANK}{_WIDE}{''.join(_ALIKE)}]|<(?=[/!a-z])|\]\]>")
+_SIGNS = ("\\", "%", "&", "</", "<!", "<wbr", "\0", "\x1b")  # one of them at least, where an ASCII text has any
 _WORDS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "commat": "@", "nbsp": " "}
 # A form as browsers send it, where + stands for a space.
 _FORM = compiled("form")
@@ -120,7 +121,7 @@ class View:
     def __init__(self, text: str) -> None:
         self.text = text
         self.starts, self.raw = [0], [0]  # from each of these places of the view on, where the text goes on
-        if text.isascii() and not any(sign in text for sign in "\\%&<\0\x1b"):
+        if text.isascii() and not any(sign in text for sign in _SIGNS):
             return  # no letter is written otherwise
         if "+" in text and "=" in text:
             text = _FORM.sub(lambda hit: hit[0].translate(_SENT) if _is_sent(hit) else hit[0], text)
