@@ -52,19 +52,13 @@ def settled(paths: Sequence[Path]) -> list[Path]:
 
     No link is read in or below the working folder, where a shell finds what nobody chose.
     """
-    here = Path.cwd()
-    remote = [path for path in map(_absolute, paths) if not path.is_relative_to(here)]
-    shared = Path(os.path.commonpath([path.parent for path in remote])) if remote else here
-    real = shared.resolve()
-    is_direct = real == shared
-    return [
-        path if is_direct or (place := _absolute(path)) not in remote else real / place.relative_to(shared)
-        for path in paths
-    ]
-
-
-def _absolute(path: Path) -> Path:
-    return Path(os.path.abspath(path))
+    here, places = Path.cwd(), [Path(os.path.abspath(path)) for path in paths]
+    parents = [place.parent for place in places if not place.is_relative_to(here)]
+    shared = Path(os.path.commonpath(parents)) if parents else here
+    if (real := shared.resolve()) == shared:
+        return list(paths)
+    pairs = zip(paths, places, strict=True)
+    return [path if place.is_relative_to(here) else real / place.relative_to(shared) for path, place in pairs]
 
 
 def link_in(path: Path) -> Path | None:

@@ -278,16 +278,6 @@ def _write_parquet(outcome: Outcome, path: Path) -> None:
         raise cannot_write(path, OSError(str(error).partition("\n")[0])) from error
 
 
-# What passes values on as they are, counts them or tells something else of them.
-_PLAIN_FUNCTIONS = frozenset(
-    "abs all and any any_value arg_max arg_min array_agg as avg between bool_and bool_or by calls cast "
-    "ceil check_failed coalesce contains corr count count_if cube date_diff dense_rank distinct else "
-    "ends_with except exists exp filter first floor from greatest group grouping having if ifnull in "
-    "intersect join lag last lead least len length like limit list ln log max mean median min mode not "
-    "nullif on or order over partition pass_at_1 pass_at_k pass_hat_k power quantile quantile_cont quantile_disc rank rate rollup round "
-    "row row_number says select sqrt starts_with stddev stddev_pop stddev_samp string_agg struct_pack sum "
-    "then try_cast union unnest using values var_samp variance when where with within ".split()
-)
 _CALLS = re.compile(
     r"'(?:[^']|'')*'|(?P<function>[A-Za-z_]\w*)\s*\(|(?P<sign>\|\||(?<=[\w)\"])(?:\[|\s+\[[^\[\],]*:))|\b(?P<kind>blob|bytea|bit)\b",
     re.IGNORECASE,
@@ -296,9 +286,12 @@ _CALLS = re.compile(
 
 def _refuse_respelt(question: str) -> None:
     """Redaction knows a private value by its letters: none may be cut, turned round or encoded before."""
+    from blade.sanitize.rule_table import words
+
+    plain = words("plain_functions")
     for hit in _CALLS.finditer(question):
         word = hit["function"] or hit["sign"] or hit["kind"]
-        if word and word.lower() not in _PLAIN_FUNCTIONS:
+        if word and word.lower() not in plain:
             hint = "select whole columns, or leave --redact out"
             raise UsageError(f"{word.strip()} may spell a private value in a way that --redact cannot see", hint, "usage")
 

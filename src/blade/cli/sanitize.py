@@ -124,7 +124,7 @@ def _refuse(paths: list[Path], is_piped: bool, as_json: bool) -> None:
 
 def settings_of(paths: list[Path], key_path: str | None, policy_path: str | None) -> list[Path]:
     """The files that say how to clean: keys and policies, those that were named and those that are found."""
-    from blade.sanitize import key_file, policies_near
+    from blade.sanitize.policy import key_file, policies_near
 
     return [*(Path(item) for item in (key_path, policy_path) if item), key_file(), *policies_near(paths)]
 

@@ -313,16 +313,16 @@ def looked(
     """
     tally = Tally()
     cleaner, naming, counting = (Cleaner(_COUNTING, policy, seen) for seen in (tally.seen, None, tally.seen))
-    told = {path: told_name(shown(path), naming) for path in files}
-    names = {path: parts.get(path, (path.name,)) for path in told}
+    labels = {path: told_name(shown(path), naming) for path in files}
+    names = {path: parts.get(path, (path.name,)) for path in labels}
     counting.field = "(name)"
     first = {words[: n + 1]: path for path, words in reversed(names.items()) for n in range(len(words))}
     for words, path in first.items():
-        tally.file = told[path]
+        tally.file = labels[path]
         clean_name(words[-1], counting)
     with ExitStack() as stack:
         left: list[tuple[Path, IO[bytes]]] = []
-        for path, _ in _in_turn(((path, path) for path in told), cleaner, tally, told.__getitem__):
+        for path, _ in _in_turn(((path, path) for path in labels), cleaner, tally, labels.__getitem__):
             content = stack.enter_context(SpooledTemporaryFile(_SPOOLED))
             with reading(path) as file:
                 content.writelines(_left(file, path, cleaner, tally))
@@ -330,7 +330,7 @@ def looked(
         again = cleaner.testing(tally.seen)
         for path, spool in left if cleaner.known else ():
             # what one file gives away is taken out of all of them, after all else was
-            tally.file = told[path]
+            tally.file = labels[path]
             spool.seek(0)
             for _ in _left(spool, path, again, tally):
                 pass

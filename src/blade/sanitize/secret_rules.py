@@ -183,7 +183,8 @@ def assigned_at(text: str, place: int) -> Iterator[Hit]:
     is_argument = is_tight and (text[end : end + 1] in ("", " ", "\n", "\r") or around == "&")
     is_argument = is_argument or (around in ("'", '"') and text[end : end + 1] == around) or hit["by"][:1] in ">|—→" or hit["by"] == ":-"
     is_argument = is_argument or is_row or text.startswith("</", end) or hit["line"] is not None
-    is_argument = is_argument or (is_alone and (hit["by"][0] == ":" or _in_section(text, left)))
+    # below a head such as `[smtp]` a word is a setting, too
+    is_argument = is_argument or (is_alone and (hit["by"][0] == ":" or bool(_SECTION.search(text, max(0, left - 400), left))))
     is_word = is_argument and is_hard(name) and is_chosen(text[start:end])
     if is_quoted or mixes(text[start:end], 6) or is_word or _is_setting(text, hit, end):
         yield start, end, "SECRET"
@@ -191,11 +192,6 @@ def assigned_at(text: str, place: int) -> Iterator[Hit]:
 
 _ENDS_LINE = re.compile(r"[\"'`]{0,3}[ \t]{0,8}(?:#[^\n]{0,200})?(?:\r?\n|$)")
 _SECTION = re.compile(r"(?m)^\[[\w .:\"\-]{1,60}\][ \t\r]*$(?!.*^\s*(?:def|class|import|return)\b)", re.DOTALL)
-
-
-def _in_section(text: str, start: int) -> bool:
-    """Is it a setting below a head such as `[smtp]`, or behind the mark of a comment there."""
-    return _SECTION.search(text, max(0, start - 400), start) is not None
 
 
 def _is_cell(text: str, start: int, end: int) -> bool:
