@@ -72,34 +72,13 @@ def value_end(raw: str, start: int) -> int:
     return len(raw)
 
 
-# Letters that JSON, Markdown, HTML, addresses and shells may write otherwise, or that nobody sees. Of a `%25`
-# only the letter that was encoded twice is read. A NUL stands beside each letter where lines of two bytes a
-# letter were added to a text of one.
-_UNSEEN = "\0\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef"
-_BLANK = "\u00a0\u2000-\u200a\u202f\u205f\u3000"
-# Letters and digits of a typewriter's or a formula's width: read as the plain ones.
-_WIDE = "\uff0b\uff0d-\uff19\uff1d\uff20-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0001d7ff"
+# Letters that JSON, Markdown, HTML, addresses and shells may write otherwise, or that nobody sees (a NUL stands beside
+# each letter where lines of two bytes a letter were added to a text of one), tags and colours, which may be written
+# otherwise themselves. Of a `%25` only the letter that was encoded twice is read.
+_ESCAPE, _UNSEEN = compiled("escape"), compiled("unseen")
+_FIRST = compiled("escape_first")  # one letter to look for is found sooner than a pattern
 # Letters of other alphabets that look like a Latin one beside them.
-_ALIKE = dict(zip("аеорсухіѕјԁоА", "aeopcyxisjdoA", strict=True))
-_PLAIN = re.compile(rf"[{_UNSEEN}]")
-# Marks of tags and of colours, as they are or written otherwise themselves.
-_LT, _GT, _SLASH = r"(?:<|%3[cC]|&lt;|\\u003[cC])", r"(?:>|%3[eE]|&gt;|\\u003[eE])", r"(?:\\{0,3}/|%2[fF])"
-_MORE = rf"(?:(?: |%20|\+)(?:(?!{_LT}|{_GT})[^\n]){{0,200}})?{_GT}"  # the attributes of a tag, and its end
-_OPEN = r"(?:\[|%5[bB])"
-_CELL = rf"{_LT}{_SLASH}(?:td|th|dt|key){_GT}(?:\s|%0[aA]|\\n){{0,80}}{_LT}(?:td|th|dd|string){_MORE}"
-_TAG = rf"{_LT}{_SLASH}?(?:span|wbr|strong|em|b|i|code){_MORE}|{_LT}(?:!|%21){_OPEN}CDATA{_OPEN}|(?:\]|%5[dD]){{2}}{_GT}"
-_COLOUR = rf"(?:\x1b|%1[bB]|\\{{1,7}}(?:u001[bB]|x1[bB]|033)){_OPEN}(?:[0-9:?;]|%3[bB]){{0,20}}[A-Za-z]"
-_ESCAPE = re.compile(
-    rf"(?P<cell>{_CELL})|(?P<unseen>[{_UNSEEN}]|{_TAG}|{_COLOUR})"
-    r"|\\{1,7}u(?P<json>[0-9a-fA-F]{4})|\\{1,7}x(?P<byte>[2-7][0-9a-fA-F]|ad)|\\(?P<octal>1[0-7]{2})"
-    r"|%(?:25){0,2}(?P<url>[2-7][0-9a-fA-F]|0[9aAdD])(?<!%25)"
-    r"|(?P<utf>%[c-fC-F][0-9a-fA-F](?:%[89abAB][0-9a-fA-F]){1,3})"
-    r"|&#0{0,6}(?P<html>\d{1,3});|&#x0{0,6}(?P<hex>[2-7][0-9a-fA-F]|[aAdD9]);|&(?P<word>amp|lt|gt|quot|apos|commat|nbsp);"
-    rf"|(?P<wide>[{_WIDE}])|\\(?P<mark>[/@_:.*<>\[\]|#!~&$`\-+=(){{}}])|(?P<line>\\\r?\n[ \t]{{0,200}})|(?P<blank>[{_BLANK}])"
-    rf"|(?P<alike>(?<=[A-Za-z])[{''.join(_ALIKE)}]|[{''.join(_ALIKE)}](?=[A-Za-z]))"
-)
-# One letter to look for is found sooner than a pattern.
-_FIRST = re.compile(rf"[\\%&\x1b{_UNSEEN}{_BLANK}{_WIDE}{''.join(_ALIKE)}]|<(?=[/!a-z])|\]\]>")
+_ALIKE = dict(zip("аеорсухіѕјԁА", "aeopcyxisjdA", strict=True))
 _SIGNS = ("\\", "%", "&", "</", "<!", "<wbr", "\0", "\x1b")  # one of them at least, where an ASCII text has any
 _WORDS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "commat": "@", "nbsp": " "}
 # A form as browsers send it, where + stands for a space.
@@ -168,10 +147,10 @@ def _letter(hit: re.Match[str]) -> str:
         is_letter = code in (9, 10, 13) or 32 <= code < 127
         is_letter = is_letter or (group in ("json", "byte", "html") and 160 <= code < 0xD800)
         letter = chr(code) if is_letter or code == 0xFEFF else hit[0]
-        return " " if code == 160 else _PLAIN.sub("", letter)
+        return " " if code == 160 else _UNSEEN.sub("", letter)
     if group == "utf":
         words = unquote(words)
-        return hit[0] if "\ufffd" in words else _PLAIN.sub("", words)
+        return hit[0] if "\ufffd" in words else _UNSEEN.sub("", words)
     if group in ("blank", "cell"):
         return " " if group == "blank" else ": "
     return _WORDS.get(words, _ALIKE.get(words, words if group == "mark" else ""))
