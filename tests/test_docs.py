@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from blade.errors import NothingToRead
+from tests.case_tables import tables
 
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src" / "blade"
@@ -26,18 +27,8 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "AGENTS.md", *sort
 # Pages that coding agents are given; those of our own skill run as well, in tests/skills.
 SKILLS = [*sorted((ROOT / ".agents" / "skills").rglob("*.md")), *sorted((ROOT / "benchmarks").glob("*/skill/*.md"))]
 
-# The measures a report holds; what they mean is in docs/methods.md.
-OUTCOMES = (
-    "pass_at_1", "pass_at_1_micro", "weighting_effect", "solved", "pass_at_k", "pass_hat_k", "consistency",
-    "coverage", "retry_value", "mean_reward", "mean_reward_micro", "best_of_k", "worst_of_k", "majority_at_k",
-    "self_agreement", "expected_flip_rate", "icc", "between_task_variance", "within_task_variance",
-    "design_effect", "effective_n", "missing_as_fail", "bound_low", "bound_high",
-)  # fmt: skip
-EFFORTS = (
-    "input_tokens", "output_tokens", "reasoning_tokens", "total_tokens", "turns", "tool_calls", "items",
-    "wall_s", "cost_usd",
-)  # fmt: skip
-METHODS = (*OUTCOMES, *EFFORTS, *(f"{name}_median" for name in EFFORTS))
+MEASURES = {kind: names.split() for kind, names in tables(__file__)["measures"].items()}
+METHODS = [name for names in MEASURES.values() for name in names] + [f"{name}_median" for name in MEASURES["efforts"]]
 
 
 def name_of(path: Path) -> str:
