@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
+from tests.case_tables import tables
 
 _START = """
 import sys
@@ -22,7 +22,7 @@ from blade_eval.servers import sites
 sites.start(insist(resolved(Asked(paths=(sys.argv[1],), environ={}))), head_port=int(sys.argv[2]))
 """
 
-CONFIGS: dict[str, str] = yaml.safe_load(Path(__file__).with_name("configs.yaml").read_text(encoding="utf-8"))
+CONFIGS: dict[str, str] = tables(__file__, "configs.yaml")
 
 
 def config_of(url: str) -> str:

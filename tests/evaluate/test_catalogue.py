@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
 
 from blade_eval.catalogue import CATEGORIES, CRITERIA, Entry, category_of, components, entries, ranked
 from blade_eval.config import Asked, installed, resolved
+from tests.case_tables import tables
 from tests.conftest import Blade
 from tests.evaluate.gym_tree import write
 
-CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__)
 
 
 @pytest.fixture

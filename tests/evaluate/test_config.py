@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
@@ -17,9 +16,10 @@ from blade_eval.config.secret import hidden_command, without
 from blade_eval.config.sources import chained, tree_of
 from blade_eval.runner import inputs
 from blade_eval.runner.benchmark_run import masked
+from tests.case_tables import tables
 from tests.evaluate.gym_tree import write
 
-CASES = yaml.safe_load(Path(__file__).with_name("config_cases.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__, "config_cases.yaml")
 SECRETS = CASES["secrets"]
 LEVELS = ("error", "warning", "notice", "unset", "model")
 

@@ -22,19 +22,19 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
 from blade_eval.prepare import NotReadable, child, fetch, records, work, written
+from tests.case_tables import tables
 from tests.conftest import Blade
 from tests.evaluate.file_server import Files, serving
 from tests.evaluate.serving import CONFIGS
 
 BODY = "".join(json.dumps({"question": f"What is {n} + 1?", "answer": str(n + 1)}) + "\n" for n in range(400)).encode()
 SUM = hashlib.sha256(BODY).hexdigest()
-CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__)
 ROWS, RECORD = "sums_benchmark.jsonl", "sums_benchmark_prepare.json"
 COPIES = "return written(records(fetched(SOURCES['raw.jsonl'], 'raw.jsonl')), OUTPUT)"
 FAILS = "raise KeyError('question')"

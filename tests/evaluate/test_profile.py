@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-import yaml
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,10 +23,11 @@ from blade_eval import profile
 from blade_eval.profile import scores as hooks
 from blade_eval.profile.row_table import encoded
 from tests.builders import DROP, make_input, make_row, make_rows
+from tests.case_tables import tables
 from tests.conftest import Blade
 
 Row = dict[str, Any]
-CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__)
 ROOT = Path(__file__).resolve().parents[2]
 
 

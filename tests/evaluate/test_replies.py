@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from blade_eval import fences, replies, task_row
+from tests.case_tables import tables
 
-CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__)
 
 
-@pytest.mark.parametrize(("response", "text"), CASES["answers"])
+HALF = {"output": [{"type": "message", "role": "assistant", "content": "half \ud800 a pair"}]}  # which YAML cannot say
+
+
+@pytest.mark.parametrize(("response", "text"), [*CASES["answers"], (HALF, "half ? a pair")])
 def test_the_answer_is_the_last_message_without_its_thoughts(response: Any, text: str) -> None:
     assert replies.answer(response) == text
 

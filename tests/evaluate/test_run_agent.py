@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from blade.errors import UsageError
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.runner import agent, skills
 from tests.builders import make_message
+from tests.case_tables import tables
 
-CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__)
 TOOLS = [{"type": "function", "name": "add", "parameters": {}}]
 
 

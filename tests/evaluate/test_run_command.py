@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from blade import errors
 from blade_eval.config import Asked
 from blade_eval.prepare import work
 from blade_eval.runner import benchmark_run, collect
 from blade_eval.runner.progress import Progress
+from tests.case_tables import tables
 from tests.conftest import Blade
 from tests.evaluate.rows import put, rows_of
 from tests.evaluate.serving import CONFIGS
@@ -29,7 +29,7 @@ from tools.bench import faulty, killed_runs
 from tools.bench.killed_runs import questions
 from tools.model_server import Faults, Server, Status, choice, serving
 
-CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__)
 SECRET = "sk-do-not-write-me-down"
 LETTERS = [f"Answer: {letter}" for letter in "ABCD"]
 NOBODY = "http://127.0.0.1:9/v1"
