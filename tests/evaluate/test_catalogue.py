@@ -141,11 +141,7 @@ def test_our_models_and_agents_say_what_they_are(kind: str, blade: Blade) -> Non
 
 # -- search ---------------------------------------------------------------------------------------
 
-AMONG = (
-    benchmark("evalplus", "coding", "Functions"), benchmark("xstest", "safety", "Safe and unsafe prompts"),
-    benchmark("office", "agent", "An assistant with mail"), benchmark("gsm8k", "math", "Grade school sums"),
-    benchmark("mmlu", "knowledge", "Questions of 57 subjects"),
-)  # fmt: skip
+AMONG = [benchmark(*words) for words in CASES["searched"]]
 
 
 @pytest.mark.parametrize(("query", "name"), CASES["queries"])

@@ -133,17 +133,10 @@ def test_no_rollouts_at_all_give_empty_files(tmp_path: Path) -> None:
     assert [path.read_bytes() for path in paths] == [b"", b"[]", b"[]"]
 
 
-@pytest.mark.parametrize(
-    ("odd", "told"),
-    [
-        (b"  \r\n", "line 3 holds blank; skipped"), (b"17\n", "line 3: a JSON number, not an object; skipped"),
-        (b"null\n", "line 3: a JSON null, not an object; skipped"), (b"{oh\n", "line 3: not JSON"),
-        (b"\xff\xfe\n", "line 3: not JSON"),
-    ],
-)
-def test_lines_that_are_no_rows_are_told_and_skipped(odd: bytes, told: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("odd", "told"), CASES["odd_lines"])
+def test_lines_that_are_no_rows_are_told_and_skipped(odd: str, told: str, tmp_path: Path) -> None:
     rows = rollouts([[1.0, 0.0], [1.0, 1.0]])
-    run = Run(tmp_path, inputs_of(rows), [*rows[:2], odd, *rows[2:]])
+    run = Run(tmp_path, inputs_of(rows), [*rows[:2], odd.encode("latin-1"), *rows[2:]])
     found = run.profiled()
     assert any(told in notice for notice in found.notices), found.notices
     assert found.n_came == 4
@@ -268,14 +261,6 @@ def test_packed_files_give_the_same_bytes(pack: Any, tmp_path: Path) -> None:
     paths = run.profiled().write()
     assert paths[0].name == "p_reward_profiling.jsonl"
     assert [path.read_bytes() for path in paths] == plain
-
-
-def test_the_order_of_lines_does_not_matter(tmp_path: Path) -> None:
-    rows = rollouts([[1.0, 0.0, 0.5], [0.25, 1.0, 0.0]])
-    rows[4]["late"] = 3
-    first = [path.read_bytes() for path in whole(tmp_path, rows).profiled().write()]
-    run = Run(tmp_path, inputs_of(rows), list(rows[::-1]))
-    assert [path.read_bytes() for path in run.profiled().write()] == first
 
 
 def test_masked_rollouts_leave_the_statistics_and_are_told(blade: Blade, tmp_path: Path) -> None:

@@ -105,19 +105,6 @@ def test_every_number_is_spelled_as_the_incumbent_spells_it(value: Row) -> None:
     assert encoded(value) == orjson.dumps(value)
 
 
-def test_large_numbers_are_spelled_in_all_files_and_texts_are_left_alone(tmp_path: Path) -> None:
-    keys = [{"_ng_task_index": 0, "_ng_rollout_index": n, "agent_ref": {"name": "desk"}} for n in range(2)]
-    inputs = [{"question": 'is "1e16" = 1e16?', "far": 1e17, **key} for key in keys]
-    results = [{"reward": 1.0, "steps": 2.5e16 * n, **key} for n, key in enumerate(keys, 1)]
-    profile.profiled(*write(tmp_path, inputs, results)).write()
-    shards.merged([str(tmp_path / "run.jsonl")], tmp_path / "run2.jsonl")
-    found = {ending: (tmp_path / f"run{ending}").read_bytes() for ending in ENDINGS[:3]}
-    assert found == reference.files(inputs, results)
-    assert (tmp_path / "run2_aggregate_metrics.json").read_bytes() == reference.aggregate(results)
-    assert b'1e16\\" = 1e16?' in found[ENDINGS[0]]
-    assert b'"far":1e+17' in found[ENDINGS[0]]
-
-
 def golden_run() -> tuple[list[Row], list[Row]]:
     """Two agents, shuffled and unequal repeats, a task of one row, gaps, a field that both row and usage have, a mask."""
     told: dict[tuple[int, int], tuple[str, Any, Any, Any]] = {

@@ -29,19 +29,9 @@ def test_fences_are_closed_ones() -> None:
     assert fences.closed('say `x` and ```inline``` {"a": "```"}') == []
 
 
-@pytest.mark.parametrize(
-    ("item", "call"),
-    [
-        ({"name": "f", "arguments": '{"a": 1}'}, replies.Call("f", {"a": 1})),
-        ({"name": "f", "arguments": {"a": 1}}, replies.Call("f", {"a": 1})),
-        ({"name": "f", "arguments": ""}, replies.Call("f", {})),
-        ({"name": "f"}, replies.Call("f", {})),
-        ({"name": "f", "arguments": "[1]"}, replies.Call("f", None, "the arguments are not a JSON object")),
-        ({"arguments": "{}"}, replies.Call("", None, "the call has no name")),
-    ],
-)
-def test_calls_are_read_or_say_why_not(item: dict[str, Any], call: replies.Call) -> None:
-    assert replies.calls({"output": [{"type": "function_call", **item}]}) == [call]
+@pytest.mark.parametrize(("item", "call"), CASES["calls"])
+def test_calls_are_read_or_say_why_not(item: dict[str, Any], call: list[Any]) -> None:
+    assert replies.calls({"output": [{"type": "function_call", **item}]}) == [replies.Call(*call)]
 
 
 def test_the_question_is_what_users_asked() -> None:
