@@ -18,6 +18,7 @@ import pytest
 
 from blade.errors import NothingToRead
 from tests.case_tables import tables
+from tests.test_wheel import anchors
 
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src" / "blade"
@@ -198,8 +199,7 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         file = (page.parent / path) if path else page
         assert file.exists(), target
         if anchor:
-            titles = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
-            assert anchor in {re.sub(r"[^\w-]", "", title.lower().replace(" ", "-")) for title in titles}, target
+            assert anchor in anchors(file), target
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -83,10 +83,10 @@ def plain(value: Any) -> Any:
     return picked(value, "low point high level") if is_gain else str(value)
 
 
-def of_report(rows_of: Callable[[str], Iterable[Any]], but: tuple[str, ...] = ()) -> Numbers:
+def of_report(rows_of: Callable[[str], Iterable[Any]]) -> Numbers:
     numbers: Numbers = {}
     for name, (kind, keys, fields) in LISTS.items():
-        for row in rows_of(name) if name not in but else ():
+        for row in rows_of(name):
             key = picked(row, keys)
             of_slice = " of a slice" if name == "measures" and key[3] is not None else ""
             numbers[kind + of_slice, *key] = picked(row, fields)
