@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,27 +45,11 @@ def test_equal_actions_have_equal_keys() -> None:
     assert third.key == "a x y"
 
 
-@pytest.mark.parametrize(
-    ("items", "results"),
-    [
-        (  # to the first open call of its id
-            [make_call("c", "one"), make_call("c", "two"), make_result("c", "1"), make_result("c", "2"), make_result("z", "?")],
-            [("1", 2), ("2", 3)],
-        ),
-        (  # results that all carry the id of the last call come in the order of the calls
-            [
-                make_call("a", "one"), make_call("b", "two"), make_result("b", "1"), make_result("b", "2"), make_call("c", "three"),
-                make_result("c", "3"),
-            ],
-            [("1", 2), ("2", 3), ("3", 5)],
-        ),
-        ([make_call("a", "one"), make_call("b", "two"), *(make_result(i, i) for i in "abb")], [("a", 2), ("b", 3)]),
-        ([make_call("c", "one")], [("", None)]),
-    ],
-)  # fmt: skip
-def test_a_result_goes_to_its_call(items: list[dict[str, object]], results: list[tuple[str, int | None]]) -> None:
-    calls = make_episode(rollout(items)).calls
-    assert [(call.output, call.result_step) for call in calls] == results
+@pytest.mark.parametrize(("items", "results"), CASES["call_results"])
+def test_a_result_goes_to_its_call(items: str, results: list[list[Any]]) -> None:
+    parts = [re.split("([>=])", item) for item in items.split()]
+    calls = make_episode(rollout([make_call(i, text) if sign == ">" else make_result(i, text) for i, sign, text in parts])).calls
+    assert [[call.output, call.result_step] for call in calls] == results
     assert not any(call.failed for call in calls)
 
 
