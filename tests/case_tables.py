@@ -10,8 +10,17 @@ import yaml
 
 
 @cache
+def _decoded(path: Path) -> dict[str, Any]:
+    tables: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return tables
+
+
+def tables(path: str, file: str = "cases.yaml") -> dict[str, Any]:
+    """The tables of a file beside a test file."""
+    return _decoded(Path(path).with_name(file))
+
+
 def cases(path: str, name: str) -> list[Any]:
     """The rows of a table in the `cases.yaml` beside a test file."""
-    text = Path(path).with_name("cases.yaml").read_text(encoding="utf-8")
-    tables: dict[str, list[Any]] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return tables[name]
+    rows: list[Any] = tables(path)[name]
+    return rows

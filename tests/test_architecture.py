@@ -6,77 +6,33 @@ import ast
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.case_tables import tables
+
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src" / "blade"
 WING = ROOT / "src" / "blade_eval"  # a room of its own, which only the command line enters
 
-NOUNS = {"hostile", "model", "errors", "stats", "events", "answers", "targets", "number_format"}
-STAGES = {"formats", "tables", "measure", "diagnose", "compare", "report"}
-HANDS = {"judgements", "queue", "reader", "dossier"}  # rooms of `agent` that know the report and no other stage
-
-# Room -> the other rooms it may import. A room is a module or a folder directly under src/blade, or under its `agent`.
-# `blade` itself (its version) is open to all; nothing imports `cli` but `__main__`.
-RULES: dict[str, set[str]] = {
-    "__init__": {"api"},
-    "__main__": {"cli"},
-    "model": set(),
-    "errors": {"model"},
-    "hostile": set(),
-    "number_format": set(),
-    "targets": {"errors"},
-    "stats": {"model"},
-    "answers": set(),
-    "events": {"model", "formats"},
-    **dict.fromkeys(STAGES, NOUNS),
-    "diagnose": NOUNS | {"formats"},
-    "tables": NOUNS | {"formats"},
-    "query": NOUNS | {"tables"},
-    "pipeline": NOUNS | STAGES | HANDS | {"tables", "query"},
-    "report": NOUNS | {"query"},
-    "check": NOUNS | {"formats", "tables", "report", "sanitize", "pipeline", "query"},
-    "endpoint": set(),
-    "agent": set(),
-    "judgements": NOUNS,
-    "queue": NOUNS,
-    "dossier": NOUNS | {"report"},
-    "reader": NOUNS | {"endpoint", "judgements"},
-    "skills": NOUNS | STAGES | {"pipeline"},
-    "mcp": NOUNS | STAGES | HANDS | {"pipeline", "check", "query"},
-    "package": NOUNS | STAGES | {"pipeline", "tables", "query", "check", "sanitize", "skills"},
-    "sanitize": NOUNS,
-    "blade_eval": {"model", "errors", "stats", "answers", "hostile", "formats", "endpoint"},
-    "api": NOUNS | STAGES | HANDS | {"pipeline", "check", "query"},
-    "cli": NOUNS | STAGES | HANDS | {"pipeline", "tables", "query", "check", "package", "sanitize", "skills", "mcp", "blade_eval"},
-}
-
+HOUSE = tables(__file__, "architecture.yaml")
+GROUPS = {name: set(words.split()) for name, words in HOUSE["groups"].items()}
+# Room -> the other rooms it may import.
+RULES = {room: set().union(*(GROUPS.get(word, {word}) for word in words.split())) for room, words in HOUSE["rules"].items()}
 # Families: every module of the folder is a member, and the literal table of this name lists it.
 TABLES = {"measure": "MEASURES", "blade_eval/verifiers": "ENVIRONMENTS", "blade_eval/models": "MODELS"}
 
-# Packages that cost start-up time, and the places that must stay quick to import.
-HEAVY = {
-    "numpy", "scipy", "duckdb", "vl_convert", "jinja2", "yaml", "rich", "zstandard", "isal", "xxhash", "mcp",
-    "omegaconf", "aiohttp", "math_verify", "jiwer", "sacrebleu", "rapidfuzz", "markdown_it",
-}  # fmt: skip
-LIGHT = ["__init__.py", "__main__.py", "errors.py", "model/*.py", "pipeline/*.py", "report/__init__.py", "cli/**/*.py", "api/*.py", "agent/mcp/*.py", "agent/reader.py", "endpoint/*.py"]
-HELP_NEVER_LOADS = {"numpy", "scipy", "duckdb", "vl_convert", "jinja2", "msgspec", "mcp", "omegaconf", "aiohttp", "markdown_it"}
-
-BANNED_NAMES = {"utils", "common", "helpers", "misc", "core", "base", "manager", "types"}
-# What names nothing: a participle says what was done to something, not what it is.
-PARTICIPLES = set(
-    "aligned asked asking begun compared done drawn found given heard held judged judging kept made narrowed named parted "
-    "placed prepared quoted said served shown standing started summed taken told turned used verified written".split()
-)
-EMPTY_LOCALS = {"one", "found", "told", "at", "said", "made", "kept", "held", "asked", "given"}
 MOST_REPEATED = 15  # file names that stand in several rooms, the same kind of thing in each
 
 MODULES = sorted([*SRC.rglob("*.py"), *WING.rglob("*.py")])
 OURS = [*MODULES, *sorted((ROOT / "scripts").rglob("*.py")), *sorted((ROOT / "tools").rglob("*.py"))]
+
+
+def words(name: str) -> set[str]:
+    return set(HOUSE[name].split())
 
 
 def name_of(path: Path) -> str:
@@ -102,9 +58,14 @@ def rooms() -> set[str]:
     return folders | {path.stem for hall in halls for path in hall.glob("*.py")} | {WING.name}
 
 
-def imported(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The dotted names that `tree` imports; `package` is where its relative imports start."""
-    for node in ast.walk(tree):
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(tree_of(path)))
+
+
+def imported(nodes: Iterable[ast.AST], package: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The dotted names that nodes import; `package` is where their relative imports start."""
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield tuple(alias.name.split("."))
@@ -115,21 +76,17 @@ def imported(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[str, ...
                 yield (*source, alias.name)
 
 
-def imported_rooms(tree: ast.AST, package: tuple[str, ...], known: set[str]) -> set[str]:
-    """The rooms that `tree` reaches into; names of `blade` itself are no room."""
-    names = list(imported(tree, package))
+def imported_rooms(nodes: Iterable[ast.AST], package: tuple[str, ...], known: set[str]) -> set[str]:
+    """The rooms that nodes reach into; names of `blade` itself are no room."""
+    names = list(imported(nodes, package))
     ours = (name[1 + (name[1] == "agent" and len(name) > 2)] for name in names if name[0] == "blade" and len(name) > 1)
     return {name for name in (*ours, *(name[0] for name in names if name[0] == WING.name)) if name in known}
-
-
-def package_of(path: Path) -> tuple[str, ...]:
-    return path.relative_to(ROOT / "src").parent.parts
 
 
 @cache
 def reached(path: Path) -> set[str]:
     """The rooms that a module reaches into."""
-    return imported_rooms(tree_of(path), package_of(path), rooms())
+    return imported_rooms(nodes_of(path), path.relative_to(ROOT / "src").parent.parts, rooms())
 
 
 def top_level_packages(tree: ast.Module) -> set[str]:
@@ -144,7 +101,7 @@ def top_level_packages(tree: ast.Module) -> set[str]:
             waiting += node.orelse
             continue
         if isinstance(node, ast.Import | ast.ImportFrom):
-            found |= {name[0] for name in imported(node, ("blade",))}
+            found |= {name[0] for name in imported([node], ("blade",))}
         waiting += ast.iter_child_nodes(node)
     return found
 
@@ -203,43 +160,44 @@ def test_every_module_says_what_it_is() -> None:
 
 def test_no_junk_drawers() -> None:
     files = [*OURS, *sorted((ROOT / "tests").rglob("*.py"))]
-    drawers = [name_of(path) for path in files if BANNED_NAMES & {path.stem, path.parent.name}]
+    drawers = [name_of(path) for path in files if words("banned_names") & {path.stem, path.parent.name}]
     assert not drawers
 
 
 def test_files_are_named_by_nouns_and_few_names_repeat() -> None:
     names = [path.stem for path in OURS if not path.stem.startswith("__")]
-    assert not PARTICIPLES & set(names)
+    assert not words("participles") & set(names)
     assert len({name for name in names if names.count(name) > 1}) <= MOST_REPEATED
 
 
-def empty_locals(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    fields = {part.target for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for part in node.body if isinstance(part, ast.AnnAssign)}
-    for node in ast.walk(tree):
+def empty_locals(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
+    empty = words("empty_locals")
+    fields = {part.target for node in nodes if isinstance(node, ast.ClassDef) for part in node.body if isinstance(part, ast.AnnAssign)}
+    for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in fields:  # fields may be wire keys
             name, line = node.id, node.lineno
         elif isinstance(node, ast.arg):
             name, line = node.arg, node.lineno
         else:
             continue
-        if name in EMPTY_LOCALS:
+        if name in empty:
             yield line, name
 
 
 def test_locals_are_nouns() -> None:
-    empty = [f"{name_of(path)}:{line} {name}" for path in OURS for line, name in empty_locals(tree_of(path))]
+    empty = [f"{name_of(path)}:{line} {name}" for path in OURS for line, name in empty_locals(nodes_of(path))]
     assert not empty
 
 
 def test_functions_are_short() -> None:
-    functions = [node for path in MODULES for node in ast.walk(tree_of(path)) if isinstance(node, ast.FunctionDef)]
+    functions = [node for path in MODULES for node in nodes_of(path) if isinstance(node, ast.FunctionDef)]
     lengths = sorted((node.end_lineno or 0) - node.lineno + 1 for node in functions)
     assert lengths[int(0.95 * len(lengths))] <= 40
 
 
 def test_quick_places_import_heavy_packages_late() -> None:
-    quick = sorted({path for glob in LIGHT for path in SRC.glob(glob)})
-    heavy = {name_of(path): top_level_packages(tree_of(path)) & HEAVY for path in quick}
+    quick = sorted({path for glob in HOUSE["light"].split() for path in SRC.glob(glob)})
+    heavy = {name_of(path): top_level_packages(tree_of(path)) & words("heavy") for path in quick}
     assert quick
     assert not {name: found for name, found in heavy.items() if found}
 
@@ -257,53 +215,22 @@ def test_help_loads_nothing_heavy() -> None:
     assert "Usage" in done.stdout
     loaded = set(json.loads(done.stderr.splitlines()[-1]))
     assert "blade" in loaded
-    assert not loaded & HELP_NEVER_LOADS
+    assert not loaded & words("help_never_loads")
 
 
 # ---- The rules themselves, against planted violations ------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("source", "reached"),
-    [
-        ("import blade.tables.index", {"tables"}),
-        ("from blade import tables, __version__", {"tables"}),
-        ("from blade.tables import open_index", {"tables"}),
-        ("from ..tables import open_index", {"tables"}),
-        ("from .. import tables", {"tables"}),
-        ("from . import lines", {"formats"}),
-        ("def late():\n    from blade.tables import open_index", {"tables"}),
-        ("import numpy, storefront", set()),
-    ],
-)
-def test_planted_imports_are_seen(source: str, reached: set[str]) -> None:
-    assert imported_rooms(ast.parse(source), ("blade", "formats"), {"formats", "tables"}) == reached
+@pytest.mark.parametrize(("source", "reached"), HOUSE["planted_imports"])
+def test_planted_imports_are_seen(source: str, reached: str) -> None:
+    assert imported_rooms(ast.walk(ast.parse(source)), ("blade", "formats"), {"formats", "tables"}) == set(reached.split())
 
 
-@pytest.mark.parametrize(
-    ("source", "heavy"),
-    [
-        ("import numpy as np", True),
-        ("try:\n    from rich.console import Console\nexcept ImportError:\n    pass", True),
-        ("class Page:\n    import jinja2", True),
-        ("def draw():\n    import vl_convert", False),
-        ("class Page:\n    def draw(self):\n        import vl_convert", False),
-        ("if TYPE_CHECKING:\n    import numpy as np", False),
-    ],
-)
+@pytest.mark.parametrize(("source", "heavy"), HOUSE["planted_heavy_imports"])
 def test_planted_heavy_imports_are_seen(source: str, heavy: bool) -> None:
-    assert bool(top_level_packages(ast.parse(source)) & HEAVY) is heavy
+    assert bool(top_level_packages(ast.parse(source)) & words("heavy")) is heavy
 
 
-@pytest.mark.parametrize(
-    ("source", "members"),
-    [
-        ("T = {'a': alpha, 'b': beta}", {"alpha", "beta"}),
-        ("T: dict[str, str] = {'a': 'blade.report.alpha', 'b': 'beta:render'}", {"alpha", "beta"}),
-        ("T = {'a': alpha.render}", {"alpha", "render"}),
-        ("T = collect()", None),
-        ("U = {'a': alpha}", None),
-    ],
-)
-def test_planted_tables_are_read(source: str, members: set[str] | None) -> None:
-    assert table_members(ast.parse(source), "T") == members
+@pytest.mark.parametrize(("source", "members"), HOUSE["planted_tables"])
+def test_planted_tables_are_read(source: str, members: str | None) -> None:
+    assert table_members(ast.parse(source), "T") == (None if members is None else set(members.split()))

@@ -100,11 +100,7 @@ def test_an_unknown_name_is_refused_with_near_ones(blade: Blade) -> None:
     far = blade("detectors", "zzz")
     assert far.code == 2
     assert "`blade detectors` lists them" in far.err
-
-
-def test_an_unknown_name_as_json(blade: Blade) -> None:
     said = blade("detectors", "--json", "B99")
-    assert said.code == 2
     assert (said.error["slug"], said.error["exit"]) == ("no-such-detector", 2)
 
 

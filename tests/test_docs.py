@@ -6,18 +6,18 @@ import ast
 import contextlib
 import json
 import re
+import runpy
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner
 
 from blade.errors import NothingToRead
+from tests.case_tables import tables
+from tests.test_wheel import anchors
 
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src" / "blade"
@@ -26,18 +26,8 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "AGENTS.md", *sort
 # Pages that coding agents are given; those of our own skill run as well, in tests/skills.
 SKILLS = [*sorted((ROOT / ".agents" / "skills").rglob("*.md")), *sorted((ROOT / "benchmarks").glob("*/skill/*.md"))]
 
-# The measures a report holds; what they mean is in docs/methods.md.
-OUTCOMES = (
-    "pass_at_1", "pass_at_1_micro", "weighting_effect", "solved", "pass_at_k", "pass_hat_k", "consistency",
-    "coverage", "retry_value", "mean_reward", "mean_reward_micro", "best_of_k", "worst_of_k", "majority_at_k",
-    "self_agreement", "expected_flip_rate", "icc", "between_task_variance", "within_task_variance",
-    "design_effect", "effective_n", "missing_as_fail", "bound_low", "bound_high",
-)  # fmt: skip
-EFFORTS = (
-    "input_tokens", "output_tokens", "reasoning_tokens", "total_tokens", "turns", "tool_calls", "items",
-    "wall_s", "cost_usd",
-)  # fmt: skip
-METHODS = (*OUTCOMES, *EFFORTS, *(f"{name}_median" for name in EFFORTS))
+MEASURES = {kind: names.split() for kind, names in tables(__file__)["measures"].items()}
+METHODS = [name for names in MEASURES.values() for name in names] + [f"{name}_median" for name in MEASURES["efforts"]]
 
 
 def name_of(path: Path) -> str:
@@ -177,10 +167,7 @@ def test_the_exit_codes_of_the_docs_are_those_of_the_code() -> None:
 
 
 def test_the_map_is_up_to_date() -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "map.py"), "--check"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    assert runpy.run_path(str(ROOT / "scripts" / "map.py"))["main"](["--check"]) == 0
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "AGENTS.md"])
@@ -208,8 +195,7 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         file = (page.parent / path) if path else page
         assert file.exists(), target
         if anchor:
-            titles = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
-            assert anchor in {re.sub(r"[^\w-]", "", title.lower().replace(" ", "-")) for title in titles}, target
+            assert anchor in anchors(file), target
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -232,16 +218,8 @@ def test_every_measure_is_explained(name: str) -> None:
     assert f"`{name}`" in (DOCS / "methods.md").read_text(encoding="utf-8")
 
 
-def test_a_planted_report_holds_no_other_measure(tmp_path: Path) -> None:
-    from blade.cli.main import cli
-    from tools.planted import write_demo
-
-    run = write_demo(tmp_path / "run")
-    runner = CliRunner(env={"BLADE_CACHE_DIR": str(tmp_path / "cache")})
-    output = tmp_path / "report"
-    done = runner.invoke(cli, ["diagnose", str(run.path), "-o", str(output)], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    report = json.loads((output / "report.json").read_text(encoding="utf-8"))
+def test_a_planted_report_holds_no_other_measure() -> None:
+    report = json.loads((ROOT / "tests" / "golden" / "report.json").read_text(encoding="utf-8"))  # which `test_golden` writes anew
     names = {measure["name"] for measure in report["measures"]}
     assert "pass_at_1" in names
     assert names <= set(METHODS), "explain the new measure in docs/methods.md and name it in METHODS"

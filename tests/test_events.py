@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,34 +12,11 @@ from hypothesis import strategies as st
 from blade import events
 from blade.model import Evidence
 from tests.builders import make_call, make_message, make_result
+from tests.case_tables import tables
 from tests.traces import did, make_episode, make_task, make_tool, rollout
 
-ERRORS = {
-    "read": [
-        "Error: user not found", '{"error": "quota"}', "user not found", "Error: no such page\nsee the log", "\n\nError: no such page\nsee",
-        "Pages on errors: Error theory, by J. L. Mackie",  # too short to tell it from an answer
-        "rate_limit_error", "MyOwnException raised", "host unreachable", "request refused",
-    ],
-    "write": [
-        "Traceback (most recent call last):\n  KeyError: 'x'", '{"success": false, "rows": []}', "connect ECONNREFUSED 10.0.0.1",
-        "1. Type I error\n2. Error theory",  # a writing tool speaks for itself
-        "a.log:\nError: no such page", "transaction aborted", "write aborted: No space left on device", "503 Service Unavailable",
-        "Errors:\nthe street needs a number", "malformed address", "missing required field `street`",
-    ],
-    "check": [
-        "command exited with code 2", '{"exit_code": 1, "stdout": ""}', '{"status": "failed"}', "worker OOMKilled", "process ended: exit 137",
-        "2 failures, 1 warning", "some exceptions were raised", "redirect() missing 1 required argument: 'street'",
-    ],
-}  # fmt: skip
-FINE = {
-    "read": [
-        "", '{"error": null, "rows": []}', '{"status": "delivered", "note": "the error was ours"}', "A reign of terror",
-        "Wikipedia: " + "x" * 200 + " an error in judgement", "# notes\n# invalid entries are dropped",  # the content of a file
-        "a.log:\nError: no such page",
-    ],
-    "write": ["a well formed address", "1 page is missing, 2 are required"],
-    "check": ["exit code: 0", "0 errors, 3 warnings", "no errors found", "0 failures, 0 exceptions", "no failures"],
-}  # fmt: skip
+CASES = tables(__file__)
+ERRORS, FINE = CASES["results"]["errors"], CASES["results"]["fine"]
 
 
 @pytest.mark.parametrize("does", ERRORS)
@@ -45,22 +25,10 @@ def test_a_result_is_an_error_where_the_tool_itself_says_so(does: str) -> None:
     assert [text for text in FINE[does] if events.reads_as_error(text, does)] == []
 
 
-TOOLS = {
-    "read": "get_order get_update_history dataset_info transfer_to_human_agents escalate_case",  # to hand over changes nothing
-    "write": "cancelOrder mcp__shop__update_item transfer_money refuel_data",
-    "check": "run_tests validate",
-}
-COMMANDS: dict[str, list[object]] = {
-    "read": ["ls -l", "ls 2>/dev/null", "ls 2>&1 | head", "python -c 'print(a >= b)'"],
-    "write": ["echo hi > out.txt", "sed -i s/a/b/ f", ["git", "commit", "-m", "x"]],
-    "check": ["cd x && pytest -q"],
-}
-
-
-@pytest.mark.parametrize("does", TOOLS)
+@pytest.mark.parametrize("does", CASES["tools"])
 def test_what_a_tool_does(does: str) -> None:
-    assert {events.what_it_does(tool, {}, None, {}) for tool in TOOLS[does].split()} == {does}
-    assert {events.what_it_does("bash", {"command": command}, None, {}) for command in COMMANDS[does]} == {does}
+    assert {events.what_it_does(tool, {}, None, {}) for tool in CASES["tools"][does].split()} == {does}
+    assert {events.what_it_does("bash", {"command": command}, None, {}) for command in CASES["commands"][does]} == {does}
 
 
 def test_a_person_and_then_the_schema_know_better_than_the_name() -> None:
@@ -77,27 +45,11 @@ def test_equal_actions_have_equal_keys() -> None:
     assert third.key == "a x y"
 
 
-@pytest.mark.parametrize(
-    ("items", "results"),
-    [
-        (  # to the first open call of its id
-            [make_call("c", "one"), make_call("c", "two"), make_result("c", "1"), make_result("c", "2"), make_result("z", "?")],
-            [("1", 2), ("2", 3)],
-        ),
-        (  # results that all carry the id of the last call come in the order of the calls
-            [
-                make_call("a", "one"), make_call("b", "two"), make_result("b", "1"), make_result("b", "2"), make_call("c", "three"),
-                make_result("c", "3"),
-            ],
-            [("1", 2), ("2", 3), ("3", 5)],
-        ),
-        ([make_call("a", "one"), make_call("b", "two"), *(make_result(i, i) for i in "abb")], [("a", 2), ("b", 3)]),
-        ([make_call("c", "one")], [("", None)]),
-    ],
-)  # fmt: skip
-def test_a_result_goes_to_its_call(items: list[dict[str, object]], results: list[tuple[str, int | None]]) -> None:
-    calls = make_episode(rollout(items)).calls
-    assert [(call.output, call.result_step) for call in calls] == results
+@pytest.mark.parametrize(("items", "results"), CASES["call_results"])
+def test_a_result_goes_to_its_call(items: str, results: list[list[Any]]) -> None:
+    parts = [re.split("([>=])", item) for item in items.split()]
+    calls = make_episode(rollout([make_call(i, text) if sign == ">" else make_result(i, text) for i, sign, text in parts])).calls
+    assert [[call.output, call.result_step] for call in calls] == results
     assert not any(call.failed for call in calls)
 
 

@@ -7,13 +7,10 @@ import shlex
 import pytest
 
 from blade import hostile
+from tests.case_tables import cases
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["\x1b[31mred\x1b[0m", "\x1b]0;title\x07red", "\x1b]8;;http://x\x1b\\red", "\x9b31mred", "\x1bPq\x1b\\red", "\x1bcred", "r\x00ed",
-     "\x1b\x1b[31m[31mred", "r\u202eed\u2069", "\u200bred\ufeff", "red\U000e0041", "\ufffered"],
-)  # fmt: skip
+@pytest.mark.parametrize("text", cases(__file__, "escaped_lines"))
 def test_lines_lose_controls_and_bidi(text: str) -> None:
     cleaned = hostile.lines(text)
     assert all(char.isprintable() for char in cleaned)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-import yaml
 
 from blade import number_format as form
+from tests.case_tables import tables
 
-CASES = yaml.safe_load(Path(__file__).with_name("number_format.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__, "number_format.yaml")
 
 
 @pytest.mark.parametrize("name", CASES)

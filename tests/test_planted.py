@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.evaluate.rows import key
 from tools.planted import FAULTS, KINDS, Planted, write_bench, write_demo, write_light, write_run
 
 Row = dict[str, Any]
@@ -37,51 +38,44 @@ def rows_of(planted: Planted) -> list[Row]:
     return [row for row in read_rows(planted.path) if row["agent_ref"]["name"] == planted.agent]
 
 
+def attempt(row: Row) -> int:
+    return row.get("_ng_attempt_index", 0)
+
+
 def find(rows: list[Row], task: int, repeat: int) -> list[Row]:
-    return [row for row in rows if (row["_ng_task_index"], row["_ng_rollout_index"]) == (task, repeat)]
+    return [row for row in rows if key(row) == (task, repeat)]
 
 
 def recount(planted: Planted) -> Row:
     """The truth once more, from the files alone."""
     stem = planted.path.parent / planted.path.name.removesuffix(".jsonl")
-    main, tasks = defaultdict(list), set()
-    seen: Counter[int] = Counter()
+    main, seen = defaultdict(list), Counter[int]()
     for row in rows_of(planted):
         task = row["_ng_task_index"]
-        repeat = row.get("_ng_rollout_index", seen[task])
+        main[task, row.get("_ng_rollout_index", seen[task])].append(row)
         seen[task] += 1
-        main[task, repeat].append(row)
     inputs = Path(f"{stem}_materialized_inputs.jsonl")
     expected, failed = set(main), set()
     if inputs.exists():
-        own = [row for row in read_rows(inputs) if row["agent_ref"]["name"] == planted.agent]
-        expected = {(row["_ng_task_index"], row["_ng_rollout_index"]) for row in own}
-        lines = read_rows(Path(f"{stem}_failures.jsonl"))
-        failed = {(row["_ng_task_index"], row["_ng_rollout_index"]) for row in lines} - set(main)
+        expected = {key(row) for row in read_rows(inputs) if row["agent_ref"]["name"] == planted.agent}
+        failed = set(map(key, read_rows(Path(f"{stem}_failures.jsonl")))) - set(main)
     tasks = {task for task, _ in expected}
-    passes, counted = dict.fromkeys(tasks, 0), dict.fromkeys(tasks, 0)
-    identical = differing = superseded = scored = masked = 0
-    for (task, _), rows in main.items():
-        top = max(row.get("_ng_attempt_index", 0) for row in rows)
-        final = [row for row in rows if row.get("_ng_attempt_index", 0) == top]
-        distinct = {json.dumps(row, sort_keys=True): row for row in final}
-        superseded += len(rows) - len(final)
-        identical += len(final) - len(distinct)
-        differing += len(distinct) - 1
-        if any(row.get("mask_sample") for row in final):
-            masked += 1
-            continue
-        scored += 1
-        counted[task] += len(distinct)
-        passes[task] += sum((row["reward"] or 0) >= 1 for row in distinct.values())
+    finals = {place: [row for row in rows if attempt(row) == max(map(attempt, rows))] for place, rows in main.items()}
+    distinct = {place: {json.dumps(row, sort_keys=True): row for row in rows} for place, rows in finals.items()}
+    scored = {place for place, rows in finals.items() if not any(row.get("mask_sample") for row in rows)}
+    counted = {task: [row for place in scored if place[0] == task for row in distinct[place].values()] for task in tasks}
+    passes = {task: sum((row["reward"] or 0) >= 1 for row in rows) for task, rows in counted.items()}
+    rows = {task: len(rows) for task, rows in counted.items()}
     return {
-        "n_tasks": len(tasks), "expected": len(expected), "scored": scored, "failed": len(failed), "masked": masked,
-        "lost": len(expected - set(main) - failed), "identical_duplicates": identical, "differing_duplicates": differing,
-        "superseded": superseded, "passes": passes, "rows": counted,
-        "always": tuple(sorted(t for t in tasks if counted[t] and passes[t] == counted[t])),
-        "sometimes": tuple(sorted(t for t in tasks if 0 < passes[t] < counted[t])),
-        "never": tuple(sorted(t for t in tasks if counted[t] and not passes[t])),
-        "missing": tuple(sorted(t for t in tasks if not counted[t])),
+        "n_tasks": len(tasks), "expected": len(expected), "scored": len(scored), "failed": len(failed),
+        "masked": len(main) - len(scored), "lost": len(expected - set(main) - failed),
+        "identical_duplicates": sum(len(finals[place]) - len(distinct[place]) for place in main),
+        "differing_duplicates": sum(len(distinct[place]) - 1 for place in main),
+        "superseded": sum(len(main[place]) - len(finals[place]) for place in main), "passes": passes, "rows": rows,
+        "always": tuple(sorted(t for t in tasks if rows[t] and passes[t] == rows[t])),
+        "sometimes": tuple(sorted(t for t in tasks if 0 < passes[t] < rows[t])),
+        "never": tuple(sorted(t for t in tasks if rows[t] and not passes[t])),
+        "missing": tuple(sorted(t for t in tasks if not rows[t])),
     }  # fmt: skip
 
 
@@ -112,7 +106,7 @@ def symptom(fault: str, planted: Planted, place: Row, rows: list[Row]) -> bool:
         "null_rewards": lambda: first["reward"] is None,
         "duplicate_identical": lambda: len(here) == 2 and here[0] == here[1],
         "duplicate_differing": lambda: sorted(row["reward"] for row in here) == [0.0, 1.0],
-        "retried_attempt": lambda: sorted(row.get("_ng_attempt_index", 0) for row in here) == [0, 1],
+        "retried_attempt": lambda: sorted(map(attempt, here)) == [0, 1],
         "two_tasks_one_index": lambda: first["task_id"] == place["task_id"],
     }[fault]()
 
@@ -134,7 +128,7 @@ def test_seed_compression_and_order_change_what_they_should(tmp_path: Path) -> N
     assert gzip.decompress(packed.path.read_bytes()) == plain.path.read_bytes()
     in_order = write_run(tmp_path / "sorted", shuffle=False)
     assert sorted(plain.path.read_bytes().splitlines()) == sorted(in_order.path.read_bytes().splitlines())
-    keys, shuffled = ([(row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows_of(run)] for run in (in_order, plain))
+    keys, shuffled = (list(map(key, rows_of(run))) for run in (in_order, plain))
     assert keys == sorted(keys) != shuffled
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,13 +13,14 @@ from hypothesis import strategies as st
 from blade.agent.queue import FLOOR, Worth, per_token, queue, worth
 from blade.model import Attribution, Cause, Confidence
 from tests.builders import make_row, make_run
+from tests.case_tables import cases
 from tests.conftest import Blade
 from tools.planted import write_demo
 
-PROVED, LIKELY, UNSURE = Confidence.PROVED, Confidence.LIKELY, Confidence.UNSURE
+LIKELY = Confidence.LIKELY
 
 
-def attribution(cause: Cause, confidence: Confidence, lost: float, task: str = "0", **changed: object) -> Attribution:
+def attribution(cause: Cause, confidence: Confidence, lost: float, task: str = "0", **changed: Any) -> Attribution:
     fields = {
         "id": f"cause:{task}", "run": "run", "task": task, "group": "g1", "cause": cause, "confidence": confidence,
         "mode": "a group", "mechanism": "", "repeat": 0, "step": None, "steps": (), "grounds": (), "against": (),
@@ -27,20 +29,11 @@ def attribution(cause: Cause, confidence: Confidence, lost: float, task: str = "
     return Attribution(**{**fields, **changed})
 
 
-@pytest.mark.parametrize(
-    ("label", "value", "reason"),
-    [
-        (attribution(Cause.BEHAVIOUR, PROVED, 0.02), 0.002, "label proved: a group"),
-        (attribution(Cause.BEHAVIOUR, LIKELY, 0.02), 0.006, "label likely: a group"),
-        (attribution(Cause.TASK_OR_VERIFIER, UNSURE, 0.02), 0.014, "label unsure: a group"),
-        (attribution(Cause.UNDETERMINED, UNSURE, 0.02, mode="unexplained"), 0.02, "no cause is shown: unexplained"),
-        (attribution(Cause.BEHAVIOUR, PROVED, 0.02, judged_by="ann"), 0.002, "judged"),
-        (attribution(Cause.UNDETERMINED, PROVED, 0.02, judged_by="ann"), 0.002, "judged"),
-        (attribution(Cause.BEHAVIOUR, UNSURE, 0.02, judged_by="ann", disputed=True), 0.014, "judged, and the judges disagree"),
-    ],
-)  # fmt: skip
-def test_the_value_is_what_such_labels_lose_by_being_wrong(label: Attribution, value: float, reason: str) -> None:
-    found = worth(label)
+@pytest.mark.parametrize(("cause", "confidence", "more", "value", "reason"), cases(__file__, "queue_values"))
+def test_the_value_is_what_such_labels_lose_by_being_wrong(
+    cause: str, confidence: str, more: dict[str, Any], value: float, reason: str
+) -> None:
+    found = worth(attribution(Cause[cause.upper()], Confidence(confidence), 0.02, **more))
     assert found.value == pytest.approx(value)
     assert found.reason == reason
     assert found.is_settled == (reason == "judged")

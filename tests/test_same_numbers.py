@@ -23,6 +23,7 @@ from blade.model import Confidence
 from blade.query.comments import unescape_comment
 from blade.report.blocks import agrees
 from tests.builders import Row, make_run
+from tests.case_tables import tables
 from tests.test_vocabulary import acting
 from tools.planted import write_run
 
@@ -34,18 +35,7 @@ Key = tuple[Any, ...]
 Numbers = dict[Key, Any]  # the kind of number, then what tells it from others -> its value
 
 # List of a report -> the kind of its numbers, what tells its entries apart, the numbers of an entry.
-LISTS: dict[str, tuple[str, str, str]] = {
-    "measures": ("measure", "run name k slice", "value n unit low high method"),
-    "tasks": ("task", "run task", "n passed rate mean_reward shrunk low high bucket p_bucket"),
-    "losses": ("loss", "run cause mode", "lost"),
-    "trust": ("trust", "run text", "level label rows"),
-    "groups": ("group", "run id", "label confidence points rows tasks passed_rows most gain"),
-    "unexplained": ("unexplained", "run", "points rows"),
-    "attributions": ("cause", "run task", "cause confidence lost judged_by proposed proposed_confidence repeat step"),
-    "recommendations": ("gain", "run rank", "gain most"),
-    "agreements": ("agreement", "run first second", "n agreed kappa"),
-    "judgements": ("judgement", "task by", "cause proposed"),
-}
+LISTS: dict[str, list[str]] = tables(__file__)["report_numbers"]
 OF_QUEUE = "task bucket cause confidence lost value tokens"
 OF_CHANGE = "delta verdict verdict_new_tasks margin score_baseline score_candidate delta_common refused mde"
 BUCKETS = ("always", "sometimes", "never", "missing")
@@ -93,10 +83,10 @@ def plain(value: Any) -> Any:
     return picked(value, "low point high level") if is_gain else str(value)
 
 
-def of_report(rows_of: Callable[[str], Iterable[Any]], but: tuple[str, ...] = ()) -> Numbers:
+def of_report(rows_of: Callable[[str], Iterable[Any]]) -> Numbers:
     numbers: Numbers = {}
     for name, (kind, keys, fields) in LISTS.items():
-        for row in rows_of(name) if name not in but else ():
+        for row in rows_of(name):
             key = picked(row, keys)
             of_slice = " of a slice" if name == "measures" and key[3] is not None else ""
             numbers[kind + of_slice, *key] = picked(row, fields)

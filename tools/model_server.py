@@ -2,7 +2,8 @@
 
 Both `/v1/responses` and `/v1/chat/completions`. A policy sees a request in the form of the Responses API and
 gives output items, a text, or a `Status`. Which calls fail is a function of the seed, the request and how often
-the same request came before, so that two runs against two servers meet the same faults whatever the order.
+the same request came before, so that two runs against two servers meet the same faults whatever the order. A script
+answers by the request as it came in and its number instead; it may block, and ask for a fault.
 
     with serving(policy=fixed("4"), faults=Faults(share=0.2, kinds=ALL_KINDS)) as server:
         ...  # server.url, server.counts, server.calls
@@ -17,6 +18,7 @@ import asyncio
 import hashlib
 import json
 import random
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -55,9 +57,13 @@ class Reply:
     items: Items
     is_cut: bool = False
     usage: tuple[int, int] | None = None  # None: counted from the text
+    has_usage: bool = True
+    drip: float = 0.0  # seconds before each of 20 blanks that come before it
 
 
 Policy = Callable[[Body], "str | Items | Reply | Status"]
+Act = Reply | Status | str  # a string is one of ALL_KINDS
+Script = Callable[["Call", int], Act]  # the call, and how many came before it
 
 
 @dataclass(frozen=True)
@@ -97,12 +103,35 @@ class Call:
     def is_chat(self) -> bool:
         return "/chat/completions" in self.path
 
+    @property
+    def system(self) -> str:
+        return str(self.body["messages"][0]["content"] if self.is_chat else self.body["instructions"])
+
+    @property
+    def turns(self) -> list[dict[str, str]]:
+        """What came after the system's words; three turns are a question, its answer and a correction."""
+        return list(self.body["messages"][1:] if self.is_chat else self.body["input"])
+
+    @property
+    def is_second(self) -> bool:
+        return len(self.turns) == 3
+
+    @property
+    def about(self) -> str:
+        """The id that a question of `blade read` names."""
+        return next(iter(re.findall(r"^> id: (.*)$", self.turns[0]["content"], re.MULTILINE)), "")
+
+    @property
+    def has_schema(self) -> bool:
+        return "response_format" in self.body or "text" in self.body
+
 
 class Server:
     """What tests see of the running server."""
 
     def __init__(self, policy: Policy, faults: Faults, is_chat_only: bool, delay: float, keeps: bool) -> None:
         self.policy, self.faults = policy, faults
+        self.script: Script | None = None  # in place of the policy, in a thread of its own
         self.is_chat_only, self.delay, self.keeps = is_chat_only, delay, keeps
         self.counts: Counter[str] = Counter()  # calls, answered, responses, chat, fault:<kind>
         self.calls: list[Call] = []  # in order of arrival, when kept
@@ -114,7 +143,11 @@ class Server:
     @property
     def url(self) -> str:
         """The base URL, as `policy_base_url` wants it."""
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"http://{self.host}/v1"
+
+    @property
+    def host(self) -> str:
+        return f"127.0.0.1:{self.port}"
 
     @property
     def faulted(self) -> int:
@@ -143,14 +176,17 @@ class Server:
         fault = self.faults.kind(digest, number)
         self.counts["calls"] += 1
         self.counts[api] += 1
+        call, n_before = Call(request.path_qs, body, dict(request.headers), fault), len(self.calls)
         if self.keeps:
-            self.calls.append(Call(request.path_qs, body, dict(request.headers), fault))
+            self.calls.append(call)
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
         try:
             if self.delay:
                 await asyncio.sleep(self.delay)
-            answer = self._answer(body, api)
+            if self.script:
+                return await self._acted(request, await asyncio.to_thread(self.script, call, n_before), api)
+            answer = self._answer(self.policy(body if api == "responses" else from_chat(body)), body, api)
             if fault is None:
                 self.counts["answered"] += 1
                 return answer
@@ -161,9 +197,20 @@ class Server:
         finally:
             self._at_once -= 1
 
-    def _answer(self, body: Body, api: str) -> web.Response:
-        as_responses = body if api == "responses" else from_chat(body)
-        answer = self.policy(as_responses)
+    async def _acted(self, request: web.Request, act: Act, api: str) -> web.StreamResponse:
+        if isinstance(act, str):
+            return await self._faulty(request, act, self._answer("", {}, api))
+        answer = self._answer(act, {}, api)
+        if isinstance(act, Reply) and act.drip and isinstance(answer.body, bytes):
+            stream = await _stream(request, 20 + len(answer.body))
+            for _ in range(20):
+                await stream.write(b" ")
+                await asyncio.sleep(act.drip)
+            await stream.write(answer.body)
+            return stream
+        return answer
+
+    def _answer(self, answer: str | Items | Reply | Status, body: Body, api: str) -> web.Response:
         if isinstance(answer, Status):
             if answer.body is not None:
                 return web.Response(status=answer.code, text=answer.body, headers=answer.headers)
@@ -190,13 +237,19 @@ class Server:
         if kind == "hang":
             await asyncio.sleep(self.faults.hang)
         elif kind == "cut":
-            stream = web.StreamResponse(headers={"Content-Length": str(len(whole))})
-            stream.content_type = "application/json"
-            await stream.prepare(request)
+            stream = await _stream(request, len(whole))
             await stream.write(whole[: len(whole) // 2])
         if request.transport is not None:
             request.transport.abort()
         return web.Response(status=500)
+
+
+async def _stream(request: web.Request, length: int) -> web.StreamResponse:
+    """An answer of a promised length, whose bytes come one by one."""
+    stream = web.StreamResponse(headers={"Content-Length": str(length)})
+    stream.content_type = "application/json"
+    await stream.prepare(request)
+    return stream
 
 
 def _chat_of(content: Any, **why: Any) -> Body:
@@ -224,6 +277,16 @@ def message(text: str) -> Items:
     """An assistant's message as output items."""
     part = {"type": "output_text", "text": text, "annotations": []}
     return [{"type": "message", "role": "assistant", "status": "completed", "content": [part]}]
+
+
+def says(
+    text: Any, usage: tuple[int, int] | None = (1000, 100), is_cut: bool = False, refusal: str = "", drip: float = 0.0
+) -> Reply:
+    """A reply of a script: a text, or an object that is written as JSON; without usage nothing is counted."""
+    items = [{"type": "reasoning", "summary": []}, *message(text if isinstance(text, str) else json.dumps(text))]
+    if refusal:
+        items[1]["content"] = [{"type": "refusal", "refusal": refusal}]
+    return Reply(items, is_cut, usage, usage is not None, drip)
 
 
 def call(name: str, arguments: dict[str, Any], call_id: str = "call_1") -> dict[str, Any]:
@@ -310,7 +373,8 @@ def response_object(body: Body, reply: Reply) -> Body:
         "status": "incomplete" if reply.is_cut else "completed", "error": None,
         "incomplete_details": {"reason": "max_output_tokens"} if reply.is_cut else None, "output": items,
         "parallel_tool_calls": bool(body.get("parallel_tool_calls", True)), "tool_choice": body.get("tool_choice") or "auto",
-        "tools": body.get("tools") or [], "temperature": body.get("temperature"), "top_p": body.get("top_p"), "usage": usage,
+        "tools": body.get("tools") or [], "temperature": body.get("temperature"), "top_p": body.get("top_p"),
+        "usage": usage if reply.has_usage else None,
     }  # fmt: skip
 
 
@@ -341,7 +405,7 @@ def chat_object(body: Body, reply: Reply) -> Body:
     choices = [{"index": 0, "message": turn, "finish_reason": why, "logprobs": None}]
     model = body.get("model") or "test-model"
     head = {"id": _id(body, "chatcmpl-"), "object": "chat.completion", "created": 1_700_000_000, "model": model}
-    return {**head, "choices": choices, "usage": usage}
+    return {**head, "choices": choices, "usage": usage if reply.has_usage else None}
 
 
 def _error(code: int, text: str, error_code: str | None, headers: dict[str, str] | None = None) -> web.Response:

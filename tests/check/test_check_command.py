@@ -20,7 +20,7 @@ from blade.model.measurements import PLACEHOLDER
 from tests.builders import make_row, make_run
 from tests.case_tables import cases
 from tests.conftest import Blade
-from tests.read.server import Act, Call, Says, Script, Status, serving
+from tools.model_server import Act, Call, Script, Status, says, serving
 from tools.planted import write_demo
 
 SCHEMA = json.loads(resources.files("blade").joinpath("check", "check.schema.json").read_text())
@@ -115,7 +115,7 @@ def answering(queries: dict[str, str]) -> Script:
     def act(call: Call, number: int) -> Act:
         asked = re.findall(r"^> number (\d+): (\S+) in:", call.turns[0]["content"], re.MULTILINE)
         found = [{"id": int(place), "query": queries[text]} for place, text in asked if text in queries]
-        return Says({"proposals": [*found, {"id": 99, "query": "count"}]}) if number else Status(503, "come back")
+        return says({"proposals": [*found, {"id": 99, "query": "count"}]}) if number else Status(503, "come back")
 
     return act
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import yaml
+from tests.case_tables import tables
 
-FILES: dict[str, str] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+FILES: dict[str, str] = tables(__file__, "gym_tree.yaml")
 
 
 def write(root: Path, **more: str) -> Path:

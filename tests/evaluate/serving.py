@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
+from tests.case_tables import tables
 
 _START = """
 import sys
@@ -22,7 +22,7 @@ from blade_eval.servers import sites
 sites.start(insist(resolved(Asked(paths=(sys.argv[1],), environ={}))), head_port=int(sys.argv[2]))
 """
 
-CONFIGS: dict[str, str] = yaml.safe_load(Path(__file__).with_name("configs.yaml").read_text(encoding="utf-8"))
+CONFIGS: dict[str, str] = tables(__file__, "configs.yaml")
 
 
 def config_of(url: str) -> str:
@@ -37,33 +37,30 @@ def free_port() -> int:
 
 
 class Started:
-    """A process that serves."""
+    """A process that serves, and what it printed."""
 
     def __init__(self, process: subprocess.Popen[str], head: str) -> None:
         self.process, self.head = process, head
         self.lines: list[str] = []
-        self._ready = threading.Event()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
 
-    def _read(self) -> None:
+    def ready(self) -> None:
         assert self.process.stdout is not None
+        slow = threading.Timer(60, self.process.kill)
+        slow.start()
         for line in self.process.stdout:
             self.lines.append(line.rstrip("\n"))
             if line.startswith("All servers ready"):
-                self._ready.set()
-        self._ready.set()
-
-    def ready(self) -> None:
-        assert self._ready.wait(60), "the servers did not start"
-        assert any(line.startswith("All servers ready") for line in self.lines), "\n".join(self.lines)
+                slow.cancel()
+                return
+        raise AssertionError("\n".join(["the servers did not start", *self.lines]))
 
     def stopped(self, by: signal.Signals = signal.SIGINT) -> int:
         """The exit code after a signal."""
         if self.process.poll() is None:
             self.process.send_signal(by)
         code = self.process.wait(30)
-        self._reader.join(10)
+        assert self.process.stdout is not None
+        self.lines += self.process.stdout.read().splitlines()
         return code
 
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
 
 from blade_eval.catalogue import CATEGORIES, CRITERIA, Entry, category_of, components, entries, ranked
 from blade_eval.config import Asked, installed, resolved
+from tests.case_tables import tables
 from tests.conftest import Blade
 from tests.evaluate.gym_tree import write
 
-CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__)
 
 
 @pytest.fixture
@@ -141,11 +141,7 @@ def test_our_models_and_agents_say_what_they_are(kind: str, blade: Blade) -> Non
 
 # -- search ---------------------------------------------------------------------------------------
 
-AMONG = (
-    benchmark("evalplus", "coding", "Functions"), benchmark("xstest", "safety", "Safe and unsafe prompts"),
-    benchmark("office", "agent", "An assistant with mail"), benchmark("gsm8k", "math", "Grade school sums"),
-    benchmark("mmlu", "knowledge", "Questions of 57 subjects"),
-)  # fmt: skip
+AMONG = [benchmark(*words) for words in CASES["searched"]]
 
 
 @pytest.mark.parametrize(("query", "name"), CASES["queries"])

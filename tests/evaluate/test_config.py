@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
@@ -17,9 +16,10 @@ from blade_eval.config.secret import hidden_command, without
 from blade_eval.config.sources import chained, tree_of
 from blade_eval.runner import inputs
 from blade_eval.runner.benchmark_run import masked
+from tests.case_tables import tables
 from tests.evaluate.gym_tree import write
 
-CASES = yaml.safe_load(Path(__file__).with_name("config_cases.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__, "config_cases.yaml")
 SECRETS = CASES["secrets"]
 LEVELS = ("error", "warning", "notice", "unset", "model")
 
@@ -156,25 +156,13 @@ def test_a_benchmark_resolves_alone_and_says_that_a_model_is_missing(tree: Path)
     assert "addition_sums_simple_agent" not in [server.instance for server in harness.servers]
 
 
-BASE_URL = "++policy_model.responses_api_models.cloud_model.base_url=http://h"
-SERVER = {"OPENAI_BASE_URL": "http://e", "OPENAI_MODEL": "e"}
-
-
-@pytest.mark.parametrize(
-    ("overrides", "environ", "lacks"),
-    [
-        ((), {}, {"base_url", "model"}),  # the key is not wanted
-        ((BASE_URL,), {}, {"api_key", "model", "authorization"}),  # nobody knows whether that server wants one
-        ((), SERVER, set()),  # one on one's own machine wants none
-        ((), SERVER | {"OPENAI_API_KEY": "key-of-e"}, set()),
-    ],
-)
+@pytest.mark.parametrize(("overrides", "environ", "lacks"), CASES["model_settings"])
 def test_what_the_model_needs_is_named_with_its_flag_or_comes_from_the_environment(
-    tree: Path, overrides: tuple[str, ...], environ: dict[str, str], lacks: set[str]
+    tree: Path, overrides: list[str], environ: dict[str, str], lacks: list[str]
 ) -> None:
     config = asked(model_types=("cloud_model",), overrides=overrides, environ=environ)
     hints = {problem.path.rsplit(".", 1)[-1]: problem.hint for problem in config.of(*LEVELS)}
-    assert set(hints) == lacks
+    assert set(hints) == set(lacks)
     assert "base_url" not in lacks or "--model-url" in hints["base_url"]
     assert lacks or config.tree["policy_model"]["responses_api_models"]["cloud_model"]["model"] == "e"
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.case_tables import tables
 from tests.conftest import Blade
+from tests.evaluate.file_server import Files, serving
 from tests.evaluate.gym_tree import write
 
-CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__)
 ADDITION = ("--benchmark", "addition")
 CLOUD = ("--model-type", "cloud_model")
 MODEL = (*CLOUD, "--model-url", "http://h", "-m", "m")
@@ -97,41 +96,18 @@ def test_start_refuses_what_cannot_run_with_all_reasons(blade: Blade, there: Pat
         assert (result.code, [part for part in parts if part not in result.err]) == (2, [])
 
 
-class Head(BaseHTTPRequestHandler):
-    """A head server as small as can be."""
-
-    answer = b"[]"
-
-    def do_GET(self) -> None:
-        self.send_response(200 if self.path == "/server_instances" else 404)
-        self.end_headers()
-        self.wfile.write(self.answer)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture
-def head() -> Iterator[HTTPServer]:
-    server = HTTPServer(("127.0.0.1", 0), Head)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def test_status_prints_what_runs(blade: Blade, head: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_prints_what_runs(blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # not asked about this machine
     instances = [{"name": "sums\x1b[31m", "server_type": "resources_servers", "url": "http://127.0.0.1:5"}]
-    monkeypatch.setattr(Head, "answer", json.dumps(instances).encode())
-    result = blade("env", "status", "--port", head.server_port)
-    assert (result.code, result.out.split()) == (0, ["sums", "resources_servers", "http://127.0.0.1:5"])
-    assert json.loads(blade("env", "status", "--port", head.server_port, "--json").out) == instances
-    for answer in (b"<html>", b"7", b"null"):  # something else at the port
-        monkeypatch.setattr(Head, "answer", answer)
-        assert blade("env", "status", "--port", head.server_port).code == 3
-    port = head.server_port + 1 if head.server_port < 65000 else head.server_port - 1
-    result = blade("env", "status", "--port", port)
+    head = Files({"/server_instances": json.dumps(instances).encode()})
+    status = ("env", "status", "--port")
+    with serving(head):
+        port = head.url.rpartition(":")[2]
+        result = blade(*status, port)
+        assert (result.code, result.out.split()) == (0, ["sums", "resources_servers", "http://127.0.0.1:5"])
+        assert json.loads(blade(*status, port, "--json").out) == instances
+        for answer in (b"<html>", b"7", b"null"):  # something else at the port
+            head.bodies["/server_instances"] = answer
+            assert blade(*status, port).code == 3
+    result = blade(*status, port)
     assert (result.code, "no head server answers" in result.err) == (3, True)

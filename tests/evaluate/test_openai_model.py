@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,12 +17,13 @@ from blade.errors import UsageError
 from blade_eval.environment import Unmeasured
 from blade_eval.models import model
 from blade_eval.models.openai_model import OpenAIModel, request
+from tests.case_tables import tables
 from tools import model_server
 from tools.model_server import ALL_KINDS, Body, Faults, Reply, Server, Status, fixed, serving
 
 call, message = model_server.call, model_server.message
 KEY = "sk-very-secret-0123456789"
-CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("openai_cases.yaml").read_text(encoding="utf-8"))
+CASES: dict[str, Any] = tables(__file__, "openai_cases.yaml")
 WEATHER = {"type": "function", "name": "weather", "description": "d", "parameters": {"type": "object"}, "strict": None}
 BOTH = pytest.mark.parametrize("is_chat_only", [False, True])
 

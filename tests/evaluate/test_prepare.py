@@ -22,23 +22,22 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
 from blade_eval.prepare import NotReadable, child, fetch, records, work, written
+from tests.case_tables import tables
 from tests.conftest import Blade
 from tests.evaluate.file_server import Files, serving
 from tests.evaluate.serving import CONFIGS
 
 BODY = "".join(json.dumps({"question": f"What is {n} + 1?", "answer": str(n + 1)}) + "\n" for n in range(400)).encode()
 SUM = hashlib.sha256(BODY).hexdigest()
-CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__)
 ROWS, RECORD = "sums_benchmark.jsonl", "sums_benchmark_prepare.json"
-COPIES = "return written(records(fetched(SOURCES['raw.jsonl'], 'raw.jsonl')), OUTPUT)"
-FAILS = "raise KeyError('question')"
-ONE = "return written([{'a': 1}], OUTPUT)"
+SCRIPTS: dict[str, str] = tables(__file__, "prepare_scripts.yaml")
+COPIES, FAILS, ONE, WAITS, LEAVES = (SCRIPTS[name] for name in ("copies", "fails", "one row", "waits", "leaves another"))
 
 
 @pytest.fixture
@@ -83,18 +82,11 @@ class Tree:
 
     def makes(self, body: str, head: str = "") -> None:
         """A script whose `prepare(**args)` has this body."""
-        self.script(f"{head}\ndef prepare(**args):\n" + textwrap.indent(textwrap.dedent(body), "    "))
+        self.script(f"{head}\ndef prepare(**args):\n" + textwrap.indent(body, "    "))
 
     def script(self, text: str) -> None:
-        head = f"""
-            import os, subprocess, sys, time
-            from pathlib import Path
-            from blade_eval.prepare import fetched, records, written
-            SOURCES = {{"raw.jsonl": "{self.url}"}}
-            OUTPUT = Path("benchmarks/sums/data/{ROWS}")
-            HERE = Path({str(self.folder)!r})
-            """
-        self.home.joinpath("prepare.py").write_text(textwrap.dedent(head) + text)
+        head = SCRIPTS["head"].replace("URL", self.url).replace("FOLDER", str(self.folder))
+        self.home.joinpath("prepare.py").write_text(head + text)
 
     def pins(self, text: str) -> None:
         self.home.joinpath("manifest.yaml").write_text("pins:\n" + textwrap.indent(text, "  "))
@@ -168,12 +160,9 @@ def test_rows_that_are_there_are_kept_only_if_their_record_is_theirs(tree: Tree,
     assert tree.prepared(given=mine, keep=True).rows == 1
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "cached"),
-    [({"a": 1, "b": [2]}, {"b": [2], "a": 1}, True), ({"a": 1}, {"a": 2}, False), ({"a": 1}, {"a": True}, False), ({"a": 1}, {}, False)],
-)
+@pytest.mark.parametrize(("before", "now", "cached"), CASES["script_arguments"])
 def test_rows_made_with_other_arguments_are_made_again(tree: Tree, before: dict[str, Any], now: dict[str, Any], cached: bool) -> None:
-    tree.makes("return written([{'args': repr(sorted(args))}], OUTPUT)")
+    tree.makes(SCRIPTS["arguments"])
     tree.pins("rows: 400")  # pins are for the script called without arguments
     tree.prepared(args=before)
     if now:
@@ -184,14 +173,7 @@ def test_rows_made_with_other_arguments_are_made_again(tree: Tree, before: dict[
 
 
 @pytest.mark.parametrize("kept", [True, False])
-@pytest.mark.parametrize(
-    ("pins", "what"),
-    [
-        ("rows: 400", ""), ("rows: 401", "row count 400, but 401"), ("sha256: {rows}", ""), ("sha256: {other}", "sha256"),
-        ("files: {{raw.jsonl: {{sha256: {raw}, size: 3}}}}", ""), ("files: {{raw.jsonl: {{sha256: {other}}}}}", SUM),
-        ("files: {{raw.jsonl: {{size: 12}}}}", "size 12 is pinned"), ("files: {{another.jsonl: {{sha256: {other}}}}}", ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("pins", "what"), CASES["pins"])
 def test_rows_and_files_are_held_against_the_pins(tree: Tree, tmp_path: Path, pins: str, what: str, kept: bool) -> None:
     result = tree.prepared()
     tree.pins(pins.format(rows=result.sha256, raw=SUM, other="ab" * 32))
@@ -199,7 +181,7 @@ def test_rows_and_files_are_held_against_the_pins(tree: Tree, tmp_path: Path, pi
         assert tree.prepared(keep=kept).cached is kept
         return
     error = tree.refused(keep=kept)
-    assert (error.slug, what in error.message) == ("prepare-checksum", True)
+    assert (error.slug, what.format(raw=SUM) in error.message) == ("prepare-checksum", True)
     assert tree.output.read_bytes().count(b"\n") == 400  # the rows of before
     (mine := tmp_path / "mine.jsonl").write_bytes(BODY)
     partial = tree.prepared(keep=True, partial=True) if kept else tree.prepared(given=mine, partial=True)
@@ -207,9 +189,6 @@ def test_rows_and_files_are_held_against_the_pins(tree: Tree, tmp_path: Path, pi
 
 
 # ---- runs that are killed, and runs beside one another ----
-
-WAITS = "\nwhile True:\n    time.sleep(0.02)"
-
 
 def killed(tree: Tree) -> None:
     """Run the command, and kill it with -9 as soon as the script says that it is ready."""
@@ -227,7 +206,7 @@ def killed(tree: Tree) -> None:
 def test_a_killed_run_and_then_a_failing_one_lose_no_rows(tree: Tree, is_first: bool) -> None:
     good = (tree.home / "prepare.py").read_text()
     before = None if is_first else (tree.prepared(), tree.state())[1]
-    tree.makes("OUTPUT.parent.mkdir(exist_ok=True)\nOUTPUT.write_text('{}\\n')\n(HERE / 'ready').touch()" + WAITS)
+    tree.makes(SCRIPTS["ready with a torn file"] + WAITS)
     killed(tree)
     tree.makes(FAILS)
     for _ in range(2):
@@ -278,19 +257,7 @@ def test_rows_that_cannot_be_set_aside_stay_where_they_are(tree: Tree) -> None:
 
 
 def test_of_two_runs_at_once_the_second_waits(tree: Tree) -> None:
-    until = "while not (HERE / '{0}').exists():\n        time.sleep(0.02)"
-    tree.makes(
-        f"""
-if args["who"] == "second":
-    (HERE / "go").touch()
-    {until.format("done")}
-    raise KeyError("second")
-written([args], OUTPUT)
-(HERE / "ready").touch()
-{until.format("go").replace("        time", "    time")}
-return OUTPUT
-"""
-    )
+    tree.makes(SCRIPTS["two at once"])
     ends: dict[str, str] = {}
 
     def run(who: str) -> None:
@@ -347,8 +314,7 @@ def test_going_on_asks_only_for_the_rest_unless_the_file_changed_meanwhile(tmp_p
 
 def test_a_download_killed_midway_goes_on_in_the_next_run(tree: Tree, files: Files) -> None:
     # the connection drops after 3000 bytes, and the process dies before it can ask again
-    dies = "fetch.time.sleep = lambda seconds: os.kill(os.getpid(), 9)\n"
-    tree.makes(dies + COPIES, "from blade_eval.prepare import fetch")
+    tree.makes(SCRIPTS["dies in its pause"] + COPIES)
     files.drops = [3000]
     assert "SIGKILL" in tree.refused(own_process=True).message
     assert not tree.output.exists()
@@ -435,11 +401,7 @@ def test_a_file_by_hand_stands_for_the_download_under_any_name(tree: Tree, files
 
 
 def test_of_several_files_each_is_given_under_its_name(tree: Tree, tmp_path: Path) -> None:
-    tree.makes(
-        "both = [records(fetched(url, name)) for name, url in SOURCES.items()]\n"
-        "return written(({**a, **b} for a, b in zip(*both)), OUTPUT)",
-        "SOURCES['answers.jsonl'] = SOURCES['raw.jsonl'] + '.answers'",
-    )
+    tree.makes(SCRIPTS["two files"], "SOURCES['answers.jsonl'] = SOURCES['raw.jsonl'] + '.answers'")
     tree.pins("files: {raw.jsonl: {}, answers.jsonl: {}}")
     (hand := tmp_path / "hand").mkdir()
     (hand / "raw.jsonl").write_text('{"question": "?"}\n')
@@ -464,17 +426,11 @@ def test_a_script_that_fails_leaves_the_rows_of_before(tree: Tree, which: str) -
     assert [path.name for path in tree.output.parent.iterdir() if path.suffix != ".lock"] == [ROWS]
 
 
-QUIZ = """
-def row(asked):
-    return {"question": asked["question"], "expected_answer": asked["answer"].rsplit("####", 1)[1]}
-"""
-
-
 @pytest.mark.parametrize(("name", "text", "message", "traced"), CASES["schemas"])
 def test_a_raw_file_of_another_schema_is_told_by_line_and_column(
     tree: Tree, tmp_path: Path, name: str, text: str, message: str, traced: bool
 ) -> None:
-    tree.makes("return written((row(r) for r in records(fetched(SOURCES['raw.jsonl'], 'raw.jsonl'))), OUTPUT)", QUIZ)
+    tree.makes(SCRIPTS["quiz"])
     (tmp_path / name).write_text(text)
     assert message in tree.refused(given=tmp_path / name).message
     shown = "\n".join(tree.notes)
@@ -482,17 +438,7 @@ def test_a_raw_file_of_another_schema_is_told_by_line_and_column(
 
 
 def test_a_script_may_reckon_with_a_missing_column_and_write_its_path_otherwise(tree: Tree, tmp_path: Path) -> None:
-    tree.makes(
-        """
-        def row(record):
-            try:
-                return {"a": record["hint"]}
-            except KeyError:
-                return {"a": record.get("hint", "none"), **record}
-        written(map(row, records(fetched(SOURCES["raw.jsonl"], "raw.jsonl"))), OUTPUT)
-        return Path(__file__).parent / "data" / ".." / "data" / OUTPUT.name
-        """
-    )
+    tree.makes(SCRIPTS["missing column"])
     (tmp_path / "a.jsonl").write_text('{"hint": "h"}\n{"b": 1}\n')
     tree.prepared(given=tmp_path / "a.jsonl")
     assert tree.output.read_text() == '{"a":"h"}\n{"a":"none","b":1}\n'
@@ -508,24 +454,11 @@ def test_a_manifest_copied_from_another_benchmark_is_told(tree: Tree, manifest: 
 
 # ---- the script's own process ----
 
-SLEEPER = '[sys.executable, "-c", "import time; time.sleep(600)"]'
-STARTS = f"(HERE / 'pid').write_text(str(subprocess.Popen({SLEEPER}).pid))\nprint('started', flush=True)\n"
-LEAVES = """
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        os.setsid()
-        (HERE / "pid").write_text(str(os.getpid()))
-        time.sleep(600)
-    os._exit(0)
-while not (HERE / "pid").exists() or not (HERE / "pid").read_text():
-    time.sleep(0.02)
-"""
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of a parent's death and collects orphans")
 
 
 @pytest.mark.parametrize("ends", [True, False])
-@pytest.mark.parametrize("starts", [STARTS, pytest.param(LEAVES, marks=LINUX)])
+@pytest.mark.parametrize("starts", [SCRIPTS["starts another"], pytest.param(LEAVES, marks=LINUX)])
 def test_what_a_script_started_is_ended_with_it(tree: Tree, ends: bool, starts: str) -> None:
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
     tree.makes(starts + (ONE if ends else WAITS))
@@ -543,7 +476,7 @@ def test_what_a_script_started_is_ended_with_it(tree: Tree, ends: bool, starts: 
 
 @LINUX
 def test_a_script_does_not_outlive_who_ran_it(tree: Tree) -> None:
-    tree.makes(LEAVES + "(HERE / 'own').write_text(str(os.getpid()))\n(HERE / 'ready').touch()" + WAITS)
+    tree.makes(LEAVES + SCRIPTS["ready with its id"] + WAITS)
     killed(tree)
     assert is_gone(tree, "own")
     assert is_gone(tree, "pid")
@@ -568,10 +501,7 @@ def test_a_script_imports_from_its_own_tree_and_pythons_own_first(tree: Tree) ->
     for name in ("json", "ctypes", "colorsys"):
         (tree.folder / f"{name}.py").write_text("raise RuntimeError('the wrong one')\n")
     (tree.home / "shared.py").write_text("ROWS = [{'a': 1}]\n")
-    tree.makes(
-        "import colorsys  # loaded only now\nfrom benchmarks.sums.shared import ROWS\n"
-        "return written([*ROWS, {'is': colorsys.rgb_to_hsv.__module__}], OUTPUT)"
-    )
+    tree.makes(SCRIPTS["imports"])
     assert tree.prepared(own_process=True).rows == 2
 
 
@@ -653,7 +583,7 @@ def test_the_command_fetches_once_and_says_which_file_has_no_checksum(
     tree.pins(f"files: {{raw.jsonl: {{sha256: {SUM}}}}}")
     assert [notice in blade(*command).err for command in (keep, words)] == [False, False]
     assert len(files.asked) == 1
-    tree.makes("return written(({'name': n} for n in args['names']), OUTPUT)")
+    tree.makes(SCRIPTS["names"])
     assert blade(*words, "++prepare_script_args.names=[a,b]").out.startswith("sums: 2 rows, prepared: ")
     (tree.home / "config.yaml").write_text(CONFIGS["sums"].replace("          prepare_script: benchmarks/sums/prepare.py\n", ""))
     done = blade(*words)

@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-import yaml
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,10 +23,11 @@ from blade_eval import profile
 from blade_eval.profile import scores as hooks
 from blade_eval.profile.row_table import encoded
 from tests.builders import DROP, make_input, make_row, make_rows
+from tests.case_tables import tables
 from tests.conftest import Blade
 
 Row = dict[str, Any]
-CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__)
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -41,6 +41,9 @@ def inputs_of(rows: list[Row]) -> list[Row]:
 
 def line(row: Row) -> bytes:
     return msgspec.json.encode(row) + b"\n"
+
+
+PAIR = rollouts([[1.0, 0.0]])
 
 
 class Run:
@@ -133,46 +136,37 @@ def test_no_rollouts_at_all_give_empty_files(tmp_path: Path) -> None:
     assert [path.read_bytes() for path in paths] == [b"", b"[]", b"[]"]
 
 
-@pytest.mark.parametrize(
-    ("odd", "told"),
-    [
-        (b"  \r\n", "line 3 holds blank; skipped"), (b"17\n", "line 3: a JSON number, not an object; skipped"),
-        (b"null\n", "line 3: a JSON null, not an object; skipped"), (b"{oh\n", "line 3: not JSON"),
-        (b"\xff\xfe\n", "line 3: not JSON"),
-    ],
-)
-def test_lines_that_are_no_rows_are_told_and_skipped(odd: bytes, told: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("odd", "told"), CASES["odd_lines"])
+def test_lines_that_are_no_rows_are_told_and_skipped(odd: str, told: str, tmp_path: Path) -> None:
     rows = rollouts([[1.0, 0.0], [1.0, 1.0]])
-    run = Run(tmp_path, inputs_of(rows), [*rows[:2], odd, *rows[2:]])
+    run = Run(tmp_path, inputs_of(rows), [*rows[:2], odd.encode("latin-1"), *rows[2:]])
     found = run.profiled()
     assert any(told in notice for notice in found.notices), found.notices
     assert found.n_came == 4
 
 
 def test_a_torn_tail_is_a_missing_rollout(tmp_path: Path) -> None:
-    rows = rollouts([[1.0, 0.0]])
-    run = Run(tmp_path, inputs_of(rows), [rows[0], line(rows[1])[:-30]])
+    run = Run(tmp_path, inputs_of(PAIR), [PAIR[0], line(PAIR[1])[:-30]])
     with pytest.raises(BladeError, match=r"0:1; 1 lines could not be read: line 2"):
         run.profiled()
     (notice,) = run.profiled(allow_partial=True).notices
     assert "the file ends inside this line" in notice
     # a last line that only lacks its newline is whole
-    run = Run(tmp_path, inputs_of(rows), [rows[0], line(rows[1])[:-1]])
+    run = Run(tmp_path, inputs_of(PAIR), [PAIR[0], line(PAIR[1])[:-1]])
     assert run.profiled().notices == []
 
 
 def test_not_a_number_is_read_as_null_and_told(tmp_path: Path) -> None:
-    rows = rollouts([[1.0, 0.0]])
-    odd = line(rows[1]).replace(b'"reward":0.0', b'"reward":NaN,"note":"NaN"')
-    found = Run(tmp_path, inputs_of(rows), [rows[0], odd]).profiled()
+    odd = line(PAIR[1]).replace(b'"reward":0.0', b'"reward":NaN,"note":"NaN"')
+    found = Run(tmp_path, inputs_of(PAIR), [PAIR[0], odd]).profiled()
     assert any("line 2 holds NaN" in notice for notice in found.notices)
     entry = json.loads(encoded(next(found.task_entries())))
     assert entry["mean/reward"] == 1.0
     assert "reward" in entry["rollout_infos"][1]
     assert entry["rollout_infos"][1]["reward"] is None
     # the word inside a text is no number
-    fine = line(rows[1]).replace(b'"reward":0.0', b'"reward":0.0,"note":"NaN"')
-    assert Run(tmp_path, inputs_of(rows), [rows[0], fine]).profiled().notices == []
+    fine = line(PAIR[1]).replace(b'"reward":0.0', b'"reward":0.0,"note":"NaN"')
+    assert Run(tmp_path, inputs_of(PAIR), [PAIR[0], fine]).profiled().notices == []
 
 
 @pytest.mark.parametrize("long", ["", "x" * 9000])
@@ -208,13 +202,12 @@ def test_inputs_follow_the_one_agent_that_their_rollouts_name(tmp_path: Path) ->
 
 
 def test_copies_count_once_and_contradictions_name_both_lines(tmp_path: Path) -> None:
-    rows = rollouts([[1.0, 0.0]])
-    run = Run(tmp_path, inputs_of(rows), [*rows, rows[0]])
+    run = Run(tmp_path, inputs_of(PAIR), [*PAIR, PAIR[0]])
     found = run.profiled()
     assert found.n_came == 2
     assert any("1 rollouts stand there again, word for word" in notice for notice in found.notices)
     other = make_row(0, 0, 0.25)
-    run = Run(tmp_path, inputs_of(rows), [*rows, other])
+    run = Run(tmp_path, inputs_of(PAIR), [*PAIR, other])
     with pytest.raises(BladeError, match=r"0:0 in line 1 of .* and in line 3 of"):
         run.profiled()
     assert run.profiled(duplicates="first").agents[0].values["mean/reward"] == 0.5
@@ -222,26 +215,23 @@ def test_copies_count_once_and_contradictions_name_both_lines(tmp_path: Path) ->
 
 
 def test_rollouts_that_no_input_asked_for_are_refused_even_with_the_flag(tmp_path: Path) -> None:
-    rows = rollouts([[1.0, 0.0]])
-    run = Run(tmp_path, inputs_of(rows), [*rows, make_row(7, 3)])
+    run = Run(tmp_path, inputs_of(PAIR), [*PAIR, make_row(7, 3)])
     with pytest.raises(BladeError, match=r"knows nothing: 7:3 \(line 3\)"):
         run.profiled(allow_partial=True)
 
 
 @pytest.mark.parametrize("index", [DROP, "3", 1.5, True, None, 10**30])
 def test_rows_without_indices_are_explained(index: Any, tmp_path: Path) -> None:
-    rows = rollouts([[1.0, 0.0]])
-    odd = msgspec.json.encode({**rows[0], "_ng_task_index": 0})
+    odd = msgspec.json.encode({**PAIR[0], "_ng_task_index": 0})
     other = b'"x":0' if index is DROP else b'"_ng_task_index":' + json.dumps(index).encode()
     odd = odd.replace(b'"_ng_task_index":0', other)
-    run = Run(tmp_path, inputs_of(rows), [odd + b"\n", rows[1]])
+    run = Run(tmp_path, inputs_of(PAIR), [odd + b"\n", PAIR[1]])
     with pytest.raises(BladeError, match=r"line 1: (it has no _ng_task_index|_ng_task_index is .*)"):
         run.profiled(allow_partial=True)
 
 
 def test_a_damaged_inputs_file_is_refused(tmp_path: Path) -> None:
-    rows = rollouts([[1.0, 0.0]])
-    run = Run(tmp_path, [inputs_of(rows)[0], b"{oh\n"], list(rows))
+    run = Run(tmp_path, [inputs_of(PAIR)[0], b"{oh\n"], list(PAIR))
     with pytest.raises(BladeError, match="line 2: not JSON"):
         run.profiled(allow_partial=True)
 
@@ -268,14 +258,6 @@ def test_packed_files_give_the_same_bytes(pack: Any, tmp_path: Path) -> None:
     paths = run.profiled().write()
     assert paths[0].name == "p_reward_profiling.jsonl"
     assert [path.read_bytes() for path in paths] == plain
-
-
-def test_the_order_of_lines_does_not_matter(tmp_path: Path) -> None:
-    rows = rollouts([[1.0, 0.0, 0.5], [0.25, 1.0, 0.0]])
-    rows[4]["late"] = 3
-    first = [path.read_bytes() for path in whole(tmp_path, rows).profiled().write()]
-    run = Run(tmp_path, inputs_of(rows), list(rows[::-1]))
-    assert [path.read_bytes() for path in run.profiled().write()] == first
 
 
 def test_masked_rollouts_leave_the_statistics_and_are_told(blade: Blade, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from blade_eval import aggregate, profile
 from blade_eval.aggregate import shards
 from blade_eval.profile.row_table import encoded
 from tests.evaluate import profile_reference as reference
-from tests.evaluate.rows import put
+from tests.evaluate.rows import put, rows_of
 
 Row = dict[str, Any]
 GOLDEN = Path(__file__).parent / "golden"
@@ -105,47 +105,13 @@ def test_every_number_is_spelled_as_the_incumbent_spells_it(value: Row) -> None:
     assert encoded(value) == orjson.dumps(value)
 
 
-def test_large_numbers_are_spelled_in_all_files_and_texts_are_left_alone(tmp_path: Path) -> None:
-    keys = [{"_ng_task_index": 0, "_ng_rollout_index": n, "agent_ref": {"name": "desk"}} for n in range(2)]
-    inputs = [{"question": 'is "1e16" = 1e16?', "far": 1e17, **key} for key in keys]
-    results = [{"reward": 1.0, "steps": 2.5e16 * n, **key} for n, key in enumerate(keys, 1)]
-    profile.profiled(*write(tmp_path, inputs, results)).write()
-    shards.merged([str(tmp_path / "run.jsonl")], tmp_path / "run2.jsonl")
-    found = {ending: (tmp_path / f"run{ending}").read_bytes() for ending in ENDINGS[:3]}
-    assert found == reference.files(inputs, results)
-    assert (tmp_path / "run2_aggregate_metrics.json").read_bytes() == reference.aggregate(results)
-    assert b'1e16\\" = 1e16?' in found[ENDINGS[0]]
-    assert b'"far":1e+17' in found[ENDINGS[0]]
-
-
-def golden_run() -> tuple[list[Row], list[Row]]:
-    """Two agents, shuffled and unequal repeats, a task of one row, gaps, a field that both row and usage have, a mask."""
-    told: dict[tuple[int, int], tuple[str, Any, Any, Any]] = {
-        (3, 0): ("zeta", 1.0, True, 4), (3, 1): ("zeta", 0.1, False, None), (3, 2): ("zeta", 0.7, True, 9),
-        (5, 1): ("zeta", 1 / 3, False, 2), (8, 0): ("alpha", 0, False, 1), (8, 1): ("alpha", True, True, 2.5e16),
-        (8, 2): ("alpha", None, False, 3), (9, 0): ("alpha", 0.2, None, 7), (9, 4): ("alpha", 0.3, True, -0.0),
-    }  # fmt: skip
-    inputs, results = [], []
-    for number, ((task, repeat), (agent, reward, is_right, turns)) in enumerate(told.items()):
-        key = {"_ng_task_index": task, "_ng_rollout_index": repeat, "agent_ref": {"name": agent}}
-        inputs.append({"question": f"task {task} \u2713", "far": 1e17, "seed": repeat, **key})
-        usage: Row = {"input_tokens": 100 + task, "cost": None if number == 2 else 0.1 * number, "deep": {"cached": 3}}
-        row: Row = {"response": {"usage": usage}, "reward": reward, "is_right": is_right, "turns": turns}
-        if number in (1, 5, 6, 7):
-            row |= {"rare": 0.1 * number, "cost": 2}
-        if number == 3:
-            row = {"response": None, "reward": reward, "_hidden": 4, "turns": turns}
-        results.append({**row, **({"mask_sample": repeat == 4} if task == 9 else {}), **key})
-    inputs.append({**inputs[0], "_ng_rollout_index": 3})  # whose rollout is missing
-    return inputs[::-1], results[4:][::-1] + results[:4]
-
-
 ENDINGS = ["_reward_profiling.jsonl", "_agent_metrics.json", "_repeat_level_metrics.json", "_aggregate_metrics.json"]
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_golden(ending: str, tmp_path: Path) -> None:
-    profile.profiled(*write(tmp_path, *golden_run()), allow_partial=True).write()
+    """Two agents, shuffled and unequal repeats, a task of one row, gaps, a field that both row and usage have, a mask, a missing row."""
+    profile.profiled(*write(tmp_path, *(rows_of(GOLDEN / f"run_{name}.jsonl") for name in ("inputs", "rollouts"))), allow_partial=True).write()
     shards.merged([str(tmp_path / "run.jsonl")], tmp_path / "whole.jsonl")
     stem = "whole" if ending == "_aggregate_metrics.json" else "run"
     assert (tmp_path / f"{stem}{ending}").read_bytes() == (GOLDEN / f"profile{ending}").read_bytes()

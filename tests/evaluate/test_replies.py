@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from blade_eval import fences, replies, task_row
+from tests.case_tables import tables
 
-CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__)
 
 
-@pytest.mark.parametrize(("response", "text"), CASES["answers"])
+HALF = {"output": [{"type": "message", "role": "assistant", "content": "half \ud800 a pair"}]}  # which YAML cannot say
+
+
+@pytest.mark.parametrize(("response", "text"), [*CASES["answers"], (HALF, "half ? a pair")])
 def test_the_answer_is_the_last_message_without_its_thoughts(response: Any, text: str) -> None:
     assert replies.answer(response) == text
 
@@ -29,19 +31,9 @@ def test_fences_are_closed_ones() -> None:
     assert fences.closed('say `x` and ```inline``` {"a": "```"}') == []
 
 
-@pytest.mark.parametrize(
-    ("item", "call"),
-    [
-        ({"name": "f", "arguments": '{"a": 1}'}, replies.Call("f", {"a": 1})),
-        ({"name": "f", "arguments": {"a": 1}}, replies.Call("f", {"a": 1})),
-        ({"name": "f", "arguments": ""}, replies.Call("f", {})),
-        ({"name": "f"}, replies.Call("f", {})),
-        ({"name": "f", "arguments": "[1]"}, replies.Call("f", None, "the arguments are not a JSON object")),
-        ({"arguments": "{}"}, replies.Call("", None, "the call has no name")),
-    ],
-)
-def test_calls_are_read_or_say_why_not(item: dict[str, Any], call: replies.Call) -> None:
-    assert replies.calls({"output": [{"type": "function_call", **item}]}) == [call]
+@pytest.mark.parametrize(("item", "call"), CASES["calls"])
+def test_calls_are_read_or_say_why_not(item: dict[str, Any], call: list[Any]) -> None:
+    assert replies.calls({"output": [{"type": "function_call", **item}]}) == [replies.Call(*call)]
 
 
 def test_the_question_is_what_users_asked() -> None:

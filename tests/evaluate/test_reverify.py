@@ -22,6 +22,7 @@ from blade_eval.config import Asked, resolved
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.reverify import WAYS, Changes, Done, Wish, reverified, same
 from tests.builders import make_message, make_response
+from tests.case_tables import tables
 from tests.evaluate.rows import key, put, rows_of
 from tests.evaluate.serving import CONFIGS
 
@@ -369,14 +370,7 @@ def test_files_that_cannot_be_read_are_told(run: Run, name: str, slug: str) -> N
     assert not run.output.exists()
 
 
-@pytest.mark.parametrize(
-    ("identity", "is_told"),
-    [
-        *(({"agents": {agent: {"resources_servers": {name: {} for name in names}}}}, names == ("math_with_judge",))
-          for agent in ("words_simple_agent", "an_agent_by_another_name") for names in (("math_with_judge",), ("string_match",), ())),
-        ([], False), ({"agents": []}, False), ({"agents": {"words_simple_agent": 1}}, False), (None, False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("identity", "is_told"), tables(__file__)["judges"])
 def test_another_verifier_than_the_run_had_is_told(run: Run, identity: Any, is_told: bool) -> None:
     if identity is not None:
         manifest = {"schema_version": "1", "identity": identity}

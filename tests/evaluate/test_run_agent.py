@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from blade.errors import UsageError
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.runner import agent, skills
 from tests.builders import make_message
+from tests.case_tables import tables
 
-CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__)
 TOOLS = [{"type": "function", "name": "add", "parameters": {}}]
 
 
@@ -87,14 +87,7 @@ def test_what_is_wrong_with_a_call_is_told_to_the_model(wrong: Row, error: str) 
     assert (fine, len(requests)) == ("sum 5", 2)
 
 
-@pytest.mark.parametrize(
-    ("turn", "n_requests", "answers"),
-    [
-        ({"output": [call('{"n": 1}')]}, 3, ["sum 1", "sum 2", "sum 3"]),  # max_steps
-        ({"output": [call('{"n": 1}')], "incomplete_details": {"reason": "max_output_tokens"}}, 1, []),
-        ({"output": [{"type": "reasoning", "summary": []}]}, 1, []),
-    ],
-)
+@pytest.mark.parametrize(("turn", "n_requests", "answers"), CASES["last_turns"])
 def test_a_loop_ends_at_max_steps_or_with_a_turn_that_calls_nothing_whole(turn: Row, n_requests: int, answers: list[str]) -> None:
     result, requests = rolled(turn, max_steps=3)
     assert (len(requests), outputs(result)) == (n_requests, answers)

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from blade import errors
 from blade_eval.config import Asked
 from blade_eval.prepare import work
 from blade_eval.runner import benchmark_run, collect
 from blade_eval.runner.progress import Progress
+from tests.case_tables import tables
 from tests.conftest import Blade
 from tests.evaluate.rows import put, rows_of
 from tests.evaluate.serving import CONFIGS
@@ -29,7 +29,7 @@ from tools.bench import faulty, killed_runs
 from tools.bench.killed_runs import questions
 from tools.model_server import Faults, Server, Status, choice, serving
 
-CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__)
 SECRET = "sk-do-not-write-me-down"
 LETTERS = [f"Answer: {letter}" for letter in "ABCD"]
 NOBODY = "http://127.0.0.1:9/v1"
@@ -271,13 +271,9 @@ def test_an_output_that_is_no_file_is_refused_at_once(run: Command) -> None:
     (run.folder / "folder").mkdir()
     os.mkfifo(run.folder / "pipe")
     (run.folder / "b_failures.jsonl").mkdir()
-    for path, text in (
-        ("folder", "folder is a folder"), (f"{run.folder}/new/", "new/ is a folder"), ("b.jsonl", "b_failures.jsonl is a folder"),
-        ("pipe", "pipe is a device or a pipe"), ("/dev/full", "/dev/full is a device or a pipe"),
-        ("/dev/stdout", "/dev/stdout is a device or a pipe"),
-    ):  # fmt: skip
+    for path, text in CASES["no_outputs"]:
         # that nobody answers would be an error, too, if it came so far
-        assert text in run(NOBODY, "--output", path, "--force", code=errors.EXIT_USAGE).err
+        assert text in run(NOBODY, "--output", path.format(folder=run.folder), "--force", code=errors.EXIT_USAGE).err
     assert not list((run.folder / "folder").iterdir())
     assert not (run.folder / "new").exists()
 
@@ -330,23 +326,10 @@ def test_kills_and_torn_lines_leave_no_trace_in_the_rows(tmp_path: Path) -> None
     assert (last, len(before) <= 3, set(before) <= {"running", "finished"}) == ("finished", True, True)
 
 
-def row(task: int, reward: float) -> dict[str, Any]:
-    return {"_ng_task_index": task, "_ng_rollout_index": 0, "reward": reward}
-
-
-@pytest.mark.parametrize(
-    ("others", "which"),
-    [
-        ([row(1, 0), row(0, 1)], None),  # in another order
-        ([row(0, 1), row(1, 1)], "different"),
-        ([row(0, 1)], "lost"),
-        ([row(0, 1), row(1, 0), row(1, 0)], "twice"),
-        ([row(0, 1), row(1, 0), row(2, 0)], "foreign"),
-    ],
-)
+@pytest.mark.parametrize(("others", "which"), CASES["other_rows"])
 def test_the_comparison_sees_what_it_is_there_for(tmp_path: Path, others: list[Any], which: str | None) -> None:
-    for name, rows in {"a": [row(0, 1), row(1, 0)], "b": others}.items():
-        put(tmp_path / name, rows)
+    for name, rows in {"a": [(0, 1), (1, 0)], "b": others}.items():
+        put(tmp_path / name, [{"_ng_task_index": task, "_ng_rollout_index": 0, "reward": reward} for task, reward in rows])
     outcome = killed_runs.compared(tmp_path / "a", tmp_path / "b", ())
     assert outcome.is_whole == (which is None)
     assert which is None or getattr(outcome, which) == 1

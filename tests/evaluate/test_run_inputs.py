@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from blade.errors import BladeError, Unreadable, UsageError
 from blade_eval.environment import Row
 from blade_eval.runner import benchmark_run, inputs, json_lines
 from blade_eval.runner.inputs import Source, Wanted
+from tests.case_tables import tables
 from tests.evaluate.rows import key
 
 
@@ -29,7 +29,7 @@ def rows(tmp: Path, lines: list[str], wanted: Wanted | None = None, **source: An
 
 
 A, B = line("a"), line("b")
-CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__)
 
 
 @pytest.mark.parametrize("case", CASES["repeats"])

@@ -28,10 +28,12 @@ from blade_eval.runner import skills
 from blade_eval.runner.components import Acting, Judging, Sessions
 from blade_eval.servers import client, sites
 from blade_eval.servers.client import remote
+from tests.case_tables import tables
 from tests.evaluate import serving
 from tools.model_server import Status, fixed
 from tools.model_server import serving as model_server
 
+CASES = tables(__file__)
 PARAMS = {"input": [{"role": "user", "content": "Two and two?"}]}
 ROW = {"responses_create_params": PARAMS, "expected_answer": "4", "_ng_task_index": 0, "_ng_rollout_index": 1}
 
@@ -98,31 +100,11 @@ def test_a_rollout_by_hand_has_its_own_state() -> None:
 
 
 
-
-ROWS = [{"_ng_task_index": task, "_ng_rollout_index": repeat, "reward": float(task == repeat)} for task in (1, 0) for repeat in (0, 1)]
-
-
-@pytest.mark.parametrize(
-    ("path", "body", "status", "text"),
-    [
-        ("/add", {"by": 1}, 400, "seed_session"),
-        ("/verify", {"goal": 1}, 422, "no response"),
-        ("/aggregate_metrics", {"rows": []}, 422, "verify_responses"),
-        ("/verify", {"response": {}, "judge_is_down": True}, 503, "the judge is down"),
-        ("/verify", {"response": {}, "is_broken": True}, 503, "verifier_error"),
-        ("/aggregate_metrics", {"verify_responses": ROWS}, 200, '"mean/reward":0.5'),
-        # rows without indices are the first of the first task
-        ("/aggregate_metrics", {"verify_responses": [{"reward": 1.0}]}, 200, '"mean/reward":1.0'),
-        ("/aggregate_metrics", {"verify_responses": [{"reward": 1.0}, ROWS[0]]}, 200, '"mean/reward":0.5'),
-        ("/aggregate_metrics", {"verify_responses": [{"reward": 1.0}, {"reward": 0.0}]}, 422, "stands there twice"),
-        ("/aggregate_metrics", {"verify_responses": [{"_ng_task_index": "x"}, {"reward": 0.0}]}, 422, "no numbers"),
-        ("/aggregate_metrics", {"verify_responses": []}, 422, "0 agents"),
-    ],
-)
+@pytest.mark.parametrize(("path", "body", "status", "text"), CASES["served"])
 def test_what_a_server_says(path: str, body: Row, status: int, text: str) -> None:
     answer = answered(site(), path, json=body)
     assert (answer[0], text in answer[1]) == (status, True), answer
-    if body.get("verify_responses") == ROWS:
+    if len(body.get("verify_responses", ())) == 4:
         assert [group["_ng_task_index"] for group in json.loads(answer[1])["group_level_metrics"]] == [0, 1]
 
 
@@ -133,10 +115,7 @@ def test_bodies_that_are_no_objects_and_tools_that_are_none() -> None:
     assert answered(site(**bare), "/reverify_mode") == (200, '{"reverify_mode":"unsupported"}')
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [({}, 200), ({"Host": "localhost:1"}, 200), ({"Origin": "https://elsewhere.example"}, 403), ({"Host": "rebound.example:80"}, 403)],
-)
+@pytest.mark.parametrize(("headers", "status"), CASES["browsers"])
 def test_pages_in_a_browser_are_not_served(headers: dict[str, str], status: int) -> None:
     assert answered(site(), "/reverify_mode", headers=headers)[0] == status
 

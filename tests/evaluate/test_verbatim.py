@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from blade_eval.models.scripted_model import answered
+from tests.case_tables import tables
 from tests.evaluate import serving
 from tests.evaluate.rows import key, rows_of
 from tools.model_server import Faults, Policy, Server, echo
@@ -27,18 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HEAD = 11000  # the command that starts the servers names no port
 KEY = "sk-very-secret-0123456789"
 
-START = "gym env start --resources-server workplace_assistant --model-type openai_model"
-RUN = """gym eval run --no-serve \\
-       --agent workplace_assistant_simple_agent \\
-       --input resources_servers/workplace_assistant/data/example.jsonl \\
-       --output results/workplace_assistant_rollouts.jsonl \\
-       --num-repeats 4"""
-PROFILE = """gym eval profile \\
-       --inputs results/workplace_assistant_rollouts_materialized_inputs.jsonl \\
-       --rollouts results/workplace_assistant_rollouts.jsonl"""
-AGGREGATE = """gym eval aggregate \\
-       --input-glob 'results/workplace_assistant_rollouts.jsonl' \\
-       --output results/merged.jsonl"""
+COMMANDS: dict[str, str] = tables(__file__, "verbatim.yaml")
 
 
 def office(rows: list[dict[str, Any]], script: str) -> Policy:
@@ -101,9 +91,9 @@ def is_taken() -> bool:
 def test_from_the_servers_to_the_aggregate(clone: Clone, model: Server) -> None:
     if is_taken():
         pytest.skip(f"somebody else listens at port {HEAD}, which the command names")
-    with serving.running(["sh", "-c", f"exec {START}"], HEAD, clone.folder, **clone.environ) as started:
+    with serving.running(["sh", "-c", f"exec {COMMANDS['start']}"], HEAD, clone.folder, **clone.environ) as started:
         assert "workplace_assistant_simple_agent" in clone.typed("gym env status")
-        told = clone.typed(RUN)
+        told = clone.typed(COMMANDS["run"])
         code = started.stopped(signal.SIGINT)
     assert code == 0, "\n".join(started.lines)
     assert KEY not in "\n".join(started.lines)
@@ -118,10 +108,7 @@ def test_from_the_servers_to_the_aggregate(clone: Clone, model: Server) -> None:
         assert KEY not in path.read_text(encoding="utf-8")
 
     # the same rows without servers: what goes over HTTP changes nothing
-    clone.typed(
-        "gym eval run --resources-server workplace_assistant --model-type openai_model --split example"
-        " --output results/here.jsonl --num-repeats 4"
-    )
+    clone.typed(COMMANDS["run without servers"])
     here = {key(row): row for row in clone.lines("results/here.jsonl")}
     for row in rows:
         mine = here[key(row)]
@@ -129,11 +116,11 @@ def test_from_the_servers_to_the_aggregate(clone: Clone, model: Server) -> None:
         assert mine["response"]["output"] == row["response"]["output"]
         assert mine.keys() == row.keys()
 
-    clone.typed(PROFILE)
+    clone.typed(COMMANDS["profile"])
     profile = clone.lines("results/workplace_assistant_rollouts_reward_profiling.jsonl")
     assert len(profile) == len(tasks)
     assert all(line["num_rollouts"] == 4 for line in profile)
-    clone.typed(AGGREGATE)
+    clone.typed(COMMANDS["aggregate"])
     assert len(clone.lines("results/merged.jsonl")) == len(rows)
     (merged,) = json.loads((clone.folder / "results/merged_aggregate_metrics.json").read_bytes())
     (ran,) = json.loads((clone.folder / "results/workplace_assistant_rollouts_aggregate_metrics.json").read_bytes())
@@ -141,9 +128,7 @@ def test_from_the_servers_to_the_aggregate(clone: Clone, model: Server) -> None:
     assert merged["agent_metrics"]["mean/reward"] == ran["agent_metrics"]["mean/reward"] == pytest.approx(mean)
 
     # and beyond: the stored rollouts judged again say the same
-    command = "gym eval reverify --resources-server workplace_assistant --json"
-    command += " --rollouts results/workplace_assistant_rollouts.jsonl --output results/again.jsonl"
-    again = json.loads(clone.typed(command))
+    again = json.loads(clone.typed(COMMANDS["reverify"]))
     assert again["verdicts"]["ways"]["same"] == len(rows)
     assert again["failed"] == 0
 

@@ -15,7 +15,7 @@ from blade.agent.reader import Endpoint, Patience
 from blade.pipeline import model_reading
 from blade.pipeline.session import Session
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row, make_run
-from tests.read.server import Call, Says, Server, serving
+from tools.model_server import Call, Reply, Server, says, serving
 
 KEY = "sk-test-0123456789abcdef-never-seen"
 QUICK = Patience(tries=3, base=0.001, longest=0.005, longest_asked=1.0)
@@ -60,9 +60,9 @@ def label(task: Any, /, **changed: Any) -> dict[str, Any]:
     return {"about": str(task), **true, **changed}
 
 
-def honest(call: Call, number: int) -> Says:
+def honest(call: Call, number: int) -> Reply:
     """A model that labels truly."""
-    return Says(label(call.about))
+    return says(label(call.about))
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,7 @@ from blade.report.run_facts import facts
 from tests.builders import make_message, make_response, make_row, make_run
 from tests.case_tables import cases
 from tests.read.conftest import Ask, honest, label, locked, place, rollout
-from tests.read.server import Act, Call, Says, Server
+from tools.model_server import Act, Call, Reply, Server, says
 
 
 def reply(lie: dict[str, Any]) -> Any:
@@ -61,7 +61,7 @@ def reply(lie: dict[str, Any]) -> Any:
     ],
 )
 def test_what_does_not_hold_is_corrected_once_then_thrown_away(text: Any, reason: str, ask: Ask, server: Server) -> None:
-    server.script = lambda call, n: Says(text)
+    server.script = lambda call, n: says(text)
     reading = ask(tasks=("0",))
     (result,) = reading.results
     assert (result.status, result.answer) == (DISCARDED, None)
@@ -73,7 +73,7 @@ def test_what_does_not_hold_is_corrected_once_then_thrown_away(text: Any, reason
 
 
 def test_a_model_that_corrects_itself_is_heard(ask: Ask, server: Server) -> None:
-    false = Says(label(0, evidence=[place(0, step=1)]))
+    false = says(label(0, evidence=[place(0, step=1)]))
     server.script = lambda call, n: honest(call, n) if call.is_second else false
     (result,) = ask(tasks=("0",)).results
     assert result.status == ACCEPTED
@@ -83,7 +83,7 @@ def test_a_model_that_corrects_itself_is_heard(ask: Ask, server: Server) -> None
 
 @pytest.mark.parametrize("truth", cases(__file__, "holds"))
 def test_what_holds_is_accepted(truth: dict[str, Any], ask: Ask, server: Server, session: Session) -> None:
-    server.script = lambda call, n: Says(reply(truth))
+    server.script = lambda call, n: says(reply(truth))
     (result,) = ask(tasks=("0",)).results
     assert result.status == ACCEPTED, result.reasons
     assert result.answer is not None
@@ -93,8 +93,8 @@ def test_what_holds_is_accepted(truth: dict[str, Any], ask: Ask, server: Server,
         assert cited.quote in (trace.row[cited.field] if cited.field else trace.steps[cited.step or 0].text)
 
 
-@pytest.mark.parametrize("says", [Says("{}", is_cut=True), Says("", refusal="I cannot help with that")])
-def test_a_reply_that_is_cut_or_refused_is_no_answer(says: Says, ask: Ask, server: Server) -> None:
+@pytest.mark.parametrize("says", [says("{}", is_cut=True), says("", refusal="I cannot help with that")])
+def test_a_reply_that_is_cut_or_refused_is_no_answer(says: Reply, ask: Ask, server: Server) -> None:
     server.script = lambda call, n: says
     (result,) = ask(tasks=("0",)).results
     assert result.status == DISCARDED
@@ -102,7 +102,7 @@ def test_a_reply_that_is_cut_or_refused_is_no_answer(says: Says, ask: Ask, serve
 
 
 def test_text_of_answers_is_cleaned(ask: Ask, server: Server) -> None:
-    server.script = lambda call, n: Says(label(0, because="It \x1b[31mfailed\x1b[0m\u202e and\nlied.", mode="a\x07b"))
+    server.script = lambda call, n: says(label(0, because="It \x1b[31mfailed\x1b[0m\u202e and\nlied.", mode="a\x07b"))
     (result,) = ask(tasks=("0",)).results
     assert result.answer is not None
     assert (result.answer.because, result.answer.mode) == ("It failed and lied.", "ab")
@@ -111,8 +111,8 @@ def test_text_of_answers_is_cleaned(ask: Ask, server: Server) -> None:
 # ---- The other questions -----------------------------------------------------------------------------
 
 
-def explained(task: int, *places: dict[str, Any], **changed: Any) -> Says:
-    return Says(label(task, **{"answer": "explained", "evidence": list(places), "mode": "", **changed}))
+def explained(task: int, *places: dict[str, Any], **changed: Any) -> Reply:
+    return says(label(task, **{"answer": "explained", "evidence": list(places), "mode": "", **changed}))
 
 
 def test_an_explanation_quotes_both_sides(ask: Ask, server: Server) -> None:
@@ -169,7 +169,7 @@ def test_a_cluster_is_named_by_what_several_tasks_show(broken: Session, ask: Ask
         tasks = [line.partition(":")[0] for line in quoted][: 2 if call.is_second else 1]
         quotes = {task: DROPPED if int(task) < 4 else FULL for task in tasks}
         places = [place(task, step=None, field="error", quote=quote) for task, quote in quotes.items()]
-        return Says({"about": call.about, "answer": "never started", "because": "Nothing came.", "evidence": places})
+        return says({"about": call.about, "answer": "never started", "because": "Nothing came.", "evidence": places})
 
     server.script = named
     assert [one.status for one in ask("name", broken).results] == [ACCEPTED, ACCEPTED]
@@ -181,7 +181,7 @@ def test_a_question_over_all_failures_is_counted(ask: Ask, server: Server) -> No
     def answered(call: Call, number: int) -> Act:
         word = {"5": "undetermined", "4": "YES"}.get(call.about, "yes")
         evidence = [] if call.about == "5" else [place(call.about)]
-        return Says({"about": call.about, "answer": word, "because": "The error stands there.", "evidence": evidence})
+        return says({"about": call.about, "answer": word, "because": "The error stands there.", "evidence": evidence})
 
     server.script = answered
     reading = ask("ask", asked="Was a lock ignored?", choices=("yes", "no"))
@@ -196,7 +196,7 @@ def test_a_question_over_all_failures_is_counted(ask: Ask, server: Server) -> No
 
 
 def test_agreement_with_the_engine_is_told(ask: Ask, server: Server, session: Session) -> None:
-    server.script = lambda call, n: Says(label(call.about, answer="KG" if call.about == "5" else "BI"))
+    server.script = lambda call, n: says(label(call.about, answer="KG" if call.about == "5" else "BI"))
     pair = ask().agreement
     engine = {one.task: one.cause.value for one in session.facts[session.run().name].attributions}
     mine = {task: "KG" if task == "5" else "BI" for task in engine}
@@ -208,7 +208,7 @@ def test_agreement_with_the_engine_is_told(ask: Ask, server: Server, session: Se
 
 def test_labels_are_kept_as_judgements_by_the_model(ask: Ask, server: Server, copy: Path) -> None:
     open_one = {"answer": "undetermined", "evidence": []}
-    server.script = lambda call, n: Says(label(call.about, **(open_one if call.about == "5" else {})))
+    server.script = lambda call, n: says(label(call.about, **(open_one if call.about == "5" else {})))
     recorded, refused = model_reading.record(pipeline.session([str(copy)]), ask())
     assert sorted(one.task for one in recorded) == ["0", "1", "2", "3", "4"]
     assert {(one.by, one.cause.value, one.mode) for one in recorded} == {("model m", "BI", "ignored a tool error")}
@@ -322,10 +322,10 @@ def private(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_what_looks_private_does_not_leave_and_its_quotation_is_verified(private: Session, ask: Ask, server: Server) -> None:
     def read(quote: Any) -> Any:
-        def script(call: Any, number: int) -> Says:
+        def script(call: Any, number: int) -> Reply:
             line = next(line for line in call.turns[0]["content"].splitlines() if "was refused with" in line)
             cited = place(0, quote=quote(line[line.index("Error: push of") :]))
-            return Says(label(call.about, evidence=[cited]))
+            return says(label(call.about, evidence=[cited]))
 
         server.script = script
         return ask("label", private, tasks=("0",), clean=cleaner(private, private.run()), fresh=True)

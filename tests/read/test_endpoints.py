@@ -36,7 +36,7 @@ from blade.pipeline.session import Session
 from tests.case_tables import cases
 from tests.conftest import ROOT
 from tests.read.conftest import TASKS, Ask, honest, label, locked, place, rows, statuses
-from tests.read.server import Act, Call, Gone, Raw, Says, Server, Status
+from tools.model_server import Act, Call, Server, Status, says
 
 
 def test_a_well_behaved_endpoint_is_asked_once_for_each_task(ask: Ask, server: Server) -> None:
@@ -70,7 +70,7 @@ def test_an_old_endpoint_without_schemas_is_asked_for_json_in_the_text(ask: Ask,
             return Status(400, "unsupported parameter: max_completion_tokens")
         if call.has_schema:
             return Status(422, "extra fields: response_format")
-        return Says(f"<think>hm, {{}}</think>\n```json\n{json.dumps(label(call.about))}\n```")
+        return says(f"<think>hm, {{}}</think>\n```json\n{json.dumps(label(call.about))}\n```")
 
     server.script = old
     assert statuses(ask(tasks=("2",))) == [ACCEPTED]
@@ -95,11 +95,11 @@ def test_what_an_endpoint_may_answer(name: str, ask: Ask, server: Server) -> Non
 
 
 BAD: dict[str, Act] = {
-    "slow": Gone(1.0),
-    "dripping": Says(label(0), drip=0.05),
-    "reset": Gone(),
-    "short": Raw(b'{"output": [', declared=5000),
-    "deep": Raw(b"[" * 200_000),
+    "slow": "hang",
+    "dripping": says(label(0), drip=0.05),
+    "reset": "reset",
+    "short": "cut",
+    "deep": Status(200, body="[" * 200_000),
 }
 
 
@@ -165,7 +165,7 @@ def test_another_question_is_asked_again(other: dict[str, Any], ask: Ask, server
 
 
 def test_another_kind_of_question_is_another_question(ask: Ask, server: Server) -> None:
-    server.script = lambda call, n: Says(label(0, answer="yes", mode=""))
+    server.script = lambda call, n: says(label(0, answer="yes", mode=""))
     for words, n in (({"asked": "One?"}, 1), ({"asked": "Two?"}, 2), ({"asked": "Two?", "choices": ("yes",)}, 3), ({"asked": "Two?"}, 3)):
         ask("ask", tasks=("0",), **words)
         assert len(server.calls) == n
@@ -199,7 +199,7 @@ def test_a_kept_answer_is_held_against_the_rows_again(old: str, new: str, ask: A
 
 
 def test_what_was_discarded_is_not_kept(ask: Ask, server: Server, cache: Path) -> None:
-    server.script = lambda call, n: Says(label(0, evidence=[place(0, step=0)]))
+    server.script = lambda call, n: says(label(0, evidence=[place(0, step=0)]))
     assert statuses(ask(tasks=("0",))) == [DISCARDED]
     assert not list(cache.glob("answers/*.jsonl"))
 
@@ -290,7 +290,7 @@ def test_a_cap_in_dollars_needs_nothing_but_the_price(ask: Ask, server: Server) 
     assert price.of(reading.spent) <= 0.21
 
 
-@pytest.mark.parametrize(("act", "status"), [(Says(label(0, evidence=[])), DISCARDED), (Gone(), FAILED)], ids=["wrong", "broken off"])
+@pytest.mark.parametrize(("act", "status"), [(says(label(0, evidence=[])), DISCARDED), ("reset", FAILED)], ids=["wrong", "broken off"])
 def test_a_second_try_is_not_begun_past_the_cap(act: Act, status: str, ask: Ask, server: Server) -> None:
     server.script = lambda call, n: act
     tokens = ask(tasks=("0",), fresh=True).results[0].question.tokens
@@ -303,7 +303,7 @@ def test_a_second_try_is_not_begun_past_the_cap(act: Act, status: str, ask: Ask,
 @pytest.mark.parametrize("usage", [None, (0, 0), (0, 100), (1, 1)])
 @pytest.mark.parametrize("is_chat", [False, True], ids=["responses", "chat"])
 def test_a_cap_binds_at_an_endpoint_that_counts_too_little(usage: tuple[int, int] | None, is_chat: bool, ask: Ask, server: Server) -> None:
-    server.script = lambda call, n: Says(label(call.about), usage=usage) if call.is_chat == is_chat else Status(404, "no")
+    server.script = lambda call, n: says(label(call.about), usage=usage) if call.is_chat == is_chat else Status(404, "no")
     price = Price(10.0, 30.0)
     reading = ask(cap=Cap(cost=0.12), price=price, limit=1000, at_once=1)
     n = statuses(reading).count(ACCEPTED)
@@ -315,7 +315,7 @@ def test_a_cap_binds_at_an_endpoint_that_counts_too_little(usage: tuple[int, int
 
 
 def test_what_an_endpoint_counts_is_believed_where_it_can_be_and_else_estimated(ask: Ask, server: Server) -> None:
-    server.script = lambda call, n: Says(label(call.about), usage=(700, 1) if call.about == "0" else None)
+    server.script = lambda call, n: says(label(call.about), usage=(700, 1) if call.about == "0" else None)
     assert ask(tasks=("0",)).spent == Usage(700, 1)
     reading = ask(tasks=("1",))
     assert reading.spent.estimated == reading.spent.total > 0

@@ -11,7 +11,7 @@ import pytest
 from tests.case_tables import cases
 from tests.conftest import Blade, Said
 from tests.read.conftest import KEY, honest, label, place
-from tests.read.server import Act, Call, Says, Server, Status
+from tools.model_server import Act, Call, Server, Status, says
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_what_is_printed(name: str, read: Any, server: Server, tmp_path: Path, m
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     case: dict[str, Any] = cases(__file__, "printed")[name]
     acts: dict[str, Act] = {
-        task: Status(**act) if "code" in act else Says(label(task, evidence=[place(task, **act)]))
+        task: Status(**act) if "code" in act else says(label(task, evidence=[place(task, **act)]))
         for task, act in case.get("acts", {}).items()
     }
     server.script = lambda call, n: acts.get(call.about) or honest(call, n)
@@ -111,11 +111,11 @@ def test_the_key_is_nowhere_however_it_is_spelled(way: str, read: Any, server: S
     spelled = disguised(KEY)[way]
     once = json.loads(f'"{spelled}"')  # as it stands in a body that is JSON itself
     acts: dict[str, Act] = {
-        "1": Says(json.dumps(label(1, because="The key is HERE.", mode="HERE")).replace("HERE", spelled)),
+        "1": says(json.dumps(label(1, because="The key is HERE.", mode="HERE")).replace("HERE", spelled)),
         "2": Status(400, f"Incorrect API key provided: {once} {'x' * 400}"),
-        "3": Says(f"not JSON, but your key is {spelled}"),
-        "4": Says(json.dumps(label(4, about="HERE")).replace("HERE", spelled)),
-        "5": Says("", refusal=f"not with {once}"),
+        "3": says(f"not JSON, but your key is {spelled}"),
+        "4": says(json.dumps(label(4, about="HERE")).replace("HERE", spelled)),
+        "5": says("", refusal=f"not with {once}"),
     }
     server.script = lambda call, n: acts.get(call.about) or honest(call, n)
     left = ""
@@ -130,19 +130,19 @@ def test_the_key_is_nowhere_however_it_is_spelled(way: str, read: Any, server: S
     assert (len(recorded.splitlines()), recorded.count("[key]")) == (2, 2)  # in the mechanism and in the mode
     left += everything(said, cache) + recorded + json.dumps([call.body for call in server.calls if not call.is_second])
     assert not [form for form in disguised(KEY).values() if form in left or json.dumps(form)[1:-1] in left]
-    assert {call.headers["authorization"] for call in server.calls} == {f"Bearer {KEY}"}
+    assert {call.headers["Authorization"] for call in server.calls} == {f"Bearer {KEY}"}
 
 
 def test_a_text_that_is_like_the_key_stays(read: Any, server: Server) -> None:
     near = KEY[:-1] + "m"
-    server.script = lambda call, n: Says(label(call.about, because=f"It wrote {near}."))
+    server.script = lambda call, n: says(label(call.about, because=f"It wrote {near}."))
     assert f"It wrote {near}." in read("--label", "--task", 0).out
 
 
 def test_a_key_from_another_variable(read: Any, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "another")
     assert read("--label", "--task", 0, "--key-env", "MY_KEY").code == 0
-    assert server.calls[0].headers["authorization"] == "Bearer another"
+    assert server.calls[0].headers["Authorization"] == "Bearer another"
     monkeypatch.setenv("BAD_KEY", "two\nlines")
     for name in ("NOT_SET", "BAD_KEY"):
         assert read("--label", "--key-env", name, "--json").error["slug"] == "no-key"
@@ -192,7 +192,7 @@ def test_labels_can_be_recorded(read: Any, copy: Path) -> None:
 def test_a_question_is_answered_and_counted_without_what_deceives(read: Any, server: Server) -> None:
     def script(call: Call, number: int) -> Act:
         dirty = "\x1b]0;owned\x07\x1b[2J\u202eevil"
-        return Says(label(call.about, answer="yes", mode="", because=f"so{dirty}\n# heading"))
+        return says(label(call.about, answer="yes", mode="", because=f"so{dirty}\n# heading"))
 
     server.script = script
     said = read("--ask", "Was a lock ignored?", "--choice", "yes", "--choice", "no")
