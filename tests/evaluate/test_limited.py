@@ -10,7 +10,7 @@ import pytest
 from blade.errors import UsageError
 from blade_eval import limited
 from blade_eval.environment import Unmeasured
-from blade_eval.libraries import available, required
+from blade_eval.libraries import required
 
 
 def call(function: str, *arguments: Any, seconds: int = 1) -> Any:
@@ -60,4 +60,3 @@ def test_a_missing_library_names_its_extra() -> None:
         required("no_such_library", "no_such_library", "mcqa")
     assert raised.value.slug == "eval-not-installed"
     assert "blade-diagnostics[eval]" in raised.value.hint
-    assert available("no_such_library") is None
