@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src" / "blade"
 WING = ROOT / "src" / "blade_eval"  # a room of its own, which only the command line enters
 
-NOUNS = {"hostile", "model", "errors", "stats", "events", "answers", "targets", "number_format"}
+NOUNS = {"hostile", "model", "errors", "stats", "events", "answers", "targets", "number_format", "rollout_text"}
 STAGES = {"formats", "tables", "measure", "diagnose", "compare", "report"}
 HANDS = {"judgements", "queue", "reader", "dossier"}  # rooms of `agent` that know the report and no other stage
 
@@ -33,6 +33,7 @@ RULES: dict[str, set[str]] = {
     "stats": {"model"},
     "answers": set(),
     "events": {"model", "formats"},
+    "rollout_text": {"formats"},
     **dict.fromkeys(STAGES, NOUNS),
     "diagnose": NOUNS | {"formats"},
     "tables": NOUNS | {"formats"},

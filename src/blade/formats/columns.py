@@ -17,7 +17,7 @@ import numpy as np
 from xxhash import xxh3_64_intdigest, xxh3_128
 
 from blade.formats import field_columns, rollout_ends, row_decoder
-from blade.formats.check_records import CheckColumns
+from blade.formats.check_columns import CheckColumns
 from blade.formats.field_columns import PARENTS, FieldColumn, Nest, transposed
 from blade.formats.lines import MAX_LINE_BYTES, Block, hash_block
 from blade.formats.rollout_steps import NESTED_KEYS, flat, kind_of, parsed, steps_of
