@@ -69,10 +69,16 @@ def stops(response: Any) -> dict[str, Any]:
     return {f"response.{key}": value for key, value in says.items() if (key, value) != ("status", "completed")}
 
 
-def turn(item: Any) -> dict[str, str]:
-    """Read a turn of a request as its role and its text."""
+def turns(row: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Read the turns of a request as their roles and texts; a bare text is of the user."""
+    params = row.get("responses_create_params")
+    items = params.get("input") if isinstance(params, Mapping) else None
+    return [_turn(item) for item in (items if isinstance(items, list) else [items])]
+
+
+def _turn(item: Any) -> dict[str, str]:
     if not isinstance(item, Mapping):
-        return {"role": "other", "text": text_of(item)}
+        return {"role": "user", "text": text_of(item)}
     text = text_of(item.get("content", item.get("output", item.get("arguments"))))
     return {"role": str(item.get("role") or item.get("type") or "other"), "text": text}
 

@@ -55,6 +55,7 @@ def rollout(shown: Shown, wanted: Sequence[tuple[int, int | None]]) -> dict[str,
     ]  # fmt: skip
     params = shown.row.get("responses_create_params")
     request = params.get("input") if isinstance(params, dict) else None
+    is_list = isinstance(request, list)
     fields = {key: value for key, value in shown.row.items() if key not in FRAMEWORK}
     stopped = rollout_text.stops(shown.row.get("response"))
     failed = rollout_text.sorted_fields(fields, stopped).failed
@@ -65,7 +66,7 @@ def rollout(shown: Shown, wanted: Sequence[tuple[int, int | None]]) -> dict[str,
         "last_steps": [rollout_text.step(step) for step in steps[-_LAST:]],
         "fields": fields,
         "diagnosed": cache.kept_row(Path(shown.file), f"{shown.task}/{shown.repeat}"),
-        "request": [rollout_text.turn(item) for item in request] if isinstance(request, list) else [text_of(request)],
+        "request": rollout_text.turns(shown.row) if is_list else [text_of(request)],
         "steps_from": source,
         "n_steps": len(steps),
         "steps": [rollout_text.step(step) for step in chosen],

@@ -144,7 +144,8 @@ def _failed(path: str, value: Any, nodes: Iterator[int], depth: int) -> Iterator
     elif isinstance(value, list):
         yield from _failed_in_list(path, value, nodes, depth)
     elif is_failed(path, value):
-        yield Failed(path, path.partition(".")[2] or path, f"{path} = {quotable(value)}")
+        name = path.rpartition(".")[2]  # a single word, such as passed, says too little
+        yield Failed(path, name if "_" in name else path.partition(".")[2] or path, f"{path} = {quotable(value)}")
 
 
 def _failed_in_list(path: str, values: list[Any], nodes: Iterator[int], depth: int) -> Iterator[Failed]:

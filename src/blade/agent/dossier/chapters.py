@@ -28,6 +28,7 @@ MEANS = {
 
 # ---- The task ----------------------------------------------------------------------------------
 
+_ROLES = ("system", "developer", "user", "assistant")
 _ACTIONS = ("expected_actions", "gold_actions", "expected_tool_calls", "expected_calls")
 _SYSTEM = 40  # tokens of a system prompt: all tasks share it, so it is read once elsewhere
 _MAX_DECLARED = 40
@@ -76,15 +77,10 @@ def _request(case: Case, focus: Trace, room: int) -> Lines:
 def _turns(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield role and text of each turn of the request."""
     params = row.get("responses_create_params")
-    if not isinstance(params, Mapping):
-        return
-    turns = params.get("input")
-    system = [{"role": "system", "content": params["instructions"]}] if params.get("instructions") else []
-    for item in [*system, *(turns if isinstance(turns, list) else [turns])]:
-        turn = item if isinstance(item, Mapping) else {"role": "user", "content": item}
-        role, words = turn.get("role"), events.prompt({"responses_create_params": {"input": [turn]}})
-        if words.strip():
-            yield role if role in ("system", "developer", "user", "assistant") else "other", words
+    system = params.get("instructions") if isinstance(params, Mapping) else None
+    for turn in [{"role": "system", "text": system if isinstance(system, str) else ""}, *rollout_text.turns(row)]:
+        if turn["text"].strip():
+            yield turn["role"] if turn["role"] in _ROLES else "other", turn["text"]
 
 
 def _expected(case: Case, focus: Trace, room: int) -> Lines:
@@ -102,8 +98,7 @@ def _expected(case: Case, focus: Trace, room: int) -> Lines:
     lines += ["no call is expected: the list is empty"] if any(row.get(key) == [] for key in _ACTIONS) else []
     known = (gold.answer_field, gold.actions_field)
     for key, value in [field for field in rollout_text.sorted_fields(row, {}).expected if field[0] not in known][:3]:
-        words = value if isinstance(value, str) else _listed(value)
-        lines.append(behind("expected, field", f"{hostile.line(key, 40)}: {words}", room // 2))
+        lines.append(behind("expected, field", f"{hostile.line(key, 40)}: {_listed(value)}", room // 2))
     return lines
 
 
@@ -124,7 +119,7 @@ def _occurrences(focus: Trace, answer: str) -> Lines:
 def _listed(value: Any) -> str:
     """Spell a list of calls by name and arguments, and anything else as JSON."""
     if not isinstance(value, list) or not all(isinstance(call, Mapping) and "name" in call for call in value):
-        return events.compact(value)
+        return value if isinstance(value, str) else events.compact(value)
     calls = [(call, events.compact(call.get("arguments", call.get("kwargs", {})))) for call in value[:_MAX_GOLD]]
     return "; ".join(f"{call.get('requestor', '')} {call['name']} {words}".strip() for call, words in calls)
 
@@ -376,7 +371,6 @@ def flags(case: Case, room: int) -> Lines:
 _WORTH = 160  # characters of a value beyond which the failed checks in it come first
 _MAX_UNMET, _CHECK = 8, 80  # failed checks that are named, characters of each
 _MAX_FIELDS = 16
-_LONG = 200_000  # characters of a value beyond which only its beginning is spelled
 
 
 def verdict(case: Case, share: int) -> Lines:
@@ -388,7 +382,8 @@ def verdict(case: Case, share: int) -> Lines:
     quiet: Lines = []
     fields = rollout_text.sorted_fields(trace.row, rollout_text.stops(trace.row.get("response")))
     for name, value in fields.recorded[:_MAX_FIELDS]:
-        words, is_telling = value if isinstance(value, str) else _as_text(value), rollout_text.TELLING.search(name)
+        words = value if isinstance(value, str) else events.compact(value)
+        is_telling = rollout_text.TELLING.search(name)
         if len(words) > _WORTH and name in fields.failed:
             unmet = dict.fromkeys(hostile.line(check.name, _CHECK) for check in fields.failed[name])
             words = f"not met: {', '.join(list(unmet)[:_MAX_UNMET])}; {words}"
@@ -400,10 +395,3 @@ def verdict(case: Case, share: int) -> Lines:
     lines += [behind("other fields", ", ".join(quiet), share)] if quiet else []
     n_left = len(fields.recorded) - _MAX_FIELDS
     return [*lines, f"{n_left} more fields"] if n_left > 0 else lines
-
-
-def _as_text(value: Any) -> str:
-    try:
-        return events.compact(value)[:_LONG]
-    except (TypeError, ValueError, RecursionError):
-        return repr(value)[:_LONG]

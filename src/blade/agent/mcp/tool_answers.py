@@ -526,13 +526,8 @@ def _fields(trace: Trace) -> list[dict[str, str]]:
 
 
 def _request(trace: Trace, chars: int) -> list[dict[str, str]]:
-    params = trace.row.get("responses_create_params")
-    inputs = params.get("input") if isinstance(params, dict) else None
-    turns = inputs if isinstance(inputs, list) else [inputs] if inputs else []
-    request = []
-    for item in turns[:TURNS]:
-        turn = rollout_text.turn(item if isinstance(item, dict) else {"role": "user", "content": item})
-        request.append({"role": line(turn["role"], 40), "text": quoted(turn["text"], chars)})
+    turns = [turn for turn in rollout_text.turns(trace.row) if turn != {"role": "user", "text": ""}]
+    request = [{"role": line(turn["role"], 40), "text": quoted(turn["text"], chars)} for turn in turns[:TURNS]]
     left = len(turns) - TURNS
     return [*request, {"role": "left out", "text": f"{left} more turns"}] if left > 0 else request
 
