@@ -178,6 +178,13 @@ def test_a_part_of_a_rollout_comes_without_the_head(blade: Blade, path: Path) ->
     assert "\n[0] message" not in request
 
 
+def test_costs_and_keys_stand_behind_what_tells_of_the_outcome() -> None:
+    fields = sorted_fields({"judge_cost_usd": 1, "agent_cost": 0.1, "run_id": "a", "note": "b", "is_error": True, "input": "Do it."}, {})
+    assert [name for name, _ in fields.recorded] == ["judge_cost_usd", "is_error", "note"]
+    assert [name for name, _ in fields.others] == ["agent_cost", "run_id", "input"]
+    assert fields.task == {"input": "Do it."}
+
+
 def test_a_log_inside_an_object_is_shown_by_its_end_as_well() -> None:
     verifier = {"output": {"stderr": LOG}, **{f"key_{number}": number for number in range(40)}}
     values, texts, _ = laid_out(sorted_fields({"verifier_metadata": verifier}, {}))
