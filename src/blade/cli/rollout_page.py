@@ -12,7 +12,7 @@ from typing import Any
 
 from blade import rollout_text
 from blade.cli.query import finite
-from blade.formats.rollout_steps import Told, quotable, steps_of, text_of
+from blade.formats.rollout_steps import Told, quotable, steps_of
 from blade.hostile import json_text, line, lines
 from blade.rollout_text import EMPTY, FRAMEWORK, Fields, end_of, middle_cut
 from blade.tables import cache
@@ -53,9 +53,6 @@ def rollout(shown: Shown, wanted: Sequence[tuple[int, int | None]]) -> dict[str,
         step for step in steps
         if any(first <= step["index"] and (last is None or step["index"] < last) for first, last in wanted)
     ]  # fmt: skip
-    params = shown.row.get("responses_create_params")
-    request = params.get("input") if isinstance(params, dict) else None
-    is_list = isinstance(request, list)
     fields = {key: value for key, value in shown.row.items() if key not in FRAMEWORK}
     stopped = rollout_text.stops(shown.row.get("response"))
     failed = rollout_text.sorted_fields(fields, stopped).failed
@@ -66,7 +63,7 @@ def rollout(shown: Shown, wanted: Sequence[tuple[int, int | None]]) -> dict[str,
         "last_steps": [rollout_text.step(step) for step in steps[-_LAST:]],
         "fields": fields,
         "diagnosed": cache.kept_row(Path(shown.file), f"{shown.task}/{shown.repeat}"),
-        "request": rollout_text.turns(shown.row) if is_list else [text_of(request)],
+        "request": rollout_text.turns(shown.row),
         "steps_from": source,
         "n_steps": len(steps),
         "steps": [rollout_text.step(step) for step in chosen],
@@ -204,7 +201,6 @@ def _render_given(result: dict[str, Any], chars: int) -> list[str]:
     cut = 160 if chars > 0 else 0
     page += _part("Other fields", named(others, lambda value: line(middle_cut(quotable(value), cut))))
     for turn in result["request"]:
-        turn = turn if isinstance(turn, dict) else {"role": "user", "text": turn}
         page += ["", f"[request] {line(turn['role'], 40)}", _indented(turn["text"], chars)]
     return page
 

@@ -146,7 +146,7 @@ _TAIL = 26  # tokens from which a cut text shows its end as well
 
 def behind(words: str, text: str, room: int, around: str = "", ends: bool = False) -> str:
     """Write one line: our words, the bar, and at most `room` tokens of a foreign text; with `ends` its end."""
-    quoted = " ".join((_end(text, room) if ends else shortened(text, room, around)).split())
+    quoted = " ".join(shortened(text, room, around, ends).split())
     return f"{words} {BAR} {quoted or '(empty)'}"
 
 
@@ -168,13 +168,16 @@ def ours(words: str) -> str:
     return " ".join(words.replace(BAR, "/").split())
 
 
-def shortened(text: str, room: int, around: str = "") -> str:
-    """Clean a text and cut it to `room` tokens: its head, what it is quoted for, and its tail."""
+def shortened(text: str, room: int, around: str = "", ends: bool = False) -> str:
+    """Clean a text and cut it to `room` tokens: its head, what it is quoted for, and its tail; or its end alone."""
     if len(text) <= room * _PER_TOKEN:
         whole = hostile.lines(text)
         if _cost(whole) <= (room + _CUT) * UNIT:  # saying that something is cut costs as much
             return whole
     room = max(4, room - _CUT)
+    if ends:
+        last = _fitting(text[-room * _PER_TOKEN :][::-1], room)[::-1]
+        return _joined(text, (len(text) - len(last), last))
     place = text.find(around[:60]) if around else -1
     if room < _TAIL and place < room * 3:
         return _joined(text, (0, _fitting(text, room)))
@@ -186,13 +189,6 @@ def shortened(text: str, room: int, around: str = "") -> str:
     head = _fitting(text, room // 3)
     start = max(len(head), place - 40)
     return _joined(text, (0, head), (start, _fitting(text[start:], max(4, room - room // 3 - _CUT))))
-
-
-def _end(text: str, room: int) -> str:
-    if len(text) <= room * _PER_TOKEN and _cost(hostile.lines(text)) <= room * UNIT:
-        return hostile.lines(text)
-    last = _fitting(text[-room * _PER_TOKEN :][::-1], max(4, room - _CUT))[::-1]
-    return _joined(text, (len(text) - len(last), last))
 
 
 def _joined(text: str, *pieces: tuple[int, str]) -> str:
