@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from blade.cli.rollout_page import laid_out, passed
-from blade.rollout_text import sorted_fields, stops
+from blade.rollout_text import sorted_fields, stops, turns
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row, make_run
 from tests.conftest import Blade
 
@@ -176,6 +176,32 @@ def test_a_part_of_a_rollout_comes_without_the_head(blade: Blade, path: Path) ->
     assert "Not passed" in request
     assert "[request] user" in request
     assert "\n[0] message" not in request
+
+
+@pytest.mark.parametrize(
+    ("response", "stopped"),
+    [
+        ({"status": "completed", "error": None}, {}),
+        ({"status": "incomplete", "finish_reason": "length"}, {"response.status": "incomplete", "response.finish_reason": "length"}),
+        (None, {"response": "missing"}),
+    ],
+)
+def test_how_a_response_stopped(response: Any, stopped: dict[str, Any]) -> None:
+    assert stops(response) == stopped
+
+
+@pytest.mark.parametrize(
+    ("asked", "read"),
+    [
+        ("Do it.", [("user", "Do it.")]),
+        ([{"role": "system", "content": [{"type": "input_text", "text": "Be brief."}]}, "Do it."], [("system", "Be brief."), ("user", "Do it.")]),
+        ([{"type": "function_call_output", "output": "grey"}], [("function_call_output", "grey")]),
+        (None, [("user", "")]),
+    ],
+)
+def test_the_turns_of_a_request(asked: Any, read: list[tuple[str, str]]) -> None:
+    row = {"responses_create_params": {"input": asked}}
+    assert [(turn["role"], turn["text"]) for turn in turns(row)] == read
 
 
 def test_costs_and_keys_stand_behind_what_tells_of_the_outcome() -> None:
