@@ -11,6 +11,7 @@ import pytest
 
 from blade import errors
 from blade import report as pages
+from blade.sanitize import files
 from tests.builders import make_row, make_run
 from tests.conftest import Blade
 
@@ -44,6 +45,90 @@ def test_h4_a_link_that_is_named_is_not_followed(blade: Blade, tmp_path: Path, g
     assert "is a link, and is not followed" in said.err
 
 
+@pytest.mark.parametrize("root", ["", "/"])
+def test_h4_a_link_on_the_way_to_a_named_file_is_not_followed(blade: Blade, tmp_path: Path, root: str) -> None:
+    """A shell expands `in/*/*.md` through links that nobody named (B3)."""
+    said = blade("sanitize", f"{tmp_path}/in/sub/x.md" if root else "in/sub/x.md", "-o", "out")
+    assert (said.code, Path("out").exists()) == (errors.EXIT_USAGE, False)
+    assert "in/sub is a link, and is not followed" in said.err
+
+
+def test_h4_a_link_to_the_folder_of_all_files_is_followed(
+    blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("alias").symlink_to(tmp_path / "in")
+    monkeypatch.chdir(tmp_path / "far")
+    assert blade("sanitize", tmp_path / "alias/a.md", "-o", "out").code == 0
+    two = (tmp_path / "alias/a.md", tmp_path / "far.txt")
+    assert "alias is a link" in blade("sanitize", *two, "-o", "out2").err
+
+
+@pytest.mark.parametrize("place", ["in/own", "in"])
+def test_h4_a_folder_that_becomes_a_link_meanwhile_is_not_read(
+    blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """After the last look at a file and before it is opened (B1)."""
+    Path("in/own").mkdir()
+    Path("in/own/x.md").write_text("mine\n", encoding="utf-8")
+    Path("far/own").mkdir()
+    Path("far/own/x.md").write_text("far too\n", encoding="utf-8")
+    looks = files.is_text
+
+    def swapped(path: Path, is_told: bool) -> bool:
+        answer = looks(path, is_told)
+        if path.name == "x.md" and not Path("moved").exists():
+            Path(place).rename("moved")
+            Path(place).symlink_to(tmp_path / "far")
+        return answer
+
+    monkeypatch.setattr(files, "is_text", swapped)
+    said = blade("sanitize", "in/own", "in/a.md", "-o", "out")
+    assert said.code == errors.EXIT_UNREADABLE, said.err
+    assert not [path for path in Path("out").rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+@pytest.mark.parametrize("place", ["out/in", "out/in/own", "out/in/own/x.md", "out"])
+def test_h4_a_place_that_becomes_a_link_meanwhile_is_not_written_through(
+    blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, force: list[str]
+) -> None:
+    """After everything was cleaned and before it is put in place (B2)."""
+    Path("in/own").mkdir()
+    Path("in/own/x.md").write_text("mine\n", encoding="utf-8")
+    Path("far/in/own").mkdir(parents=True)
+    for name in ("far/x.md", "far/own/x.md", "far/in/own/x.md"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text("far too\n", encoding="utf-8")
+    before = {path: path.read_bytes() for path in Path("far").rglob("*") if path.is_file()}
+
+    def swapped(export: files.Export, written: object) -> None:
+        if Path(place).exists():
+            Path(place).rename("moved")
+        Path(place).parent.mkdir(parents=True, exist_ok=True)
+        Path(place).symlink_to(tmp_path / ("far/x.md" if place.endswith("x.md") else "far"))
+
+    monkeypatch.setattr(files.Export, "test", swapped)
+    for name in ("dead.md", "notes.txt", "sub"):
+        Path("in", name).unlink()
+    said = blade("sanitize", "in", "-o", "out", *force)
+    assert said.code != 0
+    assert {path: path.read_bytes() for path in Path("far").rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+@pytest.mark.parametrize("name", ["out/a.md", "removed.json"])
+def test_h4_what_came_meanwhile_is_overwritten_only_when_told(
+    blade: Blade, monkeypatch: pytest.MonkeyPatch, name: str, force: list[str]
+) -> None:
+    def swapped(export: files.Export, written: object) -> None:
+        Path("out").mkdir(exist_ok=True)
+        Path(name).write_text("somebody else's\n", encoding="utf-8")
+
+    monkeypatch.setattr(files.Export, "test", swapped)
+    said = blade("sanitize", "in/a.md", "-o", "out", "--report", "removed.json", *force)
+    assert (said.code == 0, Path(name).read_text() == "somebody else's\n") == (bool(force), not force), said.err
+
+
 @pytest.mark.parametrize("link", ["out/a.md", "out", "out/in"])
 def test_h4_no_clean_file_is_written_through_a_link(blade: Blade, tmp_path: Path, link: str) -> None:
     source = "in" if link == "out/in" else "in/a.md"
@@ -66,6 +151,22 @@ def test_h5_a_report_overwrites_nothing_that_is_read_or_written(blade: Blade, re
     said = blade("sanitize", "in/a.md", *more, "--key", "key", "--report", report, "--force")
     assert (said.code, "output-not-empty" in said.err) == (errors.EXIT_USAGE, True)
     assert [Path(name).read_text() for name in ("in/a.md", "key", "far.txt")] == [f"ask {MAIL}\n", "k" * 40, "far away\n"]
+
+
+@pytest.mark.parametrize("report", ["config/blade/sanitize.key", "in/blade.toml", "blade.toml"])
+@pytest.mark.parametrize("more", [["-o", "out"], ["--check"]])
+def test_h5_a_report_overwrites_neither_the_own_key_nor_a_policy_that_was_found(
+    blade: Blade, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, report: str, more: list[str]
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    Path("config/blade").mkdir(parents=True)
+    Path("config/blade/sanitize.key").write_text("k" * 40)
+    for name in ("in/blade.toml", "blade.toml"):
+        Path(name).write_text('[sharing]\nnames = ["Quillmark"]\n', encoding="utf-8")
+    before = Path(report).read_bytes()
+    said = blade("sanitize", "in/a.md", *more, "--report", report, "--force")
+    assert (said.code, "output-not-empty" in said.err) == (errors.EXIT_USAGE, True)
+    assert Path(report).read_bytes() == before
 
 
 def test_h5_a_report_overwrites_a_foreign_file_only_when_told(blade: Blade) -> None:

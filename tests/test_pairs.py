@@ -280,6 +280,3 @@ def test_only_the_planted_slice_and_the_planted_mode_are_right(written: Any) -> 
     assert planted_causes.claim(mover("model", way, *played(pair, way, other, other)), pair) == "another mode"
     assert planted_causes.claim(mover("composition", "removed tasks"), pair) == "tasks dropped"
     assert planted_causes.claim(mover("missing", "tasks the candidate lost"), pair) == "something else"
-
-
-# ---- As the pipeline reads them --------------------------------------------------------------------

@@ -10,7 +10,7 @@ import signal
 import stat
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
@@ -39,6 +39,99 @@ def refuse_taken(path: Path, force: bool, remaining: Iterable[Path] = ()) -> Non
         raise UsageError(f"{path} is read or written by the same command", hint, "output-not-empty")
     if os.path.exists(path) and not force:
         raise UsageError(f"{path} is there already", "name another file, or add --force", "output-not-empty")
+
+
+# ---- Paths that no link may change ---------------------------------------------------------------
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NO_HARD_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV)
+
+
+def settled(paths: Sequence[Path]) -> list[Path]:
+    """Paths whose links have been read, once: those that lead to the folder that all of them share.
+
+    No link is read in or below the working folder, where a shell finds what nobody chose.
+    """
+    here, places = Path.cwd(), [Path(os.path.abspath(path)) for path in paths]
+    parents = [place.parent for place in places if not place.is_relative_to(here)]
+    shared = Path(os.path.commonpath(parents)) if parents else here
+    if (real := shared.resolve()) == shared:
+        return list(paths)
+    pairs = zip(paths, places, strict=True)
+    return [path if place.is_relative_to(here) else real / place.relative_to(shared) for path, place in pairs]
+
+
+def link_in(path: Path) -> Path | None:
+    """The link on the way to a file, or the file that is one."""
+    return next((place for place in (*reversed(path.parents), path) if os.path.islink(place)), None)
+
+
+@contextmanager
+def folder_handle(folder: Path, make: bool = False) -> Iterator[int]:
+    """A folder opened part by part, through no link: nobody can lead elsewhere what is opened relative to it."""
+    handle = os.open(folder.anchor or ".", _FOLDER)
+    try:
+        for part in folder.parts[bool(folder.anchor) :]:
+            with suppress(FileExistsError):
+                if make:
+                    os.mkdir(part, dir_fd=handle)
+            below = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=handle)
+            os.close(handle)
+            handle = below
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def open_direct(path: str | Path, flags: int) -> int:
+    """Open a file through no link; an opener for `open`."""
+    with folder_handle(Path(path).parent) as folder:
+        return os.open(Path(path).name, flags | os.O_NOFOLLOW, dir_fd=folder)
+
+
+def put_files(pairs: Iterable[tuple[Path, Path]], force: bool) -> None:
+    """Move whole files to their places: through no link, and over nothing that came there meanwhile unless told to."""
+    listed, done = list(pairs), list[Path]()
+    for _, target in listed:
+        refuse_link(target, Path(target.anchor))
+        refuse_taken(target, force)
+    try:
+        for source, target in listed:
+            with folder_handle(target.parent, make=True) as folder:
+                (_replace if force else _link)(source, target, folder)
+            done.append(target)
+    except (OSError, UsageError):
+        for path in done if not force else ():  # those are new, and ours
+            with suppress(OSError), folder_handle(path.parent) as folder:
+                os.unlink(path.name, dir_fd=folder)
+        refuse_link(target, Path(target.anchor))
+        refuse_taken(target, force)
+        raise
+
+
+def _link(source: Path, target: Path, folder: int) -> None:
+    try:
+        os.link(source, target.name, dst_dir_fd=folder, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        os.close(os.open(target.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, dir_fd=folder))
+        os.replace(source, target.name, dst_dir_fd=folder)
+
+
+def _replace(source: Path, target: Path, folder: int) -> None:
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.stat(target.name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise UsageError(f"{target} is no plain file", "remove it, or name another place", "output-not-empty")
+    os.replace(source, target.name, dst_dir_fd=folder)
+
+
+def put_text(path: Path, text: str, force: bool) -> None:
+    """Write a file whole, over nothing that came there meanwhile unless told to."""
+    place = path.parent.resolve() / path.name
+    with staging(place.parent) as waiting:
+        (waiting / "text").write_text(text, encoding="utf-8")
+        put_files([(waiting / "text", place)], force)
 
 
 def _is_same(path: Path, other: Path) -> bool:

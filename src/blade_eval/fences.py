@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[^\s`{]*+)[^`\n]*+$")
+FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[^\s`{]*+)[^`\n]*+$")
 
 
 @dataclass(frozen=True)
@@ -20,17 +20,17 @@ class Block:
 def blocks(text: str) -> list[Block]:
     """Every block, in order."""
     closed_blocks: list[Block] = []
-    fence, language, lines = "", "", list[str]()
+    fence, indent, language, lines = "", "", "", list[str]()
     for line in text.split("\n"):
         match = FENCE.match(line)
         if not fence:
             if match:
-                fence, language, lines = match["fence"], match["language"].lower(), []
+                fence, indent, language, lines = match["fence"], match["indent"], match["language"].lower(), []
         elif match and match["fence"].startswith(fence) and not match["language"]:
             closed_blocks.append(Block(language, "\n".join(lines), True))
             fence = ""
         else:
-            lines.append(line)
+            lines.append(line.removeprefix(indent))  # a block in a list stands as far in as its fence
     if fence:
         closed_blocks.append(Block(language, "\n".join(lines), False))
     return closed_blocks

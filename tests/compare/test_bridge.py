@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-from itertools import product
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from blade.compare import compare
 from blade.compare.bridge import bridge
-from blade.compare.task_pairs import Paired, paired
 from blade.model import OTHER, Alignment, Side, Term
 from tests.compare.builders import pair_of, side
 
@@ -25,12 +21,6 @@ TABLE = (
     ("model", "wrong_logic"),
     ("undetermined", OTHER),
 )
-MIRRORED = {
-    "added tasks": "removed tasks",
-    "removed tasks": "added tasks",
-    "tasks the candidate lost": "tasks the baseline lost",
-    "tasks the baseline lost": "tasks the candidate lost",
-}
 
 
 def score(run: Side) -> float:
@@ -172,60 +162,6 @@ def test_removed_tasks_that_differ_are_told_from_removed_tasks_that_do_not() -> 
     assert [term.term for term in found] == ["removed tasks"] * 2
     assert (found[0].p or 0) < 1e-6 < 0.05 < (found[1].p or 0)
     assert (found[0].low or 0) > 0
-
-
-# ---- Algebra ----------------------------------------------------------------------------------------
-
-LETTERS = {"1": None, "i": TABLE[0], "t": TABLE[3], "w": TABLE[4], "o": TABLE[7]}  # a pass, or a mode
-runs = st.dictionaries(
-    st.sampled_from([f"{letter}{digit}" for letter, digit in product("pqr", "1234")]), st.text("1itwo", min_size=1, max_size=4),
-    min_size=1,
-)
-
-
-def told(run: str, outcomes: dict[str, str], expected: tuple[str, ...] = ()) -> Side:
-    modes = {(key, i): LETTERS[letter] for key, rows in outcomes.items() for i, letter in enumerate(rows) if letter != "1"}
-    scores = {key: "".join("1" if letter == "1" else "0" for letter in rows) for key, rows in outcomes.items()}
-    return side(run, scores, modes=modes, table=TABLE, expected=dict.fromkeys(expected, 2))
-
-
-def pair_with(first: dict[str, str], second: dict[str, str], swapped: bool = False) -> Paired:
-    """Tasks of p are the same in both runs; those of q were modified; those of r are expected of both."""
-    told_a, told_b = told("a", first), told("b", second)
-    a, b = (told_b, told_a) if swapped else (told_a, told_b)
-    has_a, has_b = (second.keys(), first.keys()) if swapped else (first.keys(), second.keys())
-    both = sorted(has_a & has_b)
-    only_a, only_b = sorted(has_a - has_b), sorted(has_b - has_a)
-    alignment = Alignment(
-        "key", tuple(key for key in both if key[0] != "q"), tuple(key for key in only_b if key[0] != "r"),
-        tuple(key for key in only_a if key[0] != "r"), tuple(key for key in both if key[0] == "q"),
-        tuple(key for key in only_b if key[0] == "r"), tuple(key for key in only_a if key[0] == "r"),
-    )
-    return paired(a, b, alignment)
-
-
-@settings(max_examples=150, deadline=None)
-@given(runs, runs)
-def test_terms_add_up_whatever_the_runs_share(first: dict[str, str], second: dict[str, str]) -> None:
-    pair = pair_with(first, second)
-    terms, _ = bridge(pair)
-    assert abs(total(terms) - (score(pair.b) - score(pair.a))) < 1e-9
-    for term in terms:
-        assert term.low - 1e-9 <= term.value <= term.high + 1e-9
-
-
-@settings(max_examples=150, deadline=None)
-@given(runs, runs)
-def test_swapping_the_runs_flips_every_sign(first: dict[str, str], second: dict[str, str]) -> None:
-    there = {term.term: term for term in bridge(pair_with(first, second))[0]}
-    back = {term.term: term for term in bridge(pair_with(first, second, swapped=True))[0]}
-    assert {MIRRORED.get(name, name) for name in there} == set(back)
-    for name, term in there.items():
-        other = back[MIRRORED.get(name, name)]
-        assert other.value == pytest.approx(-term.value, abs=1e-12)
-        assert (other.low, other.high) == pytest.approx((-(term.high or 0), -(term.low or 0)), abs=1e-9)
-        assert other.p == pytest.approx(term.p, abs=1e-9)
-        assert other.p_excess == pytest.approx(term.p_excess, abs=1e-9)
 
 
 # ---- Rows that were spoiled from outside --------------------------------------------------------------

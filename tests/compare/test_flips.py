@@ -9,12 +9,9 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from blade.compare.flips import churn, deals, flips, sure_flips, transitions
 from blade.compare.task_pairs import upright
-from blade.model import SureFlips
 from tests.compare.builders import F1_A, F1_B, listed, pair_of, side
 
 
@@ -231,37 +228,3 @@ def test_sure_flips_of_other_scores() -> None:
     assert found.up >= 6
     assert found.null_up < 2
     assert sure_flips(listed([[0.5], [0.25]], [[0.6], [0.75]])) is None, "no posterior is not none of them"
-
-
-# ---- Either run may be the baseline ---------------------------------------------------------------
-
-passing = st.lists(st.tuples(st.text("01", min_size=1, max_size=5), st.text("01", min_size=1, max_size=5)), min_size=1, max_size=8)  # fmt: skip
-scored = st.lists(
-    st.tuples(*[st.lists(st.sampled_from([0.0, 0.1, 0.25, 0.3, 1.0]), min_size=1, max_size=4)] * 2), min_size=1, max_size=6
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(passing | scored, st.sampled_from([("a", "b"), ("b", "a")]))
-def test_exchanging_the_runs_turns_every_sign_and_moves_no_digit(
-    tasks: list[tuple[Sequence[float], Sequence[float]]], names: tuple[str, str]
-) -> None:
-    a, b = zip(*tasks, strict=True)
-    there, back = listed(a, b, names), listed(b, a, names[::-1])
-    one, other = churn(there), churn(back)
-    assert (one.gains, one.losses, one.n_up, one.n_down) == (-other.losses, -other.gains, other.n_down, other.n_up)
-    assert one.null_churn == other.null_churn
-    assert (one.null_low, one.null_high, one.null_changed, one.p) == (
-        other.null_low, other.null_high, other.null_changed, other.p,
-    )  # fmt: skip
-    assert {(x.before, x.after, x.n, x.sure) for x in transitions(there)} == {
-        (x.after, x.before, x.n, x.sure) for x in transitions(back)
-    }
-    sure = sure_flips(there)
-    turned = SureFlips(sure.down, sure.up, sure.null_down, sure.null_up) if sure is not None else None
-    assert turned == sure_flips(back)
-    for x, y in zip(flips(there), flips(back), strict=True):
-        assert (x.task, x.change, x.baseline, x.candidate) == (y.task, -y.change, y.candidate, y.baseline)
-        assert x.classes == y.classes[::-1]
-        if x.p_better is not None and y.p_better is not None:
-            assert x.p_better == pytest.approx(1 - y.p_better, abs=1e-12)

@@ -12,7 +12,7 @@ from blade.compare.change_views import movers, views
 from blade.model import OTHER, Mover, Setting, Side
 from blade.stats import seeded_rng
 from tests.compare.builders import pair_of, side
-from tests.compare.test_bridge import MIRRORED
+from tests.compared import TURNED
 
 TABLE = (
     ("infrastructure", "infra_error"),
@@ -180,7 +180,7 @@ def test_swapped_runs_claim_the_same_with_the_other_sign(baseline: Side) -> None
     b = without(generated("b", {"infra_error": 0.2}, {"hard": 0.8}), hard)
     there, back = claimed(baseline, b), claimed(b, baseline)
     assert len(there) > 1
-    assert names(back) == [MIRRORED.get(name, name) for name in names(there)]
+    assert names(back) == [TURNED.get(name, name) for name in names(there)]
     for mover, other in zip(there, back, strict=True):
         assert other.value == pytest.approx(-mover.value)
         assert other.p_adjusted == pytest.approx(mover.p_adjusted)

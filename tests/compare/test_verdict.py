@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from blade.compare import compare
 from blade.compare.alignment import align
@@ -21,14 +20,6 @@ def judged(a, b, margin=MARGIN):
 def drawn(name, rates, k, seed):
     rng = np.random.default_rng(seed)
     return side(name, {f"t{at}": "".join("01"[int(rng.random() < p)] for _ in range(k)) for at, p in enumerate(rates)})
-
-
-def test_a_fall_on_every_task_is_a_regression_whatever_flips_say():
-    """All tasks still pass sometimes: nothing flips from solved to unsolved, and the score falls by 80 points."""
-    a, b = side("a", {f"t{i}": "11111" for i in range(100)}), side("b", {f"t{i}": "10000" for i in range(100)})
-    found = compare(a, b)
-    assert (found.verdict, found.verdict_new_tasks) == ("regressed", "regressed")
-    assert found.delta == pytest.approx(-0.8)
 
 
 def test_an_unchanged_model_is_equivalent_once_the_data_can_say_so():

@@ -6,15 +6,13 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from blade.compare.bridge import bridge
 from blade.compare.change_views import views
-from blade.compare.task_pairs import Paired, paired
+from blade.compare.task_pairs import Paired
 from blade.model import Setting, Side, Term, View
 from tests.compare.builders import pair_of, side
-from tests.compare.test_bridge import MIRRORED, pair_with, runs, score
+from tests.compare.test_bridge import score
 
 LIMIT = Setting("max_output_tokens", "4096", "512", "limit", True)
 SAMPLING = Setting("temperature", "0.0", "1.0", "sampling", False)
@@ -198,55 +196,3 @@ def test_scores_without_bounds_have_no_outcomes_but_all_other_views() -> None:
     found = seen(a, b)
     assert list(found) == ["slices: kind", "tasks", "settings"]
     assert all(total(view) == pytest.approx(0.5) for view in found.values())
-
-
-# ---- Algebra ----------------------------------------------------------------------------------------
-
-FIELDS = {
-    "letter": {f"{letter}{digit}": letter for letter in "pqr" for digit in "1234"},
-    "digit": {f"{letter}{digit}": digit for letter in "pqr" for digit in "12"},
-}
-flagged = st.lists(st.sampled_from(["errored", "timed out", "truncated"]), max_size=3, unique=True)
-
-
-def labelled(pair: Paired, flags: list[str]) -> Paired:
-    """The same runs with labels and marks."""
-    told = []
-    for run in (pair.a, pair.b):
-        outcomes = {
-            key: [
-                float(score)
-                for task, score in zip(run.judged.task.tolist(), run.judged.score.tolist(), strict=True)
-                if task == code
-            ]
-            for code, key in enumerate(run.judged.task_keys)
-        }
-        outcomes = {key: rows for key, rows in outcomes.items() if rows}
-        slices = {field: {key: label for key, label in labels.items() if key in outcomes} for field, labels in FIELDS.items()}
-        marks = {name: [(key, 0) for key in outcomes if place < 2] for place, name in enumerate(flags)}
-        told.append(side(run.run, outcomes, slices=slices, flags=marks))
-    return paired(told[0], told[1], pair.alignment)
-
-
-@settings(max_examples=100, deadline=None)
-@given(runs, runs, flagged)
-def test_every_view_adds_up_and_swapping_flips_every_sign(
-    first: dict[str, str], second: dict[str, str], flags: list[str]
-) -> None:
-    there, back = (labelled(pair_with(first, second, swapped), flags) for swapped in (False, True))
-    delta = score(there.b) - score(there.a)
-    found, other = of_pair(there), of_pair(back)
-    assert list(found) == list(other)
-    for name, view in found.items():
-        assert abs(total(view) - delta) < 1e-9
-        mirrored = terms_of(other[name])
-        for term in view.terms:
-            assert term.low - 1e-9 <= term.value <= term.high + 1e-9
-            twin = mirrored.get(MIRRORED.get(term.term, term.term))
-            if twin is None:  # sums of the tasks that are not listed
-                assert term.term in ("all other gains", "all other losses")
-                continue
-            assert twin.value == pytest.approx(-term.value, abs=1e-12)
-            assert (twin.low, twin.high) == pytest.approx((-term.high, -term.low), abs=1e-9)
-            assert twin.p == pytest.approx(term.p, abs=1e-9)
-            assert twin.p_excess == pytest.approx(term.p_excess, abs=1e-9)

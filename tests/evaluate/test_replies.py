@@ -24,6 +24,8 @@ def test_a_hundred_thousand_fences_cost_one_pass() -> None:
 
 def test_fences_are_closed_ones() -> None:
     assert fences.closed("a\n```json\n{}\n```\nb\n  ```\n1\n2\n  ```\n```py\nopen") == ["{}", "1\n2"]
+    listed = "1. Here:\n\n   ```python\n   def f(x):\n       return x\n\n   ```\n"  # as far in as its fence
+    assert fences.closed(listed) == ["def f(x):\n    return x\n"] == fences.closed(listed.replace("\n   ", "\n\t"))
     assert fences.closed('say `x` and ```inline``` {"a": "```"}') == []
 
 

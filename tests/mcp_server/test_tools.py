@@ -104,7 +104,7 @@ def test_pages_walk_all_tasks_exactly_once_and_all_steps(ask: Asking, report: di
     steps = ask.pages("blade_show", "steps", **FIRST, task="0", repeat=0, chars=8000, limit=200)
     page = ask.json("blade_show", **FIRST, task="0", repeat=0)
     assert [step["index"] for step in steps] == list(range(page["n_steps"]))
-    assert [turn["role"] for turn in page["request"] if turn["text"]] == ["user"]
+    assert [turn["role"] for turn in page["request"] if turn["text"]] == ["system", "user"]
 
 
 def test_tasks_by_bucket_and_by_cause_and_groups_by_label_and_by_task(ask: Asking, report: dict[str, Any]) -> None:

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from blade.model import LAST_KINDS, Column, Coverage, Rollouts
+from tests.compare import builders as compared
+from tests.compare.builders import key_order, named
 
 Rewards = Mapping[str, Sequence[float | None]]
 
-F1_A = {str(i): [float(digit) for digit in row] for i, row in enumerate(
-    ["1111", "1110", "1111", "1010", "1000", "0000", "1100", "0000"])}
-F1_B = {str(i): [float(digit) for digit in row] for i, row in enumerate(
-    ["1111", "1111", "1000", "1111", "1111", "1111", "1100", "0000"])}
+F1_A = {task: [float(digit) for digit in row] for task, row in named(compared.F1_A).items()}
 
 
 def histogram(counts: Mapping[int, int], k: int) -> dict[str, list[float]]:
@@ -26,10 +25,6 @@ def histogram(counts: Mapping[int, int], k: int) -> dict[str, list[float]]:
 
 
 TAU_AIRLINE = histogram({0: 14, 1: 12, 2: 10, 3: 4, 4: 10}, 4)
-
-
-def key_order(key: str) -> tuple[int, int, str]:
-    return (0, int(key), "") if key.isdigit() else (1, 0, key)
 
 
 def make_column(values: Sequence[Any]) -> Column:

@@ -69,6 +69,18 @@ def test_cells_cannot_become_formulas_and_private_text_is_replaced(blade: Blade,
         assert not [value for value in ("jane.roe", "hunter2x9", "a@b.io") if value in said]
 
 
+@pytest.mark.parametrize(
+    "cell", ["reverse(text)", "substr(text, 1, 9)", "text[1:9]", "text [1 : 9]", "hex(text)", "text || 'x'", "text::blob",
+             "text.reverse()", "regexp_replace(text, '@', ' ')"],
+)  # fmt: skip
+def test_b12_no_function_spells_a_private_value_otherwise(blade: Blade, run: Path, cell: str) -> None:
+    said = blade("query", run, f"select {cell} as x from steps", "--redact")
+    assert (said.code, "may spell a private value" in said.err) == (2, True), said.err
+    for harmless in ("max(text)", "length(text)", "list(text)", "'reverse(x)'", "[text]", "count(*) filter (text like '%a%')"):
+        said = blade("query", run, f"select {harmless} as x from steps", "--redact", "--json")
+        assert (said.code, "jane.roe" in said.out) == (0, False), said.err
+
+
 @pytest.mark.parametrize(("words", "message"), cases("query", "faults"))
 def test_faults_in_words(blade: Blade, run: Path, words: list[str], message: str) -> None:
     said = blade("query", *(run if word == "RUN" else word for word in words))

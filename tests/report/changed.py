@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import sqrt
 from typing import Any
 
@@ -11,17 +10,11 @@ from msgspec.structs import replace
 from blade import model
 from blade.model import Alignment, Checked, Comparison, Derived, Flip, Report, Setting, Shift, Term, Tested
 
-from .conftest import make_report
+from .conftest import A, make_report, rewards
+from .nouns import Word, nouns
 
-A = "1111 1110 1111 1010 1000 0000 1100 0000"
 B = "1111 1111 1000 1111 1111 1111 1100 0000"
 BUCKETS = ("always", "sometimes", "never")
-Word = Callable[[str], str]
-
-
-def rewards(signs: str, first: int = 0) -> dict[str, list[float | None]]:
-    """One task for each word, one repeat for each sign."""
-    return {str(task): [float(sign) for sign in word] for task, word in enumerate(signs.split(), first)}
 
 
 def bucket(values: list[float]) -> str:
@@ -32,7 +25,7 @@ def compared(
     before: dict[str, list[Any]],
     after: dict[str, list[Any]],
     names: tuple[str, str] = ("base", "cand"),
-    word: Word = lambda text: text,
+    word: Word = str,
     verdicts: tuple[str, str] = ("improved", "inconclusive"),
     **changes: Any,
 ) -> Comparison:
@@ -60,7 +53,8 @@ def compared(
         movers=_movers(bridge, delta, between, word),
         flips=_flips(before, after, d, word), churn=_churn(d), sure=model.SureFlips(1, 0, 0.2, 0.1),
         transitions=_transitions(before, after, common),
-        shifts=_shifts(n, word), derived=_derived(n, word), config_diff=_settings(word),
+        shifts=nouns(Shift, "shifts", word, n=n), derived=nouns(Derived, "derived", word, n=n),
+        config_diff=nouns(Setting, "settings", word),
         separable=False, missing_run=word("the candidate's model with max_output_tokens = 4096"),
         notes=(word("the change is below 3 points"),),
     )  # fmt: skip
@@ -77,11 +71,6 @@ def _tests(change: float, half: float, word: Word) -> tuple[Tested, ...]:
         Tested("new tasks", word("paired t"), 0.291, change, *wide, *inner),
         Tested("new tasks", equivalence, 0.83, change, *inner, *inner),
     )
-
-
-def small() -> tuple[Tested, ...]:
-    """A change for the worse that is beyond noise and surely smaller than 3 points."""
-    return (Tested("these tasks", "paired t", 0.01, -0.012, -0.02, -0.004, -0.019, -0.005),)
 
 
 def _bridge(delta: float, common: float, half: float, n: int, others: int, word: Word) -> tuple[Term, ...]:
@@ -141,33 +130,7 @@ def _transitions(before: dict[str, Any], after: dict[str, Any], common: tuple[st
     return tuple(model.Transition(a, b, moves.count((a, b)), moves.count((a, b)) // 2) for a in BUCKETS for b in BUCKETS)
 
 
-def _shifts(n: int, word: Word) -> tuple[Shift, ...]:
-    return (
-        Shift("outcome", word("timed out"), 0.12, 0.02, -0.10, -0.16, -0.04, 0.001, 0.004, n, "less"),
-        Shift("effort", "output_tokens", 1310.25, 902.5, -407.75, -600.0, -215.5, 0.0004, 0.001, n, "less"),
-        Shift("behaviour", word("asks the user"), 0.0, 0.21, 0.21, 0.1, 0.32, 0.002, 0.01, n, "appeared"),
-        Shift("behaviour", word("reads the same file again"), 0.30, 0.28, -0.02, -0.1, 0.06, 0.6, 0.8, n, "unclear"),
-        Shift("signature", word("KeyError: <*>"), 0.08, 0.0, -0.08, None, None, None, None, n, "disappeared"),
-    )
-
-
-def _derived(n: int, word: Word) -> tuple[Derived, ...]:
-    return (
-        Derived("pass_at_k", 4, 0.75, 0.875, 0.125, -0.1, 0.35, n, word("task bootstrap")),
-        Derived("pass_hat_k", 4, 0.25, 0.625, 0.375, 0.05, 0.7, n, "task bootstrap"),
-        Derived("output_tokens", None, 1310.25, 902.5, -407.75, -600.0, -215.5, n, "task bootstrap", "tokens"),
-    )
-
-
-def _settings(word: Word) -> tuple[Setting, ...]:
-    return (
-        Setting("model", word("gpt-4o"), word("gpt-4.1"), "model", False),
-        Setting(word("max_output_tokens"), "2048", "4096", "limit", True),
-        Setting("temperature", None, word("0.7"), "sampling", False, known=False),
-    )
-
-
-def pair_report(before: str = A, after: str = B, word: Word = lambda text: text, **changes: Any) -> Report:
+def pair_report(before: str = A, after: str = B, word: Word = str, **changes: Any) -> Report:
     """A report of two runs with their comparison."""
     runs = {"base": rewards(before), "cand": rewards(after)}
     report = make_report(runs, word=word)
@@ -186,7 +149,7 @@ def large(n: int = 120) -> tuple[str, str]:
     return " ".join(before), " ".join(after)
 
 
-def many_report(word: Word = lambda text: text, n: int = 3) -> Report:
+def many_report(word: Word = str, n: int = 3) -> Report:
     """A baseline and `n` candidates, with matrix, series and gate; one candidate is refused."""
     names = ["base", *(word(f"step-{at}") for at in range(1, n + 1))]
     runs = {name: rewards(A if at % 2 == 0 else B) for at, name in enumerate(names)}
@@ -231,9 +194,4 @@ def make_series(names: list[str], word: Word) -> model.Series:
 
 
 def make_gate(word: Word) -> model.Gate:
-    checks = (
-        Checked("step-1", "score", "critical", "PASS", word("+21.9 points; 2.0 may be lost"), n=8),
-        Checked("step-1", word("pass^4"), "supporting", "WARN", word("the drop may be larger than allowed"), word("until 2031-01-01: known flake"), n=8),
-        Checked("step-2", "output_tokens", "advisory", "FAIL", word("+12% where +5% is allowed"), n=8),
-    )  # fmt: skip
-    return model.Gate(word("policy.toml"), "FAIL", checks, (word("one waiver has expired"),))
+    return model.Gate(word("policy.toml"), "FAIL", nouns(Checked, "checks", word), (word("one waiver has expired"),))

@@ -12,23 +12,13 @@ import pytest
 from msgspec.structs import replace
 
 from blade import model
-from blade.model import (
-    Cause,
-    Coverage,
-    Evidence,
-    Health,
-    Level,
-    Measure,
-    Outcome,
-    Report,
-    RewardKind,
-    TaskResult,
-)
+from blade.model import Cause, Coverage, Health, Measure, Outcome, Report, RewardKind, TaskResult
 
 from .explained import explain
+from .nouns import Word, nouns
 
 SHA = "0123456789abcdef" * 4
-F1 = {"0": "1111", "1": "1110", "2": "1111", "3": "1010", "4": "1000", "5": "0000", "6": "1100", "7": "0000"}
+A = "1111 1110 1111 1010 1000 0000 1100 0000"
 
 
 def make_tasks(run: str, rewards: dict[str, list[float | None]], judged: bool, prefix: str) -> tuple[TaskResult, ...]:
@@ -93,11 +83,11 @@ def make_report(
     runs: dict[str, dict[str, list[float | None]]],
     kind: RewardKind = RewardKind.BINARY,
     judged: bool = True,
-    word: Callable[[str], str] = lambda text: text,
+    word: Word = str,
     **changes: Any,
 ) -> Report:
     """A report over `runs` (name -> task -> rewards, None: missing); `word` makes every foreign text."""
-    nouns: dict[str, list[Any]] = {
+    lists: dict[str, list[Any]] = {
         name: [] for name in "runs measures buckets tasks health funnels slices compared losses".split()
     }
     for name, rewards in runs.items():
@@ -120,36 +110,28 @@ def make_report(
         seen = Counter(repeat.outcome for task in tasks for repeat in task.repeats)
         outcomes = {outcome: seen[outcome] for outcome in Outcome} | {Outcome.MISSING: coverage.lost}
         path = word("runs/airline.jsonl")
-        nouns["runs"].append(
+        lists["runs"].append(
             model.Run(name, word("gpt-4o"), word("tool_agent"), word("tau_airline"), (model.Source(path, SHA, 123_456, scored),),
                 (model.Artifact(word("rollouts"), path, True), model.Artifact("failures", word("runs/f.jsonl"), False)),
                 (word("Collected on one node.\nTemperature as in the config."),),
                 {word("temperature"): word("0.7"), "agent": word("tool calling")},
                 len(rewards), scored, coverage, kind, 1.0, judged, score_name, score, 0.75, outcomes)
         )  # fmt: skip
-        nouns["measures"] += measures
-        nouns["buckets"].append(model.Buckets(name, **by_bucket))
-        nouns["tasks"] += tasks
+        lists["measures"] += measures
+        lists["buckets"].append(model.Buckets(name, **by_bucket))
+        lists["tasks"] += tasks
         if judged and score is not None:
-            nouns["losses"].append(model.Loss(name, Cause.UNDETERMINED, word("not attributed"), 1 - score))
-        first = next(iter(keyed))
-        quoted = Evidence(name, first, 0, field=word("verifier.error"), quote=word("KeyError: 'user_id'"))
-        nouns["health"] += [
-            Health(name, word("lost_rows"), Level.PROBLEM, word("Rollouts are lost."), 0.12, expected, first, (quoted,)),
-            Health(name, "few_repeats", Level.WARNING, word("Few repeats per task."), 4.0, len(rewards)),
-            Health(name, "constant_field", Level.INFO, word("A field never varies."), None, scored),
-        ]
+            lists["losses"].append(model.Loss(name, Cause.UNDETERMINED, word("not attributed"), 1 - score))
+        quoted = {"run": name, "task": next(iter(keyed)), "repeat": 0, "field": word("verifier.error"), "quote": word("KeyError: 'user_id'")}
+        known = {"run": name, "expected": expected, "scored": scored, "n_tasks": len(rewards), "score": score}
+        lists["health"] += nouns(Health, "health", word, **known, first=quoted["task"], quoted=[quoted])
         stages = (("started", scored), (word("called a tool"), scored // 2))
-        nouns["funnels"].append(model.Funnel(name, "inferred", tuple(model.FunnelStage(*stage, expected) for stage in stages)))
-        nouns["slices"] += [
-            model.Slice(name, word("domain"), word("air"), 5, 0.4, 0.1, 0.8, 0.6, 0.04),
-            model.Slice(name, "domain", "sea", 3, 0.6, None, None, 0.4, None),
-        ]
-        reported = model.Compared(name, word("agg.json"), word("mean/reward"), 0.5, score, word("Same rows, same mean."))
-        nouns["compared"].append(reported)
+        lists["funnels"].append(model.Funnel(name, "inferred", tuple(model.FunnelStage(*stage, expected) for stage in stages)))
+        lists["slices"] += nouns(model.Slice, "slices", word, **known)
+        lists["compared"] += nouns(model.Compared, "compared", word, **known)
     report = Report(
         {"blade": "0.1.0", "command": word("blade diagnose runs/airline.jsonl")},
-        **{name: tuple(entries) for name, entries in nouns.items()},
+        **{name: tuple(entries) for name, entries in lists.items()},
         skipped=(model.Skipped(word("runs/airline.jsonl"), 17, word("not JSON: line 17")),),
         skipped_total=1,
         gaps=(model.Gap(word("cost"), word("no row reports cost")),),
@@ -161,15 +143,16 @@ def make_report(
 def twenty() -> dict[str, list[float | None]]:
     """Twenty tasks of four repeats: six always pass, nine sometimes, five never."""
     sometimes = "1000 0110 1010 1110 0001 0100 1101 1000 0011".split()
-    return rewards_of(dict(enumerate(["1111"] * 6 + sometimes + ["0000"] * 5)))
+    return rewards(" ".join(["1111"] * 6 + sometimes + ["0000"] * 5))
 
 
 def f1() -> dict[str, list[float | None]]:
-    return rewards_of(F1)
+    return rewards(A)
 
 
-def rewards_of(signs: dict[Any, str]) -> dict[str, list[float | None]]:
-    return {str(task): [float(sign) for sign in word] for task, word in signs.items()}
+def rewards(signs: str) -> dict[str, list[float | None]]:
+    """One task for each word, one repeat for each sign."""
+    return {str(task): [float(sign) for sign in word] for task, word in enumerate(signs.split())}
 
 
 CASES: dict[str, Callable[[], Report]] = {
@@ -205,13 +188,3 @@ def one_run() -> Report:
 def explained() -> Report:
     """One run with everything the later stages conclude."""
     return CASES["explained"]()
-
-
-@pytest.fixture
-def cases() -> dict[str, Callable[[], Report]]:
-    return CASES
-
-
-@pytest.fixture
-def build() -> Callable[..., Report]:
-    return make_report

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -10,40 +9,15 @@ from msgspec.structs import replace
 from blade import model
 from blade.model import Attribution, Cause, Confidence, Evidence, Gain, Group, Loss, Report, TaskResult, Trust
 
-Word = Callable[[str], str]
+from .nouns import NOUNS, Word, nouns
 
-SKIPS, STALE, STOPS = "exchanges without a product look-up", "quotes a stale balance", "stops after the first refund"
-OUTAGE, GOLD = "provider error", "expected result contradicts the policy"
+SKIPS, STALE, STOPS, OUTAGE, GOLD = (NOUNS[kind][3] for kind in ("skips", "stale", "stops", "outage", "gold"))
 UNEXPLAINED = "unexplained"
-GAIN = Gain(0.031, 0.084, 0.142)
 # The group of each failed task in turn; None: no question of the ladder explains it.
-GROUPS: tuple[tuple[Cause, Confidence, str, str, Gain | None] | None, ...] = (
-    (Cause.BEHAVIOUR, Confidence.LIKELY, "behaviour", SKIPS, GAIN),
-    (Cause.UNRELIABLE_KNOWLEDGE, Confidence.UNSURE, "knowledge", STALE, None),
-    (Cause.INFRASTRUCTURE, Confidence.PROVED, "environment", OUTAGE, None),
-    (Cause.BEHAVIOUR, Confidence.LIKELY, "behaviour", SKIPS, GAIN),
-    (Cause.TASK_OR_VERIFIER, Confidence.PROVED, "verifier", GOLD, None),
-    None,
-    (Cause.BEHAVIOUR, Confidence.LIKELY, "delivered", STOPS, None),
-    (Cause.BEHAVIOUR, Confidence.LIKELY, "behaviour", SKIPS, GAIN),
-)
-# An accuracy card as `python -m tools.accuracy` writes it.
-ACCURACY = {
-    "date": "2026-11-01", "key": {"building half": "BUILDING HALF (19 runs)"},
-    "planted": {"rows": 340, "right": 320, "unexplained": 12, "wrong": 8, "runs": 9, "runs_wrong": ["swapped"], "twins_with_an_alarm": []},
-    "confidence": {"likely": {"n": 50, "right": 31}, "proved": {"n": 40, "right": 38}, "unsure": {"n": 9, "right": 4}},
-    "rungs": {"behaviour": {"n": 30, "right": 20}, "cut": {"n": 16, "right": 14}},
-}  # fmt: skip
-FIXES = {
-    SKIPS: "Refuse exchange_items unless get_product_details returned the item id in the same rollout.",
-    STALE: "Tell the agent to read the balance again after every refund.",
-    OUTAGE: "Retry rollouts whose request ended with status 503.",
-    GOLD: "Correct the expected actions of the tasks whose gold breaks the policy.",
-    STOPS: "Check before finishing that every refund asked for was made.",
-}
+GROUPS = ("skips", "stale", "outage", "skips", "gold", None, "stops", "skips")
 
 
-def explain(report: Report, word: Word = lambda text: text, **changes: Any) -> Report:
+def explain(report: Report, word: Word = str, **changes: Any) -> Report:
     """The report with trust, groups, causes and advice for its runs; its points add up."""
     conclusions: dict[str, list[Any]] = {}
     for run in report.runs:
@@ -51,10 +25,10 @@ def explain(report: Report, word: Word = lambda text: text, **changes: Any) -> R
             continue
         mine = [task for task in report.tasks if task.run == run.name]
         tasks = [task for task in mine if task.rate is not None and task.rate < 1]
-        for name, nouns in _of_run(run.name, tasks, len([task for task in mine if task.n]), word).items():
-            conclusions.setdefault(name, []).extend(nouns)
-    several = {"task_matrix": matrix(report, word) if len(report.runs) > 1 else None, "accuracy": ACCURACY}
-    return replace(report, **{name: tuple(nouns) for name, nouns in conclusions.items()} | several | changes)
+        for name, parts in _of_run(run.name, tasks, len([task for task in mine if task.n]), word).items():
+            conclusions.setdefault(name, []).extend(parts)
+    several = {"task_matrix": matrix(report, word) if len(report.runs) > 1 else None, "accuracy": NOUNS["accuracy"]}
+    return replace(report, **{name: tuple(parts) for name, parts in conclusions.items()} | several | changes)
 
 
 def _of_run(run: str, tasks: list[TaskResult], n: int, word: Word) -> dict[str, list[Any]]:
@@ -72,17 +46,14 @@ def _of_run(run: str, tasks: list[TaskResult], n: int, word: Word) -> dict[str, 
     losses = [Loss(run, each.label, each.name, each.points) for each in groups]
     losses += [Loss(run, Cause.UNDETERMINED, UNEXPLAINED, rest)] if left else []
     return {
-        "trust": trust(run, word) if tasks else [],
+        "trust": list(nouns(Trust, "trust", word, run=run, query=rows_of(run, []))) if tasks else [],
         "groups": groups,
         "unexplained": [model.Unexplained(run, rest, sum(map(failures, left)), rows_of(run, left))] if tasks else [],
         "losses": losses,
         "attributions": [attribution(run, task, by_kind[kind] if kind is not None else None, n, word) for task, kind in pairs],
-        "run_causes": [model.RunCause(run, Cause.INFRASTRUCTURE, word(OUTAGE), word("7 rollouts end in a provider error"), 7, 0.04, ())],
+        "run_causes": list(nouns(model.RunCause, "run causes", word, run=run)),
         "recommendations": [advice(rank, each, tasks, word) for rank, each in enumerate(groups, 1)],
-        "slices": [
-            model.Slice(run, "domain", word("exchange"), 6, 0.2, 0.05, 0.4, 0.64, 0.012),
-            model.Slice(run, "domain", word("refund"), 5, 0.6, 0.3, 0.9, 0.5, 0.7),
-        ],
+        "slices": list(nouns(model.Slice, "explained slices", word, run=run)),
     }  # fmt: skip
 
 
@@ -106,28 +77,19 @@ def rows_of(run: str, tasks: list[TaskResult]) -> str:
     return f"select run, task, repeat, row from rollouts where run = '{quoted}' and task in ({names})"
 
 
-def group(run: str, kind: tuple[Any, ...], tasks: list[TaskResult], n: int, word: Word) -> Group:
-    label, confidence, rung, name, gain = kind
+def group(run: str, kind: str, tasks: list[TaskResult], n: int, word: Word) -> Group:
+    rung, label, confidence, name, gain, fix = NOUNS[kind]
     rows = sum(map(failures, tasks))
     points = sum(lost(task, n) for task in tasks)
     quote = Evidence(run, tasks[0].task, failing(tasks[0]), step=7, quote=word('{"order_id": "#W42"}'))
     return Group(
-        id="", run=run, rung=rung, label=label, confidence=confidence, name=word(name),
+        id="", run=run, rung=rung, label=Cause(label), confidence=Confidence(confidence), name=word(name),
         text=word(f"{rows} failures show it: {name}."), points=points, rows=rows, tasks=len(tasks), passed_rows=int(rung == "behaviour"),
         query=rows_of(run, tasks), examples=tuple(f"{task.task}/{failing(task)}" for task in tasks), quote=quote,
         why_label=word("the tool accepts an item that no look-up returned"),
         against=(word("one pass does the same"),) if rung == "behaviour" else (),
-        consequences=(word("the order ends with the wrong variant"),), fix=word(FIXES[name]), gain=gain, most=points,
+        consequences=(word("the order ends with the wrong variant"),), fix=word(fix), gain=Gain(*gain) if gain else None, most=points,
     )  # fmt: skip
-
-
-def trust(run: str, word: Word) -> list[Trust]:
-    query = rows_of(run, [])
-    return [
-        Trust(run, "alarm", Cause.INFRASTRUCTURE, word("7 rollouts end in a provider error."), 7, query, word("Rerun them.")),
-        Trust(run, "warning", None, word("Doing nothing would score 40.0%."), 32, query),
-        Trust(run, "note", None, word("One verdict field restates the reward."), 80, query),
-    ]  # fmt: skip
 
 
 def attribution(run: str, task: TaskResult, of: Group | None, n: int, word: Word) -> Attribution:

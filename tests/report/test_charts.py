@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,15 +14,14 @@ from msgspec.structs import replace
 from blade.model import Cause, Loss, Measure, Power, Report, Term
 from blade.report import charts
 from blade.report.blocks import Figure
-from blade.report.charts import binary_band, bridge_chart, is_noise, scatter, scatter_chart
+from blade.report.charts import Scatter, binary_band, bridge_chart, is_noise, scatter, scatter_chart
 from blade.report.phrases import plain
 from blade.report.run_facts import facts
 
 from . import changed
-from .conftest import make_report
+from .conftest import CASES, make_report
 from .explained import SKIPS
-
-Cases = dict[str, Callable[[], Report]]
+from .renders import sayings
 
 
 def files(figures: tuple[Figure, ...]) -> list[str]:
@@ -32,12 +30,24 @@ def files(figures: tuple[Figure, ...]) -> list[str]:
 
 def values(chart: charts.Chart | None) -> list[dict[str, Any]]:
     assert chart is not None
-    return chart.values
+    return list(chart.fields["values"])
 
 
 def caption(chart: charts.Chart | None) -> str:
     assert chart is not None
     return plain(chart.caption)
+
+
+def points_of(report: Report) -> Scatter:
+    points = scatter(report, report.comparisons[0])
+    assert points is not None
+    return points
+
+
+def of_rewards(runs: dict[str, dict[str, list[float | None]]], **changes: Any) -> Report:
+    """The comparison of two runs whose score is their mean reward."""
+    comparison = changed.compared(runs["base"], runs["cand"], score_name="mean_reward", **changes)
+    return replace(make_report(runs, judged=False), comparisons=(comparison,))
 
 
 def assert_quiet(figures: tuple[Figure, ...]) -> None:
@@ -63,11 +73,11 @@ def test_every_figure_of_a_comparison_is_well_formed_and_the_same_twice() -> Non
 # ---- Of runs -------------------------------------------------------------------------------------
 
 
-def test_files_are_numbered_only_where_there_are_several(cases: Cases, one_run: Report) -> None:
+def test_files_are_numbered_only_where_there_are_several(one_run: Report) -> None:
     assert charts.run_figures(one_run) == charts.run_figures(one_run)
     assert files(charts.run_figures(one_run)) == ["buckets.svg", "tasks.svg", "funnel.svg", "tokens.svg"]
     several = ["buckets.svg", *(f"{name}-{run}.svg" for run in (1, 2) for name in ("tasks", "funnel", "tokens"))]
-    assert files(charts.run_figures(cases["two runs"](), draw=False)) == several
+    assert files(charts.run_figures(CASES["two runs"](), draw=False)) == several
     assert files(charts.comparison_figures(changed.pair_report(), "compare-", draw=False)) == [
         "compare-bridge.svg", "compare-scatter.svg", "compare-transitions.svg",
     ]  # fmt: skip
@@ -75,8 +85,8 @@ def test_files_are_numbered_only_where_there_are_several(cases: Cases, one_run: 
     assert files(charts.comparison_figures(changed.many_report(), draw=False)) == [*pairs, "series.svg", "front.svg"]
 
 
-def test_many_tasks_are_sorted_and_sampled_evenly_and_the_title_says_so(cases: Cases, one_run: Report) -> None:
-    chart = charts.tasks_chart(facts(cases["many tasks"]())[0])
+def test_many_tasks_are_sorted_and_sampled_evenly_and_the_title_says_so(one_run: Report) -> None:
+    chart = charts.tasks_chart(facts(CASES["many tasks"]())[0])
     ranks = [value["rank"] for value in values(chart)]
     assert len(ranks) == len(set(ranks)) == 200
     assert (ranks[0], ranks[-1]) == (1, 450)
@@ -88,9 +98,9 @@ def test_many_tasks_are_sorted_and_sampled_evenly_and_the_title_says_so(cases: C
     assert shrunk == sorted(shrunk)
 
 
-def test_without_numbers_there_is_no_figure(cases: Cases, one_run: Report) -> None:
-    assert files(charts.run_figures(cases["unbounded"]())) == ["funnel.svg"]
-    assert charts.run_figures(cases["no run"]()) == ()
+def test_without_numbers_there_is_no_figure(one_run: Report) -> None:
+    assert files(charts.run_figures(CASES["unbounded"]())) == ["funnel.svg"]
+    assert charts.run_figures(CASES["no run"]()) == ()
     broken = replace(one_run, measures=(Measure("airline", "output_tokens", math.nan, 1, slice="passed"),))
     assert "tokens.svg" not in files(charts.run_figures(broken))
 
@@ -126,13 +136,7 @@ def test_a_bridge_of_many_terms_is_bounded_and_still_arrives() -> None:
     assert bars[-2]["to"] == pytest.approx(56.0)
 
 
-@pytest.mark.parametrize(
-    ("n", "before", "after", "noise"),
-    [
-        (1, 0, 1, True), (4, 0, 4, False), (4, 0, 3, True), (4, 4, 0, False), (8, 0, 5, False), (8, 0, 4, True), (8, 5, 5, True),
-        (200, 20, 30, True), (200, 20, 60, False),
-    ],  # Fisher: 0.0286 of 0 and 4 of 4, 0.143 of 3; of eight 0.0256 and 0.077
-)  # fmt: skip
+@pytest.mark.parametrize(("n", "before", "after", "noise"), sayings("noise of rates"))
 def test_noise_is_what_one_rate_for_both_runs_would_give(n: int, before: int, after: int, noise: bool) -> None:
     assert is_noise(before, n, after, n) is is_noise(after, n, before, n) is noise
 
@@ -156,44 +160,42 @@ def test_noise_fills_the_band_in_95_of_100_cases(n: int, rate: float) -> None:
 
 
 def test_every_common_task_and_no_other_is_a_point() -> None:
-    report = changed.pair_report(*changed.large())
-    points = scatter(report, report.comparisons[0])
-    assert points is not None
+    points = points_of(changed.pair_report(*changed.large()))
     assert points.spots.total() == points.n_tasks == 120
     assert points.repeats == (8, 8)
     assert 0 < sum(n for (_, _, side), n in points.spots.items() if side != "within noise") < 120
     assert all(side == "within noise" or (side == "better") == (y > x) for x, y, side in points.spots)
     runs = {"base": changed.rewards("1111 0000"), "cand": changed.rewards("1111 0000 0000")}
-    report = replace(make_report(runs), comparisons=(changed.compared(runs["base"], runs["cand"]),))
-    few = scatter(report, report.comparisons[0])
-    assert few is not None
-    assert few.n_tasks == 2
+    few = replace(make_report(runs), comparisons=(changed.compared(runs["base"], runs["cand"]),))
+    assert points_of(few).n_tasks == 2
 
 
 def test_many_different_rewards_are_gathered_on_a_grid() -> None:
-    runs = {
+    report = of_rewards({
         name: {str(at): [at / 997.0, (at * factor % 997) / 997.0] for at in range(997)}
         for name, factor in (("base", 31), ("cand", 57))
-    }
-    comparison = changed.compared(runs["base"], runs["cand"], score_name="mean_reward")
-    report = replace(make_report(runs, judged=False), comparisons=(comparison,))
-    points = scatter(report, comparison)
-    assert points is not None
+    })
+    points = points_of(report)
     assert points.is_gathered
     assert points.spots.total() == 997
     assert len(points.spots) <= 3 * (charts.GRID + 1) ** 2
     assert points.band[0][1] < points.band[0][0] < points.band[0][2]
-    assert "gathered on a grid" in caption(scatter_chart(report, comparison))
+    assert "gathered on a grid" in caption(scatter_chart(report, report.comparisons[0]))
 
 
 def test_a_caption_says_where_noise_is_unknown_or_gives_every_point() -> None:
-    runs = {"base": {"0": [0.2], "1": [0.5]}, "cand": {"0": [0.3], "1": [0.7]}}
+    runs: dict[str, dict[str, list[float | None]]] = {"base": {"0": [0.2], "1": [0.5]}, "cand": {"0": [0.3], "1": [0.7]}}
     power = Power(0.1, 0.3, None, None, None, None, None, 0.1, None, 40)
-    comparison = changed.compared(runs["base"], runs["cand"], score_name="mean_reward", power=power, transitions=())
-    report = replace(make_report(runs, judged=False), comparisons=(comparison,))
-    assert "No band of noise" in caption(scatter_chart(report, comparison))
-    few = changed.pair_report("11 10 00", "1 0 1")
-    assert "noise alone can give any one of these points" in caption(scatter_chart(few, few.comparisons[0]))
+    few, each = of_rewards(runs, power=power, transitions=()), changed.pair_report("11 10 00", "1 0 1")
+    assert "No band of noise" in caption(scatter_chart(few, few.comparisons[0]))
+    assert "noise alone can give any one of these points" in caption(scatter_chart(each, each.comparisons[0]))
+
+
+def test_every_side_has_its_colour() -> None:
+    report = changed.pair_report()
+    for chart in (chart_of(report, report.comparisons[0]) for chart_of in charts.PAIR_CHARTS.values()):
+        assert chart is not None
+        assert {value["side"] for value in values(chart) if "side" in value} <= set(chart.fields["names"])
 
 
 def test_what_has_no_points_has_no_figure() -> None:
@@ -212,13 +214,10 @@ def test_a_long_series_is_sampled_and_says_so() -> None:
 
 
 def test_the_front_needs_two_runs_that_report_it() -> None:
-    report = changed.many_report()
-    assert report.matrix is not None
-
     def front(**nothing: None) -> Any:
-        assert report.matrix is not None
-        placed = tuple(replace(run, **nothing) for run in report.matrix.placed)
-        return charts.front_chart(replace(report, matrix=replace(report.matrix, placed=placed)))
+        matrix = changed.make_matrix(["base", "step-1", "step-2", "step-3"], str)
+        placed = tuple(replace(run, **nothing) for run in matrix.placed)
+        return charts.front_chart(replace(changed.many_report(), matrix=replace(matrix, placed=placed)))
 
     assert front(cost=None, tokens=None) is None
     assert "output tokens" in caption(front(cost=None))

@@ -10,16 +10,15 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from blade.model import Cause, Checked, Evidence, Gate, Health, Level, Report, Trust
+from blade.model import Checked, Gate, Health, Outcome, Report, Trust
 from blade.report import first_page, terminal
 from blade.report.comparison_screen import compare_text
 
 from . import changed
-from .conftest import f1, make_report
+from .conftest import CASES, f1, make_report
 from .explained import SKIPS
-from .renders import assert_says, sayings
-
-Cases = dict[str, Callable[[], Report]]
+from .nouns import nouns
+from .renders import assert_says, changes, edited, sayings
 
 
 def assert_fits(page: str) -> None:
@@ -58,12 +57,19 @@ def test_every_report_fits_the_width(report: Report) -> None:
     assert first_page.render(report) == first_page.render(report)
 
 
-WITHOUT: dict[str, dict[str, Any]] = {"skipped": {"skipped": (), "skipped_total": 0, "gaps": ()}, "trust": {"trust": ()}}
-
-
 @pytest.mark.parametrize("saying", sayings("first page"), ids=lambda saying: saying["case"])
-def test_the_first_page_says(cases: Cases, saying: dict[str, Any]) -> None:
-    assert_says(words(replace(cases[saying["case"]](), **WITHOUT.get(saying["without"], {}))), saying)
+def test_the_first_page_says(saying: dict[str, Any]) -> None:
+    assert_says(words(edited(CASES[saying["case"]](), saying)), saying)
+
+
+def test_masked_rollouts_are_in_no_count_of_the_headline(one_run: Report) -> None:
+    run, score = one_run.runs[0], next(measure for measure in one_run.measures if measure.name == "pass_at_1")
+    masked = replace(run, n_rollouts=run.n_rollouts + 8, n_tasks=run.n_tasks + 2, outcomes={**run.outcomes, Outcome.MASKED: 8})
+    assert f"(16 of {run.n_rollouts} rollouts" in words(one_run)
+    assert f"; {score.n} tasks, 4 tries each" in words(one_run)
+    said = words(replace(one_run, runs=(masked,)))
+    assert f"(16 of {run.n_rollouts} rollouts" in said
+    assert f"; {score.n} of {score.n + 2} tasks scored, 4 tries each" in said
 
 
 def test_trust_points_groups_and_fixes_follow_the_score_in_this_order(explained: Report) -> None:
@@ -71,16 +77,6 @@ def test_trust_points_groups_and_fixes_follow_the_score_in_this_order(explained:
     order = ("Can the score be trusted?", "Where the points went", "On which tasks", "What happened", "Fix first", "Look at")
     places = [page.index(f"\n{label}") for label in order]
     assert places == sorted(places)
-    half = replace(explained, runs=(replace(explained.runs[0], pass_threshold=0.5),))
-    assert "4 tries each; a rollout passes at a reward of 0.500" in words(half)
-
-
-@pytest.mark.parametrize(
-    ("levels", "said"),
-    [(("warning", "note"), "trusted? With care. Doing nothing would score 40.0%. One verdict"), (("note",), "trusted? Yes, with a note: One verdict")],
-)
-def test_trust_is_answered_in_a_word(explained: Report, levels: tuple[str, ...], said: str) -> None:
-    assert said in words(replace(explained, trust=tuple(one for one in explained.trust if one.level in levels)))
 
 
 def test_only_the_gravest_reasons_are_shown(explained: Report) -> None:
@@ -98,22 +94,6 @@ def test_a_group_that_trust_named_is_not_repeated_and_examples_can_be_typed(expl
         assert f"blade show runs/airline.jsonl {place} ({group.name})" in page
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "said"),
-    [
-        ("expected answer is", "a number", "expected answer is a number: 20.0% pass (6 tasks)"),
-        ("expected answer is", "several values", "expected answer is several values: 20.0% pass"),
-        ("expected answer is", "None", "expected answer is `None`: 20.0% pass"),
-        ("freight", "a number", "`freight` = `a number`: 20.0% pass"),
-    ],
-)
-def test_class_of_expected_answers_is_no_value_of_the_rows(explained: Report, field: str, value: str, said: str) -> None:
-    piece = replace(explained.slices[0], field=field, value=value)
-    assert said in words(replace(explained, slices=(piece,)))
-    better = replace(explained, slices=(replace(piece, pass_rate=0.9),))
-    assert "On which tasks" not in first_page.render(better)
-
-
 def test_long_and_wide_texts_are_wrapped_not_cut(explained: Report) -> None:
     groups = tuple(replace(one, name="漢字 " * 30, text="漢字かな" * 60 + " END") for one in explained.groups)
     advice = tuple(replace(one, action="word " * 70 + "END") for one in explained.recommendations)
@@ -123,8 +103,8 @@ def test_long_and_wide_texts_are_wrapped_not_cut(explained: Report) -> None:
     assert "".join(page.split()).count("漢字かな" * 60) == 3
 
 
-def test_several_runs_are_a_table_with_a_line_each_and_share_their_groups(cases: Cases) -> None:
-    page = first_page.render(cases["explained runs"]())
+def test_several_runs_are_a_table_with_a_line_each_and_share_their_groups() -> None:
+    page = first_page.render(CASES["explained runs"]())
     assert page.startswith("2 runs\n\nRun ")
     row = next(line for line in page.split("\n") if line.startswith("desk "))
     assert row.split()[1:] == ["50.0%", "[31.9%,", "68.1%]", "20", "80", "No", "BI", *SKIPS.split()]
@@ -214,7 +194,7 @@ def test_notes_are_shown_to_their_end() -> None:
 
 
 def test_a_change_below_the_margin_is_marked() -> None:
-    report = changed.pair_report(tests=changed.small(), verdicts=("regressed", "inconclusive"))
+    report = changed.pair_report(**changes("below the margin"))
     assert "REGRESSED     by less than the margin: −1.2 points, 95% CI [" in compare_text(report)
     several = compare_text(replace(report, comparisons=report.comparisons * 2))
     assert "regressed*" in several
@@ -229,20 +209,10 @@ def test_a_change_below_the_margin_is_marked() -> None:
 def trusted(one_run: Report) -> Report:
     """A run with an alarm, a warning and a note, and flags of every level."""
     run = one_run.runs[0].name
-    quote = Evidence(run, "3", 0, field="expected_answer", quote="42 \x1b[31mred")
+    quote = {"run": run, "task": "3", "repeat": 0, "field": "expected_answer", "quote": "42 \x1b[31mred"}
     query = f"select run, task, repeat, row from rollouts where run = '{run}' and row in (1, 2)"
-    return replace(
-        one_run,
-        trust=(
-            Trust(run, "alarm", Cause.TASK_OR_VERIFIER, "The grader rejects \x1b[31mright answers.", 5, query, "Fix it."),
-            Trust(run, "warning", None, "Doing nothing would score 40%.", 1, query),
-            Trust(run, "note", None, "Small set.", 32, query),
-        ),
-        health=(
-            Health(run, "saturation", Level.INFO, "Of 8 tasks 2 always pass.", 0.5, 8),
-            Health(run, "lost_rows", Level.PROBLEM, "5 of 37 rows are missing.", float("nan"), 5, None, (quote,)),
-        ),
-    )
+    flags = nouns(Health, "graded health", run=run, quoted=[quote])
+    return replace(one_run, trust=nouns(Trust, "graded trust", run=run, query=query), health=flags)
 
 
 def test_health_tells_trust_before_the_flags_and_the_gravest_first(trusted: Report) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 
@@ -19,12 +18,12 @@ from blade.report.run_facts import facts
 from scripts import report_schema
 
 from . import changed
+from .conftest import CASES, make_report
 from .explained import SKIPS
-from .renders import Forms
+from .renders import SAYINGS, Forms
 
 SCHEMA = json.loads((files("blade.report") / "report.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
-Cases = dict[str, Callable[[], Report]]
 PROMISED = "baseline candidate delta verdict verdict_new_tasks margin mde tests bridge views flips config_diff refused".split()
 
 
@@ -59,9 +58,9 @@ def test_every_report_validates_and_has_a_line_for_each_entry(report: Report) ->
     assert report_json.render(report) == text
 
 
-def test_floats_print_by_repr(build: Callable[..., Report]) -> None:
+def test_floats_print_by_repr() -> None:
     third = Measure("airline", "x", 1 / 3, 3, low=0.1 + 0.2, high=-0.0)
-    text = report_json.render(build({"airline": {"0": [1.0]}}, measures=(third,)))
+    text = report_json.render(make_report({"airline": {"0": [1.0]}}, measures=(third,)))
     for part in ('"value":0.3333333333333333,', '"low":0.30000000000000004,', '"high":0.0,'):
         assert part in text
 
@@ -85,9 +84,9 @@ def test_what_is_no_number_is_null(explained: Report, value: float) -> None:
     assert (found["p_adjusted"], found["delta_common"]) == (None, None)
 
 
-def test_other_scripts_are_kept_and_deceivers_escaped(build: Callable[..., Report]) -> None:
+def test_other_scripts_are_kept_and_deceivers_escaped() -> None:
     command = "a\u202eb\x9bc\ud800d\u2028"
-    text = report_json.render(build({"Ωμέγα-日本": {"0": [1.0]}}, made_by={"blade": "1", "command": command}))
+    text = report_json.render(make_report({"Ωμέγα-日本": {"0": [1.0]}}, made_by={"blade": "1", "command": command}))
     assert "Ωμέγα-日本" in text
     assert "a\\u202eb\\u009bc\\ud800d\\u2028" in text
     assert json.loads(text)["made_by"]["command"] == command
@@ -99,23 +98,9 @@ def test_only_the_first_thousand_skipped_lines_are_listed(one_run: Report) -> No
     assert (len(document["skipped"]), document["skipped_total"]) == (1000, 2000)
 
 
-# Where a document is spoiled, and what stands there then; nothing where it is taken out.
-SPOILED: dict[str, list[Any]] = {
-    "claims": [], "surprise": [1], "runs.0.score": ["0.5"], "runs.0.reward_kind": ["fuzzy"], "measures.0.n": [-1],
-    "health.0.evidence.0.step": [3], "health.0.evidence.0.quote": [None], "trust.0.level": ["fatal"], "groups.0.label": ["??"],
-    "groups.0.confidence": [0.9], "groups.0.examples": [[]], "groups.0.quote.field": ["error"], "groups.0.quote.step": [],
-    "groups.0.gain.level": [], "attributions.0.mechanism": [""], "recommendations.0.most": [], "tasks.0.rate": [1.5],
-    "health.0.level": ["fatal"], "comparisons.0.verdict": ["unchanged"], "comparisons.0.surprise": [1],
-    "comparisons.0.bridge.0.value": [None], "comparisons.0.bridge.0.n": [], "comparisons.0.tests.0.p": [1.5],
-    "comparisons.0.shifts.0.status": ["changed"], "comparisons.0.alignment.common.n": [-1], "comparisons.0.alignment": [],
-    "gate.verdict": ["MAYBE"], "gate.checks.0.tier": ["vital"], "matrix.verdicts.0.0": ["better"], "series.first_different": [],
-    "matrix": [],
-}  # fmt: skip
-
-
 def test_the_schema_refuses_what_is_wrong(explained: Report) -> None:
     texts = [json.dumps(report_json.document(report)) for report in (explained, changed.many_report())]
-    for path, values in SPOILED.items():
+    for path, values in SAYINGS["spoiled"].items():
         *parents, last = path.split(".")
         document = json.loads(texts[path.split(".")[0] in ("comparisons", "gate", "matrix", "series")])
         VALIDATOR.validate(document) if path == "claims" else None
@@ -133,7 +118,7 @@ def test_the_schema_refuses_what_is_wrong(explained: Report) -> None:
 # ---- What it holds -------------------------------------------------------------------------------
 
 
-def test_points_and_losses_add_up_and_what_is_absent_is_null(explained: Report, cases: Cases) -> None:
+def test_points_and_losses_add_up_and_what_is_absent_is_null(explained: Report) -> None:
     document = parsed(explained)
     lost = sum(loss["lost"] for loss in document["losses"])
     points = sum(part["points"] for part in (*document["groups"], *document["unexplained"]))
@@ -143,7 +128,7 @@ def test_points_and_losses_add_up_and_what_is_absent_is_null(explained: Report, 
     assert [document[name] for name in ("task_matrix", "comparisons", "matrix", "series", "gate")] == [None, [], None, None, None]
     refused = parsed(changed.many_report())["comparisons"][-1]
     assert [refused[name] for name in ("delta", "verdict", "bridge", "mde")] == [None, None, [], None]
-    matrix = parsed(cases["explained runs"]())["task_matrix"]
+    matrix = parsed(CASES["explained runs"]())["task_matrix"]
     assert (matrix["runs"], matrix["passes"][8]) == (["desk", "desk-b"], [0.5, None])  # the second run has eight tasks
 
 
@@ -195,7 +180,7 @@ METRICS = (
 ).split()
 
 
-def test_the_metrics_of_one_run_are_one_object_those_of_several_are_named(cases: Cases, one_run: Report) -> None:
+def test_the_metrics_of_one_run_are_one_object_those_of_several_are_named(one_run: Report) -> None:
     found = json.loads(report_json.metrics_text(one_run))
     assert set(METRICS) <= set(found)
     assert found["pass_at_1"] == found["score"] == 0.5
@@ -204,8 +189,8 @@ def test_the_metrics_of_one_run_are_one_object_those_of_several_are_named(cases:
     buckets = ("always_pass", "sometimes_pass", "always_fail", "missing")
     assert [found[f"{bucket}_tasks"] for bucket in buckets] == [2, 4, 2, 0]
     assert found["dominant_failure_type"] is None
-    assert list(json.loads(report_json.metrics_text(cases["two runs"]()))["runs"]) == ["airline", "airline-b"]
-    unbounded = json.loads(report_json.metrics_text(cases["unbounded"]()))
+    assert list(json.loads(report_json.metrics_text(CASES["two runs"]()))["runs"]) == ["airline", "airline-b"]
+    unbounded = json.loads(report_json.metrics_text(CASES["unbounded"]()))
     assert unbounded["score_name"] == "mean_reward"
     judged = ("pass_at_1", "pass_at_k", "passed_rollouts", "failed_rollouts", "always_pass_tasks")
     assert [unbounded[key] for key in judged] == [None] * 5

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -16,10 +17,9 @@ from blade.model import Report
 from tests.inert import BROWSER, dumped
 
 from . import changed
-from .conftest import CASES
+from .conftest import CASES, make_report
 from .test_wire import VALIDATOR
 
-Write = Callable[..., list[Path]]
 FILES = {
     False: {"report.md", "report.html", "report.json", "metrics.json", *(f"figures/{n}.svg" for n in ("buckets", "tasks", "funnel", "tokens"))},
     True: {"compare.md", "compare.html", "compare.json", *(f"figures/compare-{n}.svg" for n in ("bridge", "scatter", "transitions"))},
@@ -30,36 +30,35 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-@pytest.fixture(params=[False, True], ids=["report", "comparison"])
-def is_comparison(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param)
+class Kind(NamedTuple):
+    """A report or a comparison: how it is written, a small and a larger one, and the names of its files."""
+
+    write: Callable[..., list[Path]]
+    report: Report
+    larger: Report
+    files: set[str]
+    page: str
+    wire: str
+    prefix: str
 
 
-@pytest.fixture
-def write(is_comparison: bool) -> Write:
-    return room.write_comparison if is_comparison else room.write
+REPORT = Kind(room.write, CASES["one run"](), CASES["two runs"](), FILES[False], "report.md", "report.json", "")
+PAIR = Kind(
+    room.write_comparison, changed.pair_report(), changed.many_report(), FILES[True], "compare.md", "compare.json", "compare-"
+)
+BOTH = pytest.mark.parametrize("kind", [REPORT, PAIR], ids=["report", "comparison"])
 
 
-@pytest.fixture
-def report(is_comparison: bool) -> Report:
-    return changed.pair_report() if is_comparison else CASES["one run"]()
-
-
-@pytest.fixture
-def larger(is_comparison: bool) -> Report:
-    return changed.many_report() if is_comparison else CASES["two runs"]()
-
-
-def test_everything_is_written_and_named_twice_the_same(is_comparison: bool, write: Write, report: Report, tmp_path: Path) -> None:
+@BOTH
+def test_everything_is_written_and_named_twice_the_same(kind: Kind, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
-    paths = write(report, folder)
+    paths = kind.write(kind.report, folder)
     files = tree(folder)
-    assert {path.relative_to(folder).as_posix() for path in paths} == set(files) == FILES[is_comparison]
-    page, wire = ("compare.md", "compare.json") if is_comparison else ("report.md", "report.json")
-    assert all(f"({name})".encode() in files[page] for name in files if name.startswith("figures/"))
-    VALIDATOR.validate(json.loads(files[wire]))
-    write(report, folder)
-    write(report, tmp_path / "b")
+    assert {path.relative_to(folder).as_posix() for path in paths} == set(files) == kind.files
+    assert all(f"({name})".encode() in files[kind.page] for name in files if name.startswith("figures/"))
+    VALIDATOR.validate(json.loads(files[kind.wire]))
+    kind.write(kind.report, folder)
+    kind.write(kind.report, tmp_path / "b")
     assert tree(folder) == files == tree(tmp_path / "b")
 
 
@@ -68,20 +67,17 @@ def test_further_files_of_a_comparison_are_written_too(tmp_path: Path) -> None:
     assert set(tree(tmp_path)) == FILES[True] | {"gate.md"}
 
 
-def test_figures_of_an_earlier_report_go_and_foreign_files_stay(
-    is_comparison: bool, write: Write, report: Report, larger: Report, tmp_path: Path
-) -> None:
-    write(larger, tmp_path)
-    prefix = "compare-" if is_comparison else ""
-    foreign = {f"figures/{prefix}mine.svg", f"figures/{prefix}tasks-draft.svg", f"figures/{prefix}bridge-draft.svg"}
+@BOTH
+def test_figures_of_an_earlier_report_go_and_foreign_files_stay(kind: Kind, tmp_path: Path) -> None:
+    kind.write(kind.larger, tmp_path)
+    foreign = {f"figures/{kind.prefix}{name}.svg" for name in ("mine", "tasks-draft", "bridge-draft")}
     for name in foreign:
         (tmp_path / name).write_text("mine")
-    write(report, tmp_path)
-    assert set(tree(tmp_path)) == FILES[is_comparison] | foreign
-    write(report, tmp_path, figures=False)
-    page = "compare.md" if is_comparison else "report.md"
+    kind.write(kind.report, tmp_path)
+    assert set(tree(tmp_path)) == kind.files | foreign
+    kind.write(kind.report, tmp_path, figures=False)
     assert {name for name in tree(tmp_path) if name.startswith("figures/")} == foreign
-    assert b"No figures were drawn" in (tmp_path / page).read_bytes()
+    assert b"No figures were drawn" in (tmp_path / kind.page).read_bytes()
 
 
 def test_a_report_in_the_same_folder_is_left_alone_and_the_reverse(tmp_path: Path) -> None:
@@ -95,8 +91,9 @@ def test_a_report_in_the_same_folder_is_left_alone_and_the_reverse(tmp_path: Pat
     assert tree(tmp_path) == both
 
 
-def test_a_failed_write_leaves_the_old_file(write: Write, report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(report, tmp_path, figures=False)
+@BOTH
+def test_a_failed_write_leaves_the_old_file(kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind.write(kind.report, tmp_path, figures=False)
     before = tree(tmp_path)
 
     def broken(*_: object) -> None:
@@ -104,7 +101,7 @@ def test_a_failed_write_leaves_the_old_file(write: Write, report: Report, tmp_pa
 
     monkeypatch.setattr(os, "replace", broken)
     with pytest.raises(OSError, match="disk full"):
-        write(report, tmp_path, figures=False)
+        kind.write(kind.report, tmp_path, figures=False)
     assert tree(tmp_path) == before
 
 
@@ -128,11 +125,9 @@ HOSTILE = "<script>document.title='owned'</script><img src=x onerror=document.ti
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
 @pytest.mark.parametrize(("name", "sections"), [("report.html", 11), ("compare.html", 7)])
-def test_the_page_opens_whole_and_runs_nothing(
-    tmp_path: Path, build: Callable[..., Report], name: str, sections: int
-) -> None:
+def test_the_page_opens_whole_and_runs_nothing(tmp_path: Path, name: str, sections: int) -> None:
     if name == "report.html":
-        room.write(build({HOSTILE: {"0": [1.0, 0.0], HOSTILE: [0.0, 0.0]}}), tmp_path / "report")
+        room.write(make_report({HOSTILE: {"0": [1.0, 0.0], HOSTILE: [0.0, 0.0]}}), tmp_path / "report")
     else:
         room.write_comparison(changed.many_report(lambda text: HOSTILE + text), tmp_path / "report")
     seen = dumped(tmp_path / "report" / name, tmp_path / "profile")

@@ -142,7 +142,18 @@ def test_what_stands_beside_a_value_gives_it_away(text: str) -> None:
     assert clean(text) != text
 
 
-@pytest.mark.parametrize("text", cases(__file__, "stays"))
+@pytest.mark.parametrize("case", cases(__file__, "labelled"), ids=lambda case: case[0][:40])
+def test_b22_a_secret_goes_from_behind_its_label_and_a_stand_in_stays(case: list[str]) -> None:
+    text, value, *more = case
+    row = json.dumps({"_ng_task_index": 0, "response": {"output": [{"type": "function_call_output", "output": text}]}})
+    assert value not in Cleaner(KEY).text(text)
+    assert value not in json.loads(Cleaner(KEY).row(row))["response"]["output"][0]["output"]
+    if not more:
+        twin = text.replace(value, "changeme")
+        assert Cleaner(KEY).text(twin) == twin
+
+
+@pytest.mark.parametrize("text", [*cases(__file__, "stays"), *cases(__file__, "looks_labelled")])
 def test_what_only_looks_private_stays(text: str) -> None:
     assert clean(text) == text
     assert clean(json.dumps({"a": text})) == json.dumps({"a": text})

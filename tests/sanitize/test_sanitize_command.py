@@ -182,3 +182,47 @@ def test_a_damaged_file_is_told_and_nothing_is_left_of_it(blade: Blade, tmp_path
     assert said.code == 4
     assert "unreadable-file" in said.err
     assert not [found for found in (tmp_path / "out").rglob("*") if found.is_file()]
+
+
+GITHUB = "ghp_" + "a1B2c3D4e5F6" * 3
+
+
+@pytest.mark.parametrize("name", [f"token-{GITHUB}.md", f"{GITHUB}/a.md"])
+def test_b7_the_names_of_files_and_folders_count_and_are_told_clean(blade: Blade, tmp_path: Path, name: str) -> None:
+    for path in (tmp_path / "in" / name, tmp_path / "in" / "plain" / "b.md"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("nothing\n", encoding="utf-8")
+    told = blade("sanitize", tmp_path / "in", "--check")
+    assert (told.code, told.out.splitlines()[0]) == (errors.EXIT_FAILED_GATE, "Found 1 values: 1 SECRET")
+    assert GITHUB not in told.out
+    assert blade("sanitize", tmp_path / "in" / "plain", "--check").code == 0
+
+
+@pytest.mark.parametrize(("more", "code"), [(1, errors.EXIT_FAILED_GATE), (100, errors.EXIT_UNREADABLE)])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_b8_lines_of_two_bytes_a_letter_are_read_or_keep_the_file_at_home(
+    blade: Blade, tmp_path: Path, more: int, code: int, encoding: str
+) -> None:
+    path = tmp_path / "a.log"
+    tail = f"password: {WORD} for {MAIL}\r\n" + "and so on\r\n" * more
+    path.write_bytes(b"all is well\n" * 900 + tail.encode(encoding))
+    assert blade("sanitize", path, "--check").code in {code, errors.EXIT_FAILED_GATE}
+    told = blade("sanitize", path, "-o", tmp_path / "out")
+    written_ = b"".join(file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file())
+    assert WORD not in written_.replace(b"\0", b"").decode("utf-8", "replace")
+    assert bool(written_) == (more == 1), told.err
+
+
+def test_b8_a_text_that_goes_on_as_something_else_stays_home(blade: Blade, tmp_path: Path) -> None:
+    (tmp_path / "run.bin").write_bytes(b"#!/bin/sh\n" * 2000 + bytes(range(256)) * 40)
+    (tmp_path / "hole.log").write_bytes(b"all is well\n" * 900 + b"\0" * 4096 + b"and goes on\n")
+    told = blade("sanitize", tmp_path / "run.bin", tmp_path / "hole.log", "-o", tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["hole.log"], told.err
+
+
+def test_b9_a_text_without_line_breaks_is_cut_between_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sanitize.files, "MAX_WHOLE", 1000)
+    path = tmp_path / "a.json"
+    for n in range(470, 500):
+        path.write_text('{"a":"' + "x " * n + GITHUB + " " + "y " * 490 + '"}', encoding="utf-8")
+        assert sanitize.files.looked([path]).kinds == {"SECRET": 1}

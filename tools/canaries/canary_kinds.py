@@ -7,7 +7,10 @@ import json
 import random
 import string
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
+
+import yaml
 
 UNRELEASED = ("Quillmark Arena", "bryozoan-bench")
 PEOPLE = ("Ottoline Fairweather", "Bartosz Zielonka")
@@ -488,6 +491,10 @@ DISGUISED: dict[str, Make] = {
 def _chosen(rng: random.Random) -> str:
     """A password as a person chooses it: only the words around it betray it."""
     return word(rng, rng.randrange(7, 12)).capitalize() + str(rng.randrange(10, 9999))
+
+
+_FORMS: dict[str, str] = yaml.safe_load(Path(__file__).with_name("labelled.yaml").read_text(encoding="utf-8"))
+LABELLED: dict[str, Make] = {f"labelled, {kind}": formed(_chosen, text=form) for kind, form in _FORMS.items()}
 
 
 # What a red team carried past the rules at 0ae1a9e, before any was written for it.

@@ -16,7 +16,7 @@ from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 from blade.sanitize import Cleaner, Key, Policy
 from tools import planted
-from tools.canaries.canary_kinds import DISGUISED, KINDS, PEOPLE, PUBLIC, UNRELEASED, Canary
+from tools.canaries.canary_kinds import DISGUISED, KINDS, LABELLED, PEOPLE, PUBLIC, UNRELEASED, Canary
 
 Row = dict[str, Any]
 
@@ -181,7 +181,7 @@ def _strings(text: str) -> list[str]:
 RECALL, CHANGED = 0.995, 0.005  # at least, at most
 KEY = Key(b"a key for canaries, not for use")
 POLICY = Policy(names=(*UNRELEASED, *PEOPLE))
-GROUPS = {"well known": KINDS, "public forms": PUBLIC, "in disguise": DISGUISED}
+GROUPS = {"well known": KINDS, "public forms": PUBLIC, "in disguise": DISGUISED, "labelled": LABELLED}
 ALL = {kind: make for kinds in GROUPS.values() for kind, make in kinds.items()}
 _KEPT = ("_ng_task_index", "_ng_rollout_index", "reward", "task_id", "failure_kind")
 _TOKEN = re.compile(r"\w+|[^\w\s]")

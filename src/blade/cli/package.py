@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blade.cli.options import THRESHOLD, Command, LateGroup, force_option, json_option, output_option
-from blade.cli.output import Progress, exit_failed, put, write_text, wrote
-from blade.cli.sanitize import KEY, REPORT
+from blade.cli.output import Progress, exit_failed, put, wrote
+from blade.cli.sanitize import KEY, REPORT, settings_of
 from blade.errors import EXIT_FAILED_GATE, NothingToRead, Unreadable, UsageError, with_pages
 from blade.hostile import line, under
 from blade.package import MIN_ANCHORS
-from blade.targets import STAGING, refuse_taken
+from blade.targets import STAGING, put_text, refuse_taken
 
 if TYPE_CHECKING:
     from blade.package.calibration import Calibration
@@ -305,7 +305,7 @@ def sanitize(
 
     target = Path(output)
     if report_path:
-        settings = [Path(place) for place in (key_path, policy_path) if place]
+        settings = settings_of([Path(benchmark_dir)], key_path, policy_path)
         inside = (path for path in Path(benchmark_dir).rglob("*") if path.is_file())
         refuse_taken(Path(report_path), force, [*settings, *inside])
     if target.is_dir() and not force and any(not place.name.startswith(STAGING) for place in target.iterdir()):
@@ -313,9 +313,9 @@ def sanitize(
     policy = read_policy(Path(policy_path)) if policy_path else None
     key = read_key(Path(key_path)) if key_path else None
     with Progress() as progress:
-        removed = put(lambda: sanitise(Path(benchmark_dir), target, policy, key, progress), target)
+        removed = put(lambda: sanitise(Path(benchmark_dir), target, policy, key, progress, force), target)
     if report_path:
-        write_text(Path(report_path), removed_as_json(removed))
+        put(lambda: put_text(Path(report_path), removed_as_json(removed), force), Path(report_path))
     if as_json:
         click.echo(removed_as_json(removed), nl=False)
     else:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,6 +76,8 @@ def query(
     if parquet is not None:
         refuse_existing(parquet, force)
     *runs, question = words
+    if redact:
+        _refuse_respelt(question)
     with Progress() as progress:
         loaded, ground = ground_of(runs, fields, pass_threshold, progress)
         outcome = query_process.raised(query_process.ask(ground, [question], seconds, memory)[0])
@@ -273,6 +276,24 @@ def _write_parquet(outcome: Outcome, path: Path) -> None:
         connection.execute(f"copy (select {', '.join(cells)} from answer) to {literal(str(path))} (format parquet)")
     except duckdb.IOException as error:
         raise cannot_write(path, OSError(str(error).partition("\n")[0])) from error
+
+
+_CALLS = re.compile(
+    r"'(?:[^']|'')*'|(?P<function>[A-Za-z_]\w*)\s*\(|(?P<sign>\|\||(?<=[\w)\"])(?:\[|\s+\[[^\[\],]*:))|\b(?P<kind>blob|bytea|bit)\b",
+    re.IGNORECASE,
+)
+
+
+def _refuse_respelt(question: str) -> None:
+    """Redaction knows a private value by its letters: none may be cut, turned round or encoded before."""
+    from blade.sanitize.rule_table import words
+
+    plain = words("plain_functions")
+    for hit in _CALLS.finditer(question):
+        word = hit["function"] or hit["sign"] or hit["kind"]
+        if word and word.lower() not in plain:
+            hint = "select whole columns, or leave --redact out"
+            raise UsageError(f"{word.strip()} may spell a private value in a way that --redact cannot see", hint, "usage")
 
 
 def redacted(outcome: Outcome, loaded: Sequence[Any]) -> Outcome:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import click
 
 from blade.cli.options import force_option, json_option, output_option
-from blade.cli.output import exit_failed, refuse_unwritable, write_text
+from blade.cli.output import exit_failed, put, refuse_unwritable
 from blade.errors import EXIT_NOTHING, EXIT_UNREADABLE, NothingToRead, UsageError
 from blade.hostile import line
-from blade.targets import refuse_taken, staging
+from blade.targets import link_in, put_text, refuse_taken, settled, staging
 
 if TYPE_CHECKING:
     from blade.model import Report
@@ -51,24 +51,25 @@ def sanitize(
     from blade.sanitize import clean_files, own_key, policy_near, read_key, read_policy
     from blade.sanitize.files import looked
 
-    paths = [Path(file) for file in files]
     is_piped = "-" in files
+    paths = settled([Path(file) for file in files]) if not is_piped else [Path(file) for file in files]
     _refuse(paths, is_piped, as_json and not only_check)
     policy = read_policy(Path(policy_path)) if policy_path else policy_near(paths)
     key = None if only_check else read_key(Path(key_path)) if key_path else own_key()
-    pairs = [] if is_piped else _pairs(paths, Path(output), policy, key)
+    hits = {} if is_piped else _hits(paths, None if only_check else Path(output))
+    pairs = _pairs(hits, Path(output), policy, key) if key else [(file, file) for file in hits]
     if report_path:
-        settings = [Path(item) for item in (key_path, policy_path) if item]
+        settings = settings_of(paths, key_path, policy_path)
         refuse_taken(Path(report_path), force, [*settings, *(path for pair in pairs for path in pair)])
         refuse_unwritable(Path(report_path).parent)
     if is_piped:
         removed = _piped(policy, key)
     elif key is None:
-        removed = looked([file for file, _ in pairs], policy)
+        removed = looked(hits, policy, hits)
     else:
         removed = clean_files(pairs, Path(output), key, policy, force)
     if report_path:
-        write_text(Path(report_path), removed_as_json(removed))
+        put(lambda: put_text(Path(report_path), removed_as_json(removed), force), Path(report_path))
     if as_json:
         click.echo(removed_as_json(removed), nl=False)
     else:
@@ -90,7 +91,7 @@ def _piped(policy: Policy, key: Key | None) -> Removed:
 
     data = sys.stdin.buffer.read()
     is_rows = is_json(data.partition(b"\n")[0].decode("utf-8", "surrogateescape"))
-    with staging(Path(gettempdir())) as folder:
+    with staging(Path(gettempdir()).resolve()) as folder:
         source = Path(folder, "stdin.jsonl" if is_rows else "stdin.txt")
         source.write_bytes(data)
         if key is None:
@@ -115,29 +116,41 @@ def _refuse(paths: list[Path], is_piped: bool, as_json: bool) -> None:
     missing = [path for path in paths if not os.path.exists(path)]  # any name, too long ones as well
     if missing:
         raise NothingToRead(f"{missing[0]} does not exist", "name a file or a folder", "no-such-path")
-    links = [path for path in paths if path.is_symlink()]
+    links = [link for path in paths if (link := link_in(path))]
     if links:  # a shell names what it finds: that a link was given does not mean that it was chosen
         hint = f"name what it leads to: {links[0].resolve()}"
         raise UsageError(f"{links[0]} is a link, and is not followed", hint, "usage")
 
 
-def _pairs(paths: list[Path], target: Path, policy: Policy, key: Key | None) -> list[tuple[Path, Path]]:
-    """Every file with where it goes: those of a folder keep their places below its name; itself without a key."""
-    from blade.sanitize import Cleaner
-    from blade.sanitize.files import clean_name, inside
+def settings_of(paths: list[Path], key_path: str | None, policy_path: str | None) -> list[Path]:
+    """The files that say how to clean: keys and policies, those that were named and those that are found."""
+    from blade.sanitize.policy import key_file, policies_near
 
-    hits = [
-        (file, parts)
+    return [*(Path(item) for item in (key_path, policy_path) if item), key_file(), *policies_near(paths)]
+
+
+def _hits(paths: list[Path], target: Path | None) -> dict[Path, tuple[str, ...]]:
+    """Every file with its place: those of a folder keep theirs below its name."""
+    from blade.sanitize.files import inside
+
+    hits = {
+        file: parts
         for path in paths
-        for file, parts in (inside(path, target if key else None, not key) if path.is_dir() else [(path, (path.name,))])
-    ]
+        for file, parts in (inside(path, target, target is None) if path.is_dir() else [(path, (path.name,))])
+    }
     if not hits:
         words = ", ".join(map(str, paths[:3]))
         raise NothingToRead(f"{words} holds no file", "hidden files are looked at by --check alone", "nothing-to-read")
-    if key is None:
-        return [(file, file) for file, _ in hits]
+    return hits
+
+
+def _pairs(hits: dict[Path, tuple[str, ...]], target: Path, policy: Policy, key: Key) -> list[tuple[Path, Path]]:
+    """Every file with where it goes."""
+    from blade.sanitize import Cleaner
+    from blade.sanitize.files import clean_name
+
     naming = Cleaner(key, policy)
-    pairs = [(file, target.joinpath(*(clean_name(part, naming) for part in parts))) for file, parts in hits]
+    pairs = [(file, target.joinpath(*(clean_name(part, naming) for part in parts))) for file, parts in hits.items()]
     seen: dict[Path, Path] = {}
     for file, there in pairs:
         if there in seen:

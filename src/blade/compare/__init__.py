@@ -125,11 +125,8 @@ def _data(alignment: Alignment, a: Side, b: Side) -> list[Setting]:
 
 def _are_identical(a: Side, b: Side) -> bool:
     """Whether the runs hold the same rows, whatever their order."""
-    if a.row_hash.size != b.row_hash.size or not a.row_hash.size:
-        return False
-    if (a.row_hash == 0).any() or (b.row_hash == 0).any():
-        return False
-    return bool((np.sort(a.row_hash) == np.sort(b.row_hash)).all())
+    of_a, of_b = np.sort(a.row_hash), np.sort(b.row_hash)
+    return bool(of_a.size and of_a[0] and np.array_equal(of_a, of_b))  # 0 stands for a row that has none
 
 
 def _notes(alignment: Alignment, pair: Paired, identical: bool) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from blade.compare.task_pairs import counts
+from blade.compare.task_pairs import codes_of, counts
 from blade.model import ID_FIELDS, PROMPT, Alignment, Bools, Hashes, Ints, Side
 
 _MOVED = 0.8  # share of the smaller run whose contents stand under another key: then keys are no guide
@@ -52,7 +52,7 @@ def align(a: Side, b: Side) -> Alignment:
     nearly all tasks tells of a template or a format and of no single task.
     """
     scored_a, scored_b = counts(a) > 0, counts(b) > 0
-    place = _places(a, b)
+    place = codes_of(b, a.judged.task_keys)
     in_a = np.flatnonzero(place >= 0)
     in_b = place[in_a]
     both = scored_a[in_a] & scored_b[in_b]
@@ -79,15 +79,6 @@ def align(a: Side, b: Side) -> Alignment:
         changed_fields=changed_fields,
         changed_everywhere=pairs.changed_everywhere() if not changed.all() else (),
     )
-
-
-def _places(a: Side, b: Side) -> Ints:
-    """The code that `b` gives each task of `a`; -1 where it has no such key."""
-    keys = a.judged.task_keys
-    if keys == b.judged.task_keys:
-        return np.arange(len(keys))
-    place = {key: code for code, key in enumerate(b.judged.task_keys)}
-    return np.fromiter((place.get(key, -1) for key in keys), np.int64, len(keys))
 
 
 def _across(column: Bools, own: Ints, other: Ints, size: int) -> Bools:

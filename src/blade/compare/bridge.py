@@ -125,7 +125,7 @@ def _added_up(value: float, parts: Sequence[stats.Change | None]) -> stats.Chang
         return None
     variance = math.fsum(part.se**2 for part in known)
     df = variance**2 / math.fsum(part.se**4 / part.df for part in known)
-    change = stats.student(value, value, math.sqrt(variance), df, 0.95, "Welch t")
+    change = stats.student(value, value, math.sqrt(variance), df, "Welch t")
     return change._replace(p=known[0].p) if len(known) == 1 else change
 
 
@@ -216,14 +216,13 @@ def _with_excess(terms: Sequence[Term], by_mode: Sequence[tuple[Floats, Floats]]
     """
     if not terms:
         return []
-    in_all = _added(by_mode)
-    excesses = [_excess(mode, in_all, step) for mode in by_mode]
+    excesses = [_excess(mode, by_mode, step) for mode in by_mode]
     first = min(range(len(terms)), key=lambda i: _stands_out(excesses[i][1], terms[i]))
-    in_others = _added([*by_mode[:first], *by_mode[first + 1 :]])
+    others = [*by_mode[:first], *by_mode[first + 1 :]]
     replaced = []
     for i, (term, (expected, p)) in enumerate(zip(terms, excesses, strict=True)):
         if i != first:
-            p = max(p, _excess(by_mode[i], in_others, step)[1])
+            p = max(p, _excess(by_mode[i], others, step)[1])
         replaced.append(msgspec.structs.replace(term, expected=expected, p_excess=p))
     return replaced
 
@@ -233,18 +232,15 @@ def _stands_out(p: float, term: Term) -> tuple[float, float, str]:
     return round(math.log10(max(p, 1e-300)), 6), -round(abs(term.value), 12), term.term
 
 
-def _added(by_mode: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
-    return np.sum([a for a, _ in by_mode], axis=0), np.sum([b for _, b in by_mode], axis=0)
-
-
-def _excess(of_mode: tuple[Floats, Floats], of_all: tuple[Floats, Floats], step: float) -> tuple[float, float]:
-    """What a mode would be as its share of all the change, and the p that it is no other.
+def _excess(of_mode: tuple[Floats, Floats], by_mode: Sequence[tuple[Floats, Floats]], step: float) -> tuple[float, float]:
+    """What a mode would be as its share of the change of all of them, and the p that it is no other.
 
     The share of a mode is that of the losses of both runs together; it is estimated from the same tasks, and
     the last part of `excess`, whose mean is 0, is what that adds to the spread.
     """
-    moved, moved_all = of_mode[0] - of_mode[1], of_all[0] - of_all[1]
-    size, size_all = of_mode[0] + of_mode[1], of_all[0] + of_all[1]
+    all_a, all_b = (np.sum(losses, axis=0) for losses in zip(*by_mode, strict=True))
+    moved, moved_all = of_mode[0] - of_mode[1], all_a - all_b
+    size, size_all = of_mode[0] + of_mode[1], all_a + all_b
     whole_size, change = float(size_all.mean()), float(moved_all.mean())
     share = float(size.mean()) / whole_size  # a term without any loss is no term
     excess = moved - share * moved_all - change / whole_size * (size - share * size_all)
@@ -312,6 +308,14 @@ def spoiled(side: Side) -> Bools:
     return is_spoiled
 
 
+def booked(side: Side, rows: Ints | Bools, group: tuple[str, str]) -> Side:
+    """The run with what these rows lose booked on one failure group."""
+    modes = side.modes if group in side.modes else (*side.modes, group)
+    mode = side.mode.copy()
+    mode[rows] = modes.index(group)
+    return msgspec.structs.replace(side, mode=mode, modes=modes)
+
+
 def with_clean(pair: Paired) -> Paired:
     """The pair with tasks that one run has no clean row of booked on what spoiled them, in both runs.
 
@@ -322,8 +326,8 @@ def with_clean(pair: Paired) -> Paired:
         return pair
     spoils_a, spoils_b = _spoilers(pair.a, pair.code_a, bad_a), _spoilers(pair.b, pair.code_b, bad_b)
     return replace(
-        pair, a=_booked(pair.a, pair.code_a, pair.b, np.where(spoils_a < 0, spoils_b, -1)),
-        b=_booked(pair.b, pair.code_b, pair.a, np.where(spoils_b < 0, spoils_a, -1)),
+        pair, a=_rebooked(pair.a, pair.code_a, pair.b, np.where(spoils_a < 0, spoils_b, -1)),
+        b=_rebooked(pair.b, pair.code_b, pair.a, np.where(spoils_b < 0, spoils_a, -1)),
     )
 
 
@@ -336,17 +340,11 @@ def _spoilers(side: Side, codes: Ints, bad: Bools) -> Ints:
     return modes
 
 
-def _booked(side: Side, codes: Ints, other: Side, spoilers: Ints) -> Side:
+def _rebooked(side: Side, codes: Ints, other: Side, spoilers: Ints) -> Side:
     """A run with its losses on some tasks booked under modes of the other run."""
-    if not (spoilers >= 0).any():
-        return side
-    table, mode = list(side.modes), side.mode.copy()
-    of_row = np.full(len(side.judged.task_keys), -1)
-    of_row[codes] = spoilers
-    wanted = of_row[side.judged.task]
+    of_task = np.full(len(side.judged.task_keys), -1)
+    of_task[codes] = spoilers
+    wanted = of_task[side.judged.task]
     for code in np.unique(spoilers[spoilers >= 0]).tolist():
-        name = other.modes[code]
-        if name not in table:
-            table.append(name)
-        mode[(wanted == code) & (mode >= 0)] = table.index(name)
-    return msgspec.structs.replace(side, mode=mode, modes=tuple(table))
+        side = booked(side, (wanted == code) & (side.mode >= 0), other.modes[code])
+    return side

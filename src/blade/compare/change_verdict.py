@@ -32,7 +32,7 @@ def judgement(pair: Paired, margin: float) -> Judgement:
     if pair.is_binary and (pair.n_a == 1).all() and (pair.n_b == 1).all():
         up, down = int((pair.d > 0).sum()), int((pair.d < 0).sum())
         name = f"McNemar exact, {up} up and {down} down"
-        tests.append(Tested(THESE, name, stats.mcnemar(up, down)[0], None, None, None))
+        tests.append(Tested(THESE, name, stats.mcnemar(up, down), None, None, None))
     return Judgement(tuple(tests), verdict(these, margin), verdict(new, margin), power(pair, these, new, margin))
 
 

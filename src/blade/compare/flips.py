@@ -31,12 +31,6 @@ _CELLS = 1_000_000  # held at once
 # ---- Buckets --------------------------------------------------------------------------------------
 
 
-class _Buckets(NamedTuple):
-    before: Ints  # by counts: code into BUCKETS
-    after: Ints
-    p_change: Floats
-
-
 def transitions(pair: Paired) -> tuple[Transition, ...]:
     """Common tasks by their bucket in each run, all nine ways; nothing without a pass rate.
 
@@ -45,8 +39,9 @@ def transitions(pair: Paired) -> tuple[Transition, ...]:
     buckets = _buckets(pair)
     if buckets is None:
         return ()
-    cell = buckets.before * 3 + buckets.after
-    p_shown = np.where(buckets.before == buckets.after, 1.0 - buckets.p_change, buckets.p_change)
+    before, after, p_change = buckets
+    cell = before * 3 + after
+    p_shown = np.where(before == after, 1.0 - p_change, p_change)
     n = np.bincount(cell, minlength=9)
     sure = np.bincount(cell[p_shown >= SURE - ROUNDING], minlength=9)
     return tuple(
@@ -54,7 +49,8 @@ def transitions(pair: Paired) -> tuple[Transition, ...]:
     )
 
 
-def _buckets(pair: Paired) -> _Buckets | None:
+def _buckets(pair: Paired) -> tuple[Ints, Ints, Floats] | None:
+    """By counts the bucket of each task in either run, and the posterior probability that the true one changed."""
     passing = passes(pair)
     if passing is None:
         return None
@@ -64,7 +60,7 @@ def _buckets(pair: Paired) -> _Buckets | None:
         return None
     alike = stats.class_probabilities(n_a, c_a, prior_a) * stats.class_probabilities(n_b, c_b, prior_b)
     before, after = (np.where(c == n, 0, np.where(c == 0, 2, 1)) for n, c in ((n_a, c_a), (n_b, c_b)))
-    return _Buckets(before, after, np.clip(1.0 - alike.sum(0), 0.0, 1.0))
+    return before, after, np.clip(1.0 - alike.sum(0), 0.0, 1.0)
 
 
 # ---- Flips ----------------------------------------------------------------------------------------
@@ -75,8 +71,7 @@ def flips(pair: Paired, most: int = 50) -> tuple[Flip, ...]:
 
     Where nothing says how repeats vary there is no posterior, and the largest change comes first.
     """
-    p = p_better(pair) if pair.n_a.size else None
-    d = pair.d
+    p, d = p_better(pair), pair.d
     size = np.round(np.abs(d), _DIGITS)
     certainty = np.zeros(d.size) if p is None else np.round(np.where(d > 0, p, 1.0 - p), _DIGITS)
     places = np.flatnonzero(pair.moved)
@@ -90,8 +85,8 @@ def flips(pair: Paired, most: int = 50) -> tuple[Flip, ...]:
             baseline=(float(points[0][i]), int(pair.n_a[i])),
             candidate=(float(points[1][i]), int(pair.n_b[i])), change=float(d[i]),
             p_better=None if p is None else float(p[i]),
-            p_class_change=None if buckets is None else float(buckets.p_change[i]),
-            classes=("", "") if buckets is None else (BUCKETS[buckets.before[i]], BUCKETS[buckets.after[i]]),
+            p_class_change=None if buckets is None else float(buckets[2][i]),
+            classes=("", "") if buckets is None else (BUCKETS[buckets[0][i]], BUCKETS[buckets[1][i]]),
         )
         for i in listed
     )
@@ -264,7 +259,8 @@ def _sure(d: Floats, p: Floats, moved: Bools) -> tuple[Bools, Bools]:
 
 
 def _sure_of_counts(pair: Paired, prior: stats.BetaPrior) -> tuple[float, float]:
-    likely = ways(pair).likely(_UNLIKELY)
+    all_ways = ways(pair)
+    likely = Ways._make(column[all_ways.chance >= _UNLIKELY] for column in all_ways)
     p = stats.p_better(likely.n_a, likely.c_a, prior, likely.n_b, likely.c_b, prior)
     up, down = _sure(likely.d, p, np.abs(likely.d) > ZERO)
     return likely.over_tasks(up.astype(np.float64)), likely.over_tasks(down.astype(np.float64))
@@ -333,10 +329,6 @@ class Ways(NamedTuple):
         means: Floats = np.bincount(self.kind, self.chance * values).astype(np.float64)
         return means
 
-    def likely(self, least: float) -> Ways:
-        """Only the ways with a chance of at least that."""
-        return Ways._make(column[self.chance >= least] for column in self)
-
     def over_tasks(self, values: Floats) -> float:
         """The sum over all tasks of their mean `values`."""
         return float((self.tasks * self.chance * values).sum())
@@ -366,46 +358,34 @@ class Deals(NamedTuple):
     """Rollouts dealt anew, so many times: some tasks and, in columns, their differences in every deal."""
 
     n: int
-    n_tasks: int  # that are in it: a task whose rows all score alike cannot move
     is_joint: bool  # a column is a deal of all tasks, independent of the others; else only tasks are
     parts: Iterator[tuple[Ints, Floats]]
 
 
 def deals(pair: Paired) -> Deals:
     """Few tasks are dealt afresh each time; of many only their means and variances over deals are asked."""
-    groups = list(_by_size(pair))
+    groups = list(_by_size(pair))  # without tasks whose rows all score alike: they cannot move
     n_tasks, n_rows = sum(tasks.size for tasks, _ in groups), sum(rows.size for _, rows in groups)
     n = int(np.clip(_ROWS // max(1, n_rows), FEWEST, MOST))
     is_joint = n_tasks <= FEW
     rng = stats.seeded_rng("exchange", pair.a.run, pair.b.run)
-    dealt = _afresh if is_joint else _alike
 
     def parts() -> Iterator[tuple[Ints, Floats]]:
         for tasks, rows in groups:
             n_a, n_b = int(pair.n_a[tasks[0]]), int(pair.n_b[tasks[0]])
-            # what each row of a task adds to its difference
-            yield from dealt(tasks, rows, np.repeat([-1.0 / n_a, 1.0 / n_b], [n_a, n_b]), n, rng)
+            split = np.repeat([-1.0 / n_a, 1.0 / n_b], [n_a, n_b])  # what each row of a task adds to its difference
+            if is_joint:
+                for place in range(tasks.size):
+                    shuffled = rng.permuted(np.tile(rows[place], (n, 1)), axis=1)
+                    yield tasks[place : place + 1], (shuffled @ split)[None, :]
+                continue
+            # every task shuffled by itself and then split as the others are: no two tasks err together
+            splits = rng.permuted(np.tile(split, (n, 1)), axis=1).T
+            step = max(1, _CELLS // n)
+            for start in range(0, tasks.size, step):
+                yield tasks[start : start + step], rng.permuted(rows[start : start + step], axis=1) @ splits
 
-    return Deals(n, n_tasks, is_joint, parts())
-
-
-def _afresh(
-    tasks: Ints, rows: Floats, split: Floats, n: int, rng: np.random.Generator
-) -> Iterator[tuple[Ints, Floats]]:
-    for place in range(tasks.size):
-        shuffled = rng.permuted(np.tile(rows[place], (n, 1)), axis=1)
-        yield tasks[place : place + 1], (shuffled @ split)[None, :]
-
-
-def _alike(
-    tasks: Ints, rows: Floats, split: Floats, n: int, rng: np.random.Generator
-) -> Iterator[tuple[Ints, Floats]]:
-    """Every task shuffled by itself and then split as the others are: no two tasks err together."""
-    splits = rng.permuted(np.tile(split, (n, 1)), axis=1).T
-    step = max(1, _CELLS // n)
-    for start in range(0, tasks.size, step):
-        shuffled = rng.permuted(rows[start : start + step], axis=1)
-        yield tasks[start : start + step], shuffled @ splits
+    return Deals(n, is_joint, parts())
 
 
 def _by_size(pair: Paired) -> Iterator[tuple[Ints, Floats]]:

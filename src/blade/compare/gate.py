@@ -115,8 +115,9 @@ def _metric(policy: Policy, limit: Limit, comparison: Comparison, measure: Measu
     allowed = _allowed(limit, measure.baseline)
     verdicts, parts = [], [_measured(measure)]
     if limit.absolute is not None or limit.relative is not None:
-        verdicts.append(_of_change(limit, measure, allowed, comparison.identical))
-        parts.append(_reason(limit, measure, allowed, verdicts[0], comparison, policy.question))
+        verdict, reason = _of_change(limit, measure, allowed, comparison, policy.question)
+        verdicts.append(verdict)
+        parts.append(reason)
     if measure.remark:
         parts.append(measure.remark)
     if limit.floor is not None:
@@ -138,19 +139,28 @@ def _allowed(limit: Limit, baseline: float) -> float | None:
     return min((part for part in (limit.absolute, relative) if part is not None), default=None)
 
 
-def _of_change(limit: Limit, measure: Measured, allowed: float | None, is_identical: bool) -> str:
-    """PASS: a worse change than allowed is ruled out. FAIL: worse beyond chance, and by more than allowed."""
-    if is_identical:
-        return PASS
-    if allowed is None or measure.bound is None or measure.low is None or measure.high is None:
-        return INCONCLUSIVE
-    worse = 1 if limit.is_cost else -1  # the sign of a change for the worse
+def _of_change(
+    limit: Limit, measure: Measured, allowed: float | None, comparison: Comparison, question: str
+) -> tuple[str, str]:
+    """PASS: a worse change than allowed is ruled out. FAIL: worse beyond chance, and by more than allowed. And why."""
+    if comparison.identical:
+        return PASS, "both runs hold the same rows"
+    way, worse = ("rise", 1) if limit.is_cost else ("drop", -1)  # the sign of a change for the worse
+    if allowed is None:
+        return INCONCLUSIVE, f"a relative {way} is not defined for a baseline of 0"
+    most = size(allowed, measure.unit)
+    if measure.bound is None or measure.low is None or measure.high is None:
+        return INCONCLUSIVE, f"at most {most} of {way} allowed; there is no interval to judge it by"
     if worse * measure.bound < allowed:
-        return PASS
+        bound = "one-sided 95% bound" if measure.is_exact_bound else "end of the 95% interval"
+        return PASS, f"a {way} of more than {most} is ruled out ({bound} {difference(measure.bound, measure.unit)})"
     is_worse = measure.low > 0 if limit.is_cost else measure.high < 0
     if is_worse and (measure.p is None or measure.p <= ALPHA):
-        return FAIL if worse * measure.change > allowed + _SLACK else WARN
-    return INCONCLUSIVE
+        if worse * measure.change > allowed + _SLACK:
+            return FAIL, f"the {way} is more than chance and exceeds the {most} allowed"
+        return WARN, f"worse than chance explains, by no more than the {most} allowed, but more is not ruled out"
+    resolve = _resolve(limit, measure, (measure.high - measure.low) / 2 / _Z95, allowed, comparison, question)
+    return INCONCLUSIVE, f"a {way} of more than {most} is neither shown nor ruled out; {resolve}"
 
 
 def _waived(check: Checked, waiver: Waiver | None) -> Checked:
@@ -172,33 +182,10 @@ def _measured(measure: Measured) -> str:
     return f"{before} → {after}: {difference(measure.change, measure.unit)}{interval} over {count(measure.n, 'task')}"
 
 
-def _reason(
-    limit: Limit, measure: Measured, allowed: float | None, verdict: str, comparison: Comparison, question: str
+def _resolve(
+    limit: Limit, measure: Measured, se: float, allowed: float, comparison: Comparison, question: str
 ) -> str:
-    way = "rise" if limit.is_cost else "drop"
-    if comparison.identical:
-        return "both runs hold the same rows"
-    if allowed is None:
-        return f"a relative {way} is not defined for a baseline of 0"
-    most = size(allowed, measure.unit)
-    if measure.bound is None:
-        return f"at most {most} of {way} allowed; there is no interval to judge it by"
-    if verdict == PASS:
-        bound = "one-sided 95% bound" if measure.is_exact_bound else "end of the 95% interval"
-        return f"a {way} of more than {most} is ruled out ({bound} {difference(measure.bound, measure.unit)})"
-    if verdict == FAIL:
-        return f"the {way} is more than chance and exceeds the {most} allowed"
-    if verdict == WARN:
-        return f"worse than chance explains, by no more than the {most} allowed, but more is not ruled out"
-    resolve = _resolve(limit, measure, allowed, comparison, question)
-    return f"a {way} of more than {most} is neither shown nor ruled out; {resolve}"
-
-
-def _resolve(limit: Limit, measure: Measured, allowed: float, comparison: Comparison, question: str) -> str:
     """What this comparison can see, and what an unchanged candidate would need to pass."""
-    if measure.low is None or measure.high is None:
-        return "there is no interval to judge it by"
-    se = (measure.high - measure.low) / 2 / _Z95
     seen = f"changes from {size(_SEEN * se, measure.unit)} on are seen in 80 of 100 such comparisons"
     if allowed <= 0:
         return f"{seen}; with nothing allowed, only a candidate that is shown to be better passes"

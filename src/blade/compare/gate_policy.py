@@ -77,11 +77,7 @@ class Policy:
 
 
 class _Fault(Exception):
-    """What is wrong with a policy, and what to do about it."""
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message, self.hint = message, hint
+    """What is wrong with a policy, and what to do about it where that is not plain."""
 
 
 def read_policy(path: str | Path) -> Policy:
@@ -98,10 +94,10 @@ def read_policy(path: str | Path) -> Policy:
     except tomllib.TOMLDecodeError as error:
         raise bad_policy(path, f"it is not valid TOML: {error}", "put texts in quotes, dates without") from error
     except _Fault as fault:
-        raise bad_policy(path, fault.message, fault.hint) from fault
+        raise bad_policy(path, *fault.args) from fault
 
 
-def bad_policy(path: str | Path, message: str, hint: str) -> Unreadable:
+def bad_policy(path: str | Path, message: str, hint: str = "") -> Unreadable:
     """The error for a policy that is there and says what it cannot mean."""
     return Unreadable(f"the policy {path} cannot be used: {message}", hint or "docs/gate.md explains every key", "bad-policy")
 
@@ -120,9 +116,8 @@ def policy(data: Mapping[str, Any], path: str) -> Policy:
     min_tasks = data.get("min_tasks", 20)
     if type(min_tasks) is not int or min_tasks < 2:
         raise _Fault(f"min_tasks must be a whole number from 2, and is {min_tasks!r}")
-    question, on_inconclusive = _choice(data, "question", QUESTIONS), _choice(
-        data, "on_inconclusive", ON_INCONCLUSIVE
-    )
+    question = _choice(data, "question", QUESTIONS)
+    on_inconclusive = _choice(data, "on_inconclusive", ON_INCONCLUSIVE)
     coverage, common = _share(data, "required_coverage"), _share(data, "required_common")
     return Policy(path, tuple(metrics), question, coverage, common, min_tasks, on_inconclusive, tuple(waivers))
 

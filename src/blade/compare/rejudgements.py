@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
 
-from blade.compare.bridge import MODEL, UNDETERMINED
+from blade.compare.bridge import MODEL, UNDETERMINED, booked
 from blade.compare.run_settings import config_diff
 from blade.compare.task_pairs import Paired, row_places
 from blade.model import Bools, Ints, Side
@@ -40,7 +39,7 @@ def rejudged(pair: Paired) -> tuple[Side, Side]:
         )
     ]
     for results in deciding:
-        a, b = _booked(a, results.rows_a[results.fails_a]), _booked(b, results.rows_b[results.fails_b])
+        a, b = _rebooked(a, results.rows_a[results.fails_a]), _rebooked(b, results.rows_b[results.fails_b])
     return a, b
 
 
@@ -104,11 +103,8 @@ def _form_is_alike(pair: Paired, seen: Mapping[str, _Results]) -> bool:
     return not any(setting.kind in _FORM and setting.known and setting.counts for setting in diff)
 
 
-def _booked(side: Side, rows: Ints) -> Side:
-    table = side.modes if MODE in side.modes else (*side.modes, MODE)
-    mode = side.mode.copy()
+def _rebooked(side: Side, rows: Ints) -> Side:
+    """The run with those of the rows that the model lost booked on the verifier."""
     inside = [name in (MODEL, UNDETERMINED) for name, _ in side.modes]
     own = np.array([*inside, False], bool)  # the last is for -1
-    mine = rows[own[mode[rows]]]
-    mode[mine] = table.index(MODE)
-    return replace(side, mode=mode, modes=table)
+    return booked(side, rows[own[side.mode[rows]]], MODE)

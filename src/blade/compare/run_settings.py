@@ -6,9 +6,10 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import combinations
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -230,41 +231,21 @@ KINDS = tuple("model harness skills prompt tools sampling limit verifier data ot
 _FILE = re.compile(r"[^:\s]+\.(?:ya?ml|json|toml): ")  # "config.yaml: a.b" is the setting a.b of that file
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
-# Words of a name that tell its kind; the first kind with a word of the name wins.
-_VERIFIER = frozenset("verifier judge grader scorer rubric threshold reward".split())
-_SKILLS = frozenset("skill skills".split())
-_REPEATS = frozenset("repeat repeats rollouts".split())
-_HOW_MANY = frozenset("samples examples tasks problems instances rows".split())
-_BY_WORD = {
-    kind: frozenset(words.split())
-    for kind, words in {
-        "limit": "max limit limits timeout timeouts deadline budget cutoff context window memory cpu cpus "
-        "gpu gpus concurrency concurrent parallel workers resources retries",
-        "sampling": "temperature top p penalty reasoning effort thinking sampling beam beams greedy stop",
-        "tools": "tool tools mcp functions",
-        "prompt": "prompt prompts instruction instructions template system shot shots",
-        "data": "dataset datasets data benchmark split subset",
-        "harness": "agent agents harness scaffold framework environment env server",
-        "model": "model models checkpoint ckpt weights policy engine quantization dtype precision",
-    }.items()
-}
-# Words that name the one model or agent of a run, whatever the key that holds it.
-_ONE = {
-    "model": frozenset("policy model name id path checkpoint ckpt weights".split()),
-    "harness": frozenset("agent name".split()),
-}
-
-# Where something lies: of a prompt or a data set that may be all that tells of a change, of a server nothing.
-_PLACE = frozenset("path paths dir directory folder file files filename root".split())
-_SERVER = frozenset("url uri endpoint host hostname address port ip".split())
-# What any two runs differ in: when, by whom and under which name they were started, what they left behind.
-_RECORD = frozenset(
-    "run experiment exp job project session user username owner author email timestamp date datetime created "
-    "started finished uuid log logs logging logger wandb mlflow cache output outputs secret password api "
-    "verbose debug comment description notes blade".split()
-)
 _OURS = frozenset({"tasks grouped by"})
 _OF_A_FILE = frozenset({"prompt", "tools", "data", "verifier", "skills", "model"})
+
+
+def _sets(lists: Any) -> Any:
+    """The words of each list."""
+    return frozenset(lists.split()) if isinstance(lists, str) else {name: _sets(part) for name, part in lists.items()}
+
+
+@cache
+def _known() -> Any:
+    """The lists of `setting_words.yaml`."""
+    import yaml
+
+    return _sets(yaml.safe_load(Path(__file__).with_name("setting_words.yaml").read_text("utf-8")))
 
 
 class Named(NamedTuple):
@@ -294,12 +275,12 @@ def named(key: str) -> Named | None:
     """
     tail, words = _words(tail_of(key)), _words(key)
     kind = _kind(tail, words)
-    if key in _OURS or (tail & _SERVER and kind != "limit"):
+    if key in _OURS or (tail & _known()["server"] and kind != "limit"):
         return None
-    is_place = bool(tail & _PLACE)
+    is_place = bool(tail & _known()["place"])
     if is_place and kind not in _OF_A_FILE:
         return None
-    if tail & _RECORD and kind in ("other", "harness"):
+    if tail & _known()["record"] and kind in ("other", "harness"):
         return None
     counts = kind != "repeats" and "seed" not in tail and not _is_how_many(tail)
     return Named(kind, counts, is_place, _same_as(key, kind, tail))
@@ -317,29 +298,29 @@ def _words(text: str) -> frozenset[str]:
 
 def _kind(tail: frozenset[str], words: frozenset[str]) -> str:
     """By the words of the last part of the name, then by those before it."""
-    if words & _VERIFIER:
-        return "verifier"
-    if words & _SKILLS:
-        return "skills"
-    if tail & _REPEATS or {"per", "task"} <= tail:
+    for kind in ("verifier", "skills"):
+        if words & _known()[kind]:
+            return kind
+    if tail & _known()["repeats"] or {"per", "task"} <= tail:
         return "repeats"
     if _is_how_many(tail):
         return "data"
     if "seed" in tail:
         return "other"
     for part in (tail, words):
-        for kind, known in _BY_WORD.items():
+        for kind, known in _known()["kinds"].items():
             if part & known:
-                return kind
+                return str(kind)
     return "other"
 
 
 def _is_how_many(tail: frozenset[str]) -> bool:
     """Does it say how many tasks are run, not how."""
-    return tail == {"limit"} or (bool(tail & _HOW_MANY) and bool(tail & {"num", "n", "max", "limit"}))
+    return tail == {"limit"} or (bool(tail & _known()["how_many"]) and bool(tail & {"num", "n", "max", "limit"}))
 
 
 def _same_as(key: str, kind: str, tail: frozenset[str]) -> str:
-    if kind in ("repeats", "skills") or (kind in _ONE and tail <= _ONE[kind]):
+    of_one = _known()["of_one"]
+    if kind in ("repeats", "skills") or (kind in of_one and tail <= of_one[kind]):
         return kind
     return f"{kind}: {tail_of(key).lower()}"

@@ -23,7 +23,7 @@ from blade.compare.change_verdict import (
     is_claimed,
 )
 from blade.compare.flips import LEVEL, p_better, sure_flips
-from blade.compare.task_pairs import counts, means, paired, summed
+from blade.compare.task_pairs import codes_of, counts, means, paired, summed
 from blade.model import Alignment, Bools, Comparison, Floats, Ints, Side, Tested
 from blade.number_format import count
 from blade.stats.intervals import special
@@ -143,12 +143,10 @@ class Shared:
 def shared(sides: Sequence[Side], comparisons: Pairs | None = None) -> Shared:
     """The tasks for which every run has a counted row, under the keys of the first run; comparisons with it are aligned already."""
     first, *others = sides
-    known = comparisons or {}
-    places = [_place(first, other, known.get((first.run, other.run))) for other in others]
-    own = {key: code for code, key in enumerate(first.judged.task_keys)}
-    n_first = counts(first)
-    keys = tuple(key for key, code in own.items() if n_first[code] and all(key in place for place in places))
-    codes = np.array([[place[key] for key in keys] for place in (own, *places)], np.int64).reshape(len(sides), len(keys))
+    own, known = first.judged.task_keys, comparisons or {}
+    codes = np.stack([np.arange(len(own)), *(_places(first, other, known.get((first.run, other.run))) for other in others)])
+    codes = codes[:, (codes >= 0).all(0) & (counts(first) > 0)]
+    keys = tuple(own[code] for code in codes[0].tolist())
 
     def table(column: Any) -> Any:
         return np.stack([column(side)[code] for side, code in zip(sides, codes, strict=True)])
@@ -161,12 +159,12 @@ def shared(sides: Sequence[Side], comparisons: Pairs | None = None) -> Shared:
     return Shared(tuple(sides), keys, names, codes, table(counts), table(passes), mean)
 
 
-def _place(first: Side, other: Side, comparison: Comparison | None) -> dict[str, int]:
-    """The code that another run gives each task it shares with the first, by the first's key."""
+def _places(first: Side, other: Side, comparison: Comparison | None) -> Ints:
+    """The code that another run gives each task of the first; -1 where it does not share it."""
     alignment = align(first, other) if comparison is None else comparison.alignment
-    code = {key: code for code, key in enumerate(other.judged.task_keys)}
-    names = alignment.common_candidate or alignment.common
-    return {key: code[name] for key, name in zip(alignment.common, names, strict=True)}
+    places = np.full(len(first.judged.task_keys), -1)
+    places[codes_of(first, alignment.common)] = codes_of(other, alignment.common_candidate or alignment.common)
+    return places
 
 
 # ---- Fronts ---------------------------------------------------------------------------------------

@@ -62,17 +62,18 @@ class Paired:
 
 def paired(a: Side, b: Side, alignment: Alignment) -> Paired:
     """The tasks of `alignment.common` with what each run scored on them."""
-    code_a, code_b = _codes(a, alignment.common), _codes(b, alignment.common_candidate or alignment.common)
+    code_a, code_b = codes_of(a, alignment.common), codes_of(b, alignment.common_candidate or alignment.common)
     n_a, n_b = counts(a)[code_a], counts(b)[code_b]
     mean_a, mean_b = means(a, a.judged.score)[code_a], means(b, b.judged.score)[code_b]
     return Paired(a, b, alignment, code_a, code_b, n_a, n_b, mean_a, mean_b)
 
 
-def _codes(side: Side, keys: tuple[str, ...]) -> Ints:
+def codes_of(side: Side, keys: tuple[str, ...]) -> Ints:
+    """The code that a run gives each task; -1 where it has no such key."""
     if keys == side.judged.task_keys:
         return np.arange(len(keys))
     place = {key: code for code, key in enumerate(side.judged.task_keys)}
-    return np.fromiter((place[key] for key in keys), np.int64, len(keys))
+    return np.fromiter((place.get(key, -1) for key in keys), np.int64, len(keys))
 
 
 def upright(pair: Paired) -> tuple[Paired, bool]:
@@ -217,7 +218,7 @@ class Spread(NamedTuple):
             step = self.step * n * float(np.abs(np.concatenate([weight_a, weight_b])).max())
             total = n * n * variance + 2 * step * step + 2 * n / (n + 2) * value * value
             se, df, centre = math.sqrt(total / (n + 1) / (n + 2)), n + 1.0, value * n / (n + 2)
-        return stats.student(value, centre, se, df, 0.95, "task t")
+        return stats.student(value, centre, se, df, "task t")
 
 
 def spread(sets: TaskSets, cells: tuple[Ints, Ints], n_cells: int, step: float) -> Spread:

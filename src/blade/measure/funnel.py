@@ -26,10 +26,12 @@ ATTRIBUTES = (
 def funnel(rollouts: Rollouts, coverage: Coverage, scoring: Scoring, benchmark: Benchmark) -> Funnel:
     """Count each stage on its own over all expected rollouts: no stage presumes the one before it."""
     source = "blade.toml" if benchmark.stages else "inferred"
-    unknown = [stage.field for stage in benchmark.stages if not _is_known(rollouts, stage)]
+    columns = [(stage, _column(rollouts, stage.field)) for stage in benchmark.stages]
+    unknown = [stage.field for stage, column in columns if column is None]
     if unknown:
         source += f" (no row has: {', '.join(unknown)})"
-    reached = _declared(rollouts, benchmark.stages) if benchmark.stages else _inferred(rollouts, scoring)
+    declared = [(stage.name, _holds(column, stage)) for stage, column in columns if column is not None]
+    reached = declared if benchmark.stages else _inferred(rollouts, scoring)
     stages = tuple(FunnelStage(name, _keys(rollouts, rows), coverage.expected) for name, rows in reached)
     return Funnel(rollouts.run, source, stages)
 
@@ -59,18 +61,6 @@ def _endings(rollouts: Rollouts, best: Bools) -> list[int]:
     return [MESSAGE, USER, RESULT] if submits else [MESSAGE, USER]
 
 
-def _declared(rollouts: Rollouts, stages: tuple[Stage, ...]) -> Iterator[tuple[str, Bools]]:
-    for stage in stages:
-        if stage.field in rollouts.fields:
-            yield stage.name, _holds(rollouts.fields[stage.field], stage)
-        elif stage.field in ATTRIBUTES:
-            yield stage.name, _holds(_as_column(rollouts, stage.field), stage)
-
-
-def _is_known(rollouts: Rollouts, stage: Stage) -> bool:
-    return stage.field in rollouts.fields or stage.field in ATTRIBUTES
-
-
 def _holds(column: Column, stage: Stage) -> Bools:
     """Where the field is what the stage asks for; a stage that asks for nothing asks for presence."""
     there = column.kind > NULL
@@ -87,7 +77,10 @@ def _holds(column: Column, stage: Stage) -> Bools:
     return holds
 
 
-def _as_column(rollouts: Rollouts, name: str) -> Column:
+def _column(rollouts: Rollouts, name: str) -> Column | None:
+    """What a stage is about: a field of the rows, else one of ATTRIBUTES."""
+    if name in rollouts.fields or name not in ATTRIBUTES:
+        return rollouts.fields.get(name)
     values = np.asarray(getattr(rollouts, name))
     n = values.size
     hashes = np.zeros(n, np.uint64)

@@ -16,7 +16,7 @@ from blade.measure.scoring import TOLERANCE, Scoring
 from blade.model import LAST_KINDS, Coverage, Evidence, Health, Level, RewardKind, Rollouts
 
 if TYPE_CHECKING:
-    from blade.model import Bools, Floats, Ints
+    from blade.model import Bools, Floats
 
 Quote = Callable[[int, str], Evidence | None]  # a position in `Rollouts` and a field of its row
 
@@ -24,6 +24,7 @@ QUOTES = 3  # rows quoted for a flag
 IN_NO_MEAN = "not counted"
 GAPS = 0.05  # share of the tasks up to which numbers that are left out are gaps: from 20 tasks on
 MANY = 0.05  # share from which a fault of single rows is a fault of the evaluation
+GRAVE, MILD = (Level.WARNING, Level.PROBLEM), (Level.INFO, Level.WARNING)  # of few rows, of many
 CALL, REASONING = LAST_KINDS.index("call"), LAST_KINDS.index("reasoning")
 
 
@@ -81,10 +82,13 @@ class _Page:
         self.failed = ~scoring.row_passed if scoring.has_pass_rate else scoring.row_reward <= TOLERANCE
 
     def flag(
-        self, flag: str, level: Level, text: str, part: float, whole: int, evidence: Iterable[Evidence] = ()
-    ) -> Health:
+        self, flag: str, level: Level | tuple[Level, Level], text: str, part: float, whole: int,
+        evidence: Iterable[Evidence] = (),
+    ) -> Health:  # fmt: skip
+        """A flag with its share; of two levels the second is for a fault of many rows."""
+        chosen = level if isinstance(level, Level) else level[part > MANY * whole]
         value = part / whole if whole else None
-        return Health(self.rollouts.run, flag, level, text, value, whole, None, tuple(evidence))
+        return Health(self.rollouts.run, flag, chosen, text, value, whole, None, tuple(evidence))
 
     def quotes(self, positions: Any, field: str) -> Iterator[Evidence]:
         """Up to three quotations of `field` from the rows at these positions."""
@@ -92,10 +96,13 @@ class _Page:
             opened = (self.quote(int(position), field) for position in positions[: 4 * QUOTES])
             yield from islice((result for result in opened if result is not None), QUOTES)
 
-    def counted(self, rows: Bools) -> Ints:
-        """The positions of those rows that count and for which `rows` holds."""
-        positions: Ints = self.scoring.rows[rows]
-        return positions
+    def of_rows(
+        self, flag: str, level: Level | tuple[Level, Level], rows: Bools, what: str, field: str
+    ) -> Iterator[Health]:
+        """A flag of the counted rows for which `rows` holds, if there are any, with quotations of `field`."""
+        if n := int(np.count_nonzero(rows)):
+            text = f"{share(n, self.n_rows)} {what}."
+            yield self.flag(flag, level, text, n, self.n_rows, self.quotes(self.scoring.rows[rows], field))
 
     def coverage_flags(self) -> Iterator[Health]:
         cover, run = self.coverage, self.rollouts.run
@@ -103,23 +110,18 @@ class _Page:
             text = f"Nothing lists the expected rollouts; {cover.expected:,} are {cover.expected_from}."
             yield Health(run, "expected_inferred", Level.INFO, text, float(cover.expected), cover.expected)
         if cover.lost:
-            text = f"{share(cover.lost, cover.expected)} are missing and {IN_NO_MEAN}."
             absent = (Evidence(run, task, repeat) for task, repeat in cover.lost_keys[:QUOTES])
-            yield self.flag("lost_rows", self.grave(cover.lost), text, cover.lost, cover.expected, absent)
+            yield self.uncounted("lost_rows", "missing", cover.lost, absent)
         if cover.failed:
             counted = Counter(name or "of no class" for name in cover.failed_classes).most_common(5)
             classes = ", ".join(f"{n:,} {name}" for name, n in counted)
-            what = f"{share(cover.failed, cover.expected)} are only in the failures file"
-            text = f"{what} ({classes}) and {IN_NO_MEAN}."
             lost_rows = zip(cover.failed_keys, cover.failed_classes, strict=True)
-            named = [(key, name) for key, name in lost_rows if name]
-            quoted = [Evidence(run, *key, field="_ng_failure_class", quote=name) for key, name in named]
-            level = self.grave(cover.failed)
-            yield self.flag("failed_rows", level, text, cover.failed, cover.expected, quoted[:QUOTES])
+            quoted = [Evidence(run, *key, field="_ng_failure_class", quote=name) for key, name in lost_rows if name]
+            what = f"only in the failures file ({classes})"
+            yield self.uncounted("failed_rows", what, cover.failed, quoted[:QUOTES])
         if cover.masked:
-            text = f"{share(cover.masked, cover.expected)} are marked as not measured and {IN_NO_MEAN}."
             seen = self.quotes(np.flatnonzero(self.rollouts.masked), "mask_sample")
-            yield self.flag("masked_rows", self.grave(cover.masked), text, cover.masked, cover.expected, seen)
+            yield self.uncounted("masked_rows", "marked as not measured", cover.masked, seen)
         yield from self.missing_flags()
         gaps = _gaps(self.rollouts.task_keys) if cover.expected_from.startswith("inferred: tasks") else []
         if gaps:
@@ -131,8 +133,10 @@ class _Page:
             text = f"{cover.unexpected:,} keys of the rollouts file are not among the materialised inputs."
             yield self.flag("unexpected_keys", Level.WARNING, text, cover.unexpected, cover.expected)
 
-    def grave(self, part: int) -> Level:
-        return Level.PROBLEM if part > MANY * self.coverage.expected else Level.WARNING
+    def uncounted(self, flag: str, what: str, n: int, evidence: Iterable[Evidence]) -> Health:
+        """A flag of expected rollouts that are in no mean."""
+        text = f"{share(n, self.coverage.expected)} are {what} and {IN_NO_MEAN}."
+        return self.flag(flag, GRAVE, text, n, self.coverage.expected, evidence)
 
     def missing_flags(self) -> Iterator[Health]:
         """Whether it matters how the missing rows are counted."""
@@ -153,43 +157,38 @@ class _Page:
 
     def duplicate_flags(self) -> Iterator[Health]:
         cover, rollouts = self.coverage, self.rollouts
-        n_rows = rollouts.task.size
-        if cover.identical_duplicates:
-            text = f"{cover.identical_duplicates:,} rows repeat another row byte for byte; each is kept once."
-            level = Level.WARNING if cover.identical_duplicates > MANY * n_rows else Level.INFO
-            yield self.flag("identical_duplicates", level, text, cover.identical_duplicates, n_rows)
-        if cover.unnumbered_copies:
-            text = (
-                f"{cover.unnumbered_copies:,} rows without a repeat index repeat another row byte for byte; "
-                "they count as repeats."
-            )
-            yield self.flag("unnumbered_copies", Level.WARNING, text, cover.unnumbered_copies, n_rows)
-        if differing := cover.duplicates - cover.identical_duplicates:
-            text = (
-                f"{differing:,} rows share task and repeat with a row that differs "
-                f"({len(cover.duplicate_keys):,} keys); all of them enter the mean of their task."
-            )
-            same = (rollouts.task[1:] == rollouts.task[:-1]) & (rollouts.repeat[1:] == rollouts.repeat[:-1])
-            seen = self.quotes(np.flatnonzero(np.r_[same, False] | np.r_[False, same]), "reward")
-            yield self.flag("differing_duplicates", Level.WARNING, text, differing, n_rows, seen)
-        if cover.superseded:
-            text = f"{cover.superseded:,} rows were replaced by a later attempt of the same rollout."
-            yield self.flag("superseded_attempts", Level.INFO, text, cover.superseded, n_rows)
+        differing = cover.duplicates - cover.identical_duplicates
+        same = (rollouts.task[1:] == rollouts.task[:-1]) & (rollouts.repeat[1:] == rollouts.repeat[:-1])
+        seen = self.quotes(np.flatnonzero(np.r_[same, False] | np.r_[False, same]), "reward")
+        kinds: tuple[tuple[str, Level | tuple[Level, Level], int, str, Iterable[Evidence]], ...] = (
+            ("identical_duplicates", MILD, cover.identical_duplicates, "repeat another row byte for byte; each is kept once", ()),
+            (
+                "unnumbered_copies", Level.WARNING, cover.unnumbered_copies,
+                "without a repeat index repeat another row byte for byte; they count as repeats", (),
+            ),
+            (
+                "differing_duplicates", Level.WARNING, differing, "share task and repeat with a row that differs "
+                f"({len(cover.duplicate_keys):,} keys); all of them enter the mean of their task", seen,
+            ),
+            (
+                "superseded_attempts", Level.INFO, cover.superseded,
+                "were replaced by a later attempt of the same rollout", (),
+            ),
+        )  # fmt: skip
+        for flag, level, n, what, evidence in kinds:
+            if n:
+                yield self.flag(flag, level, f"{n:,} rows {what}.", n, rollouts.task.size, evidence)
 
     def reward_flags(self) -> Iterator[Health]:
         scoring, reward = self.scoring, self.scoring.row_reward
-        unscored = int(np.count_nonzero(scoring.unscored))
-        if unscored:
-            text = f"{share(unscored, self.n_rows)} have no usable reward; they count as 0 and do not pass."
-            level = Level.PROBLEM if unscored > MANY * self.n_rows else Level.WARNING
-            seen = self.quotes(self.counted(scoring.unscored), "reward")
-            yield self.flag("unscored_rewards", level, text, unscored, self.n_rows, seen)
-        if unscored == self.n_rows:
+        what = "have no usable reward; they count as 0 and do not pass"
+        yield from self.of_rows("unscored_rewards", GRAVE, scoring.unscored, what, "reward")
+        scored = ~scoring.unscored
+        n = int(np.count_nonzero(scored))
+        if not n:
             return
-        quoted = self.quotes(self.counted(~scoring.unscored), "reward")
-        n = self.n_rows - unscored
-        value = float(reward[~scoring.unscored][0])
         if scoring.reward_kind is RewardKind.CONSTANT:
+            value, quoted = float(reward[scored][0]), self.quotes(scoring.rows[scored], "reward")
             if min(abs(value), abs(value - 1)) <= TOLERANCE:
                 is_zero = value <= TOLERANCE
                 doubt = "; perhaps nothing was scored" if is_zero else ""
@@ -199,13 +198,11 @@ class _Page:
                 text = f"All {n:,} rewards are {value:g}: a batch value copied to its rows is no pass rate."
                 yield self.flag("batch_copied_reward", Level.PROBLEM, text, value * n, n, quoted)
         elif scoring.reward_kind is RewardKind.UNBOUNDED:
-            outside = ~scoring.unscored & ((reward < -TOLERANCE) | (reward > 1 + TOLERANCE))
-            text = f"Rewards run from {reward.min():g} to {reward.max():g}; " + (
-                f"a row passes at {scoring.threshold:g}."
-                if scoring.threshold_given
-                else "there is no pass rate until a pass threshold is given."
-            )
-            seen = self.quotes(self.counted(outside), "reward")
+            outside = scored & ((reward < -TOLERANCE) | (reward > 1 + TOLERANCE))
+            passing = f"a row passes at {scoring.threshold:g}"
+            bar = passing if scoring.threshold_given else "there is no pass rate until a pass threshold is given"
+            text = f"Rewards run from {reward.min():g} to {reward.max():g}; {bar}."
+            seen = self.quotes(scoring.rows[outside], "reward")
             yield self.flag("unbounded_reward", Level.WARNING, text, int(outside.sum()), n, seen)
         elif scoring.score_name == "mean_reward":
             at_one = int(np.count_nonzero(reward >= 1 - TOLERANCE))
@@ -218,28 +215,16 @@ class _Page:
     def output_flags(self) -> Iterator[Health]:
         rollouts, scoring = self.rollouts, self.scoring
         empty = rollouts.n_items[scoring.rows] <= 0
-        lost = empty & self.failed
-        errored = lost & rollouts.errored[scoring.rows]
+        errored = empty & self.failed & rollouts.errored[scoring.rows]
         silent = empty & ~errored  # those that carry an error have a flag of their own
-        if n_empty := int(np.count_nonzero(silent)):
-            n_lost = int(np.count_nonzero(silent & self.failed))
-            seen_as = f"{share(n_empty, self.n_rows)} have no output and no error"
-            text = f"{seen_as}; {n_lost:,} of them score nothing."
-            level = Level.PROBLEM if n_lost > MANY * self.n_rows else Level.WARNING
-            seen = self.quotes(self.counted(silent), "response.output")
-            yield self.flag("empty_outputs", level, text, n_empty, self.n_rows, seen)
-        if n_errored := int(np.count_nonzero(errored)):
-            text = (
-                f"{share(n_errored, self.n_rows)} carry an error, have no output and are scored as failures; "
-                f"{self.score_without(errored)}."
-            )
-            seen = self.quotes(self.counted(errored), "error")
-            yield self.flag("errored_scored_zero", Level.PROBLEM, text, n_errored, self.n_rows, seen)
-        passing = empty & scoring.row_passed
-        if n_passing := int(np.count_nonzero(passing)):
-            text = f"{share(n_passing, self.n_rows)} pass without any output: the verifier may pass anything."
-            seen = self.quotes(self.counted(passing), "response.output")
-            yield self.flag("passes_without_output", Level.PROBLEM, text, n_passing, self.n_rows, seen)
+        n_lost = int(np.count_nonzero(silent & self.failed))
+        what = f"have no output and no error; {n_lost:,} of them score nothing"
+        yield from self.of_rows("empty_outputs", GRAVE[n_lost > MANY * self.n_rows], silent, what, "response.output")
+        if errored.any():
+            what = f"carry an error, have no output and are scored as failures; {self.score_without(errored)}"
+            yield from self.of_rows("errored_scored_zero", Level.PROBLEM, errored, what, "error")
+        what = "pass without any output: the verifier may pass anything"
+        yield from self.of_rows("passes_without_output", Level.PROBLEM, empty & scoring.row_passed, what, "response.output")
 
     def score_without(self, rows: Bools) -> str:
         scoring = self.scoring
@@ -258,26 +243,20 @@ class _Page:
     def ending_flags(self) -> Iterator[Health]:
         rollouts, scoring = self.rollouts, self.scoring
         last, cut = rollouts.last_kind[scoring.rows], rollouts.truncated[scoring.rows]
-        endings = (
+        for name, rows, what, field in (
             ("truncated_rows", cut, "hit their token limit", "response.incomplete_details"),
             ("ended_on_call", last == CALL, "end on a tool call that nothing answers", "response.output"),
             ("ended_on_reasoning", last == REASONING, "end on reasoning, not an answer", "response.output"),
-        )
-        for name, rows, what, field in endings:
-            if n := int(np.count_nonzero(rows)):
-                text = f"{share(n, self.n_rows)} {what}"
-                if scoring.has_pass_rate:
-                    text += f"; {int(np.count_nonzero(rows & scoring.row_passed)):,} of them pass"
-                level = Level.WARNING if n > MANY * self.n_rows else Level.INFO
-                seen = self.quotes(self.counted(rows), field)
-                yield self.flag(name, level, f"{text}.", n, self.n_rows, seen)
+        ):
+            if scoring.has_pass_rate:
+                what += f"; {int(np.count_nonzero(rows & scoring.row_passed)):,} of them pass"
+            yield from self.of_rows(name, MILD, rows, what, field)
 
     def repeat_flags(self) -> Iterator[Health]:
         n_tasks = self.scoring.n.size
         if "content" in self.rollouts.grouped_by:
             text = (
-                f"No row names its task: {n_tasks:,} tasks are told apart by the "
-                f"{self.rollouts.grouped_by}. "
+                f"No row names its task: {n_tasks:,} tasks are told apart by the {self.rollouts.grouped_by}. "
                 "A prompt that varies between repeats counts as a task each time."
             )
             yield self.flag("tasks_by_content", Level.WARNING, text, n_tasks, self.n_rows)

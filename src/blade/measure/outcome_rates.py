@@ -156,7 +156,7 @@ def _rewards(run: str, scoring: Scoring, variance: stats.Variance | None) -> Ite
         for k in ks:
             yield task_mean(run, "best_of_k", stats.best_of_k_by_task(rising, scoring.starts, n, k), k)
         for k in ks:
-            yield task_mean(run, "worst_of_k", stats.worst_of_k_by_task(rising, scoring.starts, n, k), k)
+            yield task_mean(run, "worst_of_k", stats.best_of_k_by_task(rising, scoring.starts, n, k, worst=True), k)
 
 
 def _micro(run: str, name: str, value: float, n_rows: int) -> Measure:
@@ -196,15 +196,14 @@ def _missing(run: str, coverage: Coverage, scoring: Scoring) -> Iterator[Measure
     """What the score would be, had the missing rows failed or passed."""
     if not coverage.missing_per_task.any():
         return
-    names = ("missing_as_fail", "bound_low", "bound_high")
     if not scoring.is_bounded:
-        for name in names:
+        for name in ("missing_as_fail", "bound_low", "bound_high"):
             yield Measure(run, name, None, 0, method=NO_BOUNDS)
         return
     low, high = missing_bounds(coverage, scoring)
     yield task_mean(run, "missing_as_fail", low)
-    for name, values in zip(names[1:], (low, high), strict=True):
-        how = f"a bound: every missing row scored {int(values is high)}"
+    for name, reward, values in (("bound_low", 0, low), ("bound_high", 1, high)):
+        how = f"a bound: every missing row scored {reward}"
         yield Measure(run, name, float(values.mean()), values.size, method=how)
 
 

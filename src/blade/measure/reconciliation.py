@@ -51,56 +51,48 @@ class Table:
 Formula = Callable[[Table], float]
 
 
-@dataclass(frozen=True)
-class Ours:
-    """What a reported number is held against."""
-
-    rollouts: Rollouts
-    coverage: Coverage
-    scoring: Scoring
-    choices: tuple[tuple[str, Ints], ...]  # what to say if the number agrees on these rows
-    counts: dict[str, int]
-
-
 def compared(
     run: str, reported: Sequence[ReportedNumber], rollouts: Rollouts, coverage: Coverage, scoring: Scoring
 ) -> Iterator[Compared]:
     """Each reported number beside ours; where Gym defines it otherwise, its formula on our rows decides."""
-    choices = tuple(_row_choices(rollouts, scoring))
-    us = Ours(rollouts, coverage, scoring, choices, _counts(rollouts, coverage, scoring))
+    choices, counts = list(_row_choices(rollouts, scoring)), _counts(rollouts, coverage, scoring)
     for number in reported:
-        ours, why = _explained_count(number, us) if number.name in us.counts else _explained(number, us)
+        ours, why = (
+            _explained_count(number, counts[number.name], coverage)
+            if number.name in counts
+            else _explained(number, rollouts, scoring, choices)
+        )
+        if why == UNEXPLAINED and (gone := coverage.identical_duplicates + coverage.superseded):
+            why += f"; {gone:,} duplicate or superseded rows are left out here"
         yield Compared(run, number.file, number.name, number.value, ours, why)
 
 
-def _explained(number: ReportedNumber, us: Ours) -> tuple[float | None, str]:
-    result = _definition(number.name, us.rollouts)
-    if result is None or not us.scoring.rows.size:
+def _explained(
+    number: ReportedNumber, rollouts: Rollouts, scoring: Scoring, choices: Sequence[tuple[str, Ints]]
+) -> tuple[float | None, str]:
+    """Our value, and which formula on which of the choices of rows gives the one that was reported."""
+    result = _definition(number.name, rollouts)
+    if result is None or not scoring.rows.size:
         return None, NOT_RECOMPUTED if result is None else "not recomputed: no scored row"
     column, formula, what = result
-    ours = _our_closest(number.name, column, us)
+    ours = _our_closest(number.name, scoring) if column is rollouts.reward else None
     if _equal(number.value, ours):
         return ours, AGREES
     if ours is not None and _equal(number.value, 100 * ours):
         return ours, f"{AGREES}: reported in percent"
     otherwise = "" if ours is None else NULLS_LEFT_OUT
-    for rows, positions in us.choices:
-        theirs = formula(_table(column, positions, us.rollouts))
+    for rows, positions in choices:
+        theirs = formula(_table(column, positions, rollouts))
         if ours is None and not math.isnan(theirs):
             ours = theirs
         if _equal(number.value, theirs):
             reasons = ", ".join(reason for reason in (what, rows) if reason) or otherwise
             return ours, f"{AGREES}: {reasons}" if reasons else AGREES
-    return ours, _unexplained(us.coverage)
+    return ours, UNEXPLAINED
 
 
 def _equal(a: float, b: float | None) -> bool:
     return b is not None and math.isclose(a, b, rel_tol=RELATIVE, abs_tol=1e-12)
-
-
-def _unexplained(coverage: Coverage) -> str:
-    gone = coverage.identical_duplicates + coverage.superseded
-    return UNEXPLAINED + (f"; {gone:,} duplicate or superseded rows are left out here" if gone else "")
 
 
 def _row_choices(rollouts: Rollouts, scoring: Scoring) -> Iterator[tuple[str, Ints]]:
@@ -138,16 +130,19 @@ def _column(name: str, rollouts: Rollouts) -> Floats | None:
 
 def _definition(name: str, rollouts: Rollouts) -> tuple[Floats, Formula, str] | None:
     """The column a name is about, Gym's formula for it, and how that differs from ours in words."""
-    if match := STATISTIC.fullmatch(name):
-        statistic = match[1]
-        column = _column(match[2], rollouts)
-        return None if column is None else (column, lambda table: _statistic(statistic, table.values), "")
     if name == PROFILED:
-        return rollouts.reward, lambda table: _mean_over_tasks(table), ""
-    if match := OF_REPEAT.fullmatch(name):
-        statistic, number = match[2], int(match[1])
-        column = np.where(rollouts.repeat == number, rollouts.reward, np.nan)
-        return column, lambda table: _statistic(statistic, table.values), ""
+        return rollouts.reward, _mean_over_tasks, ""
+    if match := STATISTIC.fullmatch(name):
+        statistic, column = match[1], _column(match[2], rollouts)
+    elif match := OF_REPEAT.fullmatch(name):
+        statistic, column = match[2], np.where(rollouts.repeat == int(match[1]), rollouts.reward, np.nan)
+    else:
+        return _definition_of_passes(name, rollouts)
+    return None if column is None else (column, lambda table: _statistic(statistic, table.values), "")
+
+
+def _definition_of_passes(name: str, rollouts: Rollouts) -> tuple[Floats, Formula, str] | None:
+    """The same for `pass@k/accuracy`, `pass@1[avg-of-k]/accuracy` and the spread of repeats."""
     if not (match := PASS_AT.fullmatch(name)):
         return None
     k, first, spread = int(match[1]), match[2], match[4]
@@ -208,20 +203,15 @@ def _across_runs(table: Table, k: int) -> float:
     return 100 * float(np.nanmean(table.first(k), axis=0).std(ddof=1))
 
 
-def _our_closest(name: str, column: Floats, us: Ours) -> float | None:
-    """The measure of ours that asks the same question; None where Gym's own definition is all there is."""
-    scoring = us.scoring
-    if column is not us.rollouts.reward:
-        return None
+def _our_closest(name: str, scoring: Scoring) -> float | None:
+    """Our measure of the reward that asks the same question; None where Gym's own definition is all there is."""
     if name == "mean/reward":
         return float(scoring.row_reward.mean())
-    if name == PROFILED:
-        return float(scoring.task_rewards.mean())
     match = PASS_AT.fullmatch(name)
+    if name == PROFILED or (match is not None and match[2] and not match[4]):
+        return float(scoring.task_rewards.mean())
     if match is None or match[4]:
         return None
-    if match[2]:
-        return float(scoring.task_rewards.mean())
     # For rewards of 0 and 1 the best of k is pass@k.
     rising = sorted_within_tasks(scoring)
     values = stats.best_of_k_by_task(rising, scoring.starts, scoring.n, int(match[1]))
@@ -246,8 +236,7 @@ def _counts(rollouts: Rollouts, coverage: Coverage, scoring: Scoring) -> dict[st
     }
 
 
-def _explained_count(number: ReportedNumber, us: Ours) -> tuple[float, str]:
-    ours, coverage = us.counts[number.name], us.coverage
+def _explained_count(number: ReportedNumber, ours: int, coverage: Coverage) -> tuple[float, str]:
     if number.value == ours:
         return ours, AGREES
     identical, superseded = coverage.identical_duplicates, coverage.superseded
@@ -262,4 +251,4 @@ def _explained_count(number: ReportedNumber, us: Ours) -> tuple[float, str]:
         for why, value in others.items():
             if number.value == value:
                 return ours, f"{AGREES}: {why}"
-    return ours, _unexplained(coverage)
+    return ours, UNEXPLAINED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from itertools import repeat as endless
 from typing import TYPE_CHECKING, Any
@@ -260,12 +261,6 @@ def _nan_to_none(values: Floats) -> list[float | None]:
     return [None if value != value else value for value in values.tolist()]
 
 
-class _Shared(dict[tuple[int, Outcome, float | None], Repeat]):
-    def __missing__(self, key: tuple[int, Outcome, float | None]) -> Repeat:
-        result = self[key] = Repeat(*key)
-        return result
-
-
 def _repeats(rollouts: Rollouts, coverage: Coverage, scoring: Scoring) -> list[tuple[Repeat, ...]]:
     """The rows of every task and the keys it lacks, by repeat number."""
     # Index -1 is a reward that no threshold judges; the wire says null.
@@ -276,7 +271,7 @@ def _repeats(rollouts: Rollouts, coverage: Coverage, scoring: Scoring) -> list[t
     if scoring.reward_kind in (RewardKind.CONTINUOUS, RewardKind.UNBOUNDED):
         rows = list(map(Repeat, numbers, kinds, rewards))
     else:  # rows are equal by the thousands, and sharing them takes a third of the time
-        rows = list(map(_Shared().__getitem__, zip(numbers, kinds, rewards, strict=True)))
+        rows = list(map(cache(Repeat), numbers, kinds, rewards))
     n_tasks = len(rollouts.task_keys)
     bounds = np.searchsorted(rollouts.task, np.arange(n_tasks + 1)).tolist()
     result = [tuple(rows[start:stop]) for start, stop in pairwise(bounds)]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -82,8 +81,7 @@ def _is_metadata(name: str) -> bool:
     return last in METADATA and PARENTS.issuperset(parents)
 
 
-@dataclass(frozen=True)
-class Groups:
+class Groups(NamedTuple):
     """The tasks that have a value of a field, by value."""
 
     labels: tuple[str, ...]
@@ -160,12 +158,9 @@ def _describes_tasks(groups: Groups, seen: set[bytes]) -> bool:
 _ANSWERS = ("extracted_answer", "predicted_answer", "parsed_option", "final_answer", "predicted_value")
 
 
-@dataclass(frozen=True)
-class Draft:
-    """The text of a `blade.toml` and the same facts for a program."""
-
-    text: str
-    facts: dict[str, Any]
+class Draft(NamedTuple):
+    text: str  # of a `blade.toml`
+    facts: dict[str, Any]  # the same for a program
 
 
 def draft(rollouts: Rollouts, scoring: Scoring) -> Draft:
@@ -228,8 +223,8 @@ def _is_stage(column: Column) -> bool:
 
 def _support(column: Column, scoring: Scoring) -> str:
     """Count how often the field is true, and how often such rows pass."""
-    yes = (column.kind == BOOL)[scoring.rows] & (column.number[scoring.rows] == 1)
-    no = (column.kind == BOOL)[scoring.rows] & (column.number[scoring.rows] == 0)
+    is_bool, number = column.kind[scoring.rows] == BOOL, column.number[scoring.rows]
+    yes, no = is_bool & (number == 1), is_bool & (number == 0)
     text = f"true in {int(yes.sum()):,} of {int((yes | no).sum()):,} rows"
     if not scoring.has_pass_rate or scoring.reward_kind is RewardKind.CONSTANT:
         return text

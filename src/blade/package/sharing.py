@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from blade.package.validation import SANITISED, Check, plural
 from blade.sanitize import Export, Key, Policy, Removed, folder_pairs, own_key, policy_near
 from blade.sanitize.files import inside, looked
 from blade.tables.index import Watcher
-from blade.targets import refuse_link, staging
+from blade.targets import put_files, staging
 
 SHOWN = 10  # files listed one by one
 
@@ -25,27 +24,27 @@ def sanitised_checks(package: Layout) -> list[Check]:
 
     if not package.folder.is_dir():
         return []
-    paths = [path for path, _ in inside(package.folder, None)]
-    links = [path.relative_to(package.folder) for path in paths if path.is_symlink()]
+    folder = package.folder.resolve()
+    paths = dict(inside(folder, None))
+    links = [path.relative_to(folder) for path in paths if path.is_symlink()]
     refused = [Check(False, f"{name} is a link, and what it leads to is not shared", SANITISED) for name in links]
     try:
-        removed = looked(paths, _policy(package))
+        removed = looked(paths, _policy(package), paths, lambda path: path.relative_to(folder))
     except BladeError as error:
         return [*refused, Check(False, f"not looked through for private values: {error.message}", SANITISED)]
     if not removed.total and not refused:
         return [Check(True, f"nothing in {plural(len(removed.files), 'file')} looks private", SANITISED)]
-    return [*refused[:SHOWN], *_private(package.folder, removed)]
+    return [*refused[:SHOWN], *_private(removed)]
 
 
-def _private(folder: Path, removed: Removed) -> Iterator[Check]:
+def _private(removed: Removed) -> Iterator[Check]:
     private = {file: n for file, n in removed.files.items() if n}
     for file, n in list(private.items())[:SHOWN]:
         kinds: Counter[str] = Counter()
         for place in removed.places:
             kinds[place.kind] += place.count if place.file == file else 0
         listed = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()) if count)
-        name = Path(file).relative_to(folder)
-        yield Check(False, f"{name}: {plural(n, 'value')} that look private: {listed}", SANITISED)
+        yield Check(False, f"{file}: {plural(n, 'value')} that look private: {listed}", SANITISED)
     if len(private) > SHOWN:
         yield Check(False, f"{len(private) - SHOWN} further files hold values that look private", SANITISED)
 
@@ -54,15 +53,18 @@ def _policy(package: Layout) -> Policy:
     return policy_near([package.folder, *package.rollouts])
 
 
-def sanitise(source: Path, target: Path, policy: Policy | None, key: Key | None, watcher: Watcher) -> Removed:
+def sanitise(
+    source: Path, target: Path, policy: Policy | None, key: Key | None, watcher: Watcher, force: bool = False
+) -> Removed:
     """Clean a package into `target`; drafts are written anew there, from the clean rollouts.
 
     All of it waits inside `target` until nothing private is found in it; else none of it is put in place.
     """
+    source, real = source.resolve(), target.resolve()
     before = layout(source)
     policy, key = policy if policy is not None else _policy(before), key or own_key()
     export = Export(key, policy)
-    with staging(target) as waiting:
+    with staging(real) as waiting:
         draft = Path(waiting, target.absolute().name)
         pairs = []
         for path, there in folder_pairs(source, target, policy, key):
@@ -78,11 +80,7 @@ def sanitise(source: Path, target: Path, policy: Policy | None, key: Key | None,
                     _rehash((before, raw), (after, clean))
         paths = [path.relative_to(draft) for path in sorted(draft.rglob("*")) if path.is_file()]
         export.test((str(target / path), draft / path) for path in paths)
-        for path in paths:
-            refuse_link(target / path, target)
-        for path in paths if not export.tally.leaks else ():
-            (target / path).parent.mkdir(parents=True, exist_ok=True)
-            os.replace(draft / path, target / path)
+        put_files([(draft / path, real / path) for path in paths] if not export.tally.leaks else (), force)
     return export.tally.told()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -71,16 +71,14 @@ def write(report: Report, folder: Path, figures: bool = True, force: bool = Fals
     """Write the files of a report into `folder`, all or none; over what is not ours only with `force`."""
     from blade.report import report_json
 
-    texts = _texts(report, False, figures) | {"metrics.json": report_json.metrics_text(report)}
-    return put(folder, texts, _stale(folder, texts), force)
+    return _put(folder, {**_texts(report, False, figures), "metrics.json": report_json.metrics_text(report)}, False, force)
 
 
 def write_comparison(
     report: Report, folder: Path, extra: Mapping[str, str] | None = None, figures: bool = True, force: bool = False
 ) -> list[Path]:
     """Write compare.md, compare.html, compare.json, their figures, and `extra` files (name -> text)."""
-    texts = {**_texts(report, True, figures), **(extra or {})}
-    return put(folder, texts, _stale(folder, texts, PREFIX[True]), force)
+    return _put(folder, {**_texts(report, True, figures), **(extra or {})}, True, force)
 
 
 def _texts(report: Report, is_comparison: bool, draw: bool) -> dict[str, str]:
@@ -96,8 +94,9 @@ def _texts(report: Report, is_comparison: bool, draw: bool) -> dict[str, str]:
     }
 
 
-def put(folder: Path, texts: Mapping[str, str], stale: Sequence[str], force: bool) -> list[Path]:
+def _put(folder: Path, texts: Mapping[str, str], is_comparison: bool, force: bool) -> list[Path]:
     """Write the files of a report, all or none, and take away those of ours that it no longer has."""
+    stale = _stale(folder, texts, is_comparison)
     refuse_changed(folder, (*texts, *stale), force)
     contents = {name: text.encode("utf-8") for name, text in texts.items()}
     names = " ".join(f"{name}={_digest(content)}" for name, content in contents.items())
@@ -112,7 +111,7 @@ def put(folder: Path, texts: Mapping[str, str], stale: Sequence[str], force: boo
 def refuse_others(folder: Path, is_comparison: bool, force: bool) -> None:
     """Refuse a folder in which a report, or a comparison, would write over or take away what is not ours."""
     names = (*FILES[is_comparison], *ALSO[is_comparison])
-    refuse_changed(folder, [*names, *_stale(folder, (), PREFIX[is_comparison])], force)
+    refuse_changed(folder, [*names, *_stale(folder, (), is_comparison)], force)
 
 
 def refuse_changed(folder: Path, names: Iterable[str], force: bool) -> None:
@@ -128,11 +127,11 @@ def refuse_changed(folder: Path, names: Iterable[str], force: bool) -> None:
             raise UsageError(f"{path} was not written by blade, or was changed since", hint, "output-not-empty")
 
 
-def _stale(folder: Path, texts: Container[str], prefix: str = "") -> list[str]:
+def _stale(folder: Path, texts: Container[str], is_comparison: bool) -> list[str]:
     """Figures with the names of ours that are not among `texts`: those of an earlier report."""
     from blade.report import charts
 
-    ours = charts.COMPARISON_NAMES if prefix else charts.NAMES
+    ours, prefix = charts.COMPARISON_NAMES if is_comparison else charts.NAMES, PREFIX[is_comparison]
     stale = []
     for path in sorted((folder / "figures").glob(f"{prefix}*.svg")):
         name, _, number = path.stem.removeprefix(prefix).partition("-")

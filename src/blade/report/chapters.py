@@ -9,7 +9,7 @@ from blade.model import Cause, Confidence, Judgement, Level, Measure, Report, Re
 from blade.report import first_page, printed_names, queried_numbers
 from blade.report.blocks import Badge, Block, Bullets, Code, Figure, Line, Para, Quote, Section, Span, para
 from blade.report.charts import MAX_RUNS
-from blade.report.phrases import code, heading, joined, line, name, named, paragraph, table
+from blade.report.phrases import LABELS, code, explained, heading, joined, line, name, named, paragraph, table
 from blade.report.printed_names import EFFORTS, QUANTITIES
 from blade.report.queried_numbers import Cited, between, count, number, percent, said, select, whole
 from blade.report.row_addresses import left_out, place, task_name, to_read
@@ -61,12 +61,6 @@ def _each(runs: Runs, blocks_of: Callable[[Facts], list[Block]], none: Block = N
 # ---- Artifact Inventory --------------------------------------------------------------------------
 
 MAX_FILES = 30
-ODD = {
-    "duplicates": "duplicate rows",
-    "unnumbered_copies": "identical rows without a repeat number, counted as repeats",
-    "superseded": "rows superseded by a later attempt",
-    "unexpected": "rows that the inputs do not name",
-}
 
 
 def artifact_inventory(report: Report, runs: Runs) -> list[Block]:
@@ -127,7 +121,7 @@ def _counts(facts: Facts) -> Block:
         return (whole(getattr(counts, name), facts.counted(name)), f" {words}")
 
     parts = [counted(name, name) for name in ("scored", "failed", "masked", "lost")]
-    more = [counted(name, words) for name, words in ODD.items() if getattr(counts, name)]
+    more = [counted(name, words) for name, words in LABELS["odd rows"].items() if getattr(counts, name)]
     return paragraph(
         "{} rollouts of {} tasks. {} expected = {}{}. Expected rollouts come from: {}.",
         whole(run.n_rollouts, facts.n_rollouts), whole(run.n_tasks, facts.n_tasks),
@@ -184,8 +178,7 @@ def _measures(facts: Facts) -> list[Block]:
     ]  # fmt: skip
     if not rows:
         return [para("No measure could be computed: no rollout was scored.")]
-    note = "Means and intervals are over tasks unless n counts rows; report.json has all measures and how each interval was made."
-    return [table("Measure|Value, 95% interval|n|What it is", "lrrl", rows), para(note)]
+    return [table("Measure|Value, 95% interval|n|What it is", "lrrl", rows), Para(explained("measures"))]
 
 
 def _headlines(facts: Facts) -> list[Measure]:
@@ -239,10 +232,7 @@ def _slices(facts: Facts) -> list[Block]:
     ]  # fmt: skip
     return [
         heading("Pass rate by field"),
-        para(
-            "Fields about the task in which some value differs from all other tasks. p is corrected over all fields and "
-            "values; a slice says where points are lost, not why."
-        ),
+        Para(explained("fields")),
         table("Field|Value|Pass rate, 95% interval|Other tasks|n|p adjusted", "llrrrr", rows),
         *left_out(len(pieces), len(rows), "slice"),
     ]
@@ -255,11 +245,7 @@ def _effort(facts: Facts) -> list[Block]:
         by = {m.slice: m for m in facts.measures if m.name == effort and m.value is not None}
         if "passed" in by and "failed" in by:
             parts.append((f"{label} ", printed_names.value(by["passed"]), " and ", printed_names.value(by["failed"])))
-    text = (
-        "Effort, mean of passing and of failing rollouts: {}. Outcomes mix easy and hard tasks, so a difference is no "
-        "effect of the quantity."
-    )
-    return [paragraph(text, joined(parts, last=", "))] if parts else []
+    return [Para(explained("effort", joined(parts, last=", ")))] if parts else []
 
 
 # ---- Workflow Funnel -----------------------------------------------------------------------------
@@ -302,12 +288,6 @@ def _stage(facts: Facts, funnel: Cited, position: int) -> tuple[Span | Line, ...
 
 # ---- Task Outcome Buckets ------------------------------------------------------------------------
 
-BUCKETS = {
-    "always": "every scored repeat passed",
-    "sometimes": "some passed, some did not: the richest tasks to read",
-    "never": "no scored repeat passed",
-    "missing": "no scored rollout",
-}
 
 
 def task_outcome_buckets(runs: Runs, figures: Figures) -> list[Block]:
@@ -329,7 +309,7 @@ def _buckets(facts: Facts, figures: Figures) -> list[Block]:
         return [para("The task index does not identify tasks (see the first page), so buckets by index are not shown.")]
     if run.has_pass_rate:
         rows = []
-        for name, meaning in BUCKETS.items():
+        for name, meaning in LABELS["buckets"].items():
             n = len(getattr(facts.buckets, name))
             share = select(f"avg(cast(bucket = {queried_numbers.quoted(name)} as int))", "tasks", run.name)
             part = percent(n / run.n_tasks if run.n_tasks else None, share)
@@ -371,11 +351,7 @@ def judgements(facts: Facts) -> list[Block]:
     authors: list[Line] = [(Code(name),) for name in sorted({hostile.line(entry.by, 60) for entry in entries})]
     blocks: list[Block] = [
         heading("Judgements"),
-        paragraph(
-            "{} by {} stand in for the engine's proposals. Each quotation was found in its rollout, and each condition "
-            "holds of it; where authors differ, the last word stands.",
-            count(len(entries), "judgement", f"{every}.count"), joined(authors),
-        ),
+        Para(explained("judgements", count(len(entries), "judgement", f"{every}.count"), joined(authors))),
         table("Task|Cause|Engine|By|On|What happened", "llllll", (_judgement(facts, entry) for entry in entries[:MAX_JUDGEMENTS])),
         *left_out(len(entries), MAX_JUDGEMENTS, "judgement", f"{every}.count"),
     ]  # fmt: skip
@@ -388,8 +364,7 @@ def judgements(facts: Facts) -> list[Block]:
         )
         for of in facts.listed("agreements")
     ]  # fmt: skip
-    note = "Agreement, over tasks that both labelled; kappa is Cohen's, and says nothing where labels hardly vary."
-    return [*blocks, para(note), table("Between|Tasks|Same label|Kappa", "lrrr", rows)]
+    return [*blocks, Para(explained("kappa")), table("Between|Tasks|Same label|Kappa", "lrrr", rows)]
 
 
 def _judgement(facts: Facts, entry: Judgement) -> tuple[Span | Line, ...]:
@@ -450,10 +425,7 @@ def cross_model(report: Report, runs: Runs, figures: Figures = ()) -> list[Block
     ]  # fmt: skip
     blocks: list[Block] = [
         table("Run|Model|Score is|Score, 95% interval|n|Rollouts|Repeats", "lllrrrr", rows),
-        para(
-            "The intervals are for each run alone: whether they overlap does not say whether a difference is real, because "
-            "the runs share tasks."
-        ),
+        Para(explained("intervals of runs")),
     ]
     if len({run.run.score_name for run in runs}) > 1:
         blocks.append(para("The scores are of different kinds and must not be compared as they stand."))
@@ -485,11 +457,7 @@ def recommendations(facts: Facts) -> list[Block]:
     ]  # fmt: skip
     if not rows:
         return [para("There is nothing to recommend: no failure group was found.")]
-    note = (
-        "A gain is estimated within tasks that show both outcomes; without such tasks it is not identified, and the upper "
-        "bound assumes that every rollout concerned passes."
-    )
-    return [table("Rank|Action|Label|Expected gain|Tasks", "rlllr", rows), para(note)]
+    return [table("Rank|Action|Label|Expected gain|Tasks", "rlllr", rows), Para(explained("gains"))]
 
 
 # ---- Reproducibility Notes -----------------------------------------------------------------------
@@ -501,11 +469,8 @@ MAX_NAMES = 8  # of gaps with the same reason
 
 def reproducibility(report: Report, runs: Runs, figures: Figures) -> list[Block]:
     """Version, command, inputs, settings, thresholds, what was skipped, what is unsaid, how right."""
-    same = (
-        " The same rows give the same report, whatever their order, sharding or compression; what its tables leave out stands in "
-        "report.json."
-    )
-    blocks: list[Block] = [para(*made_by(report).line, same, "" if figures else " No figures were drawn.")]
+    same, drawn = explained("same bytes"), "" if figures else " No figures were drawn."
+    blocks: list[Block] = [para(*made_by(report).line, *same, drawn)]
     blocks += _each(runs, settings) if runs else []
     return [*blocks, *skipped(report), *gaps(report), *accuracy(report)]
 

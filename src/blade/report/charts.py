@@ -16,7 +16,7 @@ from blade.report import comparison_words as say
 from blade.report import printed_names
 from blade.report.blocks import Figure, Line
 from blade.report.comparison_terms import BUCKET_ORDER, folded, key
-from blade.report.phrases import line
+from blade.report.phrases import LABELS, explained, line
 from blade.report.queried_numbers import count, whole
 from blade.report.run_facts import Facts, facts
 
@@ -26,17 +26,10 @@ MAX_TERMS = 14  # bars of a bridge; likewise
 MAX_RUNS = 12  # runs, and pairs of runs, that get figures of their own
 MAX_CHECKPOINTS = 60
 MAX_PLACED = 40
-BAR, RULE = "#3b78b5", "#c6ced8"
+BAR = "#3b78b5"
 # Colours that the colour-blind can tell apart (Okabe and Ito).
-BUCKETS = {"always": "#009E73", "sometimes": "#E69F00", "never": "#D55E00", "missing": "#9AA3AE"}
-OUTCOMES = {"passed": "#009E73", "failed": "#D55E00", "errored": "#CC79A7", "timed out": "#56B4E9"}
-SIDES = {
-    "model": "#D55E00", "infrastructure": "#56B4E9", "task or verifier": "#E69F00", "data": "#CC79A7",
-    "undetermined": "#9AA3AE", "composition": "#0072B2", "missing": "#7A869A", "several": RULE,
-}  # fmt: skip
-MOVED = {"better": "#009E73", "worse": "#D55E00", "within noise": "#8FA3B8"}
-STEPS = {"better": "#009E73", "worse": "#D55E00", "same": "#9AA3AE"}
-FRONT = {"on the front": "#009E73", "dominated": "#8FA3B8"}
+COLOURS: dict[str, dict[str, str]] = LABELS["colours"]
+BUCKETS, SIDES, MOVED = COLOURS["buckets"], COLOURS["sides"], COLOURS["moved"]
 
 Spec = dict[str, Any]
 
@@ -44,11 +37,6 @@ Spec = dict[str, Any]
 class Chart(NamedTuple):
     caption: Line
     fields: Spec  # what the specification leaves open, `values` among it
-
-    @property
-    def values(self) -> list[Spec]:
-        values: list[Spec] = self.fields["values"]
-        return values
 
 
 def run_figures(report: Report, draw: bool = True) -> tuple[Figure, ...]:
@@ -208,7 +196,7 @@ def tokens_chart(run: Facts) -> Chart | None:
         values.append({"outcome": outcome, "label": label, **{name: _finite(value) for name, value in numbers.items()}})
     if not values:
         return None
-    colours = _coloured({value["outcome"]: OUTCOMES.get(value["outcome"], BAR) for value in values})
+    colours = _coloured({value["outcome"]: COLOURS["outcomes"].get(value["outcome"], BAR) for value in values})
     caption = "Output tokens per rollout by outcome: bar, mean; diamond, median; line, 95% interval if any."
     return Chart((caption,), {"values": values, "about": _about(run, "bar: mean, diamond: median"), **colours})
 
@@ -280,10 +268,7 @@ def bridge_chart(report: Report, comparison: Comparison) -> Chart | None:
     n = number_format.count(len(comparison.alignment.common), "task")
     about = f"{_pair(comparison)} · {number_format.change(comparison.delta, axis.is_rate)} of {axis.label} · {n} in common"
     fields = {"axis": axis.title, "domain": [min(seen) - 0.04 * room, max(seen) + 0.14 * room], **_coloured(colours)}
-    caption = line(
-        "The change of {} as terms that add up to {}: bars, the terms; lines, 95% intervals; diamonds, the two scores.",
-        axis.label, say.cited(comparison).change("delta"),
-    )  # fmt: skip
+    caption = explained("chart of the bridge", axis.label, say.cited(comparison).change("delta"))
     return Chart(caption, {"values": values, "about": about, **fields})
 
 
@@ -470,12 +455,8 @@ def transitions_chart(report: Report, comparison: Comparison) -> Chart | None:
             weight = 0.12 + 0.88 * math.sqrt(n / most) if n else 0.0
             texts = {"n": f"{n:,}", "sure": f"{sure:,} sure" if n else ""}
             values.append({"before": before, "after": after, **texts, "side": side, "weight": weight})
-    caption = (
-        "Tasks by bucket in the baseline (rows) and in the candidate (columns); sure: with a posterior "
-        "probability of at least 0.8 that the bucket changed, on the diagonal that it did not."
-    )
-    fields = {"about": f"{_pair(comparison)} · tasks", "buckets": list(BUCKET_ORDER), **_coloured(STEPS)}
-    return Chart((caption,), {"values": values, **fields})
+    fields = {"about": f"{_pair(comparison)} · tasks", "buckets": list(BUCKET_ORDER), **_coloured(COLOURS["steps"])}
+    return Chart(explained("chart of buckets"), {"values": values, **fields})
 
 
 # ---- Of several runs -----------------------------------------------------------------------------
@@ -492,11 +473,9 @@ def series_chart(report: Report) -> Chart | None:
     for label, point in zip(distinct(point.run for point in shown), shown, strict=True):
         low, high = ((first + end) * axis.times if end is not None else None for end in (point.low, point.high))
         values.append({"label": label, "score": point.score * axis.times, "low": low, "high": high})
-    caption = line(
-        "{} of each checkpoint over {}; lines, 95% interval of the change from the first, set upon the first's score.{}",
-        axis.label, count(series.n_tasks, "task", "engine.series.n_tasks"),
-        "" if len(values) == len(series.checkpoints) else " An even sample of them is shown.",
-    )  # fmt: skip
+    sampled = "" if len(values) == len(series.checkpoints) else " An even sample of them is shown."
+    n = count(series.n_tasks, "task", "engine.series.n_tasks")
+    caption = explained("chart of checkpoints", axis.label, n, sampled)
     about = f"{number_format.count(series.n_tasks, 'task')} that all of them have"
     return Chart(caption, {"values": values, "about": about, "axis": axis.title})
 
@@ -521,7 +500,7 @@ def front_chart(report: Report) -> Chart | None:
     if len(values) < 2:
         return None
     caption = f"{axis.label} of each run against {what}; on the front: no other run scores at least as much for less."
-    fields = {"cost": what, "axis": axis.title, "end": 1.15 * max(value["x"] for value in values) or 1.0, **_coloured(FRONT)}
+    fields = {"cost": what, "axis": axis.title, "end": 1.15 * max(value["x"] for value in values) or 1.0, **_coloured(COLOURS["front"])}
     about = f"{number_format.count(matrix.n_tasks, 'task')} that all runs have"
     return Chart((caption,), {"values": values, "about": about, **fields})
 

@@ -13,9 +13,9 @@ from blade.report.blocks import Badge, Block, Bullets, Figure, Line, Para, Secti
 from blade.report.chapters import gaps, made_by, settings, skipped
 from blade.report.comparison_verdict import comparability, gate, refusal, verdict
 from blade.report.comparison_words import ALPHA, NEW, THESE, apart, cited, middle, sentence
-from blade.report.phrases import code, heading, joined, line, name, named, paragraph, table
+from blade.report.phrases import code, explained, heading, line, name, named, paragraph, table
 from blade.report.queried_numbers import Cited, count, num, p_value, whole
-from blade.report.row_addresses import MAX_IDS, left_out, names
+from blade.report.row_addresses import MAX_IDS, and_more, left_out, names
 from blade.report.run_facts import facts
 
 FILE = "compare.json"
@@ -43,7 +43,7 @@ def chapters(report: Report, figures: tuple[Figure, ...] = ()) -> tuple[Section,
     elif len(comparisons) == 1:
         sections = topics(comparisons[0], report, figures, FILE)
     else:
-        sections["Verdict"] = [*overview(report), *left_out(len(comparisons), MAX_TOLD, "candidate", "engine.comparisons.count", FILE)]
+        sections["Verdict"] = overview(report, FILE)
         for place, pair in enumerate(comparisons[:MAX_TOLD], 1):
             sections[f"Candidate {place}: {middle(pair.candidate, 60)}"] = _under_headings(pair, report, figures, FILE)
     if many := many_runs(report, figures, FILE):
@@ -81,8 +81,7 @@ def _under_headings(
 def cross_model(report: Report, figures: tuple[Figure, ...], file: str) -> list[Block]:
     """All comparisons of a report as one section: an overview where there are several, then each pair."""
     comparisons, is_many = report.comparisons, len(report.comparisons) > 1
-    more = left_out(len(comparisons), MAX_TOLD, "candidate", "engine.comparisons.count", file)
-    blocks = [*overview(report), *more] if is_many else []
+    blocks = overview(report, file) if is_many else []
     for comparison in comparisons[:MAX_TOLD]:
         blocks += _under_headings(comparison, report, figures, file, named=is_many)
     blocks += many_runs(report, figures, file)
@@ -92,12 +91,7 @@ def cross_model(report: Report, figures: tuple[Figure, ...], file: str) -> list[
 def _reproducibility(report: Report, figures: tuple[Figure, ...]) -> list[Block]:
     blocks: list[Block] = [
         made_by(report),
-        para(
-            "The same rows give the same report, whatever their order, sharding or compression; exchanging "
-            "baseline and candidate flips every sign and no verdict's meaning. What the tables leave out "
-            f"stands in {FILE}.",
-            "" if figures else " No figures were drawn.",
-        ),
+        para(*explained("same bytes of pairs"), "" if figures else " No figures were drawn."),
         heading("How the numbers are made"),
         Bullets(tuple((text,) for text in METHODS.read_text(encoding="utf-8").splitlines())),
     ]
@@ -111,24 +105,22 @@ def _reproducibility(report: Report, figures: tuple[Figure, ...]) -> list[Block]
 NAME = 32  # characters of a candidate in the overview; the list under it has more
 
 
-def overview(report: Report) -> list[Block]:
+def overview(report: Report, file: str) -> list[Block]:
     """One row per candidate: both verdicts and the change on new tasks; then what is claimed of each."""
     # Numbers first and names short: a column that has to be scrolled to is not read.
     comparisons = report.comparisons
-    names, first = apart([pair.candidate for pair in comparisons], NAME), comparisons[0]
+    names, first, every = apart([pair.candidate for pair in comparisons], NAME), comparisons[0], "engine.comparisons.count"
     rows = [_candidate(pair, name, report) for pair, name in zip(comparisons, names, strict=True)]
     return [
         paragraph(
             "{} against {} ({} {}).",
-            count(len(comparisons), "candidate", "engine.comparisons.count"), say.run(first.baseline),
+            count(len(comparisons), "candidate", every), say.run(first.baseline),
             say.score_of(first, report, "baseline"), say.score_label(first.score_name),
         ),
         table("Candidate|Score|Change, 95%|p, adjusted|These tasks|New tasks|Tasks", "lrrrllr", rows),
-        para(
-            "Change and p are for new tasks like these. Adjusted p: Holm's correction over all candidates "
-            "compared with this baseline. Intervals are for each candidate alone."
-        ),
+        Para(explained("candidates")),
         Bullets(tuple((say.run(pair.candidate), ": ", *first_claim(pair), ".") for pair in comparisons)),
+        *left_out(len(comparisons), MAX_TOLD, "candidate", every, file),
     ]  # fmt: skip
 
 
@@ -170,19 +162,12 @@ LETTERS = "ABCDEFGHIJKL"  # what the runs of a printed matrix are called in its 
 def many_runs(report: Report, figures: tuple[Figure, ...], file: str) -> list[Block]:
     """The pairs, what each run costs, and which tasks only some of them solve; then the checkpoints."""
     blocks: list[Block] = []
-    is_rate = say.is_rate(say.report_score_name(report))
-    if report.matrix is not None:
-        of = Cited(report.matrix, "engine.matrix", is_rate)
-        blocks += [
-            heading("Every run against every other"),
-            *_pairs(report.matrix, of, file),
-            *_placed(report.matrix, of, figures),
-            *_solved(report.matrix, of),
-            *_effects(report.matrix),
-        ]
-    if report.series is not None:
-        blocks += series(report.series, report, is_rate, figures, file)
-    return blocks
+    is_rate, matrix = say.is_rate(say.report_score_name(report)), report.matrix
+    if matrix is not None:
+        of = Cited(matrix, "engine.matrix", is_rate)
+        blocks += [heading("Every run against every other"), *_pairs(matrix, of, file), *_placed(matrix, of, figures)]
+        blocks += [*_solved(matrix, of), *_effects(matrix)]
+    return blocks + (series(report.series, report, is_rate, figures, file) if report.series is not None else [])
 
 
 def _pairs(matrix: Matrix, of: Cited, file: str) -> list[Block]:
@@ -204,10 +189,7 @@ def _pairs(matrix: Matrix, of: Cited, file: str) -> list[Block]:
     ]
     header = "|".join(("", "Run", *(f"against {letter}" for letter in LETTERS[:n])))
     return [
-        para(
-            "The run of the row against the run of the column, over the tasks that both have and for new "
-            "tasks like these: the change, the verdict, and p adjusted over all pairs."
-        ),
+        Para(explained("pairs")),
         table(header, "rl" + "r" * n, rows),
     ]
 
@@ -221,11 +203,7 @@ def _placed(matrix: Matrix, of: Cited, figures: tuple[Figure, ...]) -> list[Bloc
     header = "Run|Score" + "|Cost (USD)|Front" * costs + "|Output tokens|Front" * tokens
     return [
         heading("Score against what it costs"),
-        paragraph(
-            "Means of a rollout; scores over the {} that all runs have. On the front: no other run scores as much for less, "
-            "or more for as much.",
-            of.count("n_tasks", "task"),
-        ),
+        Para(explained("front", of.count("n_tasks", "task"))),
         table(header, "lr" + "rl" * costs + "rl" * tokens, rows),
         *named(figures, "front", None),
     ]
@@ -251,14 +229,11 @@ def _solved(matrix: Matrix, of: Cited) -> list[Block]:
     rows = rows[:MAX_LISTED]
     for who, member in (("no run", "none_solves"), ("every run", "all_solve")):
         keys = getattr(matrix, member)
-        rows.append((who, of.length(member), number_format.NONE, _keys(keys, f"{of.query}.{member}.count")))
+        rows.append((who, of.length(member), number_format.NONE, names(keys, f"{of.query}.{member}.count")))
     return [
         heading("Who solves what"),
         table("Solved at least once by|Tasks|By chance|First tasks (passes of repeats)", "lrrl", rows),
-        paragraph(
-            "Of {}. By chance: tasks that only this run would solve if the passes of each task fell to the runs at random.",
-            of.count("n_tasks", "task"),
-        ),
+        Para(explained("only in one run", of.count("n_tasks", "task"))),
         *say.note_bullets(of, matrix.runs),
     ]
 
@@ -268,17 +243,10 @@ def _surest(matrix: Matrix, of: Cited, run: str, keys: Sequence[str]) -> Line:
     alone = [task for task in matrix.alone if task.run == run][:MAX_IDS]
     every = f"{of.query}.only_one[{run!r}].count"
     if not alone:
-        return _keys(keys, every)
+        return names(keys, every)
     entries = [of.entry("alone", task, "run", "task") for task in alone]
-    shown = joined(
-        [line("{} {}/{}", code(task.noun.task, 60), task.whole("passes"), task.whole("repeats")) for task in entries], last=", "
-    )
-    left = len(keys) - len(alone)
-    return line("{} and {} more", shown, whole(left, f"{every} - {len(alone)}")) if left > 0 else shown
-
-
-def _keys(keys: Sequence[str], query: str) -> Line:
-    return names(keys, query) if keys else (number_format.NONE,)
+    shown = [line("{} {}/{}", code(task.noun.task, 60), task.whole("passes"), task.whole("repeats")) for task in entries]
+    return and_more(shown, len(keys), every)
 
 
 def _effects(matrix: Matrix) -> list[Block]:
@@ -297,9 +265,7 @@ def _effects(matrix: Matrix) -> list[Block]:
 MAX_CHECKPOINTS = 60
 
 
-def series(
-    series: Series, report: Report, is_rate: bool, figures: tuple[Figure, ...], file: str
-) -> list[Block]:
+def series(series: Series, report: Report, is_rate: bool, figures: tuple[Figure, ...], file: str) -> list[Block]:
     """The trend in a sentence, every checkpoint in a table, then the tasks that moved for good."""
     of = Cited(series, "engine.series", is_rate)
     points = [of.entry("checkpoints", checkpoint, "run") for checkpoint in series.checkpoints[:MAX_CHECKPOINTS]]
@@ -365,9 +331,5 @@ def _moved(member: str, word: str, tasks: Sequence[tuple[str, float]], n: int) -
         for task, p in tasks[:MAX_IDS]
     ]
     total, every = max(n, len(tasks)), f"{query}.count" if n < len(tasks) else f"engine.series.n_{member}"
-    left = total - len(shown)
-    return line(
-        f"{{}}the last checkpoint is {word} at {{}} (posterior probability of each): {{}}{{}}.",
-        lead, count(total, "task", every), joined(shown, last=", "),
-        line(" and {} more", whole(left, f"{every} - {len(shown)}")) if left > 0 else (),
-    )  # fmt: skip
+    better = f"{{}}the last checkpoint is {word} at {{}} (posterior probability of each): {{}}."
+    return line(better, lead, count(total, "task", every), and_more(shown, total, every))

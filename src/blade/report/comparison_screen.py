@@ -39,7 +39,7 @@ def compare_text(report: Report) -> str:
 
 
 def _one(report: Report, comparison: Comparison) -> tuple[str, list[Row]]:
-    ending = [*_gate(report), *_series(report), *_skipped(report)]
+    ending = _ending(report)
     if comparison.refused is not None:
         rows = [Row("Refused", verdicts.refusal(comparison), 6), _aligned(comparison), *ending]
     elif comparison.identical:
@@ -142,12 +142,8 @@ def _churn(comparison: Comparison) -> str:
 
 def _aligned(comparison: Comparison) -> Row:
     """Which tasks stand in the way of a plain comparison."""
-    alignment = comparison.alignment
-    counts = {
-        "added": alignment.added, "removed": alignment.removed, "modified": alignment.modified,
-        "missing in the baseline": alignment.missing_baseline, "missing in the candidate": alignment.missing_candidate,
-    }  # fmt: skip
-    parts = [f"{len(alignment.common):,} common", *(f"{len(tasks):,} {what}" for what, tasks in counts.items() if tasks)]
+    counts = {kind: len(getattr(comparison.alignment, kind)) for kind in verdicts.KINDS}
+    parts = (f"{n:,} {kind.replace('_', ' in the ')}" for kind, n in counts.items() if n or kind == "common")
     return Row("Tasks", ", ".join(parts), 2)
 
 
@@ -179,21 +175,22 @@ def _gate(report: Report) -> list[Row]:
     unmet.sort(key=lambda check: verdicts.gate_rank(check.verdict))
     waived = sum(bool(check.waived) for check in gate.checks)
     counts = f"{gate.verdict}: {number_format.count(len(gate.checks), 'check')}, {len(unmet):,} not passed"
-    rows = [Row("Gate", counts + (f", {waived:,} waived" if waived else ""), 1)]
+    rows = [Row("Gate", f"{counts}, {waived:,} waived" if waived else counts, 1)]
     checks = [*unmet, *(check for check in gate.checks if check.verdict == "PASS" and check.remark)]
     runs = list(dict.fromkeys(check.candidate for check in checks))
-    names = dict(zip(runs, apart(runs, 30), strict=True))
+    of_run = {run: f" of {name}" if len(runs) > 1 else "" for run, name in zip(runs, apart(runs, 30), strict=True)}
     for place, check in enumerate(checks):
-        run = f" of {names[check.candidate]}" if len(runs) > 1 else ""
         why = short(sentence(check.text, "", 400, (gate.baseline, *runs)))
-        text = f"{hostile.line(check.verdict, 20)} {hostile.line(check.metric, 60)}{run}: {why}"
+        text = f"{hostile.line(check.verdict, 20)} {hostile.line(check.metric, 60)}{of_run[check.candidate]}: {why}"
         rows.append(Row("", text, 6, FIRST if place < 3 else CHECK, "check"))
     return rows
 
 
-def _skipped(report: Report) -> list[Row]:
+def _ending(report: Report) -> list[Row]:
+    """The gate, the checkpoints in order, what could not be read."""
     n = number_format.count(report.skipped_total, "line or file", "lines or files")
-    return [Row("Skipped", f"{n} that could not be read", 1)] if report.skipped_total else []
+    skipped = [Row("Skipped", f"{n} that could not be read", 1)] if report.skipped_total else []
+    return [*_gate(report), *_series(report), *skipped]
 
 
 # ---- Several candidates --------------------------------------------------------------------------
@@ -210,7 +207,7 @@ def _several(report: Report) -> tuple[str, list[Row]]:
         Row("", f"{name}: {short(first_claim(comparison))}", 1, CLAIM, indent=0)
         for name, comparison in zip(apart([pair.candidate for pair in comparisons], 30), comparisons, strict=True)
     ]
-    ending = [*_gate(report), *_series(report), *_skipped(report)]
+    ending = _ending(report)
     return (
         f"{number_format.count(len(comparisons), 'candidate')} against {middle(first.baseline, 40)} "
         f"({score} {say.score_label(first.score_name)})",

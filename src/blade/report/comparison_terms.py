@@ -12,18 +12,13 @@ from blade.report import printed_names, queried_numbers
 from blade.report.blocks import Badge, Block, Bullets, Commands, Figure, Line, Para, Span, para
 from blade.report.comparison_verdict import BRIDGE
 from blade.report.comparison_words import ALPHA, cited, pair, sentence
-from blade.report.phrases import heading, line, name, named, paragraph, table
+from blade.report.phrases import explained, heading, line, name, named, paragraph, table
 from blade.report.queried_numbers import Cited, between, count, num, whole
 from blade.report.row_addresses import left_out, read_next, show, task_name
 
 MAX_TERMS = 25  # terms of a table; the smaller ones share its last row
 SAME = 1e-9  # terms add up to this
 CLAIM_ROLLOUTS = 2  # rollouts of a claim whose commands are written out
-ACCOUNTING = "This is accounting, not causation: a failure group that disappears may make room for another."
-MECHANICAL = (
-    "A mechanical cause can move the score with the model unchanged: a limit, a timeout, a verifier, infrastructure, or which "
-    "tasks were run. Rule it out before the model is credited."
-)
 COMPOSITION = ("composition", "missing")  # sides of terms that say which tasks each run has
 
 
@@ -37,13 +32,12 @@ def what_moved_it(comparison: Comparison, report: Report, figures: tuple[Figure,
     if comparison.refused is not None:
         return [para("Without a comparison there is nothing to explain.")]
     of, claims = cited(comparison), _claims(comparison, report)
-    names = pair(comparison) if comparison.bridge else ()
-    note = sentence(comparison.bridge_note, f"{of.query}.bridge_note", names=names)
+    note = sentence(comparison.bridge_note, f"{of.query}.bridge_note", names=pair(comparison) if comparison.bridge else ())
     if not comparison.bridge:
         return [*claims, para("No bridge could be built: ", *(note or ("the scores have no parts that would add up.",)))]
     return [
         *claims, heading("From the score of the baseline to that of the candidate"),
-        *_terms_blocks(comparison, of, "bridge", file), *named(figures, "bridge", key(comparison)), Para(note or (ACCOUNTING,)),
+        *_terms_blocks(comparison, of, "bridge", file), *named(figures, "bridge", key(comparison)), Para(note or explained("accounting")),
     ]  # fmt: skip
 
 
@@ -62,7 +56,7 @@ def _claims(comparison: Comparison, report: Report) -> list[Block]:
         same: Line = ("the rows are the same, so no term differs from 0.",)
         no_claim = same if comparison.identical else (*unclaimed(comparison), adjusted)
         return [paragraph("**No cause is claimed: **{}", no_claim)]
-    blocks: list[Block] = [para(MECHANICAL)] if any(mover.mechanical for mover in movers) else []
+    blocks: list[Block] = [Para(explained("mechanical"))] if any(mover.mechanical for mover in movers) else []
     items: list[Line] = []
     for mover in movers:
         mark: Line = (Badge("mechanical", "warning"), " ") if mover.mechanical else ()
@@ -176,12 +170,8 @@ def _terms_blocks(comparison: Comparison, of: Cited, members: str, file: str) ->
         several = count(len(left), "smaller term", f"{query}.count - {len(shown)}")
         rows.append(((*several, f", each in {file}"), "several", total, *[number_format.NONE] * (2 + 2 * beyond)))
     header = "Term|Side|Change, 95% interval|p|Tasks" + "|Expected|p beyond share" * beyond
-    expected = (
-        "Expected: what the term would be if it took just its share of the change. p beyond share: how often chance alone "
-        "would take a term at least as far from its share; small where it moved by more than its share."
-    )
     shown_terms = table(header, "llrrr" + "rr" * beyond, rows)
-    return [shown_terms, Para(sum_line(comparison, terms, query)), *([para(expected)] if beyond else [])]
+    return [shown_terms, Para(sum_line(comparison, terms, query)), *([Para(explained("expected"))] if beyond else [])]
 
 
 def _rest_query(query: str, terms: Sequence[Term], shown: Sequence[Term]) -> str:
@@ -211,11 +201,7 @@ def further_views(comparison: Comparison, file: str) -> list[Block]:
     """The other ways to add up to the change, each with its sum."""
     if not comparison.views:
         return [para("There is no further way to split the change: no slice or setting varies.")]
-    once_more = (
-        "Each view splits the whole change once more. Terms of different views must not be added: they split the same points "
-        "in another way."
-    )
-    blocks: list[Block] = [para(once_more)]
+    blocks: list[Block] = [Para(explained("views"))]
     for view in comparison.views:
         of, title = cited(comparison).entry("views", view, "name"), say.term(view.name, 80)
         note = [Para(sentence(view.note, f"{of.query}.note"))] if view.note else []
@@ -231,7 +217,6 @@ FLIPS_TO_READ = 3  # tasks whose commands are written out, in both runs
 BUCKET_ORDER = ("never", "sometimes", "always")
 FEW = 8  # flips shown where all of them are equally sure
 LEVEL = 0.95  # posterior probability from which a task is called better or worse
-SURE = 0.8  # posterior probability from which a changed bucket is called one
 
 
 def tasks_that_moved(comparison: Comparison, report: Report, figures: tuple[Figure, ...], file: str) -> list[Block]:
@@ -259,15 +244,9 @@ def _churn(comparison: Comparison, churn: Churn) -> Line:
     )  # fmt: skip
     if churn.p is None:
         return (*moved, "With so few repeats, how much of this is noise is unknown.")
-    p = of.p_value("p")
-    against = line("**The churn is not beyond noise** ({}): the tasks below may have flipped by chance, so read them as leads.", p)
-    if churn.p <= ALPHA:
-        beyond = "In points, **tasks moved by more than noise would move them** ({}): some of these moves are real."
-        against = line(beyond, p)
-    return line(
-        "{}Two runs of the same model with these repeats would differ by {}{}. {} By count, such runs would move {} tasks; "
-        "here {} moved.",
-        moved, of.size("null_churn"), between(of.size("null_low"), of.size("null_high")), against,
+    against = explained("churn beyond noise" if churn.p <= ALPHA else "churn as leads", of.p_value("p"))
+    return explained(
+        "churn of one model", moved, of.size("null_churn"), between(of.size("null_low"), of.size("null_high")), against,
         of.number("null_changed"), whole(churn.n_up + churn.n_down, f"{of.query}.n_up + {of.query}.n_down"),
     )  # fmt: skip
 
@@ -278,11 +257,11 @@ def _surely(comparison: Comparison) -> list[Block]:
     if sure is None:
         return []
     verb = "is" if sure.up == 1 else "are"
-    noise: Line = (" How many of them noise alone would show is unknown.",)
-    if sure.null_up is not None and sure.null_down is not None:
-        noise = line(" Noise alone would show {} and {} as such.", of.number("null_up"), of.number("null_down"))
-    posterior = f"With a posterior probability of at least {LEVEL:g}, {{}} {verb} better and {{}} worse.{{}}"
-    return [paragraph(posterior, of.count("up", "task"), of.whole("down"), noise)]
+    posterior = f"With a posterior probability of at least {LEVEL:g}, {{}} {verb} better and {{}} worse."
+    surely = line(posterior, of.count("up", "task"), of.whole("down"))
+    if sure.null_up is None or sure.null_down is None:
+        return [para(*surely, " How many of them noise alone would show is unknown.")]
+    return [paragraph("{} Noise alone would show {} and {} as such.", surely, of.number("null_up"), of.number("null_down"))]
 
 
 def _transitions(comparison: Comparison, figures: tuple[Figure, ...]) -> list[Block]:
@@ -313,13 +292,9 @@ def _transitions(comparison: Comparison, figures: tuple[Figure, ...]) -> list[Bl
     return [
         heading("Buckets before and after"),
         table(header, "lrrrr", rows),
-        paragraph(
-            f"Tasks that changed bucket by counts: {{}}; of these {{}} did so with a posterior probability of at least {SURE:g}. "
-            "In brackets: tasks of the cell of which that is sure, on the diagonal those that surely stayed.",
-            changed("n"), changed("sure"),
-        ),
+        Para(explained("transitions", changed("n"), changed("sure"))),
         *named(figures, "transitions", key(comparison)),
-    ]  # fmt: skip
+    ]
 
 
 def _flips(comparison: Comparison, report: Report, file: str) -> list[Block]:
@@ -334,14 +309,7 @@ def _flips(comparison: Comparison, report: Report, file: str) -> list[Block]:
     tabled = [run for run in pair(comparison) if say.is_tabled(comparison, report, run)]
     rows = [_flip(comparison, flip, judged, tabled) for flip in shown]
     header = "Task|Baseline|Candidate|Change" + "|P(candidate better)|P(bucket changed)|Buckets" * judged
-    lead = (
-        "Ranked by posterior probability, drawn towards the rates of both runs: a large swing on few repeats may rank below a "
-        "smaller one on many."
-    )
-    if not judged:
-        lead = "Ranked by the size of the change: without a pass rate no posterior can be given."
-    elif alike:
-        lead = "With these repeats all flips are equally sure, so their order means nothing."
+    lead = explained("flips by size" if not judged else "flips alike" if alike else "flips by posterior")
     churn, query = comparison.churn, cited(comparison).query
     total, every = len(comparison.flips), f"{query}.flips.count"
     if churn is not None:
@@ -350,7 +318,7 @@ def _flips(comparison: Comparison, report: Report, file: str) -> list[Block]:
     left = line(f" {{}} moved; the surest are in {file}.", more) if total > len(shown) else ()
     return [
         heading("The surest flips"),
-        para(lead, *left),
+        para(*lead, *left),
         table(header, "lrrr" + "rrl" * judged, rows),
     ]
 
@@ -426,13 +394,7 @@ def what_else_changed(comparison: Comparison, file: str) -> list[Block]:
     blocks += _derived(comparison)
     if not blocks:
         return [para("Nothing else was compared: no rollout reports effort, behaviour or errors.")]
-    return [
-        para(
-            "Rates and means are over tasks, each task against itself; p is adjusted within each table. What "
-            "changed along with the score need not have caused it."
-        ),
-        *blocks,
-    ]
+    return [Para(explained("beside the score")), *blocks]
 
 
 def _rank(shift: Shift) -> tuple[bool, float, str]:

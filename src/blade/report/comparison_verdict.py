@@ -10,7 +10,7 @@ from blade.report import comparison_words as say
 from blade.report import queried_numbers
 from blade.report.blocks import Badge, Block, Line, Para, Span, Strong
 from blade.report.comparison_words import ALPHA, NEW, THESE, apart, cited, n_common, pair, sentence, tested
-from blade.report.phrases import code, joined, line, name, paragraph, plain, short, table
+from blade.report.phrases import LABELS, code, explained, joined, line, name, paragraph, plain, short, table
 from blade.report.queried_numbers import Cited, count, whole
 from blade.report.row_addresses import left_out, names
 
@@ -39,11 +39,7 @@ def refusal(comparison: Comparison, limit: int = 600) -> Line:
 def opening(comparison: Comparison, report: Report) -> Line:
     """The verdict, the two scores, and each question with its test, interval and n."""
     if comparison.identical:
-        return line(
-            "**Equivalent: both runs hold the same rows. **{} is one run compared with itself, so every difference is 0 "
-            "(n = {}).",
-            say.both(comparison), n_common(comparison),
-        )  # fmt: skip
+        return explained("same rows", say.both(comparison), n_common(comparison))
     these, new = (answer(comparison, question) for question in (THESE, NEW))
     return (Strong(headline(comparison)), " ", *_scores(comparison, report), " ", *these, " ", *new)
 
@@ -77,10 +73,8 @@ def _scores(comparison: Comparison, report: Report) -> Line:
     )  # fmt: skip
     if not is_other_on_common(comparison):
         return line("{} (n = {}).", scores, n_common(comparison))
-    return line(
-        "{}. Over the {} that both have, and which the verdicts are about, it is {} → {}: {}; the rest is which tasks each "
-        "run has (see What Moved It).",
-        scores, n_common(comparison), of.level("common_baseline"), of.level("common_candidate"),
+    return explained(
+        "common tasks scored", scores, n_common(comparison), of.level("common_baseline"), of.level("common_candidate"),
         of.change("delta_common", strong=True),
     )  # fmt: skip
 
@@ -92,10 +86,8 @@ def mechanical(comparison: Comparison) -> Line:
         return ()
     of, part = cited(comparison), math.fsum(mover.value for mover in movers)
     query = f"{of.query}.movers(mechanical=True, view={BRIDGE!r}).value"
-    return line(
-        "**Not all of it is the model: **{} of the change come from {}, which can move a score with the model unchanged. The "
-        "other terms add up to {}; their intervals are in the bridge.",
-        of.changed(part, query), joined([name(say.term(mover.term, 80)) for mover in movers]),
+    return explained(
+        "mechanical part", of.changed(part, query), joined([name(say.term(mover.term, 80)) for mover in movers]),
         of.changed(comparison.delta - part, f"{of.query}.delta - {query}"),
     )  # fmt: skip
 
@@ -161,8 +153,7 @@ def resolve(comparison: Comparison, report: Report) -> Line:
     is_margin = power.target <= comparison.margin * (1 + 1e-9)
     seen: Line = (of.size("target"), " (the margin)" if is_margin else " (the size seen)")
     if power.tasks_needed == 0:
-        enough = "{}these tasks are already enough to see a true change of {} in 80 of 100 cases; a smaller one, or equivalence, "
-        return line(f"{enough}takes more tasks or repeats.", lead, seen)
+        return explained("enough tasks", lead, seen)
     ways: list[Line] = []
     if power.repeats_needed is not None:
         now = {run.coverage.repeats: run.name for run in report.runs if run.name in pair(comparison)}
@@ -191,11 +182,7 @@ def _differs(comparison: Comparison) -> Line:
     p = comparison.power.p_heterogeneity if comparison.power is not None else None
     if p is None or p >= ALPHA:
         return ()
-    return line(
-        "**The change differs by task **by more than repeats alone would ({}, n = {}): read the views by slice and the tasks "
-        "that moved before quoting the mean.",
-        cited(comparison).of("power").p_value("p_heterogeneity"), n_common(comparison),
-    )  # fmt: skip
+    return explained("differs by task", cited(comparison).of("power").p_value("p_heterogeneity"), n_common(comparison))
 
 
 def _tests(comparison: Comparison) -> list[Block]:
@@ -210,12 +197,8 @@ def _tests(comparison: Comparison) -> list[Block]:
         rows.append((name(hostile.line(test.question, 60)), of.said("name", 100), of.estimate("estimate"), of.p_number("p")))
     return [
         table("Question|Test|Estimate, 95% interval (of equivalence 90%)|p", "llrr", rows),
-        paragraph(
-            "Every test is over the {} that both runs have, each task against itself. The margin of equivalence, {}, is a "
-            "setting (--margin) and does not depend on the rows.",
-            n_common(comparison), say.margin(comparison),
-        ),
-    ]  # fmt: skip
+        Para(explained("tests", n_common(comparison), say.margin(comparison))),
+    ]
 
 
 def in_short(comparison: Comparison) -> str:
@@ -240,15 +223,7 @@ def _small_too(comparison: Comparison, question: str) -> str:
 # ---- Comparability: which tasks both runs share, which settings differ ---------------------------
 
 MAX_SETTINGS = 40
-KINDS = {
-    "common": "in both runs, compared",
-    "added": "only in the candidate",
-    "removed": "only in the baseline",
-    "modified": "same key, other content: not compared",
-    "missing_baseline": "expected of the baseline, without a scored row there",
-    "missing_candidate": "expected of the candidate, without a scored row there",
-}
-
+KINDS: dict[str, str] = LABELS["tasks of two runs"]
 
 def comparability(comparison: Comparison, file: str) -> list[Block]:
     """The tasks that can be compared, then the settings that changed with the model."""
@@ -256,7 +231,7 @@ def comparability(comparison: Comparison, file: str) -> list[Block]:
     blocks: list[Block] = [Para((Strong("Refused: "), *refusal(comparison)))] if comparison.refused is not None else []
 
     def listed(member: str) -> Line:
-        return names(getattr(alignment, member), f"{of.query}.{member}.count") or (number_format.NONE,)
+        return names(getattr(alignment, member), f"{of.query}.{member}.count")
 
     rows = [(means, of.length(member), listed(member)) for member, means in KINDS.items()]
     matched = of.said("matched_by", 200)
@@ -272,11 +247,7 @@ def comparability(comparison: Comparison, file: str) -> list[Block]:
             whole(n, queried_numbers.measure("tasks", run, "not masked"))
             for n, run in zip((n_a, n_b), pair(comparison), strict=True)
         )
-        only = (
-            "**Common tasks only: **the verdicts are about {} of the baseline's {} and of the candidate's {} tasks. The effect "
-            "of the other tasks on the score is a separate term of the bridge."
-        )
-        blocks.append(paragraph(only, of.length("common"), *tasks))
+        blocks.append(Para(explained("common tasks", of.length("common"), *tasks)))
     if alignment.changed_fields:
         blocks.append(paragraph("Tasks with the same key that are not the same differ in {}.", listed("changed_fields")))
     if alignment.changed_everywhere:
@@ -304,10 +275,7 @@ def _setting(setting: Setting) -> tuple[Span | Line, ...]:
 def separability(comparison: Comparison) -> Line:
     """Whether the change can be laid to one setting, and the run that would tell."""
     if not comparison.config_diff:
-        return (
-            "No setting that the files state differs between the runs. What no file states (a harness, an "
-            "image, a machine) may still differ.",
-        )
+        return explained("no setting")
     query = f"{cited(comparison).query}.config_diff"
     known = [setting for setting in comparison.config_diff if setting.known and setting.counts]
     unknown = [setting.key for setting in comparison.config_diff if not setting.known]
@@ -315,17 +283,10 @@ def separability(comparison: Comparison) -> Line:
     if comparison.separable is False:
         keys = names([setting.key for setting in known] or unknown, n_known if known else n_unknown)
         run = sentence(comparison.missing_run, f"{cited(comparison).query}.missing_run", names=pair(comparison))
-        return line(
-            "**Not separable: **{} changed together, so these runs cannot say which of them moved the score.{}",
-            keys, (" The run that would separate them: ", *run) if run else (),
-        )  # fmt: skip
+        return explained("not separable", keys, (" The run that would separate them: ", *run) if run else ())
     text: Line = ("No setting that both runs state and that can move a score differs.",)
     if known and comparison.separable:
-        text = line(
-            "**Separable: **{} is the only stated setting that changed and can move the score. What no file states may still "
-            "differ.",
-            code(known[0].key),
-        )  # fmt: skip
+        text = explained("separable", code(known[0].key))
     elif known:
         verb = "differs" if len(known) == 1 else "differ"
         text = line(f"{{}} of the table {verb} between the runs.", count(len(known), "stated setting", n_known))

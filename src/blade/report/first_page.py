@@ -27,6 +27,7 @@ MAX_TRUST = 4
 MAX_FIXES = 3
 MAX_SLICES, MAX_VALUES = 3, 5  # fields, and values of one
 MAX_LOOK = 3
+ANSWERS = {"alarm": "No.", "warning": "With care.", "note": "Yes, with a note:"}  # the gravest first
 SOUND = "Yes: nothing in the rows speaks against it."
 LEVEL = 0.05
 SENTENCE = 700
@@ -72,18 +73,23 @@ def headline(facts: Facts) -> Line:
     bar: Line = ()  # what passes, where it is not simply a reward of 1
     if run.has_pass_rate and run.pass_threshold != 1:
         bar = line("; a rollout passes at a reward of {}", number(run.pass_threshold, facts.counted("pass_threshold")))
-    rests: Line = (*count(run.n_tasks, "task", facts.n_tasks), ", ", *each, *bar)
+    tasks = count(run.n_tasks, "task", facts.n_tasks)
+    if score.n < run.n_tasks:
+        tasks = line("{} of {} scored", whole(score.n, printed_names.query(score, "n")), tasks)
+    rests: Line = (*tasks, ", ", *each, *bar)
     if not facts.is_rate:
         kind = " (partial credit)" if 0 <= score.value <= 1 else ""
         return line("{}: mean reward {}{}{}; {}", on, value, kind, interval, rests)
-    passed = facts.run.outcomes.get(Outcome.PASSED, 0)
+    passed, masked = (run.outcomes.get(outcome, 0) for outcome in (Outcome.PASSED, Outcome.MASKED))
+    unmasked = ("not masked",) if masked else ()
+    n = run.n_rollouts - masked
     # tasks count alike, so with unequal numbers of tries the score is no plain ratio of rollouts
-    is_ratio = abs(passed / run.n_rollouts - score.value) < 5e-4 if run.n_rollouts else True
+    is_ratio = abs(passed / n - score.value) < 5e-4 if n else True
     return line(
         "{}: {} passed{} ({} of {} rollouts{}); {}",
         on, value, "" if is_ratio else " on average over tasks",
-        whole(passed, queried_numbers.measure("count", run.name, "passed")),
-        whole(run.n_rollouts, facts.n_rollouts), interval, rests,
+        whole(passed, queried_numbers.measure("count", run.name, "passed", *unmasked)),
+        whole(n, queried_numbers.measure("count", run.name, *unmasked)), interval, rests,
     )  # fmt: skip
 
 
@@ -99,14 +105,12 @@ def _interval(facts: Facts) -> Line:
 
 def trust(facts: Facts) -> tuple[Line, list[Line]]:
     """The answer in a word, and its reasons, the gravest first."""
-    alarms, warnings, notes = (
-        [entry for entry in facts.trust if entry.level == level] for level in ("alarm", "warning", "note")
-    )
-    answer = "No." if alarms else "With care." if warnings else "Yes, with a note:" if notes else SOUND
-    if facts.score.value is None and not alarms:
+    entries = sorted(facts.trust, key=lambda entry: list(ANSWERS).index(entry.level))
+    answer = ANSWERS[entries[0].level] if entries else SOUND
+    if facts.score.value is None and answer != ANSWERS["alarm"]:
         answer = "There is none."
     reasons: list[Line] = []
-    for entry in [*alarms, *warnings, *notes][:MAX_TRUST]:
+    for entry in entries[:MAX_TRUST]:
         label = f" [{printed_names.called(entry.label)}]" if entry.label is not None and entry.level == "alarm" else ""
         reasons.append((facts.cited("trust", entry).said("text", SENTENCE), *((label,) if label else ())))
     return (Strong(answer),), reasons
@@ -281,7 +285,6 @@ def _several(report: Report, runs: tuple[Facts, ...], width: int) -> list[str]:
     header = ["Run", "Score", "95% interval", "Tasks", "Rows", "Trust", "Largest group"]
     lines = [number_format.count(len(runs), "run"), ""]
     lines += [*terminal.aligned([header, *map(_line, runs)], "lrrrrll", width, 6), ""]
-    lines += [*_matrix(report, width), *_shared(runs, width)]
     alarms = [
         f"{hostile.line(run.run.name, 40)}: {entry.label.value if entry.label else ''} {hostile.line(entry.text, SENTENCE)}"
         for run in runs
@@ -289,7 +292,8 @@ def _several(report: Report, runs: tuple[Facts, ...], width: int) -> list[str]:
         if entry.level == "alarm"
     ]
     first = [f"{hostile.line(run.run.name, 40)}: {text(fixes(run)[0])}" for run in runs if run.groups]
-    lines += [*labelled(TRUSTED, alarms, width), *labelled(FIX, first, width)]
+    for label, texts in (("Tasks", _matrix(report)), (POINTS, _shared(runs)), (TRUSTED, alarms), (FIX, first)):
+        lines += labelled(label, texts, width)
     for comparison in report.comparisons:
         lines += ["", *wrapped(comparison_verdict.in_short(comparison), width)]
     return lines
@@ -308,7 +312,7 @@ def _line(run: Facts) -> list[str]:
     ]  # fmt: skip
 
 
-def _matrix(report: Report, width: int) -> list[str]:
+def _matrix(report: Report) -> list[str]:
     """What the runs together say of their tasks."""
     matrix = report.task_matrix
     if matrix is None:
@@ -324,10 +328,10 @@ def _matrix(report: Report, width: int) -> list[str]:
         if names:
             shown = ", ".join(hostile.line(name, 40) for name in names[:8])
             texts.append(f"{len(names):,}: {what}: {shown}{' …' if len(names) > 8 else ''}")
-    return labelled("Tasks", texts, width)
+    return texts
 
 
-def _shared(runs: tuple[Facts, ...], width: int) -> list[str]:
+def _shared(runs: tuple[Facts, ...]) -> list[str]:
     """The groups of all runs by name, with the points they cost in each."""
     groups: dict[str, dict[str, Group]] = {}
     for one_run, group in ((each, group) for each in runs for group in each.groups):
@@ -336,7 +340,7 @@ def _shared(runs: tuple[Facts, ...], width: int) -> list[str]:
     for name, of_runs in sorted(groups.items(), key=lambda item: -sum(group.points for group in item[1].values()))[:SHARED]:
         parts = ", ".join(f"{hostile.line(run, 30)} {100 * group.points:.1f}" for run, group in of_runs.items())
         texts.append(f"{hostile.line(name, 90)} [{printed_names.called([*of_runs.values()][-1].label)}]: {parts}")
-    return labelled(POINTS, texts, width)
+    return texts
 
 
 def _ending(report: Report, width: int) -> list[str]:

@@ -29,11 +29,7 @@ def _template() -> Any:
     import jinja2
 
     environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=_cleaned,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        autoescape=True, undefined=jinja2.StrictUndefined, finalize=_cleaned, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"data_uri": _data_uri, "query": escape_comment, "plain": plain}
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8"))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from string import Formatter
 
 from blade import hostile
@@ -29,6 +31,17 @@ def line(template: str, *parts: Span | Line, **named: Span | Line) -> Line:
 def paragraph(template: str, *parts: Span | Line, **named: Span | Line) -> Para:
     """A paragraph of such a sentence."""
     return Para(line(template, *parts, **named))
+
+
+# What a page explains beside its tables: sentences by name. What things are called, and their colours in charts.
+NOTES, LABELS = (
+    json.loads(Path(__file__).with_name(file).read_text(encoding="utf-8")) for file in ("notes.json", "labels.json")
+)
+
+
+def explained(name: str, *parts: Span | Line) -> Line:
+    """The explanation of this name, with its numbers and names in their places."""
+    return line(NOTES[name], *parts)
 
 
 def heading(*spans: Span) -> Heading:

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import NamedTuple
 
 from blade import hostile, number_format
 from blade.model import Cause, Loss, Measure
 from blade.report import queried_numbers
 from blade.report.blocks import Badge, Line, Span
-from blade.report.phrases import plain
+from blade.report.phrases import LABELS, plain
 from blade.report.queried_numbers import between, count, measure, num, quoted, select, where
 from blade.report.run_facts import Facts
 
 # ---- Causes --------------------------------------------------------------------------------------
 
 # What a cause is called, and who answers for it: the model's losses stand apart from those of the measurement.
-CAUSES = {
-    Cause.KNOWLEDGE_GAP: ("knowledge gap", "model"),
-    Cause.UNRELIABLE_KNOWLEDGE: ("unreliable knowledge", "model"),
-    Cause.BEHAVIOUR: ("behaviour", "model"),
-    Cause.INFRASTRUCTURE: ("infrastructure", "infrastructure"),
-    Cause.TASK_OR_VERIFIER: ("task, verifier or harness", "task or verifier"),
-    Cause.DATA_ARTIFACT: ("data", "data"),
-    Cause.UNDETERMINED: ("undetermined", "undetermined"),
-}
+CAUSES = {Cause(code): parts for code, parts in LABELS["causes"].items()}
 NAMES = {cause: name for cause, (name, _) in CAUSES.items()}
 SIDES = {cause: side for cause, (_, side) in CAUSES.items()}
 SIDE_NAMES = tuple(dict.fromkeys(SIDES.values()))  # in the order of print
@@ -93,16 +83,9 @@ class Quantity(NamedTuple):
 
 
 # In the order of print. Names that are not here are printed as they are, as plain numbers.
-QUANTITIES: dict[str, Quantity] = {
-    name: Quantity(*parts)
-    for name, parts in json.loads(Path(__file__).with_name("quantities.json").read_text(encoding="utf-8")).items()
-}
+QUANTITIES = {name: Quantity(*parts) for name, parts in LABELS["quantities"].items()}
 
-EFFORTS = {
-    "input_tokens": "input tokens", "output_tokens": "output tokens", "reasoning_tokens": "reasoning tokens",
-    "total_tokens": "total tokens", "turns": "turns", "tool_calls": "tool calls", "items": "output items", "wall_s": "seconds",
-    "cost_usd": "cost (USD)",
-}  # fmt: skip
+EFFORTS: dict[str, str] = LABELS["efforts"]
 
 # The column of `rollouts` that holds an effort, where it is called otherwise.
 COLUMNS = {"tool_calls": "calls", "items": "steps", "wall_s": "seconds"}
@@ -156,48 +139,44 @@ def n_of(measure: Measure) -> Line:
 
 
 # Measures that one SELECT gives: what, from which table, on which condition beside the run.
+_TRIED = ("tasks", "n > 0")
+_ROWS = ("rollouts", "not masked")
 _SELECTED: dict[tuple[str, str], tuple[str, ...]] = {
-    ("solved", "value"): ("avg(cast(passes > 0 as int))", "tasks", "n > 0"),
-    ("solved", "n"): ("count(*)", "tasks", "n > 0"),
-    ("consistency", "value"): ("avg(cast(passes = n as int))", "tasks", "n > 0"),
-    ("consistency", "n"): ("count(*)", "tasks", "n > 0"),
+    ("solved", "value"): ("avg(cast(passes > 0 as int))", *_TRIED),
+    ("solved", "n"): ("count(*)", *_TRIED),
+    ("consistency", "value"): ("avg(cast(passes = n as int))", *_TRIED),
+    ("consistency", "n"): ("count(*)", *_TRIED),
     ("coverage", "value"): ("scored / expected", "runs"),
     ("coverage", "n"): ("expected", "runs"),
-    ("mean_reward", "n"): ("count(*)", "tasks", "n > 0"),
-    ("mean_reward_micro", "value"): ("avg(coalesce(reward, 0))", "rollouts", "not masked"),
-    ("mean_reward_micro", "n"): ("count(*)", "rollouts", "not masked"),
+    ("mean_reward", "n"): ("count(*)", *_TRIED),
+    ("mean_reward_micro", "value"): ("avg(coalesce(reward, 0))", *_ROWS),
+    ("mean_reward_micro", "n"): ("count(*)", *_ROWS),
 }
 
 
 def query(of: Measure, part: str = "value") -> str:
     """The query that gives the value, an end of the interval (low, high) or the n of a measure again."""
-    run, k = of.run, of.k
-    name = "rate" if of.name == "pass_at_1_micro" else of.name
-    if name in ("pass_at_1", "rate", "pass_at_k", "pass_hat_k") and of.slice is None:
-        return measure(name, run, k=k, part="" if part == "value" else part)
+    run, name = of.run, "rate" if of.name == "pass_at_1_micro" else of.name
     effort = name.removesuffix("_median")
-    if effort in EFFORTS:
+    if name in ("pass_at_1", "rate", "pass_at_k", "pass_hat_k") and of.slice is None:
+        return measure(name, run, k=of.k, part="" if part == "value" else part)
+    if effort in EFFORTS and part in ("value", "n"):
         return _effort_query(of, COLUMNS.get(effort, effort), part)
     if (name, part) in _SELECTED and of.slice is None:
         what, table, *also = _SELECTED[name, part]
         return select(what, table, run, *also)
     if name == "mean_reward" and part == "value":
         return f"select avg(mean) from ({MEAN_OF_TASK.format(where(run, 'not masked'))})"
-    return _entry(of, part)
+    keys = {"run": run, "name": of.name, "k": of.k, "slice": of.slice}
+    stated = {key: value for key, value in keys.items() if value is not None}
+    return f"{queried_numbers.entry('measures', **stated)}.{part}"
 
 
 def _effort_query(of: Measure, column: str, part: str) -> str:
     """Mean, median or number of the rows that report an effort, of one outcome or of all."""
     also = () if of.slice in (None, "all") else (f"outcome = {quoted(of.slice or '')}",)
-    what = f"median({column})" if of.name.endswith("_median") else f"avg({column})"
-    if part == "value" and what.startswith("avg"):
-        return measure(f"mean({column})", of.run, *also)
-    if part in ("value", "n"):
-        return select(f"count({column})" if part == "n" else what, "rollouts", of.run, "not masked", *also)
-    return _entry(of, part)
-
-
-def _entry(of: Measure, part: str) -> str:
-    keys = {"run": of.run, "name": of.name, "k": of.k, "slice": of.slice}
-    stated = {key: value for key, value in keys.items() if value is not None}
-    return f"{queried_numbers.entry('measures', **stated)}.{part}"
+    if part == "n":
+        return select(f"count({column})", "rollouts", of.run, "not masked", *also)
+    if of.name.endswith("_median"):
+        return select(f"median({column})", "rollouts", of.run, "not masked", *also)
+    return measure(f"mean({column})", of.run, *also)

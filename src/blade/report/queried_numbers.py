@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
@@ -94,14 +95,13 @@ class Entries:
     def query(self, name: str, noun: Any) -> str:
         """The query that selects this entry and no other."""
         keys = {key: _stated(getattr(noun, key)) for key in KEYS[name]}
-        stated = {key: value for key, value in keys.items() if value is not None}
-        alike = self._alike(name, noun, stated)
-        if len(alike) > 1 and len(stated) < len(keys):
-            stated, alike = keys, self._alike(name, noun, keys)
-        if len(alike) < 2:
-            return entry(name, **stated)
+        alike: list[Any] = []
+        for stated in ({key: value for key, value in keys.items() if value is not None}, keys):
+            alike = self._alike(name, noun, stated)
+            if len(alike) < 2:
+                return entry(name, **stated)
         place = next((place for place, other in enumerate(alike) if other is noun or other == noun), 0)
-        return f"{entry(name, **stated)}[{place}]"
+        return f"{entry(name, **keys)}[{place}]"
 
     def judgement(self, run: str, noun: Judgement) -> str:
         """The query that selects a judgement: they stand by run, in the order in which they were given."""
@@ -116,10 +116,10 @@ class Entries:
             return tuple(_stated(getattr(other, key)) for key in KEYS[name][:2])
 
         if name not in self._indexed:
-            groups = self._indexed[name] = {}
+            self._indexed[name] = defaultdict(list)
             for other in getattr(self._report, name):
-                groups.setdefault(group(other), []).append(other)
-        alike = self._indexed[name].get(group(noun), [])
+                self._indexed[name][group(other)].append(other)
+        alike = self._indexed[name][group(noun)]
         return [other for other in alike if all(_stated(getattr(other, key)) == stated[key] for key in stated)]
 
 
@@ -134,16 +134,14 @@ def num(text: str, value: float | None, query: str, strong: bool = False) -> Spa
     return Num(text, int(exact) if exact.is_integer() else exact, query, strong)
 
 
-def whole(value: int, query: str) -> Span:
-    return num(number_format.whole(value), value, query)
+def _printed(form: Callable[[Any], str]) -> Callable[[Any, str], Span]:
+    """What prints a value in a form, with the query that gives it."""
+    return lambda value, query: num(form(value), value, query)
 
 
-def number(value: float | None, query: str) -> Span:
-    return num(number_format.number(value), value, query)
-
-
-def percent(value: float | None, query: str) -> Span:
-    return num(number_format.percent(value), value, query)
+whole = _printed(number_format.whole)
+number = _printed(number_format.number)
+percent = _printed(number_format.percent)
 
 
 def count(value: int, noun: str, query: str, plural: str | None = None) -> Line:
@@ -169,12 +167,12 @@ def said(text: str, query: str, limit: int = 600, written: str | None = None) ->
     return Said(hostile.line(text, limit), query, text if written is None else written)
 
 
-def _member(form: Callable[[Any], str]) -> Callable[[Cited, str], Span]:
-    """A method that prints a member in a form."""
+def _member(form: Callable[..., str], is_score: bool = False) -> Callable[[Cited, str], Span]:
+    """A method that prints a member in a form; scores are printed as rates or as plain numbers."""
 
     def printed(self: Cited, member: str) -> Span:
         value, query = self[member]
-        return num(form(value), value, query)
+        return num(form(value, self.is_rate) if is_score else form(value), value, query)
 
     return printed
 
@@ -205,6 +203,7 @@ class Cited:
     percent = _member(number_format.percent)
     probability = _member(number_format.probability)
     p_number = _member(number_format.p_number)
+    level = _member(number_format.level, is_score=True)
 
     def p_value(self, member: str) -> Line:
         return p_value(*self[member])
@@ -217,17 +216,12 @@ class Cited:
         value, query = self[member]
         return count(value, noun, query)
 
-    def level(self, member: str) -> Span:
-        value, query = self[member]
-        return num(number_format.level(value, self.is_rate), value, query)
-
     def change(self, member: str, strong: bool = False) -> Span:
-        value, query = self[member]
-        return num(number_format.change(value, self.is_rate), value, query, strong)
+        return self.changed(*self[member], strong)
 
-    def changed(self, value: float | None, query: str) -> Span:
+    def changed(self, value: float | None, query: str, strong: bool = False) -> Span:
         """A change that no member is: a sum, a difference."""
-        return num(number_format.change(value, self.is_rate), value, query)
+        return num(number_format.change(value, self.is_rate), value, query, strong)
 
     def size(self, member: str) -> Span:
         """A change without its sign: `8.4 points`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.model import Evidence, Outcome, Run, TaskResult
 from blade.model.run_rows import MAPPED
 from blade.report.blocks import Block, Code, Commands, Line, Para, Quote, Span, para
@@ -62,9 +62,15 @@ def side(facts: Facts, evidence: Evidence) -> str:
 def names(listed: Iterable[str], query: str, most: int = MAX_IDS) -> Line:
     """The first names and how many more there are; `query` counts them all."""
     every = list(listed)
-    shown = joined([(code(name, 60),) for name in every[:most]], ", ", ", ")
-    left = len(every) - most
-    return line("{} and {} more", shown, whole(left, less(query, most))) if left > 0 else shown
+    return and_more([(code(name, 60),) for name in every[:most]], len(every), query)
+
+
+def and_more(shown: list[Line], total: int, query: str) -> Line:
+    """The first of a list, and how many more it has; the mark for none where it is empty."""
+    first, left = joined(shown, ", ", ", "), total - len(shown)
+    if left > 0:
+        return line("{} and {} more", first, whole(left, less(query, len(shown))))
+    return first or (number_format.NONE,)
 
 
 def run_argument(run: Run) -> str | None:

@@ -21,6 +21,7 @@ Seen = Callable[[str, str, str], None]  # field, kind, value
 OnLine = Callable[[int, int], None]  # the line, how many line breaks go; 0, 0: from the top
 Edit = tuple[int, int, str]
 Path = tuple[str, ...]
+_MANIFEST = ("(manifest)",)  # where the fields of one lie
 _DEPTH = 4  # texts inside texts: JSON in a string, in base64, in a string
 _REMEMBERED = 64 << 20  # letters of texts that are kept as clean
 _PLACES = 100_000  # of rows that are remembered
@@ -110,6 +111,7 @@ class Cleaner:
         self.find: Callable[[str, Role], list[Found]] = self._scanned
         self._raw = ""  # the row that is looked at
         self._row = Site((), Role(), "", is_row=True)
+        self._manifest = Site(_MANIFEST, Role(), "", is_row=False)
         self._any = Site((), Role(), "", is_row=False)
         self._keys: set[str] = set()  # that are clean, as JSON writes them
         self._letters = self._places = 0
@@ -133,7 +135,8 @@ class Cleaner:
         body = raw.removeprefix(_BOM)
         self._raw = body
         # a torn row still has fields; what of it is no string is looked at as text
-        new = self._json(body, self._row, on_line=self.on_line) if body.lstrip()[:1] in ("{", "[") else body
+        base = self._manifest if is_manifest(body) else self._row
+        new = self._json(body, base, on_line=self.on_line) if body.lstrip()[:1] in ("{", "[") else body
         new = new if is_json(new) else self.text(new)
         if self.blocks and self.blocks.late:  # the end of a key came up: what stood before it is of the key
             for piece in (piece for line in self.blocks.late for piece in (line, *re.split(r"[+/]", line))):
@@ -278,7 +281,7 @@ class Cleaner:
         if self.policy.source_code == "hash" and not self.policy.clears(place.path):
             text = without_code(text, place.role.name, self.stub)
         if depth < _DEPTH and text.lstrip()[:1] in ("{", "[") and is_json(text):
-            return self._json(text, place.within(), depth + 1, on_line)
+            return self._json(text, self._manifest if is_manifest(text) else place.within(), depth + 1, on_line)
         if self.blocks:
             blocks = KeyBlocks() if place.role.is_name else self.blocks  # a name is no line among others
             text = self._without_keys(text, place, blocks, on_line)
@@ -287,7 +290,7 @@ class Cleaner:
     def _without_keys(self, text: str, place: Site, blocks: KeyBlocks, on_line: OnLine | None) -> str:
         view, lines, edits = View(text), Lines(text, on_line), []
         for start, end in blocks.spans(view.text, place):
-            value, start, end = view.text[start:end], view.place(start), view.place(end)
+            value, start, end = view.text[start:end], view.place(start), view.end(end)
             lines.tell(start, end)
             edits.append((start, end, self.put("SECRET", value)))
         return applied(text, edits)
@@ -322,7 +325,7 @@ class Cleaner:
     def _edits(self, text: str, role: Role, lines: Lines) -> list[Edit]:
         view, edits = View(text), []
         for start, end, kind, value in self.find(view.text, role):
-            start, end = view.place(start), view.place(end)
+            start, end = view.place(start), view.end(end)
             lines.tell(start, end)
             edits.append((start, end, self.put(kind, value)))
         return edits
@@ -405,11 +408,12 @@ _NAMES = frozenset(
     "id uuid call_id tool_call_id task_name name type role status object model finish_reason".split()
 )
 # Below a key such as `credentials`: what holds the secret, who it is of, and what only tells about it.
-_SECRETS = frozenset("pass pw pin value secret password key plain plaintext".split())
+_SECRETS = frozenset("pass pw pin value secret password key plain plaintext current new old previous confirm".split())
 _USERS = frozenset("user login account usr".split())
 _ABOUT = words("about")
-_NAMING = frozenset("name key variable var env env_var header".split())
-_VALUES = frozenset("value val content data secret_value".split())
+_NAMING = frozenset("name key variable var env env_var header element label field".split())
+_VALUES = frozenset("value val content data secret_value text".split())
+_IS_MANIFEST, _KEPT = compiled("manifest"), frozenset(("data", "stringData"))
 _NAME_LETTERS = 60
 _NUMERIC = re.compile(r"(?i)\w*(?:pass(?:word|wd|code|phrase)|pwd|secret|api_?key|credential)|pin")
 
@@ -427,8 +431,13 @@ class Role(msgspec.Struct, frozen=True):
 def role_of(path: tuple[str, ...], holder: str, is_row: bool, policy: Policy) -> Role:
     """The role of the values at a path; `holder` is the key above that names a secret, if any does."""
     key = path[-1]
+    if path[0] in _MANIFEST and (not _KEPT.isdisjoint(path) or path[1:] == ("key",)):
+        return Role("password")  # whatever its name
     if holder:
-        return _held(key)
+        is_of_somebody = holder.lower().endswith("passwords") and key not in _ABOUT
+        return Role("password") if is_of_somebody else _held(key)
+    if key == "token" and any("logprob" in part for part in path):
+        return Role()  # what a model said
     name_of_secret = secret_name(key)
     if is_row and not name_of_secret:
         is_code = path[:-1] in _VERIFIER and _CODE.fullmatch(key) is not None
@@ -457,9 +466,15 @@ def holds(key: str) -> bool:
 
 
 
+def is_manifest(text: str) -> bool:
+    """Is it JSON whose kind alone tells that it holds secrets."""
+    return _IS_MANIFEST.search(text) is not None and "_ng_task_index" not in text
+
+
 def naming(path: tuple[str, ...], text: str) -> str:
     """The name of a secret, where it is a value of its own: `{"name": "DB_PASSWORD", "value": ...}`."""
-    if len(text) > _NAME_LETTERS or not secret_name(text):
+    text = re.sub(r" (?:field|input|box)$", "", text) if len(text) <= _NAME_LETTERS else ""
+    if not secret_name(text):
         return ""
     return text if text.lower() == "authorization" or (path and path[-1].lower() in _NAMING) else ""
 

@@ -6,7 +6,7 @@ import binascii
 import json
 import re
 from base64 import b64decode, b64encode
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from unicodedata import normalize
@@ -72,24 +72,18 @@ def value_end(raw: str, start: int) -> int:
     return len(raw)
 
 
-# Letters that JSON, Markdown, HTML, addresses and shells may write otherwise, or that nobody sees;
-# `%25` stays, lest it be read twice.
-_UNSEEN = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
-# Letters and digits of a typewriter's or a formula's width: read as the plain ones.
-_WIDE = "\uff0b\uff0d-\uff19\uff1d\uff20-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0001d7ff"
-_ESCAPE = re.compile(
-    r"\\{1,7}u(?P<json>[0-9a-fA-F]{4})|\\{1,7}x(?P<byte>[2-7][0-9a-fA-F]|ad)"
-    r"|%(?P<url>[2-7][0-9a-fA-F]|0[9aAdD])(?<!%25)"
-    r"|(?P<utf>%[c-fC-F][0-9a-fA-F](?:%[89abAB][0-9a-fA-F]){1,3})"
-    r"|&#(?P<html>\d{1,3});|&#x(?P<hex>[2-7][0-9a-fA-F]|[aAdD9]);|&(?P<word>amp|lt|gt|quot|apos|commat|nbsp);"
-    rf"|(?P<wide>[{_WIDE}])|\\(?P<mark>[/@_:.*<>\[\]|#!~&$`\-+=(){{}}])|(?P<line>\\\r?\n[ \t]{{0,200}})|"
-         rf"(?P<unseen>[{_UNSEEN}])"
-)
-_FIRST = re.compile(rf"[\\%&{_UNSEEN}{_WIDE}]")  # one letter to look for is found sooner than a pattern
+# Letters that JSON, Markdown, HTML, addresses and shells may write otherwise, or that nobody sees (a NUL stands beside
+# each letter where lines of two bytes a letter were added to a text of one), tags and colours, which may be written
+# otherwise themselves. Of a `%25` only the letter that was encoded twice is read.
+_ESCAPE, _UNSEEN = compiled("escape"), compiled("unseen")
+_FIRST = compiled("escape_first")  # one letter to look for is found sooner than a pattern
+# Letters of other alphabets that look like a Latin one beside them.
+_ALIKE = dict(zip("аеорсухіѕјԁА", "aeopcyxisjdA", strict=True))
+_SIGNS = ("\\", "%", "&", "</", "<!", "<wbr", "\0", "\x1b")  # one of them at least, where an ASCII text has any
 _WORDS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "commat": "@", "nbsp": " "}
 # A form as browsers send it, where + stands for a space.
 _FORM = compiled("form")
-_BLANK = str.maketrans("+", " ")
+_SENT = str.maketrans("+", " ")
 
 
 def _escapes(text: str) -> Iterator[re.Match[str]]:
@@ -106,10 +100,10 @@ class View:
     def __init__(self, text: str) -> None:
         self.text = text
         self.starts, self.raw = [0], [0]  # from each of these places of the view on, where the text goes on
-        if text.isascii() and "\\" not in text and "%" not in text and "&" not in text:
+        if text.isascii() and not any(sign in text for sign in _SIGNS):
             return  # no letter is written otherwise
         if "+" in text and "=" in text:
-            text = _FORM.sub(lambda hit: hit[0].translate(_BLANK) if _is_sent(hit) else hit[0], text)
+            text = _FORM.sub(lambda hit: hit[0].translate(_SENT) if _is_sent(hit) else hit[0], text)
         parts: list[str] = []
         done = size = 0
         for hit in _escapes(text):
@@ -127,6 +121,12 @@ class View:
         index = bisect_right(self.starts, place) - 1
         return self.raw[index] + place - self.starts[index]
 
+    def end(self, place: int) -> int:
+        """Where in the text the letter before a place of the view ends; what nobody sees after it is not of it."""
+        index = bisect_left(self.starts, place)
+        is_edge = index < len(self.starts) and self.starts[index] == place
+        return self.raw[index] if is_edge else self.place(place)
+
 
 def _is_sent(hit: re.Match[str]) -> bool:
     """Is it a field of a form: one of several, or with letters written as forms write them."""
@@ -142,24 +142,25 @@ def _letter(hit: re.Match[str]) -> str:
         return normalize("NFKC", words)[:1]
     if group == "line":
         return "" if hit.string[hit.start() - 1 : hit.start()].isspace() else " "
-    if group in ("json", "byte", "url", "hex", "html"):
-        code = int(words, 10 if group == "html" else 16)
+    if group in ("json", "byte", "octal", "url", "hex", "html"):
+        code = int(words, {"html": 10, "octal": 8}.get(group, 16))
         is_letter = code in (9, 10, 13) or 32 <= code < 127
-        is_letter = is_letter or (group in ("json", "byte") and 160 <= code < 0xD800)
+        is_letter = is_letter or (group in ("json", "byte", "html") and 160 <= code < 0xD800)
         letter = chr(code) if is_letter or code == 0xFEFF else hit[0]
-        return "" if letter in _UNSEEN else letter
+        return " " if code == 160 else _UNSEEN.sub("", letter)
     if group == "utf":
         words = unquote(words)
-        return hit[0] if "\ufffd" in words else words.strip(_UNSEEN)
-    return _WORDS.get(words, words if group == "mark" else "")
-
+        return hit[0] if "\ufffd" in words else _UNSEEN.sub("", words)
+    if group in ("blank", "cell"):
+        return " " if group == "blank" else ": "
+    return _WORDS.get(words, _ALIKE.get(words, words if group == "mark" else ""))
 
 
 _RUN = re.compile(r"[A-Za-z0-9+/_\-]{24,}={0,2}")  # of either alphabet: one look a letter
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{24,}={0,2}|[A-Za-z0-9_\-]{24,}={0,2}")
 _WRAPPED = compiled("wrapped")
 _PROBE = 64  # characters that tell whether the rest is worth decoding
-_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
+_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def base64_in(text: str, clean: Callable[[str, int], str]) -> Iterator[tuple[int, int, str]]:

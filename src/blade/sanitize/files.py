@@ -5,8 +5,9 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,12 +19,13 @@ import msgspec
 from blade.errors import NothingToRead, Unreadable, UsageError
 from blade.sanitize.cleaner import Cleaner
 from blade.sanitize.policy import Key, Policy, own_key, policy_near
-from blade.targets import refuse_link, refuse_taken, staging
+from blade.targets import link_in, open_direct, put_files, refuse_link, refuse_taken, settled, staging
 
 # What no rule can tell from any other text, said wherever nothing was found or written.
 NOT_SEEN = (
     "names of people in running text", "phone and card numbers", "postal addresses",
-    "passwords that nothing beside them names", "keys that look like a hash", "pictures and archives",
+    "passwords that nothing beside them names", "passwords of letters alone where code could stand",
+    "keys that look like a hash", "pictures and archives", "texts in hex, base32, base85 or packed base64",
 )  # fmt: skip
 _MAX_PLACES = 20_000  # listed one by one; the counts by kind and file are whole beyond it
 
@@ -181,10 +183,7 @@ class Export:
         naming, tally = Cleaner(self.cleaner.key, self.cleaner.policy), self.tally
         written = []
 
-        def name(source: Path) -> str:
-            return str(Path(naming.text(str(source.parent)), clean_name(source.name, naming)))
-
-        for source, target in _in_turn(pairs, self.cleaner, tally, name):
+        for source, target in _in_turn(pairs, self.cleaner, tally, lambda path: told_name(path, naming)):
             _changed(source, target, self.cleaner, tally)
             written.append((tally.file, target))
         self.test(written)
@@ -218,19 +217,18 @@ def clean_files(
     pairs: Iterable[tuple[Path, Path]], root: Path, key: Key, policy: Policy | None = None, force: bool = False
 ) -> Removed:
     """Clean each file into its target below `root`; none is put in place if anything private would be left."""
-    listed = list(pairs)
+    listed, real = list(pairs), root.resolve()
     for source, target in listed:
         refuse_link(target, root)
         refuse_taken(target, force, [source])
     export = Export(key, policy if policy is not None else policy_near([source for source, _ in listed]))
     try:
-        with staging(root) as place:
+        with staging(real) as place:
             waiting = [(source, place / f"{n}{_suffix(target)[:8]}") for n, (source, target) in enumerate(listed)]
             written = {path for _, path in export.clean(waiting)}
-            for (_, path), (_, target) in zip(waiting, listed, strict=True):
-                if path in written and not export.tally.leaks:
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    os.replace(path, target)
+            ready = zip(waiting, listed, strict=True)
+            moves = [(path, real / target.relative_to(root)) for (_, path), (_, target) in ready if path in written]
+            put_files(moves if not export.tally.leaks else (), force)
     except OSError as error:
         raise _unwritable(root, error) from error
     return export.tally.told()
@@ -254,7 +252,7 @@ def _pieces(file: IO[bytes], path: Path, cleaner: Cleaner, tally: Tally) -> Iter
             yield piece
         return
     before = 0
-    for piece in blocks(file):
+    for piece in blocks(file, MAX_WHOLE if _suffix(path) == ".json" else _PIECE):
         tally.line = before + 1
         cleaner.on_line = partial(tally.at, before)
         yield piece
@@ -280,7 +278,7 @@ def folder_pairs(source: Path, target: Path, policy: Policy, key: Key) -> Pairs:
     """Every file of a folder with where it goes, under a clean name; the name of `target` is the caller's."""
     if not source.is_dir():
         raise NothingToRead(f"{source} is no folder", "name the folder of a package", "no-such-path")
-    naming, paths = Cleaner(key, policy), inside(source, target)
+    naming, paths = Cleaner(key, policy), inside(settled([source])[0], target)
     return [(path, target.joinpath(*(clean_name(part, naming) for part in parts[1:]))) for path, parts in paths]
 
 
@@ -305,13 +303,26 @@ def inside(source: Path, target: Path | None, hidden: bool = False) -> list[tupl
     return [(path, (top.name, *parts)) for path, parts in seen]
 
 
-def looked(files: Iterable[Path], policy: Policy | None = None) -> Removed:
-    """What would be taken out of these files, counted as it is when they are written; nothing is."""
+def looked(
+    files: Iterable[Path], policy: Policy | None = None, parts: Mapping[Path, Sequence[str]] = {},
+    shown: Callable[[Path], Path] = Path,
+) -> Removed:  # fmt: skip
+    """What would be taken out of these files, counted as it is when they are written; nothing is.
+
+    The `parts` of their names count as well, or their names alone; they are told by their clean names.
+    """
     tally = Tally()
-    cleaner = Cleaner(_COUNTING, policy, tally.seen)
+    cleaner, naming, counting = (Cleaner(_COUNTING, policy, seen) for seen in (tally.seen, None, tally.seen))
+    labels = {path: told_name(shown(path), naming) for path in files}
+    names = {path: parts.get(path, (path.name,)) for path in labels}
+    counting.field = "(name)"
+    first = {words[: n + 1]: path for path, words in reversed(names.items()) for n in range(len(words))}
+    for words, path in first.items():
+        tally.file = labels[path]
+        clean_name(words[-1], counting)
     with ExitStack() as stack:
         left: list[tuple[Path, IO[bytes]]] = []
-        for path, _ in _in_turn(((path, path) for path in files), cleaner, tally, str):
+        for path, _ in _in_turn(((path, path) for path in labels), cleaner, tally, labels.__getitem__):
             content = stack.enter_context(SpooledTemporaryFile(_SPOOLED))
             with reading(path) as file:
                 content.writelines(_left(file, path, cleaner, tally))
@@ -319,11 +330,16 @@ def looked(files: Iterable[Path], policy: Policy | None = None) -> Removed:
         again = cleaner.testing(tally.seen)
         for path, spool in left if cleaner.known else ():
             # what one file gives away is taken out of all of them, after all else was
-            tally.file = str(path)
+            tally.file = labels[path]
             spool.seek(0)
             for _ in _left(spool, path, again, tally):
                 pass
     return tally.told()
+
+
+def told_name(path: Path, naming: Cleaner) -> str:
+    """The name of a file as it may be told."""
+    return str(Path(naming.text(str(path.parent)), clean_name(path.name, naming)))
 
 
 def _in_turn(
@@ -351,7 +367,7 @@ def _is_rows(path: Path) -> bool:
 def _is_left(path: Path, tally: Tally) -> bool:
     """Must a file stay at home: no link is followed, and what is no text cannot be looked into."""
     is_told = _is_rows(path) or _suffix(path) in _TEXTS
-    if path.is_symlink():
+    if link_in(path):
         tally.left(_LINK, is_told=True)
     elif not path.is_file():
         tally.left(_NO_FILE, is_told)
@@ -374,9 +390,11 @@ def _suffix(path: Path) -> str:
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _MAX_LINE = 256 << 20  # a longer line is not read at once
 MAX_WHOLE = 64 << 20  # a text up to this size is cleaned in one piece
+_PIECE = 8 << 20  # the same of one that need not be read as a whole, such as JSON
 _HEAD = 8192  # bytes that tell how a text is written
 # What no text holds in any encoding; bells, tabs, backspaces and colours of terminals aside.
 _ODD = bytes((*range(7), *range(14, 27), *range(28, 32), 127))
+_HOLES = re.compile(rb"\0{16,}")  # what a machine that went down leaves; no letters lie in it
 _MOST_ODD = 0.03  # of the bytes of a text
 # The longer marks first: the one of UTF-32 begins as the one of UTF-16 does.
 _MARKS = {"utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)}
@@ -386,7 +404,7 @@ _MARKS = {"utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), "utf-16": (codec
 def reading(path: Path) -> Iterator[IO[bytes]]:
     """A file, inflated if it is packed, as UTF-8 if it is a text in a wider encoding."""
     try:
-        with open(path, "rb", opener=_opened) as raw, _unpacked(raw, path) as file:
+        with open(path, "rb", opener=open_direct) as raw, _unpacked(raw, path) as file:
             yield _narrowed(file)
     except EOFError as error:
         raise Unreadable(f"{path} is cut short", "copy it again", "unreadable-file") from error
@@ -396,11 +414,6 @@ def reading(path: Path) -> Iterator[IO[bytes]]:
     except OSError as error:
         message = f"cannot read {path}: {error.strerror or error}"
         raise Unreadable(message, "check the path and its rights", "unreadable-file") from error
-
-
-def _opened(path: str, flags: int) -> int:
-    """Open a file that may be shared: one that has become a link since it was looked at is not followed."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
 class _Utf8(io.RawIOBase):
@@ -451,18 +464,25 @@ def _wide(head: bytes) -> str | None:
 
 
 def is_text(path: Path, is_told: bool) -> bool:
-    """Can a file be read as text; `is_told`: its name says that it is one, whatever its odd letters are."""
+    """Can a file be read as text, to its end; `is_told`: its name says that it is one, whatever its odd letters are."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
     with reading(path) as file:
-        head = file.read(_HEAD)
-    odd = len(head) - len(head.translate(None, _ODD))
-    return odd <= _MOST_ODD * len(head) if is_told else b"\0" not in head and _is_utf8(head)
+        least = 0
+        while block := file.read(_HEAD):
+            odd = len(text := _HOLES.sub(b"", block)) - len(text.translate(None, _ODD))
+            if is_told and odd > _MOST_ODD * max(len(block), least):
+                return False
+            least = _HEAD  # of the last block, too
+            if not is_told and (b"\0" in block or not _is_utf8(block, decoder)):
+                return False
+    return True
 
 
-def _is_utf8(head: bytes) -> bool:
+def _is_utf8(block: bytes, decoder: codecs.IncrementalDecoder) -> bool:
     try:
-        head.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return error.start >= len(head) - 4
+        decoder.decode(block)
+    except UnicodeDecodeError:
+        return False
     return True
 
 
@@ -492,7 +512,7 @@ def _unpacked(raw: io.BufferedReader, path: Path) -> Iterator[IO[bytes]]:
 def writing(target: Path, source: Path) -> Iterator[BinaryIO]:
     """A file that replaces `target` when it is whole, packed as `source` is."""
     waiting = target.with_name(f"{target.name}.part")
-    with source.open("rb") as file:
+    with open(source, "rb", opener=open_direct) as file:
         head = file.read(4)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -529,14 +549,14 @@ def lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
         yield line
 
 
-def blocks(file: IO[bytes]) -> Iterator[bytes]:
-    """A text whole, or in pieces that end where a line ends."""
+def blocks(file: IO[bytes], size: int) -> Iterator[bytes]:
+    """A text whole, or in pieces that end where a line ends, or else a word."""
     data = b""
-    while more := file.read(MAX_WHOLE):
+    while more := file.read(size):
         data += more
-        if len(data) < MAX_WHOLE:
+        if len(data) < size:
             continue
-        cut = data.rfind(b"\n") + 1 or len(data)
+        cut = data.rfind(b"\n") + 1 or data.rfind(b" ") + 1 or len(data)
         yield data[:cut]
         data = data[cut:]
     if data:

@@ -177,6 +177,11 @@ def policy_near(paths: list[Path], *, here: bool = True) -> Policy:
     It may lie beside a file, above it in its package, beside the rollouts of that package, or `here`: in the
     folder that one works in, which says nothing of a report that is to be redacted alike elsewhere.
     """
+    return joined([read_policy(path) for path in policies_near(paths, here=here)])
+
+
+def policies_near(paths: list[Path], *, here: bool = True) -> list[Path]:
+    """The files that `policy_near` reads."""
     hits: dict[Path, Path] = {}
     for path in paths:
         folder = path if path.is_dir() else path.parent
@@ -184,7 +189,7 @@ def policy_near(paths: list[Path], *, here: bool = True) -> Policy:
         for file in (place / _FILE for place in around):
             if file.is_file():
                 hits.setdefault(file.resolve(), file)
-    return joined([read_policy(path) for path in hits.values()])
+    return list(hits.values())
 
 
 def joined(policies: list[Policy]) -> Policy:

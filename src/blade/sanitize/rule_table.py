@@ -26,7 +26,7 @@ def words(name: str) -> frozenset[str]:
 def joined(parts: str | list[str]) -> str:
     """A pattern whose parts stand on lines of their own, with its fragments."""
     text = parts if isinstance(parts, str) else "".join(parts)
-    return re.sub(r"\{([A-Z_]+)\}", lambda hit: table()["fragments"][hit[1]], text)
+    return re.sub(r"\{([A-Z_]+)\}", lambda hit: joined(table()["fragments"][hit[1]]), text)
 
 
 def compiled(name: str) -> re.Pattern[str]:

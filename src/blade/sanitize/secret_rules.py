@@ -23,7 +23,7 @@ from blade.sanitize.rule_table import compiled, joined, table, words
 Hit = tuple[int, int, str]  # from, to, kind
 Detector = Callable[[str, int], Iterator[Hit]]
 # What the groups of a pattern hold; `key` must be the name of a secret, other groups only help the pattern.
-KINDS = {"value": "SECRET", "user": "USER", "group": "USER", "host": "HOST", "ip": "IP", "person": "PERSON"}
+KINDS = {"value": "SECRET", "user": "USER", "group": "USER", "host": "HOST", "ip": "IP", "person": "PERSON", "mail": "EMAIL"}
 
 
 HOST_CHARS = NAME_CHARS.removesuffix("_-") + ".-"
@@ -134,8 +134,12 @@ _ASSIGNED = compiled("assigned")
 _QUOTED_VALUE = re.compile(r"[^\"'`\\\s\r\n](?:[^\"'`\\\r\n]|\\(?![\"'`nrt\\])){2,400}")
 _BARE_VALUE = re.compile(r"[^\s\"'`,;<>(){}\[\]&|\\]{4,400}")
 _MARKED_VALUE = compiled("marked_value")
+_WRAPPED_VALUE = re.compile(r"(?P<value>[^\"'&;,=\r\n\\]{4,200})(?P<by>[\"'])")  # of an option that is quoted as a whole
 _UNCALLED = re.compile(r"[(\[][\w!@#%^&*+\-]{3,60}(?![\w(),.=\]\[])")
-_SIGN = re.compile(r"[A-Za-z0-9_\-]{0,40}(?: ?key\w{0,3})?\\{0,3}[\"'`]?\]?\*{0,2}[ \t]{0,3}(?:=|:|is\b|,|>)")
+_SIGN = re.compile(
+    r"[A-Za-z0-9_\-]{0,40}(?: ?key\w{0,3})?\\{0,3}[\"'`]?\]?\*{0,2}[ \t]{0,3}"
+    r"(?:=|:|is\b|['’]s\b|,|>|[—–→⇒|]|\?\?|-{1,2}>|(?:(?:is|was) \w{2,12} )?(?:for|of) )"
+)
 
 
 def assigned_at(text: str, place: int) -> Iterator[Hit]:
@@ -152,7 +156,8 @@ def assigned_at(text: str, place: int) -> Iterator[Hit]:
     if not secret_name(name.lstrip("-+")) or (hit["by"] in ("is", "is:") and not is_hard(name)):
         return
     is_quoted = hit["open"][-1:] in ("'", '"', "`")
-    if hit["by"] == "," and not (is_quoted and hit["close"]):
+    is_row = hit["by"] == "," and not is_quoted and text[max(0, left - 1) : left] in ("", "\n")
+    if hit["by"] == "," and not (is_row or (is_quoted and hit["close"])):
         return
     value = (_QUOTED_VALUE if is_quoted else _BARE_VALUE).match(text, hit.end())
     if value is None:
@@ -164,15 +169,37 @@ def assigned_at(text: str, place: int) -> Iterator[Hit]:
         marked = _MARKED_VALUE.match(text, start)
         if marked and mixes(marked[0], 8):
             end = max(end, start + len(marked[0].rstrip(")]};,>|&")))
+    around = text[max(0, left - 1) : left]
     if not is_quoted:
         end = start + len(text[start:end].rstrip(".:!?*"))
+        if is_tight and around in ("'", '"') and (whole := _WRAPPED_VALUE.match(text, start)) and whole["by"] == around:
+            end = whole.end("value")
     if _is_code(text, start, end, hit["by"], hit["open"]) or not secret_value(name, text[start:end]):
         return
+    is_alone = _ENDS_LINE.match(text, end) is not None
+    if (hit["line"] is not None and not is_alone) or (hit["by"] == "|" and not _is_cell(text, left, end)):
+        return
     # a word right behind the sign, as in commands; in code it would be a name, before a comma or a bracket
-    is_argument = (is_tight and text[end : end + 1] in ("", " ", "\n", "\r")) or hit["by"] == ">"  # of XML
+    is_argument = is_tight and (text[end : end + 1] in ("", " ", "\n", "\r") or around == "&")
+    is_argument = is_argument or (around in ("'", '"') and text[end : end + 1] == around) or hit["by"][:1] in ">|—→" or hit["by"] == ":-"
+    is_argument = is_argument or is_row or text.startswith("</", end) or hit["line"] is not None
+    # below a head such as `[smtp]` a word is a setting, too
+    is_argument = is_argument or (is_alone and (hit["by"][0] == ":" or bool(_SECTION.search(text, max(0, left - 400), left))))
     is_word = is_argument and is_hard(name) and is_chosen(text[start:end])
     if is_quoted or mixes(text[start:end], 6) or is_word or _is_setting(text, hit, end):
         yield start, end, "SECRET"
+
+
+_ENDS_LINE = re.compile(r"[\"'`]{0,3}[ \t]{0,8}(?:#[^\n]{0,200})?(?:\r?\n|$)")
+_SECTION = re.compile(r"(?m)^\[[\w .:\"\-]{1,60}\][ \t\r]*$(?!.*^\s*(?:def|class|import|return)\b)", re.DOTALL)
+
+
+def _is_cell(text: str, start: int, end: int) -> bool:
+    """Is a value the cell beside its name in a row, and not a head of the column beside it."""
+    line = text.rfind("\n", max(0, start - 200), start) + 1
+    below = text.find("\n", end) + 1
+    is_head = below and _DASHES.match(text, below) and text[line:below].count("|") > 3
+    return not text[line:start].strip(" \t|*`\"'") and not is_head
 
 
 def _is_code(text: str, start: int, end: int, by: str, opened: str) -> bool:
@@ -185,7 +212,7 @@ def _is_code(text: str, start: int, end: int, by: str, opened: str) -> bool:
 def _is_setting(text: str, hit: re.Match[str], end: int) -> bool:
     """Does an unquoted word stand as in a file of settings: at the end of its line, the name at its start."""
     line = text[max(0, hit.start() - 48) : hit.start()].rpartition("\n")[2]
-    is_first = " " not in line.strip(" \t+-#*_")
+    is_first = " " not in line.strip(" \t+-#*_;")
     is_given = hit["by"] == ":" or (hit["by"] == "=" and text[hit.end() - 1 : hit.end()] != " ")
     return is_first and is_given and text[end : end + 1] in ("", "\n", "\r", " ", "\\")
 
@@ -199,8 +226,9 @@ _CHANGING = re.compile(r"(?i)\b(?:(?:re)?set|chang|updat|rotat|switch)(?:e|es|ed
 _ADJECTIVE = ("ed", "ing", "able", "ible", "ive", "ly", "en", "ous", "ful", "less")
 _DATA = re.compile(r"(?m)^[ \t+>\-]{0,24}(?:data|stringData):[ \t]{0,4}\r?$")
 _PAIR = compiled("pair")
-_COLUMN = re.compile(r"(?i)[*`\"']*(?:[\w ]{0,16}[_ ])?(?:passwords?|passwd|pwd|passwort|passphrase)[*`\"']*")
-_DASHES = re.compile(r"\|?[\s:|\-]*-[\s:|\-]*")
+_COLUMN = re.compile(r"(?i)(?:[\w ]{0,16}[_ ])?(?:passwords?|passwd|pwd|passwort|passphrase)")
+_DASHES = re.compile(r"[|+]?[ \t:|+\-]*-[ \t:|+\-]*")
+_COPY = re.compile(r"(?i)copy [\w.\"]{1,80} ?\((?P<heads>[^()\n]{1,400})\) from stdin;?")
 _HEADS = compiled("table_heads")
 _SENTENCE = re.compile(r":\s*$|[^\W\d_]+ [^\W\d_]+ [^\W\d_]+")
 _ROWS = 500  # of a table that are looked at
@@ -264,8 +292,10 @@ def column_at(text: str, place: int) -> Iterator[Hit]:
     heads = _HEADS.fullmatch(head)
     head = heads["heads"] if heads else head
     by = "|" if head.count("|") else heads["by"] if heads else ""
-    names = head.split(by) if by else []
-    places = [n for n, name in enumerate(names) if _COLUMN.fullmatch(name.strip())]
+    if (copy := _COPY.fullmatch(head)) is not None:
+        head, by = copy["heads"].replace(", ", "\t").replace(",", "\t"), "\t"
+    names = [name.strip(" *`\"'") for name in head.split(by)] if by else []
+    places = {n: name for n, name in enumerate(names) if _COLUMN.fullmatch(name) or secret_name(name)}
     above = text[max(0, start - 400) : start].rstrip("\r\n").rpartition("\n")[2]
     # what stands below a row of as many cells is no head
     is_row = above.count(by) == head.count(by) and (by == "|" or not _SENTENCE.search(above))
@@ -273,19 +303,20 @@ def column_at(text: str, place: int) -> Iterator[Hit]:
         yield from _cells(text, end + 1, by, len(names), places)
 
 
-def _cells(text: str, start: int, by: str, width: int, places: list[int]) -> Iterator[Hit]:
+def _cells(text: str, start: int, by: str, width: int, places: Mapping[int, str]) -> Iterator[Hit]:
     """The cells of some columns that can be passwords, line by line, until the table ends."""
     for row in range(_ROWS):
         end = text.find("\n", start)
         line = text[start : end if end >= 0 else len(text)]
         cells = line.split(by)
         is_rule = by == "|" and row == 0
-        if len(cells) != width or is_rule != (_DASHES.fullmatch(line.strip()) is not None):
+        if is_rule != (_DASHES.fullmatch(line.strip()) is not None) or (len(cells) != width and not is_rule):
             return
-        for n in places:
+        for n, name in places.items() if not is_rule else ():
             value = cells[n].strip(" \r`\"'*")
             place = start + sum(len(cell) + 1 for cell in cells[:n]) + cells[n].find(value)
-            if not is_rule and not any(map(str.isspace, value)) and is_chosen(value):
+            is_private = is_chosen(value) and (_COLUMN.fullmatch(name) or secret_value(name, value))
+            if is_private and not any(map(str.isspace, value)):
                 yield place, place + len(value), "SECRET"
         if end < 0:
             return
@@ -323,9 +354,9 @@ def listed_at(text: str, place: int) -> Iterator[Hit]:
 
 READERS: dict[Detector, str] = {  # with the marks at which each looks
     assigned_at: "secret token key auth credential cookie session sign passphrase passcode passw pwd "
-    "_pass dbpass userpass rootpass _pw dbpw",
+    "_pass dbpass userpass rootpass mypass sqlpass smtppass _pw dbpw",
     said_at: "passphrase passcode passw",
-    column_at: "passw pwd",
+    column_at: "passw pwd secret _token api_key",
     command_at: "mysql mariadb sshpass mongo redis-cli docker podman helm smbclient ldap "
     "sqlcmd htpasswd openssl unzip zip 7z ssh-keygen net lftp wpa_ nmcli",
     inserted_at: "insert replace",

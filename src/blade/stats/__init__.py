@@ -32,7 +32,6 @@ from blade.stats.passes_at_k import (
     pass_at_k,
     pass_hat_k,
     self_agreement,
-    worst_of_k_by_task,
 )
 from blade.stats.shrinkage import (
     BetaPrior,
@@ -61,5 +60,5 @@ __all__ = [
     "mean_change", "mean_interval", "p_better", "p_bucket", "pass_at_k", "pass_hat_k", "posterior",
     "repeats_needed", "score_interval", "seeded_rng", "self_agreement", "sign_flips", "student", "t_interval",
     "t_quantile", "task_bootstrap", "tasks_needed", "tost", "two_groups", "two_means",
-    "variance_components", "wilson", "within_change", "worst_of_k_by_task",
+    "variance_components", "wilson", "within_change",
 ]  # fmt: skip

@@ -65,13 +65,9 @@ class Interval(NamedTuple):
     method: str
 
 
-def _is_proportion(successes: float, n: float) -> bool:
-    return math.isfinite(n) and n > 0 and 0 <= successes <= n
-
-
 def wilson(successes: float, n: float, z: float | None = None) -> Interval | None:
     """Wilson (1927) score interval; counts may be fractional, for an effective number of rows."""
-    if not _is_proportion(successes, n):
+    if not (math.isfinite(n) and n > 0 and 0 <= successes <= n):
         return None
     z = Z95 if z is None else z
     p, z2 = successes / n, z * z
@@ -84,30 +80,32 @@ def wilson(successes: float, n: float, z: float | None = None) -> Interval | Non
     return Interval(low, high, "wilson")
 
 
-def t_interval(values: ArrayLike, lo: float | None = None, hi: float | None = None) -> Interval | None:
-    """Mean ± t·s/√n clipped to `lo`..`hi`; None below two values, with a nan, or with the mean outside."""
+def t_interval(values: ArrayLike, lo: float = -math.inf, hi: float = math.inf) -> Interval | None:
+    """Mean ± t·s/√n of task values, clipped to `lo`..`hi`; None with a nan, or with the mean outside.
+
+    Equal values say nothing about other tasks, and a width of zero would claim certainty: None too.
+    """
     x = np.asarray(values, dtype=np.float64)
-    lo, hi = (-math.inf if lo is None else lo), (math.inf if hi is None else hi)
-    if x.size < 2 or not np.isfinite(x).all():
+    if _is_constant(x) or not np.isfinite(x).all():
         return None
     mean = float(x.mean())
     if not lo <= mean <= hi:
         return None
     half = t_quantile(0.975, x.size - 1) * float(x.std(ddof=1)) / math.sqrt(x.size)
-    return Interval(max(lo, mean - half), min(hi, mean + half), "t")
+    return Interval(max(lo, mean - half), min(hi, mean + half), "task t")
 
 
 def mean_interval(values: ArrayLike, lo: float = 0.0, hi: float = 1.0) -> Interval | None:
     """Interval for the mean over tasks of a derived metric, one value a task."""
     x = np.asarray(values, dtype=np.float64)
     is_rate = (lo, hi) == (0.0, 1.0)
-    if is_rate and _is_zero_one(x):
+    if is_rate and np.isin(x, (0, 1)).all():
         return wilson(float(x.sum()), x.size)
     if not is_rate or _is_constant(x) or not ((x >= 0) & (x <= 1)).all():
-        return _task_t(x, lo, hi)
+        return t_interval(x, lo, hi)
     mean = float(x.mean())
     if x.size > FEW_TASKS and NEAR_FLOOR <= mean <= NEAR_CEILING:
-        return _task_t(x, lo, hi)
+        return t_interval(x, lo, hi)
     # few tasks, or near an end: a t interval would leave [0, 1]. Wilson's does not; its n is the number of
     # Bernoulli draws whose mean varies as much, and its z allows for the variance being estimated.
     spread = float(x.var(ddof=1))
@@ -127,14 +125,12 @@ def score_interval(
     if means.size == 0 or not np.isfinite(means).all():
         return None
     if means.min() < 0 or means.max() > 1:
-        return _task_t(means, None, None)
-    if not binary_rows:
-        return mean_interval(means)
-    if variance is None or (counts == 1).all():
+        return t_interval(means)
+    if not binary_rows or variance is None or (counts == 1).all():
         return mean_interval(means)
     mean = float(means.mean())
     if means.size > FEW_TASKS and NEAR_FLOOR <= mean <= NEAR_CEILING and not _is_constant(means):
-        return _task_t(means, 0.0, 1.0)
+        return t_interval(means, 0.0, 1.0)
     n_eff = _macro_n_eff(counts, variance)
     result = wilson(mean * n_eff, n_eff)
     return result and result._replace(method="wilson n_eff")
@@ -150,18 +146,8 @@ def _macro_n_eff(counts: Floats, variance: Variance) -> float:
     return float(counts.size / (icc + (1 - icc) * np.mean(1 / counts)))
 
 
-def _task_t(x: Floats, lo: float | None, hi: float | None) -> Interval | None:
-    # Equal task values say nothing about other tasks; a width of zero would claim certainty.
-    result = None if _is_constant(x) else t_interval(x, lo, hi)
-    return result and result._replace(method="task t")
-
-
 def _is_constant(x: Floats) -> bool:
     return x.size < 2 or bool((x == x[0]).all())
-
-
-def _is_zero_one(x: Floats) -> bool:
-    return bool(((x == 0) | (x == 1)).all())
 
 
 # ---- By drawing tasks anew ---------------------------------------------------------------------
@@ -185,9 +171,10 @@ def task_bootstrap(
         return None
     cells, counts = _distinct(table)
     rng = seeded_rng("task bootstrap", *seed)
-    means = (
-        _normal_means(table, draws, rng) if len(cells) > _MANY else _drawn_means(cells, counts, draws, rng)
-    )
+    if len(cells) > _MANY:  # means of thousands of distinct tasks vary as a normal law does: drawn from it at once
+        means = rng.multivariate_normal(table.mean(0), np.atleast_2d(np.cov(table.T, ddof=1)) / n, size=draws)
+    else:
+        means = _drawn_means(cells, counts, draws, rng)
     result = statistic(means)
     result = result[np.isfinite(result)]
     if not result.size:
@@ -213,13 +200,6 @@ def _drawn_means(
         weights = rng.multinomial(n, counts / n, size=min(size, draws - start))
         parts.append(weights @ cells / n)
     return np.concatenate(parts)
-
-
-def _normal_means(table: NDArray[Any], draws: int, rng: np.random.Generator) -> NDArray[Any]:
-    """Means of thousands of distinct tasks vary as a normal law does: drawn from it at once."""
-    spread = np.atleast_2d(np.cov(table.T, ddof=1)) / len(table)
-    drawn: NDArray[Any] = rng.multivariate_normal(table.mean(0), spread, size=draws)
-    return drawn
 
 
 def seeded_rng(*parts: str) -> np.random.Generator:

@@ -47,7 +47,7 @@ class Change(NamedTuple):
         return centre - half, centre + half
 
 
-def mean_change(d: ArrayLike, step: float = 1.0, level: float = 0.95) -> Change | None:
+def mean_change(d: ArrayLike, step: float = 1.0) -> Change | None:
     """The mean of paired task differences as a guess on new tasks like these; None below two tasks.
 
     Where few tasks differ, p comes from flipping signs, which is exact if gains and losses are alike, and the
@@ -58,19 +58,18 @@ def mean_change(d: ArrayLike, step: float = 1.0, level: float = 0.95) -> Change 
     x = np.asarray(d, np.float64)
     if x.size < 2 or not np.isfinite(x).all():
         return None
-    estimate = _sum(x) / x.size
-    if int(np.count_nonzero(np.abs(x) > _ZERO)) >= ENOUGH:
+    estimate, differing = _sum(x) / x.size, x[np.abs(x) > _ZERO]
+    if differing.size >= ENOUGH:
         se = float(x.std(ddof=1)) / math.sqrt(x.size)
-        return student(estimate, estimate, se, x.size - 1, level, "paired t")
-    n_differ = int(np.count_nonzero(np.abs(x) > _ZERO))
-    unseen = 1.0 if n_differ < LEAST and x.size < MANY_TASKS else min(1.0, UNSEEN / x.size)
-    far = max(step, TYPICAL * _size(x), unseen)
+        return student(estimate, estimate, se, x.size - 1, "paired t")
+    unseen = 1.0 if differing.size < LEAST and x.size < MANY_TASKS else min(1.0, UNSEEN / x.size)
+    typical = math.sqrt(_sum(differing * differing) / differing.size) if differing.size else 0.0
+    far = max(step, TYPICAL * typical, unseen)
     n = x.size + 2
     centre = estimate * x.size / n
     spread = _sum(x * x) + 2 * far * far - n * centre * centre
     se = math.sqrt(max(spread, 0.0) / (n - 1) / n)
-    result = student(estimate, centre, se, n - 1, level, "sign flips")
-    return result._replace(p=sign_flips(x))
+    return student(estimate, centre, se, n - 1, "sign flips")._replace(p=sign_flips(x))
 
 
 def _sum(x: Floats) -> float:
@@ -78,13 +77,7 @@ def _sum(x: Floats) -> float:
     return math.fsum(x[x != 0].tolist())
 
 
-def _size(x: Floats) -> float:
-    """Root mean square of the differences that are not 0."""
-    seen = x[np.abs(x) > _ZERO]
-    return math.sqrt(_sum(seen * seen) / seen.size) if seen.size else 0.0
-
-
-def two_means(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Change | None:
+def two_means(x: ArrayLike, y: ArrayLike) -> Change | None:
     """mean(y) - mean(x) of two groups of task values (Welch); None below two values or without spread."""
     a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if min(a.size, b.size) < 2 or not (np.isfinite(a).all() and np.isfinite(b).all()):
@@ -94,15 +87,14 @@ def two_means(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Change | None:
         return None
     df = (va + vb) ** 2 / (va**2 / (a.size - 1) + vb**2 / (b.size - 1))
     estimate = float(b.mean() - a.mean())
-    return student(estimate, estimate, math.sqrt(va + vb), df, level, "Welch t")
+    return student(estimate, estimate, math.sqrt(va + vb), df, "Welch t")
 
 
-def student(estimate: float, centre: float, se: float, df: float, level: float, method: str) -> Change:
-    """A change with Student's interval around `centre`, and his p that the estimate is 0."""
+def student(estimate: float, centre: float, se: float, df: float, method: str) -> Change:
+    """A change with Student's 95 % interval around `centre`, and his p that the estimate is 0."""
     if se <= 0:
-        p = None if abs(estimate) <= _ZERO else 0.0
-        return Change(estimate, 0.0, df, estimate, estimate, 1.0 if p is None else p, method)
-    half = t_quantile(0.5 + level / 2, df) * se
+        return Change(estimate, 0.0, df, estimate, estimate, float(abs(estimate) <= _ZERO), method)
+    half = t_quantile(0.975, df) * se
     p = float(2 * special().stdtr(df, -abs(estimate) / se))
     return Change(estimate, se, df, centre - half, centre + half, p, method)
 
@@ -156,7 +148,7 @@ class Rows(NamedTuple):
         return Rows._make([*(column[tasks] for column in self[:6]), self.is_binary])
 
 
-def within_change(rows: Rows, step: float = 1.0, level: float = 0.95) -> Change | None:
+def within_change(rows: Rows, step: float = 1.0) -> Change | None:
     """The mean change on exactly these tasks, where only the repeats are chance.
 
     The test exchanges the rows of a task between the runs: Cochran, Mantel and Haenszel's with every task
@@ -167,7 +159,7 @@ def within_change(rows: Rows, step: float = 1.0, level: float = 0.95) -> Change 
     if not n_a.size:
         return None
     d = rows.sum_b / n_b - rows.sum_a / n_a
-    exchange = _exchange_variance(rows, n_a, n_b)
+    exchange = _exchange_variance(rows)
     estimate = _sum(d) / d.size
     telling = exchange > _ZERO
     m = int(np.count_nonzero(telling))
@@ -176,16 +168,19 @@ def within_change(rows: Rows, step: float = 1.0, level: float = 0.95) -> Change 
     p = math.erfc(abs(z) / math.sqrt(2))
     if m >= ENOUGH:
         se = math.sqrt(variance) / d.size
-        result = student(estimate, estimate, se, max(m - 1, 1), level, CMH if rows.is_binary else EXCHANGE)
+        result = student(estimate, estimate, se, m - 1, CMH if rows.is_binary else EXCHANGE)
     else:
         se = math.sqrt(variance + 2 * step * step) / d.size
-        result = student(estimate, estimate, se, d.size + 1, level, EXCHANGE)
+        result = student(estimate, estimate, se, d.size + 1, EXCHANGE)
     most = _MOST_WAYS if m < ENOUGH else _EXACT_WAYS if is_lopsided(rows) else 0
-    if rows.is_binary and _ways(rows, telling) <= most:
+    ways = int((np.minimum(rows.n_a, rows.n_b)[telling] + 1).sum())  # to deal the rows of each task, over all tasks
+    if rows.is_binary and ways <= most:
         # with many tasks the exact law is nearly smooth, and half of the point that was seen lies beyond it
         exact = _exact_exchange(rows, telling, halved=m >= ENOUGH)
         return result._replace(p=exact, method="exact stratified")
-    if m < ENOUGH and not _has_many_rows(rows, telling):
+    n_rows = (rows.n_a + rows.n_b)[telling]
+    is_normal = bool(m and n_rows.min() >= 8 and n_rows.sum() >= 40)  # sums of exchanges of so many rows
+    if m < ENOUGH and not is_normal:
         return result._replace(p=sign_flips(d), method="sign flips")
     return result._replace(p=p)
 
@@ -196,43 +191,30 @@ def is_lopsided(rows: Rows) -> bool:
     return bool(few.size and (many >= LOPSIDED * few).mean() >= OFTEN)
 
 
-def _ways(rows: Rows, telling: Bools) -> int:
-    """How many ways there are to deal the rows of each task, over all tasks."""
-    return int((np.minimum(rows.n_a, rows.n_b)[telling] + 1).sum())
-
-
-def _has_many_rows(rows: Rows, telling: Bools) -> bool:
-    """Are there enough rows in every task that can tell for sums of exchanges to be normal."""
-    n = (rows.n_a + rows.n_b)[telling]
-    return bool(n.size and n.min() >= 8 and n.sum() >= 40)
-
-
 def exchange_se(rows: Rows) -> float:
     """Standard error of the mean change if the rows of each task were dealt to the runs anew."""
-    variance = _exchange_variance(rows, rows.n_a.astype(np.float64), rows.n_b.astype(np.float64))
+    variance = _exchange_variance(rows)
     return math.sqrt(_sum(variance)) / variance.size if variance.size else 0.0
 
 
-def _exchange_variance(rows: Rows, n_a: Floats, n_b: Floats) -> Floats:
+def _spread(n: Ints, total: Floats, squares: Floats) -> Floats:
+    """Variance of the rows of every task; 0 of one row."""
+    variance: Floats = np.maximum(squares - total * total / n, 0.0) / np.maximum(n - 1, 1)
+    return variance
+
+
+def _exchange_variance(rows: Rows) -> Floats:
     """Of a task's difference when its rows are dealt to the runs anew."""
-    n = n_a + n_b
-    total, squares = rows.sum_a + rows.sum_b, rows.squares_a + rows.squares_b
-    spread = np.maximum(squares - total * total / n, 0.0) / np.maximum(n - 1, 1.0)
-    result: Floats = np.where(spread > 1e-12 * np.maximum(squares, 1e-300), spread * (1 / n_a + 1 / n_b), 0.0)
+    squares = rows.squares_a + rows.squares_b
+    spread = _spread(rows.n_a + rows.n_b, rows.sum_a + rows.sum_b, squares)
+    result: Floats = np.where(spread > 1e-12 * np.maximum(squares, 1e-300), spread * (1 / rows.n_a + 1 / rows.n_b), 0.0)
     return result
 
 
 def fixed_task_variance(rows: Rows) -> Floats:
     """Of the difference of every task by chance alone, as the rows of each run vary; 0 where they do not."""
-
-    def of_mean(n: Floats, total: Floats, squares: Floats) -> Floats:
-        spread = np.maximum(squares - total * total / n, 0.0) / np.maximum(n - 1, 1.0)
-        mean_variance: Floats = spread / n
-        return mean_variance
-
-    n_a, n_b = rows.n_a.astype(np.float64), rows.n_b.astype(np.float64)
-    result: Floats = of_mean(n_a, rows.sum_a, rows.squares_a) + of_mean(n_b, rows.sum_b, rows.squares_b)
-    return result
+    of_a, of_b = _spread(rows.n_a, rows.sum_a, rows.squares_a), _spread(rows.n_b, rows.sum_b, rows.squares_b)
+    return of_a / rows.n_a + of_b / rows.n_b
 
 
 def _within_variance(rows: Rows, n_a: Floats, n_b: Floats, d: Floats, exchange: Floats) -> float:
@@ -296,18 +278,12 @@ def tost(estimate: float, se: float, df: float, margin: float) -> float:
     return float(max(tail(df, -(estimate + margin) / se), tail(df, (estimate - margin) / se)))
 
 
-def mcnemar(b: int, c: int) -> tuple[float, float]:
-    """Exact two-sided p of discordant counts, and mid-p (McNemar 1947; Fagerland et al. 2013)."""
-    if b + c == 0:
-        return 1.0, 1.0
+def mcnemar(b: int, c: int) -> float:
+    """Exact two-sided p of discordant counts (McNemar 1947)."""
     low, n = min(b, c), b + c
     if n > _FACTORIALS:
-        below, tail = special().bdtr([low - 1, low] if low else [0, 0], n, 0.5).tolist()
-        return min(1.0, 2 * tail), min(1.0, tail + (below if low else 0.0))
-    point = math.comb(n, low) * 0.5**n
-    tail = math.fsum(math.comb(n, x) * 0.5**n for x in range(low + 1))
-    exact = min(1.0, 2 * tail)
-    return exact, min(1.0, 2 * tail - point)
+        return min(1.0, 2 * float(special().bdtr(low, n, 0.5)))
+    return min(1.0, 2 * math.fsum(math.comb(n, x) * 0.5**n for x in range(low + 1)))
 
 
 _EXACT_CELLS = 1 << 17  # up to which a common measure is kept
@@ -323,13 +299,10 @@ class Law(NamedTuple):
 
     def at_least(self, cell: int) -> float:
         """P(sum >= cell), ties included."""
-        return self._mass(max(0, cell - self.slack - self.lowest), None)
+        return min(1.0, float(self.probability[max(0, cell - self.slack - self.lowest) :].sum()))
 
     def at_most(self, cell: int) -> float:
-        return self._mass(None, max(0, cell + self.slack - self.lowest + 1))
-
-    def _mass(self, start: int | None, end: int | None) -> float:
-        return min(1.0, float(self.probability[start:end].sum()))
+        return min(1.0, float(self.probability[: max(0, cell + self.slack - self.lowest + 1)].sum()))
 
 
 def cell_size(values: Floats, measures: Sequence[int]) -> tuple[float, bool]:

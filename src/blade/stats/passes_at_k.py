@@ -47,17 +47,10 @@ def _all_drawn(n: Ints, marked: Ints, k: int) -> Floats:
     return chances
 
 
-def best_of_k_by_task(rewards: ArrayLike, starts: ArrayLike, counts: ArrayLike, k: int) -> Floats:
-    """`best_of_k` of every task; its rewards are rising and begin at `starts`."""
-    return _by_task(rewards, starts, counts, k, best=True)
-
-
-def worst_of_k_by_task(rewards: ArrayLike, starts: ArrayLike, counts: ArrayLike, k: int) -> Floats:
-    """`worst_of_k` of every task; its rewards are rising and begin at `starts`."""
-    return _by_task(rewards, starts, counts, k, best=False)
-
-
-def _by_task(rewards: ArrayLike, starts: ArrayLike, counts: ArrayLike, k: int, *, best: bool) -> Floats:
+def best_of_k_by_task(
+    rewards: ArrayLike, starts: ArrayLike, counts: ArrayLike, k: int, worst: bool = False
+) -> Floats:
+    """The mean best, or worst, reward of k rows of every task; its rewards are rising and begin at `starts`."""
     values = np.asarray(rewards, np.float64)
     first, n_rows = np.asarray(starts, np.int64), np.asarray(counts, np.int64)
     out = np.full(n_rows.size, np.nan)
@@ -67,16 +60,10 @@ def _by_task(rewards: ArrayLike, starts: ArrayLike, counts: ArrayLike, k: int, *
         count = int(n_rows[tasks[0]]) if tasks.size else 0
         if 1 <= k <= count:
             block = values[first[tasks, None] + np.arange(count)]
-            out[tasks] = _weighted(block, k, best=best)
+            weights = _weights_of_best(count, k)
+            # Weights sum to one only up to rounding; a mean above every reward would fall out of [0, 1].
+            out[tasks] = np.clip(block @ (weights[::-1] if worst else weights), block[:, 0], block[:, -1])
     return out
-
-
-def _weighted(block: Floats, k: int, *, best: bool) -> Floats:
-    weights = _weights_of_best(block.shape[1], k)
-    mean = block @ (weights if best else weights[::-1])
-    # Weights sum to one only up to rounding; a mean above every reward would fall out of [0, 1].
-    bounded: Floats = np.clip(mean, block[:, 0], block[:, -1])
-    return bounded
 
 
 def _weights_of_best(n: int, k: int) -> Floats:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from blade.stats.intervals import special
+from blade.stats.intervals import log_choose, special
 from blade.stats.passes_at_k import distinct_pairs, per_pair, valid_pairs
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def fit_beta_binomial(n: ArrayLike, c: ArrayLike) -> BetaPrior | None:
     # twelve digits: vector units of other processors differ in the last ones, and the bytes shall not
     alpha, beta = (float(f"{value:.11e}") for value in np.exp(theta).tolist())
     theta = np.log([alpha, beta])
-    nll = -_log_likelihood(counts, theta) - _log_choose(counts)
+    nll = -_log_likelihood(counts, theta) - float(counts.tasks @ log_choose(counts.n, counts.c))
     return BetaPrior(alpha, beta, float(nll), method)
 
 
@@ -71,17 +71,10 @@ def posterior(n: ArrayLike, c: ArrayLike, prior: BetaPrior) -> tuple[Floats, Flo
 
 
 def p_bucket(n: ArrayLike, c: ArrayLike, prior: BetaPrior) -> Floats:
-    """P(the bucket a task's count shows is its true one): never p < .1, always p > .9, else between."""
-    below = special().betainc
-
-    def of_pairs(n: Ints, c: Ints) -> Floats:
-        a, b = c + prior.alpha, n - c + prior.beta
-        never, always = below(a, b, NEVER), below(b, a, 1 - ALWAYS)
-        between = np.maximum(0.0, 1 - never - always)
-        shown: Floats = np.where(c == 0, never, np.where(c == n, always, between))
-        return shown
-
-    return per_pair(n, c, 1, of_pairs)
+    """P(the bucket a task's count shows is its true one); nan where it has no row."""
+    rows, passes = np.atleast_1d(n), np.atleast_1d(c)
+    never, between, always = class_probabilities(rows, passes, prior)
+    return np.select([rows < 1, passes == 0, passes == rows], [np.full(never.shape, np.nan), never, always], between)
 
 
 def class_probabilities(n: ArrayLike, c: ArrayLike, prior: BetaPrior) -> Floats:
@@ -169,12 +162,6 @@ def _log_likelihood(counts: _Counts, theta: Floats) -> float:
     a, b = np.exp(theta)
     betaln = special().betaln
     return float(counts.tasks @ (betaln(counts.c + a, counts.n - counts.c + b) - betaln(a, b)))
-
-
-def _log_choose(counts: _Counts) -> float:
-    gammaln = special().gammaln
-    n, c, tasks = counts
-    return float(tasks @ (gammaln(n + 1) - gammaln(c + 1) - gammaln(n - c + 1)))
 
 
 def _derivatives(counts: _Counts, theta: Floats) -> tuple[Floats, Floats]:

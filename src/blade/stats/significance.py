@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,28 +13,27 @@ from blade.stats.intervals import log_choose, special
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from blade.model import Floats, Ints
+
 
 def benjamini_hochberg(p: Sequence[float | None]) -> list[float | None]:
     """Adjusted p_(i) = min over j ≥ i of m·p_(j)/j (Benjamini & Hochberg 1995); None is not counted."""
-    out: list[float | None] = [None] * len(p)
-    known = sorted((value, i) for i, value in enumerate(p) if value is not None and not math.isnan(value))
-    least = 1.0
-    for rank in range(len(known), 0, -1):
-        value, i = known[rank - 1]
-        # m/j first: it is at least 1 in floats, so an adjusted p never falls below its raw one.
-        least = min(least, value * (len(known) / rank))
-        out[i] = least
-    return out
+    # m/j first: it is at least 1 in floats, so an adjusted p never falls below its raw one
+    return _adjusted(p, lambda x, rank: np.minimum.accumulate(np.minimum(1.0, x * (x.size / rank))[::-1])[::-1])
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
     """Adjusted p_(i) = max over j ≤ i of (m-j+1)·p_(j) (Holm 1979): family-wise."""
+    return _adjusted(p, lambda x, rank: np.maximum.accumulate(np.minimum(1.0, x * (x.size + 1 - rank))))
+
+
+def _adjusted(p: Sequence[float | None], adjust: Callable[[Floats, Ints], Floats]) -> list[float | None]:
+    """The known p adjusted from the smallest on, with their ranks from 1; None and nan stay None."""
     out: list[float | None] = [None] * len(p)
     known = sorted((value, i) for i, value in enumerate(p) if value is not None and not math.isnan(value))
-    most = 0.0
-    for rank, (value, i) in enumerate(known):
-        most = max(most, min(1.0, value * (len(known) - rank)))
-        out[i] = most
+    values = adjust(np.array([value for value, _ in known]), np.arange(1, len(known) + 1))
+    for (_, i), value in zip(known, values.tolist(), strict=True):
+        out[i] = value
     return out
 
 

@@ -16,34 +16,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
+from itertools import chain
 
 from blade_eval.sandbox import names, plain
+from blade_eval.sandbox.copies import WORDS, Copies, bindings, changed, loops
 from blade_eval.task_row import faulty
 
 MODULE = "solution"  # the name under which tests import it
-COMPARED = ("assertEqual", "assertNotEqual", "assertEquals", "assertCountEqual", "assertAlmostEqual")
-SAME = ("assertIs", "assertIsNot")
-# What looks into an object, or at what a process has for itself: another process sees nothing of it.
-LOOKS = {"type", "vars", "dir", "id", "callable"}
-LOOKING = {"inspect", "pickle", "dataclasses", "typing", "weakref", "gc", "dis", "sys"}
-INNER = set("__class__ __dict__ __slots__ __mro__ __bases__ __wrapped__ __code__ __closure__ __defaults__".split())
-INNER_TYPES = {"GeneratorType", "FunctionType", "LambdaType", "MethodType", "CoroutineType"}
-SHARED_CALLS = set(
-    "open patch warns assertWarns assertWarnsRegex assertLogs assertNoLogs catch_warnings redirect_stderr"
-    " NamedTemporaryFile TemporaryFile TemporaryDirectory mkdtemp mkstemp chdir putenv".split()
-)
-SHARED_PLACES = {"sys.stdin", "sys.stderr", "sys.argv", "os.environ", "builtins"}
-# What makes an object that is neither plain nor the solution's.
-FOREIGN_CALLS = set(
-    "compile StringIO BytesIO object Mock MagicMock AsyncMock Random Lock RLock Queue Event partial Path PurePath"
-    " count cycle repeat attrgetter itemgetter methodcaller cmp_to_key SimpleNamespace uuid4 UUID TextIOWrapper".split()
-)
-FRAMES = {"DataFrame", "Series", "assert_frame_equal", "assert_series_equal"}
-# Libraries whose members tests use without importing them; a solution may define one of that name too.
-LIBRARIES = (
-    "contextlib dataclasses enum hashlib io itertools json pathlib statistics uuid functools collections math copy"
-    " decimal fractions datetime unittest unittest.mock"
-).split()
 IMPORTABLE = names.MODULES | {"io", "asyncio", "enum", "dataclasses", "pathlib", "threading", "contextlib"}
 
 
@@ -62,8 +41,12 @@ class Asserted:
 @cache
 def _libraries() -> dict[str, str]:
     """The names of libraries that tests use, and the module that each comes from."""
-    members = {name: home for home in LIBRARIES for name in getattr(import_module(home), "__all__", None) or dir(import_module(home))}
-    public = {name: home for name, home in members.items() if not name.startswith("_") and name not in sys.stdlib_module_names}
+    members: dict[str, str] = {}
+    for home in sorted(WORDS["libraries"]):
+        library = import_module(home)
+        members |= dict.fromkeys(getattr(library, "__all__", dir(library)), home)
+    others = {name for name in members if name.startswith("_") or name in sys.stdlib_module_names or hasattr(builtins, name)}
+    public = {name: home for name, home in members.items() if name not in others}
     return {**public, **names.HOME, **names.JUDGED_BY, "copy": "copy"}
 
 
@@ -75,35 +58,45 @@ class Reading:
         texts = (task.setup, *task.tests)
         trees = [_tree(text) for text in texts]
         prompt = _tree(task.before, lenient=True)
+        self.statements = [statement for tree in trees for statement in tree.body]
         self.nodes = [node for tree in trees for node in ast.walk(tree)]
         self.parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
-        self.modules = {
-            alias.asname or MODULE
-            for node in self.nodes if isinstance(node, ast.Import)
-            for alias in node.names if alias.name == MODULE
-        }  # fmt: skip
+        self.wording = f"{task.before}\n{task.question}"
         self.asked: dict[str, set[str]] = {}  # of each name, its attributes
-        self.homes: dict[str, str] = {}  # of each name that is imported, its module
+        self.origins: dict[str, str] = {}  # of each name that is imported, where it comes from
         self.aliases = dict(task.names)
         for node in self.nodes:
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 self.asked.setdefault(node.value.id, set()).add(node.attr)
-            if isinstance(node, ast.ImportFrom):
-                self.homes |= {alias.asname or alias.name: node.module or "" for alias in node.names}
-                if node.module == MODULE:
-                    self.aliases |= {alias.asname or alias.name: alias.name for alias in node.names}
+            if isinstance(node, ast.Import):
+                self.origins |= {alias.asname or alias.name: alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module == MODULE:
+                self.aliases |= {alias.asname or alias.name: alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                self.origins |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+        self.modules = {name for name, origin in self.origins.items() if origin == MODULE}
+        self.origins = {name: origin for name, origin in self.origins.items() if origin != MODULE}
+        stubs = {node.name for node in prompt.body if isinstance(node, DEFINED[2:]) and _is_stub(node)} | {task.entry}
         own = [node for tree in (prompt, *trees) for node in ast.walk(tree) if isinstance(node, DEFINED[2:])]
-        self.own = {node.name: node for node in own if node.name != task.entry}
-        bound = (set[str]().union(*map(_bound, texts)) | _bound(task.before) - {task.entry}) - self.aliases.keys()
+        self.own = {node.name: node for node in own if node.name not in stubs}
+        bound = (set[str]().union(*map(_bound, texts)) | _bound(task.before) - stubs) - self.aliases.keys()
         members = {node.attr for node in self.nodes if isinstance(node, ast.Attribute) and self._is_module(node.value)}
-        self.caught = {name.id for node in self.nodes for name in _caught(node)}
+        faults = {node.name for node in self.nodes if isinstance(node, ast.ExceptHandler) and node.name}
+        self.catching = [kind for node in self.nodes for kind in _caught(node, faults)]
+        self.caught = {self._name(kind) for kind in self.catching} - {"", *self.origins}
         free = set[str]().union(*map(_free, texts)) - bound
         self.called = {self._name(node.func) for node in self.nodes if isinstance(node, ast.Call)}
         self.theirs = {*task.names.values(), *self.aliases.values(), *members} - {"*"}
-        self.theirs |= {name for name in free if not self._library(name) and not hasattr(builtins, name)} - self.aliases.keys()
+        known = {name for name in free if self._library(name) or hasattr(builtins, name)}
+        self.theirs |= free - known - self.aliases.keys() | {name for name in known if self._is_wanted(name)}
         self.theirs -= self.caught
         self.theirs |= self._under_test(free)
         self.library = {name: role for name in free - self.theirs if (role := self._library(name))}
+        doubtful = {name for name, role in self.library.items() if role.startswith("from")}
+        self.doubtful = doubtful - names.HOME.keys() - names.JUDGED_BY.keys()
+        self.is_timed = any(_last_name(node.func) in WORDS["clocks"] for node in self.nodes if isinstance(node, ast.Call))
+        words = {part for origin in self.origins.values() for part in origin.split(".")} | {_last_name(node) for node in self.nodes}
+        self.arrays = sorted(words & WORDS["arrays"])
         self.makers = dict(self._makers())
         self.foreign: dict[str, bool] = {}  # of variables
 
@@ -111,18 +104,29 @@ class Reading:
 
     def roles(self) -> dict[str, str]:
         """Who answers for each name that the tests use and do not define."""
-        roles = {**self.library, **dict.fromkeys(self.caught, "caught")}
+        caught = self.caught | {self._origin(kind) for kind in self.catching}
+        if any(_ends_quietly(node) for node in self.nodes):  # such an exception would end more than what catches it
+            caught -= {"StopIteration", "StopAsyncIteration"}
+        roles = {**self.library, **dict.fromkeys(caught - {""}, "caught")}
         for name in self.theirs:
-            values = (node for node in self.nodes if isinstance(node, ast.Name) and node.id == name)
-            if name in self.classes:
-                roles[name] = "class"
-            elif self._objects(name):
-                roles[name] = "maker"
-            elif name not in self.called and any(isinstance(self.parents.get(node), VALUED) for node in values):
-                roles[name] = "given"
-            else:
-                roles[name] = "function"
+            values = (node for node in self.nodes if isinstance(node, ast.expr) and self._name(node) == name)
+            is_value = name not in self.called and any(isinstance(self.parents.get(node), VALUED) for node in values)
+            role = self.role(ast.Name(name))
+            roles[name] = "given" if is_value and role == "function" else role
         return roles
+
+    def _is_wanted(self, name: str) -> bool:
+        """Does the task ask for something of this name, which libraries have too?"""
+        return not self.task.entry and bool(re.search(ASKING.format(name), self.wording))
+
+    def _origin(self, node: ast.AST) -> str:
+        """Where something of a library comes from, such as `json.loads`; empty for everything else."""
+        if isinstance(node, ast.Attribute):
+            home = self._origin(node.value)
+            return f"{home}.{node.attr}" if home else ""
+        name = node.id if isinstance(node, ast.Name) else ""
+        is_module = name in sys.stdlib_module_names and name not in self._assigned and name not in self.theirs
+        return self.origins.get(name) or names.ALIASES.get(name) or (name if is_module else "")
 
     def _library(self, name: str) -> str:
         """Is it a module or a member of one, of those that tests use without importing them?"""
@@ -141,7 +145,7 @@ class Reading:
         builtin -= {"print", "isinstance", "len", *self.theirs}
         tested: set[str] = set()
         for node in self.nodes:
-            is_call = isinstance(node, ast.Call) and _last_name(node.func) in COMPARED
+            is_call = isinstance(node, ast.Call) and _last_name(node.func) in WORDS["compared"]
             is_bare = isinstance(node, ast.Assert) and not any(isinstance(part, ast.Compare) for part in ast.walk(node))
             if is_call or is_bare or isinstance(node, ast.Compare):
                 used, parts = self._used(node)
@@ -196,20 +200,10 @@ class Reading:
 
     def _makers(self) -> Iterator[tuple[str, str]]:
         """The variables that hold what a name of the solution gave, and that name."""
-        for node in self.nodes:
-            pairs: list[tuple[ast.expr, ast.expr]] = []
-            if isinstance(node, ast.Assign):
-                pairs = [(target, node.value) for target in node.targets]
-            elif isinstance(node, ast.NamedExpr | ast.AnnAssign) and node.value:
-                pairs = [(node.target, node.value)]
-            elif isinstance(node, ast.withitem) and node.optional_vars:
-                pairs = [(node.optional_vars, node.context_expr)]
-            for target, value in pairs:
-                if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-                    pairs += zip(target.elts, value.elts, strict=False)
-                maker = self._name(value.func) if isinstance(value, ast.Call) else ""
-                if maker in self.theirs:
-                    yield self._root(target), maker
+        for target, value in bindings(self.nodes):
+            maker = self._name(value.func) if isinstance(value, ast.Call) else ""
+            if maker in self.theirs:
+                yield self._root(target), maker
 
     def _maker(self, node: ast.AST) -> str:
         """The name of the solution that gave what an expression is."""
@@ -222,38 +216,52 @@ class Reading:
 
     def _objects(self, name: str) -> bool:
         """Do the tests use what a name gives as an object that is no plain data?"""
-        return any(attribute not in names.PLAIN for attribute in self._attributes(name))
+        return bool(self._attributes.get(name, set()) - names.PLAIN)
 
-    def _attributes(self, name: str) -> list[str]:
-        nodes = (node for node in self.nodes if isinstance(node, ast.Attribute) and not node.attr.startswith("__"))
-        return [node.attr for node in nodes if self._maker(node.value) == name]
+    @cached_property
+    def _attributes(self) -> dict[str, set[str]]:
+        """What the tests ask of the objects that each name gives."""
+        attributes: dict[str, set[str]] = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Attribute) and not node.attr.startswith("__") and (maker := self._maker(node.value)):
+                call = self.parents.get(node)
+                is_own = node.attr in ("sort", "reverse") and isinstance(call, ast.Call) and call.args  # a list's take none
+                attributes.setdefault(maker, set()).add(f"own {node.attr}" if is_own else node.attr)
+        return attributes
 
     @cached_property
     def classes(self) -> set[str]:
         """The solution's names that are classes, by what the task says or by how the tests use them."""
-        wording = f"{self.task.before}\n{self.task.question}"
         classes = {
             self._name(part) for node in self.nodes
             if isinstance(node, ast.Call) and self._name(node.func) in ("isinstance", "issubclass") and len(node.args) > 1
             for part in ast.walk(node.args[1]) if isinstance(part, ast.expr)
         }  # fmt: skip
         for name in self.theirs:
-            is_function = not _is_camel(name) or re.search(rf"\bdef {name}\b", wording)
-            if re.search(rf"\bclass {name}\b", wording) or (not is_function and self._looks_like_class(name)):
+            is_function = not _is_camel(name) or re.search(rf"\bdef {name}\b", self.wording)
+            if re.search(rf"\bclass {name}\b", self.wording) or (not is_function and self._looks_like_class(name)):
                 classes.add(name)
         return classes & self.theirs
 
     def _looks_like_class(self, name: str) -> bool:
-        of_object = self._attributes(name)
-        if any(attribute not in names.PLAIN or attribute in names.CHANGES - {"sort", "reverse"} for attribute in of_object):
+        if self._attributes.get(name, set()) - (names.PLAIN - names.CHANGES | {"sort", "reverse"}):
             return True
         is_held = any(isinstance(node, ast.Attribute) and self._name(node.value) == name for node in self.nodes)
         if is_held and not (name.isupper() and len(name) > 1):
             return True
-        tested = {use for node in self.nodes if self._maker(node) == name for use in self._uses(node)}
-        return "context" in tested or ("object" in tested and "plain" not in tested)
+        uses = self._uses.get(name, set())
+        return "context" in uses or ("object" in uses and "plain" not in uses)
 
-    def _uses(self, node: ast.AST) -> Iterator[str]:
+    @cached_property
+    def _uses(self) -> dict[str, set[str]]:
+        """As what the tests use what each name of the solution gives."""
+        uses: dict[str, set[str]] = {}
+        for node in self.nodes:
+            if maker := self._maker(node):
+                uses.setdefault(maker, set()).update(self._uses_of(node))
+        return uses
+
+    def _uses_of(self, node: ast.AST) -> Iterator[str]:
         """As what the tests use a value of the solution: a context, an object, or plain data."""
         while node in self.parents:
             inner, node = node, self.parents[node]
@@ -265,7 +273,7 @@ class Reading:
                 if inner is not node.left and isinstance(node.ops[0], ast.In | ast.NotIn):
                     yield "container"
                     return
-            elif isinstance(node, ast.Call) and _last_name(node.func) in COMPARED:
+            elif isinstance(node, ast.Call) and _last_name(node.func) in WORDS["compared"]:
                 sides = node.args[:2]
             if sides:
                 others = [part for side in sides if side is not inner for part in ast.walk(side)]
@@ -284,17 +292,34 @@ class Reading:
     def unreachable(self) -> str | None:
         """What cannot be seen from another process, whatever the solution does."""
         objects = self.classes | {name for name in self.theirs if self._objects(name)}
-        return next((reason for node in self.nodes for reason in self._reasons(node, objects)), None)
+        reasons = (reason for node in self.nodes for reason in self._reasons(node, objects))
+        return next(chain(reasons, Copies(self.role, self.is_object).reasons(self.statements)), None)
+
+    def role(self, node: ast.expr) -> str:
+        """As what the tests know a name of the solution; empty when it is none."""
+        name = self._name(node)
+        return "" if name not in self.theirs else "class" if name in self.classes else "maker" if self._objects(name) else "function"
+
+    def is_object(self, variable: str) -> bool:
+        """Does a variable hold an object of the solution, which is asked for whatever is done to it?"""
+        maker = self.makers.get(variable, "")
+        is_asked = variable in self._assigned and bool(self.asked.get(variable, set()) - names.PLAIN)
+        return is_asked or maker in self.classes or self._objects(maker)
 
     def _reasons(self, node: ast.AST, objects: set[str]) -> Iterator[str]:
+        for target in changed(node):
+            is_item = isinstance(node, ast.Subscript) or isinstance(target, ast.Subscript)
+            while isinstance(target, ast.Subscript):
+                target = target.value
+            if is_item and self._may_be_class(maker := self._maker(target)):
+                yield f"the tests do not show whether {maker} is a class, which is asked to change"
         if isinstance(node, ast.ClassDef) and (own := {self._name(base) for base in node.bases} & self.theirs):
             yield f"the tests derive a class from {min(own)}"
         elif isinstance(node, ast.Compare):
             if isinstance(node.ops[0], ast.Is | ast.IsNot):
                 yield from self._identity([node.left, node.comparators[0]])
             maker = self._maker(node.comparators[0])
-            is_said = maker in self.classes or re.search(rf"\bdef {maker}\b", self.task.before)
-            if _is_camel(maker) and not is_said and set(self._all_uses(maker)) == {"container"}:
+            if self._may_be_class(maker) and self._uses[maker] == {"container"}:
                 yield f"the tests do not show whether {maker} is a class, which says itself what is in it"
         elif isinstance(node, ast.With | ast.AsyncWith):
             is_own = any(self._maker(item.context_expr) for item in node.items)
@@ -306,17 +331,22 @@ class Reading:
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if any(self._root(decorator) in self.theirs for decorator in node.decorator_list):
                 yield "the tests hand a function to the solution"
-        elif isinstance(node, ast.Name | ast.Attribute) and _last_name(node) in FRAMES:
+        elif isinstance(node, ast.Name | ast.Attribute) and _last_name(node) in WORDS["frames"]:
             yield f"the tests use a {_last_name(node)} of pandas"
-        elif isinstance(node, ast.Attribute) and node.attr in INNER:
-            if self._name(node.value) in self.theirs or self._maker(node.value) in objects:
+        elif isinstance(node, ast.Name) and self._name(node) in self.caught - self.own.keys() - set(dir(builtins)):
+            raised = self.parents.get(node)
+            raised = self.parents.get(raised) if isinstance(raised, ast.Call) and raised.func is node else raised
+            if node not in self.catching and not isinstance(raised, ast.Raise):
+                yield f"the tests ask more of {node.id} than to catch it"
+        elif isinstance(node, ast.Attribute) and node.attr in WORDS["inner"]:
+            if node.attr in WORDS["chained"] or self._name(node.value) in self.theirs or self._maker(node.value) in objects:
                 yield f"the tests look at {node.attr}"
+        elif isinstance(node, ast.TryStar):
+            yield "the tests catch groups of exceptions"
         elif isinstance(node, ast.Assign | ast.AugAssign | ast.Delete):
             for target in [node.target] if isinstance(node, ast.AugAssign) else node.targets:
-                if any(ast.unparse(target).startswith(place) for place in SHARED_PLACES):
+                if any(ast.unparse(target).startswith(place) for place in WORDS["shared places"]):
                     yield f"the tests change {ast.unparse(target)}, which each process has for itself"
-                elif isinstance(target, ast.Subscript):
-                    yield from self._inner_change(target.value, objects)
         elif isinstance(node, ast.Call):
             yield from self._reasons_of_call(node, objects)
 
@@ -324,34 +354,49 @@ class Reading:
         name = _last_name(node.func)
         roots = {self.makers.get(root, root) for root in (self._root(argument) for argument in node.args)}
         home = self._home(node.func)
-        if name in SAME:
+        if name in WORDS["same"]:
             yield from self._identity(node.args[:2])
-        if isinstance(node.func, ast.Name) and name in self.theirs:
-            inner = {self._name(part.func) for argument in node.args for part in ast.walk(argument) if isinstance(part, ast.Call)}
-            if name.startswith("assert") or (self.task.entry in inner and name != self.task.entry and name not in self.classes):
+        inner = {self._name(part.func) for argument in node.args for part in ast.walk(argument) if isinstance(part, ast.Call)}
+        if isinstance(node.func, ast.Name) and name in self.theirs - self.classes - {self.task.entry} and not self._is_wanted(name):
+            is_bare = isinstance(self.parents.get(node), ast.Assert | ast.BoolOp)
+            if name.startswith("assert") or self.task.entry in inner or (is_bare and inner & self.theirs - {name}):
                 yield f"the tests judge with {name}, which nobody defines"
+        if name in self.doubtful:
+            objects_in = {self._maker(part) for argument in node.args for part in ast.walk(argument)} & self.classes
+            customary = {part for part in inner & self.theirs if self._library(part)}
+            if objects_in or customary or self._is_handed_on(node):
+                yield f"the tests do not show who answers for {name}: {self.library[name]}, or the solution"
+        if isinstance(node.func, ast.Attribute) and self._may_be_class(maker := self._maker(node.func.value)) and name in names.PLAIN:
+            yield f"the tests do not show whether {maker} is a class, which has a method {name} of its own"
+        if name in WORDS["at once"] and self.is_timed:
+            yield "the tests let calls wait for one another"
         if name == "throw" and isinstance(node.func, ast.Attribute) and self._maker(node.func.value):
             yield "the tests throw an exception into an iterator of the solution"
-        if (isinstance(node.func, ast.Name) and name in LOOKS and roots & (self.theirs if name == "callable" else objects)) or (
-            home in LOOKING and roots & self.theirs
+        if (isinstance(node.func, ast.Name) and name in WORDS["looks"] and roots & (self.theirs if name == "callable" else objects)) or (
+            home in WORDS["looking"] and roots & self.theirs
         ):
             yield f"the tests look into an object with {name}"
-        if name in SHARED_CALLS or "patch" in (part.id for part in ast.walk(node.func) if isinstance(part, ast.Name)):
+        if name in WORDS["shared calls"] or "patch" in (part.id for part in ast.walk(node.func) if isinstance(part, ast.Name)):
             yield f"the tests use {name}, which does not reach another process"
-        if name == "isinstance" and {_last_name(part) for part in ast.walk(node.args[-1]) if isinstance(part, ast.expr)} & INNER_TYPES:
+        if name == "isinstance" and any(_last_name(part) in WORDS["inner types"] for part in ast.walk(node.args[-1])):
             yield "the tests ask for a type that only the own process has"
-        is_caught = isinstance(node.func, ast.Name) and name in self.caught - self.own.keys() - set(dir(builtins))
-        if is_caught and not isinstance(self.parents.get(node), ast.Raise):
-            yield f"the tests make a {name}, which they also catch"
-        if isinstance(node.func, ast.Attribute) and name in names.CHANGES:
-            yield from self._inner_change(node.func.value, objects)
+        if name == "hasattr" and ast.unparse(node.args[-1]).startswith("'__"):
+            yield "the tests ask for a method that every object here has"
         if self._asks(node, objects):
             for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
                 if self._is_foreign(argument):
                     yield f"{ast.unparse(node.func)[:80]} is called with {ast.unparse(argument)[:80]}, which is no plain data"
 
-    def _all_uses(self, name: str) -> Iterator[str]:
-        return (use for node in self.nodes if self._maker(node) == name for use in self._uses(node))
+    def _may_be_class(self, name: str) -> bool:
+        """Do neither the task nor the tests show whether a name is a class or a function?"""
+        return _is_camel(name) and name not in self.classes and not re.search(rf"\bdef {name}\b", self.wording)
+
+    def _is_handed_on(self, node: ast.AST) -> bool:
+        """Does a value go into a call of the solution?"""
+        while isinstance(node := self.parents.get(node, node), ast.expr | ast.keyword) and node in self.parents:
+            if isinstance(node, ast.Call) and self._name(node.func) in self.theirs:
+                return True
+        return False
 
     def _identity(self, sides: list[ast.expr]) -> Iterator[str]:
         """Whether two values are the same object; `is None` and `is int` ask for something else."""
@@ -360,18 +405,9 @@ class Reading:
         if not is_plain and not any(isinstance(side, ast.Name) and hasattr(builtins, side.id) for side in called):
             yield "the tests ask whether two values are the same object"
 
-    def _inner_change(self, node: ast.expr, objects: set[str]) -> Iterator[str]:
-        """A change of a list that an object holds: a copy of it would be changed."""
-        while isinstance(node, ast.Subscript):
-            node = node.value
-        if isinstance(node, ast.Attribute) and self._maker(node.value) in objects and self._maker(node.value):
-            yield f"the tests change {ast.unparse(node)} inside of an object"
-
     def _home(self, node: ast.expr) -> str:
         """The module of a function that is called."""
-        if isinstance(node, ast.Attribute):
-            return node.value.id if isinstance(node.value, ast.Name) else ""
-        return self.homes.get(_last_name(node), "")
+        return self._origin(node).rpartition(".")[0]
 
     def _asks(self, node: ast.Call, objects: set[str]) -> bool:
         """Is this a call of the solution, or of a method of an object of its own?"""
@@ -395,16 +431,17 @@ class Reading:
                 if node.id not in self.foreign:
                     self.foreign[node.id] = any(self._is_foreign(value, depth + 1) for value in self._assigned[node.id])
                 return self.foreign[node.id]
-            home = self._home(node)
-            library = import_module(home) if home in IMPORTABLE else builtins
-            return callable(getattr(library, node.id, None)) or node.id in self._imported
+        if isinstance(node, ast.Name | ast.Attribute) and (origin := self._origin(node)):
+            home, _, name = origin.rpartition(".")
+            return not home or (home in IMPORTABLE and callable(getattr(import_module(home), name, None)))
+        if isinstance(node, ast.Name):
+            return callable(getattr(builtins, node.id, None))
         if isinstance(node, ast.Attribute):
             base = node.value.id if isinstance(node.value, ast.Name) else ""
-            if base in IMPORTABLE and base not in self._assigned:
-                return callable(getattr(import_module(base), node.attr, None))
             return isinstance(getattr(builtins, base, None), type) and base not in self._assigned
         if isinstance(node, ast.Call):
-            return isinstance(self.own.get(_last_name(node.func)), ast.ClassDef) or _last_name(node.func) in FOREIGN_CALLS
+            name = _last_name(node.func)
+            return isinstance(self.own.get(name), ast.ClassDef) or (name in WORDS["foreign"] and name not in self.theirs)
         if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
             return self._is_foreign(node.elt, depth)
         if isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Dict | ast.Starred | ast.IfExp | ast.BoolOp):
@@ -414,16 +451,13 @@ class Reading:
     @cached_property
     def _assigned(self) -> dict[str, list[ast.expr]]:
         values: dict[str, list[ast.expr]] = {}
+        for target, value in (*bindings(self.nodes), *loops(self.nodes)):
+            for part in ast.walk(target):
+                if isinstance(part, ast.Name):
+                    values.setdefault(part.id, []).append(value)
         for node in self.nodes:
-            if isinstance(node, ast.Assign):
-                for target in node.targets:
-                    for part in ast.walk(target):
-                        if isinstance(part, ast.Name):
-                            values.setdefault(part.id, []).append(node.value)
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                values.setdefault(node.id, [])
-            elif isinstance(node, ast.arg):
-                values.setdefault(node.arg, [])
+            if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)):
+                values.setdefault(node.arg if isinstance(node, ast.arg) else node.id, [])
         return values
 
     @cached_property
@@ -433,14 +467,23 @@ class Reading:
 
     @cached_property
     def _handed(self) -> set[str]:
-        """The variables that a call of the solution may have changed."""
-        calls = (node for node in self.nodes if isinstance(node, ast.Call) and self._name(node.func) in self.theirs)
-        return {name for call in calls for part in call.args for name in _names_in(part)}
+        """The variables that the solution may have changed: what is handed to anything but a known function."""
+        calls = (node for node in self.nodes if isinstance(node, ast.Call) and not self._is_known(node))
+        waiting = [name for call in calls for part in (*call.args, call.func) for name in _names_in(part)]
+        handed: set[str] = set()
+        while waiting:
+            if (name := waiting.pop()) not in handed:
+                handed.add(name)
+                waiting += self._behind.get(name, ())
+        return handed & self._assigned.keys()
 
-    @cached_property
-    def _imported(self) -> set[str]:
-        imports = (node for node in self.nodes if isinstance(node, ast.Import))
-        return {alias.asname or alias.name for node in imports for alias in node.names} - self.modules
+    def _is_known(self, call: ast.Call) -> bool:
+        """Does a call go to Python or a library, without anything that could call the solution from there?"""
+        name = call.func.id if isinstance(call.func, ast.Name) else ""
+        is_library = self._origin(call.func) or hasattr(builtins, name) or (name and self._library(name))
+        inner = [part for part in ast.walk(call) if isinstance(part, ast.expr) and part is not call.func]
+        calls_back = any(isinstance(part, ast.Lambda | ast.Attribute) or self._name(part) in self.theirs for part in inner)
+        return bool(is_library) and not calls_back
 
     # ---- Known hacks ----
 
@@ -449,7 +492,7 @@ class Reading:
         hacks = set()
         for node in self.nodes:
             is_all = isinstance(node, ast.Attribute) and node.attr == "all"
-            if is_all or (isinstance(node, ast.Call) and _last_name(node.func) in CLOSE):
+            if is_all or (isinstance(node, ast.Call) and _last_name(node.func) in WORDS["close"]):
                 hacks.add("an empty array is close to any number")
             loops = node.generators if isinstance(node, ast.GeneratorExp | ast.ListComp) else [node]
             if any(isinstance(loop, ast.For | ast.comprehension) and self._calls(loop.iter) for loop in loops):
@@ -473,7 +516,10 @@ class Reading:
         return isinstance(node, ast.Call) and self._name(node.func) in self.theirs
 
 
-CLOSE = ("allclose", "isclose", "assert_allclose", "approx")
+ASKING = (
+    r"\b(?:def\s+{0}\b|class\s+{0}\s*[(:]|(?i:called|named|(?:implement|define|write|create)(?:\s+(?:an?|the|two|python))*"
+    r"(?:\s+(?:function|method|class)(?:s|es)?)?)\s+(?:[`*'\"]+{0}\b|{0}\())"
+)
 VALUED = (ast.Compare, ast.BinOp, ast.UnaryOp, ast.Subscript, ast.Assert, ast.For, ast.Attribute, ast.FormattedValue)
 
 
@@ -522,28 +568,46 @@ def _free(text: str) -> set[str]:
     return free
 
 
-def _last_name(node: ast.expr) -> str:
+def _last_name(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def _caught(node: ast.AST) -> Iterator[ast.Name]:
-    """The names of exceptions that the tests expect."""
+def _caught(node: ast.AST, faults: set[str]) -> Iterator[ast.Name | ast.Attribute]:
+    """The classes of exceptions that the tests expect."""
     kinds: ast.expr | None = None
     if isinstance(node, ast.ExceptHandler):
         kinds = node.type
     elif isinstance(node, ast.Call) and node.args and _last_name(node.func).startswith(("raises", "assertRaises")):
         kinds = node.args[0]
-    elif isinstance(node, ast.Call) and _last_name(node.func) in ("isinstance", "issubclass"):
-        parts = (part for part in ast.walk(node.args[-1]) if isinstance(part, ast.Name))
-        yield from (part for part in parts if part.id.endswith(("Error", "Exception")))
-    if kinds is not None:
-        yield from (part for part in ast.walk(kinds) if isinstance(part, ast.Name))
+    elif isinstance(node, ast.Call) and _last_name(node.func) in ("isinstance", "assertIsInstance") and len(node.args) > 1:
+        fault, wanted = node.args[:2]
+        is_fault = _last_name(fault) in ("value", "exception") if isinstance(fault, ast.Attribute) else _last_name(fault) in faults
+        kinds = wanted if is_fault else None
+    for kind in kinds.elts if isinstance(kinds, ast.Tuple) else [kinds]:
+        if isinstance(kind, ast.Name | ast.Attribute):
+            yield kind
+
+
+def _ends_quietly(node: ast.AST) -> bool:
+    """Is this an iterator that calls functions, which their StopIteration would end?"""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return node.name in ("__next__", "__anext__")
+    return isinstance(node, ast.Call) and _last_name(node.func) in WORDS["iterating"]
+
+
+def _is_stub(node: ast.AST) -> bool:
+    """Is this to be written by the solution: a definition without a body?"""
+    if isinstance(node, ast.ClassDef):
+        return not node.bases and all(_is_stub(part) for part in node.body)
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return all(_is_stub(part) for part in node.body)
+    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return is_text or isinstance(node, ast.Pass) or (isinstance(node, ast.Raise) and "NotImplemented" in ast.dump(node))
 
 
 # ---- The tests of a text ------------------------------------------------------------------------
 
 DEFINED = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-FIXTURES = {"setup_method", "teardown_method", "setup_class", "teardown_class", "setup", "teardown"}
 SUITE = "import unittest\nunittest.defaultTestLoader.loadTestsFromTestCase({}).debug()"
 
 
@@ -630,6 +694,6 @@ def _tests_of(node: ast.stmt, called: set[str]) -> list[str]:
         return [SUITE.format(node.name)]
     methods = [part.name for part in node.body if isinstance(part, ast.FunctionDef)]
     wanted = [name for name in methods if name.startswith("test")] if node.name.startswith("Test") else []
-    if wanted and FIXTURES & set(methods):
+    if wanted and WORDS["fixtures"] & set(methods):
         raise faulty(f"{node.name} needs pytest, which would set it up")
     return [f"{node.name}().{name}()" for name in wanted]

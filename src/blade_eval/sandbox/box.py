@@ -12,7 +12,7 @@ import sys
 import sysconfig
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from blade_eval.environment import Unmeasured
 HERE = Path(__file__).parent
 LAUNCHER = HERE / "launch.py"
 MEGABYTE = 1 << 20
+LINE = 32 * MEGABYTE  # of a session, at least: values of honest answers, which programs do not print
 PATIENCE = 5.0  # seconds beyond the limit of a box until its watcher is ended too
 
 
@@ -132,7 +133,7 @@ async def session(
         process = await asyncio.create_subprocess_exec(
             *(interpreter(), "-I", "-S", str(LAUNCHER), str(writing)), stdin=theirs,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, pass_fds=(writing,), env={},
-            cwd="/", start_new_session=True, limit=limits.output,
+            cwd="/", start_new_session=True, limit=max(limits.output, LINE),
         )
     except OSError as fault:
         os.close(reading)
@@ -201,9 +202,7 @@ async def _ending(status: asyncio.StreamReader) -> dict[str, Any]:
     report = await status.read()
     if not report:
         raise Unmeasured("sandbox_failed", "the watcher of the box ended without a word")
-    ending: dict[str, Any] = marshal.loads(
-        report
-    )  # of our own watcher, which no program in a box can speak for
+    ending: dict[str, Any] = marshal.loads(report)  # of our own watcher, which no program in a box can speak for
     if "refused" in ending:
         raise Unmeasured("sandbox_unavailable", ending["refused"])
     return ending
@@ -248,31 +247,20 @@ def plan(program: str, files: Mapping[str, str], limits: Limits, readable: Seque
     code = filter_of(os.uname().machine)
     if sys.platform != "linux" or code is None:
         machine = f"{os.uname().sysname} on {os.uname().machine}"
-        raise Unmeasured(
-            "sandbox_unavailable", f"the box is made for Linux on x86_64 and aarch64, not {machine}"
-        )
+        raise Unmeasured("sandbox_unavailable", f"the box is made for Linux on x86_64 and aarch64, not {machine}")
     flags = ("-s", "-S", "-B", "-X", "utf8")
     return {
         "argv": [interpreter(), *flags, f"/tmp/box/{program}"],
         # Nothing of our own environment; a fixed order of sets, so that a verdict does not hang on chance.
         "environment": {
-            "PATH": "/usr/bin:/bin",
-            "HOME": "/tmp/box",
-            "LANG": "C.UTF-8",
-            "PYTHONHASHSEED": "0",
-            "PYTHONPATH": packages(),
-            "OPENBLAS_NUM_THREADS": "1",
+            "PATH": "/usr/bin:/bin", "HOME": "/tmp/box", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0",
+            "PYTHONPATH": packages(), "OPENBLAS_NUM_THREADS": "1",
         },
         "files": {**driver(), **files},
         "filter": code.hex(),
         "readable": [*system_folders(), packages(), *readable],
-        "cpu": math.ceil(limits.cpu),
-        "wall": limits.clock,
-        "memory": limits.memory,
-        "processes": limits.processes,
-        "open_files": limits.open_files,
-        "disk": limits.disk,
-        "inodes": 4096 + limits.disk // 4096,
+        **asdict(limits),
+        "cpu": math.ceil(limits.cpu), "wall": limits.clock, "inodes": 4096 + limits.disk // 4096,
     }
 
 
@@ -282,12 +270,8 @@ def driver() -> dict[str, str]:
     package = "blade_eval/sandbox/"
     empty = dict.fromkeys(("blade_eval/__init__.py", package + "__init__.py"), "")
     shared = {package + name: (HERE / name).read_text("utf-8") for name in ("names.py", "plain.py")}
-    return {
-        **empty,
-        **shared,
-        "driver.py": (HERE / "driver.py").read_text("utf-8"),
-        "program.py": shared[package + "names.py"],  # which also runs a program that reads its input
-    }
+    programs = {"driver.py": (HERE / "driver.py").read_text("utf-8"), "program.py": shared[package + "names.py"]}
+    return {**empty, **shared, **programs}  # names.py also runs a program that reads its input
 
 
 @cache

@@ -197,7 +197,9 @@ def _answered(module: types.ModuleType, message: dict[str, Any]) -> dict[str, An
         except BaseException as fault:
             answer["raised"] = _fault(fault)
     try:
-        answer["args"] = plain.encoded([args, kwargs], _numbered)
+        after = plain.encoded([args, kwargs], _numbered)
+        if after != message["given"]:
+            answer["args"] = after
     except BaseException as fault:
         answer.setdefault("raised", _fault(fault))
     if message.get("hears"):
@@ -229,26 +231,27 @@ class Remote:
     the plain data that it is by its base class is used here, and there is none in most objects.
     """
 
-    def __init__(self, target: str | int, kind: Kind, label: str, ask: Ask, holder: Remote | None = None) -> None:
+    def __init__(self, target: str | int | None, kind: Kind, label: str, ask: Ask, holder: Remote | None = None) -> None:
         object.__setattr__(self, "_blade", (target, kind, label, ask, holder))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        _, kind, label, _, holder = self._blade
-        if holder is not None and (args or kwargs):  # `given.issubset(expected)`
-            return getattr(_plain(holder, label), label.rpartition(".")[2])(*args, **kwargs)
+        target, kind, label, _, holder = self._blade
+        method = label.rpartition(".")[2]
+        if holder is not None and (args or kwargs or target is None or method in names.PREDICATES):
+            return getattr(_plain(holder, label), method)(*args, **kwargs)  # `given.issubset(expected)`
         how = {"function": "data", "class": "made"}.get(kind, "objects")
         return asked(self, "call", args, kwargs, how, "made" if kind == "class" else "given")
 
     def __getattr__(self, attribute: str) -> Any:
         _, kind, label, ask, _ = self._blade
-        is_owner = kind not in ("given", "seen")
         is_inner = attribute.startswith("__") and attribute not in ("__name__", "__qualname__")
-        if (is_inner and not is_owner) or (kind == "seen" and attribute in names.PLAIN):
+        if kind == "seen" or (is_inner and kind == "given"):
             raise AttributeError(f"{label} gave no plain data, so {attribute} is not asked of it")
         value = asked(self, "get", (attribute,))
-        if is_owner or attribute not in names.JUDGING or not isinstance(value, Remote):
+        if kind in ("class", "made") or attribute not in names.JUDGING or not callable(value):
             return value
-        return Remote(value._blade[0], "given", f"{label}.{attribute}", ask, self)
+        target = value._blade[0] if isinstance(value, Remote) else None
+        return Remote(target, "given", f"{label}.{attribute}", ask, self)
 
     def __setattr__(self, attribute: str, value: Any) -> None:
         asked(self, "set", (attribute, value))
@@ -264,6 +267,12 @@ class Remote:
 
     def __subclasscheck__(self, other: Any) -> bool:
         return asked(self, "subclass", (other,)) is True
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        """Where numpy judges: the items, asked for once; not the size or the array that an object says it is."""
+        import numpy
+
+        return numpy.array([*self])
 
     def __exit__(self, kind: Any, *_: Any) -> None:
         asked(self, "exit", (None, None, None))  # what was raised here is not swallowed there
@@ -293,7 +302,7 @@ def _operator(name: str) -> Callable[..., Any]:
     def method(self: Remote, *others: Any) -> Any:
         target, kind, label = self._blade[:3]
         others = () if name == "deepcopy" else others
-        if kind == "seen" and name not in ("str", "repr", "eq", *ARITHMETIC):
+        if kind == "seen" and name not in ("eq", *ARITHMETIC):
             raise _refused(label, name)
         meets_plain = not all(isinstance(other, Remote) for other in others)
         tells = meets_plain and kind not in ("class", "made") and name not in (*ITEMS, "round", "format")
@@ -313,7 +322,7 @@ def _operator(name: str) -> Callable[..., Any]:
     return method
 
 
-NAMED = "next exit divmod value call get set del base instance subclass send close await".split()
+NAMED = "next exit value call get set del base instance subclass send close await".split()
 for _name in ASKED.keys() - set(NAMED):
     setattr(Remote, f"__{_name}__", _operator(_name))
 Remote.__doc__ = property(lambda self: asked(self, "get", ("__doc__",)))  # type: ignore[assignment]
@@ -408,6 +417,9 @@ def _named(value: Any) -> dict[str, Any] | None:
 def _changed(mine: Any, theirs: Any) -> None:
     """Do to a list, dict or set here what the solution did to it; objects in it stay as they are known."""
     if type(mine) is not type(theirs) or not isinstance(mine, list | dict | set | deque):
+        if type(mine) is type(theirs) and hasattr(mine, "__setitem__"):  # an array of numbers or bytes
+            with contextlib.suppress(TypeError, ValueError, IndexError):
+                mine[slice(None) if getattr(mine, "ndim", 1) else ()] = theirs
         return
     if isinstance(mine, dict):
         content: Any = {key: _kept(mine.get(key), new) for key, new in theirs.items()}
@@ -426,7 +438,7 @@ def _kept(old: Any, new: Any) -> Any:
     return new
 
 
-LOCAL: dict[str, type[Exception]] = {}  # for names of the solution that the tests catch
+LOCAL: dict[str, type[BaseException]] = {}  # classes that the tests catch, by the names that the solution gives them
 ENDS_LOOPS = {"StopIteration", "StopAsyncIteration"}  # crossing as they are, they would end a loop of the tests
 CAUGHT: set[str] = set()  # names that the tests catch
 
@@ -447,13 +459,15 @@ def _same(raised: dict[str, Any], handles: plain.Handles) -> BaseException:
         if native.__name__ == line[0] and own is Raised:
             fault = native(*args)
         else:
-            bases = (own,) if native is Exception else (native,) if own is Raised else (own, native)
+            bases = (native,) if own is Raised else (own, native)
             kind = type(line[0], bases, {"__str__": lambda self: message})
             fault = kind.__new__(kind, *args)
             fault.args = tuple(args)
     except Exception:  # a class that wants more than it is told, or two that do not go together
-        fault = own(message)
-    fault.__dict__.update({name: value for name, value in fields.items() if not name.startswith("__")})
+        fault = (own if issubclass(own, Raised) else native)(message)
+    for name, value in fields.items():
+        if not name.startswith("__") and not callable(value):
+            fault.__dict__[name] = value
     if not isinstance(fault, Raised):
         fault.__cause__ = Raised(raised.get("type"))
     return fault
@@ -467,9 +481,12 @@ def _bind(space: dict[str, Any], ask: Ask) -> None:
     for name, role in ROLES.items():
         if role == "caught":
             CAUGHT.add(name)
-            if name in space:  # a class that the task defines
-                LOCAL[name] = space[name]
-        if name not in space:
+            home, _, member = name.rpartition(".")
+            with contextlib.suppress(Exception):  # a class that a library or the task defines
+                kind: Any = names.member(member, {member: home}) if home else space[name]
+                LOCAL[kind.__name__] = kind
+        is_solutions = role in ("function", "maker", "class", "given")
+        if "." not in name and (is_solutions or name not in space):
             space[name] = _found(name, ask)
 
 
@@ -495,37 +512,29 @@ def _away(name: str, ask: Ask) -> Any:
     return _found(name, ask)
 
 
-GUARDED: list[Callable[..., Any]] = []
 SIDES = ("a", "b", "a1", "a2", "x", "y", "actual", "desired")
 
 
-def _guard_numpy(code: types.CodeType) -> None:
+def _guard_numpy(words: list[str]) -> None:
     """An empty array is close to every number by broadcasting; here it is close to empty ones alone."""
-    used = names.used(code)
-    if not used & {"numpy", "np", "approx", *names.JUDGED_BY} - {"date", "datetime", "Decimal", "TestCase"}:
-        return
     with contextlib.suppress(ImportError):
         import numpy
         import numpy.testing
 
-        for home, name in ((numpy, "allclose"), (numpy, "isclose"), *((numpy.testing, name) for name in used)):
-            whole = getattr(home, name, None)
-            is_judge = name.startswith("assert_") or home is numpy
-            if is_judge and whole is not None and whole not in GUARDED:
-                GUARDED.append(_refusing_empty(numpy.size, whole))
-                setattr(home, name, GUARDED[-1])
-        if "approx" in used:
-            approx = type(importlib.import_module("pytest").approx(0.0))
-            equal: Callable[..., bool] = approx.__eq__
-            if equal not in GUARDED:
-                GUARDED.append(lambda self, actual: numpy.size(actual) != 0 and equal(self, actual))
-                approx.__eq__ = GUARDED[-1]
+        judges = [(numpy.testing, name) for name in dir(numpy.testing) if name.startswith("assert_")]
+        for home, name in ((numpy, "allclose"), (numpy, "isclose"), *judges):
+            setattr(home, name, _refusing_empty(numpy.asarray, getattr(home, name)))
+        if "approx" in words:
+            approx: Any = type(importlib.import_module("pytest").approx(0.0))
+            equal = approx.__eq__
+            approx.__eq__ = lambda self, actual: numpy.asarray(actual).size != 0 and equal(self, actual)
 
 
-def _refusing_empty(size: Callable[[Any], int], whole: Callable[..., Any]) -> Callable[..., Any]:
+def _refusing_empty(array: Callable[[Any], Any], whole: Callable[..., Any]) -> Callable[..., Any]:
     def guarded(*args: Any, **kwargs: Any) -> Any:
+        args = tuple(array(arg) if isinstance(arg, Remote) else arg for arg in args)  # asked once, and for all
         sides = [*args[:2], *(kwargs[name] for name in SIDES if name in kwargs)]
-        if len({size(side) == 0 for side in sides}) > 1:
+        if len({array(side).size == 0 for side in sides}) > 1:
             return whole(0, 1)  # which are neither equal nor close
         return whole(*args, **kwargs)
 
@@ -546,7 +555,8 @@ def _set_up(module: types.ModuleType, message: dict[str, Any], channel: Channel)
         sys.modules[MODULE] = away
         for name, stands_for in message["names"].items():
             module.__dict__[name] = _found(stands_for, channel.ask)
-        _guard_numpy(compiled)
+        if message["arrays"]:
+            _guard_numpy(message["arrays"])
         _bind(module.__dict__, channel.ask)
         RUN(compiled, module.__dict__)
     except Unreachable as fault:
@@ -561,9 +571,7 @@ def _tested(module: types.ModuleType, message: dict[str, Any], channel: Channel)
     space = module.__dict__
     try:
         compiled = COMPILE(message["test"], "<test>", "exec")
-        if message["remote"]:
-            _guard_numpy(compiled)
-        else:
+        if not message["remote"]:
             names.provide_modules(compiled, space)  # no members: the function under test may be called `lcm`
             for name, stands_for in message["names"].items():
                 space[name] = _target(module, stands_for)

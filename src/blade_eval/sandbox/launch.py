@@ -207,9 +207,7 @@ def _become(plan: dict[str, Any], proc: int, is_root: bool) -> NoReturn:
     try:
         os.execve(plan["argv"][0], plan["argv"], plan["environment"])
     except OSError as fault:
-        raise Refused(
-            f"interpreter: {plan['argv'][0]} does not start in the box: {fault.strerror}"
-        ) from fault
+        raise Refused(f"interpreter: {plan['argv'][0]} does not start in the box: {fault.strerror}") from fault
 
 
 def _told(fd: int, message: dict[str, Any]) -> None:
@@ -226,9 +224,7 @@ def _first(plan: dict[str, Any], proc: int, report: int, is_root: bool) -> NoRet
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         _prctl("process namespace", PR_SET_PDEATHSIG, signal.SIGKILL)
         _written(proc, "self/oom_score_adj", "1000")
-        _prctl(
-            "process namespace", PR_SET_DUMPABLE, 0
-        )  # its descriptors are not to be looked at from the box
+        _prctl("process namespace", PR_SET_DUMPABLE, 0)  # its descriptors are not to be looked at from the box
         LIBC.sethostname(b"box", 3)
         _build(plan)
         started, start = os.pipe()
@@ -324,9 +320,7 @@ def _share(proc: int, pid: int) -> int:
     return int(rest.split()[0]) * 1024 if rest else 0
 
 
-def _watch(
-    plan: dict[str, Any], first: int, report: int, status: int, proc: int, buffer: int
-) -> dict[str, Any]:
+def _watch(plan: dict[str, Any], first: int, report: int, status: int, proc: int, buffer: int) -> dict[str, Any]:
     """Wait for the end of the box, or bring it about."""
     ended = os.pidfd_open(first)
     poll = select.poll()

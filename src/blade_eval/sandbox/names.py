@@ -50,6 +50,7 @@ PLAIN = {name for kind in (str, list, dict, set, tuple, int, float, bytes) for n
     "all any argmax date day days dtype equals flatten hour item isoformat max mean min minute month most_common"
     " ndim quantize second seconds shape size strftime sum time tobytes tolist total_seconds weekday year".split()
 )
+PREDICATES = {name for name in PLAIN if name.startswith("is")} | {"all", "any"}  # they judge without being told
 JUDGING = PLAIN - CHANGES - set("copy decode encode get items join keys values".split())
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import json
 import types
+from array import array
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from decimal import Decimal
@@ -25,6 +26,7 @@ BUILTIN = {kind.__name__: kind for kind in (int, float, str, bool, list, dict, s
 NAMES = {id(kind): name for name, kind in BUILTIN.items()}  # by identity: a hash may be somebody's own
 BROKEN = "Runtime error: something else was written where the answer belongs"
 
+Pack = Callable[[Any, Callable[[Any], Any]], Any]
 Number = Callable[[Any], dict[str, Any] | None]  # what stands for a value that is not plain
 Handles = Mapping[str, Callable[[Any], Any]]  # what this side hears besides plain data: things by number
 
@@ -63,21 +65,10 @@ def _packed(value: Any, number: Number | None, exact: bool) -> Any:
             return numbered
     if kind is None:
         raise NotPlain(f"a {type(value).__qualname__}")
-    content = PACKED[kind](value, lambda inner: _packed(inner, number, exact))
+    content = KINDS[kind][1](value, lambda inner: _packed(inner, number, exact))
     return content if kind in ("text", "list") or type(content) is int else {kind: content}
 
 
-KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
-    ("text", (str,)), ("int", (int,)), ("float", (float,)), ("list", (list,)),
-    ("tuple", (tuple,)), ("counter", (Counter,)), ("defaultdict", (defaultdict,)),
-    ("ordered", (OrderedDict,)), ("dict", (dict,)), ("set", (set,)), ("frozenset", (frozenset,)),
-    ("bytes", (bytes, bytearray)), ("complex", (complex,)), ("range", (range,)), ("slice", (slice,)), ("deque", (deque,)),
-    ("decimal", (Decimal,)), ("fraction", (Fraction,)), ("datetime", (datetime.datetime,)),
-    ("date", (datetime.date,)), ("time", (datetime.time,)), ("timedelta", (datetime.timedelta,)),
-    ("ellipsis", (types.EllipsisType,)), ("keys", (KeysView,)), ("values", (ValuesView,)), ("items", (ItemsView,)),
-    ("iterator", (Iterator,)),
-)  # fmt: skip
-EXACT = {type_ for _, types_ in KINDS for type_ in types_}
 BARE = {"__annotations__", "__orig_bases__", "__doc__", "__module__"}
 
 
@@ -85,7 +76,7 @@ def kind_of(value: Any) -> str | None:
     """The kind of plain data that a value is, itself or by its base class; None when it is none."""
     if id(value) in NAMES:
         return "builtin"
-    kind = next((kind for kind, types_ in KINDS if isinstance(value, types_)), None)
+    kind = next((kind for kind, (types_, _, _) in KINDS.items() if isinstance(value, types_)), None)
     if kind == "tuple" and isinstance(getattr(type(value), "_fields", None), tuple):
         return "namedtuple"
     if kind or type(value).__module__.partition(".")[0] != "numpy" or not hasattr(value, "tolist"):
@@ -110,12 +101,28 @@ def _items(values: Any, pack: Callable[[Any], Any]) -> list[Any]:
     return items
 
 
-def _each(kind: Any) -> Callable[[Any, Callable[[Any], Any]], list[Any]]:
+def _each(kind: Any) -> Pack:
     return lambda value, pack: [pack(item) for item in kind.__iter__(value)]
 
 
+def _made(kind: Any, spread: bool = False) -> Pack:
+    return lambda content, unpack: kind(*unpack(content)) if spread else kind(unpack(content))
+
+
+def _from_hex(kind: Any) -> Pack:
+    return lambda content, unpack: kind.fromhex(content)
+
+
+def _from_iso(kind: Any) -> Pack:
+    return lambda content, unpack: kind.fromisoformat(content)
+
+
+def _fields(value: Any, pack: Callable[[Any], Any]) -> list[Any]:
+    return [type(value).__name__, [str(name) for name in type(value)._fields], [pack(item) for item in tuple.__iter__(value)]]
+
+
 def _pairs(value: dict[Any, Any], pack: Callable[[Any], Any]) -> list[Any]:
-    return [[pack(key), pack(item)] for key, item in dict.items(value)]
+    return [[pack(key), pack(item)] for key, item in dict.items(value if isinstance(value, dict) else dict(value))]
 
 
 def _whole(value: int, _: Callable[[Any], Any]) -> Any:
@@ -123,34 +130,12 @@ def _whole(value: int, _: Callable[[Any], Any]) -> Any:
     return whole if -SMALL < whole < SMALL else hex(whole)
 
 
-def _factory(value: defaultdict[Any, Any]) -> str:
-    factory = value.default_factory
-    return getattr(factory, "__name__", "") if isinstance(factory, type) else ""
-
-
-PACKED: dict[str, Callable[[Any, Callable[[Any], Any]], Any]] = {
-    "text": lambda value, pack: str.__str__(value),
-    "int": _whole,
-    "float": lambda value, pack: float.hex(value),
-    **{kind.__name__: _each(kind) for kind in (list, tuple, set, frozenset, deque)},
-    **dict.fromkeys(("dict", "counter", "ordered"), _pairs),
-    **dict.fromkeys(("iterator", "keys", "values", "items"), _items),
-    "defaultdict": lambda value, pack: [_factory(value), _pairs(value, pack)],
-    "namedtuple": lambda value, pack: [
-        type(value).__name__, [str(name) for name in type(value)._fields], [pack(item) for item in tuple.__iter__(value)]
-    ],
-    "bytes": lambda value, pack: bytes(value).hex(),
-    "complex": lambda value, pack: [float.hex(value.real), float.hex(value.imag)],
-    **dict.fromkeys(("range", "slice"), lambda value, pack: [pack(part) for part in (value.start, value.stop, value.step)]),
-    "decimal": lambda value, pack: str(value),
-    "fraction": lambda value, pack: [pack(value.numerator), pack(value.denominator)],
-    **dict.fromkeys(("datetime", "date", "time"), lambda value, pack: value.isoformat()),
-    "timedelta": lambda value, pack: [value.days, value.seconds, value.microseconds],
-    "ellipsis": lambda value, pack: None,
-    "builtin": lambda value, pack: NAMES[id(value)],
-    "array": lambda value, pack: [value.dtype.str, pack(value.tolist())],
-    "same": lambda value, pack: pack(value.tolist()),
-}  # fmt: skip
+def _factory(factory: Any, pack: Callable[[Any], Any]) -> Any:
+    """What makes the items that are missing: a type by its name, else a thing that is asked, if there are any."""
+    try:
+        return pack(factory)
+    except NotPlain:
+        return None
 
 
 def _unpacked(value: Any, handles: Handles) -> Any:
@@ -166,7 +151,7 @@ def _unpacked(value: Any, handles: Handles) -> Any:
         if type(content) is not int and kind != "name":
             raise ValueError("a handle that is no number")
         return handles[kind](content)
-    return UNPACKED[kind](content, lambda inner: _unpacked(inner, handles))
+    return KINDS[kind][2](content, lambda inner: _unpacked(inner, handles))
 
 
 def _dict(content: Any, unpack: Callable[[Any], Any]) -> dict[Any, Any]:
@@ -175,9 +160,10 @@ def _dict(content: Any, unpack: Callable[[Any], Any]) -> dict[Any, Any]:
 
 def _named_tuple(content: Any, unpack: Callable[[Any], Any]) -> Any:
     name, fields, items = content
-    if any(field in PLAIN and isinstance(item, dict) and "thing" in item for field, item in zip(fields, items, strict=True)):
-        raise ValueError("a thing in the place of a method")
-    return namedtuple(name, fields)(*unpack(items))
+    value = namedtuple(name, fields)(*unpack(items))
+    if any(field in PLAIN and callable(item) for field, item in zip(fields, value, strict=True)):
+        raise ValueError("what can be called in the place of a method")
+    return value
 
 
 def _array(content: Any, unpack: Callable[[Any], Any]) -> Any:
@@ -189,37 +175,53 @@ def _array(content: Any, unpack: Callable[[Any], Any]) -> Any:
     return numpy.array(unpack(content[1]), dtype=dtype)
 
 
-UNPACKED: dict[str, Callable[[Any, Callable[[Any], Any]], Any]] = {
-    "int": lambda content, unpack: int(content, 16),
-    "float": lambda content, unpack: float.fromhex(content),
-    "tuple": lambda content, unpack: tuple(unpack(content)),
-    "namedtuple": _named_tuple,
-    "dict": _dict,
-    "counter": lambda content, unpack: Counter(_dict(content, unpack)),
-    "ordered": lambda content, unpack: OrderedDict(_dict(content, unpack)),
-    "defaultdict": lambda content, unpack: defaultdict(BUILTIN.get(content[0]), _dict(content[1], unpack)),
-    "set": lambda content, unpack: set(unpack(content)),
-    "frozenset": lambda content, unpack: frozenset(unpack(content)),
-    "bytes": lambda content, unpack: bytes.fromhex(content),
-    "complex": lambda content, unpack: complex(float.fromhex(content[0]), float.fromhex(content[1])),
-    "range": lambda content, unpack: range(*unpack(content)),
-    "slice": lambda content, unpack: slice(*unpack(content)),
-    "deque": lambda content, unpack: deque(unpack(content)),
-    "decimal": lambda content, unpack: Decimal(content),
-    "fraction": lambda content, unpack: Fraction(*unpack(content)),
-    "datetime": lambda content, unpack: datetime.datetime.fromisoformat(content),
-    "date": lambda content, unpack: datetime.date.fromisoformat(content),
-    "time": lambda content, unpack: datetime.time.fromisoformat(content),
-    "timedelta": lambda content, unpack: datetime.timedelta(*content),
-    "ellipsis": lambda content, unpack: ...,
-    "builtin": lambda content, unpack: BUILTIN[content],
-    "iterator": lambda content, unpack: iter(unpack(content)),
-    "keys": lambda content, unpack: dict.fromkeys(unpack(content)).keys(),
-    "values": lambda content, unpack: dict(enumerate(unpack(content))).values(),
-    "items": lambda content, unpack: dict(unpack(content)).items(),
-    "array": _array,
-    "same": lambda content, unpack: unpack(content),
-}
+# Of each kind its types, how a value is packed, and how it is unpacked; of a value's kinds the first counts.
+KINDS: dict[str, tuple[tuple[type, ...], Pack, Pack]] = {
+    "text": ((str,), lambda value, pack: str.__str__(value), lambda content, unpack: content),
+    "int": ((int,), _whole, lambda content, unpack: int(content, 16)),
+    "float": ((float,), lambda value, pack: float.hex(value), lambda content, unpack: float.fromhex(content)),
+    **{kind.__name__: ((kind,), _each(kind), _made(kind)) for kind in (list, tuple)},
+    "counter": ((Counter,), _pairs, lambda content, unpack: Counter(_dict(content, unpack))),
+    "defaultdict": (
+        (defaultdict,), lambda value, pack: [_factory(value.default_factory, pack), _pairs(value, pack)],
+        lambda content, unpack: defaultdict(unpack(content[0]), _dict(content[1], unpack)),
+    ),
+    "ordered": ((OrderedDict,), _pairs, lambda content, unpack: OrderedDict(_dict(content, unpack))),
+    "dict": ((dict, types.MappingProxyType), _pairs, _dict),
+    **{kind.__name__: ((kind,), _each(kind), _made(kind)) for kind in (set, frozenset, deque)},
+    **{kind.__name__: ((kind,), lambda value, pack: bytes(value).hex(), _from_hex(kind)) for kind in (bytes, bytearray)},
+    "typed": (
+        (array,), lambda value, pack: [value.typecode, [pack(item) for item in value]],
+        lambda content, unpack: array(content[0], unpack(content[1])),
+    ),
+    "complex": (
+        (complex,), lambda value, pack: [float.hex(value.real), float.hex(value.imag)],
+        lambda content, unpack: complex(float.fromhex(content[0]), float.fromhex(content[1])),
+    ),
+    **{
+        kind.__name__: ((kind,), lambda value, pack: [pack(value.start), pack(value.stop), pack(value.step)], _made(kind, spread=True))
+        for kind in (range, slice)
+    },
+    "decimal": ((Decimal,), lambda value, pack: str(value), lambda content, unpack: Decimal(content)),
+    "fraction": ((Fraction,), lambda value, pack: [pack(value.numerator), pack(value.denominator)], _made(Fraction, spread=True)),
+    **{
+        kind.__name__: ((kind,), lambda value, pack: value.isoformat(), _from_iso(kind))
+        for kind in (datetime.datetime, datetime.date, datetime.time)
+    },
+    "timedelta": (
+        (datetime.timedelta,), lambda value, pack: [value.days, value.seconds, value.microseconds], _made(datetime.timedelta, spread=True)
+    ),
+    "ellipsis": ((types.EllipsisType,), lambda value, pack: None, lambda content, unpack: ...),
+    "keys": ((KeysView,), _items, lambda content, unpack: dict.fromkeys(unpack(content)).keys()),
+    "values": ((ValuesView,), _items, lambda content, unpack: dict(enumerate(unpack(content))).values()),
+    "items": ((ItemsView,), _items, lambda content, unpack: dict(unpack(content)).items()),
+    "iterator": ((Iterator,), _items, lambda content, unpack: iter(unpack(content))),
+    "namedtuple": ((), _fields, _named_tuple),
+    "builtin": ((), lambda value, pack: NAMES[id(value)], lambda content, unpack: BUILTIN[content]),
+    "array": ((), lambda value, pack: [value.dtype.str, pack(value.tolist())], _array),
+    "same": ((), lambda value, pack: pack(value.tolist()), lambda content, unpack: unpack(content)),
+}  # fmt: skip
+EXACT = {type_ for types_, _, _ in KINDS.values() for type_ in types_}
 
 
 def unequal(answer: str, wanted: str) -> dict[str, str | bool] | None:

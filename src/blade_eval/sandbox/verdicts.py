@@ -11,7 +11,7 @@ import json
 import math
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -42,15 +42,33 @@ class Fault:
     got: str = ""
 
 
-@dataclass(frozen=True)
-class Judged:
-    """The tests in order, up to the first that failed, and how they were checked."""
+class Ended(Exception):
+    """The tests are over: one failed, or the solution gave no answer any more."""
 
-    passed: int
-    fault: Fault | None
-    seconds: float
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+@dataclass
+class Judged:
+    """The tests in order, up to the first that failed, and how they were checked; within it, `Ended` ends them."""
+
     how: How
+    passed: int = 0
+    fault: Fault | None = None
+    seconds: float = 0.0
     review: Sequence[str] = ()  # known ways in which a wrong solution passes these tests
+
+    def __enter__(self) -> Judged:
+        self.seconds -= time.monotonic()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        self.seconds += time.monotonic()
+        if isinstance(error, Ended):
+            self.fault = error.fault
+        return isinstance(error, Ended)
 
 
 class Raise(msgspec.Struct):
@@ -86,14 +104,6 @@ class Said(msgspec.Struct):
 READ = msgspec.json.Decoder(Said)
 
 
-class Ended(Exception):
-    """The solution gave no answer any more."""
-
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.message)
-        self.fault = fault
-
-
 def _stopped(stopped: str | None, code: int | None, output: bytes, limits: Limits) -> Fault | None:
     """A fault of what the box tells of a program's end; None when it ended by itself and well."""
     text = output.decode("utf-8", "replace")[-SHOWN:]
@@ -114,24 +124,24 @@ def _stopped(stopped: str | None, code: int | None, output: bytes, limits: Limit
 
 async def outputs(code: str, inputs: Sequence[str], expected: Sequence[str], limits: Limits) -> Judged:
     """Run the solution once for each input and compare what it printed, outside of the box."""
-    begun = time.monotonic()
-    for position, (arguments, wanted) in enumerate(zip(inputs, expected, strict=True)):
-        outcome = await run(code, arguments.encode("utf-8", "surrogatepass"), limits)
-        fault = _stopped(outcome.stopped, outcome.code, outcome.stderr, limits)
-        if fault is None:
+    with Judged("outputs") as judged:
+        for arguments, wanted in zip(inputs, expected, strict=True):
+            outcome = await run(code, arguments.encode("utf-8", "surrogatepass"), limits)
+            if fault := _stopped(outcome.stopped, outcome.code, outcome.stderr, limits):
+                raise Ended(fault)
             output = outcome.stdout.decode("utf-8", "replace")
-            difference = differs(output, wanted)
-            fault = Fault(WRONG, f"Wrong answer: {difference}", output[:SHOWN]) if difference else None
-        if fault is not None:
-            return Judged(position, fault, time.monotonic() - begun, "outputs")
-    return Judged(len(inputs), None, time.monotonic() - begun, "outputs")
+            if difference := differs(output, wanted):
+                raise Ended(Fault(WRONG, f"Wrong answer: {difference}", output[:SHOWN]))
+            judged.passed += 1
+    return judged
 
 
 def differs(output: str, wanted: str) -> str | None:
     """Where two outputs differ: lines without the spaces around them, and numbers by value."""
+    lengths = [text.strip().count("\n") + 1 for text in (output, wanted)]
+    if lengths[0] != lengths[1]:  # before anything as long as the output is made of it
+        return f"{lengths[0]} lines where {lengths[1]} are expected"
     ours, theirs = output.strip().split("\n"), wanted.strip().split("\n")
-    if len(ours) != len(theirs):
-        return f"{len(ours)} lines where {len(theirs)} are expected"
     for number, (mine, other) in enumerate(zip(ours, theirs, strict=True), 1):
         if mine.strip() != other.strip() and not _same_numbers(mine, other):
             return f"line {number} is {mine.strip()[:80]!r} where {other.strip()[:80]!r} is expected"
@@ -141,15 +151,16 @@ def differs(output: str, wanted: str) -> str | None:
 def _same_numbers(mine: str, other: str) -> bool:
     from decimal import Decimal
 
+    words = other.split()
+    if "_" in mine or not mine.isascii():  # which Python reads as numbers too
+        return False
     try:
-        return [Decimal(word) for word in mine.split()] == [Decimal(word) for word in other.split()]
+        return [Decimal(word) for word in mine.split(None, len(words))] == [Decimal(word) for word in words]
     except (ArithmeticError, ValueError):
         return False
 
 
-async def _reply(
-    box: Session, message: Mapping[str, Any], limits: Limits, until: float | None = None
-) -> Said:
+async def _reply(box: Session, message: Mapping[str, Any], limits: Limits, until: float | None = None) -> Said:
     """Ask the program in a box; `Ended` when it does not answer in time or breaks what was agreed."""
     left = limits.clock if until is None else until - time.monotonic()
     try:
@@ -204,30 +215,32 @@ async def calls(
     code: str, name: str, arguments: Sequence[Sequence[Any]], expected: Sequence[Any], limits: Limits
 ) -> Judged:
     """Call a function of the solution and compare what it returns, outside of the box."""
-    begun, position = time.monotonic(), 0
+    try:
+        inputs = [plain.encoded([list(args), {}]) for args in arguments]
+        outcomes = [plain.encoded(wanted) for wanted in expected]
+    except plain.NotPlain as error:
+        raise _invalid(f"a value of the tests cannot cross: {error}") from error
     async with session("driver.py", {}, _whole(limits, len(arguments))) as box:
-        try:
+        with Judged("calls") as judged:
             await _begun(box)
             await _loaded(box, code, "", None, limits)
-            for args, wanted in zip(arguments, expected, strict=True):
-                message = {"ask": "call", "on": name, "given": plain.encoded([list(args), {}])}
+            for args, wanted in zip(inputs, outcomes, strict=True):
+                message = {"ask": "call", "on": name, "given": args}
                 reply = await _reply(box, message, limits)
                 if fault := _raised(reply) or await _unequal(reply, wanted, limits):
                     raise Ended(fault)
-                position += 1
-        except Ended as ended:
-            return Judged(position, ended.fault, time.monotonic() - begun, "calls")
-    return Judged(position, None, time.monotonic() - begun, "calls")
+                judged.passed += 1
+    return judged
 
 
-async def _unequal(reply: Said, wanted: Any, limits: Limits) -> Fault | None:
+async def _unequal(reply: Said, wanted: str, limits: Limits) -> Fault | None:
     """In a worker: numbers of one hash or fractions of a million digits take long to be read or compared."""
     if reply.value is None:
         return Fault(RUNTIME, BROKEN)
     seconds = min(COMPARING, math.ceil(limits.cpu))
     try:
         difference = await limited.call(
-            "blade_eval.sandbox.plain:unequal", reply.value, plain.encoded(wanted), seconds=seconds
+            "blade_eval.sandbox.plain:unequal", reply.value, wanted, seconds=seconds
         )
     except limited.TooCostly as fault:
         return Fault(RUNTIME, f"Runtime error: the answer cannot be compared: {fault}")
@@ -244,14 +257,13 @@ async def asserted(
     What cannot be done that way by the tests' own doing, such as passing a function, is not measured unless
     one process for both is allowed, where a solution can forge what it likes. The result says so then.
     """
-    begun = time.monotonic()
     whole = _whole(limits, len(task.tests))
     reading = Reading(task)
     result: Judged | str | None = None
     if not in_process:
-        result = reading.unreachable() or await _apart(code, task, reading, limits, whole, begun)
+        result = reading.unreachable() or await _fairly(code, task, reading, limits, whole)
     if in_process or (isinstance(result, str) and or_in_process):
-        result = await _together(code, task, limits, whole, begun)
+        result = await _together(code, task, limits, whole)
     if isinstance(result, Judged):
         return replace(result, review=reading.review())
     raise Unmeasured(
@@ -284,15 +296,23 @@ class Between:
     solution: Session
     tests: Session
     limits: Limits
+    load: Callable[[], Awaitable[None]]
+    is_loaded: bool = False
     is_used: bool = False
+
+    async def loaded(self) -> None:
+        if not self.is_loaded:
+            self.is_loaded = True
+            await self.load()
 
     async def run(self, message: Mapping[str, Any]) -> Said:
         """What the tests' box says in the end; what it asks of the solution meanwhile is passed on."""
         until: float | None = None  # for all calls of a test together
         reply = await self._of_tests(message)
         while reply.ask is not None:
-            until = until or time.monotonic() + self.limits.clock
             self.is_used = True
+            await self.loaded()
+            until = until or time.monotonic() + self.limits.clock
             request = {"ask": reply.ask, "on": reply.on, "given": reply.given, "hears": reply.hears, "how": reply.how}
             reply = await self._of_tests(_clean(await _reply(self.solution, request, self.limits, until)))
         if reply.unreachable is not None and self.is_used:  # by what it gave, perhaps
@@ -326,18 +346,30 @@ def _clean(answer: Said) -> dict[str, Any]:
     return {**clean, "value": answer.value}
 
 
-async def _apart(
-    code: str, task: Asserted, reading: Reading, limits: Limits, whole: Limits, begun: float
-) -> Judged | str:
+async def _fairly(code: str, task: Asserted, reading: Reading, limits: Limits, whole: Limits) -> Judged | str:
+    """Run the solution only once it is asked, so that it cannot keep the tests from their time.
+
+    Tests that look at the clock would measure its loading, so there it runs before; it is not what ends them.
+    """
+    if reading.is_timed:
+        try:
+            return await _apart(code, task, reading, limits, whole, is_first=True)
+        except Unmeasured as missing:
+            if missing.kind != "task_invalid":
+                raise
+    return await _apart(code, task, reading, limits, whole, is_first=False)
+
+
+async def _apart(code: str, task: Asserted, reading: Reading, limits: Limits, whole: Limits, *, is_first: bool) -> Judged | str:
     """The reason when the tests ask for what cannot cross."""
-    position = 0
     # The tests wait for the solution, and must not run out of time because of it.
     patient = replace(whole, wall=2 * whole.clock + 60)
     async with session("driver.py", {}, whole) as solution, session("driver.py", {}, patient) as tests:
-        between = Between(solution, tests, limits)
-        try:
+        between = Between(solution, tests, limits, lambda: _loaded(solution, code, task.before, task.entry, limits))
+        with Judged("apart") as judged:
             await _begun(solution, tests)
-            await _loaded(solution, code, task.before, task.entry, limits)
+            if is_first:
+                await between.loaded()
             if reason := await _prepared(between, task, reading):
                 return reason
             for test in task.tests:
@@ -349,18 +381,16 @@ async def _apart(
                     if not between.is_used:
                         raise _invalid(f"the tests fail without any use of the solution: {fault.message}")
                     raise Ended(fault)
-                position += 1
-        except Ended as ended:
-            return Judged(position, ended.fault, time.monotonic() - begun, "apart")
+                judged.passed += 1
     if not between.is_used:
         raise _invalid("the tests pass without any use of the solution")
-    return Judged(position, None, time.monotonic() - begun, "apart")
+    return judged
 
 
 async def _prepared(between: Between, task: Asserted, reading: Reading) -> str | None:
     """Load what the tests need; the task's own text is tried first, for the helpers it may define."""
     message = {"set_up": task.setup, "before": task.before, "entry": task.entry, "names": dict(task.names)}
-    reply = await between.run({**message, "roles": dict(sorted(reading.roles().items()))})
+    reply = await between.run({**message, "roles": dict(sorted(reading.roles().items())), "arrays": reading.arrays})
     if fault := _raised(reply):
         if between.is_used:
             raise Ended(fault)
@@ -368,11 +398,10 @@ async def _prepared(between: Between, task: Asserted, reading: Reading) -> str |
     return reply.unreachable
 
 
-async def _together(code: str, task: Asserted, limits: Limits, whole: Limits, begun: float) -> Judged:
+async def _together(code: str, task: Asserted, limits: Limits, whole: Limits) -> Judged:
     """Solution and tests in one process: the tests and the nonce come only after the solution was loaded."""
-    position = 0
     async with session("driver.py", {}, whole) as box:
-        try:
+        with Judged("in_process") as judged:
             await _begun(box)
             await _loaded(box, code, task.before, task.entry, limits)
             if task.setup:
@@ -382,7 +411,5 @@ async def _together(code: str, task: Asserted, limits: Limits, whole: Limits, be
                 reply = await _reply(box, _message(task, test, nonce, False), limits)
                 if fault := _verdict(reply, nonce):
                     raise Ended(fault)
-                position += 1
-        except Ended as ended:
-            return Judged(position, ended.fault, time.monotonic() - begun, "in_process")
-    return Judged(position, None, time.monotonic() - begun, "in_process")
+                judged.passed += 1
+    return judged

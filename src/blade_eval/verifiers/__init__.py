@@ -1,4 +1,4 @@
-"""The environments that BLADE runs itself: from implementation name to the module that builds it."""
+"""Verify answers: add a verifier as a module here and to the ENVIRONMENTS table, from implementation name to module."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import types
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from blade_eval import fences
 from blade_eval.environment import Attempt, Unmeasured
-from blade_eval.sandbox import assertions, holds, plain
+from blade_eval.sandbox import assertions, driver, holds, plain
 from blade_eval.sandbox.assertions import Asserted, Reading
 from blade_eval.sandbox.box import packages
 from blade_eval.sandbox.verdicts import differs
@@ -50,62 +51,49 @@ def verdict(code: str, tests: dict[str, Any] | str, **settings: Any) -> tuple[An
     return fields["reward"], fields["checked"]
 
 
-def rewards(rows: list[tuple[str, str, str]], **settings: Any) -> dict[str, Any]:
+def rewards(rows: list[tuple[str, ...]], **settings: Any) -> dict[str, Any]:
     """The reward of each program, or why it has none; all of them at once."""
     env = environment(settings)
 
-    async def reward(code: str, test: str) -> Any:
+    async def reward(code: str, test: str, prompt: str = "") -> Any:
         try:
-            return (await env.verify(Attempt({"test_list": [test]}, responded(block(code)))))["reward"]
+            return (await env.verify(Attempt({"test_list": [test], "prompt": prompt}, responded(block(code)))))["reward"]
         except Unmeasured as missing:
             return missing.kind
 
     async def all_of() -> list[Any]:
-        return await asyncio.gather(*(reward(code, test) for _, code, test in rows))
+        return await asyncio.gather(*(reward(*row[1:]) for row in rows))
 
-    return dict(zip([name for name, _, _ in rows], asyncio.run(all_of()), strict=True))
-
-
-def programs(kind: str) -> list[tuple[str, str, str]]:
-    return [(name, PROGRAMS["defined"].get(first, "") + code, test) for name, first, code, test in PROGRAMS[kind]]
+    return dict(zip([row[0] for row in rows], asyncio.run(all_of()), strict=True))
 
 
-SOLUTIONS = [
-    "print(sum(n for n in map(int, input().split()) if n % 2 == 0))",
-    "seen, twice = set(), []\nfor _ in range(int(input())):\n    w = input()\n    if w in seen and w not in twice: twice.append(w)\n    seen.add(w)\nprint('\\n'.join(twice) or 'NONE')",
-    "class Solution:\n    def longestRun(self, heights: List[int]) -> int:\n        best = run = 0\n        for i, h in enumerate(heights):\n            run = run + 1 if i and h > heights[i - 1] else 1\n            best = max(best, run)\n        return best",
-    "def fold(text, width):\n    return [text[i:i + width] for i in range(0, len(text), width)]",
-    "def mirror_pairs(words):\n    return {(a, b) for a in words for b in words if a < b and a == b[::-1]}",
-]
-HOW = ["outputs", "outputs", "calls", "apart", "apart"]
+def programs(kind: str) -> list[tuple[str, ...]]:
+    return [(name, PROGRAMS["defined"].get(first, "") + code, *rest) for name, first, code, *rest in PROGRAMS[kind]]
+
+
+def unreachable(kind: str) -> dict[str, str | None]:
+    """Why each test cannot be judged from outside, by its text and what the task says."""
+    return {name: Reading(Asserted([test], before="".join(more))).unreachable() for name, _, test, *more in programs(kind)}
 
 
 @boxed
 def test_the_examples_are_solved_and_say_how_they_were_checked() -> None:
     env = shipped("code_gen")
-    for row, code, how in zip(example("code_gen"), SOLUTIONS, HOW, strict=True):
-        fields = judged(env, row, block(code))
+    for row, case in zip(example("code_gen"), PROGRAMS["examples"], strict=True):
+        fields = judged(env, row, block(case["right"]))
         assert fields["reward"] == 1.0, fields["metadata"]
-        assert (fields["checked"], fields["metadata"], set(fields["result"])) == (how, {}, {True})
-        assert fields["extracted_model_code"] == code
-
-
-WRONG = [
-    ("print(sum(map(int, input().split())))", [-2], "line 1 is '10' where '6' is expected"), ("print(", [-4], "SyntaxError"),
-    ("class Solution:\n    def longestRun(self, heights):\n        return 3 if heights[0] == 1 else 5", [True, -2], "5 where 1"),
-    ("def fold(text, width):\n    return [text] if text else 1 / 0", [-2], "AssertionError"),
-    ("def mirror_pairs(words):\n    return {('lap', 'pal')}", [True, -2], "AssertionError"),
-]
+        assert (fields["checked"], fields["metadata"], set(fields["result"])) == (case["how"], {}, {True})
+        assert fields["extracted_model_code"] == case["right"]
 
 
 @boxed
 def test_wrong_programs_say_what_is_wrong() -> None:
     env = environment({})
-    for row, (code, result, reason) in zip(example("code_gen"), WRONG, strict=True):
-        fields = judged(env, row, block(code))
-        assert (fields["reward"], fields["result"]) == (0.0, result)
-        assert reason in fields["metadata"]["error_message"]
-        assert fields["metadata"]["error_code"] == result[-1]
+    for row, case in zip(example("code_gen"), PROGRAMS["examples"], strict=True):
+        fields = judged(env, row, block(case["wrong"]))
+        assert (fields["reward"], fields["result"]) == (0.0, case["result"])
+        assert case["reason"] in fields["metadata"]["error_message"]
+        assert fields["metadata"]["error_code"] == case["result"][-1]
         assert fields["metadata"]["inputs"]
 
 
@@ -136,11 +124,9 @@ def test_a_solution_cannot_ask_for_the_weaker_check(name: str) -> None:
     row = asserting("assert take(give()) == 3")
     fields = judged(environment({}), row, block(PROGRAMS["hoards"][name]))
     assert (fields["reward"], fields["checked"]) == (0.0, "apart")
-    honest = (
-        PROGRAMS["hoards"][name] .replace("while True: yield 1", "yield from range(99_999)")
-        .replace("return 1", "return 3")
-    )
-    fields = judged(environment({}), row, block(honest.replace("return 2", "return 3")))
+    honest = PROGRAMS["hoards"][name].replace("while True: yield 1", "yield from range(99_999)")
+    honest = honest.replace("return 1", "return 3").replace("return 2", "return 3")
+    fields = judged(environment({}), row, block(honest))
     assert (fields["reward"], fields["checked"]) == (1.0, "apart"), fields["metadata"]
 
 
@@ -154,9 +140,7 @@ def test_a_number_too_long_to_be_written_is_wrong_and_not_a_crash() -> None:
 
 @boxed
 def test_text_that_no_file_can_hold_is_made_writable() -> None:
-    fields = judged(
-        environment({}), asserting("assert f() == 1"), block("def f(): raise ValueError('\\ud800')")
-    )
+    fields = judged(environment({}), asserting("assert f() == 1"), block("def f(): raise ValueError('\\ud800')"))
     assert fields["metadata"]["error_message"].encode("utf-8")
 
 
@@ -192,9 +176,8 @@ def test_c1_what_tests_ask_of_names_and_classes_is_measured() -> None:
 
 
 def test_c1_what_cannot_be_judged_from_outside_is_known_before_anything_runs() -> None:
-    reasons = {name: Reading(Asserted([test])).unreachable() for name, _, _, test in PROGRAMS["unmeasured"]}
-    assert [name for name, reason in reasons.items() if reason is None] == []
-    assert [name for name, _, _, test in PROGRAMS["wrong"] + PROGRAMS["right"] if Reading(Asserted([test])).unreachable()] == []
+    assert [name for name, reason in unreachable("unmeasured").items() if reason is None] == []
+    assert {name: reason for name, reason in (unreachable("wrong") | unreachable("right")).items() if reason} == {}
 
 
 @boxed
@@ -339,6 +322,15 @@ def test_h1_an_answer_that_cannot_be_read_is_the_answers_fault(name: str) -> Non
     assert verdict(PROGRAMS["malformed"][name], "assert f(5) == 25") == (0.0, "apart")
 
 
+@boxed
+def test_h1_a_solution_cannot_keep_the_tests_from_their_time() -> None:
+    """It starts when it is asked for the first time, so whatever the tests do before that is their own doing."""
+    for clock in ("", "import time\ntime.time()\n"):  # tests that look at the clock are tried again
+        test = f"{clock}assert sum(n * n for n in range(5_000_000)) > 0\nassert f(5) == 25"
+        assert verdict(PROGRAMS["hog"], test, unit_test_timeout_secs=1, unit_test_wall_secs=3) == (0.0, "apart")
+        assert verdict(SQUARE, test, unit_test_timeout_secs=1, unit_test_wall_secs=3) == (1.0, "apart")
+
+
 @pytest.mark.parametrize(
     ("test", "hack"),
     [
@@ -407,6 +399,7 @@ def test_output_is_compared_by_lines_and_numbers_by_value() -> None:
     assert differs("1 2 \n3\n\n", " 1 2\n3") is None
     assert differs("0.50", "0.5") is None
     assert differs("1e400", "1e401") is not None
+    assert None not in (differs("2_5", "25"), differs("٢٥", "25"), differs("25 25", "25"), differs("2", "2 5"))
     assert differs("yes", "Yes") is not None
     assert differs("1\n2", "1 2") is not None
     assert differs("", "") is None
@@ -439,6 +432,14 @@ def test_what_has_behaviour_does_not_cross(value: Any) -> None:
         plain.encoded(value)
 
 
+def test_arguments_come_back_only_when_they_were_changed() -> None:
+    module = types.ModuleType("solution")
+    module.__dict__.update(f=len, g=list.sort)
+    message = {"ask": "call", "given": plain.encoded([[[2, 1]], {}])}
+    assert driver._answered(module, {**message, "on": "f"}) == {"value": "2"}
+    assert driver._answered(module, {**message, "on": "g"}) == {"value": "null", "args": plain.encoded([[[1, 2]], {}])}
+
+
 def test_what_contains_itself_does_not_cross() -> None:
     loop: list[Any] = []
     loop.append(loop)
@@ -464,6 +465,4 @@ def test_every_block_is_a_part_of_the_text(text: str) -> None:
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(responses)
 def test_any_response_survives(response: Any) -> None:
-    survives(
-        environment({"unit_test_timeout_secs": 1, "unit_test_wall_secs": 2}), example("code_gen")[0], response
-    )
+    survives(environment({"unit_test_timeout_secs": 1, "unit_test_wall_secs": 2}), example("code_gen")[0], response)

@@ -1,1 +1,1 @@
-"""Hold the rungs of the ladder, a module a question; add yours here, to `climb` and to RULES of `diagnose/ladder.py`."""
+"""Hold the rungs of the ladder, a module a question: add yours here, to `climb` of `ladder.py`, its words to `ladder.yaml`."""

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tests.diagnose import nulls
+from tools.calibration import simulated_diagnoses as simulated
 
 FULL = pytest.mark.slow  # the same claims on all runs
 
@@ -15,32 +15,32 @@ FULL = pytest.mark.slow  # the same claims on all runs
 @pytest.mark.parametrize("n", [20, pytest.param(200, marks=FULL)])
 def test_shuffled_rewards_have_no_behaviour(n: int) -> None:
     """The same runs with their own rewards show one: the simulation is able to."""
-    assert nulls.share_with(nulls.shuffled, range(n)) <= 0.05
-    assert nulls.share_with(lambda seed: nulls.shuffled(seed, is_shuffled=False), range(10)) >= 0.5
+    assert simulated.share_with(simulated.shuffled, range(n)) <= 0.05
+    assert simulated.share_with(lambda seed: simulated.shuffled(seed, is_shuffled=False), range(10)) >= 0.5
 
 
 @pytest.mark.parametrize("n", [4, pytest.param(100, marks=FULL)])  # each size of a run once
 def test_hardness_is_no_behaviour(n: int) -> None:
     """Nearly deterministic tasks."""
-    assert nulls.share_with(nulls.deterministic, range(n)) <= 0.05
+    assert simulated.share_with(simulated.deterministic, range(n)) <= 0.05
 
 
 @pytest.mark.parametrize("n", [6, pytest.param(100, marks=FULL)])
 @pytest.mark.parametrize("n_errors", [1, 4])
 def test_help_after_an_error_is_never_to_be_avoided(n_errors: int, n: int) -> None:
     """Every failing rollout that asks has met the error before: the earlier of the two names the group."""
-    runs = [nulls.reversed_(seed, n_errors) for seed in range(n)]
-    assert [sentence for run in runs for sentence in nulls.avoids(run, "ask_clerk")] == []
+    runs = [simulated.reversed_(seed, n_errors) for seed in range(n)]
+    assert [sentence for run in runs for sentence in simulated.avoids(run, "ask_clerk")] == []
     names = [group.name for run in runs for group in run.groups]
     assert names
     assert n_errors > 1 or not [name for name in names if name.startswith("calls `ask_clerk`")]
     runs[0].groups[0].fix = "Show the model examples. Have it avoid `ask_clerk` after an error."  # what the first line relies on
-    assert nulls.avoids(runs[0], "ask_clerk") == ["Have it avoid `ask_clerk` after an error."]
+    assert simulated.avoids(runs[0], "ask_clerk") == ["Have it avoid `ask_clerk` after an error."]
 
 
 @cache
-def estimates(effect: float, n: int = 8) -> tuple[nulls.Estimate, ...]:
-    return tuple(nulls.fault(seed, effect) for seed in range(n))
+def estimates(effect: float, n: int = 8) -> tuple[simulated.Estimate, ...]:
+    return tuple(simulated.fault(seed, effect) for seed in range(n))
 
 
 def test_gain_is_an_estimate_of_what_a_fix_wins() -> None:

@@ -38,7 +38,7 @@ def evidence(position: int, task: int, acts: list[Act]) -> RowEvidence:
         nothing_of(position),
         prompt=task + 1, acts=tuple(acts), n_acts=len(acts), n_turns=len(acts) + 1, has_output=True,
         end="message", final="x" * length + ".", final_step=2 * len(acts), final_length=length + 1,
-        made=tuple((one.tool, str(one.key)) for one in acts if not one.failed), tools=("other", *TOOLS),
+        made=tuple((call.tool, str(call.key)) for call in acts if not call.failed), tools=("other", *TOOLS),
     )  # fmt: skip
 
 
@@ -55,8 +55,8 @@ def diagnosed(people: Population) -> Diagnosis:
     """The ladder and its tripwires."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        found = climb(people)
-        return tripwires.checked(found, float(people.passed.mean()), people.passed.astype(float))
+        diagnosis = climb(people)
+        return tripwires.checked(diagnosis, float(people.passed.mean()), people.passed.astype(float))
 
 
 def calls(
@@ -90,14 +90,15 @@ def shuffled(seed: int, is_shuffled: bool = True) -> Diagnosis:
     n_tasks, n_repeats = SIZES[seed % len(SIZES)]
     habits, ease = habits_of(chance, n_tasks), chance.beta(2.5, 1.5, n_tasks)
     habits[:, TOOLS.index("check_address")] = chance.uniform(0.4, 0.9, n_tasks)
-    acts, passed = [], []
+    acts: list[list[Act]] = []
+    passed: list[bool] = []
     for task in range(n_tasks):
         mine = [calls(chance, habits[task], 0.12) for _ in range(n_repeats)]
-        looks = [any(one.tool == "check_address" for one in each) for each in mine]
+        looks = [any(call.tool == "check_address" for call in each) for each in mine]
         fate = [looked and chance.random() < ease[task] for looked in looks]
         acts += mine
         passed += chance.permutation(fate).tolist() if is_shuffled else fate
-    return diagnosed(population(acts, np.array(passed, bool), n_repeats))
+    return diagnosed(population(acts, np.array(passed, np.bool_), n_repeats))
 
 
 # ---- (b) Nearly deterministic tasks --------------------------------------------------------------
@@ -166,13 +167,13 @@ def fault(seed: int, effect: float, n_tasks: int = 40, n_repeats: int = 8) -> Es
             acts.append(calls(chance, habits[task], 0.05, banned=("check_address",) if is_faulty else ()))
             passed.append(chance.random() < ease[task] * (1 - effect * is_faulty))
             truth += float(ease[task] * effect * is_faulty)
-    found = diagnosed(population(acts, np.array(passed, bool), n_repeats))
-    told = [gain(found.people, group) for group in found.groups if "check_address" in group.name]
-    return Estimate(truth / len(acts), next((one for one in told if one is not None), None))
+    diagnosis = diagnosed(population(acts, np.array(passed, bool), n_repeats))
+    gains = [gain(diagnosis.people, group) for group in diagnosis.groups if "check_address" in group.name]
+    return Estimate(truth / len(acts), next((estimate for estimate in gains if estimate is not None), None))
 
 
-def rungs(found: Diagnosis) -> set[str]:
-    return {group.rung for group in found.groups}
+def rungs(diagnosis: Diagnosis) -> set[str]:
+    return {group.rung for group in diagnosis.groups}
 
 
 def share_with(simulate: Callable[[int], Diagnosis], seeds: Iterable[int], rung: str = "behaviour") -> float:
@@ -180,8 +181,8 @@ def share_with(simulate: Callable[[int], Diagnosis], seeds: Iterable[int], rung:
     return float(np.mean([rung in rungs(simulate(seed)) for seed in seeds]))
 
 
-def avoids(found: Diagnosis, tool: str) -> list[str]:
+def avoids(diagnosis: Diagnosis, tool: str) -> list[str]:
     """Fixes that tell to call a tool less."""
     words = ("avoid", "refuse", "forbid", "less", "not call", "never call", "stop calling", "remove", "discourage", "only when")
-    sentences = [sentence for group in found.groups for sentence in group.fix.split(". ") if f"`{tool}`" in sentence]
+    sentences = [sentence for group in diagnosis.groups for sentence in group.fix.split(". ") if f"`{tool}`" in sentence]
     return [sentence for sentence in sentences if any(word in sentence.lower() for word in words)]
