@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from blade.cli.rollout_page import passed, sorted_fields, stops
+from blade.cli.rollout_page import laid_out, passed
+from blade.rollout_text import sorted_fields, stops, turns
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row, make_run
 from tests.conftest import Blade
 
@@ -177,27 +178,44 @@ def test_a_part_of_a_rollout_comes_without_the_head(blade: Blade, path: Path) ->
     assert "\n[0] message" not in request
 
 
-MESSAGES = [{"role": "tool", "content": "no such file", "is_error": True}, {"role": "assistant", "content": "sorry"}]
+@pytest.mark.parametrize(
+    ("response", "stopped"),
+    [
+        ({"status": "completed", "error": None}, {}),
+        ({"status": "incomplete", "finish_reason": "length"}, {"response.status": "incomplete", "response.finish_reason": "length"}),
+        (None, {"response": "missing"}),
+    ],
+)
+def test_how_a_response_stopped(response: Any, stopped: dict[str, Any]) -> None:
+    assert stops(response) == stopped
 
 
 @pytest.mark.parametrize(
-    ("fields", "failed"),
+    ("asked", "read"),
     [
-        ({"timed_out": False, "uses_images": False, "is_error": False, "truncated": True, "db_match": True}, "truncated = true"),
-        ({"follow_instruction_list": [True, False, False], "flags": [False]}, "follow_instruction_list: 2 of 3 false, at 1, 2"),
-        ({"result": {"messages": MESSAGES, "solved": False}}, "result.solved = false"),
+        ("Do it.", [("user", "Do it.")]),
+        ([{"role": "system", "content": [{"type": "input_text", "text": "Be brief."}]}, "Do it."], [("system", "Be brief."), ("user", "Do it.")]),
+        ([{"type": "function_call_output", "output": "grey"}], [("function_call_output", "grey")]),
+        (None, [("user", "")]),
     ],
-    ids=["a flag that is off", "a list of truths", "a conversation"],
 )
-def test_what_is_a_failed_check_and_what_is_none(fields: dict[str, Any], failed: str) -> None:
-    assert sorted_fields(fields, {}).failed == [failed]
+def test_the_turns_of_a_request(asked: Any, read: list[tuple[str, str]]) -> None:
+    row = {"responses_create_params": {"input": asked}}
+    assert [(turn["role"], turn["text"]) for turn in turns(row)] == read
+
+
+def test_costs_and_keys_stand_behind_what_tells_of_the_outcome() -> None:
+    fields = sorted_fields({"judge_cost_usd": 1, "agent_cost": 0.1, "run_id": "a", "note": "b", "is_error": True, "input": "Do it."}, {})
+    assert [name for name, _ in fields.recorded] == ["judge_cost_usd", "is_error", "note"]
+    assert [name for name, _ in fields.others] == ["agent_cost", "run_id", "input"]
+    assert fields.task == {"input": "Do it."}
 
 
 def test_a_log_inside_an_object_is_shown_by_its_end_as_well() -> None:
     verifier = {"output": {"stderr": LOG}, **{f"key_{number}": number for number in range(40)}}
-    found = sorted_fields({"verifier_metadata": verifier}, {})
-    assert found.texts == [("verifier_metadata.output.stderr", LOG)]
-    assert [name for name, _ in found.recorded] == ["verifier_metadata"]
+    values, texts, _ = laid_out(sorted_fields({"verifier_metadata": verifier}, {}))
+    assert texts == [("verifier_metadata.output.stderr", LOG)]
+    assert [name for name, _ in values] == ["verifier_metadata"]
 
 
 def test_no_field_is_lost_however_many_there_are() -> None:
@@ -205,7 +223,7 @@ def test_no_field_is_lost_however_many_there_are() -> None:
     fields |= {f"text_{number}": "word " * 100 for number in range(9)}
     fields |= {"wide": {f"key_{number}": number for number in range(50)}, "nothing": None, "expected_answer": "x"}
     found = sorted_fields(fields, stops({"error": "gone"}))
-    names = [name for part in (found.recorded, found.texts, found.expected, found.others) for name, _ in part]
+    names = [name for part in (*laid_out(found), found.expected) for name, _ in part]
     assert sorted(names) == sorted([*fields, "response.error"])
     assert names[0] == "response.error"
 

@@ -79,10 +79,12 @@ ROWS: dict[str, Callable[[tuple[Trace, ...]], list[Trace]]] = {
     "two that fail": lambda traces: [traces[1], traces[3]],
     "none": lambda traces: [],
     "checks": lambda traces: [rollout([make_message("done")], verifier={"checks": CHECKS})],
+    "words": lambda traces: [rollout([make_message("done")], verifier=SAYS)],
     "doubled": lambda traces: [*traces, rollout([make_message("another row of the same key")], repeat=1)],
     "unanswered": lambda traces: [rollout([make_call("c", "go"), make_result("c", "Error: no such order"), make_call("d", "go")])],
 }
 CHECKS = [{"check": {"name": f"check_{number}"}, "met": number != 7} for number in range(40)]
+SAYS = {"tests": {"test_lamp": "failed", "test_bell": "passed"}, "required": [{"name": "one", "met": True, "strict": False}], "log": "x" * 200}
 
 
 @pytest.mark.parametrize("name", cases(__file__, "dossiers"))

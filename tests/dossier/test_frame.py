@@ -149,9 +149,16 @@ def test_any_rollout_and_any_budget(desk: Session, outputs: list[list[Any]], fie
 
 @given(st.text(max_size=2000), st.integers(6, 200), st.text(max_size=20))
 def test_a_shortened_text_says_how_much_is_missing(text: str, room: int, around: str) -> None:
-    said = frame.shortened(text, room, around)
-    if said != cleaned(text):
-        assert "[…" in said
+    for said in (frame.shortened(text, room, around), frame.shortened(text, room, ends=True)):
+        if said != cleaned(text):
+            assert "[…" in said
+
+
+def test_a_text_is_cut_to_its_end_where_that_says_more() -> None:
+    text = "so it goes on " * 200 + "and the answer is 42."
+    said = frame.shortened(text, 30, ends=True)
+    assert said.endswith("and the answer is 42.")
+    assert said.startswith(" […2")
 
 
 @given(st.text(max_size=300))

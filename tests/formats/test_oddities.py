@@ -104,7 +104,7 @@ def test_empty_model_name(tmp_path: Path, diagnosed: Blade) -> None:
 
 def test_a_number_that_counts_is_no_status() -> None:
     """The place of a case begins with 0 and 1; only its own word says what became of it."""
-    from blade.formats.check_records import _of_list
+    from blade.formats.check_records import of_list
 
     cases = [{"case": place, "st": word, "wall": 0.5} for place, word in enumerate(("AC", "TLE", "AC", "WA"))]
-    assert [status for _, status, _ in _of_list(cases)] == ["passed", "failed", "passed", "failed"]
+    assert [status for _, status, _ in of_list(cases)] == ["passed", "failed", "passed", "failed"]

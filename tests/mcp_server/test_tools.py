@@ -102,8 +102,9 @@ def test_pages_walk_all_tasks_exactly_once_and_all_steps(ask: Asking, report: di
     assert [row.split("`")[1] for row in text.splitlines() if row.startswith("| `")] == tasks[3:6]
     assert "next_offset 6," in text
     steps = ask.pages("blade_show", "steps", **FIRST, task="0", repeat=0, chars=8000, limit=200)
-    n_steps = ask.json("blade_show", **FIRST, task="0", repeat=0)["n_steps"]
-    assert [step["index"] for step in steps] == list(range(n_steps))
+    page = ask.json("blade_show", **FIRST, task="0", repeat=0)
+    assert [step["index"] for step in steps] == list(range(page["n_steps"]))
+    assert [turn["role"] for turn in page["request"] if turn["text"]] == ["system", "user"]
 
 
 def test_tasks_by_bucket_and_by_cause_and_groups_by_label_and_by_task(ask: Asking, report: dict[str, Any]) -> None:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from blade import rollout_text
 from blade.cli.query import finite
-from blade.formats.rollout_steps import Told, quotable, steps_of, text_of
+from blade.formats.rollout_steps import Told, quotable, steps_of
 from blade.hostile import json_text, line, lines
+from blade.rollout_text import EMPTY, FRAMEWORK, Fields, end_of, middle_cut
 from blade.tables import cache
 
 _IDS = ("task_id", "problem_id", "instance_id", "question_id", "id", "uuid", "task_name", "name")
-_FRAMEWORK = ("responses_create_params", "response", "reward")
 _TOTAL = 100_000  # characters of a rollout before we stop, unless all was asked for
 _LAST_WORDS = 100  # characters of the last words in the list of repeats
 _VALUE = 300  # characters of a value at the head
@@ -25,6 +25,11 @@ _FAILED = 40  # failed checks at the head
 _LAST = 3  # steps that are shown at the head as well
 _END, _END_LINES = 800, 8  # characters and lines from the end of a long text
 _TOLERANCE = 1e-9  # of rewards
+_DEPTH = 8
+_MEMBERS = 12  # values of an object up to which each has a line of its own
+_LINES = 30  # of what was recorded
+_LONG = 200  # characters from which a text is told by its end
+_TEXTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,33 +53,26 @@ def rollout(shown: Shown, wanted: Sequence[tuple[int, int | None]]) -> dict[str,
         step for step in steps
         if any(first <= step["index"] and (last is None or step["index"] < last) for first, last in wanted)
     ]  # fmt: skip
-    params = shown.row.get("responses_create_params")
-    request = params.get("input") if isinstance(params, dict) else None
-    fields = {key: value for key, value in shown.row.items() if key not in _FRAMEWORK}
-    stopped = stops(shown.row.get("response"))
+    fields = {key: value for key, value in shown.row.items() if key not in FRAMEWORK}
+    stopped = rollout_text.stops(shown.row.get("response"))
+    failed = rollout_text.sorted_fields(fields, stopped).failed
     return {
         **_head(shown),
-        "failed_checks": sorted_fields(fields, stopped).failed,
+        "failed_checks": [check.text for checks in failed.values() for check in checks],
         "stopped": stopped,
-        "last_steps": [_step(step) for step in steps[-_LAST:]],
+        "last_steps": [rollout_text.step(step) for step in steps[-_LAST:]],
         "fields": fields,
         "diagnosed": cache.kept_row(Path(shown.file), f"{shown.task}/{shown.repeat}"),
-        "request": [_turn(item) for item in request] if isinstance(request, list) else [text_of(request)],
+        "request": rollout_text.turns(shown.row),
         "steps_from": source,
         "n_steps": len(steps),
-        "steps": [_step(step) for step in chosen],
+        "steps": [rollout_text.step(step) for step in chosen],
     }
 
 
 def task(rows: list[Shown]) -> dict[str, Any]:
     """Collect one task: its repeats, each with its reward and last words."""
-    repeats = []
-    for shown in rows:
-        steps, _ = steps_of(shown.row)
-        messages = [step["text"] for step in steps if step["kind"] == "message" and step["text"]]
-        calls = sum(step["kind"] == "call" for step in steps)
-        last = messages[-1] if messages else ""
-        repeats.append({**_head(shown), "n_steps": len(steps), "n_calls": calls, "last_words": last})
+    repeats = [{**_head(shown), **rollout_text.effort(steps_of(shown.row)[0])} for shown in rows]
     return {"run": rows[0].run, "task": rows[0].task, "task_name": _name(rows[0]), "repeats": repeats}
 
 
@@ -104,19 +102,6 @@ def _name(shown: Shown) -> str:
     values = (shown.row.get(key) for key in _IDS)
     names = (str(value) for value in values if isinstance(value, str | int) and not isinstance(value, bool))
     return next(names, shown.task)
-
-
-def _turn(item: Any) -> dict[str, str]:
-    if not isinstance(item, dict):
-        return {"role": "other", "text": text_of(item)}
-    text = text_of(item.get("content", item.get("output", item.get("arguments"))))
-    return {"role": str(item.get("role") or item.get("type") or "other"), "text": text}
-
-
-def _step(step: Told) -> Told:
-    """Drop what a step does not say; the arguments of a call are its text."""
-    always, never = ("index", "kind", "text"), ("arguments", "tokens")
-    return {key: value for key, value in step.items() if key in always or (value not in (None, "") and key not in never)}
 
 
 def render(result: dict[str, Any], chars: int, is_whole: bool = True) -> str:
@@ -151,7 +136,7 @@ def _render_task(result: dict[str, Any]) -> list[str]:
     for item in result["repeats"]:
         counts = f"{item['n_steps']:>3} steps {item['n_calls']:>3} calls"
         words = {True: "passed", False: "failed", None: ""}[item["passed"]]
-        reward, last = line(str(item["reward"]), 20), line(_end(item["last_words"], _LAST_WORDS))
+        reward, last = line(str(item["reward"]), 20), line(end_of(item["last_words"], _LAST_WORDS))
         page.append(f"  repeat {item['repeat']:<3} {words:<6} reward {reward:<6} {counts}  {last}")
     page += ["", line(f"One of them: blade show RUN {result['task']}/{result['repeats'][0]['repeat']}")]
     return page
@@ -181,10 +166,12 @@ def _render_rollout(result: dict[str, Any], chars: int, is_whole: bool) -> list[
 
 def _render_given(result: dict[str, Any], chars: int) -> list[str]:
     """Lay out what decides, then the other fields of the row, then the request."""
-    fields = sorted_fields(result["fields"], result["stopped"])
+    fields = rollout_text.sorted_fields(result["fields"], result["stopped"])
+    recorded, texts, others = laid_out(fields)
     is_all = chars <= 0
-    failed = fields.failed if is_all else fields.failed[:_FAILED]
-    more = len(fields.failed) - len(failed)
+    checks = result["failed_checks"]
+    failed = checks if is_all else checks[:_FAILED]
+    more = len(checks) - len(failed)
 
     def named(pairs: Sequence[tuple[str, Any]], spell: Callable[[Any], str]) -> list[str]:
         return [f"  {line(name, 80)}: {spell(value)}" for name, value in pairs]
@@ -193,28 +180,27 @@ def _render_given(result: dict[str, Any], chars: int) -> list[str]:
         text, half = quotable(value), _VALUE // 2
         return line(text if is_all or len(text) <= _VALUE else f"{text[:half]} … {text[-half:]}")
 
-    recorded = named(fields.recorded, value)
-    for name, text in fields.texts:
+    rows = named(recorded, value)
+    for name, text in texts:
         last = [row for row in text[-20 * _END :].splitlines() if row.strip()][-_END_LINES:]
-        end = text if is_all else _end("\n".join(last), _END)
-        recorded += [f"  {line(name, 80)} ({len(text):,} characters){'' if is_all else ', its end'}:", _indented(end, 0)]
+        end = text if is_all else end_of("\n".join(last), _END)
+        rows += [f"  {line(name, 80)} ({len(text):,} characters){'' if is_all else ', its end'}:", _indented(end, 0)]
     page = []
     if result["diagnosed"] is not None:
         label, name, step = result["diagnosed"]
         page += ["", line(f"Diagnosed: {name} ({label}){f', at step [{step}]' if step is not None else ''}")]
     page += _part("Not passed", [f"  {value(check)}" for check in failed])
     page += [f"  … {more} more; --chars 0 shows all"] if more else []
-    page += _part("Recorded", recorded) + _part("Expected", named(fields.expected, value))
+    page += _part("Recorded", rows) + _part("Expected", named(fields.expected, value))
     # how a text ends says more of its outcome than how it begins
     ends = [(step, step["text"] or step.get("reasoning") or "(empty)") for step in result["last_steps"]]
-    ended = [f"  {_heading(step)}: {line(_end(text, _END // 2))}" for step, text in ends]
+    ended = [f"  {_heading(step)}: {line(end_of(text, _END // 2))}" for step, text in ends]
     page += _part("Ended with", ended or ["  no step is recorded"])
     if result["passed"] is False:
         page += ["", line(f"Proposed cause: blade show {result['file']} {result['task']} --dossier")]
     cut = 160 if chars > 0 else 0
-    page += _part("Other fields", named(fields.others, lambda value: line(_cut(quotable(value), cut))))
+    page += _part("Other fields", named(others, lambda value: line(middle_cut(quotable(value), cut))))
     for turn in result["request"]:
-        turn = turn if isinstance(turn, dict) else {"role": "user", "text": turn}
         page += ["", f"[request] {line(turn['role'], 40)}", _indented(turn["text"], chars)]
     return page
 
@@ -231,113 +217,39 @@ def _render_step(step: Told, chars: int) -> list[str]:
 
 def _heading(step: Told) -> str:
     tool = f" {step['tool']}" if step.get("tool") else ""
-    answered = " (never answered)" if step.get("answered") is False else ""
-    return f"[{step['index']}] {line(step['kind'] + tool + answered + ' (failed)' * bool(step.get('failed')), 120)}"
+    states = rollout_text.states(step.get("answered"), step.get("failed"))
+    return f"[{step['index']}] {line(step['kind'] + tool + ''.join(f' ({state})' for state in states), 120)}"
 
 
 def _indented(text: str, chars: int) -> str:
-    return "\n".join("    " + line for line in _cut(text, chars).splitlines() or [""])
+    return "\n".join("    " + line for line in middle_cut(text, chars).splitlines() or [""])
 
 
-def _cut(text: str, chars: int) -> str:
-    """Cut a text in the middle: errors and answers come at its end."""
-    if chars <= 0 or len(text) <= chars:
-        return text
-    head, tail = chars - chars // 3, chars // 3
-    left = f"({len(text) - chars:,} characters left out; --chars 0 shows all)"
-    return f"{text[:head]} … {left} … {text[len(text) - tail :]}"
-
-
-def _end(text: str, most: int) -> str:
-    return text if len(text) <= most else f"… {text[-most:]}"
-
-
-# Names only decide the order of print: a field that no pattern knows is shown among what was recorded.
-_KEYS = re.compile(r"^_ng_|^(?:agent_ref|skills_ref|uuid|id|name|task_name|\w+_id)$")
-_TASK = re.compile(
-    r"instruction|^question|^problem|^prompt|^task_(?:purpose|description)|^scenario|^goal$|^query$"
-)
-_STEPS = set("trajectory messages subagent_trajectories delegated_response osworld_steps tools input".split())
-_EXPECTED = re.compile(r"expected|^gold|ground_truth|^gt_|reference_|^target|^answer$|^solution$|answer_key")
-_TELLING = re.compile(
-    r"error|fail|exception|stderr|verdict|judge|reason|explan|feedback|check|message|assert|test|verif|valid|status"
-    r"|termination|rubric|grade|reward|score|match|correct|answer|log",
-    re.IGNORECASE,
-)
-_JUDGES = re.compile(
-    r"verif|check|test|judge|assert|rubric|grade|criteri|match|pass|correct|success|valid|\bmet$|resolved|satisf|solved"
-    r"|follow",
-    re.IGNORECASE,
-)
-_BAD_IF_TRUE = re.compile(r"error|fail|timed?_?out|truncat|crash|invalid|incomplete|violat", re.IGNORECASE)
-_BAD = frozenset("failed fail failure error errored incorrect wrong unmet timeout".split())
-_STOPS = ("status", "error", "incomplete_details", "stop_reason", "finish_reason")  # of `response`
-_DEPTH = 8
-_NODES = 5000  # values of a row that are looked into for failed checks
-_MEMBERS = 12  # values of an object up to which each has a line of its own
-_LINES = 30  # of what was recorded
-_LONG = 200  # characters from which a text is told by its end
-_TEXTS = 4
-
-
-@dataclass(slots=True)
-class Sorted:
-    """The fields of a row in the order in which they help a reader."""
-
-    failed: list[str] = field(default_factory=list)  # checks inside the fields that did not pass
-    recorded: list[tuple[str, Any]] = field(default_factory=list)  # path and value
-    texts: list[tuple[str, str]] = field(default_factory=list)  # long ones
-    expected: list[tuple[str, Any]] = field(default_factory=list)
-    others: list[tuple[str, Any]] = field(default_factory=list)  # given before, or without room above
-
-
-def sorted_fields(fields: Mapping[str, Any], stops: Mapping[str, Any]) -> Sorted:
-    """Sort the fields of a row, `stops` of its response among them."""
-    ranked = Sorted()
-    open_: list[tuple[str, Any]] = list(stops.items())
-    for name, value in fields.items():
-        # there before the rollout, or its steps: keys, the task, trajectories
-        is_given = _KEYS.search(name) or name in _STEPS or (isinstance(value, str) and _TASK.search(name))
-        if value in (None, "", [], {}) or is_given:
-            ranked.others.append((name, value))
-        elif _EXPECTED.search(name):
-            ranked.expected.append((name, value))
+def laid_out(fields: Fields) -> tuple[list[tuple[str, Any]], list[tuple[str, str]], list[tuple[str, Any]]]:
+    """Lay out what was recorded as values by their path, long texts, and fields without room among them."""
+    counts = Counter(check.path for checks in fields.failed.values() for check in checks)
+    values: list[tuple[str, Any]] = []
+    texts: list[tuple[str, str]] = []
+    others = list(fields.others)
+    for name, value in fields.recorded:
+        leaves = list(_leaves(name, value, _DEPTH))
+        long = [(path, text) for path, text in leaves if isinstance(text, str) and _is_long(text)]
+        texts += (long := long[: _TEXTS - len(texts)])
+        members = [leaf for leaf in leaves if leaf not in long]
+        members = [  # failed checks are not repeated
+            (path, f"{len(inner):,} entries, {counts[path]} not passed") if path in counts else (path, inner)
+            for path, inner in (members if len(members) <= _MEMBERS else [(name, value)])
+            if path not in counts or isinstance(inner, list)
+        ]
+        if len(values) + len(members) <= _LINES:
+            values += members
         else:
-            open_.append((name, value))
-    checks = [check for name, value in open_ for check in _failed(name, value, iter(range(_NODES)))]
-    ranked.failed = [text for _, text in checks]
-    failing = Counter(path for path, _ in checks)
-    open_.sort(key=lambda item: not _TELLING.search(item[0]))
-    for name, value in open_:
-        _place(ranked, name, value, failing)
-    return ranked
+            others.append((name, value))
+    return values, texts, others
 
 
-def stops(response: Any) -> dict[str, Any]:
-    """Collect what a response says of how it stopped; nothing where it completed."""
-    if not isinstance(response, Mapping):
-        return {"response": "missing"}
-    says = {key: response[key] for key in _STOPS if response.get(key)}
-    return {f"response.{key}": value for key, value in says.items() if (key, value) != ("status", "completed")}
-
-
-def _place(ranked: Sorted, name: str, value: Any, failing: Counter[str]) -> None:
-    """Put a field where it is read first and still fits; its failed checks are not repeated."""
-    leaves = list(_leaves(name, value, _DEPTH))
-    texts = [(path, text) for path, text in leaves if isinstance(text, str)]
-    texts = [leaf for leaf in texts if len(leaf[1]) > _LONG or "\n" in leaf[1].strip()]
-    ranked.texts += (texts := texts[: _TEXTS - len(ranked.texts)])
-    members = [leaf for leaf in leaves if leaf not in texts]
-    members = members if len(members) <= _MEMBERS else [(name, value)]
-    members = [
-        (path, f"{len(inner):,} entries, {failing[path]} not passed") if path in failing else (path, inner)
-        for path, inner in members
-        if path not in failing or isinstance(inner, list)
-    ]
-    if len(ranked.recorded) + len(members) <= _LINES:
-        ranked.recorded += members
-    else:
-        ranked.others.append((name, value))
+def _is_long(text: str) -> bool:
+    return len(text) > _LONG or "\n" in text.strip()
 
 
 def _leaves(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
@@ -345,49 +257,5 @@ def _leaves(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping) and depth:
         for key, inner in value.items():
             yield from _leaves(f"{path}.{key}", inner, depth - 1)
-    elif value not in (None, "", [], {}):
+    elif value not in EMPTY:
         yield path, value
-
-
-def _failed(path: str, value: Any, nodes: Iterator[int], depth: int = _DEPTH) -> Iterator[tuple[str, str]]:
-    """Yield the checks inside a value that did not pass: the path of the value or list, and its own words."""
-    if next(nodes, None) is None or not depth:
-        return
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _failed(f"{path}.{key}", inner, nodes, depth - 1)
-    elif isinstance(value, list):
-        yield from _failed_in_list(path, value, nodes, depth)
-    elif is_bad(path, value):
-        yield path, f"{path} = {quotable(value)}"
-
-
-def _failed_in_list(path: str, values: list[Any], nodes: Iterator[int], depth: int) -> Iterator[tuple[str, str]]:
-    if values and all(isinstance(value, bool) for value in values):
-        places = [str(place) for place, value in enumerate(values) if not value]
-        if places and _JUDGES.search(path):
-            more = " …" if len(places) > 20 else ""
-            yield "", f"{path}: {len(places)} of {len(values)} false, at {', '.join(places[:20])}{more}"
-        return
-    if values and isinstance(values[0], Mapping) and {"role", "content"} <= values[0].keys():
-        return  # a conversation, not a list of checks
-    for place, record in enumerate(values):
-        if next(nodes, None) is None:
-            return
-        if not isinstance(record, Mapping):
-            continue
-        bad = next((key for key, value in record.items() if is_bad(f"{path}.{key}", value)), None)
-        if bad is not None:
-            yield path, f"{path}[{place}] {bad} = {quotable(record[bad])}: {quotable(record)}"
-        else:
-            for key, inner in record.items():
-                if isinstance(inner, Mapping | list):
-                    yield from _failed(f"{path}[{place}].{key}", inner, nodes, depth - 1)
-
-
-def is_bad(path: str, value: Any) -> bool:
-    """Decide whether a value says of a check that it did not pass: a word for it, or a truth by its name."""
-    if isinstance(value, bool):
-        name = path.rpartition(".")[2]
-        return value if _BAD_IF_TRUE.search(name) else not value and bool(_JUDGES.search(path))
-    return isinstance(value, str) and value.strip().lower() in _BAD

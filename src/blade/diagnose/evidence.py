@@ -491,8 +491,8 @@ def _check_errors(row: Mapping[str, Any]) -> dict[str, str]:
     for key, value in row.items():
         if key not in OWN and isinstance(value, list):
             for record in value[: check_records.MAX_CHECKS]:
-                hit = check_records._status_in(record) if isinstance(record, dict) else None
-                name = check_records._name(record, hit[0]) if hit is not None and hit[1] == check_records.FAILED else None
+                hit = check_records.status_in(record) if isinstance(record, dict) else None
+                name = check_records.name_of(record, hit[0]) if hit is not None and hit[1] == check_records.FAILED else None
                 texts = [text for text in record.values() if isinstance(text, str)] if name else []
                 if name and (error := next((text for text in texts if _EXCEPTION.search(text)), "")):
                     result[f"{key}: {name}"] = template(error)

@@ -108,7 +108,7 @@ def _keep(path: str, value: Any, fields: dict[str, Any], lines: dict[str, Any], 
 def _keep_list(path: str, value: list[Any], fields: dict[str, Any], lines: dict[str, Any], checks: dict[str, bool]) -> None:
     if value and isinstance(value[0], dict) and {"role", "content"} <= value[0].keys():
         return  # another copy of the conversation
-    for name, status, _ in list(check_records._of_list(value))[: check_records.MAX_CHECKS]:
+    for name, status, _ in list(check_records.of_list(value))[: check_records.MAX_CHECKS]:
         if status != check_records.OTHER:
             is_place = name.isdigit() and int(name) < len(value)  # not a number that must be said or found
             full = f"{path}[{name}]" if is_place else f"{path}: {name}"

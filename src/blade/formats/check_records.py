@@ -1,22 +1,15 @@
-"""Find the checks that a verifier left inside lists and wide objects: a name, a status, a value."""
+"""Decide what a value, a record or a list says of a check: its status, its name, and whether it failed."""
 
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
-import msgspec
-import numpy as np
-from numpy.typing import NDArray
-from xxhash import xxh3_64_intdigest
+from blade.formats.rollout_steps import quotable
 
-MAX_BYTES = 1 << 20  # of a list or object that is looked into
 MAX_CHECKS = 500  # of one value of one row
 MAX_TEXT = 200
-MAX_KNOWN = 10_000
 PASSED, FAILED, OTHER = "passed", "failed", "other"
 # Few general words: a status that is none of them is `other`, and is told as it stands.
 _GOOD = "passed pass ok okay success succeeded successful true yes correct met satisfied resolved accepted ac"
@@ -28,10 +21,20 @@ WORDS = {
     for words, status in ((_GOOD, PASSED), (_BAD, FAILED), (_NEITHER, OTHER))
     for word in words.split()
 }
-_HINT = re.compile(
-    rb'[:\[,]\s*(?:true|false|"(?:' + "|".join(WORDS).encode() + rb')"|[01](?:\.0)?[,}\]\s])', re.IGNORECASE
+_TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
+_SHORT = 3  # letters of a word that means anything, unless its field is a status
+# What the name of a field says of the truth in it: that a check was met, that something went wrong, that something is judged.
+_MET = re.compile(r"(?:^|_)(?:met|pass|passed|match|matched|success|succeeded|satisfied|correct|ok|valid|resolved|solved)$")
+_BAD_IF_TRUE = re.compile(r"error|fail|timed?_?out|truncat|crash|invalid|incomplete|violat", re.IGNORECASE)
+_JUDGES = re.compile(
+    r"verif|check|test|judge|assert|rubric|grade|criteri|match|pass|correct|success|valid|(?:\b|_)(?:met|ok)$|resolved"
+    r"|satisf|solved|follow|verdict",
+    re.IGNORECASE,
 )
-_TURN = (b'"role"', b'"content"')  # a list of messages holds no checks
+_STATUS = re.compile(r"verdict|status|outcome|result", re.IGNORECASE)
+_DEPTH = 8
+_NODES = 5000  # values of a field that are looked into for failed checks
+_PLACES = 20  # of a list of truths
 
 
 def status_of(value: Any) -> str | None:
@@ -45,29 +48,30 @@ def status_of(value: Any) -> str | None:
     return None
 
 
-def checks_in(raw: msgspec.Raw) -> Iterator[tuple[str, str, str]]:
-    """Name, status and value of each check in a list of records, or in an object of statuses."""
-    view = memoryview(raw)
-    if len(view) > MAX_BYTES or not _HINT.search(view):
-        return
-    if view[0] == ord("[") and any(mark in bytes(view[:4000]) for mark in _TURN):
-        return
-    try:
-        value = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, RecursionError):
-        return
-    yield from islice(_of_list(value) if isinstance(value, list) else _of_object(value), MAX_CHECKS)
+def is_failed(path: str, value: Any) -> bool:
+    """Decide whether a value says that a check failed: a word for it, or a truth by the name of its field."""
+    word = value.strip().lower() if isinstance(value, str) else ""
+    truth = _TRUTHS.get(word, value)
+    if isinstance(truth, bool):
+        return truth if _is_bad_if_true(path.rpartition(".")[2]) else not truth and bool(_JUDGES.search(path))
+    is_word = bool(word) and status_of(value) == FAILED
+    return is_word and (len(word) > _SHORT or _STATUS.search(path) is not None)
 
 
-def _of_list(records: list[Any]) -> Iterable[tuple[str, str, str]]:
+def _is_bad_if_true(name: str) -> bool:
+    return _BAD_IF_TRUE.search(name) is not None and _MET.search(name) is None
+
+
+def of_list(records: list[Any]) -> Iterable[tuple[str, str, Any]]:
+    """Name, status and value of each check in a list of records."""
     counted = _counting(records)
     for number, record in enumerate(records):
         if isinstance(record, dict):
-            if hit := _status_in({key: record[key] for key in record if key not in counted}):
+            if hit := status_in({key: record[key] for key in record if key not in counted}):
                 key, status = hit
-                yield _name(record, key) or str(number), status, spelled(record[key])
+                yield name_of(record, key) or str(number), status, record[key]
         elif isinstance(record, bool):
-            yield str(number), PASSED if record else FAILED, spelled(record)
+            yield str(number), PASSED if record else FAILED, record
 
 
 def _counting(records: list[Any]) -> set[str]:
@@ -81,9 +85,13 @@ def _counting(records: list[Any]) -> set[str]:
     }
 
 
-def _status_in(record: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The member of a record that is its status: a truth, else a word, else a score of 0 or 1."""
-    statuses = [(key, value, status_of(value)) for key, value in record.items()]
+def status_in(record: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The member of a record that is its status: a truth that says so by name, else any, else a word, else a score of 0 or 1."""
+    statuses = [
+        (key, value, status_of(value != _is_bad_if_true(key) if isinstance(value, bool) else value))
+        for key, value in record.items()
+    ]
+    statuses.sort(key=lambda member: not (isinstance(member[1], bool) and _MET.search(member[0])))
     for kind in (bool, str, int, float):
         for key, value, status in statuses:
             if status is not None and type(value) is kind:
@@ -91,7 +99,7 @@ def _status_in(record: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def _name(record: Mapping[str, Any], status_key: str) -> str | None:
+def name_of(record: Mapping[str, Any], status_key: str) -> str | None:
     """What a record calls its check, or what it asks: a text beside the status, else in an object there."""
     beside = {key: value for key, value in record.items() if key != status_key}
     inner = (value for value in beside.values() if isinstance(value, Mapping))
@@ -103,48 +111,66 @@ def _name(record: Mapping[str, Any], status_key: str) -> str | None:
     return None
 
 
-def _of_object(members: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
+def of_object(members: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
+    """Name, status and value of each check in an object of statuses, or of records."""
     statuses = {key: status_of(value) for key, value in members.items() if not isinstance(value, Mapping)}
     if statuses and sum(status is not None for status in statuses.values()) >= 0.8 * len(statuses):
         for key, status in statuses.items():
-            yield key[:MAX_TEXT], status or OTHER, spelled(members[key])
+            yield key[:MAX_TEXT], status or OTHER, members[key]
     for key, value in members.items():
-        if isinstance(value, Mapping) and (hit := _status_in(value)) is not None:
-            yield key[:MAX_TEXT], hit[1], spelled(value[hit[0]])
+        if isinstance(value, Mapping) and (hit := status_in(value)) is not None:
+            yield key[:MAX_TEXT], hit[1], value[hit[0]]
 
 
-def spelled(value: Any) -> str:
-    """A value as short text."""
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return text[:MAX_TEXT]
+class Failed(NamedTuple):
+    """A check that failed."""
+
+    path: str  # of the value, or of the list of records it stands in
+    name: str
+    text: str  # its own words
 
 
-class CheckColumns:
-    """The checks of a part: row by row, with texts kept once."""
+def failed_checks(path: str, value: Any) -> list[Failed]:
+    """The checks anywhere inside a field that failed."""
+    return list(_failed(path, value, iter(range(_NODES)), _DEPTH))
 
-    def __init__(self) -> None:
-        self.rows: array[int] = array("q")
-        self.codes: dict[str, array[int]] = {name: array("i") for name in ("path", "name", "status", "value")}
-        self.texts: dict[str, dict[str, int]] = {name: {} for name in self.codes}
-        self._known: dict[int, list[tuple[str, str, str]]] = {}  # what equal values hold: repeats share much
 
-    def add(self, row: int, path: str, raw: msgspec.Raw) -> None:
-        """Keep the checks that a value of a row holds."""
-        digest = xxh3_64_intdigest(raw)
-        checks = self._known[digest] if digest in self._known else list(checks_in(raw))
-        if len(self._known) < MAX_KNOWN:
-            self._known[digest] = checks
-        for check in checks:
-            self.rows.append(row)
-            for name, text in zip(self.codes, (path, *check), strict=True):
-                self.codes[name].append(self.texts[name].setdefault(text, len(self.texts[name])))
+def _failed(path: str, value: Any, nodes: Iterator[int], depth: int) -> Iterator[Failed]:
+    if next(nodes, None) is None or not depth:
+        return
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _failed(f"{path}.{key}", inner, nodes, depth - 1)
+    elif isinstance(value, list):
+        yield from _failed_in_list(path, value, nodes, depth)
+    elif is_failed(path, value):
+        name = path.rpartition(".")[2]  # a single word, such as passed, says too little
+        yield Failed(path, name if "_" in name else path.partition(".")[2] or path, f"{path} = {quotable(value)}")
 
-    def arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, list[str]]]:
-        """What was collected, under the names of its columns."""
-        columns: dict[str, NDArray[Any]] = {"c.row": np.frombuffer(self.rows, "<i8")} if self.rows else {}
-        texts: dict[str, list[str]] = {}
-        for name, codes in self.codes.items():
-            if codes:
-                columns[f"c.{name}:code"] = np.frombuffer(codes, "<i4")
-                texts[f"c.{name}"] = list(self.texts[name])
-        return columns, texts
+
+def _failed_in_list(path: str, values: list[Any], nodes: Iterator[int], depth: int) -> Iterator[Failed]:
+    if values and all(isinstance(value, bool) for value in values):
+        places = [str(place) for place, value in enumerate(values) if not value]
+        if places and _JUDGES.search(path):
+            more = " …" if len(places) > _PLACES else ""
+            text = f"{len(places)} of {len(values)} false, at {', '.join(places[:_PLACES])}{more}"
+            yield Failed("", text, f"{path}: {text}")
+        return
+    if values and isinstance(values[0], Mapping) and {"role", "content"} <= values[0].keys():
+        return  # a conversation, not a list of checks
+    for place, record in enumerate(values):
+        if next(nodes, None) is None:
+            return
+        if not isinstance(record, Mapping):
+            continue
+        # beside a truth that says by its name whether the check was met, others must say so by their own names
+        is_named = any(isinstance(member, bool) and _MET.search(key) for key, member in record.items())
+        around = "" if is_named else f"{path}."
+        key = next((key for key, member in record.items() if is_failed(f"{around}{key}", member)), None)
+        if key is not None:
+            text = f"{path}[{place}] {key} = {quotable(record[key])}: {quotable(record)}"
+            yield Failed(path, f"{name_of(record, key) or place} ({key})", text)
+            continue
+        for key, inner in record.items():
+            if isinstance(inner, Mapping | list):
+                yield from _failed(f"{path}[{place}].{key}", inner, nodes, depth - 1)

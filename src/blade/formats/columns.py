@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from operator import sub
 from traceback import walk_stack
 from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest, xxh3_128
 
 from blade.formats import field_columns, rollout_ends, row_decoder
-from blade.formats.check_records import CheckColumns
+from blade.formats.check_records import MAX_CHECKS, MAX_TEXT, WORDS, of_list, of_object
 from blade.formats.field_columns import PARENTS, FieldColumn, Nest, transposed
 from blade.formats.lines import MAX_LINE_BYTES, Block, hash_block
 from blade.formats.rollout_steps import NESTED_KEYS, flat, kind_of, parsed, steps_of
@@ -113,6 +116,66 @@ _COLUMNS = {  # type of the array -> names
 _TYPES = {"q": "<i8", "d": "<f8", "Q": "<u8", "B": "u1"}
 _TEXTS = "task_text agent model skills_hash failure_class stop_reason answer last_tool submitted".split()
 MAX_PATHS = 2000  # columns of scalars inside objects; the rest is told by the census alone
+
+MAX_CHECKS_BYTES = 1 << 20  # of a list or object that is looked into
+MAX_KNOWN_CHECKS = 10_000
+_HINT = re.compile(
+    rb'[:\[,]\s*(?:true|false|"(?:' + "|".join(WORDS).encode() + rb')"|[01](?:\.0)?[,}\]\s])', re.IGNORECASE
+)
+_TURN = (b'"role"', b'"content"')  # a list of messages holds no checks
+
+
+def checks_in(raw: msgspec.Raw) -> Iterator[tuple[str, str, str]]:
+    """Name, status and value of each check in a list of records, or in an object of statuses."""
+    view = memoryview(raw)
+    if len(view) > MAX_CHECKS_BYTES or not _HINT.search(view):
+        return
+    if view[0] == ord("[") and any(mark in bytes(view[:4000]) for mark in _TURN):
+        return
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return
+    checks = of_list(value) if isinstance(value, list) else of_object(value)
+    for name, status, member in islice(checks, MAX_CHECKS):
+        yield name, status, spelled(member)
+
+
+def spelled(value: Any) -> str:
+    """A value as short text."""
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text[:MAX_TEXT]
+
+
+class CheckColumns:
+    """The checks of a part: row by row, with texts kept once."""
+
+    def __init__(self) -> None:
+        self.rows: array[int] = array("q")
+        self.codes: dict[str, array[int]] = {name: array("i") for name in ("path", "name", "status", "value")}
+        self.texts: dict[str, dict[str, int]] = {name: {} for name in self.codes}
+        self._known: dict[int, list[tuple[str, str, str]]] = {}  # what equal values hold: repeats share much
+
+    def add(self, row: int, path: str, raw: msgspec.Raw) -> None:
+        """Keep the checks that a value of a row holds."""
+        digest = xxh3_64_intdigest(raw)
+        checks = self._known[digest] if digest in self._known else list(checks_in(raw))
+        if len(self._known) < MAX_KNOWN_CHECKS:
+            self._known[digest] = checks
+        for check in checks:
+            self.rows.append(row)
+            for name, text in zip(self.codes, (path, *check), strict=True):
+                self.codes[name].append(self.texts[name].setdefault(text, len(self.texts[name])))
+
+    def arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, list[str]]]:
+        """What was collected, under the names of its columns."""
+        columns: dict[str, NDArray[Any]] = {"c.row": np.frombuffer(self.rows, "<i8")} if self.rows else {}
+        texts: dict[str, list[str]] = {}
+        for name, codes in self.codes.items():
+            if codes:
+                columns[f"c.{name}:code"] = np.frombuffer(codes, "<i4")
+                texts[f"c.{name}"] = list(self.texts[name])
+        return columns, texts
 
 
 class Columns:

@@ -146,7 +146,7 @@ _TAIL = 26  # tokens from which a cut text shows its end as well
 
 def behind(words: str, text: str, room: int, around: str = "", ends: bool = False) -> str:
     """Write one line: our words, the bar, and at most `room` tokens of a foreign text; with `ends` its end."""
-    quoted = " ".join((_end(text, room) if ends else shortened(text, room, around)).split())
+    quoted = " ".join(shortened(text, room, around, ends).split())
     return f"{words} {BAR} {quoted or '(empty)'}"
 
 
@@ -168,13 +168,16 @@ def ours(words: str) -> str:
     return " ".join(words.replace(BAR, "/").split())
 
 
-def shortened(text: str, room: int, around: str = "") -> str:
-    """Clean a text and cut it to `room` tokens: its head, what it is quoted for, and its tail."""
+def shortened(text: str, room: int, around: str = "", ends: bool = False) -> str:
+    """Clean a text and cut it to `room` tokens: its head, what it is quoted for, and its tail; or its end alone."""
     if len(text) <= room * _PER_TOKEN:
-        whole = clean(text)
+        whole = hostile.lines(text)
         if _cost(whole) <= (room + _CUT) * UNIT:  # saying that something is cut costs as much
             return whole
     room = max(4, room - _CUT)
+    if ends:
+        last = _fitting(text[-room * _PER_TOKEN :][::-1], room)[::-1]
+        return _joined(text, (len(text) - len(last), last))
     place = text.find(around[:60]) if around else -1
     if room < _TAIL and place < room * 3:
         return _joined(text, (0, _fitting(text, room)))
@@ -188,18 +191,11 @@ def shortened(text: str, room: int, around: str = "") -> str:
     return _joined(text, (0, head), (start, _fitting(text[start:], max(4, room - room // 3 - _CUT))))
 
 
-def _end(text: str, room: int) -> str:
-    if len(text) <= room * _PER_TOKEN and _cost(clean(text)) <= room * UNIT:
-        return clean(text)
-    last = _fitting(text[-room * _PER_TOKEN :][::-1], max(4, room - _CUT))[::-1]
-    return _joined(text, (len(text) - len(last), last))
-
-
 def _joined(text: str, *pieces: tuple[int, str]) -> str:
     """Join the pieces with what is left out between and after them."""
     joined, end = "", 0
     for start, piece in pieces:
-        joined += (f" […{start - end}…] " if start > end else "") + clean(piece)
+        joined += (f" […{start - end}…] " if start > end else "") + hostile.lines(piece)
         end = start + len(piece)
     return joined if end >= len(text) else f"{joined} […+{len(text) - end}]"
 
@@ -208,7 +204,7 @@ def _fitting(text: str, room: int) -> str:
     """Take the longest beginning of a text that costs no more than `room` once it is cleaned."""
     text = text[: max(0, room) * _PER_TOKEN]
     text = text[: reach(text, room * UNIT, UNIT)]
-    while text and (spent := _cost(clean(text))) > room * UNIT:
+    while text and (spent := _cost(hostile.lines(text))) > room * UNIT:
         text = text[: min(len(text) - 1, len(text) * room * UNIT // spent)]
     return text
 
@@ -216,9 +212,3 @@ def _fitting(text: str, room: int) -> str:
 def _cost(text: str) -> int:
     """Count hundredths of a token, with the bar that each line needs."""
     return cost(text) + text.count("\n") * UNIT
-
-
-def clean(text: str) -> str:
-    """Clean a text as `hostile.lines` does; most text has nothing to take out."""
-    is_plain = text.isascii() and text.replace("\n", "").isprintable()
-    return text if is_plain else hostile.lines(text)

@@ -6,12 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
-import yaml
-
-from blade import events, hostile
+from blade import events, hostile, rollout_text
 from blade.agent.dossier.budget import Lines, behind, ours, several
 from blade.agent.dossier.case import Case, named
 from blade.agent.dossier.trajectory import head, text
@@ -19,16 +16,19 @@ from blade.model import Attribution, Cause, Confidence, Outcome, Trace
 from blade.number_format import count, number, size
 from blade.report import printed_names, row_addresses
 
-_WORDS = yaml.safe_load(Path(__file__).with_name("fields.yaml").read_text(encoding="utf-8"))
-MEANS = {cause: _WORDS["means"][cause.value] for cause in Cause}
-# Names of fields, by what such fields hold.
-TASK, EXPECTED, LOUD, DULL, MET, PASSED_OVER = (
-    re.compile(_WORDS[name]) for name in ("task", "expected", "loud", "dull", "met", "passed_over")
-)
+MEANS = {
+    Cause.KNOWLEDGE_GAP: "the model does not know it or cannot do it",
+    Cause.UNRELIABLE_KNOWLEDGE: "the model gets it right only sometimes",
+    Cause.BEHAVIOUR: "the model could do it and went about it wrongly",
+    Cause.TASK_OR_VERIFIER: "the task, its expected answer, the verifier or a limit of the harness is wrong",
+    Cause.INFRASTRUCTURE: "provider, sandbox, tool or network broke it",
+    Cause.DATA_ARTIFACT: "the row or its data is broken, doubled or misplaced",
+    Cause.UNDETERMINED: "the rows do not decide the cause",
+}
 
 # ---- The task ----------------------------------------------------------------------------------
 
-_NAME = 80  # characters of a field's name that say what it holds
+_ROLES = ("system", "developer", "user", "assistant")
 _ACTIONS = ("expected_actions", "gold_actions", "expected_tool_calls", "expected_calls")
 _SYSTEM = 40  # tokens of a system prompt: all tasks share it, so it is read once elsewhere
 _MAX_DECLARED = 40
@@ -52,8 +52,8 @@ def _request(case: Case, focus: Trace, room: int) -> Lines:
     known = " ".join(words for _, words in turns)[:20_000]
     parts = [  # with the share of the room that each gets
         ("field", f"{hostile.line(key, 40)}: {value}", 4)
-        for key, value in row.items()
-        if TASK.search(key[:_NAME]) and isinstance(value, str) and value and value[:200] not in known
+        for key, value in rollout_text.sorted_fields(row, {}).task.items()
+        if value[:200] not in known
     ]
     system = [words for role, words in turns if role in ("system", "developer")]
     others = [(role, words) for role, words in turns if role not in ("system", "developer")]
@@ -77,15 +77,10 @@ def _request(case: Case, focus: Trace, room: int) -> Lines:
 def _turns(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield role and text of each turn of the request."""
     params = row.get("responses_create_params")
-    if not isinstance(params, Mapping):
-        return
-    turns = params.get("input")
-    system = [{"role": "system", "content": params["instructions"]}] if params.get("instructions") else []
-    for item in [*system, *(turns if isinstance(turns, list) else [turns])]:
-        turn = item if isinstance(item, Mapping) else {"role": "user", "content": item}
-        role, words = turn.get("role"), events.prompt({"responses_create_params": {"input": [turn]}})
-        if words.strip():
-            yield role if role in ("system", "developer", "user", "assistant") else "other", words
+    system = params.get("instructions") if isinstance(params, Mapping) else None
+    for turn in [{"role": "system", "text": system if isinstance(system, str) else ""}, *rollout_text.turns(row)]:
+        if turn["text"].strip():
+            yield turn["role"] if turn["role"] in _ROLES else "other", turn["text"]
 
 
 def _expected(case: Case, focus: Trace, room: int) -> Lines:
@@ -102,10 +97,8 @@ def _expected(case: Case, focus: Trace, room: int) -> Lines:
     lines += [f"{left} more expected calls not listed"] if left > 0 else []
     lines += ["no call is expected: the list is empty"] if any(row.get(key) == [] for key in _ACTIONS) else []
     known = (gold.answer_field, gold.actions_field)
-    for key in [key for key in row if EXPECTED.search(key[:_NAME]) and key not in known][:3]:
-        if row[key] not in (None, "", [], {}):
-            words = row[key] if isinstance(row[key], str) else _listed(row[key])
-            lines.append(behind("expected, field", f"{hostile.line(key, 40)}: {words}", room // 2))
+    for key, value in [field for field in rollout_text.sorted_fields(row, {}).expected if field[0] not in known][:3]:
+        lines.append(behind("expected, field", f"{hostile.line(key, 40)}: {_listed(value)}", room // 2))
     return lines
 
 
@@ -126,7 +119,7 @@ def _occurrences(focus: Trace, answer: str) -> Lines:
 def _listed(value: Any) -> str:
     """Spell a list of calls by name and arguments, and anything else as JSON."""
     if not isinstance(value, list) or not all(isinstance(call, Mapping) and "name" in call for call in value):
-        return events.compact(value)
+        return value if isinstance(value, str) else events.compact(value)
     calls = [(call, events.compact(call.get("arguments", call.get("kwargs", {})))) for call in value[:_MAX_GOLD]]
     return "; ".join(f"{call.get('requestor', '')} {call['name']} {words}".strip() for call, words in calls)
 
@@ -375,11 +368,9 @@ def flags(case: Case, room: int) -> Lines:
 # ---- What the verifier left --------------------------------------------------------------------
 
 
-_NAMES = ("name", "func_name", "criterion", "criteria", "check", "test", "instruction", "rule", "title")
 _WORTH = 160  # characters of a value beyond which the failed checks in it come first
-_MAX_NODES, _MAX_ITEMS, _MAX_UNMET = 400, 40, 8
+_MAX_UNMET, _CHECK = 8, 80  # failed checks that are named, characters of each
 _MAX_FIELDS = 16
-_LONG = 200_000  # characters of a value beyond which only its beginning is spelled
 
 
 def verdict(case: Case, share: int) -> Lines:
@@ -389,61 +380,18 @@ def verdict(case: Case, share: int) -> Lines:
     reward = trace.rollout.reward
     lines = [f"reward {'none' if reward is None else repr(reward)}"]
     quiet: Lines = []
-    fields = sorted(_fields(trace.row), key=lambda field: not LOUD.search(field[0]))
-    for name, value in fields[:_MAX_FIELDS]:
-        words, is_loud = value if isinstance(value, str) else _as_text(value), LOUD.search(name)
-        if len(words) > _WORTH and (unmet := _unmet(value)):
-            words = f"not met: {', '.join(unmet)}; {words}"
-        if len(words) <= 24 and not is_loud:
+    fields = rollout_text.sorted_fields(trace.row, rollout_text.stops(trace.row.get("response")))
+    for name, value in fields.recorded[:_MAX_FIELDS]:
+        words = value if isinstance(value, str) else events.compact(value)
+        is_telling = rollout_text.TELLING.search(name)
+        if len(words) > _WORTH and name in fields.failed:
+            unmet = dict.fromkeys(hostile.line(check.name, _CHECK) for check in fields.failed[name])
+            words = f"not met: {', '.join(list(unmet)[:_MAX_UNMET])}; {words}"
+        if len(words) <= 24 and (not is_telling or type(value) in (int, float)):
             quiet.append(f"{hostile.line(name, 40)}={hostile.line(words)}")
         else:
-            room = max(12, share if is_loud else share // 3)
+            room = max(12, share if is_telling else share // 3)
             lines.append(behind("field", f"{hostile.line(name, 60)}: {words}", room))
     lines += [behind("other fields", ", ".join(quiet), share)] if quiet else []
-    n_left = len(fields) - _MAX_FIELDS
+    n_left = len(fields.recorded) - _MAX_FIELDS
     return [*lines, f"{n_left} more fields"] if n_left > 0 else lines
-
-
-def _unmet(value: Any) -> Lines:
-    """Name the checks inside a value that were not met."""
-    unmet: Lines = []
-    waiting = [value]
-    for _ in range(_MAX_NODES):
-        if not waiting:
-            break
-        node = waiting.pop()
-        if isinstance(node, Mapping):
-            parts = [node, *(part for part in node.values() if isinstance(part, Mapping))]
-            names = (part[key] for part in parts for key in _NAMES if isinstance(part.get(key), str))
-            name = hostile.line(next(filter(None, names), ""), 60)
-            failed = [str(key) for key, met in node.items() if met is False and MET.search(str(key))]
-            checks = [hostile.line(key, 30) for key in failed]
-            unmet += [f"{name} ({check})" if name else check for check in checks]
-            waiting += [part for part in list(node.values())[::-1] if isinstance(part, Mapping | list)]
-        elif isinstance(node, list):
-            waiting += reversed(node[:_MAX_ITEMS])
-    return list(dict.fromkeys(unmet))[:_MAX_UNMET]
-
-
-def _fields(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    response = row.get("response")
-    if isinstance(response, Mapping):
-        telling = [key for key in ("error", "incomplete_details") if response.get(key)]
-        yield from ((f"response.{key}", response[key]) for key in telling)
-        if response.get("status") not in (None, "completed"):
-            yield "response.status", response["status"]
-    elif response is None:
-        yield "response", "missing" if "response" not in row else "null"
-    for key, value in row.items():
-        name = key[:_NAME]
-        is_task = isinstance(value, str) and TASK.search(name)
-        is_other = is_task or EXPECTED.search(name) or DULL.search(name) or PASSED_OVER.match(key)
-        if not is_other and value not in (None, "", [], {}):
-            yield name, value
-
-
-def _as_text(value: Any) -> str:
-    try:
-        return events.compact(value)[:_LONG]
-    except (TypeError, ValueError, RecursionError):
-        return repr(value)[:_LONG]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
 
-from blade import events, hostile, number_format
+from blade import events, hostile, number_format, rollout_text
 from blade.agent.dossier import budget
 from blade.agent.dossier.budget import Page, Part, price
 from blade.agent.dossier.case import Case
@@ -23,9 +23,8 @@ def head(step: Step, calls: dict[int, Call], mark: str = "") -> str:
     """Head a step in our words: `[12] call, failed`."""
     call = calls.get(step.index)
     failed = call.failed if call is not None else step.failed
-    unanswered = step.kind == "call" and step.answered is False
-    words = f"[{step.index}]{mark} {step.kind if step.kind in KINDS else 'other'}"
-    return f"{words}{', failed' if failed else ''}{', never answered' if unanswered else ''}"
+    kind = step.kind if step.kind in KINDS else "other"
+    return ", ".join([f"[{step.index}]{mark} {kind}", *rollout_text.states(step.answered, failed)])
 
 
 def text(step: Step) -> str:

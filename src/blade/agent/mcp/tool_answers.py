@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from blade import pipeline
+from blade import pipeline, rollout_text
 from blade.agent.mcp import roots
 from blade.agent.mcp.pages import MOST, TEXT, Answer, answer, as_json, cut, listed
 from blade.agent.mcp.roots import House, key_of
@@ -28,6 +28,7 @@ from blade.query import query_ground, query_process
 from blade.report import first_page, report_json, row_addresses
 from blade.report.blocks import Block, Bullets, Code, Heading, Line, Quote, Table, cells, para, prose
 from blade.report.comparison_screen import compare_text
+from blade.rollout_text import FRAMEWORK
 
 QUOTES = 2  # quotations of one entry
 SHOWN = 8  # recommendations and the like of a summary
@@ -36,7 +37,6 @@ TERMS = 12  # of a long list of a comparison
 REPORT = 16 << 20  # bytes of a report that is checked
 LEVELS = ("alarm", "warning", "note")
 FLAG_LEVELS = ("problem", "warning", "info")
-FRAMEWORK = ("responses_create_params", "response", "reward")
 FIELDS, FIELD = 40, 160  # fields of a row that are listed, characters of each
 TURNS = 6  # turns of the request
 DOSSIER = 100_000  # characters: it keeps to its budget itself
@@ -489,9 +489,7 @@ def _head(run: str, trace: Trace) -> Entry:
 
 
 def _repeat(run: str, trace: Trace) -> Entry:
-    texts = [step.text for step in trace.steps if step.kind == "message" and step.text]
-    n_calls = sum(step.kind == "call" for step in trace.steps)
-    return {**_head(run, trace), "n_calls": n_calls, "last_words": texts[-1] if texts else ""}
+    return {**_head(run, trace), **rollout_text.effort([*map(msgspec.to_builtins, trace.steps)])}
 
 
 def _repeat_row(repeat: Entry) -> list[Block]:
@@ -528,40 +526,21 @@ def _fields(trace: Trace) -> list[dict[str, str]]:
 
 
 def _request(trace: Trace, chars: int) -> list[dict[str, str]]:
-    params = trace.row.get("responses_create_params")
-    inputs = params.get("input") if isinstance(params, dict) else None
-    turns = inputs if isinstance(inputs, list) else [inputs] if inputs else []
-    request = []
-    for turn in turns[:TURNS]:
-        is_turn = isinstance(turn, dict)
-        role = line(str(turn.get("role") or turn.get("type") or "other"), 40) if is_turn else "user"
-        request.append({"role": role, "text": quoted(_text(turn) if is_turn else quotable(turn), chars)})
+    turns = [turn for turn in rollout_text.turns(trace.row) if turn != {"role": "user", "text": ""}]
+    request = [{"role": line(turn["role"], 40), "text": quoted(turn["text"], chars)} for turn in turns[:TURNS]]
     left = len(turns) - TURNS
     return [*request, {"role": "left out", "text": f"{left} more turns"}] if left > 0 else request
 
 
-def _text(turn: Entry) -> str:
-    content = turn.get("content", turn.get("output", turn.get("arguments")))
-    if isinstance(content, list):
-        parts = [part.get("text") if isinstance(part, dict) else part for part in content]
-        content = "\n".join(quotable(part) for part in parts if part is not None)
-    return content if isinstance(content, str) else quotable(content)
-
-
 def _wire(step: Step, chars: int) -> Entry:
-    """A step without what it does not say."""
-    members = msgspec.to_builtins(step).items()
-    unsaid = ("arguments", "tokens")
-    wire = {key: value for key, value in members if value not in (None, "") and key not in unsaid}
-    thought = {"reasoning": quoted(step.reasoning, chars)} if step.reasoning else {}
-    return {**wire, "text": quoted(step.text, chars), **thought}
+    wire = rollout_text.step(msgspec.to_builtins(step))
+    return wire | {name: quoted(wire[name], chars) for name in ("text", "reasoning") if name in wire}
 
 
 def _step(step: Entry) -> list[Block]:
     tool = (" ", _code(step["tool"])) if step.get("tool") else ()
-    unanswered = (" (never answered)",) if step.get("answered") is False else ()
-    failed = (" (failed)",) if step.get("failed") else ()
-    blocks: list[Block] = [Heading((f"Step {step['index']}, {step['kind']}", *tool, *unanswered, *failed))]
+    states = (f" ({state})" for state in rollout_text.states(step.get("answered"), step.get("failed")))
+    blocks: list[Block] = [Heading((f"Step {step['index']}, {step['kind']}", *tool, *states))]
     if "reasoning" in step:
         blocks.append(Quote(("Thinking",), step["reasoning"]))
     if step["text"] or "reasoning" not in step:
