@@ -200,14 +200,14 @@ TEXTS = {"report.md": "page\n", "report.json": "{}\n", "figures/a.svg": "<svg/>\
 )
 def test_m4_a_page_that_is_not_as_we_left_it_is_kept(name: str, spoil: Callable[[Path], int]) -> None:
     out = Path("out")
-    pages.put(out, TEXTS, (), force=False)
-    pages.put(out, TEXTS, (), force=False)  # ours, as we left it
+    pages.put(out, TEXTS, False, force=False)
+    pages.put(out, TEXTS, False, force=False)  # ours, as we left it
     spoil(out / name)
     mine = (out / name).read_text()
     with pytest.raises(errors.UsageError, match="was not written by blade, or was changed since"):
-        pages.put(out, TEXTS, (), force=False)
+        pages.put(out, TEXTS, False, force=False)
     assert (out / name).read_text() == mine
-    pages.put(out, TEXTS, (), force=True)
+    pages.put(out, TEXTS, False, force=True)
     assert (out / name).read_text().startswith(TEXTS[name])
 
 
@@ -217,7 +217,7 @@ def test_m5_nothing_is_written_through_a_link_in_the_folder(tmp_path: Path, link
     Path("out", link).symlink_to(tmp_path / ("far" if link == "figures" else "far.txt"))
     for force in (False, True):
         with pytest.raises(errors.UsageError, match="is a link"):
-            pages.put(Path("out"), TEXTS, (), force=force)
+            pages.put(Path("out"), TEXTS, False, force=force)
     assert Path("far.txt").read_text() == "far away\n"
     assert [path.name for path in Path("far").iterdir()] == ["x.md"]
 
@@ -225,7 +225,7 @@ def test_m5_nothing_is_written_through_a_link_in_the_folder(tmp_path: Path, link
 @pytest.mark.parametrize("fails", ["write", "replace"])
 def test_m6_a_disk_that_fills_leaves_the_pages_of_one_run(monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
     out = Path("out")
-    pages.put(out, TEXTS, (), force=False)
+    pages.put(out, TEXTS, False, force=False)
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     opens, replaces, calls = Path.open, os.replace, iter(range(9))
 
@@ -249,5 +249,5 @@ def test_m6_a_disk_that_fills_leaves_the_pages_of_one_run(monkeypatch: pytest.Mo
     with monkeypatch.context() as patch:
         patch.setattr(*((Path, "open", opened) if fails == "write" else (os, "replace", replaced)))
         with pytest.raises(OSError, match="No space"):
-            pages.put(out, {name: f"new {text}" for name, text in TEXTS.items()}, (), force=False)
+            pages.put(out, {name: f"new {text}" for name, text in TEXTS.items()}, False, force=False)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before

@@ -7,6 +7,7 @@ import os
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from blade import pipeline
@@ -69,7 +70,7 @@ def write_runs(folder: Path) -> list[Path]:
         here = folder / script
         here.mkdir(parents=True)
         tasks = here / "tasks.jsonl"
-        tasks.write_bytes(office.lines(rows(TASKS)))
+        tasks.write_bytes(msgspec.json.Encoder().encode_lines(rows(TASKS)))
         (here / "blade.toml").write_bytes(office.datasets()["blade.toml"])
         order = ordered(tasks, here / "rollouts.jsonl", script)
         done = asyncio.run(carried_out(order, Progress(is_quiet=True), print))

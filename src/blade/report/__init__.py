@@ -71,14 +71,14 @@ def write(report: Report, folder: Path, figures: bool = True, force: bool = Fals
     """Write the files of a report into `folder`, all or none; over what is not ours only with `force`."""
     from blade.report import report_json
 
-    return _put(folder, {**_texts(report, False, figures), "metrics.json": report_json.metrics_text(report)}, False, force)
+    return put(folder, {**_texts(report, False, figures), "metrics.json": report_json.metrics_text(report)}, False, force)
 
 
 def write_comparison(
     report: Report, folder: Path, extra: Mapping[str, str] | None = None, figures: bool = True, force: bool = False
 ) -> list[Path]:
     """Write compare.md, compare.html, compare.json, their figures, and `extra` files (name -> text)."""
-    return _put(folder, {**_texts(report, True, figures), **(extra or {})}, True, force)
+    return put(folder, {**_texts(report, True, figures), **(extra or {})}, True, force)
 
 
 def _texts(report: Report, is_comparison: bool, draw: bool) -> dict[str, str]:
@@ -94,7 +94,7 @@ def _texts(report: Report, is_comparison: bool, draw: bool) -> dict[str, str]:
     }
 
 
-def _put(folder: Path, texts: Mapping[str, str], is_comparison: bool, force: bool) -> list[Path]:
+def put(folder: Path, texts: Mapping[str, str], is_comparison: bool, force: bool) -> list[Path]:
     """Write the files of a report, all or none, and take away those of ours that it no longer has."""
     stale = _stale(folder, texts, is_comparison)
     refuse_changed(folder, (*texts, *stale), force)
