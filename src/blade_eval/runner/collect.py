@@ -191,8 +191,9 @@ class Course:
                     plan.stop.workers = workers = [group.create_task(self._worker()) for _ in range(n_workers)]
                     await asyncio.gather(*workers, return_exceptions=True)
                     syncer.cancel()
-        except* BladeError as several:
-            raise several.exceptions[0] from None
+        except BaseExceptionGroup as several:  # not `except*`: Python 3.11.2 wraps what is raised there once more
+            faults = several.subgroup(BladeError)
+            raise (several if faults is None else faults.exceptions[0]) from None
         finally:
             self._release(is_alive=not self.dead)
         scored, failed = before + self.n_scored, given_up + self.n_failed
