@@ -50,7 +50,7 @@ def label(
 
     A judgement is kept only if the task and repeat exist and fail, the step or field holds the quotation,
     and nothing is blamed for what came before it. It is kept beside the run, in FILE_judgements.jsonl, and
-    stands in for the engine's proposal from then on. With --where EXPR, a condition as in `blade query`, all
+    replaces the engine's proposal from then on. With --where EXPR, a condition as in `blade query`, all
     failed tasks with such a rollout are judged at once, each with what the condition finds in its rollout;
     the condition itself is the ground where nothing can be quoted. Without TASK and --from, what was judged
     is listed, with the agreement between authors and the engine.

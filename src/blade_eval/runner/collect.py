@@ -200,7 +200,7 @@ class Course:
         if self.dead:
             raise Unreadable(
                 f"the model, judge or agent server gives no answer ({self.dead}); stopped at {scored:,} of"
-                f" {plan.expected:,} rollouts, and no attempt is held against those it did not answer",
+                f" {plan.expected:,} rollouts; what it did not answer counts as no attempt",
                 "see that the server runs and that address, key and model name are right; then add --resume",
                 "endpoint-dead",
             )

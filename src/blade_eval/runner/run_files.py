@@ -67,7 +67,7 @@ def _no_file(path: Path | str, output: Path) -> UsageError:
 
 
 def cannot_write(path: Path, error: OSError) -> Unreadable:
-    hint = "make room or choose another place; a run goes on with --resume where it stopped"
+    hint = "make room or choose another place; --resume continues where the run stopped"
     return Unreadable(f"cannot write {path}: {error.strerror or error}", hint, "cannot-write")
 
 
@@ -323,7 +323,7 @@ def open_run(
     try:
         has_before = _size(places.rollouts) > 0 or _size(places.failures) > 0
         if has_before and not resume and not force:
-            hint = "--resume goes on with it, --force begins anew and deletes it, --output names another file"
+            hint = "--resume continues, --force deletes it and starts over, --output names another file"
             raise UsageError(f"{places.rollouts} is there already", hint, "output-exists")
         expected = 0
         with draft.open("wb", buffering=1 << 20) as file:
