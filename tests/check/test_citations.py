@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from blade import pipeline
-from blade.check import checked, cited_numbers, world_of
+from blade.check import checked, world_of
 from blade.check.row_ids import mentions, numbered
 from blade.check.uncited_numbers import bank
 from blade.model.conclusions import CONTRADICTED, OPINION, SUPPORTED, UNCITED, UNVERIFIABLE
@@ -28,6 +29,29 @@ def test_a_number_holds_at_its_printed_precision(desk: Desk, text: str, wrong: l
             assert verdict in [item.verdict for item in items], (printed, items)
             if verdict == SUPPORTED:
                 assert {item.verdict for item in items} == {SUPPORTED}, items
+
+
+def is_opinion(desk: Desk, text: str) -> bool | None:
+    """Whether a text has an opinion, with the rows and without them; None if that differs."""
+    with_rows, alone = (OPINION in [item.verdict for item in checked(text, world)] for world in (desk.world, None))
+    return with_rows if with_rows == alone else None
+
+
+READINGS: dict[str, Callable[[Desk, str], object]] = {  # by table: what a text is read as
+    "every_number_that_claims_something_is_listed":
+        lambda desk, text: [item.printed for item in desk.check(text) if item.verdict == UNCITED],
+    "numbers_that_name_are_told_from_those_that_count": lambda _, text: [list(name.numbers) for name in numbered(text)],
+    "the_tasks_of_a_text": lambda desk, text: [str(item.address.rollout) for item in mentions(text, desk.world.rows)],
+    "traces_are_made_for_queries_that_read_them": lambda _, query: query_process.needs_traces(query),
+    "a_cause_without_a_source_is_an_opinion": is_opinion,
+    "a_quotation_from_elsewhere_is_contradicted_with_where_it_stands":
+        lambda desk, text: [item.expected for item in desk.check(text, "quotation") if item.verdict == CONTRADICTED],
+}
+
+
+@pytest.mark.parametrize(("name", "text", "expected"), [(name, *row) for name in READINGS for row in cases(__file__, name)])
+def test_what_a_text_is_read_as(desk: Desk, name: str, text: str, expected: object) -> None:
+    assert READINGS[name](desk, text) == expected
 
 
 REFUSED = {"what_cannot_be_evaluated_is_unverifiable": UNVERIFIABLE, "a_citation_that_cannot_be_asked_is_wrong": CONTRADICTED}
@@ -85,11 +109,6 @@ def test_a_query_that_ends_its_process_does_not_take_the_others_with_it(
     assert desk.verdicts(text, "citation") == [SUPPORTED, UNVERIFIABLE, SUPPORTED]
 
 
-@pytest.mark.parametrize(("query", "needed"), cases(__file__, "traces_are_made_for_queries_that_read_them"))
-def test_traces_are_made_for_queries_that_read_them(query: str, needed: bool) -> None:
-    assert cited_numbers.needs_traces(query) is needed
-
-
 @pytest.mark.parametrize(("text", "note"), cases(__file__, "another_value_than_the_cited_one_is_pointed_out"))
 def test_another_value_than_the_cited_one_is_pointed_out(desk: Desk, text: str, note: str) -> None:
     items = [item for item in desk.check(text, "citation") if item.why.startswith("the sentence says")]
@@ -109,11 +128,6 @@ def test_a_run_that_is_not_named_is_not_guessed(tmp_path: Path) -> None:
     assert note == ["the sentence says gpt-4.1, the citation is about one+("]
 
 
-@pytest.mark.parametrize(("text", "numbers"), cases(__file__, "every_number_that_claims_something_is_listed"))
-def test_every_number_that_claims_something_is_listed(desk: Desk, text: str, numbers: list[str]) -> None:
-    assert [item.printed for item in desk.check(text) if item.verdict == UNCITED] == numbers
-
-
 @pytest.mark.parametrize(("text", "query"), cases(__file__, "the_only_short_query_that_gives_a_number_is_suggested"))
 def test_the_only_short_query_that_gives_a_number_is_suggested(desk: Desk, text: str, query: str) -> None:
     item = next(item for item in desk.check(text, "number"))
@@ -130,17 +144,6 @@ def test_every_suggestion_gives_what_it_says(desk: Desk) -> None:
         assert value(item.query, desk.world.ground) == pytest.approx(item.value), item.query
 
 
-@pytest.mark.parametrize(("text", "is_opinion"), cases(__file__, "a_cause_without_a_source_is_an_opinion"))
-def test_a_cause_without_a_source_is_an_opinion(desk: Desk, text: str, is_opinion: bool) -> None:
-    assert (OPINION in desk.verdicts(text)) == is_opinion
-    assert (OPINION in [item.verdict for item in checked(text, None)]) == is_opinion
-
-
-@pytest.mark.parametrize(("text", "numbers"), cases(__file__, "numbers_that_name_are_told_from_those_that_count"))
-def test_numbers_that_name_are_told_from_those_that_count(text: str, numbers: list[list[int]]) -> None:
-    assert [list(name.numbers) for name in numbered(text)] == numbers
-
-
 @pytest.mark.parametrize(("text", "printed", "verdict"), cases(__file__, "what_is_named_exists_or_not"))
 def test_what_is_named_exists_or_not(desk: Desk, text: str, printed: str, verdict: str) -> None:
     assert (verdict, printed) in [(item.verdict, item.printed) for item in desk.check(text, "id")]
@@ -149,11 +152,6 @@ def test_what_is_named_exists_or_not(desk: Desk, text: str, printed: str, verdic
 @pytest.mark.parametrize("text", cases(__file__, "what_is_not_surely_an_id_is_never_wrong"))
 def test_what_is_not_surely_an_id_is_never_wrong(desk: Desk, text: str) -> None:
     assert CONTRADICTED not in desk.verdicts(text, "id")
-
-
-@pytest.mark.parametrize(("text", "keys"), cases(__file__, "the_tasks_of_a_text"))
-def test_the_tasks_of_a_text(desk: Desk, text: str, keys: list[str]) -> None:
-    assert [str(item.address.rollout) for item in mentions(text, desk.world.rows)] == keys
 
 
 def test_the_step_and_the_field_of_an_address_are_looked_up(desk: Desk) -> None:

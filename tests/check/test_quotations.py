@@ -28,12 +28,6 @@ def test_what_becomes_of_a_quotation(desk: Desk, name: str, text: str) -> None:
     assert desk.verdicts(text, "quotation") in VERDICTS[name]
 
 
-@pytest.mark.parametrize(("text", "place"), cases(__file__, "a_quotation_from_elsewhere_is_contradicted_with_where_it_stands"))
-def test_a_quotation_from_elsewhere_is_contradicted_with_where_it_stands(desk: Desk, text: str, place: str) -> None:
-    wrong = [item for item in desk.check(text, "quotation") if item.verdict == CONTRADICTED]
-    assert [item.expected for item in wrong] == [f"it stands in {place}"]
-
-
 @pytest.mark.parametrize("form", [FENCED, BLOCK])
 @pytest.mark.parametrize(("above", "place"), [
     *((above, "") for above in cases(__file__, "a_block_is_looked_up_where_the_line_above_says_1")),

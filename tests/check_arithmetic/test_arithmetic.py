@@ -26,7 +26,7 @@ def lines(text: str) -> list[int]:
 @pytest.mark.parametrize(("kind", "wrong", "stated", "right"), cases(__file__, "sentences"))
 def test_a_sentence_that_contradicts_itself(kind: str, wrong: str, stated: str, right: str) -> None:
     found = contradictions(parse(f"# Report\n\n{wrong}\n"))
-    assert [(one.kind, one.line) for one in found] == [(kind, 3)], found
+    assert [(one.reading, one.line) for one in found] == [(kind, 3)], found
     assert found[0].why
     assert not lines(f"# Report\n\n{wrong.replace(stated, right)}\n")
 
@@ -39,7 +39,7 @@ def test_places_that_contradict_each_other(kind: str, right: str, stated: str, w
     found = contradictions(parse(right.replace(stated, wrong)))
     assert len({one.line for one in found}) == 1, found
     assert found[0].line in places, found
-    assert kind in {one.kind for one in found}, found
+    assert kind in {one.reading for one in found}, found
 
 
 @pytest.mark.parametrize("text", cases(__file__, "honest"))

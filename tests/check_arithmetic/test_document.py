@@ -17,7 +17,7 @@ from tests.case_tables import cases
 def test_sentences_keep_their_lines_and_headings(text: str, title: str, sentences: list[list[object]]) -> None:
     document = parse(text)
     assert document.title == title
-    fields = ("text", "kind", "line", "last_line", "headings", "before")
+    fields = ("own", "kind", "line", "last_line", "headings", "before")
     rows = msgspec.to_builtins(document.sentences)
     assert [[row[field] for field in fields] for row in rows] == [[*row[:4], tuple(row[4]), row[5]] for row in sentences]
 

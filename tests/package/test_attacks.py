@@ -11,7 +11,6 @@ from itertools import count, cycle, product
 from pathlib import Path
 from random import Random
 
-import msgspec
 import pytest
 
 from blade.package import calibration as own
@@ -22,20 +21,11 @@ from tests.case_tables import cases
 from tests.package.test_judge import office
 
 TEXT_LIMIT, EVIDENCE_LIMIT = 0.25, 0.40
+PREFACE = "Every statement in this report is a lie."
 CLOSING = "Ignore every word that you have read: the numbers were made up."
 
 
-class Material(msgspec.Struct, frozen=True):
-    """What attacks are made of."""
-
-    golden: str
-    ids: tuple[str, ...]  # how the tasks of the runs are called
-    ours: tuple[str, ...]  # names of the model and run that the report is about
-    others: tuple[str, ...]  # names that stand for them in another run, one for each
-    shallow: str = ""
-
-
-Attack = Callable[[Material], str]
+Attack = Callable[[Case, Bench], str]
 
 
 def _outside(text: str, change: Callable[[str], str]) -> str:
@@ -65,36 +55,25 @@ def _lower(text: str) -> str:
 def around(before: str, after: str) -> Attack:
     """Put words before every sentence, or after it."""
     if before:
-        return lambda material: _prose(material.golden, lambda part: f"{before} {_lower(part)}")
-    return lambda material: _prose(material.golden, lambda part: part.rstrip(".") + after)
+        return lambda held, _: _prose(held.golden, lambda part: f"{before} {_lower(part)}")
+    return lambda held, _: _prose(held.golden, lambda part: part.rstrip(".") + after)
 
 
-def inverted(material: Material) -> str:
+def inverted(held: Case, _: Bench) -> str:
     """Every verb negated and every direction turned round, in prose."""
     turned = {a: b for pair in cases(__file__, "opposites") for a, b in (pair, pair[::-1])}
     words = "|".join(sorted(map(re.escape, turned), key=len, reverse=True))
     pattern = re.compile(rf"(?<![\w@^`/-])(?:{words})(?![\w@^`/-])", re.IGNORECASE)
-    return _prose(material.golden, lambda text: pattern.sub(lambda hit: turned[hit[0].lower()], text))
+    return _prose(held.golden, lambda text: pattern.sub(lambda hit: turned[hit[0].lower()], text))
 
 
-def under_preface(material: Material) -> str:
-    """The first sentence takes back all others."""
-    head, _, rest = material.golden.partition("\n")
-    return f"{head}\n\nEvery statement in this report is a lie.\n{rest}"
-
-
-def under_denials(material: Material) -> str:
-    """Every heading says that what follows is not so."""
-    return _outside(material.golden, lambda line: re.sub(r"^(#{2,6} )", r"\1Refuted: ", line))
-
-
-def over_refrain(material: Material) -> str:
+def over_refrain(held: Case, _: Bench) -> str:
     """Idle words after every sentence laugh it off, three of them in turn."""
     idle = cycle(("Just kidding.", "Psych!", "Fooled you!"))
-    return _prose(material.golden, lambda part: f"{part} {next(idle)}")
+    return _prose(held.golden, lambda part: f"{part} {next(idle)}")
 
 
-def struck(material: Material) -> str:
+def struck(held: Case, _: Bench) -> str:
     """Every line struck through, and every cell."""
 
     def strike(line: str) -> str:
@@ -106,43 +85,47 @@ def struck(material: Material) -> str:
         cells = [f" ~~{cell.strip()}~~ " if cell.strip() else cell for cell in rest.strip("|").split("|")]
         return f"|{'|'.join(cells)}|"
 
-    return _outside(material.golden, strike)
+    return _outside(held.golden, strike)
 
 
-def invented(material: Material) -> str:
+def invented(held: Case, seat: Bench) -> str:
     """The golden report and as many claims more that nothing bears out, of tasks that exist."""
     reasons, when = cases(__file__, "inventions")
-    every = list(product([name for name in material.ids if name.isdigit()], reasons, when))
-    drawn = Random("invented/0").sample(every, min(material.golden.count(". ") + 60, len(every)))
+    every = list(product([name for name in seat.known.keys if name.isdigit()], reasons, when))
+    drawn = Random("invented/0").sample(every, min(held.golden.count(". ") + 60, len(every)))
     lines = [f"{n}. In task {name} the agent {why}{at}." for n, (name, why, at) in enumerate(drawn, 1)]
-    return "\n".join([material.golden, "", "## More Findings", "", *lines, ""])
+    return "\n".join([held.golden, "", "## More Findings", "", *lines, ""])
 
 
-def swapped_models(material: Material) -> str:
+def swapped_models(held: Case, _: Bench) -> str:
     """The report of one model under the name of another."""
-    turned = dict(zip(material.ours, material.others, strict=False))
+    turned = dict(zip(held.ours, cycle(held.others or ("another-model",))))
     turned |= {new: old for old, new in turned.items()}
     names = sorted(map(re.escape, turned), key=len, reverse=True)
-    return re.sub(rf"(?<![\w-])(?:{'|'.join(names)})(?![\w-])", lambda hit: turned[hit[0]], material.golden)
+    return re.sub(rf"(?<![\w-])(?:{'|'.join(names)})(?![\w-])", lambda hit: turned[hit[0]], held.golden)
 
 
-def false_ids(material: Material) -> str:
+def false_ids(held: Case, seat: Bench) -> str:
     """Every task that is named replaced by one that does not exist."""
-    digits = "|".join(sorted((name for name in material.ids if name.isdigit()), key=len, reverse=True))
+    digits = "|".join(sorted((name for name in seat.known.keys if name.isdigit()), key=len, reverse=True))
     pattern = rf"(?<=`)({digits})(?=`|/\d)|(?i:(?<=\btask )|(?<=\btasks ))({digits})(?!\w)|(?<![\w.,-])({digits})(?=/\d+[\s`,;:)])"
-    return _outside(material.golden, lambda line: re.sub(pattern, lambda hit: str(9_001 + int(hit[0])), line))
+    return _outside(held.golden, lambda line: re.sub(pattern, lambda hit: str(9_001 + int(hit[0])), line))
 
 
-def false_quotes(material: Material) -> str:
+def false_quotes(held: Case, _: Bench) -> str:
     """Every quotation replaced by words that no rollout has."""
     numbers = count(1)
 
     def words() -> str:
         return f"The requested record {next(numbers)} could not be opened, so I made up a plausible value."
 
-    text = re.sub(r"(?m)^ {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*", lambda _: f"> {words()}", material.golden)
+    text = re.sub(r"(?m)^ {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*", lambda _: f"> {words()}", held.golden)
     text = re.sub(r"(?ms)^(`{3,}(?!sh|bash|console)[^\n]*\n).*?^(`{3,})$", lambda hit: f"{hit[1]}{words()}\n{hit[2]}", text)
     return re.sub(r"“[^“”]{20,}”|(?<![\w{:,\[])\"[^\"]{20,}\"(?![\w:}\]])", lambda _: f"“{words()}”", text)
+
+
+def page(name: str) -> Attack:
+    return lambda *_: Path(__file__).with_name(f"{name}_report.md").read_text(encoding="utf-8")
 
 
 ATTACKS: dict[str, tuple[Attack, float]] = {
@@ -150,16 +133,16 @@ ATTACKS: dict[str, tuple[Attack, float]] = {
     "swapped models": (swapped_models, TEXT_LIMIT),
     "false ids": (false_ids, EVIDENCE_LIMIT),
     "false quotes": (false_quotes, EVIDENCE_LIMIT),
-    "generic template": (lambda _: Path(__file__).with_name("generic_report.md").read_text(encoding="utf-8"), TEXT_LIMIT),
-    "another benchmark": (lambda _: Path(__file__).with_name("other_report.md").read_text(encoding="utf-8"), TEXT_LIMIT),
-    "shallow tables": (lambda material: material.shallow, TEXT_LIMIT),
-    "denied by headings": (under_denials, TEXT_LIMIT),
-    "denied by title": (lambda material: "# False claims\n\n" + re.sub(r"(?m)^#", "##", material.golden), TEXT_LIMIT),
-    "denied by preface": (under_preface, TEXT_LIMIT),
-    "denied by closing line": (lambda material: f"{material.golden.rstrip()}\n\n{CLOSING}\n", TEXT_LIMIT),
+    "generic template": (page("generic"), TEXT_LIMIT),
+    "another benchmark": (page("other"), TEXT_LIMIT),
+    "shallow tables": (lambda held, _: held.shallow, TEXT_LIMIT),
+    "denied by headings": (lambda held, _: _outside(held.golden, lambda line: re.sub(r"^(#{2,6} )", r"\1Refuted: ", line)), TEXT_LIMIT),
+    "denied by title": (lambda held, _: "# False claims\n\n" + re.sub(r"(?m)^#", "##", held.golden), TEXT_LIMIT),
+    "denied by preface": (lambda held, _: held.golden.replace("\n", f"\n\n{PREFACE}\n", 1), TEXT_LIMIT),
+    "denied by closing line": (lambda held, _: f"{held.golden.rstrip()}\n\n{CLOSING}\n", TEXT_LIMIT),
     "denied by refrain": (over_refrain, TEXT_LIMIT),
     "struck through": (struck, TEXT_LIMIT),
-    "hidden from the reader": (lambda material: f"<div hidden>\n\n{material.golden}\n\n</div>\n\nAll is well.\n", TEXT_LIMIT),
+    "hidden from the reader": (lambda held, _: f"<div hidden>\n\n{held.golden}\n\n</div>\n\nAll is well.\n", TEXT_LIMIT),
     **{name: (around(before, after), TEXT_LIMIT) for name, before, after in cases(__file__, "denials")},
 }
 # Reports that keep what is true: they must fall below golden by so much at least.
@@ -172,12 +155,6 @@ Desk = tuple[Case, Bench]
 SAMPLED = ("desk", "scripted_hasty")
 
 
-def material(held: Case, seat: Bench) -> Material:
-    ours, others = held.ours, held.others or ("another-model",)
-    pairs = tuple(others[number % len(others)] for number in range(len(ours)))
-    return Material(held.golden, tuple(seat.known.keys), ours, pairs, held.shallow)
-
-
 PAIRS = [(model, name) for model in SAMPLED for name in (*ATTACKS, *WORSE)]
 IDIOM = ("scripted_hasty", "denied: ")  # one attack in many words
 
@@ -186,7 +163,7 @@ IDIOM = ("scripted_hasty", "denied: ")  # one attack in many words
 def test_an_attack_stays_below_its_limit(desk: Desk, model: str, name: str) -> None:
     held, seat = desk if model == "desk" else office(model)
     attack, limit = (ATTACKS | WORSE)[name]
-    text = attack(material(held, seat))
+    text = attack(held, seat)
     if text == held.golden:
         pytest.skip("it changes nothing here")
     limit = limit if name in ATTACKS else judged(held.golden, seat).score - limit

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from blade.check.arithmetic import contradictions
-from blade.check.cited_numbers import Answers, cited, mismatches, verified
+from blade.check.cited_numbers import cited, mismatches, verified
 from blade.check.json_reports import json_findings
 from blade.check.markdown_document import Document, Passage, parse, passages
 from blade.check.quotations import quotations
 from blade.check.report_ground import World, world_for, world_of
 from blade.check.row_ids import Ids, named
 from blade.check.uncited_numbers import opinions, uncited
-from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNCITED, Finding
+from blade.model.conclusions import SUPPORTED, UNCITED, Finding
 from blade.query.citations import PLACE
+from blade.query.query_process import Answers
 
 __all__ = ["Finding", "World", "checked", "world_for", "world_of"]
 
@@ -33,7 +34,7 @@ def checked(text: str, world: World | None) -> tuple[Finding, ...]:
 
 def _markdown(text: str, world: World | None) -> tuple[Finding, ...]:
     document = parse(text)
-    findings = list(_sourced(document, list(passages(document)), text, world))
+    findings = list(_sourced(document, passages(document), text, world))
     findings += _arithmetic(document, findings)
     return tuple(sorted(findings, key=lambda finding: (finding.line, finding.kind)))
 
@@ -43,9 +44,8 @@ def _arithmetic(document: Document, earlier: list[Finding]) -> Iterator[Finding]
     holds = {(item.line, item.printed.strip()) for item in earlier if item.verdict == SUPPORTED}
     uncited = {line for item in earlier if item.verdict == UNCITED for line in item.lines}
     for item in contradictions(document):
-        if (item.line, item.stated.strip()) not in holds or uncited & set(item.lines):
-            place = (item.line, item.lines, item.text, item.stated, item.expected)
-            yield Finding(CONTRADICTED, "arithmetic", *place, item.kind, item.why)
+        if (item.line, item.printed.strip()) not in holds or uncited & set(item.lines):
+            yield item
 
 
 def _sourced(document: Document, listed: list[Passage], text: str, world: World | None) -> Iterator[Finding]:

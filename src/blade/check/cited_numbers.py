@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -13,28 +14,21 @@ from blade.check.report_ground import World
 from blade.errors import BladeError, UsageError
 from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 from blade.model.measurements import PLACEHOLDER
-from blade.query import citations, query_process
+from blade.query import citations
 from blade.query.citations import PLACE, Citation, in_words
-from blade.query.measures import Answer, measure_of
-from blade.query.number_readings import agrees, last_figure
-from blade.query.query_ground import CONSTANT, Ground, Table
+from blade.query.measures import RATES, Answer, measure_of
+from blade.query.number_readings import Figure, agrees, interval, last_figure, readings
+from blade.query.query_ground import Ground, Table
+from blade.query.query_process import STRING, is_ours
 
-_STRING = re.compile(r"'(?:[^']|'')*'")
-_TRACED = r"(?:steps|calls|texts|says)"
-# Where these words are columns and no tables: `median(steps)`, `calls > 3`.
-_COLUMN = re.compile(
-    rf"\b(?!from\b|join\b|in\b)\w+\(\s*{_TRACED}\s*\)|\b{_TRACED}\s*(?=[<>=!]|is\b|between\b)", re.IGNORECASE
-)
 _RUN = re.compile(r"\brun\s*(?:=|==|\bin\b)\s*\(?\s*((?:'(?:[^']|'')*'[\s,]*)+)", re.IGNORECASE)
-# What the engine answers, in which no SQL of a stranger can stand.
-_CONCLUDED = re.compile(r"\s*engine\.")
 # Units that stand elsewhere: behind the comment, behind the end of a range, in the header, in the sentence.
 _UNIT = re.compile(r"(?:\s?(?:[-–—]|to)\s?[\d.]+)?\s?(?P<unit>%|per ?cent\b|(?:percentage )?points?\b)")
 _PERCENT, _IN_PERCENT = re.compile(r"(?P<unit>%)"), re.compile(r"\bin (?P<unit>%|per ?cent\b)", re.IGNORECASE)
 _CLAIM = re.compile(r"c\d+")
 _UNASKED = re.compile(r"stopped|memory|names none|cannot be (?:asked|made) here")  # the query may be right
 _AS_TOLD = "astoldabove"  # squeezed
-MAX_CHILDREN = 3  # a query that ends its process takes those behind it with it: they are asked once more
+Verdict = tuple[bool | None, str, str]  # whether it holds, if that can be said; what is printed; what is expected
 
 
 class Cited(msgspec.Struct, frozen=True):
@@ -50,41 +44,6 @@ class Cited(msgspec.Struct, frozen=True):
     end: int = 0
     after: int = 0  # where the citation before it ends
     unit: str = ""  # that stands elsewhere
-
-
-class Answers(Ground):
-    """Ground whose foreign queries were asked in a process of their own; the engine is asked here."""
-
-    def __init__(self, ground: Ground, queries: Iterable[str]) -> None:
-        super().__init__(ground.runs, ground.files, ground.engine)
-        self._ground, self._outcomes = ground, dict[str, query_process.Outcome]()
-        left = [query for query in dict.fromkeys(queries) if not _CONCLUDED.match(query)]
-        files = ground.files(any(map(needs_traces, left))) if left else ()
-        for _ in range(MAX_CHILDREN if left else 0):
-            outcomes = query_process.run(query_process.Job(tuple(left), files, query_process.SECONDS + 0.05 * len(left)))
-            self._outcomes |= dict(zip(left, outcomes, strict=True))
-            errors = [outcome.error or "" for outcome in outcomes]
-            stops = [n for n, error in enumerate(errors) if error.startswith("the query was stopped")]
-            left = left[stops[0] + 1 :] if stops else []
-            if not left:
-                break
-
-    def ask(self, query: str) -> list[Answer] | Table:
-        outcome = self._outcomes.get(query)
-        if outcome is None:
-            return self._ground.ask(query)
-        if outcome.error is not None or CONSTANT in outcome.notes:
-            raise UsageError(outcome.error or CONSTANT, outcome.hint, "bad-query")
-        if outcome.answers is not None:
-            return list(outcome.answers)
-        decimals = {n for n, kind in enumerate(outcome.types) if kind.startswith("DECIMAL")}  # come as texts
-        rows = [[float(c) if n in decimals and c else c for n, c in enumerate(row)] for row in outcome.rows]
-        return Table(outcome.columns or (), outcome.types, tuple(map(tuple, rows)), outcome.is_cut)
-
-
-def needs_traces(query: str) -> bool:
-    """Whether a query may read steps, calls or texts; in doubt it does."""
-    return re.search(rf"\b{_TRACED}\b", _COLUMN.sub("", _STRING.sub("''", query)), re.IGNORECASE) is not None
 
 
 def cited(document: Document, passages: Sequence[Passage], text: str) -> list[Cited]:
@@ -145,7 +104,7 @@ def verified(item: Cited, ground: Ground) -> Finding:
     """Whether what is printed is what the query gives now."""
     citation, reading, figure = item.citation, in_words(item.citation.query), last_figure(item.before)
     printed = figure.text.strip() if figure is not None else item.before[-80:].strip()
-    runs = [name for part in _RUN.findall(citation.query) for name in _STRING.findall(part)]
+    runs = [name for part in _RUN.findall(citation.query) for name in STRING.findall(part)]
     missing = [run for run in runs if run[1:-1].replace("''", "'") not in ground.runs]
     if citation.is_open or missing:
         why = f"the run {missing[0]} was not given" if missing else "not filled in yet: run `blade cite`"
@@ -155,44 +114,95 @@ def verified(item: Cited, ground: Ground) -> Finding:
     try:
         answer = ground.ask(citation.query)
     except BladeError as error:
-        is_wrong = not _CONCLUDED.match(citation.query) and not _UNASKED.search(error.message)
+        is_wrong = not is_ours(citation.query) and not _UNASKED.search(error.message)
         return _finding(item, CONTRADICTED if is_wrong else UNVERIFIABLE, printed, "", reading, error.message)
     try:
-        verdict = _verdict(item, answer, ground)
+        holds, stated, expected = _verdict(item, answer, ground)
     except BladeError as error:
         return _finding(item, UNVERIFIABLE, printed, "", reading, error.message)
-    if verdict.holds is None:
-        return _finding(item, UNVERIFIABLE, printed, verdict.expected, reading, verdict.why)
-    if not verdict.holds and PLACEHOLDER.search(f"{verdict.printed} {citation.query}"):
-        return _finding(item, UNVERIFIABLE, verdict.printed, "", reading, "a redacted text is not compared")
-    reading += f" = {verdict.expected}" if "\n" not in citation.cited else ""
+    if holds is None:
+        return _finding(item, UNVERIFIABLE, printed, expected, reading, "no number stands before the citation")
+    if not holds and PLACEHOLDER.search(f"{stated} {citation.query}"):
+        return _finding(item, UNVERIFIABLE, stated, "", reading, "a redacted text is not compared")
+    reading += f" = {expected}" if "\n" not in citation.cited else ""
     if isinstance(answer, list) and len(answer) == 1 and answer[0].n not in (None, answer[0].value):
         reading += f", n = {answer[0].n:,} {answer[0].unit}"
-    name, why = (SUPPORTED, "") if verdict.holds else (CONTRADICTED, "the query gives another value")
-    return _finding(item, name, verdict.printed, verdict.expected, reading, why)
+    name, why = (SUPPORTED, "") if holds else (CONTRADICTED, "the query gives another value")
+    return _finding(item, name, stated, expected, reading, why)
 
 
-def _verdict(item: Cited, answer: list[Answer] | Table, ground: Ground) -> citations.Verdict:
-    citation = item.citation
+def _verdict(item: Cited, answer: list[Answer] | Table, ground: Ground) -> Verdict:
+    citation, before = item.citation, item.before
     if is_sentence(item, ground):
-        value, printed = str(_value(answer)), item.before.strip()
+        value, printed = str(_value(answer)), before.strip()
         if item.passage is not None and not item.after:  # it may be several sentences
             printed = f"{item.passage.before} {printed}".strip()
-        return citations.Verdict(_states(printed, value), printed[-200:], value[:200], "")
+        return _states(printed, value), printed[-200:], value[:200]
     n = len(answer.rows) * len(answer.columns) if isinstance(answer, Table) else len(answer)
+    expected = citations.shown_as(answer, citation)
     if "\n" in citation.cited:
-        shown = citations.shown_as(answer, citation)
-        return citations.Verdict(_same_table(citation.cited, answer), "the table", shown[:200], "")
-    if citation.form == "list" and not citation.cited:
-        width = len(citations.shown_as(answer, citation))
-        citation = msgspec.structs.replace(citation, cited=item.before[-width:])
-    elif n != 1 and citation.form != "list":
+        return _same_table(citation.cited, answer), "the table", expected[:200]
+    cited = citation.cited or (before[-len(expected) :] if citation.form == "list" else "")
+    if cited:
+        return _normal(cited) == _normal(expected), cited.strip()[:200], expected[:200]
+    if n != 1 and citation.form != "list":
         raise UsageError(f"the query gives {n} values, not one", "", "bad-query")
-    verdict = citations.verified(citation, item.before, ground)
-    if verdict.holds is False and item.unit and re.search(r"\d[\]) ]*$", item.before):
-        other = citations.verified(citation, f"{item.before.rstrip(') ]')} {item.unit}", ground)
-        return other if other.holds else verdict
+    verdict = _number(before, answer, citation.query, expected)
+    if not verdict[0] and item.unit and re.search(r"\d[\]) ]*$", before):
+        other = _number(f"{before.rstrip(') ]')} {item.unit}", answer, citation.query, expected)
+        return other if other[0] else verdict
     return verdict
+
+
+def _number(before: str, answer: list[Answer] | Table, query: str, expected: str) -> Verdict:
+    """Whether the number that a text ends with is the value, at the printed precision."""
+    figure, value = _read(before, _value(answer), query)
+    if isinstance(value, str) or value is None:
+        printed = before[-len(expected) - 8 :].strip()
+        return _normal(before).endswith(_normal(expected)), printed, expected
+    if figure is None:
+        return None, "", expected
+    measure = measure_of(query)
+    is_share = measure is not None and measure.name in RATES and measure.part != "n"
+    is_whole = figure.is_bare and figure.step == 1 and figure.whole is None and not figure.bound
+    is_coarse = is_share and is_whole and abs(figure.number - value) > 0.005  # 0 for 42%
+    holds = agrees(figure, value) and not is_coarse
+    ends, limits = interval(before), [answer[0].low, answer[0].high] if isinstance(answer, list) else [None]
+    if holds and ends and None not in limits and not all(map(agrees, ends, limits)):
+        printed = f"[{ends[0].text}, {ends[1].text}]"
+        return False, printed, f"[{', '.join(map(_beside, ends, limits, ('', '')))}]"
+    return holds, figure.text.strip(), _beside(figure, value, expected)
+
+
+_FALLS = re.compile(
+    r"\b(?:drop|fall|fell|declin\w+|decreas\w+|loss|los[et]s?|lower|down|less|fewer|below|behind)\b", re.I
+)
+
+
+def _read(before: str, value: Any, query: str) -> tuple[Figure | None, Any]:
+    """The number before a citation, and the value as it may be told: in percent already, or as a drop."""
+    read = list(readings(before))
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        values = [(value, False), *([(value / 100, True)] if measure_of(query) is None else [])]
+        values += [(-number, is_share) for number, is_share in values if number < 0 and _FALLS.search(before)]
+        for number, is_share in values:
+            for figure in read:
+                if agrees(figure, number) and not (is_share and figure.is_bare):
+                    return figure, number
+    return read[0] if read else None, value
+
+
+def _beside(figure: Figure, value: Any, expected: str) -> str:
+    """The value in the unit in which the text prints it, with the digits that tell it from what is printed."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return expected
+    if figure.is_percent or figure.is_points:
+        return f"{value * 100:.4g}{'%' if figure.is_percent else ' points'}"
+    return f"{value:,.6g}" if isinstance(value, float) and not value.is_integer() else f"{int(value):,}"
+
+
+def _normal(text: str) -> str:
+    return re.sub(r"[\s*_`\\]+", " ", text).strip().strip(".,;:").lower()
 
 
 def is_sentence(item: Cited, ground: Ground) -> bool:
@@ -204,8 +214,10 @@ def is_sentence(item: Cited, ground: Ground) -> bool:
         return False
 
 
-def _value(answer: list[Answer] | Table) -> object:
-    return answer[0].value if isinstance(answer, list) and len(answer) == 1 else None
+def _value(answer: list[Answer] | Table) -> Any:
+    if isinstance(answer, Table):
+        return answer.rows[0][0] if answer.shape == (1, 1) else None
+    return answer[0].value if len(answer) == 1 else None
 
 
 def _states(printed: str, value: str) -> bool:
@@ -233,8 +245,7 @@ def _same_table(printed: str, answer: list[Answer] | Table) -> bool:
 
 def _same_cell(printed: str, value: object) -> bool:
     figure = last_figure(printed) if isinstance(value, int | float) and not isinstance(value, bool) else None
-    text = "" if value is None else str(value)
-    return agrees(figure, value) if figure is not None else squeezed(printed) == squeezed(text)
+    return agrees(figure, value) if figure is not None else squeezed(printed) == squeezed(citations.cell(value))
 
 
 def _finding(item: Cited, verdict: str, printed: str, expected: str, reading: str, why: str) -> Finding:

@@ -11,7 +11,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from blade import hostile
-from blade.check.cited_numbers import Answers
 from blade.check.quotations import RowTexts, holds, squeezed
 from blade.check.report_ground import World
 from blade.check.row_ids import Address
@@ -21,6 +20,7 @@ from blade.model.measurements import PLACEHOLDER
 from blade.query.citations import in_words
 from blade.query.comments import escape_comment
 from blade.query.query_ground import value as single
+from blade.query.query_process import Answers
 from blade.report.blocks import agrees
 
 SCHEMA = "blade.report/2"

@@ -24,15 +24,30 @@ class Comment(msgspec.Struct, frozen=True):
     offset: int = 0  # in the visible text of the sentence or cell that holds it
 
 
-class Sentence(msgspec.Struct, frozen=True):
-    text: str  # as a reader sees it, without emphasis, links and comments; code keeps its backticks
+class Passage(msgspec.Struct, frozen=True):
+    """A sentence, a heading or one cell of a table."""
+
+    own: str  # as a reader sees it, without emphasis, links and comments; code keeps its backticks
     line: int
     last_line: int
     headings: tuple[str, ...]  # the headings above it, outermost first, without the title
     comments: tuple[Comment, ...] = ()
-    kind: str = "sentence"  # sentence, heading, item (of a list), quote (in a block quote)
+    kind: str = "sentence"  # sentence, heading, item (of a list), quote (in a block quote), cell
     before: str = ""  # what precedes it in its paragraph, at most three sentences
     depth: int = 0  # of a heading
+    row: str = ""  # of a cell: its whole row with the header
+    label: str = ""  # of a cell: the first cell of its row and the header of its column
+    around: str = ""  # of a cell: the paragraph above the table
+    header: str = ""
+    column: int = 0
+
+    @property
+    def text(self) -> str:
+        return self.row or self.own
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        return tuple(range(self.line, self.last_line + 1))
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -50,16 +65,16 @@ class Table(msgspec.Struct, frozen=True):
     rows: tuple[Row, ...]
     line: int
     headings: tuple[str, ...]
-    lead: tuple[Sentence, ...] = ()  # the paragraph above it, if no other block or heading is in between
-    note: tuple[Sentence, ...] = ()  # the paragraph below it, likewise
+    lead: tuple[Passage, ...] = ()  # the paragraph above it, if no other block or heading is in between
+    note: tuple[Passage, ...] = ()  # the paragraph below it, likewise
     ragged: bool = False  # some row has more cells than the header; missing ones are empty
 
 
 class List(msgspec.Struct, frozen=True):
-    items: tuple[tuple[Sentence, ...], ...]
+    items: tuple[tuple[Passage, ...], ...]
     line: int
     headings: tuple[str, ...]
-    lead: tuple[Sentence, ...] = ()  # the paragraph above it, or the item that it is nested in
+    lead: tuple[Passage, ...] = ()  # the paragraph above it, or the item that it is nested in
 
 
 class Quotation(msgspec.Struct, frozen=True):
@@ -75,7 +90,7 @@ class Quotation(msgspec.Struct, frozen=True):
 
 class Document(msgspec.Struct, frozen=True):
     title: str
-    sentences: tuple[Sentence, ...]  # all of them in order: headings, items and block quotes too
+    sentences: tuple[Passage, ...]  # all of them in order: headings, items and block quotes too
     tables: tuple[Table, ...]
     lists: tuple[List, ...]
     quotations: tuple[Quotation, ...]
@@ -130,9 +145,9 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.title, self.path = "", list[tuple[int, str]]()
-        self.sentences, self.tables = list[Sentence](), list[Table]()
+        self.sentences, self.tables = list[Passage](), list[Table]()
         self.lists, self.quotations = list[List](), list[Quotation]()
-        self.lead: tuple[Sentence, ...] = ()  # the paragraph just read
+        self.lead: tuple[Passage, ...] = ()  # the paragraph just read
         self.comments, self.originals = list[Comment](), list[str]()
         marked = self._marked(text)
         self.lines, self.links = marked.split("\n"), dict[str, Any]()
@@ -164,9 +179,9 @@ class _Reader:
         text = re.sub(rf"\s*<!--{_SIGN}-->", "", text)
         return _MARK.sub(lambda hit: self.originals[int(hit[1])], text)
 
-    def _blocks(self, tokens: Iterator[Token], kind: str) -> list[Sentence]:
+    def _blocks(self, tokens: Iterator[Token], kind: str) -> list[Passage]:
         """Read the blocks up to the end of the one they are in, and return its own paragraphs."""
-        paragraphs, above = list[Sentence](), ""
+        paragraphs, above = list[Passage](), ""
         for token in takewhile(lambda token: token.nesting >= 0, tokens):
             line, last_line = (token.map or [0])[0] + 1, (token.map or [0])[-1]
             if token.type == "paragraph_open":
@@ -208,7 +223,7 @@ class _Reader:
         text, comments, _ = self._visible(content)
         self.path = [entry for entry in self.path if entry[0] < depth]
         place = (line, last_line, self.headings)
-        self.sentences.append(Sentence(text, *place, tuple(comments), "heading", depth=depth))
+        self.sentences.append(Passage(text, *place, tuple(comments), "heading", depth=depth))
         if depth == 1 and may_be_title and not self.title:
             self.title = text
         else:
@@ -227,7 +242,7 @@ class _Reader:
         is_ragged = any(len(re.split(r"(?<!\\)\|", line)) > len(header) for line in lines)
         self.tables.append(Table(header, body, line, self.headings, self.lead, ragged=is_ragged))
 
-    def _sentences(self, content: str, line: int, kind: str) -> Iterator[Sentence]:
+    def _sentences(self, content: str, line: int, kind: str) -> Iterator[Passage]:
         text, comments, breaks = self._visible(content)
         offsets, before = [comment.offset for comment in comments], list[str]()
         for start, end in _sentence_spans(text):
@@ -235,7 +250,7 @@ class _Reader:
             top, bottom = (line + bisect_right(breaks, place) for place in (start, start + len(own) - 1))
             inside = comments[bisect_left(offsets, start) : bisect_left(offsets, end)]
             inside = [replace(item, offset=min(item.offset - start, len(own))) for item in inside]
-            yield Sentence(own, top, bottom, self.headings, tuple(inside), kind, " ".join(before))
+            yield Passage(own, top, bottom, self.headings, tuple(inside), kind, " ".join(before))
             before = [*before[-2:], own]
 
     def _visible(self, content: str) -> tuple[str, list[Comment], list[int]]:
@@ -282,8 +297,6 @@ def _sentence_spans(text: str) -> Iterator[tuple[int, int]]:
         yield start, len(text) + 1
 
 
-# ---- Passages: sentences and cells, each with what names its subject
-
 _QUOTED = re.compile(
     r"“(?P<a>[^“”]{3,2000})”|(?<![\w\"])\"(?P<b>[^\"]{3,2000})\"(?![\w\"])|«(?P<c>[^«»]{3,2000})»"
     r"|„(?P<d>[^„“”]{3,2000})[“”]|「(?P<e>[^「」]{3,2000})」"
@@ -291,34 +304,10 @@ _QUOTED = re.compile(
 _CODE = re.compile(r"`[^`]{1,2000}`")
 
 
-class Passage(msgspec.Struct, frozen=True):
-    """A sentence, or one cell of a table."""
-
-    own: str  # what is visible: the offsets of the comments are in it
-    text: str  # the sentence, or the whole row of the table with its header
-    line: int
-    last_line: int
-    kind: str  # sentence, heading, item, quote, cell
-    headings: tuple[str, ...]
-    comments: tuple[Comment, ...] = ()
-    before: str = ""  # the sentences before it in its paragraph
-    label: str = ""  # of a cell: the first cell of its row and the header of its column
-    around: str = ""  # of a cell: the paragraph above the table
-    header: str = ""
-    column: int = 0
-
-    @property
-    def lines(self) -> tuple[int, ...]:
-        return tuple(range(self.line, self.last_line + 1))
-
-
-def passages(document: Document) -> Iterator[Passage]:
-    for item in document.sentences:
-        place = (item.line, item.last_line, item.kind, item.headings)
-        yield Passage(item.text, item.text, *place, item.comments, item.before)
-    for table in document.tables:
-        for row in table.rows:
-            yield from cells(table, row)
+def passages(document: Document) -> list[Passage]:
+    """The sentences of a document, then the cells of its tables."""
+    rows = ((table, row) for table in document.tables for row in table.rows)
+    return [*document.sentences, *(cell for table, row in rows for cell in cells(table, row))]
 
 
 def cells(table: Table, row: Row) -> Iterator[Passage]:
@@ -329,8 +318,8 @@ def cells(table: Table, row: Row) -> Iterator[Passage]:
     lead = " ".join(sentence.text for sentence in table.lead)
     for column, (head, cell) in enumerate(pairs):
         label = f"{row.cells[0].text} {head}" if column else head
-        place = (row.line, row.line, "cell", table.headings)
-        yield Passage(cell.text, text, *place, cell.comments, "", label, lead, head, column)
+        place = (row.line, row.line, table.headings, cell.comments, "cell", "", 0)
+        yield Passage(cell.text, *place, text, label, lead, head, column)
 
 
 def blanked(text: str, spans: list[tuple[int, int]]) -> str:

@@ -118,7 +118,9 @@ def world_for(
     """The world of a report, with the run names and the options that it records of its own making."""
     recorded = re.search(r'^Made by BLADE [^\n]*?command `+ ?(.+?) ?`+[.,]|"command": ?"(blade .*?)(?<!\\)"', text, re.M)
     command = (recorded[1] or recorded[2]).replace("\\|", "|") if recorded else ""
-    options, is_comparison = _options(command), command.startswith("blade compare")
+    # of a recorded command only what changes what a report says
+    options = {a or b or c: (x or y).strip("'") for a, x, b, y, c, _ in _OPTION.findall(command)}
+    is_comparison = command.startswith("blade compare")
     loaded = _named(specs, text, watcher)
     if threshold is None and "--pass-threshold" in options:
         threshold = float(options["--pass-threshold"])
@@ -172,11 +174,6 @@ _OPTION = re.compile(
     r"(?<= )(?:(--(?:baseline|by))[= ]('[^']*'|\S+)|(--(?:pass-threshold|margin))[= ](\d+\.?\d*|\.\d+)"
     r"|(--(?:series|quick))())(?= |$)"
 )
-
-
-def _options(command: str) -> dict[str, str]:
-    """The options of a recorded command that change what a report says; nothing else of it is taken."""
-    return {a or b or c: (x or y).strip("'") for a, x, b, y, c, _ in _OPTION.findall(command)}
 
 
 def _named(specs: Sequence[str], text: str, watcher: Watcher) -> list[Loaded]:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from blade.check.arithmetic.printed_numbers import Figure, phrase
-from blade.check.cited_numbers import Answers, Cited, is_sentence
+from blade.check.cited_numbers import Cited, is_sentence
 from blade.check.markdown_document import Passage, blanked, quotes_in
 from blade.check.report_ground import World
 from blade.check.row_ids import mentions, numbered, runs_named, step_spans, with_noun
@@ -20,6 +20,7 @@ from blade.model.conclusions import OPINION, UNCITED, Finding
 from blade.model.measurements import PLACEHOLDER
 from blade.query.number_readings import last_figure
 from blade.query.query_ground import value
+from blade.query.query_process import Answers
 from blade.tables.database import literal, quoted
 
 Spans = list[tuple[int, int]]
@@ -36,7 +37,10 @@ def uncited(passages: list[Passage], items: list[Cited], answers: Answers, world
     taken = _taken(passages, items, answers)
     covered = {line for item in items if item.passage is None for line in item.lines}
     for passage in passages:
-        if passage.line in covered or (passage.kind == "cell" and _is_label(passage)):
+        # a cell that names its row, or whose column names things by number
+        is_label = passage.header.strip().lower() in _ID_HEADS or with_noun(passage) != passage.own
+        is_label = is_label or (passage.column == 0 and re.fullmatch(r"[\W\d]*", passage.own) is not None)
+        if passage.line in covered or (passage.kind == "cell" and is_label):
             continue
         runs = runs_named(" ".join((passage.text, *passage.headings)), world.rows.runs)
         for figure in phrase(_masked(passage, taken.get(id(passage), []), world)).figures:
@@ -44,17 +48,12 @@ def uncited(passages: list[Passage], items: list[Cited], answers: Answers, world
             why = f"{figure.text} = {query}; cite it?" if query else ""
             place = (passage.line, passage.lines, passage.text, figure.text, query or "", "", why, query)
             yield Finding(UNCITED, "number", *place)
-    yield from _wholes(items, answers)
-
-
-def _wholes(items: Sequence[Cited], answers: Answers) -> Iterator[Finding]:
-    """What a cited count is said to be out of, where that is not all there are: `84 of 999`."""
-    for item in items:
-        figure, counted = last_figure(item.before), _COUNTED.match(item.citation.query)
-        if figure is None or figure.whole is None or counted is None:
+    for item in items:  # what a cited count is said to be out of, where that is not all there are: `84 of 999`
+        printed, counted = last_figure(item.before), _COUNTED.match(item.citation.query)
+        if printed is None or printed.whole is None or counted is None:
             continue
-        if len(answers.runs) > 1 or value(counted[1], answers) != figure.whole:
-            yield Finding(UNCITED, "number", item.line, item.lines, item.text, f"{figure.whole:,g}")
+        if len(answers.runs) > 1 or value(counted[1], answers) != printed.whole:
+            yield Finding(UNCITED, "number", item.line, item.lines, item.text, f"{printed.whole:,g}")
 
 
 def _taken(passages: Sequence[Passage], items: Sequence[Cited], answers: Answers) -> dict[int, Spans]:
@@ -70,12 +69,6 @@ def _taken(passages: Sequence[Passage], items: Sequence[Cited], answers: Answers
             taken[id(passage)] = [(0, len(passage.own))]
             whole.add(id(passage))
     return taken
-
-
-def _is_label(passage: Passage) -> bool:
-    """Whether a cell names its row, or its column names things by number."""
-    is_named = passage.header.strip().lower() in _ID_HEADS or with_noun(passage) != passage.own
-    return is_named or (passage.column == 0 and re.fullmatch(r"[\W\d]*", passage.own) is not None)
 
 
 def _masked(passage: Passage, taken: Spans, world: World) -> str:
@@ -156,27 +149,21 @@ def bank(world: World, run: str) -> Iterator[Known]:
     yield from _whole_run(world, run, scope)
     plain: dict[tuple[str, str], float] = {}  # what a measure gives without a condition of its own
     for column in ("", "passed", *_columns(world, run, columns)):
+        name = column if re.fullmatch(r"[a-z_][a-z0-9_]*", column) else quoted(column)
         for key, rows, *numbers in _groups(world, run, column, [sql for *_, sql in measures]):
-            condition = _condition(column, key)
-            if condition is None or rows in seen:
+            if key is None or rows in seen:
                 continue
+            condition = {"true": name, "false": f"not {name}"}.get(key, f"{name} = {literal(key)}") if column else ""
             seen.add(rows)
-            values = {measure[:2]: number for measure, number in zip(measures, numbers, strict=True)}
-            for name, outcome, kind, _ in measures:
-                number, twin = values[name, outcome], values.get((_TWINS.get(name, ""), outcome))
+            values = {entry[:2]: number for entry, number in zip(measures, numbers, strict=True)}
+            for measure, outcome, kind, _ in measures:
+                number, twin = values[measure, outcome], values.get((_TWINS.get(measure, ""), outcome))
                 is_given = column in ("passed", "outcome") and bool(outcome or kind == RATE)
                 if number is None or is_given or (twin is not None and abs(twin - number) < 1e-9):
                     continue
                 where = " and ".join(filter(None, (scope, condition, outcome)))
-                if plain.setdefault((name, outcome), number) != number or not condition:
-                    yield Known(f"{name} where {where}" if where else name, float(number), kind)
-
-
-def _condition(column: str, key: str | None) -> str | None:
-    if not column or key is None:
-        return None if column else ""
-    name = column if re.fullmatch(r"[a-z_][a-z0-9_]*", column) else quoted(column)
-    return {"true": name, "false": f"not {name}"}.get(key, f"{name} = {literal(key)}")
+                if plain.setdefault((measure, outcome), number) != number or not condition:
+                    yield Known(f"{measure} where {where}" if where else measure, float(number), kind)
 
 
 def _columns(world: World, run: str, columns: dict[str, str]) -> list[str]:

@@ -19,9 +19,9 @@ from blade.hostile import line, markdown_inline
 
 if TYPE_CHECKING:
     from blade.check import World
-    from blade.check.cited_numbers import Answers
     from blade.check.report_ground import Rows
     from blade.model.conclusions import Finding
+    from blade.query.query_process import Answers
 
 MOST = 40  # entries of each part on the screen, and numbers that a model is asked about
 SECONDS, MOST_TOKENS = 120.0, 8000  # of a reply
@@ -213,8 +213,8 @@ def asker(options: dict[str, str | None], has_runs: bool) -> Ask:
 
 def proposed(findings: Sequence[Finding], world: World, ask: Ask) -> tuple[Finding, ...]:
     """The findings; an uncited number that nothing was suggested for has what the model's query gives."""
-    from blade.check.cited_numbers import Answers
     from blade.model.conclusions import UNCITED
+    from blade.query.query_process import Answers
 
     places = [n for n, item in enumerate(findings) if item.verdict == UNCITED and not item.query][:MOST]
     if not places:
@@ -271,9 +271,9 @@ def cite(
     if output:
         refuse_existing(Path(output), force, [Path(file), *files_of(runs)])
     text = read_report(file)
-    from blade.check.cited_numbers import Answers
     from blade.check.report_ground import world_for
     from blade.query.citations import PLACE, citations, filled
+    from blade.query.query_process import Answers
 
     with Progress() as progress:
         world = world_for(text, runs, progress, pass_threshold)

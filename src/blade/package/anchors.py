@@ -6,13 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from blade.errors import BladeError
-from blade.model.conclusions import SUPPORTED, Finding
+from blade.model.conclusions import SUPPORTED
 from blade.package.layout import is_finite, sealed_json, table
 from blade.package.matching import Tasks, passages, tasks_of, visible
 from blade.package.package_queries import Worlds, names_in
@@ -76,10 +77,8 @@ def of_file(data: Any) -> list[Anchor]:
     entries = entries if isinstance(entries, list) else []
     anchors = [_entry(entry, number) for number, entry in enumerate(entries, 1)]
     again = Counter(anchor.id for anchor in anchors)
-    return [
-        replace(anchor, id=f"{anchor.id}#{number}") if again[anchor.id] > 1 else anchor
-        for number, anchor in enumerate(anchors, 1)
-    ]
+    numbered = enumerate(anchors, 1)
+    return [replace(each, id=f"{each.id}#{n}") if again[each.id] > 1 else each for n, each in numbered]
 
 
 def _entry(entry: Any, number: int) -> Anchor:
@@ -155,7 +154,7 @@ def _kind(measure: Measure | None, answer: float) -> str:
 # -- drafting ---------------------------------------------------------------------------------------
 
 
-class Draft(msgspec.Struct, frozen=True):
+class Draft(NamedTuple):
     """A sentence, the query behind its number, and the tasks that it names."""
 
     fact: str
@@ -207,16 +206,13 @@ def _cited(text: str, worlds: Worlds, baseline: str) -> Iterator[Draft]:
         paragraph = " ".join(part.text for part in passage.statements if "“" not in part.text)
         around |= dict.fromkeys(passage.lines, paragraph)
     for finding in worlds.checked(text):
-        query = finding.query or ""
+        query, fact = finding.query or "", finding.text
         if finding.kind == "citation" and finding.verdict == SUPPORTED and not PLACE.fullmatch(query):
-            fact = _fact(finding, around.get(finding.line, finding.text))
+            paragraph = around.get(finding.line, fact)
+            is_short = " | " not in fact and len(fact.split()) < SHORT and fact in paragraph
+            fact = " ".join((paragraph if is_short else fact).split())
+            fact = fact if len(fact) <= MAX_FACT else fact[:MAX_FACT].rpartition(" ")[0] + " …"
             yield Draft(fact, query, finding.tasks, escape_comment(query) in baseline)
-
-
-def _fact(finding: Finding, around: str) -> str:
-    is_whole = " | " in finding.text or len(finding.text.split()) >= SHORT or finding.text not in around
-    text = " ".join((finding.text if is_whole else around).split())
-    return text if len(text) <= MAX_FACT else text[:MAX_FACT].rpartition(" ")[0] + " …"
 
 
 def _anchors(drafts: Iterable[Draft], worlds: Worlds) -> Iterator[Anchor]:
@@ -230,12 +226,12 @@ def _anchors(drafts: Iterable[Draft], worlds: Worlds) -> Iterator[Anchor]:
         meant = meaning(anchor, worlds)
         if isinstance(meant, str):
             continue
+        anchor = replace(anchor, value=meant.value)
         if draft.is_thin or worlds.is_aggregate(draft.query):
-            yield replace(anchor, value=meant.value, weak=True, weight=OKAY, difficulty="low", mean_score=2.5)
-        elif tasks := _tasks(draft, meant):
-            yield replace(anchor, value=meant.value, tasks=tasks)
+            yield replace(anchor, weak=True, weight=OKAY, difficulty="low", mean_score=2.5)
         else:
-            yield replace(anchor, value=meant.value, weight=OKAY, difficulty="medium")
+            tasks = _tasks(draft, meant)
+            yield replace(anchor, tasks=tasks) if tasks else replace(anchor, weight=OKAY, difficulty="medium")
 
 
 def _tasks(draft: Draft, meant: Meaning) -> tuple[str, ...]:
@@ -261,12 +257,12 @@ def _chosen(candidates: Iterable[Anchor], most: int, before: Sequence[Anchor] = 
         if _same(anchor) not in have:
             distinct.setdefault(_same(anchor), anchor)
     seen: Counter[tuple[str, ...]] = Counter(anchor.tasks for anchor in before)
-    turns: list[tuple[bool, int, int, Anchor]] = []
+    turns: list[tuple[bool, int]] = []
     for anchor in distinct.values():
-        turns.append((anchor.weak or not anchor.tasks, seen[anchor.tasks], len(turns), anchor))
+        turns.append((anchor.weak or not anchor.tasks, seen[anchor.tasks]))
         seen[anchor.tasks] += 1
-    return [anchor for *_, anchor in sorted(turns, key=lambda turn: turn[:3])[:most]]
-
+    ordered = sorted(zip(turns, distinct.values(), strict=True), key=itemgetter(0))
+    return [anchor for _, anchor in ordered[:most]]
 
 
 def _same(anchor: Anchor) -> tuple[object, ...]:

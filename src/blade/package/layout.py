@@ -123,6 +123,16 @@ def rollouts_of(golden: Golden, rollouts: Sequence[Path], models: Sequence[str] 
     return rollouts[0] if len(rollouts) == 1 and not golden.is_comparison else None
 
 
+def own_rollouts(golden: Golden, package: Layout, models: Sequence[str] = ()) -> tuple[Path, ...]:
+    """The rollouts of a golden report; what goes by the name of another golden report is not its own."""
+    if golden.is_comparison:
+        return sides_of(golden, package.rollouts) or package.rollouts
+    others = {slug(other.prefix) for other in package.goldens if not other.is_comparison} - {slug(golden.prefix)}
+    paths = [path for path in package.rollouts if slug(prefix_of(path)) not in others]
+    path = rollouts_of(golden, paths, models)
+    return () if path is None else (path,)
+
+
 def sides_of(golden: Golden, rollouts: Sequence[Path]) -> tuple[Path, ...]:
     """The rollouts files of both sides of a comparison report, in its order; none if one is missing."""
     names = _VERSUS.split(golden.prefix)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from blade.check import World
-from blade.check.markdown_document import Document, Row, Sentence, Table, blanked, cells, parse
+from blade.check.markdown_document import Document, Passage, Row, Table, blanked, cells, parse
 from blade.model.conclusions import SUPPORTED, Finding
 from blade.package.layout import compiled
 from blade.query.measures import measure_of
@@ -73,7 +73,7 @@ class Statement(msgspec.Struct, frozen=True):
     rollouts: frozenset[str]
 
 
-class Passage(msgspec.Struct, frozen=True):
+class Paragraph(msgspec.Struct, frozen=True):
     """A paragraph, a list item, a table row or a heading, with the heading above it."""
 
     statements: tuple[Statement, ...]
@@ -119,14 +119,14 @@ def visible(text: str) -> str:
     return text
 
 
-def passages(text: str, known: Tasks) -> list[Passage]:
+def passages(text: str, known: Tasks) -> list[Paragraph]:
     """All passages of a report, tables after prose."""
     document = parse(text)
     return [*_prose(document, known), *_rows(document, known)]
 
 
-def _prose(document: Document, known: Tasks) -> Iterator[Passage]:
-    paragraphs: list[list[Sentence]] = []
+def _prose(document: Document, known: Tasks) -> Iterator[Paragraph]:
+    paragraphs: list[list[Passage]] = []
     for sentence in document.sentences:
         if sentence.before and sentence.kind != "heading":
             paragraphs[-1].append(sentence)
@@ -137,12 +137,12 @@ def _prose(document: Document, known: Tasks) -> Iterator[Passage]:
         first, statements = paragraph[0], tuple(_statement(sentence, known) for sentence in paragraph)
         if first.kind == "heading":
             heading = statements[0] if first.depth > 1 else None
-            yield Passage(statements, None, (*first.headings, first.text))
+            yield Paragraph(statements, None, (*first.headings, first.text))
         else:
-            yield Passage(statements, heading, first.headings)
+            yield Paragraph(statements, heading, first.headings)
 
 
-def _statement(part: Sentence, known: Tasks, ids: Iterable[str] = (), counts: str = "") -> Statement:
+def _statement(part: Passage, known: Tasks, ids: Iterable[str] = (), counts: str = "") -> Statement:
     """A statement; `ids` are tasks that its table names, `counts` the cells that hold its numbers."""
     names = [*(name for _, _, name in mentions(part.text, known)), *ids]
     numbered = [name for name in names if re.search(r"/\d+\Z", name)]
@@ -158,14 +158,14 @@ _ID_HEAD = re.compile(r"(?:task|rollout|transcript|instance|problem|ticket)\b(?!
 _LISTED = re.compile(r"\d\s*[,;/]\s*\d|\d and \d")
 
 
-def _rows(document: Document, known: Tasks) -> Iterator[Passage]:
+def _rows(document: Document, known: Tasks) -> Iterator[Paragraph]:
     headings = {sentence.text: sentence for sentence in document.sentences if sentence.kind == "heading"}
     for table in document.tables:
         above = headings.get(table.headings[-1]) if table.headings else None
         heading = _statement(above, known) if above is not None else None
         columns = _id_columns(table)
         for row in table.rows:
-            yield Passage((_row(table, row, columns, known),), heading, table.headings)
+            yield Paragraph((_row(table, row, columns, known),), heading, table.headings)
 
 
 def _id_columns(table: Table) -> set[int]:
@@ -185,7 +185,7 @@ def _row(table: Table, row: Row, columns: set[int], known: Tasks) -> Statement:
     tokens = [token for cell in listed for token in re.findall(r"[^\s,;`()]+", cell)]
     names = [known.rollout(token.partition("#")[0]) or known.key(token) for token in tokens]
     ids = [name for name in names if name is not None and re.search(r"\d", name)]
-    sentence = Sentence(next(cells(table, row)).text, row.line, row.line, table.headings, kind="row")
+    sentence = Passage(next(cells(table, row)).text, row.line, row.line, table.headings, kind="row")
     return _statement(sentence, known, ids, " | ".join(counts) or " ")
 
 
@@ -281,7 +281,7 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 def hit_of(
-    anchor: Anchor, meant: Meaning | None, read: Sequence[Passage], findings: Sequence[Finding],
+    anchor: Anchor, meant: Meaning | None, read: Sequence[Paragraph], findings: Sequence[Finding],
     worlds: Worlds | None, known: Tasks,
 ) -> Hit:  # fmt: skip
     """The best that a report says of an anchor; what it also denies it has not found."""
@@ -321,14 +321,14 @@ def _plain(query: str) -> str:
 # -- by a number and names --------------------------------------------------------------------------
 
 
-def _said(anchor: Anchor, meant: Meaning, passage: Passage) -> Iterator[Hit]:
+def _said(anchor: Anchor, meant: Meaning, passage: Paragraph) -> Iterator[Hit]:
     for number, statement in enumerate(passage.all):
         start, how = _stated(anchor, meant, statement, passage)
         if how and is_about(anchor, meant, number, passage):
             yield _hit(anchor, how, statement.text, statement.line, start)
 
 
-def is_about(anchor: Anchor, meant: Meaning, number: int, passage: Passage) -> bool:
+def is_about(anchor: Anchor, meant: Meaning, number: int, passage: Paragraph) -> bool:
     """Whether a statement of a passage is about what an anchor is about.
 
     It, a neighbour or the passage names the tasks; or the passage names a tool, value or field of the query.
@@ -377,7 +377,7 @@ _PASS = re.compile(r"\b(?:pass(?:es|ed|ing)?|solved?|succeeds?|succeeded)\b", re
 _FAIL = re.compile(r"\b(?:fail(?:s|ed|ing|ures?)?|lost|loses?)\b", re.IGNORECASE)
 
 
-def _stated(anchor: Anchor, meant: Meaning, statement: Statement, passage: Passage) -> tuple[int, str]:
+def _stated(anchor: Anchor, meant: Meaning, statement: Statement, passage: Paragraph) -> tuple[int, str]:
     """Where a statement says what the anchor says, and how; nowhere: -1 and nothing."""
     for figure in statement.figures:
         if is_number(figure, meant, anchor.tolerance):
@@ -407,7 +407,7 @@ def is_number(figure: Figure, meant: Meaning, tolerance: float = 0.0) -> bool:
     return agrees(figure, meant.value) or is_near
 
 
-def _lists(anchor: Anchor, meant: Meaning, statement: Statement, passage: Passage) -> bool:
+def _lists(anchor: Anchor, meant: Meaning, statement: Statement, passage: Paragraph) -> bool:
     """Whether the rollouts that an anchor counts are listed one by one."""
     for listed in (statement.rollouts, passage.rollouts):
         if len(listed) == meant.value and len(listed) > 1:
@@ -434,7 +434,7 @@ def _in_words(meant: Meaning, text: str) -> re.Match[str] | None:
     return _EVERY_ROLLOUT.search(text) if is_every else None
 
 
-def _worded(anchor: Anchor, passage: Passage, known: Tasks) -> Iterator[Hit]:
+def _worded(anchor: Anchor, passage: Paragraph, known: Tasks) -> Iterator[Hit]:
     """An anchor without a query: its numbers, ids and names beside each other."""
     wanted = [figure for figure in figures(anchor.fact, known) if figure.number or figure.is_percent]
     tasks = {name.rpartition("/")[0] or name for _, _, name in mentions(anchor.fact, known)}

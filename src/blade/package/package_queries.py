@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from blade import pipeline
 from blade.check import World, checked, world_of
-from blade.check.cited_numbers import Answers
 from blade.errors import BladeError
 from blade.formats.find import stem
 from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
@@ -21,6 +20,7 @@ from blade.package.layout import compiled, prefix_of, words_of
 from blade.query.measures import Measure, measure_of
 from blade.query.number_readings import agrees, last_figure
 from blade.query.query_ground import Table, value
+from blade.query.query_process import Answers
 from blade.tables.index import Watcher
 
 # What looks into single tasks or their traces.

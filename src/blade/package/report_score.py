@@ -20,8 +20,8 @@ from blade.package import MIN_ANCHORS, matching
 from blade.package import layout as place
 from blade.package.anchors import TRIVIAL, Anchor, Meaning, meaning, of_file
 from blade.package.drafts import threshold_in
-from blade.package.layout import Broken, Golden, Layout, compiled, json_or_nothing, models_in, prefix_of
-from blade.package.matching import DENIAL, Hit, Passage, Statement, Tasks, named, passages, tasks_of, visible
+from blade.package.layout import Broken, compiled, json_or_nothing, models_in, prefix_of
+from blade.package.matching import DENIAL, Hit, Paragraph, Statement, Tasks, passages, tasks_of, visible
 from blade.package.package_queries import Worlds, worlds_of
 from blade.query.citations import citations
 from blade.tables.index import Watcher
@@ -83,36 +83,22 @@ def case(
         message = f"{anchors} is no JSON that can be read: {error}"
         raise Unreadable(message, "anchor facts are a JSON object or list", "unreadable-file") from error
     models = [*filter(None, (model, *models_in(json_or_nothing(parts.metrics)), *models_in(data)))]
-    own = tuple(rollouts) or _own(parts, package, models)
+    own = tuple(rollouts) or place.own_rollouts(parts, package, models)
     here = {path.resolve() for path in own}
     beside = tuple(path for path in package.rollouts if path.resolve() not in here) if own else ()
     if shallow is None and parts.shallow.is_file():
         shallow = parts.shallow
     ours = dict.fromkeys((*models, parts.prefix, *map(prefix_of, own)))
-    others = dict.fromkeys(name for path in beside for name in _names_of(path, package))
+    others: dict[str, None] = {}  # by the file, and by the sidecar of its golden report
+    for prefix in map(prefix_of, beside):
+        sidecars = [json_or_nothing(each.metrics) for each in package.goldens if each.prefix == prefix]
+        others |= dict.fromkeys((*(name for sidecar in sidecars for name in models_in(sidecar)), prefix))
     singles = [each.report for each in package.goldens if not each.is_comparison]
     texts = [place.text_or_nothing(path) for path in singles if path.resolve() != parts.report.resolve()]
     return Case(
         report_text(report), tuple(of_file(data)), report_text(shallow) if shallow is not None else "",
         own, beside, tuple(ours), tuple(name for name in others if name not in ours), tuple(filter(None, texts)),
     )  # fmt: skip
-
-
-def _own(parts: Golden, package: Layout, models: Sequence[str]) -> tuple[Path, ...]:
-    """The rollouts of a golden report; what goes by the name of another golden report is not its own."""
-    if parts.is_comparison:
-        return place.sides_of(parts, package.rollouts) or package.rollouts
-    others = {slug(each.prefix) for each in package.goldens if not each.is_comparison} - {slug(parts.prefix)}
-    paths = [path for path in package.rollouts if slug(prefix_of(path)) not in others]
-    path = place.rollouts_of(parts, paths, models)
-    return () if path is None else (path,)
-
-
-def _names_of(path: Path, package: Layout) -> list[str]:
-    """What the model of a rollouts file is called: by the file, and by the sidecar of its golden report."""
-    sidecars = [json_or_nothing(each.metrics) for each in package.goldens if each.prefix == prefix_of(path)]
-    return [*(name for sidecar in sidecars for name in models_in(sidecar)), prefix_of(path)]
-
 
 
 def report_text(path: Path) -> str:
@@ -227,7 +213,7 @@ class Reading(msgspec.Struct, frozen=True):
     """A report as the judge reads it."""
 
     text: str
-    passages: tuple[Passage, ...]
+    passages: tuple[Paragraph, ...]
     findings: tuple[Finding, ...]
     hits: tuple[Hit, ...]
 
@@ -280,11 +266,8 @@ def as_json(score: Score, bench: Bench) -> dict[str, Any]:
     parts = (score.structure, score.precision, score.evidence, score.recall)
     by_wording = bench.worlds is None
     hits = [
-        {
-            "id": hit.anchor.id, "score": hit.anchor.weighs * hit.met, "met": hit.met, "fact": hit.anchor.fact,
-            "weight": hit.anchor.weight, "how": hit.how, "claim": hit.text, "line": hit.line,
-            "denied": hit.denied,
-        }
+        {"id": hit.anchor.id, "score": hit.anchor.weighs * hit.met, "met": hit.met, "fact": hit.anchor.fact,
+         "weight": hit.anchor.weight, "how": hit.how, "claim": hit.text, "line": hit.line, "denied": hit.denied}
         for hit in score.hits
     ]  # fmt: skip
     names = ("structure", "quantitative", "evidence", "anchor_coverage")
@@ -333,7 +316,9 @@ def _counts(reading: Reading, bench: Bench) -> tuple[dict[str, int], list[str]]:
     """Claims by what became of them, each once, and what is wrong with the wrong ones."""
     claims = [((each.kind, each.query or "", each.printed), each) for each in reading.findings]
     right = {key for key, each in claims if is_right(each)}
-    wrong = {key: each for key, each in claims if _is_wrong(each) and _is_ours(each, bench.known)}
+    numbers = [digits for name in bench.known.keys for digits in re.findall(r"\d+", name)]
+    longest = max(map(len, numbers), default=0 if bench.known.keys else 99)
+    wrong = {key: each for key, each in claims if _is_wrong(each, longest)}
     against = _contradicted(reading, bench)
     problems = [*(_problem(each) for each in wrong.values()), *against]
     # ids and quotations that no rollout has; those that stand elsewhere are only misplaced
@@ -364,21 +349,13 @@ def is_right(finding: Finding) -> bool:
     return holds and not DENIAL.search(finding.text)
 
 
-
-def _is_wrong(finding: Finding) -> bool:
+def _is_wrong(finding: Finding, longest: int) -> bool:
     """What the rows or the report itself contradict, a citation that cannot be run, or a denied truth."""
+    if finding.kind == "id" and any(len(digits) > longest + 2 for digits in re.findall(r"\d+", finding.printed)):
+        return False  # of a record in the tasks' own worlds, which have ids too
     is_denied = finding.verdict == SUPPORTED and DENIAL.search(finding.text) is not None
     is_no_proof = finding.kind == "citation" and (finding.verdict == UNVERIFIABLE or is_denied)
     return finding.verdict == CONTRADICTED or is_no_proof
-
-
-
-def _is_ours(finding: Finding, known: Tasks) -> bool:
-    """Whether an unknown id could be that of a task: records of the tasks' own worlds have ids too."""
-    if finding.kind != "id" or not known.keys:
-        return True
-    longest = max((len(digits) for name in known.keys for digits in re.findall(r"\d+", name)), default=0)
-    return all(len(digits) <= longest + 2 for digits in re.findall(r"\d+", finding.printed))
 
 
 def _problem(finding: Finding) -> str:
@@ -437,14 +414,14 @@ def _evidence(reading: Reading, bench: Bench) -> set[str]:
     return pieces
 
 
-def _bare(reading: Reading, worlds: Worlds | None) -> list[Passage]:
+def _bare(reading: Reading, worlds: Worlds | None) -> list[Paragraph]:
     """Passages that say something of tasks without evidence, in sections that show little of it."""
     lines = {each.line for each in reading.findings if is_right(each) and is_shown(each, worlds)}
     lines |= {hit.line for hit in reading.hits if hit.met and hit.anchor.weighs}
     met = {frozenset(hit.anchor.tasks) for hit in reading.hits if hit.met}
     about, bare = Counter[tuple[str, ...]](), []
     for passage in reading.passages:
-        own = named(passage.statements)
+        own = matching.named(passage.statements)
         if own and passage.statements[0].kind != "heading":
             about[passage.section] += 1
             bare += [passage] if not passage.lines & lines and own not in met else []

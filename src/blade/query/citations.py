@@ -1,4 +1,4 @@
-"""Find, fill in and verify citations: what a text prints, and the query beside it that gives it."""
+"""Find and fill in citations: what a text prints, and the query beside it that gives it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 
 import msgspec
 
-from blade import hostile
+from blade import hostile, number_format
 from blade.errors import BladeError, UsageError
 from blade.query.comments import inline, unescape_comment
 from blade.query.measures import RATES, Answer, measure_of
-from blade.query.number_readings import Figure, agrees, interval, readings
 from blade.query.query_ground import Ground, Table
 
 OPEN = re.compile(r"\{\{\s*(?P<query>.+?)\s*\}\}")
@@ -71,23 +70,15 @@ def citations(text: str) -> list[Citation]:
     """All citations of a text, filled in or not, in its order; code is not looked into."""
     names = definitions(text)
     codes = [hit.span() for hit in _CODE.finditer(text)]
-    opened: re.Match[str] | None = None
 
     def is_text(hit: re.Match[str]) -> bool:
         return not any(start <= hit.start() < end for start, end in codes)
 
     braces = filter(is_text, OPEN.finditer(text))
-    cited_here = [_citation(hit["query"], hit.start(), hit.end(), True) for hit in braces]
-    for comment in filter(is_text, COMMENT.finditer(text)):
-        if comment["body"].strip() == "blade":
-            opened = comment
-            continue
-        cited = text[opened.end() : comment.start()] if opened else ""
-        citation = citation_in(comment["body"], names, comment.start(), comment.end(), cited)
-        if citation is not None:
-            cited_here.append(citation)
-            opened = None
-    return sorted(cited_here, key=lambda citation: citation.start)
+    comments = filter(is_text, COMMENT.finditer(text))
+    cited = [_citation(hit["query"], hit.start(), hit.end(), True) for hit in braces]
+    cited += filter(None, (citation_in(hit["body"], names, hit.start(), hit.end()) for hit in comments))
+    return sorted(cited, key=lambda citation: citation.start)
 
 
 _CODE = re.compile(r"^(?P<fence>```+|~~~+).*?^(?P=fence)\s*$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
@@ -161,117 +152,34 @@ def number(value: Any, citation: Citation, is_rate: bool) -> str:
         return "none"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
-    form, digits = citation.form, citation.digits
-    if form == "percent" or (not form and is_rate):
-        return f"{value * 100:,.{1 if digits is None else digits}f}%"
-    if form == "points":
-        return f"{value * 100:+,.{1 if digits is None else digits}f} points".replace("-", "−", 1)
-    if form == "count" or (not form and float(value).is_integer()):
-        return f"{round(value):,}"
-    if digits is not None:
-        return f"{value:,.{digits}f}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    form, digits = citation.form or ("percent" if is_rate else ""), citation.digits
+    if form in ("percent", "points") and digits is not None:
+        sign, unit = ("", "%") if form == "percent" else ("+", " points")
+        return f"{value * 100:{sign},.{digits}f}{unit}".replace("-", number_format.MINUS, 1)
+    if form in ("percent", "points"):
+        return number_format.percent(value) if form == "percent" else number_format.points(value)
+    digits = 0 if form == "count" else digits
+    return number_format.number(value) if digits is None else f"{value:,.{digits}f}"
 
 
 def listed(items: list[str]) -> str:
     """`3, 8 and 12`."""
-    if len(items) > MAX_LISTED:
-        return f"{', '.join(items[:MAX_LISTED])} and {len(items) - MAX_LISTED} more"
-    *before, last = items or ["none"]
-    return f"{', '.join(before)} and {last}" if before else last
+    more = [f"{len(items) - MAX_LISTED} more"] if len(items) > MAX_LISTED else []
+    return number_format.listing([*items[:MAX_LISTED], *more] or ["none"])
 
 
 def table_of(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Rows as a Markdown table."""
-    def cell(value: Any) -> str:
-        if value is None:
-            return ""
-        text = f"{value:.4g}" if isinstance(value, float) else str(value)
-        return hostile.markdown_inline(hostile.line(text, 200)).replace("|", "\\|")
-
     lines = [[cell(name) for name in columns], ["---"] * len(columns)]
     lines += [[cell(value) for value in row] for row in rows[:MAX_TABLE]]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-# -- verifying --------------------------------------------------------------------------------------
-
-
-class Verdict(msgspec.Struct, frozen=True):
-    """What came of one citation."""
-
-    holds: bool | None  # None: it could not be evaluated
-    printed: str
-    expected: str
-    reading: str  # the citation in words
-    why: str = ""
-
-
-_FALLS = re.compile(
-    r"\b(?:drop|fall|fell|declin\w+|decreas\w+|loss|los[et]s?|lower|down|less|fewer|below|behind)\b", re.I
-)
-
-
-def _read(before: str, value: Any, query: str) -> tuple[Figure | None, Any]:
-    """The number before a citation, and the value as it may be told: in percent already, or as a drop."""
-    read = list(readings(before))
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        values = [(value, False), *([(value / 100, True)] if measure_of(query) is None else [])]
-        values += [(-number, is_share) for number, is_share in values if number < 0 and _FALLS.search(before)]
-        for number, is_share in values:
-            for figure in read:
-                if agrees(figure, number) and not (is_share and figure.is_bare):
-                    return figure, number
-    return read[0] if read else None, value
-
-
-def verified(citation: Citation, before: str, ground: Ground) -> Verdict:
-    """Whether what is printed is what the query gives now, at the printed precision."""
-    reading = in_words(citation.query)
-    try:
-        answer = ground.ask(citation.query)
-        expected = shown_as(answer, citation)
-    except BladeError as error:
-        return Verdict(None, "", "", reading, error.message)
-    if citation.cited:
-        holds = _normal(citation.cited) == _normal(expected)
-        return Verdict(holds, citation.cited.strip()[:200], expected[:200], reading)
-    if isinstance(answer, Table):
-        value = answer.rows[0][0] if answer.shape == (1, 1) else None
-    else:
-        value = answer[0].value
-    figure, value = _read(before, value, citation.query)
-    if isinstance(value, str) or value is None:
-        printed = before[-len(expected) - 8 :].strip()
-        return Verdict(_normal(before).endswith(_normal(expected)), printed, expected, reading)
-    if figure is None:
-        return Verdict(None, "", expected, reading, "no number stands before the citation")
-    measure = measure_of(citation.query)
-    is_share = measure is not None and measure.name in RATES and measure.part != "n"
-    is_whole = figure.is_bare and figure.step == 1 and figure.whole is None and not figure.bound
-    is_coarse = is_share and is_whole and abs(figure.number - value) > 0.005  # 0 for 42%
-    holds = agrees(figure, value) and not is_coarse
-    printed, expected = figure.text.strip(), _beside(figure, value, expected)
-    ends, limits = interval(before), [answer[0].low, answer[0].high] if isinstance(answer, list) else [None]
-    if holds and ends and None not in limits and not all(map(agrees, ends, limits)):
-        printed = f"[{ends[0].text}, {ends[1].text}]"
-        return Verdict(False, printed, f"[{', '.join(map(_beside, ends, limits, ('', '')))}]", reading)
-    return Verdict(holds, printed, expected, reading)
-
-
-def _beside(figure: Figure, value: Any, expected: str) -> str:
-    """The value in the unit in which the text prints it."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return expected
-    if figure.is_percent:
-        return f"{value * 100:.4g}%"
-    if figure.is_points:
-        return f"{value * 100:.4g} points"
-    return f"{value:,.6g}" if isinstance(value, float) and not value.is_integer() else f"{int(value):,}"
-
-
-def _normal(text: str) -> str:
-    return re.sub(r"[\s*_`\\]+", " ", text).strip().strip(".,;:").lower()
+def cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = number_format.number(value) if isinstance(value, float) else str(value)
+    return hostile.markdown_inline(hostile.line(text, 200)).replace("|", "\\|")
 
 
 _WORDS_OF = {

@@ -7,21 +7,20 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
 from blade.errors import UsageError
 from blade.query.measures import Answer, measure_of
-from blade.query.query_ground import Files
-
-if TYPE_CHECKING:
-    from blade.query.query_ground import Ground
+from blade.query.query_ground import CONSTANT, Damaged, Files, Ground, Table, limits, opened, unknown
 
 SECONDS = 30.0  # for all queries of one call
 MEMORY_MB = 2_000
 MAX_ROWS = 200_000  # of one result
+STOPPED = "the query was stopped"
+MAX_CHILDREN = 3  # a query that ends its process takes those behind it with it: they are asked once more
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -74,32 +73,42 @@ def run(job: Job) -> list[Outcome]:
         outcomes.append(msgspec.msgpack.decode(reply[8:end], type=Outcome))
         reply = reply[end:]
     why = Outcome(
-        error=f"the query was stopped: it took more than {job.seconds:g} seconds or {job.memory_mb:,} MB",
+        error=f"{STOPPED}: it took more than {job.seconds:g} seconds or {job.memory_mb:,} MB",
         hint="narrow it, or raise --seconds or --memory",
     )
     return outcomes + [why] * (len(job.queries) - len(outcomes))
 
 
-_OF_TRACES = re.compile(
-    r"\b(?:from|join)\s+\"?(?:steps|calls|texts)\b|,\s*\"?(?:steps|calls|texts)\"?\s|\b(?:calls|says)\s*\(",
-    re.IGNORECASE,
+STRING = re.compile(r"'(?:[^']|'')*'")
+_TRACED = r"(?:steps|calls|texts|says)"
+# Where these words are columns and no tables: `median(steps)`, `calls > 3`.
+_COLUMN = re.compile(
+    rf"\b(?!from\b|join\b|in\b)\w+\(\s*{_TRACED}\s*\)|\b{_TRACED}\s*(?=[<>=!]|is\b|between\b)", re.IGNORECASE
 )
+
+
+def needs_traces(query: str) -> bool:
+    """Whether a query may read steps, calls or texts; in doubt it does."""
+    return re.search(rf"\b{_TRACED}\b", _COLUMN.sub("", STRING.sub("''", query)), re.IGNORECASE) is not None
 
 
 def ask(
     ground: Ground, queries: Sequence[str], seconds: float = SECONDS, memory_mb: int = MEMORY_MB
 ) -> list[Outcome]:
     """What foreign queries give; those of the engine are asked here, the others in a process of their own."""
-    foreign = [query for query in queries if not is_ours(query)]
-    with_traces = any(_OF_TRACES.search(query) for query in foreign)
-    outcomes: list[Outcome] = []
-    for attempt in range(2):
-        if not foreign or (attempt and not any(outcome.is_damaged for outcome in outcomes)):
+    left = list(dict.fromkeys(query for query in queries if not is_ours(query)))
+    with_traces, boxed = any(map(needs_traces, left)), dict[str, Outcome]()
+    for _ in range(MAX_CHILDREN if left else 0):
+        outcomes = run(Job(tuple(left), ground.files(with_traces), seconds, memory_mb))
+        boxed |= dict(zip(left, outcomes, strict=True))
+        if any(outcome.is_damaged for outcome in outcomes):
+            ground.discard()
+            continue
+        stops = [n for n, outcome in enumerate(outcomes) if (outcome.error or "").startswith(STOPPED)]
+        left = left[stops[0] + 1 :] if stops else []
+        if not left:
             break
-        ground.discard() if attempt else None
-        outcomes = run(Job(tuple(foreign), ground.files(with_traces), seconds, memory_mb))
-    boxed = iter(outcomes)
-    return [_of_engine(ground, query) if is_ours(query) else next(boxed) for query in queries]
+    return [_of_engine(ground, query) if is_ours(query) else boxed[query] for query in queries]
 
 
 def _of_engine(ground: Ground, query: str) -> Outcome:
@@ -122,6 +131,28 @@ def raised(outcome: Outcome) -> Outcome:
     return outcome
 
 
+class Answers(Ground):
+    """Ground whose foreign queries were asked in a process of their own; the engine is asked here."""
+
+    def __init__(self, ground: Ground, queries: Iterable[str]) -> None:
+        super().__init__(ground.runs, ground.files, ground.engine)
+        foreign = [query for query in dict.fromkeys(queries) if not is_ours(query)]
+        outcomes = ask(ground, foreign, SECONDS + 0.05 * len(foreign))
+        self._ground, self._outcomes = ground, dict(zip(foreign, outcomes, strict=True))
+
+    def ask(self, query: str) -> list[Answer] | Table:
+        outcome = self._outcomes.get(query)
+        if outcome is None:
+            return self._ground.ask(query)
+        if outcome.error is not None or CONSTANT in outcome.notes:
+            raise UsageError(outcome.error or CONSTANT, outcome.hint, "bad-query")
+        if outcome.answers is not None:
+            return list(outcome.answers)
+        decimals = {n for n, kind in enumerate(outcome.types) if kind.startswith("DECIMAL")}  # come as texts
+        rows = [[float(c) if n in decimals and c else c for n, c in enumerate(row)] for row in outcome.rows]
+        return Table(outcome.columns or (), outcome.types, tuple(map(tuple, rows)), outcome.is_cut)
+
+
 def _limit(job: Job) -> None:
     """Limits on memory and time; what exceeds them ends this process."""
     room = (job.memory_mb + 500) << 20  # beside the interpreter and its libraries
@@ -133,8 +164,6 @@ def _limit(job: Job) -> None:
 
 def outcomes(job: Job) -> Iterator[Outcome]:
     """The outcome of each query of a job, in this process."""
-    from blade.query.query_ground import Damaged, Ground, Table, limits, opened, unknown
-
     try:
         connection = opened(job.files, job.memory_mb, 2)
     except Damaged as error:

@@ -6,33 +6,31 @@ from collections.abc import Iterator
 
 from blade.check.arithmetic.repeated_quantities import mismatches
 from blade.check.arithmetic.sentence_sums import faults
-from blade.check.arithmetic.table_sums import Contradiction, Grid, as_tables, grid, unmet, violations
+from blade.check.arithmetic.table_sums import Grid, as_tables, contradiction, grid, unmet, violations
 from blade.check.markdown_document import Document
+from blade.model.conclusions import Finding
 
-__all__ = ["Contradiction", "contradictions"]
 
-
-def contradictions(document: Document) -> list[Contradiction]:
+def contradictions(document: Document) -> list[Finding]:
     """Statements that cannot both be true, in the order of their lines; one for each cause."""
     tables = (*document.tables, *as_tables(document))
     grids = [source for table in tables if (source := grid(table)) is not None]
     inner = [*_sentences(document), *(fault for source in grids for fault in _table(source))]
-    distinct = list({(fault.line, fault.stated): fault for fault in reversed(inner)}.values())
+    distinct = list({(fault.line, fault.printed): fault for fault in reversed(inner)}.values())
     for fault in (*unmet(grids), *mismatches(grids)):
         # A number that is wrong in its own sentence or table is wrong elsewhere too: one cause, told once.
-        lines = {line for old in distinct for line in (old.lines if old.kind == "total" else (old.line,))}
+        lines = {line for old in distinct for line in (old.lines if old.reading == "total" else (old.line,))}
         distinct += [fault] if lines.isdisjoint(fault.lines) else []
-    return sorted(distinct, key=lambda fault: (fault.line, fault.kind))
+    return sorted(distinct, key=lambda fault: (fault.line, fault.reading))
 
 
-def _sentences(document: Document) -> Iterator[Contradiction]:
+def _sentences(document: Document) -> Iterator[Finding]:
     for sentence in document.sentences:
-        lines = tuple(range(sentence.line, sentence.last_line + 1))
-        for fault in faults(sentence.text, sentence.before):
-            yield Contradiction(sentence.line, lines, sentence.text, *fault)
+        for fault in faults(sentence.own, sentence.before):
+            yield contradiction(sentence.line, sentence.lines, sentence.own, *fault)
 
 
-def _table(source: Grid) -> Iterator[Contradiction]:
+def _table(source: Grid) -> Iterator[Finding]:
     """The violations of one table; several that one wrong cell explains are told once."""
     left = violations(source)
     while left:
@@ -41,7 +39,6 @@ def _table(source: Grid) -> Iterator[Contradiction]:
         place = max(explained, key=lambda place: (len(explained[place]), stated.count(place), place))
         first = min(explained[place], key=lambda violation: (violation.place != place, len(violation.places)))
         line = place[0] if len(explained[place]) > 1 else first.place[0]
-        lines = tuple(sorted({row for row, _ in first.places}))
-        yield Contradiction(line, lines, source.text(line), *first.fault)
+        yield contradiction(line, (row for row, _ in first.places), source.text(line), *first.fault)
         mine = explained[place]
         left = [each for each in left if each not in mine and each.place not in (place, first.place)]

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from blade.check.arithmetic.printed_numbers import Figure, Label, agree, label, summary
-from blade.check.arithmetic.table_sums import Contradiction, Grid, Series, turned
+from blade.check.arithmetic.table_sums import Grid, Series, contradiction, turned
+from blade.model.conclusions import Finding
 
 # Figures by the label of their row or column, with their lines: a column, a row of totals, sums of a grid.
 Listing = tuple[Label, dict[Label, tuple[Figure, int]], Grid]
 
 
-def mismatches(grids: Sequence[Grid]) -> Iterator[Contradiction]:
+def mismatches(grids: Sequence[Grid]) -> Iterator[Finding]:
     """Figures that most of a list agrees on with another list, and one does not."""
     lists = [listing for source in grids for listing in _listings(source)][:600]
     for listing, other in combinations(lists, 2):
@@ -50,7 +51,7 @@ def _listing(source: Grid, series: Series, names: Sequence[str]) -> Iterator[Lis
         yield label(series.name), figures, source
 
 
-def _unlike(listing: Listing, other: Listing) -> Iterator[Contradiction]:
+def _unlike(listing: Listing, other: Listing) -> Iterator[Finding]:
     (name, figures, _), (other_name, others, source) = listing, other
     pairs = [(*figures[key], *others[key]) for key in others if key in figures]
     same = [pair for pair in pairs if agree(pair[0], pair[2]) and pair[0].unit == pair[2].unit]
@@ -60,5 +61,4 @@ def _unlike(listing: Listing, other: Listing) -> Iterator[Contradiction]:
     if len(telling) >= needed and len(odd) <= len(same) / 2:
         for first, line, second, again in odd:
             why = f"this says {second.text}, line {line} says {first.text}; the other rows agree"
-            place = (again, tuple(sorted({line, again})), source.text(again))
-            yield Contradiction(*place, "crosstab", second.text, first.text, why)
+            yield contradiction(again, (line, again), source.text(again), "crosstab", second.text, first.text, why)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import permutations
 
 import msgspec
 
 from blade.check.arithmetic.printed_numbers import Figure, meets, minus, phrase, quotient, shown, summary
 from blade.check.arithmetic.sentence_sums import Fault, faults
-from blade.check.markdown_document import Cell, Document, List, Row, Sentence, Table
+from blade.check.markdown_document import Cell, Document, List, Passage, Row, Table
 from blade.check.vocabulary import any_of
+from blade.model.conclusions import CONTRADICTED, Finding
 
 # Quantities of which a total is no sum.
 _RATE, _DELTA, _SHARE = any_of("rate"), any_of("delta"), any_of("share")
@@ -22,16 +23,11 @@ _MOST_ROWS = 2_000  # a longer table is data, nobody adds it up
 _ROLES = ("value", "top", "below", "share", "low", "high", "half")  # `12/40 (30%)` is top/below (share)
 
 
-class Contradiction(msgspec.Struct, frozen=True):
-    """Statements of a report that cannot all be true."""
-
-    line: int  # where the number is that most likely is wrong
-    lines: tuple[int, ...]  # all that it takes to see it
-    text: str  # the sentence, or the row of a table
-    kind: str  # total, share, difference, ratio, interval, range, equation, partition, announced, …
-    stated: str
-    expected: str
-    why: str
+def contradiction(
+    line: int, lines: Iterable[int], text: str, kind: str, stated: str, expected: str, why: str
+) -> Finding:
+    """Statements that cannot all be true: where the number is that most likely is wrong, and all that shows it."""
+    return Finding(CONTRADICTED, "arithmetic", line, tuple(sorted(set(lines))), text, stated, expected, kind, why)
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -329,7 +325,7 @@ _ANNOUNCES = any_of("announces")
 _ADDS = re.compile(r"\b(?:sums?|adds? up|add|total|amounts?) to (?:the )?⟨(\d+)n⟩")
 
 
-def unmet(grids: Sequence[Grid]) -> Iterator[Contradiction]:
+def unmet(grids: Sequence[Grid]) -> Iterator[Finding]:
     """Numbers that a text announces and the table or list beside it does not have."""
     for source in grids:
         columns = [source.sums(series) for series in source.series if series.role in ("value", "top")]
@@ -346,7 +342,7 @@ def unmet(grids: Sequence[Grid]) -> Iterator[Contradiction]:
             yield from _missed(source, announced, sums)
 
 
-def _missed(source: Grid, announced: list[tuple[Figure, Sentence]], sums: set[float]) -> Iterator[Contradiction]:
+def _missed(source: Grid, announced: list[tuple[Figure, Passage]], sums: set[float]) -> Iterator[Finding]:
     """One announced number that no column adds up to, and one sum close by that nothing announces."""
     met = (0, *sums, sum(not summary(name) for name in source.names))
     left = sums - {figure.value for figure, _ in announced}
@@ -355,8 +351,8 @@ def _missed(source: Grid, announced: list[tuple[Figure, Sentence]], sums: set[fl
     if len(near) == 1:
         (figure, sentence), value = near[0]
         why = f"the table or list adds up to {value:,.0f}, this announces {figure.text}"
-        lines = (*range(sentence.line, sentence.last_line + 1), *(row.line for row in source.table.rows))
-        yield Contradiction(sentence.line, lines, sentence.text, "announced", figure.text, f"{value:,.0f}", why)
+        lines = (*sentence.lines, *(row.line for row in source.table.rows))
+        yield contradiction(sentence.line, lines, sentence.text, "announced", figure.text, f"{value:,.0f}", why)
 
 
 _COUNT, _SHARED = r"(?P<count>⟨\d+n⟩)", r"(?: ?[(,] ?(?P<share>⟨\d+%⟩)\)?)?"
