@@ -126,7 +126,6 @@ def as_summary(calibration: Calibration) -> dict[str, Any]:
     }
 
 
-
 def rewards(calibration: Calibration, bench: Bench) -> dict[str, dict[str, Any]]:
     """What goes into `reward.json` of each folder."""
     scores = {"golden-vs-self": calibration.golden, "shallow-vs-golden": calibration.shallow}
@@ -136,7 +135,6 @@ def rewards(calibration: Calibration, bench: Bench) -> dict[str, dict[str, Any]]
 # -- texts that must not pass for a report ----------------------------------------------------------
 
 _WORD = re.compile(r"\S+")
-_DIGITS = re.compile(r"\d+")
 _SENTENCES = re.compile(r"(?<=[.!?])\s+(?=[*_`(]*[A-Z0-9`])")
 
 
@@ -191,7 +189,7 @@ def other_numbers(case: Case, seed: int) -> str:
         rest = "".join(random.choice("0123456789") for _ in hit[0][len(first) :])
         return first + rest if first + rest != hit[0] else first + str((int(rest or 0) + 1) % 10)
 
-    return _DIGITS.sub(other, case.golden)
+    return re.sub(r"\d+", other, case.golden)
 
 
 def negated(case: Case, seed: int) -> str:
@@ -210,7 +208,6 @@ def negated(case: Case, seed: int) -> str:
 def headings(case: Case, seed: int) -> str:
     """The headings of the golden report, with nothing under them."""
     return "\n\n".join(line for line in case.golden.split("\n") if line.startswith("#")) + "\n"
-
 
 
 ATTACKS: dict[str, Callable[[Case, int], str]] = {

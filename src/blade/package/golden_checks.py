@@ -20,7 +20,7 @@ from blade.package.matching import Tasks, figures, passages, tasks_of
 from blade.package.package_queries import Worlds, worlds_of
 from blade.package.report_score import Bench, bench, is_shown, judged
 from blade.package.validation import ANCHORS, DRAFT, EVIDENCE, METRICS, SHALLOW, Check, either, plural, words
-from blade.query.number_readings import Figure, agrees
+from blade.query.number_readings import agrees
 from blade.query.query_ground import value as value_of
 from blade.tables.index import Watcher
 
@@ -52,7 +52,10 @@ def _of_golden(parts: place.Golden, package: place.Layout, min_facts: int, watch
         yield Check(is_long, f"{name}: report has substantial markdown structure", EVIDENCE)
         says = "says something" if known >= MIN_WORDS else "says hardly anything"
         yield Check(known >= MIN_WORDS, f"{name}: {says}: {known} distinct words", EVIDENCE)
-        own = _rollouts(parts, package, sidecar)
+        own = place.own_rollouts(parts, package, place.models_in(sidecar))
+        if not own:
+            expected_path = f"rollouts/{parts.prefix}_rollouts.jsonl"
+            raise NothingToRead(f"no rollouts of it: expected {expected_path}", "copy them there", "no-such-path")
         beside = [path for path in package.rollouts if path not in own]
         worlds = worlds_of(own, beside, watcher, threshold_in(text))
         if draft := why_draft(text, package, parts, watcher):
@@ -81,15 +84,6 @@ def _sidecar(parts: place.Golden, path: Path, noun: str, about: str) -> tuple[An
         what = noun.removesuffix(" sidecar")
         return None, [Check(False, f"{path.name}: {what} JSON failed to parse ({broken})", about)]
 
-
-
-def _rollouts(parts: place.Golden, package: place.Layout, sidecar: Any) -> Sequence[Path]:
-    if parts.is_comparison:
-        return place.sides_of(parts, package.rollouts) or package.rollouts
-    if path := place.rollouts_of(parts, package.rollouts, place.models_in(sidecar)):
-        return [path]
-    expected = f"rollouts/{parts.prefix}_rollouts.jsonl"
-    raise NothingToRead(f"no rollouts of it: expected {expected}", "copy them there", "no-such-path")
 
 
 def _shallow(parts: place.Golden) -> Iterator[Check]:
@@ -169,7 +163,9 @@ def anchor_checks(parts: place.Golden, least: int, worlds: Worlds | None, text: 
     if isinstance(data, dict) and data.get("review_required") is True:
         how = 'strike weak facts, then set "review_required" to false'
         yield Check(False, f"{name}: anchor facts are not reviewed: {how}", ANCHORS)
-    formed = [fact for fact in facts if _is_formed(fact)]
+    texts = [fact for fact in facts if isinstance(fact, dict) and isinstance(fact.get("fact"), str)]
+    formed = [fact for fact in texts if len(fact["fact"].strip()) >= MIN_FACT]
+    formed = [fact for fact in formed if fact.get("difficulty", "low") in tuple(DIFFICULTIES)]
     malformed = len(facts) - len(formed)
     yield Check(not malformed, f"{name}: {malformed} malformed anchor facts", ANCHORS)
     yield from _distinct(name, formed)
@@ -177,18 +173,15 @@ def anchor_checks(parts: place.Golden, least: int, worlds: Worlds | None, text: 
         yield from _usable(parts, formed, least, worlds, text)
 
 
-def _is_formed(fact: Any) -> bool:
-    if not isinstance(fact, dict) or not isinstance(fact.get("fact"), str):
-        return False
-    difficulty = fact.get("difficulty", "low")
-    return len(fact["fact"].strip()) >= MIN_FACT and isinstance(difficulty, str) and difficulty in DIFFICULTIES
-
-
 def _distinct(name: str, facts: Sequence[dict[str, Any]]) -> Iterator[Check]:
     """Whether facts differ and name something that can be looked up."""
     n, keys = len(facts), {(" ".join(fact["fact"].lower().split()), str(fact.get("query"))) for fact in facts}
-    named = {f"#{number}": fact.get("id") for number, fact in enumerate(facts, 1) if not _is_concrete(fact)}
-    vague = [name[:20] if isinstance(name, str) and name else place for place, name in named.items()]
+    vague = []
+    for number, fact in enumerate(facts, 1):
+        query, key = fact.get("query"), fact.get("id")
+        is_concrete = (isinstance(query, str) and query.strip()) or _CONCRETE.search(fact["fact"])
+        if not is_concrete or len(words(fact["fact"])) < 3:
+            vague.append(key[:20] if isinstance(key, str) and key else f"#{number}")
     if n > len(keys):
         yield Check(False, f"{name}: {n - len(keys)} of {n} anchor facts repeat another one", ANCHORS)
     if vague:
@@ -196,12 +189,6 @@ def _distinct(name: str, facts: Sequence[dict[str, Any]]) -> Iterator[Check]:
         yield Check(False, f"{name}: {result}: {_some(vague)}", ANCHORS)
     elif n == len(keys) and facts:
         yield Check(True, f"{name}: anchor facts are concrete and distinct", ANCHORS)
-
-
-def _is_concrete(fact: dict[str, Any]) -> bool:
-    """A query, or a number, a name or a quotation among other words."""
-    is_query = isinstance(fact.get("query"), str) and bool(fact["query"].strip())
-    return len(words(fact["fact"])) >= 3 and (is_query or bool(_CONCRETE.search(fact["fact"])))
 
 
 def _some(names: Sequence[str]) -> str:
@@ -319,13 +306,15 @@ def in_report(name: str, sidecar: Mapping[str, Any], text: str) -> Iterator[Chec
         value = number_or_none(sidecar.get(key))
         if value is None or (key in RATES and _no_fraction(value)):
             continue
-        looked += 1
+        looked, places = looked + 1, len(repr(value).partition(".")[2])
         lines = [line[:20_000] for line in text.splitlines()]
         lines = [line for line in lines if re.search(pattern, line, re.IGNORECASE)] or lines
         numbers = [each for line in lines for each in figures(re.sub(r"<!--.*?-->", "", line), Tasks())]
         if key in RATES:
             numbers = [each for each in numbers if each.is_percent or each.step < 1]  # `1` is a count
-        if not any(agrees(each, float(value)) or _is_rounded(value, each) for each in numbers):
+        shares = [each.number / (100 if each.is_percent else 1) for each in numbers]
+        is_rounded = places >= 2 and any(round(share, places) == value for share in shares)  # fewer decimals, two at least
+        if not is_rounded and not any(agrees(each, float(value)) for each in numbers):
             absent.append(f"{key} {_spelled(value)}")
     if looked:
         wrong = f"{' and '.join(absent)} {'do' if len(absent) > 1 else 'does'} not stand in the report"
@@ -337,12 +326,6 @@ def _agrees(value: float, expected: float, key: str) -> bool:
     if key in RATES:
         return abs(value - expected) <= TOLERANCE
     return math.isclose(value, expected, rel_tol=1e-3, abs_tol=1e-9 if expected == int(expected) else 5e-4)
-
-
-def _is_rounded(value: float, figure: Figure) -> bool:
-    """Whether a number of a sidecar is one of its report with fewer decimals, two at least."""
-    places = len(repr(value).partition(".")[2])
-    return places >= 2 and round(figure.number / (100 if figure.is_percent else 1), places) == value
 
 
 def _no_fraction(value: Any) -> str:

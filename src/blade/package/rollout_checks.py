@@ -44,9 +44,8 @@ def rollout_checks(package: Layout, watcher: Watcher) -> list[Check]:
         return checks
     first = {scan.content: scan for scan in reversed(scans)}
     copies = [scan for scan in scans if scan.content and first[scan.content] is not scan]
-    for scan in copies:
-        same = f"{scan.path.name} holds the same rows as {first[scan.content].path.name}"
-        checks.append(Check(False, same, RUNS))
+    same = [f"{scan.path.name} holds the same rows as {first[scan.content].path.name}" for scan in copies]
+    checks += [Check(False, text, RUNS) for text in same]
     if not copies:
         checks.append(Check(True, f"{plural(len(scans), 'rollout file')} without a copy among them", RUNS))
     scored = [scan for scan in scans if scan.counts[REWARD] and scan not in copies]
@@ -92,7 +91,6 @@ def _rewards(scan: Scan) -> Check:
 
 def _comparable(first: Scan, second: Scan, watcher: Watcher) -> Check:
     """Do two runs tell of the same tasks: by key and content, or by id where they cannot be read."""
-
     why = ""
     try:
         loaded = [pipeline.load([str(scan.path)], watcher)[0] for scan in (first, second)]
@@ -126,7 +124,6 @@ class Scan:
 
     def has(self, names: Sequence[str]) -> bool:
         return any(self.fields[name] for name in names)
-
 
     def add(self, kind: int, number: int) -> None:
         self.counts[kind] += 1

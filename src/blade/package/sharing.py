@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 from blade.errors import BladeError
@@ -21,7 +20,6 @@ SHOWN = 10  # files listed one by one
 
 def sanitised_checks(package: Layout) -> list[Check]:
     """Whether anything in the package looks private, with a line for each file that holds such things."""
-
     if not package.folder.is_dir():
         return []
     folder = package.folder.resolve()
@@ -34,19 +32,16 @@ def sanitised_checks(package: Layout) -> list[Check]:
         return [*refused, Check(False, f"not looked through for private values: {error.message}", SANITISED)]
     if not removed.total and not refused:
         return [Check(True, f"nothing in {plural(len(removed.files), 'file')} looks private", SANITISED)]
-    return [*refused[:SHOWN], *_private(removed)]
-
-
-def _private(removed: Removed) -> Iterator[Check]:
+    texts, kinds = [], Counter[tuple[str, str]]()
+    for place in removed.places:
+        kinds[place.file, place.kind] += place.count
     private = {file: n for file, n in removed.files.items() if n}
     for file, n in list(private.items())[:SHOWN]:
-        kinds: Counter[str] = Counter()
-        for place in removed.places:
-            kinds[place.kind] += place.count if place.file == file else 0
-        listed = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()) if count)
-        yield Check(False, f"{file}: {plural(n, 'value')} that look private: {listed}", SANITISED)
+        listed = ", ".join(f"{count:,} {kind}" for (of, kind), count in sorted(kinds.items()) if of == file and count)
+        texts.append(f"{file}: {plural(n, 'value')} that look private: {listed}")
     if len(private) > SHOWN:
-        yield Check(False, f"{len(private) - SHOWN} further files hold values that look private", SANITISED)
+        texts.append(f"{len(private) - SHOWN} further files hold values that look private")
+    return [*refused[:SHOWN], *(Check(False, text, SANITISED) for text in texts)]
 
 
 def _policy(package: Layout) -> Policy:
@@ -87,9 +82,9 @@ def sanitise(
 def _rehash(raw: tuple[Layout, Golden], clean: tuple[Layout, Golden]) -> None:
     text = text_or_nothing(clean[1].report)
     lines = text.split("\n")
-    for before, after in zip(raw[0].rollouts, clean[0].rollouts, strict=True):
-        old, new = _sha256(before), _sha256(after)
-        was, now = (f"{path.stat().st_size:,}" for path in (before, after))
+    for pair in zip(raw[0].rollouts, clean[0].rollouts, strict=True):
+        old, new = map(_sha256, pair)
+        was, now = (f"{path.stat().st_size:,}" for path in pair)
         lines = [line.replace(was, now).replace(old, new) if old in line else line for line in lines]
     if text:
         write_text(clean[1].report, "\n".join(lines))

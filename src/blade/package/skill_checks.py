@@ -58,42 +58,31 @@ def skill_checks(package: Layout, benchmarks: Iterable[str], rows: Terms) -> lis
     return [first, *_head(text, own), *_body(text, rows)]
 
 
-def _head(text: str, own: set[str]) -> Iterator[Check]:
+def _head(page: str, own: set[str]) -> Iterator[Check]:
     """The two keys that a skill must have, then the rules for each."""
-    block, _ = split(text)
+    block, _ = split(page)
     if block is None:
         yield Check(False, "SKILL.md is missing YAML frontmatter", SKILL)
         return
     name, description = (keys(block).get(key, "") for key in ("name", "description"))
     yield Check(bool(name), "SKILL.md frontmatter has name", SKILL)
     yield Check(bool(description), "SKILL.md frontmatter has description", SKILL)
-    if name:
-        wrong = _wrong_name(name, own)
-        yield Check(not wrong, f"SKILL.md name {compact(name)} {wrong or 'follows the rules'}", SKILL)
-    if description:
-        wrong = _wrong_description(description)
-        yield Check(not wrong, f"SKILL.md description {wrong or 'follows the rules'}", SKILL)
-
-
-def _wrong_name(name: str, own: set[str]) -> str:
-    if len(name) > MAX_NAME:
-        return f"has {len(name)} characters, at most {MAX_NAME} are allowed"
-    if not _NAME.fullmatch(name):
-        return "must be lower-case letters and digits, joined by single hyphens"
-    if any(word in name for word in _RESERVED):
-        return f"holds a reserved word ({', '.join(_RESERVED)})"
     is_own = any(name == known or name.startswith(f"{known}-") for known in own)
-    return "" if is_own else f"is neither the folder of the skill nor the benchmark ({', '.join(sorted(own))})"
-
-
-def _wrong_description(description: str) -> str:
-    if len(description) > MAX_DESCRIPTION:
-        return f"has {len(description):,} characters, at most {MAX_DESCRIPTION:,} are allowed"
-    if _TAG.search(description):
-        return "holds an XML tag"
-    if _PERSON.search(description):
-        return "must speak of the skill in the third person"
-    return "" if len(words(description)) >= 5 else "does not say what the skill does and when to use it"
+    rules = (  # of what, whether it breaks the rule, and what is said then
+        ("name", len(name) > MAX_NAME, f"has {len(name)} characters, at most {MAX_NAME} are allowed"),
+        ("name", not _NAME.fullmatch(name), "must be lower-case letters and digits, joined by single hyphens"),
+        ("name", any(word in name for word in _RESERVED), f"holds a reserved word ({', '.join(_RESERVED)})"),
+        ("name", not is_own, f"is neither the folder of the skill nor the benchmark ({', '.join(sorted(own))})"),
+        ("description", len(description) > MAX_DESCRIPTION,
+         f"has {len(description):,} characters, at most {MAX_DESCRIPTION:,} are allowed"),
+        ("description", _TAG.search(description), "holds an XML tag"),
+        ("description", _PERSON.search(description), "must speak of the skill in the third person"),
+        ("description", len(words(description)) < 5, "does not say what the skill does and when to use it"),
+    )  # fmt: skip
+    for key, text, shown in (("name", name, f"name {compact(name)}"), ("description", description, "description")):
+        if text:
+            wrong = next((why for of, is_broken, why in rules if of == key and is_broken), "")
+            yield Check(not wrong, f"SKILL.md {shown} {wrong or 'follows the rules'}", SKILL)
 
 
 def _headings(body: str) -> list[tuple[int, str, str]]:
@@ -116,8 +105,10 @@ def _body(text: str, rows: Terms) -> Iterator[Check]:
     yield Check(is_long, f"SKILL.md has substantive content: {n} lines, {len(titles)} sections", SKILL)
     says = "says something" if known >= MIN_WORDS else "says hardly anything"
     yield Check(known >= MIN_WORDS, f"SKILL.md {says}: {known} distinct words", SKILL)
-    titled = {name: [below for title, below in titles if _is_titled(title, name)] for name in SECTIONS}
-    present = {name: max(texts, key=len) for name, texts in titled.items() if texts}
+    present: dict[str, str] = {}
+    for name, pattern in SECTIONS.items():
+        texts = [below for title, below in titles if re.search(pattern, title, re.IGNORECASE)]
+        present |= {name: max(texts, key=len)} if texts else {}
     missing = [name for name in SECTIONS if name not in present]
     lacks = f"SKILL.md lacks the section{'s' * (len(missing) > 1)} {', '.join(missing)}"
     yield either(not missing, f"SKILL.md has the sections {', '.join(SECTIONS)}", lacks, SKILL)
@@ -140,12 +131,6 @@ def _body(text: str, rows: Terms) -> Iterator[Check]:
         parts = {hit[1].strip().lower() for hit in map(_PART.match, present[TEMPLATE].splitlines()) if hit}
         few = "" if len(parts) >= MIN_PARTS else f", at least {MIN_PARTS} are needed"
         yield Check(not few, f"SKILL.md {TEMPLATE} lists {plural(len(parts), 'part')} of a report{few}", SKILL)
-
-
-def _is_titled(title: str, name: str) -> bool:
-    """Whether a heading is the one of a section; `workflow` alone is no funnel and a funnel no workflow."""
-    is_other = name == "Analysis workflow" and re.search(SECTIONS["Workflow funnel"], title, re.IGNORECASE)
-    return not is_other and re.search(SECTIONS[name], title, re.IGNORECASE) is not None
 
 
 def _is_meant(text: str, rows: Terms) -> bool:

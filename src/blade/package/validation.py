@@ -62,7 +62,6 @@ def words(text: str) -> set[str]:
     return {*re.findall(r"[^\W\d_]{2,}", text.lower()), *signs}
 
 
-
 def plural(n: int, noun: str, many: str = "") -> str:
     return f"{n:,} {noun if n == 1 else many or noun + 's'}"
 
@@ -111,9 +110,18 @@ def validate_skill(folder: Path) -> Validation:
 def validate(folder: Path, phase: str, min_facts: int, watcher: Watcher) -> Validation:
     """One phase of a package, or all of them with the checklist."""
     package = layout(folder)
-    checks = [(PHASES[0] if phase == ALL else phase, check) for check in _there(folder)]
-    for name in PHASES if phase == ALL else (phase,):
-        checks += [(name, check) for check in _phase(name, package, min_facts, watcher)]
+    names = PHASES if phase == ALL else (phase,)
+    checks = [(names[0], check) for check in _there(folder)]
+    if "skill" in names:
+        checks += [("skill", check) for check in _skill(package)]
+    if "rollouts" in names:
+        from blade.package.rollout_checks import rollout_checks  # the skill alone needs no other package
+
+        checks += [("rollouts", check) for check in rollout_checks(package, watcher)]
+    if "golden" in names:
+        from blade.package.golden_checks import golden_checks
+
+        checks += [("golden", check) for check in golden_checks(package, min_facts, watcher)]
     if phase != ALL:
         return Validation(str(folder), phase, tuple(checks))
     from blade.package.sharing import sanitised_checks
@@ -121,16 +129,6 @@ def validate(folder: Path, phase: str, min_facts: int, watcher: Watcher) -> Vali
     checks += [("sharing", check) for check in sanitised_checks(package)]
     ready = readiness(package, [check for _, check in checks])
     return Validation(str(folder), phase, tuple(checks), tuple(ready))
-
-
-def _phase(name: str, package: Layout, min_facts: int, watcher: Watcher) -> Sequence[Check]:
-    if name == "skill":
-        return _skill(package)
-    from blade.package import golden_checks, rollout_checks  # the skill alone needs no other package
-
-    if name == "rollouts":
-        return rollout_checks.rollout_checks(package, watcher)
-    return golden_checks.golden_checks(package, min_facts, watcher)
 
 
 def _skill(package: Layout) -> list[Check]:
@@ -151,13 +149,18 @@ def _there(folder: Path) -> list[Check]:
 
 def readiness(package: Layout, checks: Sequence[Check]) -> list[Check]:
     """The checklist; a line holds when something was looked at for it and nothing failed."""
-    needed = {SHALLOW: max(1, sum(not parts.is_comparison for parts in package.goldens))}
+    comparisons, needless = [parts for parts in package.goldens if parts.is_comparison], (METRICS, ANCHORS, SHALLOW)
+    needed = {SHALLOW: max(1, len(package.goldens) - len(comparisons))}
     checklist = []
     for about, line in LINES.items():
         looked = [check.passed for check in checks if check.counts_for == about]
         failed, lacking = looked.count(False), needed.get(about, 1) - looked.count(True)
-        why = f" ({plural(failed, 'check')} above failed)" if failed else _excused(about, package)
-        if lacking > 0 and not failed:
+        # a line does not ask of comparison reports what they may go without
+        is_excused = about in needless and any(not getattr(parts, about).is_file() for parts in comparisons)
+        why = " (comparison reports need none)" if is_excused else ""
+        if failed:
+            why = f" ({plural(failed, 'check')} above failed)"
+        elif lacking > 0:
             why = f" ({plural(lacking, 'baseline')} missing)" if about == SHALLOW else " (nothing to look at)"
         checklist.append(Check(not failed and lacking <= 0, line + why, about))
     drafts = sum(check.counts_for == DRAFT for check in checks)
@@ -165,10 +168,3 @@ def readiness(package: Layout, checks: Sequence[Check]) -> list[Check]:
         line = f"draft: not reviewed ({plural(drafts, 'golden report')}; see above how to clear the mark)"
         checklist.append(Check(False, line, DRAFT))
     return checklist
-
-
-def _excused(about: str, package: Layout) -> str:
-    """What a line of the checklist does not ask of comparison reports, where one goes without it."""
-    comparisons = [parts for parts in package.goldens if parts.is_comparison and about in (METRICS, ANCHORS, SHALLOW)]
-    is_whole = all(getattr(parts, about).is_file() for parts in comparisons)
-    return "" if is_whole else " (comparison reports need none)"
