@@ -48,6 +48,7 @@ def test_graded_reports_in_another_order_are_not_calibrated(blade: Blade, packag
 def test_without_anchors_that_can_be_used_nothing_is_calibrated(blade: Blade, package: Path, tmp_path: Path) -> None:
     golden, _, shallow = files(package)
     shallow.write_text(golden.read_text())  # so that the shallow report has every fact
+    assert run(blade, package, tmp_path / "out", "--min-anchor-facts", -3).code == 2
     result = run(blade, package, tmp_path / "out")
     assert result.code == 1
     assert "0 anchor facts can be used" in result.err

@@ -38,25 +38,16 @@ def office(model: str) -> Desk:
     return held, bench_for(held, Silent())
 
 
-def ladder(scores: dict[str, float]) -> None:
+@pytest.mark.parametrize("model", [*MODELS, "desk"])
+def test_graded_reports_come_out_in_order(desk: Desk, model: str) -> None:
+    paths = {grade: DESK / f"{grade}.md" for grade in GRADES}
+    paths = paths if model == "desk" else golden(OFFICE / f"{model}_golden_report.md").graded
+    bench = (desk if model == "desk" else office(model))[1]
+    scores = {grade: judged(path.read_text(encoding="utf-8"), bench).score for grade, path in paths.items()}
     assert list(scores) == list(GRADES)
     values = list(scores.values())
     assert all(high - low >= 0.05 for high, low in pairwise(values)), scores
-    assert values[0] >= 0.70, scores
-    assert values[2] <= 0.25, scores
-    assert values[-1] <= 0.20, scores
-
-
-def test_the_graded_reports_of_the_desk_come_out_in_order(desk: Desk) -> None:
-    texts = {grade: (DESK / f"{grade}.md").read_text(encoding="utf-8") for grade in GRADES}
-    ladder({grade: judged(text, desk[1]).score for grade, text in texts.items()})
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_the_graded_reports_of_the_office_come_out_in_order(model: str) -> None:
-    _, bench = office(model)
-    paths = golden(OFFICE / f"{model}_golden_report.md").graded
-    ladder({grade: judged(path.read_text(encoding="utf-8"), bench).score for grade, path in paths.items()})
+    assert (values[0] >= 0.70, values[2] <= 0.25, values[-1] <= 0.20) == (True, True, True), scores
 
 
 @pytest.mark.parametrize("model", [*MODELS, "desk"])
@@ -172,22 +163,8 @@ def test_too_few_usable_facts_cannot_judge(score: Scored, package: Path) -> None
     assert [anchor["id"] for anchor in json.loads(fewer.out)["unusable_anchors"]] == ["F0", "F1"]
 
 
-@pytest.mark.parametrize("command", ["score", "calibrate"])
-def test_fewer_than_no_facts_is_an_error_of_use(blade: Blade, command: str) -> None:
-    result = blade("package", command, "--min-anchor-facts", -3)
-    assert result.code == 2
-    assert "--min-anchor-facts" in result.err
-
-
-@pytest.mark.parametrize("option", ["--report", "--golden", "--anchor-facts"])
-def test_a_missing_file_is_an_error_of_the_user(score: Scored, package: Path, option: str) -> None:
-    result = score(option, package / "nowhere.md")  # the last one counts
-    assert result.code == 3
-    assert "nowhere.md does not exist" in result.err
-
-
-def test_anchor_facts_that_are_no_json_say_so(score: Scored, package: Path) -> None:
-    files(package)[1].write_text("{")
-    result = score()
-    assert result.code == 4
-    assert "see:   docs/errors.md#unreadable-file" in result.err
+@pytest.mark.parametrize(("words", "code", "why"), cases(__file__, "words_that_score_refuses"))
+def test_wrong_words_are_told(score: Scored, package: Path, words: list[str], code: int, why: str) -> None:
+    files(package)[2].write_text("{")
+    result = score(*(word.format(nowhere=package / "nowhere.md", broken=files(package)[2]) for word in words))
+    assert (result.code, why in result.err) == (code, True), result.err

@@ -66,26 +66,15 @@ def report() -> Report:
     )
 
 
-@pytest.fixture(scope="module")
-def pair() -> Report:
-    return changed.pair_report()
+TABLES = {"engine values": "report", "engine comparisons": "pair", "several runs": "many"}
 
 
-@pytest.mark.parametrize(("query", "value"), cases("query", "engine values"))
-def test_a_query_gives_one_value(report: Report, query: str, value: Any) -> None:
-    answer = evaluate(query, report)
+@pytest.mark.parametrize(("of", "query", "value"), [(of, *row) for table, of in TABLES.items() for row in cases("query", table)])
+def test_a_query_gives_one_value(report: Report, of: str, query: str, value: Any) -> None:
+    asked = report if of == "report" else changed.pair_report() if of == "pair" else changed.many_report()
+    answer = evaluate(query, asked)
     assert answer == (pytest.approx(value) if isinstance(value, float) else value)
     assert isinstance(answer, bool) == isinstance(value, bool)
-
-
-@pytest.mark.parametrize(("query", "value"), cases("query", "engine comparisons"))
-def test_a_query_reaches_into_comparisons(pair: Report, query: str, value: Any) -> None:
-    assert evaluate(query, pair) == pytest.approx(value)
-
-
-@pytest.mark.parametrize(("query", "value"), cases("query", "several runs"))
-def test_several_runs_matrix_and_series_are_reached(query: str, value: Any) -> None:
-    assert evaluate(query, changed.many_report()) == (pytest.approx(value) if isinstance(value, float) else value)
 
 
 def test_a_matrix_is_asked_by_the_names_it_has() -> None:

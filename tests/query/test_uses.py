@@ -149,15 +149,6 @@ def test_json_has_numbers_that_json_has(blade: Blade, run: Path, sql: str, rows:
     assert json.loads(blade("query", run, sql, "--json").out, parse_constant=pytest.fail) == rows
 
 
-def test_labels_by_condition(blade: Blade, run: Path) -> None:
-    said = blade("label", run, "--where", "says('give up')", "--cause", "BI", "--mechanism", "gives up", "--json")
-    kept = json.loads(said.out)
-    assert len(kept["kept"]) == 3
-    assert all("I give up" in entry["quote"] for entry in kept["kept"])
-    refused = blade("label", run, "--where", "calls('search') > 0", "--cause", "BI", "--mechanism", "x")
-    assert "no failing rollout meets the condition" in refused.err
-
-
 def test_gates_ask_queries(blade: Blade, tmp_path: Path) -> None:
     before = make_run(tmp_path / "a", make_rows({task: [1, 0] for task in range(30)}, flag=False))
     after = make_run(tmp_path / "b", make_rows({task: [1, 0] for task in range(30)}, flag=True))
