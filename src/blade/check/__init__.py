@@ -25,7 +25,6 @@ def checked(text: str, world: World | None) -> tuple[Finding, ...]:
     """Every statement that was read; without a world arithmetic and opinions alone."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if text.lstrip()[:1] in ("{", "["):
-
         findings = json_findings(text, world, _markdown)
         if findings is not None:
             return findings
@@ -49,7 +48,6 @@ def _arithmetic(document: Document, earlier: list[Finding]) -> Iterator[Finding]
 
 
 def _sourced(document: Document, listed: list[Passage], text: str, world: World | None) -> Iterator[Finding]:
-
     if world is None:
         yield from opinions(listed)
         return

@@ -51,12 +51,10 @@ def _claims(data: dict[str, Any], text: str, world: World) -> Iterator[Finding]:
     answers = Answers(world.ground, (claim["query"] for claim in claims))
     lines = [re.search(r'"id"\s*:\s*"(c\d+)"', line) for line in text.split("\n")]
     line_of = {hit[1]: number for number, hit in enumerate(lines, 1) if hit}
-    for claim in claims:
-        yield _claim(claim, line_of.get(str(claim.get("id")), 1), answers)
+    return (_claim(claim, line_of.get(str(claim.get("id")), 1), answers) for claim in claims)
 
 
 def _claim(claim: dict[str, Any], line: int, answers: Answers) -> Finding:
-
     query, stated, printed = claim["query"], claim.get("value"), str(claim.get("text", ""))
     place = (line, (line,), f"claims {claim.get('id')}: {printed}", printed)
     try:

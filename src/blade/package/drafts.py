@@ -133,16 +133,13 @@ def copied(run: Loaded, is_shared: bool, path: Path) -> list[Path]:
     base = path.name.removesuffix(".jsonl")
     for kind in (*_PACKED, *_PLAIN):
         paths = [Path(file.path) for file in run.artifacts if file.kind == kind and file.present]
-        to = path.with_name(f"{base}_{kind}.json{'l.gz' * (kind in _PACKED)}")
-        if paths and kind in _PACKED:
+        is_packed = kind in _PACKED
+        to = path.with_name(f"{base}_{kind}.json{'l.gz' * is_packed}")
+        if paths and (is_packed or (len(paths) == 1 and not is_shared and paths[0].suffix == ".json")):
             refuse_link(to)
-            to.write_bytes(gzip.compress(b"".join(_rows(paths, agent)), mtime=0))
-        elif len(paths) == 1 and not is_shared and paths[0].suffix == ".json":
-            refuse_link(to)
-            shutil.copyfile(paths[0], to)
-        else:
-            continue
-        written.append(to)
+            rows = gzip.compress(b"".join(_rows(paths, agent)), mtime=0) if is_packed else paths[0].read_bytes()
+            to.write_bytes(rows)
+            written.append(to)
     return written
 
 
@@ -212,17 +209,12 @@ def _page(
         report = pipeline.diagnose(runs, f"blade diagnose {names}{option}", threshold, watcher)
     else:
         report = comparing.compare(runs, f"blade compare {names}{option}", threshold=threshold, watcher=watcher)
-    report = _portable(pipeline.with_digests(report), f"{folder}/")
-    pages = chapters if len(runs) == 1 else comparison_pages
-    return report, markdown.page(pages.title(report), pages.chapters(report))
-
-
-def _portable(report: Report, base: str) -> Report:
     from blade.sanitize.redaction import mapped
 
-    parts = "made_by", "runs", "compared", "skipped", "gaps", "benchmark"
-    moved = {name: mapped(getattr(report, name), lambda text, _: text.replace(base, "")) for name in parts}
-    return replace(report, **moved)
+    report, parts = pipeline.with_digests(report), ("made_by", "runs", "compared", "skipped", "gaps", "benchmark")
+    here = {name: mapped(getattr(report, name), lambda text, _: text.replace(f"{folder}/", "")) for name in parts}
+    report, pages = replace(report, **here), chapters if len(runs) == 1 else comparison_pages
+    return report, markdown.page(pages.title(report), pages.chapters(report))
 
 
 def runs_of(package: Layout, parts: Golden, text: str, watcher: Watcher) -> tuple[list[Loaded], float | None]:
@@ -266,7 +258,6 @@ def _anchors(
 
 
 def _json(value: Any) -> str:
-
     return json_text(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
 
 
@@ -279,26 +270,19 @@ def why_draft(text: str, package: Layout, parts: Golden, watcher: Watcher) -> st
         return f"read it against the rollouts, then delete its line that begins with {MARK}"
     if len(_CLAIM.findall(text)) >= 5:
         return "its numbers still carry the engine's marks (<!--c1-->); write and cite the findings yourself"
-    # A person who cites queries of their own has written the report: no page of ours does that.
-    share = _own_share(text, package, parts, watcher) if text.count("<!--blade:") < CITED else 0.0
-    if share < UNEDITED:
-        return ""
-    return f"{share:.0%} of its sentences are those that blade writes itself; write the findings yourself"
-
-
-def _own_share(text: str, package: Layout, parts: Golden, watcher: Watcher) -> float:
-    """The share of a report's sentences and rows that the engine writes about the same runs."""
-    runs, threshold = runs_of(package, parts, text, watcher)
-    sentences = _sentences(text)
+    if text.count("<!--blade:") >= CITED:
+        return ""  # whoever cites queries of their own has written the report: no page of ours does that
+    (runs, threshold), sentences = runs_of(package, parts, text, watcher), _sentences(text)
     if not runs or not sentences:
-        return 0.0
+        return ""
     report, page = _page(package.folder, runs, threshold, watcher)
     ours = set(_sentences(page)) | set(_sentences(draft(report, [run.name for run in runs])))
-    return sum(sentence in ours for sentence in sentences) / len(sentences)
+    share = sum(sentence in ours for sentence in sentences) / len(sentences)
+    own = f"{share:.0%} of its sentences are those that blade writes itself; write the findings yourself"
+    return own if share >= UNEDITED else ""
 
 
 def _sentences(text: str) -> list[str]:
-
     listed = [part for passage in passages(text, Tasks()) for part in passage.statements]
     texts = [part.text for part in listed if part.kind != "heading"]
     return [re.sub(r"[\d.,%]+", "#", text.lower()) for text in texts if len(text.split()) > 4]

@@ -85,7 +85,6 @@ def _sidecar(parts: place.Golden, path: Path, noun: str, about: str) -> tuple[An
         return None, [Check(False, f"{path.name}: {what} JSON failed to parse ({broken})", about)]
 
 
-
 def _shallow(parts: place.Golden) -> Iterator[Check]:
     name, about = parts.report.name, "" if parts.is_comparison else SHALLOW
     if not parts.shallow.is_file():

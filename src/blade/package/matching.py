@@ -152,7 +152,6 @@ def _statement(part: Passage, known: Tasks, ids: Iterable[str] = (), counts: str
     return Statement(part.text, part.line, part.last_line, part.kind, numbers, tasks, rollouts)
 
 
-
 _ID_COLUMN = compiled("id_column")
 _ID_HEAD = re.compile(r"(?:task|rollout|transcript|instance|problem|ticket)\b(?!s)", re.IGNORECASE)
 _LISTED = re.compile(r"\d\s*[,;/]\s*\d|\d and \d")
@@ -162,21 +161,14 @@ def _rows(document: Document, known: Tasks) -> Iterator[Paragraph]:
     headings = {sentence.text: sentence for sentence in document.sentences if sentence.kind == "heading"}
     for table in document.tables:
         above = headings.get(table.headings[-1]) if table.headings else None
-        heading = _statement(above, known) if above is not None else None
-        columns = _id_columns(table)
+        heading, columns = _statement(above, known) if above is not None else None, set[int]()
+        for column, head in enumerate(table.header):
+            parts = [row.cells[column] for row in table.rows if column < len(row.cells)]
+            is_list = any(_LISTED.search(cell.text) for cell in parts) and not any(cell.comments for cell in parts)
+            if _ID_COLUMN.match(head.text.strip("`* ")) and (is_list or _ID_HEAD.match(head.text)):
+                columns.add(column)
         for row in table.rows:
             yield Paragraph((_row(table, row, columns, known),), heading, table.headings)
-
-
-def _id_columns(table: Table) -> set[int]:
-    columns = set()
-    for column, head in enumerate(table.header):
-        cells = [row.cells[column] for row in table.rows if column < len(row.cells)]
-        is_cited = any(cell.comments for cell in cells)
-        is_list = any(_LISTED.search(cell.text) for cell in cells) and not is_cited
-        if _ID_COLUMN.match(head.text.strip("`* ")) and (is_list or _ID_HEAD.match(head.text)):
-            columns.add(column)
-    return columns
 
 
 def _row(table: Table, row: Row, columns: set[int], known: Tasks) -> Statement:
@@ -204,21 +196,18 @@ def mentions(text: str, known: Tasks) -> list[tuple[int, int, str]]:
             places.append((*hit.span(), name))
     lists = list(_LIST.finditer(text))
     inside = {place for hit in lists for place in range(*hit.span())}
-    lists += [hit for hit in _SERIES.finditer(text) if hit.start() not in inside and _is_series(hit, known)]
+    for hit in _SERIES.finditer(text):  # all known, in rising order, three or in brackets
+        numbers = [int(number) for number in re.findall(r"\d+", hit[0])]
+        in_brackets = text[: hit.start()].endswith("(") and text[hit.end() :].startswith(")")
+        is_known = bool(known.keys) and all(str(number) in known.keys for number in numbers)
+        is_series = is_known and numbers == sorted(set(numbers)) and (len(numbers) > 2 or in_brackets)
+        lists += [hit] if is_series and hit.start() not in inside else []
     for hit in lists:
         bare = re.sub(r"\([^()]*\)", lambda inner: " " * len(inner[0]), hit[0])
         for number in re.finditer(r"(?<![\w/])\d+(?![\w/])", bare):
             if (key := known.key(number[0])) is not None:
                 places.append((hit.start() + number.start(), hit.start() + number.end(), key))
     return places
-
-
-def _is_series(hit: re.Match[str], known: Tasks) -> bool:
-    """Whether a bare list of numbers is one of tasks: all known, in rising order, three or in brackets."""
-    numbers = [int(number) for number in re.findall(r"\d+", hit[0])]
-    in_brackets = hit.string[: hit.start()].endswith("(") and hit.string[hit.end() :].startswith(")")
-    is_known = bool(known.keys) and all(str(number) in known.keys for number in numbers)
-    return is_known and numbers == sorted(set(numbers)) and (len(numbers) > 2 or in_brackets)
 
 
 _UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()

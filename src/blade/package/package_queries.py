@@ -127,7 +127,6 @@ class Worlds:
         return replace(finding, verdict=SUPPORTED if holds else CONTRADICTED, expected=str(answer), why=why)
 
 
-
 def _rollouts_query(measure: Measure | None) -> list[str]:
     if measure is None or not measure.where or measure.by:
         return []

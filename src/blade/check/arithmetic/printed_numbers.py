@@ -37,7 +37,6 @@ def summary(name: str) -> str:
     return "other" if _OTHER.search(name) else "sum" if is_sum else "all" if is_all else ""
 
 
-
 Span = tuple[float, float]  # the least and the greatest value that a printed number allows
 
 

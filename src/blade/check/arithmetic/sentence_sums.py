@@ -58,16 +58,12 @@ def _shares(words: Phrase) -> Iterator[Fault]:
             wholes = [last] if _OF.fullmatch(after) and last.is_count else inputs if is_aside else []
             wholes = [] if _AVERAGED.search(gap) else wholes
         is_part = len(wholes) == 1 and 0 < part.value <= wholes[0].value and not share.hedged
-        if is_part and not _is_explained(words, share):
+        counts = [figure for figure in figures if not figure.unit and figure.value > 0][: 12 if is_part else 0]
+        pairs = ((top, whole) for top, whole in permutations(counts, 2) if top.value <= whole.value)
+        if is_part and not any(meets(share, quotient(top, whole, 100)) for top, whole in pairs):
             expected = shown(100 * part.value / wholes[0].value, share)
             why = f"{part.text} of {wholes[0].text} is {expected}, not {share.text}"
             yield "share", share.text, expected, why
-
-
-def _is_explained(words: Phrase, share: Figure) -> bool:
-    counts = [figure for figure in words.figures if not figure.unit and figure.value > 0][:12]
-    pairs = ((top, whole) for top, whole in permutations(counts, 2) if top.value <= whole.value)
-    return any(meets(share, quotient(top, whole, 100)) for top, whole in pairs)
 
 
 _CHANGE = any_of("change")
@@ -114,7 +110,6 @@ def _changes(words: Phrase) -> Iterator[Fault]:
                 expected = shown(sum(spans[0]) / 2 if size.signed else abs(sum(spans[0]) / 2), size)
                 why = f"from {start.text} to {end.text} is {expected}, not {size.text}"
                 yield "ratio" if size.unit == "x" else "difference", size.text, expected, why
-
 
 
 def _is_size(start: Figure, size: Figure, before: str, after: str, is_loose: bool) -> bool:

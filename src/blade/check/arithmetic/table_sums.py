@@ -129,23 +129,18 @@ def violations(source: Grid) -> list[Violation]:
 
 
 def _totals(source: Grid) -> Iterator[Violation]:
-    """Totals that their parts do not add up to, wherever a row or a column is named as one."""
+    """Totals that their parts do not add up to: all before one, its block, or what follows it."""
     kinds = [summary(name) if source.is_turned or not source.is_mixed else "" for name in source.names]
     for index, kind in enumerate(kinds):
         is_unnamed = source.is_turned and index == len(kinds) - 1 > 2 and not any(kinds)
         if kind in ("sum", "all") or is_unnamed:
-            sums = [_summed(source, index, addends) for addends in _addends(kinds, index)]
-            evidence, broken = max(sums, key=lambda entry: entry[0], default=(0, []))
+            above = [place for place in range(index) if not kinds[place]]
+            block = [place for place in above if not any(kinds[place:index])]
+            below = [place for place in range(index + 1, len(kinds)) if not kinds[place]]
+            sums = [_summed(source, index, addends) for addends in (above, block, [] if above else below)]
+            evidence, broken = max(sums, key=lambda entry: entry[0])
             if evidence > (6 if is_unnamed else 0):
                 yield from broken
-
-
-def _addends(kinds: Sequence[str], index: int) -> list[list[int]]:
-    """What a total may be the sum of: all before it, its block, or what follows it."""
-    above = [place for place in range(index) if not kinds[place]]
-    block = [place for place in above if not any(kinds[place:index])]
-    below = [place for place in range(index + 1, len(kinds)) if not kinds[place]]
-    return [choice for choice in (above, block, [] if above else below) if len(choice) > 1]
 
 
 def _summed(source: Grid, index: int, addends: Sequence[int]) -> tuple[int, list[Violation]]:
@@ -195,24 +190,22 @@ def _wrong_cells(source: Grid) -> Iterator[Violation]:
     header, rows = [cell.text for cell in source.table.header], source.table.rows
     for column, name in enumerate(header):
         for row in rows:
-            yield from _faulty(row.line, column, row.cells[column].text)
+            yield from _faulty((row.line, column), row.cells[column].text)
         # A value and its interval in the next column, or the next two.
         are_ends = _LOW.search(name) and _HIGH.search(" ".join(header[column + 1 : column + 2]))
         outside = []
         for row in rows if column and (are_ends or _INTERVAL.search(name)) else ():
             value, low, high = (*(cell.text for cell in row.cells[column - 1 : column + 2]), "")[:3]
             text = f"{value} [{low}, {high}]" if are_ends else f"{value} {low}"
-            outside += [fault for fault in _faulty(row.line, column, text) if fault.fault[0] == "interval"]
+            outside += [fault for fault in _faulty((row.line, column), text) if fault.fault[0] == "interval"]
         yield from outside if 2 * len(outside) <= len(rows) else ()
 
 
-def _faulty(line: int, column: int, text: str) -> Iterator[Violation]:
-    return (Violation((line, column), frozenset(((line, column),)), fault) for fault in faults(text))
+def _faulty(place: Place, text: str) -> list[Violation]:
+    return [Violation(place, frozenset((place,)), fault) for fault in faults(text)]
 
 
 _WIDE = 24  # series beyond which nobody reads one column against another
-
-
 _NO_COUNT = re.compile(r"%|\b(?:rate|share|percent\w*|sd|std|stdev|cv|range|variance)\b|^σ", re.I)  # rows
 
 
@@ -308,8 +301,7 @@ def _fits(source: Grid, usable: Sequence[Series], wholes: Sequence[Series], resu
 
 def _violation(source: Grid, fit: _Fit, result: Series, index: int) -> Iterator[Violation]:
     a, b, figure = fit.a.figures[index], fit.b.figures[index], result.figures[index]
-    span = fit.span(a, b, figure) if a and b and figure else None
-    if not a or not b or not figure or not span:
+    if not a or not b or not figure or not (span := fit.span(a, b, figure)):
         return
     rates = [rate.value for rate in source.parts(result)] if summary(source.names[index]) else []
     if rates and fit.kind == "share" and abs(sum(rates) / len(rates) - figure.value) <= figure.step:
@@ -367,24 +359,23 @@ _COUNTED = rf"{_COUNT}{_SHARED} (?P<name>[^⟨⟩.;:(]{{2,80}}?)(?: ?\((?P<later
 def as_tables(document: Document) -> Iterator[Table]:
     """Lists of counts as tables: `- Timeouts: 31 (7.5%)`, `- 31 timeouts`, `## Timeouts (31 rollouts)`."""
     headings = (sentence for sentence in document.sentences if sentence.kind == "heading")
-    headed = tuple((title,) for title in headings if re.fullmatch(_HEADED, phrase(title.text).text))
-    for listed in (*document.lists, List(headed, 0, ())):
-        if (table := _as_table(listed)) is not None:
-            yield table
+    headed = tuple((title,) for title in headings if re.fullmatch(_HEADED, phrase(title.own).text))
+    tables = map(_as_table, (*document.lists, List(headed, 0, ())))
+    yield from (table for table in tables if table is not None)
 
 
 def _as_table(listed: List) -> Table | None:
     rows, nouns = [], set()
     for item in listed.items:
-        words = phrase(item[0].text if item else "")
+        words = phrase(item[0].own if item else "")
         hits = (re.fullmatch(form, words.text) for form in (_LABELLED, _COUNTED, _HEADED))
-        groups = next((hit.groupdict() for hit in hits if hit), None)
+        groups = next((hit.groupdict("") for hit in hits if hit), None)
         if groups is None:
             return None
         tokens = groups["count"], groups.get("whole"), groups["share"] or groups.get("later")
         count, whole, share = (words.figures[int(token[1:-2])].text if token else "" for token in tokens)
         text = f"{count}{' of ' * bool(whole)}{whole}{f' ({share})' if share else ''}"
-        nouns.add((groups.get("noun") or "").strip())
-        rows.append(Row((Cell((groups["name"] or "").strip(" *")), Cell(text)), item[0].line))
+        nouns.add(groups.get("noun", "").strip())
+        rows.append(Row((Cell(groups["name"].strip(" *")), Cell(text)), item[0].line))
     header = Cell(""), Cell(nouns.pop() if len(nouns) == 1 else "")
     return Table(header, tuple(rows), listed.line, listed.headings, listed.lead) if len(rows) > 1 else None
