@@ -74,44 +74,20 @@ def test_the_score_is_the_formula(desk: Desk) -> None:
         assert score.score == pytest.approx(value)
 
 
-@pytest.mark.parametrize(("addition", "count"), cases(__file__, "what_no_rollout_has_is_made_up_and_costs"))
-def test_what_no_rollout_has_is_made_up_and_costs(desk: Desk, addition: str, count: int) -> None:
+@pytest.mark.parametrize(("addition", "changes", "problems", "denied"), cases(__file__, "what_is_added_and_what_it_costs"))
+def test_what_is_added_and_what_it_costs(
+    desk: Desk, addition: str, changes: dict[str, int], problems: list[str], denied: list[str]
+) -> None:
     held, bench = desk
-    before, after = judged(held.golden, bench), judged(f"{held.golden}\n\n{addition}\n", bench)
-    assert after.counts["made_up"] == count
-    assert after.gates["made_up"] == pytest.approx(0.7**count)
-    assert after.score < before.score or not count
-
-
-def test_a_wrong_citation_costs_twice_and_is_told_with_its_line(desk: Desk) -> None:
-    held, bench = desk
-    text = f"{held.golden}\n\nIn all 77<!--blade: count where truncated--> tries it is cut.\n"
-    score = judged(text, bench)
-    assert score.counts["wrong"] == judged(held.golden, bench).counts["wrong"] + 1
-    (problem,) = score.problems
-    assert problem.startswith(f"line {text.count(chr(10))}: citation 77")
-
-
-def test_claims_about_tasks_without_evidence_cost(desk: Desk) -> None:
-    held, bench = desk
-    before = judged(held.golden, bench)
-    more = "".join(f"- In task {task} the agent trusts its memory.\n" for task in range(10))
-    after = judged(f"{held.golden}\n\n## More\n\n{more}", bench)
-    assert after.counts["bare"] == before.counts["bare"] + 9, "task 8 is a fact of its own"
-    assert after.precision < before.precision
-
-
-def test_a_report_that_says_a_thing_and_denies_it_has_not_found_it(desk: Desk) -> None:
-    held, bench = desk
-    text = f"{held.golden}\n\nIt is false that task 8 guesses in 4 of 4 tries.\n"
-    (denied,) = [hit.anchor.id for hit in judged(text, bench).hits if hit.denied]
-    assert denied == "B5"
-
-
-def test_another_number_for_what_an_anchor_counts_is_wrong(desk: Desk) -> None:
-    held, bench = desk
-    text = f"{held.golden}\n\nIn tasks 4, 8, 12 and 15 it is 7 tries that skip `find_customer`.\n"
-    assert "says 7, B3 is 9" in judged(text, bench).problems[0]
+    text = f"{held.golden}\n\n{addition}\n"
+    before, after = judged(held.golden, bench), judged(text, bench)
+    assert {name: after.counts[name] - before.counts[name] for name in changes} == changes
+    assert after.gates["made_up"] == pytest.approx(0.7 ** after.counts["made_up"])
+    stated = [problem.format(last=text.count("\n")) for problem in problems]
+    assert [problem in line for problem, line in zip(stated, after.problems, strict=False)] == [True] * len(stated)
+    assert [hit.anchor.id for hit in after.hits if hit.denied] == denied
+    assert after.score < before.score or not any(changes.values())
+    assert after.precision < before.precision or not changes.get("bare")
 
 
 @pytest.mark.parametrize(("model", "total"), [("scripted_careful", "A11"), ("scripted_hasty", "A12")])

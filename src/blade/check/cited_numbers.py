@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -235,17 +236,13 @@ def _same_table(printed: str, answer: list[Answer] | Table) -> bool:
     tables = parse(printed).tables
     if len(tables) != 1 or len(tables[0].rows) != len(rows[: citations.MAX_TABLE]):
         return False
-    cells = [
-        (cell.text, values[n] if n < len(values) else None)
-        for row, values in zip(tables[0].rows, rows, strict=False)
-        for n, cell in enumerate(row.cells)
-    ]
-    return all(_same_cell(text, value) for text, value in cells)
-
-
-def _same_cell(printed: str, value: object) -> bool:
-    figure = last_figure(printed) if isinstance(value, int | float) and not isinstance(value, bool) else None
-    return agrees(figure, value) if figure is not None else squeezed(printed) == squeezed(citations.cell(value))
+    for row, values in zip(tables[0].rows, rows, strict=False):
+        for cell, value in zip_longest(row.cells, values[: len(row.cells)]):
+            figure = last_figure(cell.text) if isinstance(value, int | float) and not isinstance(value, bool) else None
+            is_same = squeezed(cell.text) == squeezed(citations.plain(value)) if figure is None else agrees(figure, value)
+            if not is_same:
+                return False
+    return True
 
 
 def _finding(item: Cited, verdict: str, printed: str, expected: str, reading: str, why: str) -> Finding:
@@ -319,7 +316,11 @@ def _other(subject: About, item: Cited, every: set[About], world: World) -> str 
     context = " ".join((clause, passage.text, passage.before, passage.around, *passage.headings))
     if _names(subject, context, is_lenient=True):
         return None
-    for value in _alternatives(column, cited, world):
+    others = {"outcome": tuple(_OUTCOMES), "k": tuple(map(str, range(1, 65))), "run": world.rows.runs}
+    if column == "measured":  # columns that differ from it in their first word, by which `_names` tells them
+        tail = cited.partition("_")[2]
+        others[column] = tuple(name for name in world.columns() if tail and name.partition("_")[2] == tail)
+    for value in others[column] if column in others else world.values(column):
         if value != cited and (column, value) not in every and _names((column, value), clause):
             return value
     for number, word in enumerate(_ORDINALS) if cited.isdecimal() else ():
@@ -327,14 +328,6 @@ def _other(subject: About, item: Cited, every: set[About], world: World) -> str 
         if hit and int(cited) not in (number, number + 1):
             return hit[0]
     return None
-
-
-def _alternatives(column: str, cited: str, world: World) -> Iterable[str]:
-    if column == "measured":  # columns that differ from it in their first word, by which `_names` tells them
-        tail = cited.partition("_")[2]
-        return [name for name in world.columns() if tail and name.partition("_")[2] == tail]
-    fixed = {"outcome": tuple(_OUTCOMES), "k": tuple(map(str, range(1, 65))), "run": world.rows.runs}
-    return fixed[column] if column in fixed else world.values(column)
 
 
 def _names(subject: About, text: str, is_lenient: bool = False) -> bool:

@@ -12,6 +12,7 @@ from blade.check.markdown_document import Passage, blanked, quotes_in
 from blade.check.report_ground import Rows, World
 from blade.check.vocabulary import compiled
 from blade.formats.rollout_steps import NOTHING, value_at
+from blade.model import Trace
 from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 
 STEP, REPEAT, TASK = "step", "repeat", "task"
@@ -273,10 +274,9 @@ class Ids:
 
     def _pinned(self, mention: Mention, printed: str) -> Finding | None:
         """What is wrong with the step or the field of an address: `12/0#77`."""
-        place, (step, *_) = mention.address, (*mention.address.steps, -1)
-        traces = [trace for run in self.runs for trace in self.rows.at(run, place.task, place.repeat)]
+        place, traces = mention.address, self._traces(mention.address)
         length = max((len(trace.steps) for trace in traces), default=0)
-        if traces and step >= length:
+        if traces and place.steps and place.steps[0] >= length:
             expected = f"{place.rollout} has {length} steps, counted from 0"
             return self._finding(CONTRADICTED, printed, "there is no such step", expected)
         if traces and place.field and all(value_at(trace.row, place.field) is NOTHING for trace in traces):
@@ -299,7 +299,7 @@ class Ids:
         places = [mention.address.rollout for mention in around]
         places = [Address(address.task, repeat) if address.repeat is None else address for address in places]
         place = places[self._nearest(name) if self.here else -1]
-        lengths = {address: self._length(address) for address in places}
+        lengths = {address: max((len(trace.steps) for trace in self._traces(address)), default=0) for address in places}
         if max(name.numbers) < lengths[place]:
             yield self._finding(SUPPORTED, name.text, f"{place} has such a step")
         elif max(name.numbers) > max(lengths.values()) > 0:
@@ -313,9 +313,8 @@ class Ids:
             return places[0]
         return max((n for n, mention in enumerate(self.here) if mention.end <= name.start), default=0)
 
-    def _length(self, place: Address) -> int:
-        traces = [trace for run in self.runs for trace in self.rows.at(run, place.task, place.repeat)]
-        return max((len(trace.steps) for trace in traces), default=0)
+    def _traces(self, place: Address) -> list[Trace]:
+        return [trace for run in self.runs for trace in self.rows.at(run, place.task, place.repeat)]
 
     def _finding(self, verdict: str, printed: str, why: str, expected: str = "") -> Finding:
         where = (self.passage.line, self.passage.lines, self.passage.text, printed, expected)

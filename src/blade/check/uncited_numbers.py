@@ -97,15 +97,12 @@ _EFFORTS = "turns calls steps input_tokens output_tokens reasoning_tokens total_
 _ENDS = "repeat outcome last_tool last_kind stop_reason truncated errored timed_out equals_gold".split()
 COUNT, RATE, MEAN = "count", "rate", "mean"
 _SCORED = "filter (where not masked and passed is not null)"
+_COUNTS = (("count", "count(*)"), ("tasks", "count(distinct task)"))
 _MEASURES = (  # name, outcome, kind, and what gives it for each group of rows
-    ("count", "", COUNT, "count(*)"),
-    ("tasks", "", COUNT, "count(distinct task)"),
+    *((name, "", COUNT, sql) for name, sql in _COUNTS),
     ("pass_at_1", "", RATE, f"sum(cast(passed as int) * share) {_SCORED} / count(distinct task) {_SCORED}"),
     ("rate", "", RATE, f"avg(cast(passed as int)) {_SCORED}"),
-    ("count", "passed", COUNT, "count(*) filter (where passed)"),
-    ("tasks", "passed", COUNT, "count(distinct task) filter (where passed)"),
-    ("count", "not passed", COUNT, "count(*) filter (where not passed)"),
-    ("tasks", "not passed", COUNT, "count(distinct task) filter (where not passed)"),
+    *((name, of, COUNT, f"{sql} filter (where {of})") for of in ("passed", "not passed") for name, sql in _COUNTS),
 )
 _TWINS = {"tasks": "count", "rate": "pass_at_1"}  # the same where each task has one row
 

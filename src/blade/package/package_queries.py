@@ -83,38 +83,32 @@ class Worlds:
             if world is not None and texts:
                 self._answers |= dict.fromkeys(texts, Answers(world.ground, texts))
 
-    def ask(self, query: str) -> Any:
-        """What a query gives; UsageError where it cannot be answered."""
-        self.prefetch([query])
-        return self._answers[query].ask(query)
-
     def value(self, query: str) -> Any:
-        """The one value that a query gives."""
+        """The one value that a query gives; UsageError where it cannot be answered."""
         self.prefetch([query])
         return value(query, self._answers[query])
 
     def rollouts(self, measure: Measure | None) -> frozenset[str] | None:
         """The rollouts of a measure's condition; None if there is none, or they are too many to list."""
-        try:
-            rows = [row for query in _rollouts_query(measure) for row in self.ask(query).rows]
-        except BladeError:
-            return None
-        is_listed = _rollouts_query(measure) and len(rows) <= MAX_ROWS
-        return frozenset(f"{task}/{repeat}" for task, repeat in rows) if is_listed else None
+        for query in _rollouts_query(measure):
+            self.prefetch([query])
+            with suppress(BladeError):
+                table = self._answers[query].ask(query)
+                if isinstance(table, Table) and len(table.rows) <= MAX_ROWS:
+                    return frozenset(f"{task}/{repeat}" for task, repeat in table.rows)
+        return None
 
     def _checked(self, text: str) -> tuple[Finding, ...]:
         """What `blade check` finds; citations that name other runs are verified on all of them."""
         for file, run in self._called.items():  # outside of the package a run is called as its file
             text = re.sub(rf"(?<![\w/.-]){re.escape(file)}(?![\w-]|\.\w)", run, text)
         findings = checked(text, self.home)
-        pending = [
-            each
-            for each in findings
-            if each.kind == "citation" and each.verdict != SUPPORTED and self.is_of_others(each.query or "")
-        ]
-        self.prefetch(each.query or "" for each in pending)
-        again = {(each.line, each.query, each.printed): self._verified(each) for each in pending}
-        return tuple(again.get((each.line, each.query, each.printed), each) for each in findings)
+        self.prefetch(each.query or "" for each in findings if self._is_pending(each))
+        return tuple(self._verified(each) if self._is_pending(each) else each for each in findings)
+
+    def _is_pending(self, finding: Finding) -> bool:
+        is_open = finding.kind == "citation" and finding.verdict != SUPPORTED
+        return is_open and self.is_of_others(finding.query or "")
 
     def _verified(self, finding: Finding) -> Finding:
         figure = last_figure(finding.printed)

@@ -170,16 +170,18 @@ def listed(items: list[str]) -> str:
 
 def table_of(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Rows as a Markdown table."""
+
+    def cell(value: Any) -> str:
+        return hostile.markdown_inline(hostile.line(plain(value), 200)).replace("|", "\\|")
+
     lines = [[cell(name) for name in columns], ["---"] * len(columns)]
     lines += [[cell(value) for value in row] for row in rows[:MAX_TABLE]]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def cell(value: Any) -> str:
-    if value is None:
-        return ""
-    text = number_format.number(value) if isinstance(value, float) else str(value)
-    return hostile.markdown_inline(hostile.line(text, 200)).replace("|", "\\|")
+def plain(value: Any) -> str:
+    """A value of a table that nothing else is known of."""
+    return "" if value is None else number_format.number(value) if isinstance(value, float) else str(value)
 
 
 _WORDS_OF = {

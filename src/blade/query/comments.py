@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from blade import hostile
 
@@ -21,13 +21,8 @@ def escape_comment(query: str) -> str:
     text = query.replace("%", "%25").replace("--", "-%2D")
     if hostile.line(text) == text:
         return text
-    return "".join(
-        letter if letter == " " or hostile.line(letter) == letter else _coded(letter) for letter in text
-    )
-
-
-def _coded(letter: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", "surrogatepass"))
+    shown = {letter for letter in set(text) if letter == " " or hostile.line(letter) == letter}
+    return "".join(letter if letter in shown else quote(letter, safe="", errors="surrogatepass") for letter in text)
 
 
 def unescape_comment(text: str) -> str:
