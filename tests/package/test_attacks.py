@@ -91,7 +91,7 @@ def struck(held: Case, _: Bench) -> str:
 def invented(held: Case, seat: Bench) -> str:
     """The golden report and as many claims more that nothing bears out, of tasks that exist."""
     reasons, when = cases(__file__, "inventions")
-    every = list(product([name for name in seat.known.keys if name.isdigit()], reasons, when))
+    every = list(product(sorted(filter(str.isdigit, seat.known.keys)), reasons, when))
     drawn = Random("invented/0").sample(every, min(held.golden.count(". ") + 60, len(every)))
     lines = [f"{n}. In task {name} the agent {why}{at}." for n, (name, why, at) in enumerate(drawn, 1)]
     return "\n".join([held.golden, "", "## More Findings", "", *lines, ""])

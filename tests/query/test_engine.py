@@ -4,66 +4,25 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
+from msgspec import convert
 from msgspec.structs import replace
 
 from blade.errors import UsageError
-from blade.model import (
-    Attribution,
-    Blame,
-    Cause,
-    Confidence,
-    Gain,
-    Gap,
-    Group,
-    Loss,
-    Recommendation,
-    Report,
-    Slice,
-    Trust,
-    Unexplained,
-)
+from blade.model import Report, Slice
 from blade.query.engine import LONGEST, Wish, evaluate, wish
 from tests.cases import cases
 from tests.report import changed
 from tests.report.conftest import CASES, make_report, twenty
 
 
-def group(key: str, label: Cause, rows: int, passed: int, gain: Gain | None = None) -> Group:
-    return Group(
-        id=key, run="desk", rung="behaviour", label=label, confidence=Confidence.LIKELY, name=f"name of {key}",
-        text="", points=rows / 80, rows=rows, tasks=rows // 2, passed_rows=passed, query="select 1",
-        examples=("6/0", "6/1"), quote=None, why_label="", against=(), consequences=(), fix="", gain=gain, most=rows / 80,
-    )  # fmt: skip
-
-
-GAIN = Gain(0.031, 0.08, 0.12)
-TRUST = (Trust("desk", "alarm", Cause.DATA_ARTIFACT, "a reason", 80, "select 1"), Trust("desk", "note", None, "another", 3, "select 2"))
-BLAMED = Attribution(
-    id="cause:6", run="desk", task="6", group="g1", cause=Cause.BEHAVIOUR, confidence=Confidence.LIKELY, mode="name of g1",
-    mechanism="", repeat=0, step=4, steps=(Blame(4, 0.61, "why"),), grounds=(), against=(), evidence=(), lost=0.05,
-)  # fmt: skip
-ADVICE = Recommendation(
-    rank=1, run="desk", group="g1", action="fix it", cause=Cause.BEHAVIOUR, mode="name of g1", gain=GAIN, most=0.2,
-    is_measurement=False, basis="", tasks=tuple(map(str, range(14))), evidence=(),
-)  # fmt: skip
-
-
 @pytest.fixture(scope="module")
 def report() -> Report:
-    return replace(
-        make_report({"desk": twenty()}),
-        losses=(Loss("desk", Cause.KNOWLEDGE_GAP, "a", 0.1), Loss("desk", Cause.BEHAVIOUR, "b", 0.2)),
-        gaps=(Gap("it's", 'a "why"'), Gap("b", "c")),
-        trust=TRUST,
-        groups=(group("g1", Cause.BEHAVIOUR, 31, 2, GAIN), group("g2", Cause.UNDETERMINED, 8, 0)),
-        unexplained=(Unexplained("desk", 0.0125, 1, "select 3"),),
-        attributions=(BLAMED,),
-        recommendations=(ADVICE,),
-        accuracy={"date": "2026-11-16", "rungs": {"cut": {"n": 16, "right": 14}}},
-    )
+    """A report on 80 rows with two groups, in the words of the table `engine report`."""
+    (parts,), types = cases("query", "engine report"), get_type_hints(Report)
+    return replace(make_report({"desk": twenty()}), **{name: convert(value, types[name]) for name, value in parts.items()})
 
 
 TABLES = {"engine values": "report", "engine comparisons": "pair", "several runs": "many"}
