@@ -33,24 +33,19 @@ def checked(text: str, world: World | None) -> tuple[Finding, ...]:
 
 def _markdown(text: str, world: World | None) -> tuple[Finding, ...]:
     document = parse(text)
-    findings = list(_sourced(document, passages(document), text, world))
-    findings += _arithmetic(document, findings)
+    listed = passages(document)
+    findings = list(_sourced(document, listed, text, world) if world is not None else opinions(listed))
+    # numbers that hold by their citations are not blamed for what the report says against itself
+    holds = {(item.line, item.printed.strip()) for item in findings if item.verdict == SUPPORTED}
+    open_lines = {line for item in findings if item.verdict == UNCITED for line in item.lines}
+    for item in contradictions(document):
+        if (item.line, item.printed.strip()) not in holds or open_lines & set(item.lines):
+            findings.append(item)
     return tuple(sorted(findings, key=lambda finding: (finding.line, finding.kind)))
 
 
-def _arithmetic(document: Document, earlier: list[Finding]) -> Iterator[Finding]:
-    """What the report says against itself; numbers that hold by their citations are not blamed."""
-    holds = {(item.line, item.printed.strip()) for item in earlier if item.verdict == SUPPORTED}
-    uncited = {line for item in earlier if item.verdict == UNCITED for line in item.lines}
-    for item in contradictions(document):
-        if (item.line, item.printed.strip()) not in holds or uncited & set(item.lines):
-            yield item
-
-
-def _sourced(document: Document, listed: list[Passage], text: str, world: World | None) -> Iterator[Finding]:
-    if world is None:
-        yield from opinions(listed)
-        return
+def _sourced(document: Document, listed: list[Passage], text: str, world: World) -> Iterator[Finding]:
+    """What the report says of the rows: cited, quoted, named, or without a source."""
     items = cited(document, listed, text)
     numbers = [item for item in items if item.citation.is_open or not PLACE.fullmatch(item.citation.query)]
     answers = Answers(world.ground, (item.citation.query for item in numbers if not item.citation.is_open))

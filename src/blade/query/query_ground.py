@@ -72,7 +72,7 @@ _MACROS = (
 )
 
 
-def opened(runs: tuple[Files, ...], memory_mb: int, threads: int) -> duckdb.DuckDBPyConnection:
+def opened(runs: tuple[Files, ...], memory_mb: int) -> duckdb.DuckDBPyConnection:
     """A connection in which the tables of all runs have their names, and nothing else can be reached."""
     files = {f"r{number}": Path(run.tables) for number, run in enumerate(runs)}
     for number, run in enumerate(runs):
@@ -80,7 +80,7 @@ def opened(runs: tuple[Files, ...], memory_mb: int, threads: int) -> duckdb.Duck
     import duckdb
 
     try:
-        connection = connect(files, memory_mb, threads)
+        connection = connect(files, memory_mb, _THREADS)
     except duckdb.Error as error:
         raise damage(error) or error from error
     for table in (*TABLES, FIELD_TEXTS):
@@ -308,7 +308,7 @@ class Ground:
         if self._open is not None:
             return self._open
         if with_traces not in self._connections:
-            self._connections[with_traces] = self._repaired(lambda: opened(self.files(with_traces), MEMORY_MB, _THREADS))
+            self._connections[with_traces] = self._repaired(lambda: opened(self.files(with_traces), MEMORY_MB))
         return self._connections[with_traces]
 
 

@@ -30,7 +30,6 @@ class Job(msgspec.Struct, frozen=True):
     files: tuple[Files, ...]
     seconds: float = SECONDS
     memory_mb: int = MEMORY_MB
-    max_rows: int = MAX_ROWS
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -153,48 +152,42 @@ class Answers(Ground):
         return Table(outcome.columns or (), outcome.types, tuple(map(tuple, rows)), outcome.is_cut)
 
 
-def _limit(job: Job) -> None:
-    """Limits on memory and time; what exceeds them ends this process."""
-    room = (job.memory_mb + 500) << 20  # beside the interpreter and its libraries
-    resource.setrlimit(resource.RLIMIT_DATA, (room, room))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.setitimer(signal.ITIMER_REAL, job.seconds)  # its signal ends the process
-
-
 def outcomes(job: Job) -> Iterator[Outcome]:
     """The outcome of each query of a job, in this process."""
     try:
-        connection = opened(job.files, job.memory_mb, 2)
+        connection = opened(job.files, job.memory_mb)
     except Damaged as error:
         yield from (Outcome(error=str(error), is_damaged=True) for _ in job.queries)
         return
     ground = Ground(tuple(run.run for run in job.files), lambda _: job.files, connection=connection)
     for query in job.queries:
         try:
-            answer = ground.ask(query)
+            yield _outcome(query, ground)
         except Damaged as error:
             yield Outcome(error=str(error), is_damaged=True)
-            continue
         except UsageError as error:
             yield Outcome(error=error.message, hint=error.hint)
-            continue
         except MemoryError:
             yield Outcome(error="the query needs more memory than it may have", hint="narrow it")
-            continue
-        notes = unknown(query, connection) + limits(query, connection)
-        if isinstance(answer, Table):
-            rows, is_cut = answer.rows[: job.max_rows], answer.is_cut or len(answer.rows) > job.max_rows
-            yield Outcome(columns=answer.columns, types=answer.types, rows=rows, is_cut=is_cut, notes=notes)
-        else:
-            measure = measure_of(query)
-            yield Outcome(answers=tuple(answer), by=measure.by if measure else None, notes=notes)
+
+
+def _outcome(query: str, ground: Ground) -> Outcome:
+    answer, connection, measure = ground.ask(query), ground.connection(True), measure_of(query)
+    notes = unknown(query, connection) + limits(query, connection)
+    if not isinstance(answer, Table):
+        return Outcome(answers=tuple(answer), by=measure.by if measure else None, notes=notes)
+    rows, is_cut = answer.rows[:MAX_ROWS], answer.is_cut or len(answer.rows) > MAX_ROWS
+    return Outcome(columns=answer.columns, types=answer.types, rows=rows, is_cut=is_cut, notes=notes)
 
 
 def main() -> None:
-    """Read a job, write an outcome for each of its queries."""
+    """Read a job, write an outcome for each of its queries; what exceeds the limits ends this process."""
     job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Job)
-    _limit(job)
+    room = (job.memory_mb + 500) << 20  # beside the interpreter and its libraries
+    resource.setrlimit(resource.RLIMIT_DATA, (room, room))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.setitimer(signal.ITIMER_REAL, job.seconds)  # its signal ends the process
     for outcome in outcomes(job):
         data = packed(outcome)
         sys.stdout.buffer.write(len(data).to_bytes(8, "big") + data)
