@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from types import FrameType
 
 import pytest
@@ -13,11 +12,12 @@ from hypothesis import strategies as st
 from blade.check import Finding, World, checked
 from blade.check.check_findings import VERDICTS
 from blade.model.conclusions import CONTRADICTED
-from tests.case_tables import cases
+from tests.case_tables import cases, tables
 
 from .conftest import Desk
 
 PIECES = cases(__file__, "pieces")
+SHAPES = tables(__file__)["shapes"]
 RELAXED = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -63,22 +63,10 @@ def test_any_scraps_of_a_report_are_answered(desk: Desk, pieces: list[str]) -> N
     sound(checked(text, desk.world), text)
 
 
-def claims(n: int) -> str:
-    return "".join(f"Task `{k % 24}` passed {k % 5} of 4 repeats, {k % 100}.5%.\n\n" for k in range(n))
-
-
-SHAPES: dict[str, Callable[[int], str]] = {
-    "table": lambda n: "| Task | Rate | n |\n|---|---|---|\n" + "".join(f"| `{k % 24}/{k % 4}` | {k % 100}.0% | {k} |\n" for k in range(n)),
-    "claims": claims,
-    "one paragraph": lambda n: claims(n).replace("\n\n", " "),
-    "words": lambda n: "Nothing is stated here and nothing is counted. " * n,
-    "headings": lambda n: "### Task `4` desk-0004\n\n1 of 4 repeats passed.\n\n" * n,
-    "lists": lambda n: "- category: 5%\n  - refund: 6 of 7\n" * n,
-    "citations": lambda n: "It is 67.0%<!--blade: pass_at_1--> of 24<!--blade: tasks-->, at `x`.\n\n" * n,
-    "quotations": lambda n: "It says “Error: order O-20023 is locked” (2/2#9).\n\n" * n,
-    "one figure again and again": lambda n: "pass@1 is 67.0%.\n\n" * n,
-    "wide table": lambda n: "|" + " a |" * n + "\n|" + " - |" * n + "\n|" + " 1 |" * n + "\n",
-}
+def shape(name: str, n: int) -> str:
+    """A text of a shape: the parts of it, in each a piece again and again."""
+    numbers = [{"k": k, "task": k % 24, "repeat": k % 4, "percent": k % 100} for k in range(n)]
+    return "".join(head + "".join(piece.format(**number) for number in numbers) for head, piece in SHAPES[name])
 
 
 def calls(text: str, world: World) -> int:
@@ -101,7 +89,7 @@ def calls(text: str, world: World) -> int:
 def test_work_grows_as_the_report_does(desk: Desk, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("blade.check.contradictions", lambda document: [])  # arithmetic has tests of its own
     checked("It is 5, 5%.", desk.world)  # what is made once is not counted
-    few, many = calls(SHAPES[name](25), desk.world), calls(SHAPES[name](200), desk.world)
+    few, many = calls(shape(name, 25), desk.world), calls(shape(name, 200), desk.world)
     # eight times the text: linear work takes eight times the calls, quadratic work sixty-four times
     assert many < 16 * few + 10_000, (few, many)
 

@@ -175,8 +175,7 @@ def bench(
         if isinstance(problem, Meaning):
             meanings[anchor.id], problem = problem, ""
         ready.append(replace(anchor, problem=anchor.problem or problem))
-    titles = tuple(_titles(golden))
-    seat = Bench(worlds, known, tuple(ready), meanings, titles, tuple(ours), tuple(others))
+    seat = Bench(worlds, known, tuple(ready), meanings, _titles(golden), tuple(ours), tuple(others))
     if not shallow:
         return seat
     reading = read(shallow, seat)
@@ -186,9 +185,8 @@ def bench(
     return replace(seat, anchors=tuple(ready), thin=thin)
 
 
-def _titles(text: str) -> Iterator[str]:
-    lines = (line[3:].strip().lower() for line in text.split("\n") if line.startswith("## "))
-    return filter(None, lines)
+def _titles(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (line[3:].strip().lower() for line in text.split("\n") if line.startswith("## "))))
 
 
 # -- the score of a report --------------------------------------------------------------------------
@@ -249,10 +247,14 @@ def judged(text: str, bench: Bench) -> Score:
     right = counts["supported"] + counts["by_wording"] + counts["found_again"]
     precision = right / (right + WRONG * counts["wrong"] + BARE * counts["bare"]) if right else 0.0
     evidence = counts["evidence"] / (counts["evidence"] + 1)
-    (plain, why), (names, whose) = _plain(reading), _names(reading, bench)
-    gates = {"plain": plain, "names": names, "made_up": max(BASE, MADE_UP ** counts["made_up"])}
+    plain, why = _plain(reading)
+    # a report whose title names another run of the package and not this one is about that one
+    title = f"_{slug(reading.title)}_"
+    ours, others = ([each for each in names if f"_{slug(each)}_" in title] for names in (bench.ours, bench.others))
+    whose = [f"the title names {others[0]}"] if others and not ours else []
+    gates = {"plain": plain, "names": BASE if whose else 1.0, "made_up": max(BASE, MADE_UP ** counts["made_up"])}
     final = math.prod(gates.values()) * precision * (BASE + (1 - BASE) * recall * evidence)
-    titles = set(_titles(reading.text))
+    titles = _titles(reading.text)
     structure = sum(title in titles for title in bench.titles) / max(1, len(bench.titles))
     cells = [each for each in reading.findings if each.kind == "citation" and " | " in each.text]
     return Score(
@@ -463,10 +465,3 @@ def _plain(reading: Reading) -> tuple[float, list[str]]:
 def _ends(text: str) -> set[str]:
     words = re.findall(r"[^\W\d_]+", text.lower())
     return {"^" + " ".join(words[:3]), " ".join(words[-2:]) + "$"} if len(words) >= OFTEN else set()
-
-
-def _names(reading: Reading, bench: Bench) -> tuple[float, list[str]]:
-    """A report whose title names another run of the package and not this one is about that one."""
-    title = f"_{slug(reading.title)}_"
-    ours, others = ([each for each in names if f"_{slug(each)}_" in title] for names in (bench.ours, bench.others))
-    return (BASE, [f"the title names {others[0]}"]) if others and not ours else (1.0, [])
