@@ -24,32 +24,35 @@ def test_sentences_keep_their_lines_and_headings(text: str, title: str, sentence
 
 @pytest.mark.parametrize(("raw", "seen"), cases(__file__, "markup_goes_and_code_stays"))
 def test_markup_goes_and_code_stays(raw: str, seen: str) -> None:
-    assert [one.text for one in parse(raw).sentences] == [seen]
+    assert [each.own for each in parse(raw).sentences] == [seen]
 
 
 @pytest.mark.parametrize(("text", "sentence", "offset", "line"), cases(__file__, "a_comment_stands_behind_its_number"))
 def test_a_comment_stands_behind_its_number(text: str, sentence: str, offset: int, line: int) -> None:
-    (one,) = parse(text).sentences
-    assert one.text == sentence
-    assert [(" ".join(c.text.split()), c.offset, c.line) for c in one.comments] == [("blade: count", offset, line)]
+    (each,) = parse(text).sentences
+    assert each.own == sentence
+    assert [(" ".join(c.text.split()), c.offset, c.line) for c in each.comments] == [("blade: count", offset, line)]
 
 
-def test_comments_in_cells_may_hold_borders_and_code_keeps_what_looks_like_one() -> None:
-    (table,) = parse("| a | b |\n|---|---|\n| x | 12<!--blade: count | percent--> |\n<!--blade: rate-->\n").tables
-    assert [(cell.text, len(cell.comments)) for cell in table.rows[0].cells] == [("x", 0), ("12", 1)]
-    document = parse("- in a list\n\n  ```\n  <!-- a\n  b -->\n  ```\n\n      <!--c-->\n\nand `x\n<!--d-->`\n")
-    assert [one.text for one in document.quotations] == ["<!-- a\nb -->", "<!--c-->"]
-    assert document.sentences[-1].text == "and `x <!--d-->`"
+def outline(text: str) -> dict[str, object]:
+    """The tables, lists and quotations of a text, and its last sentence."""
+    document = parse(text)
+    return {
+        "tables": [
+            {"header": [cell.text for cell in table.header], "lead": [lead.own for lead in table.lead],
+             "rows": [[row.line, *([cell.text, len(cell.comments)] for cell in row.cells)] for row in table.rows],
+             "note": [note.own for note in table.note], "ragged": table.ragged}
+            for table in document.tables
+        ],
+        "lists": [[[lead.own for lead in each.lead], *([part.own for part in item] for item in each.items)] for each in document.lists],
+        "quotations": [[each.text, each.kind, each.line, each.last_line, each.info] for each in document.quotations],
+        "last": [[each.own, each.kind] for each in document.sentences[-1:]],
+    }  # fmt: skip
 
 
-def test_tables_have_pipes_escapes_lead_and_note() -> None:
-    text = "Before it:\n| a | b \\| c |\n|:--|--:|\n| `x` | 1 |\n| y |\n\nAfter it.\n"
-    (table,) = parse(text).tables
-    assert [cell.text for cell in table.header] == ["a", "b | c"]
-    assert [(row.line, [cell.text for cell in row.cells]) for row in table.rows] == [(4, ["`x`", "1"]), (5, ["y", ""])]
-    assert [one.text for one in table.lead] == ["Before it:"]
-    assert [one.text for one in table.note] == ["After it."]
-    assert not table.ragged
+@pytest.mark.parametrize(("text", "parts"), cases(__file__, "tables_lists_and_quotations"))
+def test_tables_lists_and_quotations(text: str, parts: dict[str, object]) -> None:
+    assert outline(text) == parts
 
 
 @pytest.mark.parametrize(("text", "ragged"), cases(__file__, "tables_of_other_shapes"))
@@ -62,25 +65,6 @@ def test_tables_of_other_shapes(text: str, ragged: bool) -> None:
 @pytest.mark.parametrize("text", cases(__file__, "no_tables"))
 def test_what_is_no_table(text: str) -> None:
     assert not parse(text).tables
-
-
-def test_lists_have_their_lead_and_nest() -> None:
-    text = "The causes:\n\n1. First. More\n   of it\n   - inner one\n   - inner two\n\n     its end\n2. Second\n\nOutside.\n"
-    outer, inner = parse(text).lists
-    assert [one.text for one in outer.lead] == ["The causes:"]
-    assert [[one.text for one in item] for item in outer.items] == [["First.", "More of it"], ["Second"]]
-    assert [[one.text for one in item] for item in inner.items] == [["inner one"], ["inner two", "its end"]]
-    assert [one.text for one in inner.lead] == ["First.", "More of it"]
-    assert parse(text).sentences[-1].kind == "sentence"
-
-
-def test_quotations_have_their_lines() -> None:
-    text = "Failing, task `4/1`:\n\n````text\nit said ```\n````\n\n> quoted words\n> go on.\n\n    indented\n"
-    fence, quote, indented = parse(text).quotations
-    assert (fence.text, fence.line, fence.last_line, fence.info) == ("it said ```", 3, 5, "text")
-    assert (quote.text, quote.kind, quote.line, quote.last_line) == ("quoted words go on.", "quote", 7, 8)
-    assert (indented.text, indented.kind) == ("indented", "indented")
-    assert parse(text).sentences[-1].kind == "quote"
 
 
 @given(st.text(alphabet="#*-_`|>~<![]()0aB .,:=\n\\\t%", max_size=300))
