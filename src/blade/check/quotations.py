@@ -300,21 +300,28 @@ def squeezed(text: str) -> str:
     return "".join(_BREAK.sub(" ", text).translate(_SAME).casefold().split())
 
 
-def pieces(quote: str, put_in: bool = False) -> list[str]:
-    """The parts of a quotation between its cuts, squeezed; `put_in` takes [words] for cuts as well."""
-    text = PLACEHOLDER.sub("…", quote)  # it stands for something that was taken out
-    parts = [squeezed(part) for part in _CUT.split(_PUT_IN.sub("…", text) if put_in else text)]
-    parts[0], parts[-1] = parts[0].lstrip(_EDGES), parts[-1].rstrip(_EDGES)
-    return [part for part in parts if part]
+@lru_cache(maxsize=1_000)
+def pieces(quote: str) -> tuple[list[str], list[str]]:
+    """The parts of a quotation between its cuts, squeezed; then those where [words] are cuts as well."""
+    text, forms = PLACEHOLDER.sub("…", quote), []  # it stands for something that was taken out
+    for form in (text, _PUT_IN.sub("…", text)):
+        parts = [squeezed(part) for part in _CUT.split(form)]
+        parts[0], parts[-1] = parts[0].lstrip(_EDGES), parts[-1].rstrip(_EDGES)
+        forms.append([part for part in parts if part])
+    return forms[0], forms[1]
 
 
-def _in_order(parts: Iterable[str], text: str) -> bool:
-    place = 0
-    for part in parts:
-        place = text.find(part, place) + len(part)
-        if place < len(part):
-            return False
-    return True
+def holds(text: str, quote: str) -> bool:
+    """Whether a squeezed text has all pieces of a quotation in order."""
+    for parts in pieces(quote):
+        place = 0
+        for part in parts:
+            place = text.find(part, place) + len(part)
+            if place < len(part):
+                break
+        else:
+            return True
+    return False
 
 
 class RowTexts:
@@ -335,8 +342,7 @@ class RowTexts:
 
     def anywhere(self, quotes: Iterable[str]) -> dict[str, Address | None]:
         """The first rollout that holds each quotation, or None; what was not looked for is left out."""
-        wanted = {quote: (pieces(quote), pieces(quote, put_in=True)) for quote in quotes}
-        wanted = {quote: parts for quote, parts in wanted.items() if parts[1]}
+        wanted = [quote for quote in quotes if pieces(quote)[1]]
         places: dict[str, Address | None] = {}
         work = 0
         for trace in (trace for run in self.rows.runs if wanted for trace in self.rows.each(run)):
@@ -345,9 +351,7 @@ class RowTexts:
             work += len(text) * (len(left) + 20)
             if work > _WORK or not left:
                 return places
-            for quote in left:
-                if any(_in_order(parts, text) for parts in wanted[quote]):
-                    places[quote] = _in_trace(quote, trace, text, None)
+            places |= {quote: _in_trace(quote, trace, text, None) for quote in left if holds(text, quote)}
         return dict.fromkeys(wanted) | places
 
     def _texts(self, run: str, task: str, repeat: int | None) -> list[tuple[Trace, str]]:
@@ -370,8 +374,3 @@ def _in_trace(quote: str, trace: Trace, text: str, where: Address | None) -> Add
         if is_meant and any(holds(squeezed(part), quote) for part in step_texts(step)):
             return msgspec.structs.replace(rollout, steps=(step.index,))
     return None if is_step else rollout
-
-
-def holds(text: str, quote: str) -> bool:
-    """Whether a squeezed text has all pieces of a quotation in order."""
-    return _in_order(pieces(quote), text) or _in_order(pieces(quote, put_in=True), text)

@@ -154,8 +154,13 @@ MOST_JUDGEMENTS = 40  # that a page lists; of more it does not list all
 def _then(text: str, loaded: Sequence[Loaded], watcher: Watcher) -> list[Loaded]:
     """The runs as our own report knew them: without judgements that were given since it was made."""
     runs, since, lines = list[Loaded](), 0, text.split("\n")
+
+    def is_listed(judgement: Judgement) -> bool:
+        cells = [f"`{cell}`" for cell in (f"{judgement.task}/{judgement.repeat}", judgement.by, judgement.at[:10])]
+        return any(f'"{judgement.id}"' in line or all(cell in line for cell in cells) for line in lines)
+
     for run in loaded:
-        known = tuple(judgement for judgement in run.judgements if any(_lists(line, judgement) for line in lines))
+        known = tuple(filter(is_listed, run.judgements))
         standing = run.judgements if len(known) >= MOST_JUDGEMENTS else known
         since += len(run.judgements) - len(standing)
         artifacts = tuple(file for file in run.artifacts if standing or file.kind != "judgements")
@@ -163,11 +168,6 @@ def _then(text: str, loaded: Sequence[Loaded], watcher: Watcher) -> list[Loaded]
     if since:
         watcher.notice(f"{since} judgement(s) were given since the report was made; they are left out here")
     return runs
-
-
-def _lists(line: str, judgement: Judgement) -> bool:
-    cells = (f"{judgement.task}/{judgement.repeat}", judgement.by, judgement.at[:10])
-    return f'"{judgement.id}"' in line or all(f"`{cell}`" in line for cell in cells)
 
 
 _OPTION = re.compile(

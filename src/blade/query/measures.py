@@ -56,13 +56,6 @@ class Answer(msgspec.Struct, frozen=True):
     tasks: tuple[str, ...] | None = None  # of the measure `tasks`
 
 
-def part_of(answer: Answer, part: str | None) -> Answer:
-    """The answer whose value is one end of its interval, or its n."""
-    if part is None:
-        return answer
-    return Answer(getattr(answer, part), answer.n, answer.unit, method=answer.method, group=answer.group)
-
-
 def measure_of(query: str) -> Measure | None:
     """The query as a measure; None if it has another form."""
     hit = _FORM.fullmatch(query.strip().removesuffix(";"))
@@ -111,7 +104,7 @@ def _group(measure: Measure) -> str:
 
 
 def answer(measure: Measure, connection: duckdb.DuckDBPyConnection, runs: tuple[str, ...]) -> list[Answer]:
-    """The measure over the rows that meet its condition: one answer, or one for each group."""
+    """The measure, or its part, over the rows that meet its condition: one answer, or one for each group."""
     head, where = asked(measure)
     check = parsed(head + where, connection)
     refuse_twins(check, connection)
@@ -122,7 +115,10 @@ def answer(measure: Measure, connection: duckdb.DuckDBPyConnection, runs: tuple[
             f"add `where run = '{runs[0]}'` or `by run`; the runs are {', '.join(runs[:8])}",
         )
     form = _amounts if measure.name in ("count", *_OF_COLUMNS) else _task_measures
-    return form(measure, connection, where, _group(measure))
+    answers, part = form(measure, connection, where, _group(measure)), measure.part
+    if part is None:
+        return answers
+    return [Answer(getattr(each, part), each.n, each.unit, method=each.method, group=each.group) for each in answers]
 
 
 def by_task(

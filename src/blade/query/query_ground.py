@@ -332,8 +332,7 @@ def answered(
         except UsageError as error:
             raise measures.misread(query) or error from error
         with_traces = bool(select.tables_in(tree) & select.OF_TRACES)
-        answers = measures.answer(measure, connection(with_traces), runs)
-        return [measures.part_of(answer, measure.part) for answer in answers]
+        return measures.answer(measure, connection(with_traces), runs)
     except duckdb.InterruptException as error:
         raise select.refused("the query took too long and was stopped") from error
     except duckdb.OutOfMemoryException as error:
