@@ -109,6 +109,13 @@ def test_a_query_that_ends_its_process_does_not_take_the_others_with_it(
     assert desk.verdicts(text, "citation") == [SUPPORTED, UNVERIFIABLE, SUPPORTED]
 
 
+def test_damaged_tables_are_made_anew_and_make_no_number_wrong(tmp_path: Path, cache: Path, processes: None) -> None:
+    world = world_of(pipeline.load([str(make_run(tmp_path, [make_row(task, 0, float(task % 2)) for task in range(8)]))], Silent()))
+    (files,) = world.ground.files(False)
+    Path(files.tables).write_bytes(b"no tables" * 2_000)
+    assert [item.verdict for item in checked("It is 50%<!--blade: rate-->.", world)] == [SUPPORTED]
+
+
 @pytest.mark.parametrize(("text", "note"), cases(__file__, "another_value_than_the_cited_one_is_pointed_out"))
 def test_another_value_than_the_cited_one_is_pointed_out(desk: Desk, text: str, note: str) -> None:
     items = [item for item in desk.check(text, "citation") if item.why.startswith("the sentence says")]
