@@ -90,6 +90,8 @@ def test_the_reading_says_what_a_citation_is_about(desk: Desk) -> None:
     (item,) = desk.check("Easy ones: 91.7%<!--blade: pass_at_1 where difficulty = 'easy'-->.", "citation")
     assert item.reading == "pass@1 (mean over tasks) where difficulty = 'easy' = 91.67%, n = 9 tasks"
     assert (item.printed, item.query) == ("91.7%", "pass_at_1 where difficulty = 'easy'")
+    (item,) = desk.check(f"| Level | Rate |\n|---|---|\n| easy | 91.7%<!--blade: {item.query}--> |\n", "citation")
+    assert item.text == "Level: easy | Rate: 91.7%"
 
 
 def test_all_queries_of_a_report_are_asked_in_one_process(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
