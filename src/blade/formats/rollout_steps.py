@@ -149,7 +149,7 @@ def _of_item(item: Any) -> Iterable[Told]:
         yield {**_call(call), "kind": kind if kind in ("user", "system") else "call"}
 
 
-def _results(item: Mapping[str, Any]) -> Iterable[Told]:
+def _results(item: dict[str, Any]) -> Iterable[Told]:
     """The result of a call; one message of a chat may carry several."""
     several = [message for message in _listed(item.get("tool_messages")) if isinstance(message, dict)]
     for message in several or [item]:
