@@ -60,7 +60,7 @@ def indexed(run: find.Found, mapping: Mapping[str, str] | None, watcher: Watcher
     """Index the rollouts files and the row sidecars of a run; `mapping` names fields that are not NeMo Gym's."""
     first = str(run.paths[0])
     if mapping:  # copies of its files whose rows are NeMo Gym's
-        folder = Path(cache.scratch()) / run.name
+        folder = Path(cache.scratch())
         run = replace_found(run, paths=tuple(field_mapping.mapped_copy(path, mapping, folder) for path in run.paths))
     artifacts = sidecars.artifacts(run)
     stamps = cache.stamps_of(artifact.path for artifact in artifacts if artifact.present)
