@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import make_call, make_message, make_response, make_result, make_row, make_rows, make_run
+from tests.builders import joined, make_call, make_message, make_response, make_result, make_row, make_rows, make_run
 from tests.cases import cases
 from tests.conftest import Blade
 
@@ -113,6 +113,15 @@ def test_rows_of_another_shape(blade: Blade, tmp_path: Path) -> None:
     chats = make_run(tmp_path / "chats", [{**row, "messages": row["chat"]} for row in rows])
     assert "no row has a reward; for rows that are not NeMo Gym's, --map" in blade("query", chats, "rate").err
     assert "no row has the field 'nosuch'" in blade("query", path, "count", "--map", "reward=nosuch").err
+
+
+def test_what_lies_beside_rows_of_another_shape_counts(blade: Blade, tmp_path: Path) -> None:
+    path = make_run(tmp_path, [{"tid": name, "score": 0.5} for name in "abcde"])
+    (tmp_path / "blade.toml").write_text("pass_threshold = 0.4\n", encoding="utf-8")
+    (path.with_name(f"{path.stem}_failures.jsonl")).write_bytes(joined([make_row(task) for task in range(3)]))
+    said = blade("diagnose", path, "--map", "reward=score,task=tid")
+    assert "100% passed (5 of 5" in said.out
+    assert "other keys than its inputs and failures have; those are left out" in said.err
 
 
 def test_calls_and_answers_of_rows_of_another_shape(blade: Blade, tmp_path: Path) -> None:

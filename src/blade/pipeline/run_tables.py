@@ -96,7 +96,7 @@ def _files_in(
         if len(entry.run.rollouts.task) > 50_000:
             watcher.notice(f"making the tables of {entry.name}")
         write_tables(path, entry, threshold)
-        cache.trim(keep=folder)
+        cache.trim()
     return Files(entry.name, str(path), *([_traces(folder, key, entry, watcher)] if with_traces else []))
 
 
