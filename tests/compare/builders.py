@@ -78,6 +78,12 @@ def side(
     )
 
 
+def told(run: str, row: Mapping[str, Any]) -> Side:
+    """A run of a table of cases: what `side` takes, its places written TASK/REPEAT."""
+    modes = {(place.rpartition("/")[0], int(place.rpartition("/")[2])): tuple(mode) for place, mode in row.get("modes", {}).items()}
+    return side(run, row["rows"], modes=modes, **{name: row[name] for name in row.keys() - {"rows", "modes"}})
+
+
 def key_order(key: str) -> tuple[int, int, str]:
     return (0, int(key), "") if key.isdigit() else (1, 0, key)
 
