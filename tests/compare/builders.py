@@ -80,8 +80,15 @@ def side(
 
 def told(run: str, row: Mapping[str, Any]) -> Side:
     """A run of a table of cases: what `side` takes, its places written TASK/REPEAT."""
-    modes = {(place.rpartition("/")[0], int(place.rpartition("/")[2])): tuple(mode) for place, mode in row.get("modes", {}).items()}
-    return side(run, row["rows"], modes=modes, **{name: row[name] for name in row.keys() - {"rows", "modes"}})
+
+    def place(written: str) -> Place:
+        task, _, repeat = written.rpartition("/")
+        return task, int(repeat)
+
+    modes = {place(written): tuple(mode) for written, mode in row.get("modes", {}).items()}
+    flags = {name: [*map(place, rows)] for name, rows in row.get("flags", {}).items()}
+    more = {name: row[name] for name in row.keys() - {"rows", "modes", "flags"}}
+    return side(run, row["rows"], modes=modes, flags=flags, **more)
 
 
 def key_order(key: str) -> tuple[int, int, str]:
