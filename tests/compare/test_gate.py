@@ -17,7 +17,7 @@ from blade.compare.gate import judge, markdown
 from blade.compare.gate_policy import Policy, policy, read_policy
 from blade.errors import BladeError
 from blade.model import Comparison, Derived, Gate, Power, Setting, Side
-from tests.compare.builders import aligned, drawn, side, versus
+from tests.compare.builders import drawn, side, versus
 from tests.conftest import Blade, Said
 from tests.report.behaving import write_behaving, write_mixed
 
@@ -197,7 +197,8 @@ def test_tasks_that_vanished_fail_the_gate() -> None:
     assert (gate.verdict, verdict(gate), verdict(gate, "common tasks")) == ("FAIL", "PASS", "FAIL")
     assert "90 of the baseline's 100 tasks (90.0%)" in text(gate, "common tasks")
     assert judged(a, b, asks(SCORE, required_common=0.9)).verdict == "PASS"
-    modified = versus(a, replace(a, run="b"), aligned(a, a, modified=tuple(str(i) for i in range(20))))
+    keys = [str(i) for i in range(100)]
+    modified = versus(a, replace(a, run="b"), alignment=model.Alignment("key", tuple(keys[20:]), modified=tuple(keys[:20])))
     assert judge(asks(SCORE), [modified], {"whole": (4, 4), "b": (4, 4)}, TODAY).verdict == "FAIL"
 
 
@@ -214,7 +215,7 @@ def test_a_refused_comparison_fails_and_no_waiver_helps() -> None:
     a, b = side("a", {"1": "1"}), side("b", {"2": "1"})
     gate = judged(a, b, asks(SCORE, waiver=[waiver("score"), waiver("coverage")]))
     assert gate.verdict == "FAIL"
-    assert [check.text for check in gate.checks] == ["the runs cannot be compared: the runs have no task in common"]
+    assert [check.text for check in gate.checks] == ["the runs cannot be compared: the runs have no task in common (1 against 2)"]
     assert judge(asks(SCORE), [], {}, TODAY).verdict == "FAIL"
 
 

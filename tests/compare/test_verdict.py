@@ -5,21 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from blade.compare import compare
-from blade.compare.alignment import align
-from blade.compare.change_verdict import judgement
-from blade.compare.task_pairs import paired
+from tests.compare import builders
 from tests.compare.builders import side
+from tests.compare.builders import versus as judged
 
 MARGIN = 0.03
 
 
-def judged(a, b, margin=MARGIN):
-    return judgement(paired(a, b, align(a, b)), margin)
-
-
 def drawn(name, rates, k, seed):
-    rng = np.random.default_rng(seed)
-    return side(name, {f"t{at}": "".join("01"[int(rng.random() < p)] for _ in range(k)) for at, p in enumerate(rates)})
+    return builders.drawn(name, rates, k, str(seed))
 
 
 def test_an_unchanged_model_is_equivalent_once_the_data_can_say_so():
