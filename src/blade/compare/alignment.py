@@ -96,7 +96,13 @@ def _by_content(a: Side, b: Side, scored_a: Bools, scored_b: Bools, ids: bool) -
     """The tasks by the surest field by which most of the smaller run are found in the other under another key."""
     smaller = min(int(scored_a.sum()), int(scored_b.sum()))
     ranks_a, ranks_b = _ranks(a, b)
-    for name in _naming_fields(a, b):
+
+    def rank(name: str) -> tuple[bool, bool, bool, int, str]:
+        """The surest first."""
+        order = ID_FIELDS.index(name) if name in ID_FIELDS else len(ID_FIELDS)
+        return name in WEAK_IDS, name == PROMPT, group_of(name) == "gold", order, name
+
+    for name in sorted(filter(group_of, a.fingerprints.keys() & b.fingerprints.keys()), key=rank):
         if group_of(name) == "id" and not ids:
             continue  # one of them says that the keys are right
         pairs = _same_values(a, b, name, scored_a, scored_b)
@@ -108,16 +114,6 @@ def _by_content(a: Side, b: Side, scored_a: Bools, scored_b: Bools, ids: bool) -
             words = f"{name}: {n_moved} of {len(order)} tasks have another key in the other run"
             return Pairs(a, b, pairs.codes_a[order], pairs.codes_b[order]), words
     return None
-
-
-def _naming_fields(a: Side, b: Side) -> list[str]:
-    """Fields whose values may name tasks, the surest first."""
-
-    def rank(name: str) -> tuple[bool, bool, bool, int, str]:
-        order = ID_FIELDS.index(name) if name in ID_FIELDS else len(ID_FIELDS)
-        return name in WEAK_IDS, name == PROMPT, group_of(name) == "gold", order, name
-
-    return sorted((name for name in a.fingerprints if name in b.fingerprints and group_of(name)), key=rank)
 
 
 def _same_values(a: Side, b: Side, name: str, scored_a: Bools, scored_b: Bools) -> Pairs:

@@ -139,7 +139,14 @@ def shared(sides: Sequence[Side], comparisons: Pairs | None = None) -> Shared:
     """The tasks for which every run has a counted row, under the keys of the first run; comparisons with it are aligned already."""
     first, *others = sides
     own, known = first.judged.task_keys, comparisons or {}
-    codes = np.stack([np.arange(len(own)), *(_places(first, other, known.get((first.run, other.run))) for other in others)])
+    places = [np.arange(len(own))]
+    for other in others:
+        comparison = known.get((first.run, other.run))
+        alignment = align(first, other) if comparison is None else comparison.alignment
+        place = np.full(len(own), -1)
+        place[codes_of(first, alignment.common)] = codes_of(other, alignment.common_candidate or alignment.common)
+        places.append(place)
+    codes = np.stack(places)
     codes = codes[:, (codes >= 0).all(0) & (counts(first) > 0)]
     keys = tuple(own[code] for code in codes[0].tolist())
 
@@ -152,14 +159,6 @@ def shared(sides: Sequence[Side], comparisons: Pairs | None = None) -> Shared:
     names = tuple(first.task_names[code] for code in codes[0].tolist())
     mean = table(lambda side: means(side, side.judged.score))
     return Shared(tuple(sides), keys, names, codes, table(counts), table(passes), mean)
-
-
-def _places(first: Side, other: Side, comparison: Comparison | None) -> Ints:
-    """The code that another run gives each task of the first; -1 where it does not share it."""
-    alignment = align(first, other) if comparison is None else comparison.alignment
-    places = np.full(len(first.judged.task_keys), -1)
-    places[codes_of(first, alignment.common)] = codes_of(other, alignment.common_candidate or alignment.common)
-    return places
 
 
 # ---- Fronts ---------------------------------------------------------------------------------------

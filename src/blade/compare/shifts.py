@@ -96,7 +96,7 @@ def _traced(pair: Paired, kind: str) -> tuple[list[str], Iterator[_Measured]]:
     n_rows: Counter[str] = Counter()
     for rows_of, place in zip(by_run, places, strict=True):
         n_rows.update({name: int(np.count_nonzero(place[rows] >= 0)) for name, rows in rows_of.items()})
-    names = sorted((name for name, n in n_rows.items() if n), key=lambda name: (-n_rows[name], name))
+    names = sorted(+n_rows, key=lambda name: (-n_rows[name], name))  # of which common tasks show some
 
     def measured() -> Iterator[_Measured]:
         nowhere = np.zeros(0, np.int64)
@@ -164,8 +164,10 @@ def _of_passes(pair: Paired) -> Iterator[Derived]:
         rates = [means(side, side.judged.passed)[codes] for side, codes, _ in pair.runs]
         yield _mean(pair, "pass_at_1", rates[0], rates[1])
     fewer = np.minimum(n_a, n_b)
+    # 2, 4, 8 ... as long as at least half of the tasks have as many rows in both runs
+    ks = [1 << i for i in range(1, int(np.sort(fewer)[fewer.size // 2]).bit_length())]
     for name, formula in (("pass_at_k", stats.pass_at_k), ("pass_hat_k", stats.pass_hat_k)):
-        for k in _ks(fewer):
+        for k in ks:
             enough = fewer >= k
             yield _mean(pair, name, formula(n_a[enough], c_a[enough], k), formula(n_b[enough], c_b[enough], k), k)
     if not (fewer > 1).any():  # with one row a task these are the pass rate
@@ -175,14 +177,6 @@ def _of_passes(pair: Paired) -> Iterator[Derived]:
     for name, formula in (("solved", stats.pass_at_k), ("consistency", stats.pass_hat_k)):
         before, after = _each_with_its_k(formula, n_a, c_a, fewer), _each_with_its_k(formula, n_b, c_b, fewer)
         yield _mean(pair, name, before, after, method=method)
-
-
-def _ks(fewer: Ints) -> Iterator[int]:
-    """2, 4, 8 ... as long as at least half of the tasks have as many rows in both runs."""
-    k = 2
-    while 2 * int(np.count_nonzero(fewer >= k)) >= fewer.size:
-        yield k
-        k *= 2
 
 
 def _each_with_its_k(formula: Callable[[Ints, Ints, int], Floats], n: Ints, c: Ints, k: Ints) -> Floats:

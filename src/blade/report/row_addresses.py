@@ -27,16 +27,11 @@ def task_name(task: str, name: str) -> Line:
     return (key, " ", readable) if readable.text and readable != key else (key,)
 
 
-def step(task: str, repeat: int | None, step: int) -> Code:
-    """TASK/REPEAT#STEP, as a citation names a step."""
-    return Code(f"{hostile.line(place(task, repeat), 80)}#{step}")
-
-
 def address(evidence: Evidence) -> Line:
-    """Where a quotation stands."""
-    if evidence.step is not None:
-        return ("task ", step(evidence.task, evidence.repeat, evidence.step))
+    """Where a quotation stands: TASK/REPEAT#STEP, as a citation names a step, or its field."""
     where = hostile.line(place(evidence.task, evidence.repeat), 80)
+    if evidence.step is not None:
+        return ("task ", Code(f"{where}#{evidence.step}"))
     if evidence.field is None:
         return ("task ", Code(where), ", a row that is not there")
     return ("task ", Code(f"{where}#{hostile.line(evidence.field, 80)}"))
