@@ -103,7 +103,10 @@ def test_a_comparison_leaves_a_report_in_the_same_folder_alone(blade: Blade, pai
     assert blade("diagnose", pair.baseline, "-o", out).code == 0
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     assert blade("compare", pair.baseline, pair.candidate, "-o", out).code == 0
-    assert {path: path.read_bytes() for path in before} == before
+    both = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert before.items() < both.items()
+    assert blade("diagnose", pair.baseline, "-o", out).code == 0  # and the reverse
+    assert {path: path.read_bytes() for path in both} == both
     (out / "mine.txt").write_text("x")
     refused = blade("compare", pair.baseline, pair.candidate, "-o", out)
     assert (refused.code, refused.out) == (2, "")

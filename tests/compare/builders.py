@@ -44,13 +44,17 @@ def side(
     is_binary = bool(np.isin(score, (0.0, 1.0)).all())
     threshold = 1.0 if threshold is None and is_binary else threshold
     task = np.array([code[row[0]] for row in rows], np.int64)
+    passed = score >= (np.inf if threshold is None else threshold)
     mode, shared = _modes(rows, modes or {}, table)
     wanted = np.bincount(task, minlength=len(keys))
     for key, n in (expected or {}).items():
         wanted[code[key]] = max(n, wanted[code[key]])
     return Side(
         run=run,
-        judged=_judged(run, keys, rows, task, score, threshold),
+        judged=Judged(
+            run, keys, np.arange(len(rows)), task, np.array([row[1] for row in rows], np.int64), passed, score,
+            threshold is not None, np.zeros(len(rows), bool),
+        ),
         task_names=keys,
         score_name="pass_at_1" if is_binary else "mean_reward",
         threshold=threshold,
@@ -104,16 +108,6 @@ def _scores(told: str | Sequence[float]) -> list[tuple[int, float]]:
     if isinstance(told, str):
         return [(i, float(letter)) for i, letter in enumerate(told) if letter != "."]
     return [(i, float(value)) for i, value in enumerate(told)]
-
-
-def _judged(
-    run: str, keys: tuple[str, ...], rows: list[tuple[str, int, float]], task: Any, score: Any, threshold: float | None
-) -> Judged:
-    n = len(rows)
-    return Judged(
-        run, keys, np.arange(n, dtype=np.int64), task, np.array([row[1] for row in rows], np.int64),
-        score >= threshold if threshold is not None else np.zeros(n, bool), score, threshold is not None, np.zeros(n, bool),
-    )
 
 
 def _modes(

@@ -17,6 +17,7 @@ from blade.compare.gate import judge, markdown
 from blade.compare.gate_policy import Policy, policy, read_policy
 from blade.errors import BladeError
 from blade.model import Comparison, Derived, Gate, Power, Setting, Side
+from tests.case_tables import cases
 from tests.compare.builders import drawn, side, versus
 from tests.conftest import Blade, Said
 from tests.report.behaving import write_behaving, write_mixed
@@ -322,16 +323,7 @@ def gated(blade: Blade, folder: Path, *tables: str, write: object = write_behavi
     return blade("compare", f"a={before}", f"b={after}", "--gate", policy, *more)
 
 
-@pytest.mark.parametrize(
-    ("query", "why"),
-    [
-        ("rate where nosuch = 1", 'Referenced column "nosuch" not found'),
-        ("count where level = ", "syntax error"),
-        ("count where says('(')", "missing )"),
-        ("count by level", "a gate cannot be asked"),
-        ("count where calls('look') > 0; drop table rollouts", ""),
-    ],
-)
+@pytest.mark.parametrize(("query", "why"), cases(__file__, "wrong queries"))
 def test_a_query_that_cannot_be_asked_is_a_usage_error(blade: Blade, tmp_path: Path, query: str, why: str) -> None:
     said = gated(blade, tmp_path, f'query = """{query}"""\nmax_drop = 0.05')
     assert said.code == 2, said.err

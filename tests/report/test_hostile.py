@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from blade.model import Report
 from blade.report import charts, html_text
+from tests.compared import screen as assert_one_screen
 from tests.inert import assert_inert_markdown, headings, uncited
 
 from . import changed
@@ -23,7 +24,7 @@ from .conftest import make_report
 from .explained import explain
 from .renders import Forms
 from .test_chapters import SECTIONS
-from .test_terminal import assert_fits, assert_one_screen
+from .test_terminal import assert_fits
 from .test_wire import VALIDATOR
 
 HOSTILE: dict[str, str] = json.loads(Path(__file__).with_name("hostile_texts.json").read_text(encoding="utf-8"))
