@@ -275,16 +275,11 @@ def test_a_limit_in_percent_is_not_taken_for_one_in_fractions() -> None:
 
 
 def test_a_policy_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(BladeError) as caught:
-        read_policy(tmp_path / "none.toml")
-    assert (caught.value.slug, caught.value.exit_code) == ("no-such-path", 3)
-    with pytest.raises(BladeError) as caught:
-        read_policy(tmp_path)
-    assert (caught.value.slug, caught.value.exit_code) == ("unreadable-file", 4)
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(BladeError) as caught:
-        read_policy(tmp_path / "binary.toml")
-    assert caught.value.slug == "unreadable-file"
+    for name, slug, code in (("none.toml", "no-such-path", 3), (".", "unreadable-file", 4), ("binary.toml", "unreadable-file", 4)):
+        with pytest.raises(BladeError) as caught:
+            read_policy(tmp_path / name)
+        assert (caught.value.slug, caught.value.exit_code) == (slug, code)
 
 
 # ---- For a pull request ---------------------------------------------------------------------------

@@ -77,13 +77,10 @@ def run_argument(run: Run) -> str | None:
     return hostile.argument(run.sources[0].path if len(run.sources) == 1 else run.name)
 
 
-def show(run: Run, task: str, repeat: int | None, shows: str, near: int | None = None) -> list[tuple[str, str]]:
-    """A `blade show` line, if it can be typed; `near` is a step to read around."""
+def show(run: Run, task: str, repeat: int | None, shows: str) -> list[tuple[str, str]]:
+    """A `blade show` line, if it can be typed."""
     who, what = run_argument(run), hostile.argument(place(task, repeat))
-    if who is None or what is None:
-        return []
-    steps = f" --steps {max(0, near - 2)}:{near + 3}" if near is not None else ""
-    return [(f"blade show {who} {what}{steps}", shows)]
+    return [] if who is None or what is None else [(f"blade show {who} {what}", shows)]
 
 
 def to_read(task: TaskResult) -> list[int]:
