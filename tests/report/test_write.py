@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ class Kind:
     """A report or a comparison: how it is written, a small and a larger one, and the names of its files."""
 
     def __init__(self, is_comparison: bool, report: Report, larger: Report) -> None:
-        self.write: Callable[..., list[Path]] = room.write_comparison if is_comparison else room.write
+        self.write: Callable[..., list[Path]] = partial(room.write, is_comparison=is_comparison)
         self.report, self.larger, self.files = report, larger, FILES[is_comparison]
         self.page, _, self.wire = room.FILES[is_comparison]
         self.prefix = room.PREFIX[is_comparison]
@@ -108,7 +109,7 @@ def test_the_page_opens_whole_and_runs_nothing(tmp_path: Path, name: str, sectio
     if name == "report.html":
         room.write(make_report({HOSTILE: {"0": [1.0, 0.0], HOSTILE: [0.0, 0.0]}}), tmp_path / "report")
     else:
-        room.write_comparison(changed.many_report(lambda text: HOSTILE + text), tmp_path / "report")
+        room.write(changed.many_report(lambda text: HOSTILE + text), tmp_path / "report", is_comparison=True)
     seen = dumped(tmp_path / "report" / name, tmp_path / "profile")
     assert seen.count("<section") == sections
     assert "<title>owned" not in seen
