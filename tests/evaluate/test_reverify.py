@@ -299,10 +299,7 @@ def test_every_rollout_goes_one_way_and_back_again(moves: list[tuple[float | Non
     there, back = Changes(), Changes()
     for place, (old, new) in enumerate(moves):
         for changes, before, after in ((there, old, new), (back, new, old)):
-            if after is None:
-                changes.unjudged((place, 0), "a", {"reward": before}, "why")
-            else:
-                changes.judged((place, 0), "a", {"reward": before}, {"reward": after})
+            changes.add((place, 0), "a", {"reward": before}, {} if after is None else {"reward": after}, "why")
     assert sum(there.ways.values()) == len(moves)
     assert set(there.ways) <= set(WAYS)
     for way, reverse in (("passed to failed", "failed to passed"), ("lower", "higher"), ("same", "same")):

@@ -140,10 +140,10 @@ class Components:
             self.models[server.instance] = await self._stack.enter_async_context(opening)
         return self.models[server.instance]
 
-    async def resources(self, instance: str | None, why: str) -> Judging:
+    async def resources(self, instance: str | None, why: str, has_judge: bool = True) -> Judging:
         server = self._needed(instance, "resources_servers", why)
         if server.instance not in self.judging:
-            judge = server.named("judge_model_server")
+            judge = server.named("judge_model_server") if has_judge else None
             ask = models.as_judge(await self.model(judge, server.instance)) if judge else None
             environment = verifiers.environment(server.implementation, server.settings)
             self.judging[server.instance] = Judging(environment, ask)
