@@ -15,8 +15,8 @@ import pytest
 
 from blade.errors import BladeError, Unreadable, UsageError
 from blade_eval.environment import JUDGE_UNREACHED, Row, Unmeasured
-from blade_eval.runner import benchmark_run, collect, json_lines, run_files
-from blade_eval.runner.collect import Plan, Runner, Stop, Summary
+from blade_eval.runner import benchmark_run, json_lines, run_files
+from blade_eval.runner.collect import Course, Runner, Stop, Summary
 from blade_eval.runner.progress import Prices, Progress, Totals
 from tests.evaluate.rows import key, rows_of
 
@@ -68,8 +68,8 @@ class Run:
         self.notes.clear()
         opened = run_files.open_run(self.places, rows, identity or {}, resume=resume, force=force, notice=self.notes.append)
         try:
-            kept = (opened.kept, opened.standing, opened.expected, concurrency, attempts, 0.001, None, stop or Stop())
-            return asyncio.run(collect.Course(Plan(self.places, run, *kept)).summary())
+            kept = (opened.kept, opened.standing, opened.expected, concurrency, attempts, 0.001)
+            return asyncio.run(Course(self.places, run, *kept, stop=stop or Stop()).summary())
         finally:
             opened.kept.close()
 
@@ -472,8 +472,8 @@ def test_what_ended_a_run_is_told_rather_than_that_it_cannot_be_written_down(tmp
 
     row = {"_ng_task_index": 0, "_ng_rollout_index": 0}
     opened = run_files.open_run(places, [row], {}, resume=False, force=False, notice=print)
-    plan = Plan(places, run, opened.kept, opened.standing, opened.expected)
-    sitting = benchmark_run._sitting(plan, Progress(), {"sittings": [{"status": "running"}]})
+    course = Course(places, run, opened.kept, opened.standing, opened.expected)
+    sitting = benchmark_run._sitting(course, Progress(), {"sittings": [{"status": "running"}]})
     if is_well and can_write:
         assert asyncio.run(sitting).scored == 1
     else:

@@ -25,7 +25,7 @@ from blade_eval.environment import Environment, Row
 from blade_eval.prepare import work
 from blade_eval.prepare.fetch import digest
 from blade_eval.runner import collect, inputs, run_files, skills
-from blade_eval.runner.collect import Plan, Runner, Stop, Summary
+from blade_eval.runner.collect import Course, Runner, Stop, Summary
 from blade_eval.runner.inputs import Prompt, Source, Wanted
 from blade_eval.runner.progress import Progress
 from blade_eval.runner.run_files import OpenRun, Places
@@ -94,11 +94,11 @@ async def carried_out(order: Order, progress: Progress, notice: Notice, stop: St
         progress.expected = opened.expected
         progress.given_up = opened.standing.n_given_up(order.attempts)
         progress.asked_again = getattr(run, "retried", progress.asked_again)
-        plan = Plan(
+        course = Course(
             places, run, opened.kept, opened.standing, opened.expected, order.concurrency, order.attempts,
             order.retry_wait_s, progress, stop or Stop(),
         )  # fmt: skip
-        summary = await _sitting(plan, progress, _manifest(order, ready, known, places, identity, opened))
+        summary = await _sitting(course, progress, _manifest(order, ready, known, places, identity, opened))
     aggregate = None
     if order.sums_up and not summary.is_interrupted:
         try:
@@ -108,20 +108,20 @@ async def carried_out(order: Order, progress: Progress, notice: Notice, stop: St
     return Outcome(summary, places, aggregate)
 
 
-async def _sitting(plan: Plan, progress: Progress, manifest: Row) -> Summary:
+async def _sitting(course: Course, progress: Progress, manifest: Row) -> Summary:
     """One sitting: the manifest says that it runs, then how it ended."""
 
     def ended(status: str) -> None:
         progress.close()
         manifest["sittings"][-1] |= {"status": status, "ended": now()}
         try:
-            plan.kept.close()
+            course.kept.close()
         finally:
-            run_files.write_manifest(plan.places.manifest, manifest)
+            run_files.write_manifest(course.places.manifest, manifest)
 
     try:
-        run_files.write_manifest(plan.places.manifest, manifest)
-        summary = await collect.Course(plan).summary()
+        run_files.write_manifest(course.places.manifest, manifest)
+        summary = await course.summary()
         counts = {name: getattr(summary, name) for name in ("expected", "scored", "failed", "unfinished")}
         more = {name: getattr(summary, name) for name in ("scored_before", "failure_lines", "retries")}
         more |= {"requests_again": progress.asked_again(), "seconds": round(summary.seconds, 3)}
