@@ -16,18 +16,8 @@ from blade.errors import UsageError
 from blade_eval.environment import Respond, Response, Row, Unmeasured
 from blade_eval.expressions import table
 from blade_eval.verifiers.workplace_assistant import after, changes, opened
-from blade_eval.verifiers.workplace_assistant.quests import (
-    Call,
-    Named,
-    Quest,
-    consequences,
-    holds,
-    ident_of,
-    made,
-    quests,
-    spoken,
-)
-from blade_eval.verifiers.workplace_assistant.quests import truth as right_calls
+from blade_eval.verifiers.workplace_assistant import quests as office
+from blade_eval.verifiers.workplace_assistant.quests import Call, Named, Quest, ident_of, quests
 from blade_eval.verifiers.workplace_assistant.tools import call
 from blade_eval.verifiers.workplace_assistant.world import OWNER, State, by_address, fresh
 
@@ -56,13 +46,13 @@ def play(quest: Quest, fault: str, rng: Random) -> Play:
     """One rollout of a task; what comes back are the answers of the tools."""
     people = yield from _people(quest, fault, rng)
     idents, total = (yield from _searched(quest, fault, people, rng)) if quest.read is not None else ([], 0)
-    met = holds(quest, total)
+    met = office.holds(quest, total)
     thought = ""
     if quest.condition is not None and rng.random() < 0.6:
         thought = f"That makes {total}, so the condition is {'' if met else 'not '}met."
     if fault == "ignored_condition":
         met, thought = not met, ""
-    calls = consequences(quest, people, idents, total, met)
+    calls = office.consequences(quest, people, idents, total, met)
     if fault == "stopped_early":
         n, what = len(calls), "I have looked everything up. Next I will make the"
         yield Turn(says=f"{what} {n} change{'s' * (n != 1)} that you asked for; tell me if that is what you want.")
@@ -110,7 +100,7 @@ def _searched(
 ) -> Generator[Turn, list[str], tuple[list[str], int]]:
     """The ids of the records and the total that the pages of a search show, as far as they are read."""
     assert quest.read is not None
-    name, arguments = made(quest.read, people)
+    name, arguments = office.made(quest.read, people)
     bound = arguments.pop(quest.limit) if fault == "dropped_boundary" and quest.limit else None
     thought = "Now I look for what this is about." if rng.random() < 0.4 else ""
     answer = _read((yield Turn(((name, arguments),), thought))[0])
@@ -150,7 +140,7 @@ def _misspelled(act: Call, rng: Random) -> tuple[str, dict[str, Any] | str]:
     name, arguments = act
     for key in ("event_start", "due_date", "follow_up_by", "date_min"):
         if key in arguments:
-            return name, {**arguments, key: spoken(str(arguments[key])[:10])}
+            return name, {**arguments, key: office.spoken(str(arguments[key])[:10])}
     for key in ("recipient", "assigned_to_email", "participant_email"):
         if key in arguments and rng.random() < 0.7:
             return name, {**arguments, key: str(arguments[key]).split("@")[0]}
@@ -212,7 +202,7 @@ def drawn(script: str, seed: int, ident: str, repeat: int) -> str:
 @cache
 def applicable(ident: str) -> tuple[str, ...]:
     """The faults after which the office is not as the task wants it, whatever else is drawn."""
-    wanted = changes(after(right_calls(quests()[ident])))
+    wanted = changes(after(office.truth(quests()[ident])))
     return tuple(
         fault
         for fault in FAULTS

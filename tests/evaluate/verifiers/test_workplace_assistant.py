@@ -231,9 +231,9 @@ def test_a_tool_says_what_is_wrong_and_does_nothing(name: str, arguments: Any, s
 
 def test_a_search_includes_the_days_it_is_limited_to() -> None:
     state = fresh()
-    day = next(iter(state.emails.values()))["sent_at"][:10]
+    day = next(iter(state.tables["emails"].values()))["sent_at"][:10]
     found = json.loads(call(state, "email_search_emails", {"date_min": day, "date_max": day}))
-    assert found["total"] == sum(row["sent_at"].startswith(day) for row in state.emails.values()) > 0
+    assert found["total"] == sum(row["sent_at"].startswith(day) for row in state.tables["emails"].values()) > 0
 
 
 def test_all_pages_together_are_all_results() -> None:
