@@ -51,8 +51,7 @@ class Remote:
         except aiohttp.ClientConnectorError:
             raise Unmeasured("transport_unreachable", f"nobody answers at {url}") from None
         except (aiohttp.ClientError, OSError) as error:
-            text = f"the connection to {url} broke off: {type(error).__name__}"
-            raise Unmeasured("transport_peer_drop", text) from None
+            raise Unmeasured("transport_peer_drop", f"the connection to {url} broke off: {type(error).__name__}") from None
         if status == 200 and (result := _object(content)) is not None:
             return routed(result)
         raise understood(status, content)
@@ -71,9 +70,7 @@ class Remote:
 
 
 @asynccontextmanager
-async def remote(
-    head_url: str = HEAD, agent: str | None = None, timeout: float = 7200.0
-) -> AsyncIterator[Remote]:
+async def remote(head_url: str = HEAD, agent: str | None = None, timeout: float = 7200.0) -> AsyncIterator[Remote]:
     """A runner on the servers behind a head server; `timeout` is for one rollout, in seconds."""
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
     headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
@@ -144,6 +141,4 @@ def routed(result: Row) -> Row:
     texts = map(result.get, ("failure_reason", "_ng_failure_judge_error"))
     reason = next(filter(None, texts), "the server gave no reason")
     fields = {key: value for key, value in result.items() if key != "_ng_failure_class"}
-    raise Unmeasured(
-        kind, cut(str(reason)), terminal=result.get("_ng_failure_terminal") is True, fields=fields
-    )
+    raise Unmeasured(kind, cut(str(reason)), terminal=result.get("_ng_failure_terminal") is True, fields=fields)

@@ -107,7 +107,6 @@ def tokenised(text: str) -> list[str]:
 
 
 def is_mark(token: str) -> bool:
-    """Whether it is a punctuation mark."""
     return len(token) == 1 and unicodedata.category(token).startswith("P")
 
 
@@ -118,7 +117,6 @@ def words(text: str) -> list[str]:
 
 
 def aligned(reference: list[str], heard: list[str]) -> Any:
-    """How jiwer lays two lists of words beside each other."""
     return import_module("jiwer").process_words(" ".join(reference), " ".join(heard))
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from itertools import product
 from typing import Any
 
 from blade.answers import last_box
@@ -61,8 +62,7 @@ class Rules:
 
 def environment(settings: Mapping[str, Any]) -> Environment:
     """Text match as the settings say; rows may name their own `extraction_mode` and `case_sensitive`."""
-    own = {name: settings[name] for name in Rules.__dataclass_fields__ if settings.get(name) is not None}
-    rules = Rules(**own)
+    rules = Rules(**{name: settings[name] for name in Rules.__dataclass_fields__ if settings.get(name) is not None})
     if rules.match_mode not in ("exact", "fuzzy"):
         hint = "match_mode is exact or fuzzy"
         raise UsageError(f"string_match has no match mode {rules.match_mode!r}", hint, "environment-settings")
@@ -145,10 +145,7 @@ def normal(text: str, rules: Rules, case_sensitive: bool) -> str:
 
 def bare(text: str) -> str:
     """Without the marks around it; a bracket goes only with its partner, and a sign of a number stays."""
-    before = ""
     for _ in range(DEEPEST):
-        if before == text:
-            break
         before = text
         text = text.strip(AROUND) if not PATTERNS.number.fullmatch(text) else text
         if len(text) > 2 and PAIRS.get(text[0]) == text[-1]:
@@ -189,9 +186,5 @@ def unlike(got: str, wanted: str) -> bool:
 def opposed(got: str, wanted: str) -> bool:
     """Whether a word of one text is one of the other with a syllable that negates it."""
     mine, theirs = set(got.split()) - set(wanted.split()), set(wanted.split()) - set(got.split())
-    return any(
-        prefix + word in other
-        for words, other in ((mine, theirs), (theirs, mine))
-        for word in words
-        for prefix in OPPOSITES
-    )
+    pairs = [*product(mine, [theirs]), *product(theirs, [mine])]
+    return any(prefix + word in others for word, others in pairs for prefix in OPPOSITES)
