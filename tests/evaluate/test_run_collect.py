@@ -359,16 +359,6 @@ def test_torn_lines_in_the_middle_are_set_aside_and_told(run: Run, tmp_path: Pat
     assert run.notes == []
 
 
-def test_a_file_without_torn_lines_is_not_replaced(run: Run) -> None:
-    run(materialised(3), answered)
-    path = run.places.rollouts
-    spelled = b'\n{ "_ng_task_index": 9, "_ng_rollout_index": 0, "x": NaN}\n' + path.read_bytes()
-    path.write_bytes(spelled)
-    before = path.stat().st_ino
-    run(materialised(3), answered, resume=True)
-    assert (run.notes, path.read_bytes(), path.stat().st_ino) == ([], spelled, before)
-
-
 def test_a_file_that_was_replaced_is_locked_and_written_to(run: Run) -> None:
     run.places.rollouts.write_bytes(b"torn\n{}\n")
     files = run_files.Kept(run.places)
@@ -381,11 +371,16 @@ def test_a_file_that_was_replaced_is_locked_and_written_to(run: Run) -> None:
     run_files.Kept(run.places).close()
 
 
-def test_lines_that_other_tools_spell_are_known_too(run: Run) -> None:
+def test_lines_that_other_tools_spell_are_known_too_and_their_file_is_not_replaced(run: Run) -> None:
     run(materialised(4), answered)
     path = run.places.rollouts
+    spelled = b'\n{ "_ng_task_index": 9, "_ng_rollout_index": 0, "x": NaN}\n' + path.read_bytes()
+    path.write_bytes(spelled)
+    before = path.stat().st_ino
+    run(materialised(4), answered, resume=True)
+    assert (run.notes, path.read_bytes(), path.stat().st_ino) == ([], spelled, before)
     odd = ['"response":[1]', '"response":{"x":NaN}', '"response":{"x":"\\ud800"}', '"response":null']
-    lines = [line.replace('"response":{"output":[],"usage":null}', new) for line, new in zip(path.read_text().splitlines(), odd, strict=True)]
+    lines = [line.replace('"response":{"output":[],"usage":null}', new) for line, new in zip(path.read_text().splitlines()[2:], odd, strict=True)]
     path.write_text("\n".join(lines))  # and the last has no newline
     again = run(materialised(4), answered, resume=True)
     assert (again.scored_before, len(path.read_text().splitlines())) == (4, 4)
@@ -443,6 +438,12 @@ def test_the_line_says_done_pass_rate_cost_errors_and_retries() -> None:
     assert progress.text() == line
     progress.asked_again = lambda: 1234
     assert progress.text() == f"{line} · 1,234 requests made again"
+    counted, silent = Totals(), Totals()  # without prices or counts there is no cost
+    counted.add(1.0, {"prompt_tokens": 5, "completion_tokens": 7})
+    silent.add(1.0, None)
+    silent.add(None, {"input_tokens": 0, "output_tokens": 0})  # zeros mean that nobody counted
+    assert (counted.tokens_in, counted.tokens_out, silent.scored, silent.passed) == (5, 7, 2, 1)
+    assert [counted.cost(None), counted.cost(Prices(1e6, 0)), silent.cost(Prices(1, 1))] == [None, 5.0, None]
 
 
 def test_plain_lines_are_sparse_and_come_even_if_no_rollout_ends() -> None:
@@ -487,16 +488,6 @@ def test_what_ended_a_run_is_told_rather_than_that_it_cannot_be_written_down(tmp
     run_files.Kept(places).close()  # the lock is free
 
 
-def test_without_prices_or_counts_there_is_no_cost() -> None:
-    counted, silent = Totals(), Totals()
-    counted.add(1.0, {"prompt_tokens": 5, "completion_tokens": 7})
-    silent.add(1.0, None)
-    silent.add(None, {"input_tokens": 0, "output_tokens": 0})  # zeros mean that nobody counted
-    assert (counted.tokens_in, counted.tokens_out) == (5, 7)
-    assert [counted.cost(None), counted.cost(Prices(1e6, 0)), silent.cost(Prices(1, 1))] == [None, 5.0, None]
-    assert (silent.scored, silent.passed) == (2, 1)
-
-
 def test_differences_are_named_in_depth() -> None:
     before = {"flags": {"--limit": None, "p": {"temperature": 0.5}}, "dataset": [{"sha256": "a"}]}
     after = {"flags": {"--limit": 3, "p": {}}, "dataset": [{"sha256": "a"}, {"sha256": "b"}]}
@@ -509,15 +500,12 @@ def test_differences_are_named_in_depth() -> None:
 
 
 def test_a_manifest_is_replaced_as_a_whole_and_one_that_is_broken_is_none(tmp_path: Path) -> None:
+    for output, stem in (("r.jsonl", "r"), ("roll.v1.jsonl", "roll.v1"), ("plain", "plain")):  # names derive from the output
+        places = run_files.beside(tmp_path / output)
+        assert [places.failures, places.manifest] == [tmp_path / f"{stem}{end}" for end in ("_failures.jsonl", "_manifest.json")]
     path = tmp_path / "r_manifest.json"
     run_files.write_manifest(path, {"a": "é", "n": [1, 2]})
     assert json.loads(path.read_text(encoding="utf-8")) == {"a": "é", "n": [1, 2]}
     assert [entry.name for entry in tmp_path.iterdir()] == ["r_manifest.json"]
     path.write_text("{")
     assert [run_files.read_manifest(path), run_files.read_manifest(tmp_path / "none")] == [None, None]
-
-
-@pytest.mark.parametrize(("output", "stem"), [("a.jsonl", "a"), ("roll.v1.jsonl", "roll.v1"), ("plain", "plain")])
-def test_names_derive_from_the_output(output: str, stem: str) -> None:
-    places = run_files.beside(Path("d") / output)
-    assert [places.failures, places.manifest] == [Path("d") / f"{stem}{end}" for end in ("_failures.jsonl", "_manifest.json")]
