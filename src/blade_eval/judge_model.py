@@ -43,11 +43,9 @@ def judge(settings: Mapping[str, Any], environment: str, labels: Sequence[str] |
     prompt = expressions.table("judge_prompts.yaml")[environment]
     server = settings.get("judge_model_server")
     if not isinstance(server, Mapping) or not server.get("name"):
-        raise UsageError(
-            f"{environment} asks a judge, and its settings name no judge_model_server",
-            "add judge_model_server: {type: responses_api_models, name: policy_model} or another model",
-            "no-judge",
-        )
+        what = f"{environment} asks a judge, and its settings name no judge_model_server"
+        hint = "add judge_model_server: {type: responses_api_models, name: policy_model} or another model"
+        raise UsageError(what, hint, "no-judge")
     template = str(settings.get("judge_prompt_template") or prompt["template"])
     if reason := unusable(template, set(prompt["needed"]), set(prompt["possible"])):
         hint = "a template has {question}, {expected_answer} and {generated_answer}; a literal brace is doubled"

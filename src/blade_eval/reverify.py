@@ -193,12 +193,15 @@ class _Bench(NamedTuple):
 
     def others(self, rollouts: Path) -> list[str]:
         """What is to be told where the run's manifest names other verifiers than judge now."""
+        agents = (shards.identity_of(rollouts) or {}).get("agents")
+        blocks = agents.items() if isinstance(agents, dict) else ()
+        servers = {name: block.get("resources_servers") for name, block in blocks if isinstance(block, dict)}
         notices = []
-        for name, then in recorded_verifiers(rollouts).items():
+        for name, then in servers.items():
             with suppress(UsageError):  # which a row of that agent will raise, if there is one
                 now = self.of(name).environment.name
-                if now not in then:
-                    notices.append(f"the run was judged by {' and '.join(then)}, and {now} judges now")
+                if isinstance(then, dict) and then and now not in then:
+                    notices.append(f"the run was judged by {' and '.join(sorted(then))}, and {now} judges now")
         return list(dict.fromkeys(notices))
 
 
@@ -369,8 +372,6 @@ Who = tuple[int, int, str]  # a rollout: task, repeat, and the agent where sever
 
 
 class Stored(NamedTuple):
-    """A line of a file of rows."""
-
     key: Key
     agent: str  # or nothing
     line: Line
@@ -414,14 +415,12 @@ class Inputs:
         agents: dict[Key, dict[str, int]] = {}
 
         def take(line: Line, seen: Seen) -> Keyed | None:
-            stored = _stored(line, seen)
-            if stored is None:
-                return None
-            of_key = agents.setdefault(stored.key, {})
-            if stored.agent in of_key:
-                raise _wrong(path, stored, "stands there twice")
-            of_key[stored.agent] = len(self._table)
-            return Keyed(*stored.key, stored.agent or None)
+            if key := row_table.key_of(line, seen):
+                of_key = agents.setdefault((key.task, key.repeat), {})
+                if (key.agent or "") in of_key:
+                    raise _wrong(path, Stored((key.task, key.repeat), key.agent or "", line), "stands there twice")
+                of_key[key.agent or ""] = len(self._table)
+            return key
 
         insist(path)
         if (seen := self._table.read(path, take)).bad:
@@ -467,29 +466,15 @@ def check(inputs: Inputs, path: Path) -> list[str]:
     return seen.notices()
 
 
-def recorded_verifiers(rollouts: Path) -> dict[str, list[str]]:
-    """The implementations that judged each agent's rows, as far as the run's manifest tells."""
-    agents = (shards.identity_of(rollouts) or {}).get("agents")
-    blocks = agents.items() if isinstance(agents, dict) else ()
-    servers = {name: block.get("resources_servers") for name, block in blocks if isinstance(block, dict)}
-    return {name: sorted(names) for name, names in servers.items() if isinstance(names, dict) and names}
-
-
 def keyed(path: Path, seen: Seen | None = None) -> Iterator[Stored]:
     """Every row with its key. Only a torn end, as a killed run leaves it, is passed over and noted."""
     insist(path)
     seen = seen or Seen(path)
     for line in row_table.read(path, seen):
-        stored = _stored(line, seen)
-        if stored is not None:
-            yield stored
+        if key := row_table.key_of(line, seen):
+            yield Stored((key.task, key.repeat), key.agent or "", line)
         elif seen.bad and line.is_ended:
             raise _unreadable(seen)
-
-
-def _stored(line: Line, seen: Seen) -> Stored | None:
-    key = row_table.key_of(line, seen)
-    return None if key is None else Stored((key.task, key.repeat), key.agent or "", line)
 
 
 def _unreadable(seen: Seen) -> Unreadable:
@@ -504,14 +489,11 @@ def insist(path: Path) -> None:
     except FileNotFoundError:
         raise NothingToRead(f"there is no file {path}", "check the path", "no-such-path") from None
     except OSError as error:
-        what = f"cannot read {path}: {error.strerror or error}"
-        raise Unreadable(what, "check its rights", "unreadable-file") from error
+        raise Unreadable(f"cannot read {path}: {error.strerror or error}", "check its rights", "unreadable-file") from error
 
 
 def _wrong(path: Path, stored: Stored, what: str) -> Unreadable:
     (task, repeat), name = stored.key, f" of {stored.agent}" if stored.agent else ""
-    return Unreadable(
-        f"{path}, line {stored.line.number}: task {task}, repeat {repeat}{name} {what}",
-        "--inputs and --rollouts must be of one run: X_materialized_inputs.jsonl and X.jsonl",
-        "reverify-mismatch",
-    )
+    message = f"{path}, line {stored.line.number}: task {task}, repeat {repeat}{name} {what}"
+    hint = "--inputs and --rollouts must be of one run: X_materialized_inputs.jsonl and X.jsonl"
+    return Unreadable(message, hint, "reverify-mismatch")

@@ -9,8 +9,7 @@ import pytest
 
 from blade.errors import UsageError
 from blade_eval import limited
-from blade_eval.environment import Unmeasured
-from blade_eval.libraries import required
+from blade_eval.environment import Unmeasured, required
 
 
 def call(function: str, *arguments: Any, seconds: int = 1) -> Any:

@@ -107,7 +107,12 @@ def merged(
     with_inputs, with_failures = ([p for path in paths if (p := sidecar(path, ending))] for ending in (INPUTS, FAILURES))
     targets = output, beside(output, INPUTS), beside(output, FAILURES)
     if merge:
-        _refuse_unusable(output, targets, [*paths, *with_inputs, *with_failures], force)
+        run_files.usable(run_files.beside(output))
+        same = {path.resolve() for path in targets} & {path.resolve() for path in (*paths, *with_inputs, *with_failures)}
+        if same and not force:
+            what = f"{min(same)} would be written and is itself read as part of a shard"
+            hint = "choose another --output, narrow the glob, or add --force to replace it"
+            raise UsageError(what, hint, "output-is-input")
     table = Table()
     inputs, failures = Table(table.agents), Table(table.agents)
     for path in paths:
@@ -176,15 +181,6 @@ def _key_of_failure(line: Line, seen: Seen) -> Keyed | None:
     except Unreadable:
         seen.bad.append((line.number, "a failure without indices"))
         return None
-
-
-def _refuse_unusable(output: Path, targets: Sequence[Path], read: Sequence[Path], force: bool) -> None:
-    run_files.usable(run_files.beside(output))
-    same = {path.resolve() for path in targets} & {path.resolve() for path in read}
-    if same and not force:
-        what = f"{min(same)} would be written and is itself read as part of a shard"
-        hint = "choose another --output, narrow the glob, or add --force to replace it"
-        raise UsageError(what, hint, "output-is-input")
 
 
 def _refuse_loss(path: Path, part: Table) -> None:

@@ -137,10 +137,8 @@ def _value(text: str, known: list[str]) -> str:
 
 
 def _formless(text: str) -> str:
-    text = _QUERY.sub(_parameter, _LOGIN.sub(HIDDEN, text))
+    def parameter(match: re.Match[str]) -> str:
+        return f"{match[1]}{HIDDEN}" if names_secret(match[2]) or match[2].lower() in _SIGNED else match[0]
+
+    text = _QUERY.sub(parameter, _LOGIN.sub(HIDDEN, text))
     return _ISSUED.sub(HIDDEN, _BEARER.sub(rf"\g<1>{HIDDEN}", _HEADER.sub(rf"\g<1>{HIDDEN}", text)))
-
-
-def _parameter(match: re.Match[str]) -> str:
-    is_secret = names_secret(match[2]) or match[2].lower() in _SIGNED
-    return f"{match[1]}{HIDDEN}" if is_secret else match[0]

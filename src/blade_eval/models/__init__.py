@@ -35,8 +35,6 @@ def as_judge(respond: Respond) -> Respond:
             return await respond(params, row)
         except Unmeasured as failure:
             fields = {**failure.fields, "_ng_failure_type": JUDGE_UNREACHED}
-            raise Unmeasured(
-                "judge_failed", str(failure), terminal=failure.terminal, fields=fields
-            ) from failure
+            raise Unmeasured("judge_failed", str(failure), terminal=failure.terminal, fields=fields) from failure
 
     return asked

@@ -217,12 +217,9 @@ def prepared(wanted: Iterable[Wanted], how: How, tell: Tell) -> list[Prepared]:
     if len(absent) == 1:
         raise absent[0]
     if absent:
-        raise NothingToRead(
-            "\n".join(error.message for error in absent),
-            "fetch them where there is a network, then copy each to the place named above, or prepare these "
-            "benchmarks one by one with --from",
-            "prepare-missing-file",
-        )
+        hint = "fetch them where there is a network, then copy each to the place named above, or prepare these "
+        hint += "benchmarks one by one with --from"
+        raise NothingToRead("\n".join(error.message for error in absent), hint, "prepare-missing-file")
     return results
 
 
@@ -437,7 +434,14 @@ def ran(wish: Wanted, how: How, context: Context, tell: Tell) -> dict[str, Any]:
             _ended(process)
         if not in_time:
             return {"limit": "time"}
-        return _result(result_file, process.returncode)
+        with suppress(OSError, ValueError):
+            result: dict[str, Any] = json.loads(result_file.read_text(encoding="utf-8"))
+            return result
+    if process.returncode == -signal.SIGXCPU:
+        return {"limit": "CPU time"}
+    if process.returncode < 0:
+        return {"error": f"its process was ended by {signal.Signals(-process.returncode).name}"}
+    return {"error": f"its process ended with code {process.returncode} without a result"}
 
 
 def environment(ours: Mapping[str, str], context: Context) -> dict[str, str]:
@@ -488,17 +492,6 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
             process.wait(timeout=_MERCY_S)
     if process.stdout is not None:
         process.stdout.close()
-
-
-def _result(file: Path, code: int) -> dict[str, Any]:
-    with suppress(OSError, ValueError):
-        result: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        return result
-    if code == -signal.SIGXCPU:
-        return {"limit": "CPU time"}
-    if code < 0:
-        return {"error": f"its process was ended by {signal.Signals(-code).name}"}
-    return {"error": f"its process ended with code {code} without a result"}
 
 
 # -- what is told, and what is wanted -------------------------------------------------------------

@@ -167,11 +167,8 @@ def loaded(path: Path) -> Hook:
 
 
 def _failed(path: Path, reason: str) -> UsageError:
-    return UsageError(
-        f"{path}: {reason}",
-        "define `def metrics(tasks): ...` which takes a list of lists of rows and returns a dict of numbers",
-        "metrics-hook",
-    )
+    hint = "define `def metrics(tasks): ...` which takes a list of lists of rows and returns a dict of numbers"
+    return UsageError(f"{path}: {reason}", hint, "metrics-hook")
 
 
 def stripped(row: Mapping[str, Any]) -> Row:

@@ -218,11 +218,9 @@ def unknown_agent(name: str | None, known: Iterable[str]) -> UsageError:
 
 
 def _foreign(server: Server) -> UsageError:
-    return UsageError(
-        f"BLADE has no {server.kind} {server.implementation!r} (instance {server.instance})",
-        f"of agents it has {AGENT}; run others with the tool they were written for, or behind --no-serve",
-        "unknown-agent-type",
-    )
+    what = f"BLADE has no {server.kind} {server.implementation!r} (instance {server.instance})"
+    hint = f"of agents it has {AGENT}; run others with the tool they were written for, or behind --no-serve"
+    return UsageError(what, hint, "unknown-agent-type")
 
 
 async def _probed(server: Server) -> None:
@@ -242,8 +240,5 @@ async def _probed(server: Server) -> None:
             continue
         writer.close()
         return
-    raise Unreadable(
-        f"nobody answers at {address.hostname}:{port}, the address of {server.instance} ({why})",
-        "start the model server, or give its address with --model-url",
-        "endpoint-dead",
-    )
+    what = f"nobody answers at {address.hostname}:{port}, the address of {server.instance} ({why})"
+    raise Unreadable(what, "start the model server, or give its address with --model-url", "endpoint-dead")

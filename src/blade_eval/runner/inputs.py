@@ -158,11 +158,8 @@ def materialized(
             why, tasks = max(wrong.items(), key=lambda entry: len(entry[1]))
             names = ", ".join(map(str, tasks[:_NAMED])) + (", …" if len(tasks) > _NAMED else "")
             more = f"; the columns of the first are {columns}" if columns else ""
-            raise UsageError(
-                f"{len(tasks):,} row(s) have {why}: tasks {names}{more}",
-                "--prompt-config names a template for rows without input; leave it out for rows that have one",
-                "rows-and-prompt",
-            )
+            hint = "--prompt-config names a template for rows without input; leave it out for rows that have one"
+            raise UsageError(f"{len(tasks):,} row(s) have {why}: tasks {names}{more}", hint, "rows-and-prompt")
 
 
 def agent_of(row: Row) -> str | None:

@@ -234,11 +234,8 @@ def _refused(status: int, text: str) -> web.Response:
 
 def start(resolved: Resolved, host: str = "127.0.0.1", head_port: int = 11000) -> None:
     if not resolved.servers:
-        raise UsageError(
-            "no server instances are configured, so there is nothing to start",
-            "name some, such as --resources-server workplace_assistant --model-type openai_model",
-            "nothing-to-start",
-        )
+        hint = "name some, such as --resources-server workplace_assistant --model-type openai_model"
+        raise UsageError("no server instances are configured, so there is nothing to start", hint, "nothing-to-start")
     asyncio.run(_served(resolved, host, head_port))
 
 
@@ -297,9 +294,7 @@ async def listening(stack: AsyncExitStack, app: web.Application, host: str, port
     try:
         await web.TCPSite(runner, host, port, backlog=_BACKLOG).start()
     except OSError as error:
-        raise UsageError(
-            f"cannot listen at {host}:{port}: {error.strerror or error}",
-            "another `blade env start` may run there (`blade env status`); stop it, or choose another --port",
-            "port-taken",
-        ) from error
+        what = f"cannot listen at {host}:{port}: {error.strerror or error}"
+        hint = "another `blade env start` may run there (`blade env status`); stop it, or choose another --port"
+        raise UsageError(what, hint, "port-taken") from error
     return int(runner.addresses[0][1])

@@ -207,7 +207,9 @@ def labelled(text: str, options: Options, capital: bool = False) -> str | None:
         return None
     if not rest.strip(PADDING):
         return own
-    beyond = after_text(rest, options[own])
+    # what follows the letter without the letter's own option, whose text may name other letters
+    bare, option = rest.lstrip(PADDING + "-–—"), options[own]
+    beyond = bare[len(option) :] if option and bare.casefold().startswith(option.casefold()) else rest
     if contradicted(rest, own, options) or PATTERNS.retracted.match(beyond) or hedged(beyond, own, options):
         return None
     another = PATTERNS.another.match(beyond)
@@ -231,12 +233,6 @@ def contradicted(rest: str, letter: str, options: Options) -> bool:
     clause = PATTERNS.clause_ends.split(bare, maxsplit=1)[0]
     named = {by_text(part, options) for part in (bare, clause, PATTERNS.affirmed.split(clause, maxsplit=1)[0])}
     return bool(named - {None, letter})
-
-
-def after_text(rest: str, text: str) -> str:
-    """What follows a letter without the letter's own option: its text may name other letters."""
-    bare = rest.lstrip(PADDING + "-–—")
-    return bare[len(text) :] if text and bare.casefold().startswith(text.casefold()) else rest
 
 
 def hedged(rest: str, letter: str, options: Options) -> bool:

@@ -21,9 +21,8 @@ from typing import Any
 from blade.answers import last_box
 from blade.errors import UsageError
 from blade_eval import replies, task_row
-from blade_eval.environment import Attempt, Environment, Row
+from blade_eval.environment import Attempt, Environment, Row, required
 from blade_eval.expressions import Expressions
-from blade_eval.libraries import required
 from blade_eval.replies import unwrapped
 
 PATTERNS = Expressions("string_match")

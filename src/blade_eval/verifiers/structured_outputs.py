@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -154,13 +155,6 @@ def read_yaml(text: str) -> Any:
     return yaml.load(text, Loader)
 
 
-def read_toml(text: str) -> Any:
-    """TOML; its dates become texts, which is what a JSON Schema can speak of."""
-    import tomllib
-
-    return json.loads(json.dumps(tomllib.loads(text), default=lambda date: date.isoformat()))
-
-
 # The core schema of YAML 1.2: kind to its pattern, the signs it begins with, and what it means. Patterns are
 # tried in this order: a whole number is also a decimal one.
 CORE: dict[str, tuple[str, Sequence[str], Callable[[str], Any]]] = {
@@ -175,7 +169,10 @@ CORE: dict[str, tuple[str, Sequence[str], Callable[[str], Any]]] = {
         "-+.0123456789", lambda text: float(text.lower().replace(".inf", "inf").replace(".nan", "nan")),
     ),
 }  # fmt: skip
-READERS = {"json": read_json, "yaml": read_yaml, "toml": read_toml}
+READERS: dict[str, Callable[[str], Any]] = {
+    "json": read_json, "yaml": read_yaml,  # of TOML the dates become texts, which is what a JSON Schema can speak of
+    "toml": lambda text: json.loads(json.dumps(tomllib.loads(text), default=lambda date: date.isoformat())),
+}  # fmt: skip
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
