@@ -489,7 +489,8 @@ def insist(path: Path) -> None:
     except FileNotFoundError:
         raise NothingToRead(f"there is no file {path}", "check the path", "no-such-path") from None
     except OSError as error:
-        raise Unreadable(f"cannot read {path}: {error.strerror or error}", "check its rights", "unreadable-file") from error
+        what = f"cannot read {path}: {error.strerror or error}"
+        raise Unreadable(what, "check its rights", "unreadable-file") from error
 
 
 def _wrong(path: Path, stored: Stored, what: str) -> Unreadable:

@@ -108,7 +108,8 @@ def merged(
     targets = output, beside(output, INPUTS), beside(output, FAILURES)
     if merge:
         run_files.usable(run_files.beside(output))
-        same = {path.resolve() for path in targets} & {path.resolve() for path in (*paths, *with_inputs, *with_failures)}
+        read = {path.resolve() for path in (*paths, *with_inputs, *with_failures)}
+        same = read & {path.resolve() for path in targets}
         if same and not force:
             what = f"{min(same)} would be written and is itself read as part of a shard"
             hint = "choose another --output, narrow the glob, or add --force to replace it"

@@ -44,8 +44,9 @@ class Asked:
     @property
     def nothing(self) -> bool:
         """Nothing is named, not even by an override of config_paths."""
-        kinds = (self.paths, self.benchmarks, self.environments, self.resources_servers, self.model_types)
-        return not any(kinds) and not any(text.lstrip("+").startswith("config_paths=") for text in self.overrides)
+        named = any(text.lstrip("+").startswith("config_paths=") for text in self.overrides)
+        names = (self.paths, self.benchmarks, self.environments, self.resources_servers, self.model_types)
+        return not (named or any(names))
 
 
 @dataclass(frozen=True)

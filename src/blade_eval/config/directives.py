@@ -82,7 +82,8 @@ class Applied:
             elif value not in (UNSET, _Absent):
                 message = f"_delete_key names {name}, which {'.'.join(path)} does not have"
                 place = ".".join((*path, "_delete_key"))
-                self.problems.append(Problem("error", message, place, hint=meant(name, map(str, value) if isinstance(value, dict) else ())))
+                near = meant(name, map(str, value)) if isinstance(value, dict) else ""
+                self.problems.append(Problem("error", message, place, hint=near))
 
     def _walk(self, holder: Tree | list[Any], above: Keys) -> None:
         inside: Any = holder

@@ -51,7 +51,8 @@ class Remote:
         except aiohttp.ClientConnectorError:
             raise Unmeasured("transport_unreachable", f"nobody answers at {url}") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise Unmeasured("transport_peer_drop", f"the connection to {url} broke off: {type(error).__name__}") from None
+            text = f"the connection to {url} broke off: {type(error).__name__}"
+            raise Unmeasured("transport_peer_drop", text) from None
         if status == 200 and (result := _object(content)) is not None:
             return routed(result)
         raise understood(status, content)
@@ -70,7 +71,9 @@ class Remote:
 
 
 @asynccontextmanager
-async def remote(head_url: str = HEAD, agent: str | None = None, timeout: float = 7200.0) -> AsyncIterator[Remote]:
+async def remote(
+    head_url: str = HEAD, agent: str | None = None, timeout: float = 7200.0
+) -> AsyncIterator[Remote]:
     """A runner on the servers behind a head server; `timeout` is for one rollout, in seconds."""
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
     headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}

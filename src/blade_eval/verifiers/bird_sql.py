@@ -114,7 +114,9 @@ def _told(error: str, seconds: float) -> str:
     return f"not done after {seconds:g} s" if error == "OperationalError: interrupted" else error
 
 
-def _fields(text: str, query: str | None, had_codeblock: bool, is_match: bool, reason: str, detail: str | None) -> Row:
+def _fields(
+    text: str, query: str | None, had_codeblock: bool, is_match: bool, reason: str, detail: str | None
+) -> Row:
     return {
         "reward": float(is_match), "model_output": text, "extracted_sql": query,
         "had_codeblock": had_codeblock, "execution_match": is_match, "failure_reason": reason,

@@ -61,7 +61,8 @@ class Rules:
 
 def environment(settings: Mapping[str, Any]) -> Environment:
     """Text match as the settings say; rows may name their own `extraction_mode` and `case_sensitive`."""
-    rules = Rules(**{name: settings[name] for name in Rules.__dataclass_fields__ if settings.get(name) is not None})
+    own = {name: settings[name] for name in Rules.__dataclass_fields__ if settings.get(name) is not None}
+    rules = Rules(**own)
     if rules.match_mode not in ("exact", "fuzzy"):
         hint = "match_mode is exact or fuzzy"
         raise UsageError(f"string_match has no match mode {rules.match_mode!r}", hint, "environment-settings")

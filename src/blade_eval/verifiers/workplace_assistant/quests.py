@@ -31,7 +31,8 @@ class Named(msgspec.Struct, frozen=True, array_like=True):
     def namesakes(self) -> tuple[str, ...]:
         """The others of that first name."""
         first = by_address()[self.address].first
-        return tuple(person.address for person in staff() if person.first == first and person.address != self.address)
+        others = (person.address for person in staff() if person.first == first)
+        return tuple(address for address in others if address != self.address)
 
 
 class Quest(msgspec.Struct, frozen=True):
