@@ -144,9 +144,6 @@ def test_rows_without_indices_and_torn_lines_are_told(blade: Blade, tmp_path: Pa
     assert "line 2 holds blank" in result.err
 
 
-# ---- metrics ----
-
-
 async def verify(attempt: Attempt) -> Row:
     return {"reward": 1.0}
 
@@ -237,9 +234,6 @@ def test_of_rows_with_scores_only_these_are_held_in_memory(tmp_path: Path) -> No
     assert entry["agent_metrics"]["pass@2/accuracy"] == 100.0
 
 
-# ---- whose rows they are, and which files they may replace ----
-
-
 def test_an_agent_without_inputs_is_not_complete(blade: Blade, tmp_path: Path) -> None:
     shards(tmp_path)
     stray = [row | {"agent_ref": {"name": "stray"}} for row in solved()]
@@ -320,9 +314,6 @@ def test_an_earlier_merge_of_the_same_shards_and_an_empty_file_are_replaced(tmp_
     assert error.value.slug == "output-exists"
     # metrics alone lose nothing
     merged([f"{tmp_path}/shard_0.jsonl"], output, merge=False)
-
-
-# ---- shards that nobody gave ----
 
 
 def sharded(folder: Path, name: str, shard: Any, agent: str = "desk", **identity: Any) -> None:

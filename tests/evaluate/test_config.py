@@ -68,9 +68,6 @@ def test_a_configuration_is_merged_and_what_is_wrong_is_told(case: dict[str, Any
         assert owners == case["of"]
 
 
-# -- the order of merging, whatever the files -----------------------------------------------------
-
-
 @st.composite
 def forests(draw: st.DrawFn) -> dict[int, list[int]]:
     """Files that include later-numbered files: a tree, each file included by one other at most."""
@@ -127,9 +124,6 @@ def test_directives_are_carried_out(case: dict[str, Any]) -> None:
     assert done.tree == case["after"]
     assert [problem.path for problem in done.problems] == list(problems)
     assert all(hint in problem.hint for hint, problem in zip(problems.values(), done.problems, strict=True))
-
-
-# -- a whole checkout -----------------------------------------------------------------------------
 
 
 def test_a_benchmark_resolves_alone_and_says_that_a_model_is_missing(tree: Path) -> None:
@@ -200,9 +194,6 @@ def test_the_roots_are_folders_and_the_first_wins(tmp_path: Path, monkeypatch: p
         roots([str(tmp_path / "nowhere")], {}, tmp_path)
 
 
-# -- hostile configurations -----------------------------------------------------------------------
-
-
 def test_aliases_that_mean_billions_of_values_are_refused() -> None:
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
@@ -254,9 +245,6 @@ def test_a_file_without_end_is_not_read_whole(monkeypatch: pytest.MonkeyPatch) -
     for read in (inputs.load_prompt, sources.loaded):
         with pytest.raises(Unreadable, match="larger than 1,000 bytes"):
             read(Path("/dev/zero"))
-
-
-# -- secrets --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("tree", "is_hidden"), [(tree, name == "hidden") for name in ("hidden", "shown") for tree in SECRETS[name]])

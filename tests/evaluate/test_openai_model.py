@@ -56,9 +56,6 @@ def status_of(case: dict[str, Any]) -> Status:
     return Status(**{name: case[name] for name in ("code", "message", "error_code", "headers", "body") if name in case})
 
 
-# ---- The two APIs ------------------------------------------------------------------------------
-
-
 def test_the_responses_api_is_asked_as_it_stands() -> None:
     bare_call = {"type": "function_call", "call_id": "c", "name": "weather", "arguments": "{}"}
     items = [{"role": "user", "content": "hello"}, {**bare_call, "id": None, "status": None}]
@@ -241,9 +238,6 @@ def test_both_apis_say_the_same(text: str, is_cut: bool, calls: int) -> None:
     assert first == second
 
 
-# ---- Faults ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ALL_KINDS)
 @BOTH
 def test_a_fault_costs_a_retry_and_no_answer_unless_it_lasts(kind: str, is_chat_only: bool) -> None:
@@ -381,9 +375,6 @@ def test_the_limit_goes_under_the_name_that_the_server_knows_and_thoughts_not_to
     with serving(picky, is_chat_only=True) as server:
         assert said(asked(server, params)[0]) == "fine"
     assert set(chat_request(params, Form(has_reasoning=False))["messages"][1]) == {"role", "content", "tool_calls"}
-
-
-# ---- Secrets, settings -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("address", "key"), CASES["addresses"])

@@ -188,8 +188,6 @@ def test_rows_and_files_are_held_against_the_pins(tree: Tree, tmp_path: Path, pi
     assert (partial.cached, partial.complete) == (kept, False)
 
 
-# ---- runs that are killed, and runs beside one another ----
-
 def killed(tree: Tree) -> None:
     """Run the command, and kill it with -9 as soon as the script says that it is ready."""
     (tree.home / "config.yaml").write_text(CONFIGS["sums"])
@@ -277,9 +275,6 @@ def test_of_two_runs_at_once_the_second_waits(tree: Tree) -> None:
     assert "KeyError: 'second'" in ends["second"]
     rows, record, _ = tree.state()
     assert json.loads(rows) == {"who": "first"} == record["prepare_script_args"]
-
-
-# ---- downloads ----
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -405,9 +400,6 @@ def test_of_several_files_each_is_given_under_its_name(tree: Tree, tmp_path: Pat
     assert json.loads(tree.output.read_text()) == {"question": "?", "expected_answer": "!"}
 
 
-# ---- scripts that fail ----
-
-
 @pytest.mark.parametrize("which", [*CASES["failing"], "no function"])
 def test_a_script_that_fails_leaves_the_rows_of_before(tree: Tree, which: str) -> None:
     body, text = CASES["failing"].get(which, ("", "no function prepare"))
@@ -438,8 +430,6 @@ def test_a_manifest_copied_from_another_benchmark_is_told(tree: Tree, manifest: 
     lines = [line for line in tree.notes if line.startswith("notice:")]
     assert [part in line for part, line in zip(notices, lines, strict=True)] == [True] * len(notices)
 
-
-# ---- the script's own process ----
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of a parent's death and collects orphans")
 
@@ -511,9 +501,6 @@ def test_keys_stay_here_and_what_a_hub_needs_goes_along() -> None:
     assert set(passed) == {"PATH", "https_proxy", "HF_TOKEN", "LC_ALL", "PYTHONUNBUFFERED", "BLADE_PREPARE"}
 
 
-# ---- reading and writing ----
-
-
 @pytest.mark.parametrize(("name", "text"), CASES["forms"])
 def test_every_form_of_a_raw_file_gives_the_same_records(tmp_path: Path, name: str, text: str) -> None:
     plain, packed = tmp_path / name, tmp_path / (name + ".gz")
@@ -542,9 +529,6 @@ def test_parquet_with_its_library_is_read_and_rows_that_cannot_be_made_leave_no_
     rows = [{"x": 1, "options": ["a", "b"]}, {"x": 2, "options": []}]
     parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet")
     assert list(records(tmp_path / "a.parquet")) == rows
-
-
-# ---- the command ----
 
 
 def test_the_command_fetches_once_and_says_which_file_has_no_checksum(

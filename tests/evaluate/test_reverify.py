@@ -197,9 +197,6 @@ def test_masked_rows_stay_masked_and_count_for_nothing(run: Run) -> None:
     assert entry["agent_metrics"]["coverage/masked_rollouts"] == 1
 
 
-# ---- Judges that failed ------------------------------------------------------------------------
-
-
 def failed_judges(run: Run) -> None:
     """Task 3 lost its judge: repeat 0 twice, repeat 1 once; another failure is not the judge's."""
     put(run.rollouts, run.rows[:6])
@@ -230,8 +227,6 @@ def test_only_failed_judges_are_asked_again_and_the_rest_stays_byte_for_byte(run
     for flags in ({"append": True}, {"append": True, "judge_failed_only": True, "overwrite": True}):
         run.refused("usage", **flags)
 
-
-# ---- Verifiers that need more than the response ------------------------------------------------
 
 STATE: dict[str, Any] = {}
 
@@ -288,8 +283,6 @@ def test_what_a_verifier_cannot_judge_is_no_zero(toy: Run, monkeypatch: pytest.M
     assert (failure["_ng_failure_class"], "reward" in failure) == ("response_missing", False)
 
 
-# ---- The counting ------------------------------------------------------------------------------
-
 rewards = st.one_of(st.none(), st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 2))
 
 
@@ -310,9 +303,6 @@ def test_every_rollout_goes_one_way_and_back_again(moves: list[tuple[float | Non
 def test_equal_as_json() -> None:
     assert all(same(*pair) for pair in ((1, 1.0), (None, float("nan")), ({"a": [1, 2]}, {"a": (1, 2)})))
     assert not any(same(*pair) for pair in ((True, 1), ({"a": 1}, {"a": 1, "b": None})))
-
-
-# ---- The command -------------------------------------------------------------------------------
 
 
 def command(run: Run, *more: str) -> Result:

@@ -117,8 +117,6 @@ def test_a_verifier_that_cannot_judge_hands_on_what_was_said_and_no_reward_is_no
             rolled({"output": [make_message("x")]}, world=Environment("n", nothing))
 
 
-# ---- skills ----
-
 ALPHA = "---\nname: alpha\ndescription: d1\nmetadata:\n  version: 1.0\n---\nbody\n"
 
 

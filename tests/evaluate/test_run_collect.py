@@ -153,9 +153,6 @@ def test_what_cannot_be_measured_is_tried_again_and_never_gets_a_reward(run: Run
     assert (more.scored, more.failed, run.tasks) == (4, 1, [0, 1, 2, 4])
 
 
-# -- endpoints ----------------------------------------------------------------------------------
-
-
 def test_an_endpoint_that_is_dead_stops_the_run_and_uses_up_no_attempts(run: Run) -> None:
     tries: Counter[Any] = Counter()
     error = run.refused("endpoint-dead", materialised(500), unreachable(tries))
@@ -242,9 +239,6 @@ def test_what_is_under_way_finishes_before_an_endpoint_is_called_dead(run: Run, 
         assert (calls.total() < 30, run.failed) == (True, [])
 
 
-# -- its end ------------------------------------------------------------------------------------
-
-
 def test_what_is_wrong_with_the_run_itself_ends_it(run: Run) -> None:
     async def misses(row: Row) -> Row:
         if key(row)[0] == 3:
@@ -304,9 +298,6 @@ def test_no_more_is_under_way_or_in_memory_than_was_allowed(run: Run) -> None:
     finally:
         tracemalloc.stop()
     assert (len(run.rollouts), most, peak < 8e6) == (1000, 16, True)
-
-
-# -- what is kept -------------------------------------------------------------------------------
 
 
 def test_a_run_is_not_written_over_unless_it_is_said(run: Run) -> None:
@@ -420,9 +411,6 @@ def test_a_full_disk_is_said_in_words(run: Run) -> None:
         files._open[run.places.rollouts] = full.fileno()
         with pytest.raises(Unreadable, match="No space left"):
             files.rollout(b"{}\n")
-
-
-# -- what is told -------------------------------------------------------------------------------
 
 
 def test_the_line_says_done_pass_rate_cost_errors_and_retries() -> None:

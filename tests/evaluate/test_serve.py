@@ -79,9 +79,6 @@ def answered(app: web.Application, path: str, **request: Any) -> tuple[int, str]
     return result
 
 
-# ---- Resources servers -------------------------------------------------------------------------
-
-
 def test_a_rollout_by_hand_has_its_own_state() -> None:
     part = Judging(counting(), None)
 
@@ -116,9 +113,6 @@ def test_bodies_that_are_no_objects_tools_that_are_none_and_pages_in_a_browser(h
     assert answered(site(**bare), "/reverify_mode") == (200, '{"reverify_mode":"unsupported"}')
 
 
-# ---- Sessions ----------------------------------------------------------------------------------
-
-
 def test_sessions_are_bounded_and_expire() -> None:
     now = [0.0]
     sessions = Sessions(most=2, idle=10, clock=lambda: now[0])
@@ -134,9 +128,6 @@ def test_sessions_are_bounded_and_expire() -> None:
         sessions.state(second)
     sessions.closed(first)
     assert len(sessions) == 1
-
-
-# ---- Agents and models -------------------------------------------------------------------------
 
 
 async def adder(params: Row, row: Row) -> Row:
@@ -185,9 +176,6 @@ def test_rows_with_skills_need_those_skills(tmp_path: Path) -> None:
         assert error.value.terminal
 
 
-# ---- Failures over the wire --------------------------------------------------------------------
-
-
 def test_a_failure_is_the_same_on_both_sides_and_a_foreign_one_is_kept_but_cut() -> None:
     for is_terminal, code in ((False, 503), (True, 500)):
         there = Unmeasured("judge_failed", "no verdict", terminal=is_terminal, fields={"response": {"output": []}})
@@ -204,9 +192,6 @@ def test_a_failure_is_the_same_on_both_sides_and_a_foreign_one_is_kept_but_cut()
     with pytest.raises(Unmeasured) as error:
         client.routed({"reward": 0.0, "_ng_failure_class": "judge_failed", "_ng_failure_judge_error": "down"})
     assert (error.value.kind, error.value.reason) == ("judge_failed", "down")
-
-
-# ---- The client, against a head server as NeMo Gym's -------------------------------------------
 
 
 @pytest.mark.parametrize("form", ["json string", "plain"])
@@ -246,9 +231,6 @@ def test_no_head_server_is_told() -> None:
             with pytest.raises(NothingToRead) as error:
                 asyncio.run(enter(f"http://127.0.0.1:{port}"))
             assert error.value.slug == "no-head-server"
-
-
-# ---- The whole process -------------------------------------------------------------------------
 
 
 def test_servers_start_serve_and_stop(tmp_path: Path) -> None:
@@ -328,9 +310,6 @@ def test_a_client_that_goes_away_takes_its_rollout_with_it() -> None:
 
     asyncio.run(run())
     assert ended == ["cancelled"]
-
-
-# ---- What strangers send -----------------------------------------------------------------------
 
 
 def sent(app: web.Application, *requests: bytes) -> list[bytes]:

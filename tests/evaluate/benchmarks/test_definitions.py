@@ -91,9 +91,6 @@ def test_a_script_declares_its_files_as_pinned_and_a_readme_shows_how_to_run(nam
     assert [part for part in (*parts, *(str(result["result"]) for result in document["published"])) if part not in text] == []
 
 
-# ---- from a sample in the public schema to a reward ----
-
-
 @pytest.mark.parametrize("name", FETCHED)
 def test_a_sample_becomes_rows_that_are_judged_rightly(name: str, tmp_path: Path) -> None:
     rows, implementation = prepared(name, tmp_path), manifest(name)["resources_server"]
