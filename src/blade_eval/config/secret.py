@@ -108,18 +108,17 @@ def _collect(value: Any, secret: bool, into: set[str]) -> None:
 
 def _shown(value: Any, secret: bool, known: list[str]) -> Any:
     if isinstance(value, dict):
-        return {key: _below(key, inner, secret, known) for key, inner in value.items()}
+        shown = {}
+        for key, inner in value.items():
+            is_secret = (secret or names_secret(str(key))) and not _is_block(inner)
+            is_count = isinstance(inner, int | float) and _COUNTED.search(str(key).lower())
+            shown[key] = inner if is_secret and is_count else _shown(inner, is_secret, known)
+        return shown
     if isinstance(value, list):
         return [_shown(inner, secret, known) for inner in value]
     if isinstance(value, str):
         return HIDDEN if secret and not _LEFT.match(value) else _value(value, known)
     return HIDDEN if secret and value is not None and not isinstance(value, bool) else value
-
-
-def _below(key: Any, inner: Any, secret: bool, known: list[str]) -> Any:
-    secret = (secret or names_secret(str(key))) and not _is_block(inner)
-    is_count = isinstance(inner, int | float) and _COUNTED.search(str(key).lower())
-    return inner if secret and is_count else _shown(inner, secret, known)
 
 
 def _is_block(value: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from random import Random
@@ -17,7 +17,7 @@ from blade_eval.environment import Respond, Response, Row, Unmeasured
 from blade_eval.expressions import table
 from blade_eval.verifiers.workplace_assistant import after, changes, opened
 from blade_eval.verifiers.workplace_assistant import quests as office
-from blade_eval.verifiers.workplace_assistant.quests import Call, Named, Quest, ident_of, quests
+from blade_eval.verifiers.workplace_assistant.quests import Call, Quest, ident_of, quests
 from blade_eval.verifiers.workplace_assistant.tools import call
 from blade_eval.verifiers.workplace_assistant.world import OWNER, State, by_address, fresh
 
@@ -75,16 +75,11 @@ def _people(quest: Quest, fault: str, rng: Random) -> Generator[Turn, list[str],
             continue
         thought = f"First I need the address of {named.said}." if rng.random() < 0.5 else ""
         answer = yield Turn(((DIRECTORY, {"name": named.look}),), thought)
-        addresses.append(_taken(named, fault, answer))
+        # the one who is meant, or whoever is not and stands nearest to the top
+        is_wrong = fault == "first_match" and bool(named.namesakes)
+        listed = [row["email"] for row in _read(answer[0]).get("results", ())] if is_wrong else ()
+        addresses.append(next((address for address in listed if address != named.address), named.address))
     return tuple(addresses)
-
-
-def _taken(named: Named, fault: str, answer: list[str]) -> str:
-    """The one who is meant, or whoever is not and stands nearest to the top."""
-    if fault != "first_match" or not named.namesakes:
-        return named.address
-    listed = [row["email"] for row in _read(answer[0]).get("results", ())]
-    return next((address for address in listed if address != named.address), named.address)
 
 
 def _read(answer: str) -> dict[str, Any]:
@@ -123,17 +118,14 @@ def _inside(row: dict[str, Any], limit: str, bound: str) -> bool:
 def _acted(calls: list[Call], fault: str, thought: str, rng: Random) -> Generator[Turn, list[str], None]:
     """Make the calls. Now and then one is misspelled and corrected; a fault is not to correct it."""
     slip = rng.randrange(len(calls)) if calls and (fault == "ignored_error" or rng.random() < 0.12) else -1
-    start = 0
-    while start < len(calls):
-        batch = calls[start : start + _AT_ONCE]
-        spelled: list[tuple[str, dict[str, Any] | str]] = [*batch]
-        if start <= slip < start + len(batch):
+    for start in range(0, len(calls), _AT_ONCE):
+        spelled: list[tuple[str, dict[str, Any] | str]] = [*calls[start : start + _AT_ONCE]]
+        has_slip = start <= slip < start + len(spelled)
+        if has_slip:
             spelled[slip - start] = _misspelled(calls[slip], rng)
-        yield Turn(tuple(spelled), thought)
-        thought = ""
-        if start <= slip < start + len(batch) and fault != "ignored_error":
+        yield Turn(tuple(spelled), "" if start else thought)
+        if has_slip and fault != "ignored_error":
             yield Turn((calls[slip],), "One call was refused. I correct its arguments and try again.")
-        start += len(batch)
 
 
 def _misspelled(act: Call, rng: Random) -> tuple[str, dict[str, Any] | str]:
@@ -222,13 +214,10 @@ def _meant(quest: Quest, fault: str) -> bool:
 def played(ident: str, fault: str, rng: Random) -> State:
     state = fresh()
     course = play(quests()[ident], fault, rng)
-    turn = next(course, None)
-    while turn is not None:
-        answers = [call(state, name, opened(arguments)) for name, arguments in turn.calls]
-        try:
-            turn = course.send(answers)
-        except StopIteration:
-            turn = None
+    with suppress(StopIteration):
+        turn = next(course)
+        while True:
+            turn = course.send([call(state, name, opened(arguments)) for name, arguments in turn.calls])
     return state
 
 

@@ -63,8 +63,6 @@ class Order:
 
 
 class Outcome(NamedTuple):
-    """What became of a run."""
-
     summary: Summary
     places: Places
     aggregate: Path | None
@@ -456,18 +454,17 @@ def parsed_repeats(text: Any) -> int | dict[str, int] | None:
 
 
 def _repeats(text: Any) -> int:
-    number = None if isinstance(text, bool) else _at_least_one(str(text))
-    if number is None:
+    if isinstance(text, bool) or not (number := _at_least_one(str(text))):
         hint = "a whole number of at least 1, or {AGENT: 4, _default: 1}"
         raise UsageError(f"--num-repeats cannot be {text}", hint, "bad-repeats")
     return number
 
 
-def _at_least_one(text: str) -> int | None:
-    try:
-        return number if (number := int(text)) >= 1 else None
-    except ValueError:
-        return None
+def _at_least_one(text: str) -> int:
+    """The whole number of a text, or 0."""
+    with suppress(ValueError):
+        return max(0, int(text))
+    return 0
 
 
 def parsed_shard(text: str | None) -> tuple[int, int] | None:
@@ -485,6 +482,6 @@ def max_attempts(retries: int | None, notice: Notice) -> int:
     text = os.environ.get(ATTEMPTS_VARIABLE)
     if retries is not None or text is None:
         return 3 if retries is None else retries + 1
-    if (number := _at_least_one(text)) is None:
+    if not (number := _at_least_one(text)):
         notice(f"{ATTEMPTS_VARIABLE}={text} is no whole number of at least 1; 3 is taken")
     return number or 3
