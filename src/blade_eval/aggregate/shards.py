@@ -221,9 +221,6 @@ def _left_out(paths: Sequence[Path], environment_of: EnvironmentOf | None) -> It
             return
 
 
-# -- completeness ---------------------------------------------------------------------------------
-
-
 def _completeness(
     inputs: pd.DataFrame, rollouts: Rollouts, failures: pd.DataFrame, paths: Sequence[Path],
     absent: Sequence[Missing],

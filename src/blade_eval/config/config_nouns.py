@@ -69,7 +69,7 @@ class Server:
     """One instance: a block of the configuration that a process (or BLADE itself) serves."""
 
     instance: str
-    kind: str  # resources_servers, responses_api_agents, responses_api_models, environment_servers
+    kind: str  # one of KINDS
     implementation: str
     settings: Tree  # the block itself
     place: str = ""  # file:line

@@ -137,8 +137,6 @@ class Applied:
         return deepcopy(value)
 
 
-# -- overrides ------------------------------------------------------------------------------------
-
 _DIRECTIVE = re.compile(r"\$\{(inherit_from|copy):(.*)\}", re.DOTALL)
 _INDEX = re.compile(r"\[(\d+)\]")
 _FLOW_KEY = re.compile(r"([{,]\s*[\w.+-]+):(?!\s)")  # {a:1} is written without the space that YAML wants
@@ -225,9 +223,6 @@ def change(tree: Tree, override: Override) -> bool:
     else:
         holder[place] = override.value
     return True
-
-
-# -- keys that nobody knows -----------------------------------------------------------------------
 
 
 NOWHERE = "{} is nowhere in the config"

@@ -12,10 +12,7 @@ from blade_eval.environment import JUDGE_UNREACHED, Respond, Response, Row, Unme
 
 # Each module has `model(settings)`, an async context manager that yields a `Respond`; it is imported when
 # it is asked for.
-MODELS = {
-    "openai_model": "blade_eval.models.openai_model",
-    "scripted_model": "blade_eval.models.scripted_model",
-}
+MODELS = {"openai_model": "blade_eval.models.openai_model", "scripted_model": "blade_eval.models.scripted_model"}
 
 
 def model(name: str, settings: Mapping[str, Any]) -> AbstractAsyncContextManager[Respond]:

@@ -119,9 +119,6 @@ def _at_each_k(n: Ints, c: Ints) -> Iterator[Floats]:
         yield 1.0 - missed
 
 
-# -- metrics of one's own -------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Hook:
     """The function of a file, which turns the tasks of one agent into named numbers."""

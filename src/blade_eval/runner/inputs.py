@@ -168,9 +168,6 @@ def agent_of(row: Row) -> str | None:
     return name if isinstance(name, str) else None
 
 
-# -- lines and tasks ----------------------------------------------------------------------------
-
-
 def _lines(sources: Sequence[Source], wanted: Wanted) -> Iterator[_Line]:
     """The lines of all datasets that are within the limit and the shard.
 
@@ -229,9 +226,6 @@ def _rows_of(path: Path) -> Iterator[tuple[int, bytes, Row]]:
     except OSError as error:
         hint = "name a file of JSON lines; `blade eval prepare` makes those of benchmarks"
         raise Unreadable(f"cannot read {path}: {error.strerror}", hint, "unreadable-file") from error
-
-
-# -- rows ---------------------------------------------------------------------------------------
 
 
 def _row(line: _Line, repeat: int, wanted: Wanted) -> Row:

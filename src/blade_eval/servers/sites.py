@@ -34,9 +34,6 @@ MOST_INFLATED = 32 << 20  # bytes of one that is sent packed, which no client of
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
-# ---- Sites -------------------------------------------------------------------------------------
-
-
 def resources_site(name: str, part: Judging) -> web.Application:
     """Where rollouts begin, where tools are called, and where rollouts are judged."""
 
@@ -120,9 +117,6 @@ def head_site(tree: Row, instances: list[Row]) -> web.Application:
     text = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
 
     return _application({}, {"/global_config_dict_yaml": _always(text), "/server_instances": _always(instances)})
-
-
-# ---- What all sites share ----------------------------------------------------------------------
 
 
 class _OneLine(logging.Formatter):
@@ -227,9 +221,6 @@ def _json(value: Any, status: int = 200) -> web.Response:
 
 def _refused(status: int, text: str) -> web.Response:
     return _json({"detail": text}, status)
-
-
-# ---- All of them ------------------------------------------------------------------------------
 
 
 def start(resolved: Resolved, host: str = "127.0.0.1", head_port: int = 11000) -> None:

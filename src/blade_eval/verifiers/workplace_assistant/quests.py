@@ -113,12 +113,9 @@ def truth(quest: Quest) -> list[Call]:
 
 @cache
 def quests() -> dict[str, Quest]:
-    """All tasks by their id."""
     lines = (Path(__file__).parent / "quests.jsonl").read_bytes()
     return {quest.id: quest for quest in msgspec.json.Decoder(Quest).decode_lines(lines)}
 
-
-# ---- Rows of a dataset ---------------------------------------------------------------------------
 
 TEXTS = table("verifiers/workplace_assistant/dataset.yaml")
 POLICY = TEXTS["policy"].format(owner=OWNER, today=TODAY).strip()

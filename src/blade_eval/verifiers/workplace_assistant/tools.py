@@ -38,8 +38,6 @@ class Argument(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """What a tool says of itself, and what it takes."""
-
     about: str
     arguments: dict[str, Argument]
     required: tuple[str, ...] = ()
@@ -284,9 +282,7 @@ def create_plot(state: State, inputs: Arguments) -> Answer:
 
 
 # What a tool `…_search_emails` does is its verb with a table; the others have functions of their own.
-VERBS: dict[str, Callable[[State, str, Arguments], Answer]] = {
-    "search": search, "get": get, "update": update, "delete": delete,
-}
+VERBS = {"search": search, "get": get, "update": update, "delete": delete}
 OWN: dict[str, Callable[[State, Arguments], Answer]] = {
     "company_directory_find_email_address": find_people,
     "email_send_email": lambda state, inputs: _send(
@@ -304,18 +300,15 @@ def schemas() -> list[dict[str, Any]]:
     """The tools as a request lists them."""
     return [
         {
-            "type": "function",
-            "name": name,
-            "description": tool.about,
+            "type": "function", "name": name, "description": tool.about,
             "parameters": {
-                "type": "object",
-                "properties": {key: argument.schema() for key, argument in tool.arguments.items()},
+                "type": "object", "properties": {key: argument.schema() for key, argument in tool.arguments.items()},
                 "required": list(tool.required),
             },
             "strict": False,
         }
         for name, tool in TOOLS.items()
-    ]
+    ]  # fmt: skip
 
 
 def call(state: State, name: str, inputs: Any) -> str:
