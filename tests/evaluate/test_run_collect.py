@@ -239,15 +239,6 @@ def test_what_is_under_way_finishes_before_an_endpoint_is_called_dead(run: Run, 
         assert (calls.total() < 30, run.failed) == (True, [])
 
 
-def test_what_is_wrong_with_the_run_itself_ends_it(run: Run) -> None:
-    async def misses(row: Row) -> Row:
-        if key(row)[0] == 3:
-            raise UsageError("no library", "install it", "the-reason")
-        return await answered(row)
-
-    run.refused("the-reason", materialised(100), misses)
-
-
 def test_asked_to_stop_it_finishes_what_is_under_way_and_can_go_on(run: Run) -> None:
     stop, begun = Stop(), Counter[str]()
 
@@ -267,7 +258,13 @@ def test_asked_to_stop_it_finishes_what_is_under_way_and_can_go_on(run: Run) -> 
     assert run.tasks == list(range(100))
 
 
-def test_asked_twice_it_stops_at_once(run: Run) -> None:
+def test_asked_twice_it_stops_at_once_and_what_is_wrong_with_the_run_itself_ends_it(run: Run) -> None:
+    async def misses(row: Row) -> Row:
+        if key(row)[0] == 3:
+            raise UsageError("no library", "install it", "the-reason")
+        return await answered(row)
+
+    run.refused("the-reason", materialised(100), misses)
     stop = Stop()
 
     async def endless(row: Row) -> Row:
@@ -276,7 +273,7 @@ def test_asked_twice_it_stops_at_once(run: Run) -> None:
         await asyncio.sleep(3600)
         return result(row)
 
-    summary = run(materialised(100), endless, stop=stop)
+    summary = run(materialised(100), endless, stop=stop, force=True)
     assert (summary.is_interrupted, summary.scored) == (True, 0)
 
 
@@ -300,22 +297,16 @@ def test_no_more_is_under_way_or_in_memory_than_was_allowed(run: Run) -> None:
     assert (len(run.rollouts), most, peak < 8e6) == (1000, 16, True)
 
 
-def test_a_run_is_not_written_over_unless_it_is_said(run: Run) -> None:
-    run(materialised(3), answered)
-    run.refused("output-exists", materialised(2))
-    assert len(run.rollouts) == 3
-    assert run(materialised(2), answered, force=True).scored == 2
-    assert len(run.rollouts) == 2
-
-
 @pytest.mark.parametrize("how", [{}, {"resume": True}, {"force": True}])
 def test_two_processes_cannot_write_one_run(run: Run, how: dict[str, bool]) -> None:
     run.places.rollouts.write_bytes(b"{}\n")
     writing = run_files.Kept(run.places)
     run.refused("run-is-locked", materialised(1), **how)
     writing.close()
-    run.refused("output-exists", materialised(1))
+    run.refused("output-exists", materialised(1))  # a run is not written over unless it is said
+    assert run.places.rollouts.read_bytes() == b"{}\n"
     run_files.Kept(run.places).close()  # whoever is refused lets go
+    assert (run(materialised(2), answered, force=True).scored, len(run.rollouts)) == (2, 2)
 
 
 @pytest.mark.parametrize("cut", [1, 2, 30, 10_000])

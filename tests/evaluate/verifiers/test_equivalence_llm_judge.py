@@ -65,15 +65,12 @@ def test_a_judge_that_was_cut_off_gave_no_verdict(more: dict[str, Any], is_whole
             judged(JUDGED, row(), "It is the Danube.", ask=ask)
 
 
-@pytest.mark.parametrize(
-    ("text", "label"),
-    [
+def test_a_label_of_words_is_the_whole_line() -> None:
+    for text, label in (
         ("1_full_compliance", "1_full_compliance"), ("Class: 2_full_refusal.", "2_full_refusal"),
         ("This is not 1_full_compliance", None), ("11_full_compliance", None), ("1_full_compliances", None),
-    ],
-)
-def test_a_label_of_words_is_the_whole_line(text: str, label: str | None) -> None:
-    assert label_of(text, ("1_full_compliance", "2_full_refusal")) == label
+    ):  # fmt: skip
+        assert label_of(text, ("1_full_compliance", "2_full_refusal")) == label
 
 
 @pytest.mark.parametrize("fault", [ConnectionError("refused"), TimeoutError(), Unmeasured("model_unreachable", "503")])
@@ -110,10 +107,8 @@ def test_the_prompt_has_the_question_and_both_answers() -> None:
     (params,) = judge.asked
     assert params["temperature"] == 0.0
     assert params["input"][0] == {"role": "system", "content": "You compare."}
-    for part in ("Which river?", "the Danube", "It is the Danube."):
-        assert part in judge.prompt()
-    for part in ("first", "hm", "Be brief."):
-        assert part not in judge.prompt()
+    parts = ("Which river?", "the Danube", "It is the Danube.", "first", "hm", "Be brief.")
+    assert [part in judge.prompt() for part in parts] == [True] * 3 + [False] * 3
     (evaluation,) = fields["judge_evaluations"]
     assert set(evaluation) == {"responses_create_params", "response", "verdict_label"}
     assert evaluation["verdict_label"] == EQUAL
