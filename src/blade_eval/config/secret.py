@@ -43,7 +43,7 @@ def hidden(tree: Any, environ: Mapping[str, str] | None = None) -> Any:
     """A copy to be shown, without secrets: found by their key's name, hidden in every value, in no key."""
     secrets = _of_environment(environ)
     _collect(tree, False, secrets)
-    return _shown(tree, False, _longest_first(secrets))
+    return _shown(tree, False, secrets)
 
 
 def hidden_command(words: Sequence[str], environ: Mapping[str, str] | None = None) -> list[str]:
@@ -57,21 +57,20 @@ def hidden_command(words: Sequence[str], environ: Mapping[str, str] | None = Non
         elif word.startswith("-") and place + 1 < len(words) and _hides(word, words[place + 1]):
             flagged.add(place + 1)
             secrets.add(words[place + 1])
-    known = _longest_first(secrets)
 
     def shown(place: int, word: str) -> str:
         name, equals, value = word.partition("=")
         if place in flagged:
             return HIDDEN
-        return f"{name}={HIDDEN}" if equals and _hides(name, value) else _value(word, known)
+        return f"{name}={HIDDEN}" if equals and _hides(name, value) else _value(word, secrets)
 
     return [shown(place, word) for place, word in enumerate(words)]
 
 
-def without(text: str, secrets: Iterable[str]) -> str:
+def without(text: str, secrets: Iterable[str], shortest: int = _SHORTEST) -> str:
     """A text, such as an error, without these secrets and without what has the form of one."""
-    for secret in _longest_first(secrets):
-        if len(secret) >= _SHORTEST:
+    for secret in sorted(set(secrets), key=lambda text: (-len(text), text)):  # the longest first
+        if len(secret) >= shortest:
             text = text.replace(secret, HIDDEN)
     return _formless(text)
 
@@ -91,10 +90,6 @@ def _of_environment(environ: Mapping[str, str] | None) -> set[str]:
     return {value for value in named.values() if len(value) >= _TELLING}
 
 
-def _longest_first(secrets: Iterable[str]) -> list[str]:
-    return sorted(set(secrets), key=lambda text: (-len(text), text))
-
-
 def _collect(value: Any, secret: bool, into: set[str]) -> None:
     if isinstance(value, dict):
         for key, inner in value.items():
@@ -106,7 +101,7 @@ def _collect(value: Any, secret: bool, into: set[str]) -> None:
         into.add(value)
 
 
-def _shown(value: Any, secret: bool, known: list[str]) -> Any:
+def _shown(value: Any, secret: bool, known: set[str]) -> Any:
     if isinstance(value, dict):
         shown = {}
         for key, inner in value.items():
@@ -125,14 +120,9 @@ def _is_block(value: Any) -> bool:
     return isinstance(value, dict) and any(kind in value for kind in KINDS)
 
 
-def _value(text: str, known: list[str]) -> str:
+def _value(text: str, known: set[str]) -> str:
     """A value elsewhere that is a secret, or holds one: a dummy such as `openai` is part of many words."""
-    for secret in known:
-        if len(secret) >= _SHORTEST and text == secret:
-            return HIDDEN
-        if len(secret) >= _TELLING:
-            text = text.replace(secret, HIDDEN)
-    return _formless(text)
+    return HIDDEN if len(text) >= _SHORTEST and text in known else without(text, known, _TELLING)
 
 
 def _formless(text: str) -> str:
