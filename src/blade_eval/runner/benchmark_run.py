@@ -8,7 +8,7 @@ import platform
 import re
 import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -161,9 +161,12 @@ def _environments(known: Resolved) -> Callable[[str], Environment | None]:
 @asynccontextmanager
 async def _runner(order: Order, ready: _Set) -> AsyncIterator[tuple[Runner, Resolved]]:
     if ready.resolved is not None:
-        from blade_eval.runner import components
+        from blade_eval.runner.components import Components
 
-        async with components.local(ready.resolved, ready.agents, ready.wanted.skills, order.max_steps) as run:
+        async with AsyncExitStack() as stack:  # which keeps the models open
+            run = Components(ready.resolved, stack, True, ready.wanted.skills)
+            for name in ready.agents:
+                await run.agent(name, {"max_steps": order.max_steps} if order.max_steps else None)
             yield run, ready.resolved
         return
     from blade_eval.servers import client

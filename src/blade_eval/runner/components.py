@@ -185,18 +185,6 @@ async def components(resolved: Resolved) -> AsyncIterator[Components]:
         yield parts
 
 
-@asynccontextmanager
-async def local(
-    resolved: Resolved, names: Iterable[str], known: Skills | None, max_steps: int | None
-) -> AsyncIterator[Components]:
-    """A runner for the agents of these names; their models stay open while the block lasts."""
-    async with AsyncExitStack() as stack:
-        parts = Components(resolved, stack, True, known)
-        for name in dict.fromkeys(names):
-            await parts.agent(name, {"max_steps": max_steps} if max_steps else None)
-        yield parts
-
-
 def described(resolved: Resolved, names: Iterable[str]) -> Row:
     """What the agents of these names are, as far as a reward may depend on it; addresses may change."""
     drops = ("url", "host", "port", "api_key", "datasets", "entrypoint", "timeout", "retries", "deadline")
