@@ -7,8 +7,8 @@ import secrets
 import time
 import urllib.request
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -154,7 +154,7 @@ class Components:
         if server is None or server.kind != "responses_api_agents":
             raise unknown_agent(name, [agent.instance for agent in self._resolved.agents])
         if server.implementation != AGENT:
-            raise _foreign(server)
+            raise foreign(server)
         judging = await self.resources(server.named("resources_server"), name)
         respond = await self.model(server.named("model_server"), name)
         whole = {**server.settings, **(settings or {})}
@@ -167,22 +167,6 @@ class Components:
             hint = "`blade env validate` says what is missing; --model-type names a model, such as openai_model"
             raise UsageError(f"{why} needs {kind}/{instance}, which is not defined", hint, "no-server")
         return server
-
-
-@asynccontextmanager
-async def components(resolved: Resolved) -> AsyncIterator[Components]:
-    """Everything that the configuration names, with the connections open while the block lasts."""
-    async with AsyncExitStack() as stack:
-        parts = Components(resolved, stack)
-        kinds: dict[str, Callable[[str, str], Awaitable[object]]] = {
-            "responses_api_models": parts.model, "resources_servers": parts.resources,
-            "responses_api_agents": lambda instance, _: parts.agent(instance),
-        }  # fmt: skip
-        for server in resolved.servers:
-            if server.kind not in kinds:
-                raise _foreign(server)
-            await kinds[server.kind](server.instance, server.instance)
-        yield parts
 
 
 def described(resolved: Resolved, names: Iterable[str]) -> Row:
@@ -205,7 +189,7 @@ def unknown_agent(name: str | None, known: Iterable[str]) -> UsageError:
     return UsageError(f"there is no agent {name!r}", f"there are: {names}", "unknown-agent")
 
 
-def _foreign(server: Server) -> UsageError:
+def foreign(server: Server) -> UsageError:
     what = f"BLADE has no {server.kind} {server.implementation!r} (instance {server.instance})"
     hint = f"of agents it has {AGENT}; run others with the tool they were written for, or behind --no-serve"
     return UsageError(what, hint, "unknown-agent-type")

@@ -22,7 +22,7 @@ from blade.errors import BladeError, UsageError
 from blade_eval.config import Resolved, hidden
 from blade_eval.environment import Attempt, Environment, Respond, Row, Unmeasured
 from blade_eval.runner import agent, json_lines
-from blade_eval.runner.components import Acting, Judging, components
+from blade_eval.runner.components import Acting, Components, Judging, foreign
 
 COOKIE = "session"
 READY = "All servers ready"
@@ -236,21 +236,25 @@ async def _served(resolved: Resolved, host: str, head_port: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     async with AsyncExitStack() as stack:
-        parts = await stack.enter_async_context(components(resolved))
+        parts, apps = Components(resolved, stack), list[web.Application]()
+        for server in resolved.servers:
+            name = server.instance
+            if server.kind == "responses_api_models":
+                apps.append(model_site(await parts.model(name, name)))
+            elif server.kind == "resources_servers":
+                apps.append(resources_site(name, await parts.resources(name, name)))
+            elif server.kind == "responses_api_agents":
+                apps.append(agent_site(await parts.agent(name)))
+            else:
+                raise foreign(server)
         tree = copy.deepcopy(resolved.tree)
         instances: list[dict[str, Any]] = []
         # the head's port is tried first: if another head runs there, nothing else need be begun
         async with AsyncExitStack() as trial:
             await listening(trial, web.Application(), host, head_port)
-        for server in resolved.servers:
+        for server, app in zip(resolved.servers, apps, strict=True):
             place = str(server.settings.get("host") or host)
-            if server.kind == "responses_api_models":
-                site = model_site(parts.models[server.instance])
-            elif server.kind == "resources_servers":
-                site = resources_site(server.instance, parts.judging[server.instance])
-            else:
-                site = agent_site(parts.agents[server.instance])
-            port = await listening(stack, site, place, int(server.settings.get("port") or 0))
+            port = await listening(stack, app, place, int(server.settings.get("port") or 0))
             address = {"host": place, "port": port}
             tree[server.instance][server.kind][server.implementation] |= address
             instances.append(
