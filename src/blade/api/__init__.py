@@ -10,15 +10,6 @@ from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
 from blade.model import Cause
 
 __all__ = [
-    "BladeError",
-    "Cause",
-    "Checked",
-    "Comparison",
-    "NothingToRead",
-    "Report",
-    "Runs",
-    "Table",
-    "Unreadable",
-    "UsageError",
-    "load",
-]
+    "BladeError", "Cause", "Checked", "Comparison", "NothingToRead", "Report", "Runs", "Table", "Unreadable",
+    "UsageError", "load",
+]  # fmt: skip
