@@ -362,7 +362,6 @@ class Kept:
         return True
 
 
-
 # ---- The endpoint ------------------------------------------------------------------------------
 
 PUBLIC = "https://api.openai.com/v1"
@@ -533,7 +532,6 @@ class Stopped(msgspec.Struct, frozen=True):
     text: str
     hint: str
     is_cap: bool = False
-
 
 
 class Asking:

@@ -12,6 +12,7 @@ from blade import hostile, model
 from blade.api.answer_tables import Table, part, to_dict
 from blade.api.written_reports import Report
 from blade.errors import UsageError
+from blade.number_format import count, points
 
 if TYPE_CHECKING:
     import os
@@ -110,11 +111,11 @@ def _verdict(pair: model.Comparison) -> str:
         return f"refused, {pair.refused}"
     verdicts = {"these tasks": pair.verdict, "new tasks": pair.verdict_new_tasks}
     texts = [f"{verdict}{_interval(pair, question)} on {question}" for question, verdict in verdicts.items()]
-    return f"{100 * pair.delta:+.1f} points; {', '.join(texts)}; {len(pair.alignment.common):,} tasks in common"
+    return f"{points(pair.delta)}; {', '.join(texts)}; {count(len(pair.alignment.common), 'task')} in common"
 
 
 def _interval(pair: model.Comparison, question: str) -> str:
     test = next((test for test in pair.tests if test.question == question), None)
     if test is None or test.low is None or test.high is None:
         return ""
-    return f" [{100 * test.low:+.1f}, {100 * test.high:+.1f}]"
+    return f" [{points(test.low).removesuffix(' points')}, {points(test.high).removesuffix(' points')}]"

@@ -15,7 +15,7 @@ import msgspec
 from blade import hostile
 from blade import report as pages
 from blade.api.answer_tables import Table
-from blade.errors import NothingToRead, Unreadable
+from blade.errors import Unreadable
 from blade.model.conclusions import Finding
 from blade.report import comparison_screen, first_page
 
@@ -144,13 +144,6 @@ def _text(text: str | os.PathLike[str]) -> str:
     """A text as it is; that of a file where a path or the name of a report is given."""
     if isinstance(text, str) and ("\n" in text or not text.lower().endswith(ENDINGS)):
         return text
-    from blade.check.json_reports import with_claims
+    from blade.check.json_reports import read_report
 
-    path = Path(text)
-    try:
-        return with_claims(path.read_text(encoding="utf-8-sig"), path)
-    except FileNotFoundError as error:
-        raise NothingToRead(f"{path} does not exist", "check the path", "no-such-path") from error
-    except (OSError, UnicodeDecodeError) as error:
-        hint = "give a report in Markdown or JSON, in UTF-8"
-        raise Unreadable(f"{path} cannot be read: {error}", hint, "unreadable-file") from error
+    return read_report(os.fspath(text))

@@ -148,7 +148,6 @@ def _compared(case: Case, repeat: int) -> tuple[Lines, list[tuple[str, str]]]:
     return done, undone
 
 
-
 def _differing(want: Any, got: Any) -> list[str]:
     if not isinstance(want, Mapping) or not isinstance(got, Mapping):
         return ["arguments"]
