@@ -12,21 +12,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from blade import pipeline
-from blade.agent.reader import (
-    ACCEPTED,
-    BEGIN,
-    DISCARDED,
-    END,
-    KINDS,
-    MARK,
-    Prompt,
-    answers,
-    correction,
-    framed,
-)
+from blade.agent.reader import ACCEPTED, BEGIN, DISCARDED, END, KINDS, MARK, Prompt, correction, framed
 from blade.cli.sanitize import cleaner
 from blade.model import Cause
-from blade.pipeline import model_reading, reviewing
+from blade.pipeline import model_reading
 from blade.pipeline.session import Session
 from blade.report.run_facts import facts
 from tests.builders import make_message, make_response, make_row, make_run
@@ -177,21 +166,6 @@ def test_a_cluster_is_named_by_what_several_tasks_show(broken: Session, ask: Ask
     assert ["shown by two" in call.turns[2]["content"] for call in seconds] == [True, True]
 
 
-def test_a_question_over_all_failures_is_counted(ask: Ask, server: Server) -> None:
-    def answered(call: Call, number: int) -> Act:
-        word = {"5": "undetermined", "4": "YES"}.get(call.about, "yes")
-        evidence = [] if call.about == "5" else [place(call.about)]
-        return says({"about": call.about, "answer": word, "because": "The error stands there.", "evidence": evidence})
-
-    server.script = answered
-    reading = ask("ask", asked="Was a lock ignored?", choices=("yes", "no"))
-    yes = tuple(one.question.about for one in reading.results if one.question.about != "5")
-    assert answers(reading.results) == [("yes", yes), ("undetermined", ("5",))]
-    assert "The question: Was a lock ignored?" in server.calls[0].turns[0]["content"]
-    schema = server.calls[0].body["text"]["format"]["schema"]
-    assert schema["properties"]["answer"]["enum"] == ["yes", "no", "undetermined"]
-
-
 # ---- Beside the engine -------------------------------------------------------------------------------
 
 
@@ -204,19 +178,6 @@ def test_agreement_with_the_engine_is_told(ask: Ask, server: Server, session: Se
     assert (pair.n, pair.agreed) == (6, sum(mine[task] == engine[task] for task in engine))
     assert sum(n for _, _, n in pair.confusion) == 6
     assert {(a.value, b.value) for a, b, _ in pair.confusion} == {(engine[task], mine[task]) for task in engine}
-
-
-def test_labels_are_kept_as_judgements_by_the_model(ask: Ask, server: Server, copy: Path) -> None:
-    open_one = {"answer": "undetermined", "evidence": []}
-    server.script = lambda call, n: says(label(call.about, **(open_one if call.about == "5" else {})))
-    recorded, refused = model_reading.record(pipeline.session([str(copy)]), ask())
-    assert sorted(one.task for one in recorded) == ["0", "1", "2", "3", "4"]
-    assert {(one.by, one.cause.value, one.mode) for one in recorded} == {("model m", "BI", "ignored a tool error")}
-    assert ["task 5" in reason for reason in refused] == [True]
-    after = pipeline.session([str(copy)])
-    judged = {one.task for one in after.facts[after.run().name].attributions if one.judged_by == "model m"}
-    assert judged == {"0", "1", "2", "3", "4"}
-    assert {one.task for one in reviewing.queue(after).waiting} == {"5"}
 
 
 # ---- What is sent: foreign text stays inside its frame, and what is private stays at home -----------

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from blade import pipeline
 from tests.case_tables import cases
 from tests.conftest import Blade, Said
 from tests.read.conftest import KEY, honest, label, place
@@ -178,28 +180,41 @@ def test_an_endpoint_that_is_not_there(read: Any) -> None:
     assert "no connection to 127.0.0.1:9" in said.error["error"]
 
 
-def test_labels_can_be_recorded(read: Any, copy: Path) -> None:
+def test_labels_can_be_recorded_and_stand_in_for_the_engine(read: Any, server: Server, copy: Path) -> None:
+    open_one = {"answer": "undetermined", "evidence": []}
+    server.script = lambda call, n: says(label(call.about, **(open_one if call.about == "5" else {})))
     said = read("--label", "--record", run=copy)
     assert said.code == 0, said.err
-    assert "Recorded: 6 judgements beside the run" in said.out
-    recorded = copy.with_name("rollouts_judgements.jsonl").read_text().splitlines()
-    assert {json.loads(line)["by"] for line in recorded} == {"model m"}
+    assert "Recorded: 5 judgements beside the run\n  not recorded: task 5: " in said.out
+    recorded = [json.loads(line) for line in copy.with_name("rollouts_judgements.jsonl").read_text().splitlines()]
+    assert sorted(one["task"] for one in recorded) == ["0", "1", "2", "3", "4"]
+    assert {(one["by"], one["cause"], one["mode"]) for one in recorded} == {("model m", "BI", "ignored a tool error")}
+    after = pipeline.session([str(copy)])
+    judged = {one.task for one in after.facts[after.run().name].attributions if one.judged_by == "model m"}
+    assert judged == {"0", "1", "2", "3", "4"}
     later = read("--label", "--json", run=copy)
-    assert json.loads(later.out)["results"] == []
-    assert "6 of 6 failed tasks are not asked about, 6 judged already" in later.err
+    assert [one["about"] for one in json.loads(later.out)["results"]] == ["5"]
+    assert "5 of 6 failed tasks are not asked about, 5 judged already" in later.err
 
 
-def test_a_question_is_answered_and_counted_without_what_deceives(read: Any, server: Server) -> None:
+def test_a_question_over_all_failures_is_counted_without_what_deceives(read: Any, server: Server) -> None:
     def script(call: Call, number: int) -> Act:
+        word = {"5": "undetermined", "4": "YES"}.get(call.about, "yes")
+        evidence = [] if call.about == "5" else [place(call.about)]
         dirty = "\x1b]0;owned\x07\x1b[2J\u202eevil"
-        return says(label(call.about, answer="yes", mode="", because=f"so{dirty}\n# heading"))
+        return says(label(call.about, answer=word, mode="", because=f"so{dirty}\n# heading", evidence=evidence))
 
     server.script = script
     said = read("--ask", "Was a lock ignored?", "--choice", "yes", "--choice", "no")
     assert "Question  Was a lock ignored?" in said.out
-    assert "Counted over 6 tasks with an answer, of 6 asked about\n  6 of 6  yes: " in said.out
+    counted = said.out.partition("\nCounted over 6 tasks with an answer, of 6 asked about\n")[2].splitlines()
+    assert [re.sub(r"\d(?:, \d)*$", "TASKS", line) for line in counted] == ["  5 of 6  yes: TASKS", "  1 of 6  undetermined: TASKS"]
+    assert sorted(re.findall(r"\d", counted[0].partition(": ")[2])) == ["0", "1", "2", "3", "4"]
     assert not {sign for sign in said.out if sign != "\n" and (ord(sign) < 32 or 0x202A <= ord(sign) <= 0x202E)}
     assert "\n# heading" not in said.out
+    assert "The question: Was a lock ignored?" in server.calls[0].turns[0]["content"]
+    schema = server.calls[0].body["text"]["format"]["schema"]
+    assert schema["properties"]["answer"]["enum"] == ["yes", "no", "undetermined"]
 
 
 def test_help_says_what_leaves_the_house(blade: Blade) -> None:

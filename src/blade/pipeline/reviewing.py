@@ -196,8 +196,7 @@ def queue(
         raise UsageError(f"{most} is no number of tasks", "give 1 or more, or none for all", "usage")
     entry = session.run(run)
     facts = session.facts[entry.name]
-    worths = [queueing.worth(attribution) for attribution in facts.attributions]
-    open_ = [worth for worth in worths if judged or not worth.is_settled]
+    waiting = [each for each in facts.attributions if judged or not queueing.is_settled(each)]
 
     with _prices(session, entry, budget) as known:
 
@@ -206,10 +205,10 @@ def queue(
                 known[task] = dossier(session, task, entry.name, budget).tokens
             return known[task]
 
-        waiting = queueing.queue(open_, {task.task: task for task in facts.tasks}, tokens, most)
+        first = queueing.queue(waiting, {task.task: task for task in facts.tasks}, tokens, most)
     n_judged = sum(bool(attribution.judged_by) for attribution in facts.attributions)
-    n_waiting, value = sum(worth.value > 0 for worth in open_), sum(worth.value for worth in open_)
-    return Queue(entry.name, waiting, len(worths), n_judged, n_waiting, value)
+    values = [*map(queueing.worth, waiting)]
+    return Queue(entry.name, first, len(facts.attributions), n_judged, sum(value > 0 for value in values), sum(values))
 
 
 @contextlib.contextmanager
