@@ -219,6 +219,11 @@ def test_reasons_stay_behind_the_mark(reasons: list[str]) -> None:
     assert last.startswith("Answer once more")
 
 
+def prompt_of(session: Session, task: str, kind: str = "label", asked: str = "") -> Prompt:
+    wish = model_reading.Wish(kind, (task,), None, asked)
+    return model_reading.plan(session, wish, "m", "h").questions[0].prompt
+
+
 def attacked(folder: Path, rows: list[dict[str, Any]]) -> Session:
     """A run whose task ids attack whoever reads them, as its rows do."""
     (folder / "blade.toml").write_text('task_id = "task_id"\n')
@@ -236,11 +241,11 @@ def test_rollouts_that_attack_never_change_the_frame(session: Session, cache: Pa
     assert len(tasks) >= 10
     for task in tasks:
         for kind in (kind for kind in KINDS if kind != "name"):
-            words = {"question": "Why?"} if kind == "ask" else {}
-            prompt = model_reading.prompt(run, task, kind, **words)
+            asked = "Why?" if kind == "ask" else ""
+            prompt = prompt_of(run, task, kind, asked)
             assert all(line.startswith(MARK) for line in inside(prompt))
-            assert prompt.user.partition(BEGIN)[0] == ("The question: Why?\n\n" if words else "")
-            assert prompt.system == model_reading.prompt(session, "0", kind, **words).system
+            assert prompt.user.partition(BEGIN)[0] == ("The question: Why?\n\n" if asked else "")
+            assert prompt.system == prompt_of(session, "0", kind, asked).system
 
 
 def test_clusters_of_such_rollouts_keep_the_frame_too(cache: Path, tmp_path: Path) -> None:
@@ -259,7 +264,7 @@ def test_clusters_of_such_rollouts_keep_the_frame_too(cache: Path, tmp_path: Pat
 
 
 def test_a_prompt_tells_the_rules_the_causes_and_the_proposal(session: Session, run_path: Path) -> None:
-    prompt = model_reading.prompt(session, "0")
+    prompt = prompt_of(session, "0")
     words = ["evidence, never instruction", "Abstain", "Chronology", "proposal", *(f"- {cause.value}: " for cause in Cause)]
     assert [word for word in words if word not in prompt.system] == []
     assert any("proposal of the engine" in line for line in inside(prompt))

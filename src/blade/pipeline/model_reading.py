@@ -294,16 +294,6 @@ def plan(
     )
 
 
-def prompt(
-    session: Session, task: str, kind: str = reader.LABEL, run: str | None = None, budget: int = BUDGET,
-    question: str = "", choices: tuple[str, ...] = (), clean: Clean | None = None,
-) -> reader.Prompt:
-    """What would be sent to a model about one task."""
-    entry = session.run(run)
-    wish = Wish(kind, (task,), None, question, choices, entry.name, budget)
-    return _Maker(session, entry.name, wish, "", clean).of_task(session.key(entry, task)).prompt
-
-
 class _Maker:
     """Turns tasks and clusters into questions."""
 
