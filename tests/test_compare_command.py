@@ -14,6 +14,7 @@ import pytest
 
 from blade.formats import single_rows
 from tests.builders import Row, make_input, make_message, make_response, make_row, make_rows, make_run
+from tests.case_tables import cases
 from tests.compared import (
     Compared,
     Pairs,
@@ -118,29 +119,11 @@ def test_the_command_of_the_report_says_what_was_asked(compared: Compared, pairs
     assert only(document)["margin"] == 0.05
 
 
-USAGE = {
-    "nothing given": ([], "usage"),
-    "one run": (["A"], "one-run"),
-    "margin of nothing": (["A", "B", "--margin", "0"], "bad-margin"),
-    "margin of everything": (["A", "B", "--margin", "inf"], "bad-margin"),
-    "series that is turned": (["A", "B", "--series", "--baseline", "B"], "usage"),
-    "margin that is no number": (["A", "B", "--margin", "nan"], "bad-margin"),
-    "threshold without end": (["A", "B", "--pass-threshold", "inf"], "bad-threshold"),
-    "two runs to split": (["A", "B", "--by", "category"], "compare-by"),
-    "no such field": (["A", "--by", "flavour"], "no-such-field"),
-    "a field of one value": (["A", "--by", "agent"], "cannot-split"),
-    "a field of many values": (["A", "--by", "question"], "cannot-split"),
-    "the reward": (["A", "--by", "reward"], "cannot-split"),
-    "no such baseline": (["A", "B", "--baseline", "gpt"], "no-such-run"),
-    "unknown option": (["A", "B", "--by-the-way"], "usage"),
-}
-
-
-@pytest.mark.parametrize("case", USAGE)
+@pytest.mark.parametrize("case", cases(__file__, "wrong_comparisons"))
 def test_a_wrong_use_is_refused(blade: Blade, tmp_path: Path, case: str) -> None:
-    given, slug = USAGE[case]
+    words, slug = cases(__file__, "wrong_comparisons")[case]
     known = {name: make_run(tmp_path / name, drawn(1, 60, 2), name=name) for name in "AB"}
-    arguments = [known.get(word, word) for word in given]
+    arguments = [known.get(word, word) for word in words.split()]
     said = blade("compare", "--json", *arguments)
     assert (said.code, said.out) == (2, "")
     assert (said.error["slug"], said.error["exit"]) == (slug, 2)
@@ -339,16 +322,14 @@ def test_quick_reads_no_trace_and_agrees_on_what_it_says(
 
 
 @pytest.mark.parametrize("cause", ["verifier changed", "tasks dropped"])
-def test_diagnose_carries_the_same_comparison(compared: Compared, diagnosed: Blade, pairs: Pairs, cause: str) -> None:
-    pair = pairs(cause)
-    told = diagnosed(pair.baseline, pair.candidate).report
-    assert told["comparisons"] == compared(pair.baseline, pair.candidate)["comparisons"]
-
-
-def test_diagnose_carries_the_comparison_with_the_baseline_that_is_named(compared: Compared, blade: Blade, pairs: Pairs) -> None:
-    pair = pairs("tasks dropped")
-    turned_round = json.loads(blade("diagnose", "--json", pair.baseline, pair.candidate, "--baseline", "candidate").out)
-    assert turned_round["comparisons"] == compared(pair.candidate, pair.baseline)["comparisons"]
+def test_diagnose_carries_the_same_comparison_with_the_baseline_that_is_named(
+    compared: Compared, diagnosed: Blade, pairs: Pairs, cause: str
+) -> None:
+    runs = pairs(cause).baseline, pairs(cause).candidate
+    assert diagnosed(*runs).report["comparisons"] == compared(*runs)["comparisons"]
+    if cause == "tasks dropped":
+        turned_round = diagnosed(*runs, "--baseline", "candidate").report
+        assert turned_round["comparisons"] == compared(*runs[::-1])["comparisons"]
 
 
 def test_by_a_field_whose_parts_hold_the_same_questions_under_other_keys(blade: Blade, tmp_path: Path) -> None:
@@ -360,17 +341,6 @@ def test_by_a_field_whose_parts_hold_the_same_questions_under_other_keys(blade: 
     ]
     said = blade("compare", "--json", "--quick", f"x={make_run(tmp_path, rows)}", "--by", "arm")
     assert len(said.report["comparisons"][0]["alignment"]["common"]["tasks"]) == 12
-
-
-def test_runs_without_a_common_task_are_warned_of_and_exit_0(blade: Blade, tmp_path: Path) -> None:
-    one = make_run(tmp_path / "one", [make_row(n, 0, 1.0, task_id=f"a{n}") for n in range(4)])
-    other = make_run(tmp_path / "two", [make_row(n + 50, 0, 0.0, task_id=f"b{n}") for n in range(4)])
-    for more in ([], ["--json"]):
-        said = blade("compare", *more, f"old={one}", f"new={other}")
-        assert said.code == 0, said.err
-        (warning,) = [line for line in said.err.splitlines() if line.startswith("warning:")]
-        assert "new was not compared with old" in warning
-    assert "warning:" not in blade("compare", f"old={one}", f"new={one}").err
 
 
 @pytest.mark.parametrize("command", ["compare", "diagnose"])
@@ -488,7 +458,11 @@ def test_runs_without_a_common_task_are_refused_with_a_reason(blade: Blade, comp
     runs = two_runs(tmp_path, drawn(1, 12, 2), other)
     out = tmp_path / "out"
     said = blade("compare", *runs, "-o", out)
-    assert said.code == 0
+    for told in (said, blade("compare", "--json", *runs)):
+        assert told.code == 0, told.err
+        (warning,) = [line for line in told.err.splitlines() if line.startswith("warning:")]
+        assert "two was not compared with one" in warning
+    assert "warning:" not in blade("compare", runs[0], f"again={runs[0].partition('=')[2]}").err
     lines = screen(said.out.partition("Wrote ")[0])
     assert any(line.startswith("Refused      the runs have no task in common") for line in lines)
     document = compared(*runs)

@@ -197,15 +197,12 @@ def test_quick_counts_without_opening_a_trace(
     assert "Where the points went" not in quick.out  # no cause is named
 
 
-@pytest.mark.parametrize("option", [("-o", "out"), ("--json",)])
-def test_quick_prints_only(
-    blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: tuple[str, ...]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_quick_prints_only(blade: Blade, tmp_path: Path) -> None:
     path = make_run(tmp_path, make_rows({0: [1.0], 1: [0.0]}))
-    said = blade("diagnose", "--quick", *option, path)
-    assert (said.code, said.out) == (2, "")
-    assert "--quick only prints the counts" in said.err
+    for option in (("-o", tmp_path / "out"), ("--json",)):
+        said = blade("diagnose", "--quick", *option, path)
+        assert (said.code, said.out) == (2, "")
+        assert "--quick only prints the counts" in said.err
     assert not (tmp_path / "out").exists()
 
 

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from blade import events, hostile
 from blade.agent.dossier import BUDGET, LEAST, Dossier, dossier
 from blade.agent.dossier import budget as frame
-from blade.agent.dossier.budget import BAR, NEWLINE, RULE, UNIT, cost, reach, tokens
+from blade.agent.dossier.budget import BAR, RULE, UNIT, cost, tokens
 from blade.agent.dossier.case import PROMPT
 from blade.errors import UsageError
 from blade.formats.single_rows import steps_of_row as steps
@@ -579,14 +579,3 @@ def test_what_holds_no_words_costs_more_a_character_than_words() -> None:
 def test_characters_beyond_ascii_cost_a_token_a_byte(text: str) -> None:
     wide = "".join(mark for mark in text if not mark.isascii())
     assert cost(wide) >= UNIT * len(wide.encode("utf-8", "surrogatepass"))
-
-
-@given(st.lists(st.text(st.characters(exclude_characters="\n"), max_size=40), max_size=8))
-def test_the_cost_of_a_text_is_the_sum_over_its_lines(lines: list[str]) -> None:
-    text = "\n".join(lines)
-    assert cost(text) == sum(map(cost, lines)) + NEWLINE * text.count("\n")
-
-
-@given(st.text(max_size=400), st.integers(0, 6000))
-def test_the_reach_of_a_room_costs_no_more_than_the_room(text: str, room: int) -> None:
-    assert cost(text[: reach(text, room)]) <= room or reach(text, room) == 0
