@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from blade import hostile, model
 from blade.api.answer_tables import Table, part, to_dict
-from blade.api.written_reports import Report
+from blade.api.written_reports import Checked, Report
 from blade.errors import UsageError
 from blade.number_format import count, points
-
-if TYPE_CHECKING:
-    import os
-
-    from blade.api.written_reports import Checked
 
 
 def fact(name: str, says: str) -> Any:

@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
-from blade import model
+from blade import model, pipeline
+from blade.agent.dossier import Dossier
 from blade.api.answer_tables import Result, Table, part, queried
 from blade.api.comparison_api import Comparison
 from blade.api.loading import Loading, part_of, together
 from blade.api.written_reports import Checked, Report, checked
 from blade.errors import UsageError
 from blade.hostile import command_line
-
-if TYPE_CHECKING:
-    from blade.agent.dossier import Dossier
+from blade.pipeline import reviewing
 
 Place = str | os.PathLike[str]
 
@@ -156,8 +155,6 @@ class Runs(Mapping[str, "Runs"]):
         self, most: int | None = 20, *, budget: int | None = None, judged: bool = False
     ) -> Table[model.Waiting]:
         """The failed tasks most worth reading, of each run so many; `judged` keeps those judged already."""
-        from blade.pipeline import reviewing
-
         budget = reviewing.BUDGET if budget is None else budget
         session = self._loading.session
         queues = (reviewing.queue(session, name, most, budget, judged) for name in self._names)
@@ -165,8 +162,6 @@ class Runs(Mapping[str, "Runs"]):
 
     def dossier(self, task: str | int, *, budget: int | None = None) -> Dossier:
         """What is needed to judge one task of the only run, as `.text` of at most `budget` tokens."""
-        from blade.pipeline import reviewing
-
         budget = reviewing.BUDGET if budget is None else budget
         return reviewing.dossier(self._loading.session, str(task), self.name, budget)
 
@@ -190,16 +185,12 @@ class Runs(Mapping[str, "Runs"]):
 
     def label_many(self, proposals: Sequence[Mapping[str, Any]], *, by: str) -> Table[model.Judgement]:
         """Keep several judgements on the only run: all of them, or none and the reasons why."""
-        from blade.pipeline import reviewing
-
         judgements = reviewing.label(self._loading.session, proposals, by, self.name)
         self._loading.renew()
         return Table(model.Judgement, judgements)
 
     def withdraw(self, task: str | int, *, by: str) -> Table[model.Judgement]:
         """Take back what an author said of a task of the only run."""
-        from blade.pipeline import reviewing
-
         judgements = reviewing.withdraw(self._loading.session, str(task), by, self.name)
         self._loading.renew()
         return Table(model.Judgement, judgements)
@@ -208,8 +199,6 @@ class Runs(Mapping[str, "Runs"]):
 
     def report(self) -> Report:
         """Everything as pages, as `blade diagnose` writes them."""
-        from blade import pipeline
-
         loading = self._loading
         command = command_line("diagnose", loading.specs, pass_threshold=loading.threshold)
         report = replace(self._report, made_by={**self._report.made_by, "command": command})

@@ -4,34 +4,28 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from blade import hostile, model
+from blade import hostile, model, pipeline
 from blade.api.written_reports import Report
 from blade.errors import UsageError
-
-if TYPE_CHECKING:
-    from blade.pipeline import Loaded, Session
-    from blade.tables.index import Watcher
+from blade.pipeline import Loaded, Session
+from blade.pipeline.report_pages import LISTS
+from blade.report.run_facts import ordered
+from blade.tables.index import Silent, Watcher
 
 
 class Loading:
     """How runs were loaded, what came of it, and how it is made anew when a judgement is added."""
 
     def __init__(self, specs: tuple[str, ...], threshold: float | None, progress: bool) -> None:
-        from blade.tables.index import Silent
-
         self.specs, self.threshold = specs, threshold
         self.watcher: Watcher = Lines() if progress else Silent()
         self.renew()
 
     def renew(self) -> None:
         """Read again: what is cheap is done, what did not change comes from the cache."""
-        from blade import pipeline
-        from blade.report.run_facts import ordered
-
         self.session: Session = pipeline.session(self.specs, self.watcher, self.threshold)
         self.report: model.Report = ordered(self.session.report)
 
@@ -40,7 +34,6 @@ def part_of(report: model.Report, names: Sequence[str]) -> model.Report:
     """What a report says of some of its runs; all of it if they are all."""
     if {run.name for run in report.runs} == set(names):
         return report
-    from blade.pipeline.report_pages import LISTS
 
     chosen = [pair for pair in report.comparisons if {pair.baseline, pair.candidate} <= set(names)]
     return replace(
@@ -57,7 +50,6 @@ def together(
     sides: Sequence[tuple[Loading, tuple[str, ...]]], margin: float, by: str | None, series: bool
 ) -> Report:
     """The comparison of runs that may have been loaded apart, as `blade compare` makes it."""
-    from blade import pipeline
     from blade.pipeline import comparing
 
     first = sides[0][0]

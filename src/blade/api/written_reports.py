@@ -8,20 +8,17 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from blade import hostile
+from blade import hostile, model
 from blade import report as pages
 from blade.api.answer_tables import Table
 from blade.errors import Unreadable
 from blade.model.conclusions import Finding
 from blade.report import comparison_screen, first_page
-
-if TYPE_CHECKING:
-    from blade import model
-    from blade.tables.index import Watcher
+from blade.tables.index import Watcher
 
 
 @dataclass(frozen=True, repr=False)

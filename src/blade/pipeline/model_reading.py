@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -27,11 +27,9 @@ from blade.formats.single_rows import steps_of_row as steps_of
 from blade.model import Agreement, Attribution, Cause, Evidence, Group, Judgement, Report, Trace
 from blade.model.measurements import PLACEHOLDER
 from blade.pipeline import reviewing, trace_reading
+from blade.pipeline.session import Session
 from blade.report.run_facts import Facts, facts
 from blade.tables import cache
-
-if TYPE_CHECKING:
-    from blade.pipeline.session import Session
 
 MEMBERS = 10  # tasks of a cluster that are quoted
 ANSWERS = "answers"  # the folder of the cache in which answers are kept; emptying indexes leaves it alone

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -20,14 +20,13 @@ from blade.formats import single_rows
 from blade.formats.rollout_steps import NOTHING, quotable, value_at
 from blade.model import Judgement, Waiting
 from blade.pipeline import trace_reading
+from blade.pipeline.load import Loaded
+from blade.pipeline.run_tables import ground_of
 from blade.pipeline.session import Session, depends_on
 from blade.query import select
 from blade.query.query_ground import FIELD_TEXTS, Ground, Table
 from blade.tables import cache
 from blade.tables.database import literal
-
-if TYPE_CHECKING:
-    from blade.pipeline.load import Loaded
 
 __all__ = ["BUDGET", "Queue", "checked", "dossier", "label", "queue", "withdraw"]
 
@@ -243,8 +242,6 @@ def checked(
     session: Session, proposals: Sequence[Mapping[str, Any]], by: str, run: str | None = None
 ) -> tuple[list[Judgement], list[str]]:
     """What would be kept, and the reasons against the rest; nothing is written."""
-    from blade.pipeline.run_tables import ground_of
-
     entry = session.run(run)
     ground: Ground | None = None  # made for the first judgement by condition
     bench = trace_reading.Bench(entry, session.threshold)

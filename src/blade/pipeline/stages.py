@@ -20,14 +20,13 @@ if TYPE_CHECKING:
     from blade.diagnose import Diagnosis
     from blade.measure import Scoring
     from blade.pipeline.trace_reading import Clock, Read, Reading
-    from blade.tables.index import Watcher
 
 
 @dataclass
 class Work:
     """Runs on their way to a report: what the user asked for, and what the stages made of it so far."""
 
-    watcher: Watcher
+    watcher: store.Watcher
     command: str = ""
     specs: Sequence[str] = ()
     notes: Path | None = None
@@ -152,7 +151,7 @@ STAGES = (*LOADING, *DIAGNOSING)
 
 
 def load(
-    specs: Sequence[str], watcher: Watcher, notes: Path | None = None, mapping: Mapping[str, str] | None = None
+    specs: Sequence[str], watcher: store.Watcher, notes: Path | None = None, mapping: Mapping[str, str] | None = None
 ) -> list[Loaded]:
     """Find, index and assemble the runs that `specs` name; what is passed over becomes a gap."""
     work = Work(watcher, specs=specs, notes=notes, mapping=mapping)
@@ -162,7 +161,7 @@ def load(
 
 
 def diagnose(
-    loaded: Sequence[Loaded], command: str, threshold: float | None = None, watcher: Watcher | None = None,
+    loaded: Sequence[Loaded], command: str, threshold: float | None = None, watcher: store.Watcher | None = None,
     clock: Clock | None = None, baseline: str | None = None,
 ) -> Report:
     """Everything that is known of the runs: what is counted, what the traces say, and why scores differ."""
@@ -189,7 +188,7 @@ def baseline_first(loaded: Sequence[Loaded], baseline: str | None) -> list[Loade
 
 
 def diagnosed(
-    loaded: Sequence[Loaded], scored: Sequence[Scoring], command: str, watcher: Watcher | None = None, clock: Clock | None = None
+    loaded: Sequence[Loaded], scored: Sequence[Scoring], command: str, watcher: store.Watcher | None = None, clock: Clock | None = None
 ) -> tuple[Report, list[Side]]:
     """Each run by itself, and as a side of comparisons where there are several."""
     work = Work(watcher or store.Silent(), command, clock=clock, loaded=list(loaded), scored=scored)

@@ -10,7 +10,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -19,14 +19,12 @@ from blade.agent import judgements
 from blade.agent.judgements import Seen
 from blade.diagnose import conclusions, equal_results, tripwires
 from blade.formats import single_rows
+from blade.formats.assemble import Assembled
 from blade.model import Agreement, Cause, Episode, Gap, Health, Judged, Judgement, TaskTraces
 from blade.pipeline import report_pages
 from blade.pipeline.load import Loaded
 from blade.tables import cache, workers
-
-if TYPE_CHECKING:
-    from blade.formats.assemble import Assembled
-    from blade.tables.index import Watcher
+from blade.tables.index import Watcher
 
 Made = TypeVar("Made")
 Span = tuple[int, int]  # from, to: places in `Judged.rows`
