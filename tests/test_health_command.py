@@ -114,7 +114,7 @@ def test_every_rung_of_the_ladder_is_in_the_rule_book() -> None:
 
 def test_questions_stand_in_the_order_in_which_they_are_asked(cache: Path, tmp_path: Path) -> None:
     from blade import pipeline
-    from blade.pipeline.trace_reading import Clock
+    from blade.pipeline.stages import Clock
 
     clock = Clock()
     path = make_run(tmp_path, make_rows({task: [1.0, 0.0] for task in range(8)}))  # nothing is explained before the last

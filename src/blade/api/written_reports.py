@@ -87,7 +87,9 @@ class Checked:
     """The statements of a text, each with its verdict."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
-        self._findings = tuple(findings)
+        from blade.check import check_findings
+
+        self._findings, self._check = tuple(findings), check_findings
 
     @property
     def ok(self) -> bool:
@@ -97,9 +99,7 @@ class Checked:
     @property
     def counts(self) -> dict[str, int]:
         """How many statements are supported, contradicted, unverifiable, uncited, opinion."""
-        from blade.check import check_findings
-
-        return check_findings.counts(self._findings)
+        return self._check.counts(self._findings)
 
     def claims(self) -> Table[Statement]:
         """Every statement that was read."""
@@ -107,15 +107,11 @@ class Checked:
 
     def problems(self) -> Table[Statement]:
         """All that is not supported, contradictions first."""
-        from blade.check import check_findings
-
-        return _table(check_findings.problems(self._findings))
+        return _table(self._check.problems(self._findings))
 
     def to_dict(self) -> dict[str, Any]:
         """What `blade check --json` prints."""
-        from blade.check import check_findings
-
-        document: dict[str, Any] = json.loads(check_findings.as_json(self._findings))
+        document: dict[str, Any] = json.loads(self._check.as_json(self._findings))
         return document
 
     def __repr__(self) -> str:

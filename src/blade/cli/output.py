@@ -19,7 +19,7 @@ from blade.targets import refuse_link, refuse_taken
 
 if TYPE_CHECKING:
     from blade.pipeline import Loaded
-    from blade.pipeline.trace_reading import Clock
+    from blade.pipeline.stages import Clock
 
 Result = TypeVar("Result")
 OURS = frozenset(

@@ -22,7 +22,7 @@ from blade.pipeline import report_pages, stages
 from blade.pipeline.comparison_sides import column_sides
 from blade.pipeline.load import Loaded
 from blade.pipeline.run_tables import ground_of
-from blade.pipeline.trace_reading import Clock
+from blade.pipeline.stages import Clock
 from blade.query import select
 from blade.query.measures import by_task, measure_of
 from blade.query.query_ground import Ground, unknown
@@ -144,7 +144,10 @@ def _gated(report: Report, policy: Policy, sides: Sequence[Side], answers: _Answ
     }
 
     by_name = {side.run: side for side in sides}
-    gate = judge(policy, report.comparisons, coverages, date.today(), by_name, lambda query, run: answers.values[query, run], answers.remarks)
+    gate = judge(
+        policy, report.comparisons, coverages, date.today(), by_name,
+        lambda query, run: answers.values[query, run], answers.remarks,
+    )  # fmt: skip
     return replace(report, gate=gate)
 
 

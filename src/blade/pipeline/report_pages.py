@@ -14,25 +14,12 @@ from msgspec.structs import replace
 import blade
 from blade import measure
 from blade.formats import single_rows
-from blade.model import (
-    Benchmark,
-    Buckets,
-    Cause,
-    Gap,
-    Health,
-    Level,
-    Loss,
-    Outcome,
-    Report,
-    Run,
-    Source,
-    TaskMatrix,
-    Trust,
-)
+from blade.model import Buckets, Cause, Gap, Level, Loss, Outcome, Report, Run, Trust
 from blade.pipeline.load import MAX_SKIPPED, Loaded
 from blade.tables import index as store
 
 if TYPE_CHECKING:
+    from blade.model import Benchmark, Health, Source, TaskMatrix
     from blade.pipeline.trace_reading import Read, Reading
 
 

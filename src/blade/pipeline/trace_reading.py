@@ -23,6 +23,7 @@ from blade.formats.assemble import Assembled
 from blade.model import Agreement, Cause, Episode, Gap, Health, Judged, Judgement, TaskTraces
 from blade.pipeline import report_pages
 from blade.pipeline.load import Loaded
+from blade.pipeline.stages import Clock
 from blade.tables import cache, workers
 from blade.tables.index import Watcher
 
@@ -202,20 +203,6 @@ def standing(entry: Loaded, bench: Bench) -> tuple[dict[str, tuple[Judgement, ..
 
 
 # ---- From traces to conclusions --------------------------------------------------------------------
-
-
-class Clock:
-    """Seconds by stage; what workers spend is added up over all of them."""
-
-    def __init__(self) -> None:
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-
-    def timed(self, stage: str, work: Callable[[], Made]) -> Made:
-        start = time.perf_counter()
-        try:
-            return work()
-        finally:
-            self.seconds[stage] += time.perf_counter() - start
 
 
 class TaskEvidence(NamedTuple):
