@@ -64,10 +64,6 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     evidence: Annotated[tuple[Cited, ...], msgspec.Meta(max_length=MOST_PLACES)]
     mode: Annotated[str, msgspec.Meta(max_length=MOST_NAMED)] = ""  # of a label: a name for what happened
 
-    @property
-    def is_undetermined(self) -> bool:
-        return self.answer == UNDETERMINED
-
 
 class Prompt(msgspec.Struct, frozen=True):
     """What is sent: our own words, then the data in its frame."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas  # type: ignore[import-not-found,import-untyped,unused-ignore]
     import polars  # type: ignore[import-not-found,unused-ignore]
 
-    from blade.api.loading import Loading
+    from blade.api.loaded_runs import Loading
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 

@@ -180,7 +180,7 @@ class Checker:
                     quotations.append(place)
                 else:
                     reasons += [f"quotation {number + 1}: {reason}" for reason in place]
-            if not reasons and not answer.is_undetermined:
+            if not reasons and answer.answer != reader.UNDETERMINED:
                 reasons = self._enough(question, quotations)
             return reasons or replace(answer, evidence=tuple(dict.fromkeys(quotations)))
 
