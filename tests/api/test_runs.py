@@ -184,6 +184,7 @@ def test_comparisons_agree_however_the_runs_were_loaded(run: blade.Runs, runs: b
     back = runs["after"].compare(run)
     assert (back.baseline, back.candidate) == ("after", "before")
     assert back.delta == pytest.approx(-(apart.delta or 0))
+    assert f"before against after: −{repr(apart).partition(': +')[2][:4]} points" in repr(back).replace("<blade.Comparison ", "")
     assert apart.delta == pytest.approx(sum(term.value for term in apart.bridge()), abs=1e-9)
     assert apart["after"].verdict == apart.verdict
     assert "before" in repr(apart)
@@ -291,6 +292,8 @@ def test_a_check_is_that_of_the_command_line(
     assert not found.ok
     assert found.counts["contradicted"] == len(found.problems().where(verdict="contradicted")) == 1
     assert run.check(text).to_dict() == run.check("said.md").to_dict() == found.to_dict()
+    (folder / "wide.md").write_text(text, encoding="utf-16")
+    assert run.check("wide.md").to_dict() == found.to_dict()
     assert json.loads(said(capsys, "check", "said.md", "--run", "results/before.jsonl", "--json", code=1)) == found.to_dict()
 
 
