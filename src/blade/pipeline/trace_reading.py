@@ -93,7 +93,9 @@ class Walker:
         total = sum(end - start for start, end in spans)
         watcher.start(what, total, "rows")
         if total < _PARALLEL_ROWS or (os.cpu_count() or 1) < 2:
-            keeps = self._fits()
+            # rows of a run so small stay in memory, so that none is opened again for a quotation
+            rows = self._run.rollouts.row_id[self._judged.rows]
+            keeps = self._run.rows.numbers("length")[rows].sum() <= _KEPT_BYTES
             for span in spans:
                 task = self.task(span)
                 if keeps:
@@ -104,11 +106,6 @@ class Walker:
         yield work(self.task(spans[0]))  # what it imports and compiles, every process then has
         watcher.advance(spans[0][1] - spans[0][0])
         yield from self._in_parallel(_pieces(spans[1:]), work, watcher)
-
-    def _fits(self) -> bool:
-        """Whether all rows may stay in memory, so that none is opened again for a quotation."""
-        rows = self._run.rollouts.row_id[self._judged.rows]
-        return bool(self._run.rows.numbers("length")[rows].sum() <= _KEPT_BYTES)
 
     def _in_parallel(
         self, pieces: list[tuple[Span, ...]], work: Callable[[TaskTraces], Made], watcher: Watcher

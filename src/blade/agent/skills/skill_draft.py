@@ -33,19 +33,15 @@ SAMPLE = 400  # rows looked at in each run, spread over all of them
 _LOOKED_AT = 40  # rows of a run in which calls are looked for, where none declares its tools
 
 
-def folder_of(name: str | None, session: Session, into: Path) -> tuple[str, Path]:
-    """The benchmark as it is called, and the folder of its skill."""
+def folder_of(name: str | None, session: Session, into: Path, force: bool) -> tuple[str, Path]:
+    """The benchmark as it is called, and the folder of its skill; over one that is there only if told to."""
     names = (run.benchmark for run in session.report.runs if run.benchmark)
     called = name or next(names, None) or session.loaded[0].name
-    return called, into / skill_name(called)
-
-
-def refuse_written(folder: Path, force: bool) -> None:
-    """Do not write over a skill unless told to: somebody may have put work into it."""
-    path = folder / PAGE
-    refuse_link(path, folder.parent)
-    if path.exists() and not force:
-        raise UsageError(f"{path} is there already", "name another, or add --force", "output-not-empty")
+    folder = into / skill_name(called)
+    refuse_link(folder / PAGE, into)
+    if (folder / PAGE).exists() and not force:
+        raise UsageError(f"{folder / PAGE} is there already", "name another, or add --force", "output-not-empty")
+    return called, folder
 
 
 def write(called: str, folder: Path, session: Session) -> Path:
