@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blade.agent import queue
@@ -41,6 +41,7 @@ def test_the_value_is_what_such_labels_lose_by_being_wrong(
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 0.1), st.integers(50, 4000)), max_size=30), st.one_of(st.none(), st.integers(1, 12)))
+@example(tasks=[(0.001, 300), (0.1, 300)], most=1)
 def test_the_first_are_the_first_of_all(tasks: list[tuple[float, int]], most: int | None) -> None:
     """Dossiers that cannot come in are not written; the order is the same as if all were."""
     entries = [attribution(Cause.UNDETERMINED, LIKELY, value, str(at)) for at, (value, _) in enumerate(tasks)]
