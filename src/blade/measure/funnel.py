@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from blade.measure.scoring import Scoring
 from blade.measure.slices import ABSENT, NULL, NUMBER, TEXT
-from blade.model import LAST_KINDS, Benchmark, Column, Coverage, Funnel, FunnelStage, Rollouts, Stage
-
-if TYPE_CHECKING:
-    from blade.model import Bools
+from blade.model import LAST_KINDS, Benchmark, Bools, Column, Coverage, Funnel, FunnelStage, Rollouts, Stage
 
 MESSAGE, USER, RESULT = (LAST_KINDS.index(kind) for kind in ("message", "user", "result"))
 

@@ -6,17 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from blade import stats
 from blade.measure.outcome_rates import missing_bounds
 from blade.measure.scoring import TOLERANCE, Scoring
-from blade.model import LAST_KINDS, Coverage, Evidence, Health, Level, RewardKind, Rollouts
-
-if TYPE_CHECKING:
-    from blade.model import Bools, Floats
+from blade.model import LAST_KINDS, Bools, Coverage, Evidence, Floats, Health, Level, RewardKind, Rollouts
 
 Quote = Callable[[int, str], Evidence | None]  # a position in `Rollouts` and a field of its row
 

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,9 +14,7 @@ from blade import stats
 from blade.measure.scoring import CODE, Scoring
 from blade.measure.slices import BOOL, TEXT
 from blade.model import Benchmark, Column, Coverage, Measure, Outcome, RewardKind, Rollouts
-
-if TYPE_CHECKING:
-    from blade.model import Bools, Floats, Hashes, Ints
+from blade.model.run_rows import Bools, Floats, Hashes, Ints
 
 DENSE_K = 1024  # every k up to here, beyond it powers of two and the largest
 NO_ROWS = "no scored row"

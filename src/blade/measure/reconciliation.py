@@ -6,17 +6,13 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from blade import stats
 from blade.measure.outcome_rates import sorted_within_tasks
 from blade.measure.scoring import Scoring
-from blade.model import Compared, Coverage, ReportedNumber, Rollouts
-
-if TYPE_CHECKING:
-    from blade.model import Floats, Ints
+from blade.model import Compared, Coverage, Floats, Ints, ReportedNumber, Rollouts
 
 RELATIVE = 1e-9
 AGREES = "agrees"

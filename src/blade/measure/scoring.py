@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from itertools import repeat as endless
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from blade import stats
 from blade.model import Buckets, Coverage, Outcome, Repeat, RewardKind, Rollouts, TaskResult
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from blade.model import Bools, Floats, Ints
+from blade.model.run_rows import Bools, Floats, Ints
 
 TOLERANCE = 1e-9  # verifiers write 0.9999999999999998 where they mean 1
 MAX_LEVELS = 6  # rewards with more distinct values than this are continuous

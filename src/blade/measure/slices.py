@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from blade.measure.scoring import Scoring
-from blade.model import ID_FIELDS, Benchmark, Column, Gap, RewardKind, Rollouts
-
-if TYPE_CHECKING:
-    from blade.model import Ints
+from blade.model import ID_FIELDS, Benchmark, Column, Gap, Ints, RewardKind, Rollouts
 
 MIN_VALUES, MAX_VALUES = 2, 30
 CONSTANT_SHARE = 0.99  # of the tasks that have the field

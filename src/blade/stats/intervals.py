@@ -10,11 +10,11 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from blade.model import Floats
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from blade.model import Floats
     from blade.stats.variance import Variance
 
 Z95 = NormalDist().inv_cdf(0.975)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from blade.model import Bools, Floats, Ints
 from blade.stats.intervals import log_choose, special, t_quantile
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from blade.model import Bools, Floats, Ints
 
 CMH, EXCHANGE = "Cochran-Mantel-Haenszel", "exchange of rows within tasks"
 LOPSIDED, OFTEN = 4, 0.1  # times as many rows in one run, on so many tasks: then differences are skewed

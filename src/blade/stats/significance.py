@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from blade.model import Floats, Ints
 from blade.stats.intervals import log_choose, special
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from blade.model import Floats, Ints
 
 
 def benjamini_hochberg(p: Sequence[float | None]) -> list[float | None]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+from blade.model import Floats, Ints
 
-    from blade.model import Floats, Ints
 
 class Variance(NamedTuple):
     """One-way random-effects ANOVA of rewards by task."""
