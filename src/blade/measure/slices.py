@@ -69,13 +69,12 @@ def gaps(rollouts: Rollouts, scoring: Scoring, benchmark: Benchmark) -> Iterator
 
 def _candidates(rollouts: Rollouts) -> list[str]:
     """The fields that may describe tasks; short names first, so that an alias deeper down goes."""
-    names = (name for name in rollouts.fields if name in rollouts.input_fields or _is_metadata(name))
+    paths = ((name, name.lower().split(".")) for name in rollouts.fields)
+    names = (
+        name for name, path in paths
+        if name in rollouts.input_fields or (path[-1] in METADATA and PARENTS.issuperset(path[:-1]))
+    )  # fmt: skip
     return sorted(names, key=lambda name: (name.count("."), name))
-
-
-def _is_metadata(name: str) -> bool:
-    *parents, last = name.lower().split(".")
-    return last in METADATA and PARENTS.issuperset(parents)
 
 
 class Groups(NamedTuple):

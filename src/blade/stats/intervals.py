@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from blade.model import Floats
+from blade.model import Floats, Ints
 
 if TYPE_CHECKING:
     from blade.stats.variance import Variance
@@ -33,6 +33,13 @@ def log_choose(n: Any, k: Any) -> Any:
     """The logarithm of how many ways there are to choose k of n; numbers or arrays."""
     log = special().gammaln
     return log(n + 1) - log(k + 1) - log(n - k + 1)
+
+
+def log_hypergeometric(n_marked: int, n_others: int, drawn: int) -> tuple[Ints, Floats]:
+    """How many of the rows that are drawn may be marked, each with the logarithm of its probability."""
+    counts = np.arange(max(0, drawn - n_others), min(n_marked, drawn) + 1)
+    ways = log_choose(n_marked, counts) + log_choose(n_others, drawn - counts)
+    return counts, ways - log_choose(n_marked + n_others, drawn)
 
 
 def t_quantile(p: float, df: float) -> float:
