@@ -164,7 +164,8 @@ def _levels(rewards: Floats) -> int:
 def begins(*columns: NDArray[Any]) -> Bools:
     """The rows of sorted columns in which some value is another than in the row before."""
     changes: Bools = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-    return np.r_[np.ones(min(columns[0].size, 1), np.bool_), changes]
+    rows: Bools = np.r_[np.ones(min(columns[0].size, 1), np.bool_), changes]
+    return rows
 
 
 def groups_of(task: NDArray[np.int32]) -> tuple[Ints, Ints, Ints]:

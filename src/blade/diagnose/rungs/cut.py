@@ -17,7 +17,7 @@ import numpy as np
 
 from blade.diagnose.evidence import Act, RowEvidence
 from blade.diagnose.fields import is_limit
-from blade.diagnose.groups import Findings, Group, at_act, count, doubt, group, sentence, short
+from blade.diagnose.groups import Findings, Group, at_act, count, doubt, group, in_field, sentence, short
 from blade.diagnose.population import Ints, Mask, Population, as_float, most_common, tells_the_end
 from blade.diagnose.rungs.ran import TRANSPORT
 
@@ -87,7 +87,7 @@ def _stop_reason(people: Population, left: Mask) -> Group | None:
         return _loop(people, rows, left, f"a limit (`{path}` is `{value}`)")
     return group(
         "cut.limit", people, rows, left, path=path, value=value, at_most=_at_most(people, rows & left),
-        without=_without(people, rows), place=lambda row: (path, value),
+        without=_without(people, rows), place=in_field(path, value),
     )  # fmt: skip
 
 
