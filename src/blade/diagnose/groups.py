@@ -124,9 +124,11 @@ def cards() -> Mapping[str, Any]:
 
 
 class _Sentences(string.Formatter):
-    """Numbers with their thousands; `{n:failure}` counts things, `{n:pass|passes}` those with a plural of their own."""
+    """Numbers with their thousands, texts up to a length; `{n:failure}` counts things, `{n:pass|passes}` with a plural of their own."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
+        if isinstance(value, str) and format_spec.isdigit():
+            return short(value, int(format_spec))
         if isinstance(value, int) and len(format_spec) > 2 and format_spec[0].isalpha():
             noun, _, plural = format_spec.partition("|")
             return count(value, noun, plural or None)
@@ -170,6 +172,8 @@ def group(
         "passed": passed, "total": people.n, "with_these": int(people.passed.sum() + claimed.sum()), "path": path, **facts,
     }  # fmt: skip
     name, text, fix, why = (_filled(card[part], facts) for part in ("name", "text", "fix", "why"))
+    if detail is None and "detail" in card:
+        detail = lambda i: _filled(card["detail"], {**facts, "row": people.rows[i]})  # noqa: E731
     if place is None:
         place = (lambda row: (path, "")) if card.get("place") == "field" else PLACES[card.get("place", "none")]
     return Group(

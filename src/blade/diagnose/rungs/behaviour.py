@@ -215,6 +215,5 @@ def _in_shape(people: Population, tool: str, name: str, shape: str) -> Candidate
     return _candidate(
         people, "shape", lambda row: _given(row).get((tool, name)) == {shape}, 1, tool=tool, name=name, shape=shape, usual=usual,
         place=lambda row: next(((act.step, word) for act in row.acts if act.tool == tool and (name, shape) in act.shapes), None),
-        detail=lambda i: f"`{name}` is given as `{shape}` (a: letters, 9: digits){usual}",
         against=["the two forms may mean the same, and then the grader compares spellings (TI)"],
     )  # fmt: skip

@@ -209,10 +209,9 @@ def _spike(people: Population, left: Mask) -> Group | None:
         return _loop(people, loops, left, f"a limit ({amount})")
     is_beside = _is_beside(name) and _is_finished(people, rows & left)
     kind = "input" if _is_given(people, name, rows) else "beside" if is_beside else "spike"
-    detail = (lambda i: f"`{name}` is {top:,.0f}") if kind == "beside" else None
     return group(
         f"cut.{kind}", people, rows, left, path="" if name in _NAMED else name, top=top, amount=amount,
-        owner=name.rpartition(".")[0], without=_without(people, rows), detail=detail,
+        owner=name.rpartition(".")[0], without=_without(people, rows),
     )  # fmt: skip
 
 

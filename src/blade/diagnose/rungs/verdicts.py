@@ -414,7 +414,6 @@ def _crossed(people: Population) -> Iterator[Candidate]:
                     people, "verdicts.crossed", both, 3, is_tested=False, path=path, value=text, elsewhere=people.rate(elsewhere),
                     about=f"`{path}` is `{text[:40]}` where `{kind}` is `{str(kind_value)[:40]}`",
                     place=lambda row, path=path, text=text: at_end(row) or (path, text[:80]),
-                    detail=lambda i, path=path, text=text: f"`{path}` is `{text[:60]}`",
                 )  # fmt: skip
 
 
