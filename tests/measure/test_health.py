@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from blade.measure.health import health, share
 from blade.measure.scoring import scoring
 from blade.model import Evidence, Health, Level
+from tests.case_tables import cases, tables
 from tests.measure.builders import F1_A, make_coverage, make_rollouts
 
 SOUND = {str(i): [1.0, 0.0] for i in range(20)}
@@ -32,9 +31,6 @@ def some(n: int, of: int = ROWS) -> list[bool]:
     return [i < n for i in range(of)]
 
 
-CASES = yaml.safe_load(Path(__file__).with_name("health_cases.yaml").read_text(encoding="utf-8"))
-
-
 def columns_of(case: dict[str, Any]) -> dict[str, Any]:
     """The columns as written, or so many of the first rows: masked, empty, truncated, ended on a call, on reasoning up to there."""
     first = case.get("first", {})
@@ -54,7 +50,7 @@ def shown(flag: Health, part: str) -> Any:
     }.get(part, getattr(flag, part, None))  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", tables(__file__, "health_cases.yaml"), ids=lambda case: case["name"])
 def test_flags(case: dict[str, Any]) -> None:
     rewards = {"F1_A": F1_A, "SOUND": SOUND}[case["rewards"]] if isinstance(case["rewards"], str) else case["rewards"]
     missing = {
@@ -121,16 +117,6 @@ def test_rows_that_cannot_be_quoted_are_passed_over() -> None:
     assert asked == [0, 1, 2, 3, 4], "no row is opened that is not needed"
 
 
-@pytest.mark.parametrize(
-    ("part", "whole", "text"),
-    [
-        (0, 40, "0 of 40 rows (0%)"),
-        (40, 40, "40 of 40 rows (100%)"),
-        (3, 40, "3 of 40 rows (7.5%)"),
-        (1, 100_000, "1 of 100,000 rows (<0.1%)"),
-        (99_999, 100_000, "99,999 of 100,000 rows (>99.9%)"),
-        (0, 0, "0 of 0 rows"),
-    ],
-)
+@pytest.mark.parametrize(("part", "whole", "text"), cases(__file__, "shares"))
 def test_shares_are_exact_at_the_ends(part: int, whole: int, text: str) -> None:
     assert share(part, whole) == text

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
 from blade.measure.outcome_rates import effort, ks_up_to, majority, measures
 from blade.measure.scoring import scoring
 from blade.model import Benchmark, Measure
+from tests.case_tables import tables
 from tests.measure.builders import F1_A, TAU_AIRLINE, make_coverage, make_rollouts
 
 
@@ -26,11 +25,10 @@ def measured(rewards: Any, threshold: float | None = None, missing: Any = None, 
     return dict(zip(keys, found, strict=True))
 
 
-CASES = yaml.safe_load(Path(__file__).with_name("outcome_cases.yaml").read_text(encoding="utf-8"))
 NAMED = {"F1_A": F1_A, "TAU_AIRLINE": TAU_AIRLINE}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", tables(__file__, "outcome_cases.yaml"), ids=lambda case: case["name"])
 def test_measures(case: dict[str, Any]) -> None:
     rewards = NAMED[case["rewards"]] if isinstance(case["rewards"], str) else case["rewards"]
     missing = {name: [tuple(key) for key in keys] for name, keys in case.get("missing", {}).items()}
