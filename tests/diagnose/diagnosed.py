@@ -16,7 +16,7 @@ from blade.model import Group, Report, Trust
 from blade.pipeline.run_tables import ground_of
 from blade.query.query_ground import Ground, Table
 from blade.tables.index import Silent
-from tests.diagnose.builders import Key, Row, keys_of
+from tests.diagnose.rows import Key, Row, keys_of
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Made, Row, desk_acts, desk_row, grid, make_row, struck
+from tests.diagnose.builders import desk_acts, desk_row
 from tests.diagnose.diagnosed import Diagnose, each, told_of
+from tests.diagnose.rows import Act, Key, Made, Row, grid, make_row, struck
 
 FAULTY = {(task, repeat) for task, repeat in grid(16, 4) if (task + 2 * repeat) % 5 < 2}
 

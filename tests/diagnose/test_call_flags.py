@@ -7,19 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import (
-    Act,
-    Key,
-    Row,
-    desk_acts,
-    desk_row,
-    grid,
-    items_of,
-    make_row,
-    message,
-    rewards,
-)
+from tests.diagnose.builders import desk_acts, desk_row, rewards
 from tests.diagnose.diagnosed import Diagnose, Diagnosed
+from tests.diagnose.rows import Act, Key, Row, grid, items_of, make_row, message
 
 REFUSED = "error: a street needs a number"
 UNREAD = "Write the street in front of the number."  # an answer to a call that did not work, without a word for an error

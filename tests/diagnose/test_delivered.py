@@ -7,23 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import (
-    Act,
-    Key,
-    Made,
-    Row,
-    desk_acts,
-    desk_row,
-    grid,
-    items_of,
-    make_row,
-    message,
-    quiz,
-    quiz_row,
-    rewards,
-    struck,
-)
+from tests.diagnose.builders import desk_acts, desk_row, quiz, quiz_row, rewards
 from tests.diagnose.diagnosed import Diagnose
+from tests.diagnose.rows import Act, Key, Made, Row, grid, items_of, make_row, message, struck
 
 LATE = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(3)}
 

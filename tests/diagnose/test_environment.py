@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Made, Row, desk, desk_acts, desk_row, grid, make_row, struck
+from tests.diagnose.builders import desk, desk_acts, desk_row
 from tests.diagnose.diagnosed import Diagnose
+from tests.diagnose.rows import Act, Key, Made, Row, grid, make_row, struck
 
 HIT = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(4)}
 BUSY = "error: the address server closed the connection"

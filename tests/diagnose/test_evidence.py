@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Row, desk, desk_row, grid, make_row, message, struck
+from tests.diagnose.builders import desk, desk_row
 from tests.diagnose.diagnosed import Diagnose, Diagnosed
+from tests.diagnose.rows import Act, Key, Row, grid, make_row, message, struck
 
 HIT = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(4)}
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Row, desk_row, grid, make_row
+from tests.diagnose.builders import desk_row
 from tests.diagnose.diagnosed import Diagnose, Diagnosed
+from tests.diagnose.rows import Act, Key, Row, grid, make_row
 
 TOOLS = ("move_parcel", "pay_fee", "hold_parcel", "read_notice")
 FAULTY: set[Key] = {(task, task % 4) for task in range(12)}

@@ -11,20 +11,9 @@ import pytest
 
 from tests.conftest import Blade
 from tests.diagnose import diagnosed
-from tests.diagnose.builders import (
-    Act,
-    Row,
-    desk,
-    desk_acts,
-    desk_row,
-    grid,
-    keys_of,
-    make_row,
-    quiz,
-    quiz_row,
-    struck,
-)
+from tests.diagnose.builders import desk, desk_acts, desk_row, quiz, quiz_row
 from tests.diagnose.diagnosed import Diagnose, Diagnosed
+from tests.diagnose.rows import Act, Row, grid, keys_of, make_row, struck
 
 
 def mishaps() -> Iterator[Row]:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import STREETS, Row, desk_acts, desk_row, make_row
+from tests.diagnose.builders import STREETS, desk_acts, desk_row
 from tests.diagnose.diagnosed import Diagnose
+from tests.diagnose.rows import Row, make_row
 
 WORDS = "harbour lantern meadow orchard pebble quarry ribbon saddle timber velvet willow anchor bramble copper drizzle".split()
 

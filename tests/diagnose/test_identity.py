@@ -8,19 +8,9 @@ from typing import Any
 import pytest
 
 from blade.report import first_page
-from tests.diagnose.builders import (
-    STREETS,
-    Row,
-    desk,
-    grid,
-    keys_of,
-    make_row,
-    quiz,
-    quiz_row,
-    rewards,
-    struck,
-)
+from tests.diagnose.builders import STREETS, desk, quiz, quiz_row, rewards
 from tests.diagnose.diagnosed import Diagnose, Diagnosed, each
+from tests.diagnose.rows import Row, grid, keys_of, make_row, struck
 
 
 def data_entries(run: Diagnosed) -> list[tuple[str, str]]:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Row, desk_row, grid, make_row, quiz_row, rewards, struck
+from tests.diagnose.builders import desk_row, quiz_row, rewards
 from tests.diagnose.diagnosed import Diagnose, Diagnosed, each
+from tests.diagnose.rows import Row, grid, make_row, struck
 
 
 def significant(run: Diagnosed) -> list[tuple[str, str]]:

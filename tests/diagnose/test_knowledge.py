@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Row, desk, grid, make_row, quiz_row, struck
+from tests.diagnose.builders import desk, quiz_row
 from tests.diagnose.diagnosed import Diagnose
+from tests.diagnose.rows import Act, Key, Row, grid, make_row, struck
 
 
 def answered(kind: str, task: int, repeat: int) -> tuple[float, str]:

@@ -11,8 +11,9 @@ import pytest
 from blade import pipeline
 from blade.model import TaskMatrix
 from blade.tables.index import Silent
-from tests.diagnose.builders import Row, quiz_row
+from tests.diagnose.builders import quiz_row
 from tests.diagnose.diagnosed import write
+from tests.diagnose.rows import Row
 
 MODELS = ("amber", "birch", "cedar", "dune")
 SKILL = (0.9, 0.8, 0.7, 0.6)

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.diagnose.builders import Key, Made, Row, desk, grid, make_row
+from tests.diagnose.builders import desk
 from tests.diagnose.diagnosed import Diagnose, Diagnosed, told_of
+from tests.diagnose.rows import Key, Made, Row, grid, make_row
 
 CRASH = "trolley: command not found"
 

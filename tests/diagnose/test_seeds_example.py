@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Row, grid, make_row
 from tests.diagnose.diagnosed import Diagnose, told_of
+from tests.diagnose.rows import Act, Key, Row, grid, make_row
 
 OWNERS = ("Ada Brook", "Ben Marsh", "Cleo Ford", "Dora Hill", "Edan Vale")
 TOOLS = ("find_resident", "search_parcels", "redirect_parcel")

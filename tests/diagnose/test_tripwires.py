@@ -9,20 +9,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import Blade
-from tests.diagnose.builders import (
-    Act,
-    Key,
-    Row,
-    desk,
-    desk_acts,
-    desk_row,
-    grid,
-    make_row,
-    quiz,
-    quiz_row,
-    rewards,
-)
+from tests.diagnose.builders import desk, desk_acts, desk_row, quiz, quiz_row, rewards
 from tests.diagnose.diagnosed import Diagnose, Diagnosed
+from tests.diagnose.rows import Act, Key, Row, grid, make_row
 
 # ---- 1. A field set by grading whose rows equal the failing rows is the verdict, not a cause -----
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.diagnose.builders import Act, Row, grid, make_row, struck
 from tests.diagnose.diagnosed import Diagnose
+from tests.diagnose.rows import Act, Row, grid, make_row, struck
 
 TOOLS = ("find_owner", "list_parcels", "move_parcel", "read_notice")
 FAULTY = {(task, repeat) for task, repeat in grid(14, 4) if (task + repeat) % 4 == 0}

@@ -8,22 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import (
-    STREETS,
-    Act,
-    Key,
-    Made,
-    Row,
-    desk,
-    desk_row,
-    grid,
-    make_row,
-    message,
-    quiz_row,
-    rewards,
-    struck,
-)
+from tests.diagnose.builders import STREETS, desk, desk_row, quiz_row, rewards
 from tests.diagnose.diagnosed import Diagnose, each, told_of
+from tests.diagnose.rows import Act, Key, Made, Row, grid, make_row, message, struck
 
 FAILING = sorted(key for key, reward in rewards(16, 4, 0.5).items() if not reward)
 FIRST, SECOND, THIRD = ({key for i, key in enumerate(FAILING) if i % 4 in part} for part in ((0, 3), (1,), (2,)))

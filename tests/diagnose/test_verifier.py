@@ -9,20 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import (
-    Key,
-    Made,
-    Row,
-    desk_row,
-    grid,
-    keys_of,
-    make_row,
-    quiz,
-    quiz_row,
-    rewards,
-    struck,
-)
+from tests.diagnose.builders import desk_row, quiz, quiz_row, rewards
 from tests.diagnose.diagnosed import Diagnose, Diagnosed, each
+from tests.diagnose.rows import Key, Made, Row, grid, keys_of, make_row, struck
 
 WRONGED = {(1, 0), (4, 2), (6, 1), (9, 3)}
 
