@@ -8,7 +8,7 @@ import pytest
 
 from tests.diagnose.builders import desk, desk_acts, desk_row
 from tests.diagnose.diagnosed import Diagnose
-from tests.diagnose.rows import Act, Key, Made, Row, grid, make_row, struck
+from tests.diagnose.rows import Act, Key, Made, Row, grid, key_of, make_row, struck
 
 CUT = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(4)}
 
@@ -34,7 +34,7 @@ def test_limit_is_told_by_its_reason_and_its_tokens(diagnose: Diagnose, is_count
     """The reason says more than the status; the tokens are told only where all cut rows and no others have the maximum."""
     rows = planted(lambda task, repeat: desk_row(task, repeat, 0.0, [*looks(task, 3), f"Page {task} says that number {repeat}"]))
     for place, row in enumerate(rows):
-        is_cut = (row["_ng_task_index"], row["_ng_rollout_index"]) in CUT
+        is_cut = key_of(row) in CUT
         used = 2048 if is_cut or (is_shared and place % 3 == 0) else 300 + place * 7
         stop = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}} if is_cut else {"status": "completed"}
         row["response"].update({**stop, **({"usage": {"output_tokens": used}} if is_counted else {})})
@@ -64,7 +64,7 @@ def test_limit_that_the_grader_reports_about_the_work_is_a_verdict(diagnose: Dia
     """The submitted work was too slow for the test; nobody cut the rollout."""
     rows = planted(lambda task, repeat: desk_row(task, repeat, 0.0))
     for row in rows:
-        key = row["_ng_task_index"], row["_ng_rollout_index"]
+        key = key_of(row)
         row["test_status"] = "time limit exceeded" if key in CUT else "accepted" if row["reward"] else "wrong output"
     diagnose(rows).shows(CUT, "verdicts undetermined", "time limit exceeded")
 
@@ -182,7 +182,7 @@ def test_rollouts_that_loop_at_a_limit_are_told_apart(diagnose: Diagnose) -> Non
     loops = set(sorted(CUT)[::3])
     rows = list(lengths(14, lambda place: float(place % 4 > 0)))
     for row in rows:
-        task, repeat = row["_ng_task_index"], row["_ng_rollout_index"]
+        task, repeat = key_of(row)
         if (task, repeat) in loops:
             again: list[Act] = [("check_address", {"street": "?"}, "nothing here")] * 8
             row["response"]["output"] = desk_row(task, repeat, 0.0, [*looks(task, 6), *again, f"On to page {task}."])["response"]["output"]
@@ -197,7 +197,7 @@ def test_rollouts_at_the_maximum_that_end_by_themselves_are_no_cut(diagnose: Dia
     ended = set(sorted(CUT)[::3])
     rows = list(lengths(14, lambda place: float(place % 4 > 0)))
     for place, row in enumerate(rows):
-        task, repeat = row["_ng_task_index"], row["_ng_rollout_index"]
+        task, repeat = key_of(row)
         if how == "filed" and (task, repeat) in ended:
             acts = [*looks(task, 13), ("file_notice", {"page": task}, f"Filed {task}."), f"Notice {place} says so."]
             rows[place] = desk_row(task, repeat, 0.0, acts)
@@ -326,7 +326,7 @@ def test_repetition_inside_one_text_is_a_loop(diagnose: Diagnose) -> None:
     """One sentence again and again until the tokens run out: the cut is the consequence."""
     rows = list(letters(lambda whole: whole[:60] + "The fee is due. " * 400 + "The fee", 2048))
     for row in rows:
-        if (row["_ng_task_index"], row["_ng_rollout_index"]) in CUT:
+        if key_of(row) in CUT:
             row["response"]["incomplete_details"] = {"reason": "max_output_tokens"}
     run = diagnose(rows)
     assert run.group(CUT).label == "BI"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.diagnose.builders import desk_acts, desk_row, quiz, quiz_row, rewards
 from tests.diagnose.diagnosed import Diagnose
-from tests.diagnose.rows import Act, Key, Made, Row, grid, items_of, make_row, message, struck
+from tests.diagnose.rows import Act, Key, Made, Row, grid, items_of, key_of, make_row, message, struck
 
 LATE = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(3)}
 
@@ -36,7 +36,7 @@ def test_pass_whose_last_call_reads_as_an_error(diagnose: Diagnose, is_last: boo
     """The reply of the call that ends the passes tells of errors in two of them: it was accepted all the same, unless they went on."""
     rows = list(submitting(LATE, ["I think the errand is settled now."]))
     for row in [row for row in rows if row["reward"]][::9][:2]:
-        task, repeat = row["_ng_task_index"], row["_ng_rollout_index"]
+        task, repeat = key_of(row)
         odd: Act = ("hand_in", {"form": f"F-{task}"}, "Received; errors in the old form were corrected.")
         more: list[Act] = [] if is_last else [("read_notice", {"page": 3}, "Notice 3: the counter opens at 10.")]
         row["response"]["output"] = items_of([*work(task, repeat), odd, *more])

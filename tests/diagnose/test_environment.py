@@ -10,7 +10,7 @@ import pytest
 
 from tests.diagnose.builders import desk, desk_acts, desk_row
 from tests.diagnose.diagnosed import Diagnose
-from tests.diagnose.rows import Act, Key, Made, Row, grid, make_row, struck
+from tests.diagnose.rows import Act, Key, Made, Row, grid, key_of, make_row, struck
 
 HIT = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(4)}
 BUSY = "error: the address server closed the connection"
@@ -166,7 +166,7 @@ def test_a_loop_comes_before_the_missing_grade(diagnose: Diagnose, is_loop: bool
     """What asks for one thing again and again was ended for that; what asks for another each time was simply not graded."""
     rows = list(graded(HIT, ("resolved", "grade.code", "report")))
     for row in rows:
-        key = row["_ng_task_index"], row["_ng_rollout_index"]
+        key = key_of(row)
         if key in HIT:
             acts: list[Act] = [("look_up", {"drawer": 7 if is_loop else 7 + n}, f"Drawer {7 if is_loop else 7 + n} is empty.") for n in range(9)]
             row["response"] = desk_row(*key, 0.0, acts)["response"]
@@ -193,7 +193,7 @@ def test_rows_that_never_ran_lack_more_than_their_verdict(diagnose: Diagnose) ->
     ungraded = {(task, (task + 2) % 4) for task in range(12)}
     rows = []
     for row in graded(ungraded, ("resolved", "grade.code", "report")):
-        task, repeat = key = row["_ng_task_index"], row["_ng_rollout_index"]
+        task, repeat = key = key_of(row)
         if key in down:
             rows.append(make_row(task, repeat, 0.0, (), fault="error: the desk was closed"))
         else:

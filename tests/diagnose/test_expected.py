@@ -30,8 +30,7 @@ def errands(wrong: Acts, right: Acts = lambda task: [move(task)], faulty: set[Ke
         is_faulty = (task, repeat) in faulty
         look: Act = ("read_notice", {"page": task + repeat}, f"Page {task + repeat}.")
         acts = [look, *([*wrong(task), *hold] if is_faulty else due), f"Errand {task} is done." + " Goodbye." * (repeat % 3)]
-        gold = [{"name": act[0], "arguments": act[1]} for act in due if isinstance(act, tuple)]
-        yield make_row(task, repeat, float(not is_faulty), acts, tools=TOOLS, expected_actions=gold)
+        yield make_row(task, repeat, float(not is_faulty), acts, tools=TOOLS, due=due)
 
 
 def sentence(run: Diagnosed, task: int) -> str:
@@ -157,9 +156,8 @@ def test_tasks_that_expect_lookups_expect_no_change(diagnose: Diagnose, n_still:
             held.add((task, repeat))
         hold: list[Act] = [("hold_parcel", {"parcel": f"P-{task}"}, "Held.")]
         due += hold if task > 9 else []
-        gold = [{"name": act[0], "arguments": act[1]} for act in due if isinstance(act, tuple)]
         made = [*due[repeat % 2 :], *(hold if (task, repeat) in held else []), f"Errand {task} is done." + " Goodbye." * (repeat % 3)]
-        rows.append(make_row(task, repeat, float((task, repeat) not in held), made, tools=TOOLS, expected_actions=gold))
+        rows.append(make_row(task, repeat, float((task, repeat) not in held), made, tools=TOOLS, due=due))
     group = diagnose(rows).group(held)
     assert group.name == "calls `hold_parcel` where it is not expected"
     is_still = n_still > 0 and first == "read_notice"

@@ -13,7 +13,7 @@ from tests.conftest import Blade
 from tests.diagnose import diagnosed
 from tests.diagnose.builders import desk, desk_acts, desk_row, quiz, quiz_row
 from tests.diagnose.diagnosed import Diagnose, Diagnosed
-from tests.diagnose.rows import Act, Row, grid, keys_of, make_row, struck
+from tests.diagnose.rows import Act, Row, grid, key_of, keys_of, make_row, struck
 
 
 def mishaps() -> Iterator[Row]:
@@ -51,11 +51,9 @@ def calls() -> Iterator[Row]:
         wrong: list[Act] = [("redirect_parcel", {"number": task, "to": f"row {task + 60 + repeat}"}, "Moved.")]
         fails = (place * 7) % 10 < 4
         made = due if not fails else wrong if place % 2 or not due else []
-        gold = [{"name": act[0], "arguments": act[1]} for act in due if isinstance(act, tuple)]
         look: Act = ("find_parcel", {"number": task + repeat}, f"Parcel {task}.")
         end = f"That was errand {task}." + " Goodbye." * (place % 4)
-        row = desk_row(task, repeat, float(not fails), [look, *made, end], expected_actions=gold)
-        yield row
+        yield desk_row(task, repeat, float(not fails), [look, *made, end], due=due)
 
 
 def partial() -> Iterator[Row]:
@@ -93,7 +91,7 @@ def test_points_sum_to_what_is_lost(run: Diagnosed) -> None:
 
 def test_points_are_those_of_the_rows(run: Diagnosed) -> None:
     """A task counts once, whatever its number of repeats; a row loses what it lacks to full reward."""
-    reward = {(row["_ng_task_index"], row["_ng_rollout_index"]): row["reward"] for row in run.rows}
+    reward = {key_of(row): row["reward"] for row in run.rows}
     size = Counter(task for task, _ in reward)
     is_rate = run.report.runs[0].score_name == "pass_at_1"
     for part in (*run.groups, *run.report.unexplained):

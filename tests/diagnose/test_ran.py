@@ -123,17 +123,10 @@ def test_empty_output_that_is_the_right_act(diagnose: Diagnose) -> None:
     """Where no call is due, silence passes: an empty output is a recording of that."""
     rows = []
     for task, repeat in grid(12, 4):
-        if task < 6:
-            passes = (task + repeat) % 4 > 0
-            acts = [] if passes else [("redirect_parcel", {"number": f"P-{task}"}, "Moved.")]
-            rows.append(make_row(task, repeat, float(passes), acts, expected_actions=[]))
-        else:
-            due = {"number": f"P-{task}"}
-            passes = (task + repeat) % 3 > 0
-            made = due if passes else {"number": f"P-{task + 20 + repeat}"}
-            acts = [("redirect_parcel", made, "Moved.")]
-            gold = [{"name": "redirect_parcel", "arguments": due}]
-            rows.append(make_row(task, repeat, float(passes), acts, expected_actions=gold))
+        right, wrong = ([("redirect_parcel", {"number": f"P-{number}"}, "Moved.")] for number in (task, task + 20 + repeat))
+        passes = (task + repeat) % (4 if task < 6 else 3) > 0
+        due, wrong = ([], right) if task < 6 else (right, wrong)
+        rows.append(make_row(task, repeat, float(passes), due if passes else wrong, due=due))
     run = diagnose(rows)
     assert run.of_rung("ran") == []
     assert run.alarms == []

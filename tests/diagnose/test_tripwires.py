@@ -143,12 +143,8 @@ def errands(n_idle: int, rate: float) -> Iterator[Row]:
         due: list[Act] = [] if task < n_idle else [("redirect_parcel", {"number": task, "to": f"row {task}"}, "Moved.")]
         passes = (place * 7) % 20 < 20 * (0.95 if task < n_idle else rate)
         made = due if passes else [("redirect_parcel", {"number": task, "to": f"row {task + 60 + repeat}"}, "Moved.")]
-        gold = [{"name": act[0], "arguments": act[1]} for act in due if isinstance(act, tuple)]
         end = f"That was errand {task}." + " Goodbye." * (place % 4)
-        tools = ["find_parcel", "redirect_parcel"]
-        row = desk_row(task, repeat, float(passes), [look, *made, end], expected_actions=gold)
-        row["responses_create_params"]["tools"] = [{"type": "function", "name": tool} for tool in tools]
-        yield row
+        yield make_row(task, repeat, float(passes), [look, *made, end], tools=("find_parcel", "redirect_parcel"), due=due)
 
 
 def idle(run: Diagnosed) -> tuple[str, str]:

@@ -42,10 +42,9 @@ def run_of(
     for task, repeat in grid(14, 4):
         is_faulty = (task, repeat) in FAULTY
         acts = [*(wrong if is_faulty else right)(task), f"Done for {PEOPLE[task]}." + " Anything else?" * (repeat % 3)]
-        gold = [{"name": act[0], "arguments": act[1]} for act in due(task) if isinstance(act, tuple)]
         reward = float(innocent or not is_faulty)
         prompt = f"Please move the parcels on shelf S-{task} to {PEOPLE[task]}."
-        yield make_row(task, repeat, reward, acts, prompt=prompt, tools=TOOLS, expected_actions=gold)
+        yield make_row(task, repeat, reward, acts, prompt=prompt, tools=TOOLS, due=due(task))
 
 
 REFUSED = json.dumps({"error": "the number of the parcel is malformed, nothing was changed"})
@@ -136,11 +135,10 @@ def by_the_rules(is_needed: bool) -> Iterator[tuple[Row, bool]]:
         look: list[Act] = [] if skips else [("read_rules", {"hall": f"H-{task}"}, f"Hall H-{task} takes parcels from {task % 5} on.")]
         notices: list[Act] = [("read_notice", {"page": page}, f"Page {page}.") for page in range(place % 3)]
         end = f"Done for {PEOPLE[task]}." + " Anything else?" * (repeat % 3)
-        gold = [{"name": "move_parcel", "arguments": {"parcel": f"P-{task}-1", "owner": f"R-{task + 40}"}}]
         prompt = f"Please move parcel P-{task}-1 to R-{task + 40} or R-{task + 90}, by the rules."
         acts = [*notices, *look, move(task, f"R-{task + 90}" if fails else None), end]
         tools = ("read_rules", "read_notice", "move_parcel")
-        yield make_row(task, repeat, float(not fails), acts, prompt=prompt, tools=tools, expected_actions=gold), skips
+        yield make_row(task, repeat, float(not fails), acts, prompt=prompt, tools=tools, due=[move(task)]), skips
 
 
 def test_lookup_without_which_rollouts_pass_far_less_often(diagnose: Diagnose) -> None:
@@ -166,7 +164,6 @@ def test_order_of_a_list_is_not_graded_where_passes_differ_in_it(diagnose: Diagn
     for task, repeat in grid(14, 4):
         is_faulty = (task, repeat) in FAULTY
         acts: list[Act] = [moved(task, bool(repeat % 2), 9 if is_faulty else 1), f"Done for {PEOPLE[task]}."]
-        gold = [{"name": "move_parcels", "arguments": moved(task, False)[1]}]
-        rows.append(make_row(task, repeat, float(not is_faulty), acts, tools=("move_parcels",), expected_actions=gold))
+        rows.append(make_row(task, repeat, float(not is_faulty), acts, tools=("move_parcels",), due=[moved(task, False)]))
     group = diagnose(rows).group(FAULTY)
     assert "wrong arguments" in group.name

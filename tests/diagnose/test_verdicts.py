@@ -10,7 +10,7 @@ import pytest
 
 from tests.diagnose.builders import STREETS, desk, desk_row, quiz_row, rewards
 from tests.diagnose.diagnosed import Diagnose, each, told_of
-from tests.diagnose.rows import Act, Key, Made, Row, grid, make_row, message, struck
+from tests.diagnose.rows import Act, Key, Made, Row, grid, key_of, make_row, message, struck
 
 FAILING = sorted(key for key, reward in rewards(16, 4, 0.5).items() if not reward)
 FIRST, SECOND, THIRD = ({key for i, key in enumerate(FAILING) if i % 4 in part} for part in ((0, 3), (1,), (2,)))
@@ -159,25 +159,16 @@ def errands() -> tuple[list[Row], dict[str, set[Key]]]:
         if task % 5 == 3:
             due = [call(task), ("pay_fee", {"number": task}, "Paid.")]
         fails = (task + repeat) % 4 == 0 or (task + repeat) % 7 == 3
-        made, kind = list(due), ""
-        if fails and task % 5 == 4:
-            made, kind = [call(task)], "undue"
-        elif fails and task % 5 == 3:
-            made, kind = due[:1], "part"
-        elif fails and task % 5 == 2:
-            made, kind = [*due, ("pay_fee", {"number": task}, "Paid.")], "beyond"
-        elif fails and task % 5 == 1:
-            made, kind = [], "none"
-        elif fails:
-            made, kind = [call(task, f"street {task + 50}")], "arguments"
+        ways = (
+            ("arguments", [call(task, f"street {task + 50}")]), ("none", []), ("beyond", [*due, ("pay_fee", {"number": task}, "Paid.")]),
+            ("part", due[:1]), ("undue", [call(task)]),
+        )  # fmt: skip
+        kind, made = ways[task % 5] if fails else ("", due)
         if kind:
             kinds[kind].add((task, repeat))
-        gold = [{"name": act[0], "arguments": act[1]} for act in due if isinstance(act, tuple)]
         end = f"That is all for errand {task}." + " Goodbye." * (repeat % 3)
-        tools = ["find_parcel", "redirect_parcel", "pay_fee"]
-        row = desk_row(task, repeat, float(not fails), [look, *made, end], expected_actions=gold)
-        row["responses_create_params"]["tools"] = [{"type": "function", "name": tool} for tool in tools]
-        rows.append(row)
+        tools = ("find_parcel", "redirect_parcel", "pay_fee")
+        rows.append(make_row(task, repeat, float(not fails), [look, *made, end], tools=tools, due=due))
     return rows, kinds
 
 
@@ -185,7 +176,7 @@ def test_calls_that_differ_from_the_expected_calls(diagnose: Diagnose) -> None:
     """Row 9 of "why a new core"; under a code of the grader as well: at equal cover the act against the gold names the rows."""
     rows, kinds = errands()
     for row in rows:
-        key = row["_ng_task_index"], row["_ng_rollout_index"]
+        key = key_of(row)
         row["judge_code"] = next((f"code {kind}" for kind, keys in kinds.items() if key in keys), "fine")
     run = diagnose(rows)
     assert run.labels(run.failing) == {"BI"}
@@ -203,9 +194,8 @@ def test_tool_that_passes_call_as_they_like_is_not_graded(diagnose: Diagnose) ->
     """Passes word `write_note` otherwise than the gold: its text is free, and failures are not explained by it."""
     rows = []
     for (task, repeat), reward in rewards(12, 4, 0.6).items():
-        note: Act = ("write_note", {"text": f"note {task} in the words of clerk {repeat}"}, "Written.")
-        gold = [{"name": "write_note", "arguments": {"text": f"note {task}"}}]
-        rows.append(desk_row(task, repeat, reward, [note, "Written."], expected_actions=gold))
+        note, due = (("write_note", {"text": text}, "Written.") for text in (f"note {task} in the words of clerk {repeat}", f"note {task}"))
+        rows.append(desk_row(task, repeat, reward, [note, "Written."], due=[due]))
     run = diagnose(rows)
     assert not any("argument" in group.name for group in run.groups)
 
@@ -257,13 +247,12 @@ def conversations(last: str, reply: str = "Yes. Bye.") -> tuple[list[Row], set[K
     for task, repeat in grid(12, 4):
         tool = ("move_parcel", "hold_parcel")[task % 2]
         read: Act = ("read_notice", {"page": task}, f"Shelf {task}.")
-        end: list[Act] = [(tool, {"number": task}, "done"), "The parcel is on its way. Is there anything else I can do for you today?"]
-        if (task, repeat) in late:
-            end = [last]
+        due: Act = (tool, {"number": task}, "done")
+        is_late = (task, repeat) in late
+        end = [last] if is_late else [due, "The parcel is on its way. Is there anything else I can do for you today?"]
         acts: list[Act] = [read, "Which parcel is it?", message("The one on my shelf.", "user"), *end, message(reply, "user")]
-        gold = [{"name": tool, "arguments": {"number": task}}]
         tools = ("move_parcel", "hold_parcel", "read_notice")
-        rows.append(make_row(task, repeat, float((task, repeat) not in late), acts, tools=tools, expected_actions=gold))
+        rows.append(make_row(task, repeat, float(not is_late), acts, tools=tools, due=[due]))
     return rows, late
 
 

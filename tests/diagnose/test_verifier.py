@@ -11,7 +11,7 @@ import pytest
 
 from tests.diagnose.builders import desk_row, quiz, quiz_row, rewards
 from tests.diagnose.diagnosed import Diagnose, Diagnosed, each
-from tests.diagnose.rows import Key, Made, Row, grid, keys_of, make_row, struck
+from tests.diagnose.rows import Key, Made, Row, grid, key_of, keys_of, make_row, struck
 
 WRONGED = {(1, 0), (4, 2), (6, 1), (9, 3)}
 
@@ -181,21 +181,13 @@ def test_pass_with_another_closed_value_is_a_warning(diagnose: Diagnose) -> None
     assert doubts(diagnose(lenient(is_other_type=True))) == []
 
 
-def due(task: int) -> list[dict[str, object]]:
-    return [{"name": "redirect_parcel", "arguments": {"number": task}}]
-
-
 def idle(expected: Sequence[object] | None, idle_keys: set[Key]) -> Iterator[Row]:
     """A desk where some passing rollouts make no call at all, though the gold may demand one."""
     for (task, repeat), reward in rewards(12, 4, 0.7).items():
-        gold = {"expected_actions": due(task) if task not in (3, 7) or expected is None else list(expected)}
-        if (task, repeat) in idle_keys:
-            yield desk_row(task, repeat, 1.0, ["All is settled already."], **gold)
-        else:
-            number = task if reward else task + 20 + repeat
-            acts = [("redirect_parcel", {"number": number}, "Moved."), f"Moved number {number}."]
-            acts = ["Nothing to do."] if expected is not None and task in (3, 7) else acts
-            yield desk_row(task, repeat, reward, acts, **gold)
+        is_free = task in (3, 7) and expected is not None
+        due, made = (("redirect_parcel", {"number": number}, "Moved.") for number in (task, task if reward else task + 20 + repeat))
+        acts = ["All is settled already."] if (task, repeat) in idle_keys else ["Nothing to do."] if is_free else [made, "Moved it."]
+        yield desk_row(task, repeat, 1.0 if (task, repeat) in idle_keys else reward, acts, due=expected if is_free else [due])
 
 
 @pytest.mark.parametrize(("expected", "levels"), [(None, ["warning"]), ([], [])])
@@ -423,7 +415,7 @@ def late(limit: int, n_tasks: int = 30) -> Iterator[tuple[Row, bool]]:
 def edited(made: Made, change: Callable[[int, str], str]) -> Made:
     """A run in which the texts of the struck rows are others."""
     for row in made[0]:
-        if (row["_ng_task_index"], row["_ng_rollout_index"]) in made[1]:
+        if key_of(row) in made[1]:
             text = row["response"]["output"][0]["content"][0]
             text["text"] = change(row["_ng_task_index"], text["text"])
     return made
