@@ -67,6 +67,12 @@ def keys_of(rows: Iterable[Row]) -> set[Key]:
     return set(map(key_of, rows))
 
 
+def failing(rows: Iterable[Row]) -> Made:
+    """A run, and all rows of it that do not pass."""
+    listed = list(rows)
+    return listed, keys_of(row for row in listed if row["reward"] < 1)
+
+
 def struck(make: Callable[..., Iterator[tuple[Row, bool]]]) -> Callable[..., tuple[list[Row], set[Key]]]:
     """A run from its rows one by one, each with whether it has the fault."""
 

@@ -38,7 +38,7 @@ def test_limit_is_told_by_its_reason_and_its_tokens(diagnose: Diagnose, is_count
         used = 2048 if is_cut or (is_shared and place % 3 == 0) else 300 + place * 7
         stop = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}} if is_cut else {"status": "completed"}
         row["response"].update({**stop, **({"usage": {"output_tokens": used}} if is_counted else {})})
-    group = diagnose(rows).proved(CUT, "cut", "TI", "alarm")
+    group = diagnose(rows).shows(CUT, "cut TI alarm")
     assert "max_output_tokens" in group.name
     assert "incomplete_details.reason" in group.fix
     assert ("`response.usage.output_tokens` = 2,048, the maximum in the run" in group.text) == (is_counted and not is_shared)
@@ -121,9 +121,9 @@ def test_unanswered_call_that_is_made_for_the_third_time_is_a_loop(diagnose: Dia
     if is_same:
         group = run.group(AGAIN)
         assert (group.label.value, group.name) == ("BI", "repeats one call until it is stopped")
-        run.proved(CUT - AGAIN, "cut", "TI", "alarm")
+        run.shows(CUT - AGAIN, "cut TI alarm")
     else:
-        run.proved(CUT, "cut", "TI", "alarm")
+        run.shows(CUT, "cut TI alarm")
 
 
 @pytest.mark.parametrize("is_even", [True, False])

@@ -102,15 +102,12 @@ def placed(field: str, is_by_task: bool = False) -> Iterator[tuple[Row, bool]]:
         yield {**desk_row(task, repeat, float(not fails)), field: "east" if is_east else rest}, is_east and fails
 
 
-def test_several_bad_places_are_one_group(diagnose: Diagnose) -> None:
+@struck
+def machines() -> Iterator[tuple[Row, bool]]:
     """Two of six machines break what runs on them; together they are one finding."""
-    machines = {key: f"m-{(place * 7 + key[0]) % 6}" for place, key in enumerate(grid(24, 6))}
-    struck = {key for key, machine in machines.items() if machine in ("m-1", "m-4")}
-    rows = [
-        desk_row(*key, 0.0 if key in struck else float(place % 6 > 0), exec={"box": machine})
-        for place, (key, machine) in enumerate(machines.items())
-    ]
-    diagnose(rows).shows(struck, "environment IR", "`m-1`", "`m-4`")
+    for place, key in enumerate(grid(24, 6)):
+        number = (place * 7 + key[0]) % 6
+        yield desk_row(*key, 0.0 if number in (1, 4) else float(place % 6 > 0), exec={"box": f"m-{number}"}), number in (1, 4)
 
 
 # ---- Logs ----------------------------------------------------------------------------------------
@@ -182,11 +179,6 @@ def handing_in(ungraded: set[Key], is_made: bool) -> Iterator[Row]:
         yield {**row, "response": desk_row(task, repeat, 0.0, acts)["response"]}
 
 
-def test_rows_that_never_handed_in_are_not_called_ungraded(diagnose: Diagnose) -> None:
-    """Nothing was submitted, so there was nothing to grade: the omission is the cause."""
-    diagnose(handing_in(HIT, is_made=False)).shows(HIT, "delivered BI")
-
-
 def test_rows_that_never_ran_lack_more_than_their_verdict(diagnose: Diagnose) -> None:
     """Crashed rows lack the fields of a rollout too; that must not hide the rows that only lack their verdict."""
     down = {(task, (task + 1) % 4) for task in range(8)}
@@ -232,6 +224,8 @@ PROVED = {
         "environment IR alarm", "the stage lost its database", "handed in exactly what a passing repeat",
     ),
     "never graded": (lambda: (graded(HIT, EVERY), HIT), "environment TI alarm", "grade"),
+    "several machines": (machines, "environment IR", "`m-1`", "`m-4`"),
+    "never handed in, so that there was nothing to grade": (lambda: (handing_in(HIT, is_made=False), HIT), "delivered BI"),
     "handed in and never graded": (lambda: (handing_in(HIT, is_made=True), HIT), "environment TI alarm"),
 }  # fmt: skip
 INNOCENT: dict[str, Callable[[], Any]] = {

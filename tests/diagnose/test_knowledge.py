@@ -8,7 +8,7 @@ import pytest
 
 from tests.diagnose.builders import desk, quiz_row
 from tests.diagnose.diagnosed import Diagnose
-from tests.diagnose.rows import Act, Key, Row, grid, make_row, struck
+from tests.diagnose.rows import Act, Key, Row, failing, grid, make_row, struck
 
 
 def answered(kind: str, task: int, repeat: int) -> tuple[float, str]:
@@ -86,10 +86,9 @@ def test_vote_is_advised_where_it_wins(diagnose: Diagnose) -> None:
     assert not any("vote" in advice.action for advice in run.report.recommendations)
 
 
-def test_one_try_per_task_is_undetermined(diagnose: Diagnose) -> None:
-    kinds = [answered("right" if task % 3 else "same", task, 0) for task in range(40)]
-    run = diagnose([quiz_row(task, 0, *made, str(task * 13 + 41)) for task, made in enumerate(kinds)])
-    run.shows(run.failing, "knowledge undetermined")
+def once() -> Iterator[Row]:
+    for task in range(40):
+        yield quiz_row(task, 0, *answered("right" if task % 3 else "same", task, 0), str(task * 13 + 41))
 
 
 def test_agent_rollouts_without_an_answer_stay_unexplained(diagnose: Diagnose) -> None:
@@ -117,13 +116,9 @@ def closed(how: str) -> Iterator[Row]:
         yield make_row(task, repeat, float(answer == gold), [text], prompt=prompt, expected_answer=gold)
 
 
-@pytest.mark.parametrize("how", ["noon", "dusk", ""])
-def test_one_answer_or_one_class_of_the_gold_is_a_bias(diagnose: Diagnose, how: str) -> None:
-    run = diagnose(closed(how))
-    if how:
-        run.shows(run.failing, "knowledge BI", how)
-    else:
-        assert "BI" not in run.labels(run.failing)
+def test_errors_in_all_directions_are_no_bias(diagnose: Diagnose) -> None:
+    run = diagnose(closed(""))
+    assert "BI" not in run.labels(run.failing)
 
 
 def no_answer(asked: bool) -> Iterator[Row]:
@@ -136,13 +131,6 @@ def no_answer(asked: bool) -> Iterator[Row]:
         thought = "".join(f" Week {task + n} brought {n * 3 + place} loans." for n in range(place % 6))
         end = "It depends on how one counts." if fails else f"So it is \\boxed{{{gold}}}"
         yield make_row(task, repeat, float(not fails), [f"Let me see.{thought} {end}"], prompt=prompt, expected_answer=str(gold))
-
-
-@pytest.mark.parametrize(("is_asked", "label"), [(True, "BI"), (False, "TI")])
-def test_no_answer_in_most_failures(diagnose: Diagnose, is_asked: bool, label: str) -> None:
-    """Behaviour, unless the form was never asked for."""
-    run = diagnose(no_answer(is_asked))
-    run.shows(run.failing, f"delivered {label}")
 
 
 # ---- Tries until one is accepted -----------------------------------------------------------------
@@ -324,4 +312,11 @@ def test_sentence_of_a_task_says_what_became_of_its_tries(diagnose: Diagnose) ->
     assert "at least 3 of 10 tries end in an error; 3 find nothing; the last one that is answered, in: Error: the ledger is locked" in sentence
 
 
-PROVED = {"asking back": (lambda: asking(BACK, set()), "knowledge BI", "asks back instead of answering", "nobody answers")}
+PROVED = {
+    "asking back": (lambda: asking(BACK, set()), "knowledge BI", "asks back instead of answering", "nobody answers"),
+    "one try per task": (lambda: failing(once()), "knowledge undetermined"),
+    "one answer whatever is asked": (lambda: failing(closed("noon")), "knowledge BI", "noon"),
+    "errors on one class of the gold": (lambda: failing(closed("dusk")), "knowledge BI", "dusk"),
+    "no answer in the form that is asked for": (lambda: failing(no_answer(True)), "delivered BI"),
+    "no answer in a form that nobody asks for": (lambda: failing(no_answer(False)), "delivered TI"),
+}

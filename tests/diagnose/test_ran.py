@@ -114,9 +114,8 @@ def test_a_few_empty_outputs_say_nothing_about_the_run(diagnose: Diagnose, n_emp
     """Up to 5% of the rows are a group and no doubt about the score; 4 of 48 are one."""
     few = {(task * 3, task) for task in range(n_empty)}
     run = diagnose([silent(*key) if key in few else row for key, row in desk(rate=0.6).items()])
-    group = run.group(few)
-    assert (group.rung, group.label.value) == ("ran", "IR")
-    assert {entry.level for entry in run.trust if entry.query and run.keys(entry) == few} == levels
+    run.shows(few, "ran IR")
+    assert set(run.levels(few)) == levels
 
 
 def test_empty_output_that_is_the_right_act(diagnose: Diagnose) -> None:

@@ -408,7 +408,7 @@ def forms(change: str) -> Iterator[tuple[Row, bool]]:
                 given["owner"] = None
             if change == "other":
                 given["shelf"] = place + 40
-        yield make_row(task, repeat, float(place % 3 > 0), [json.dumps(given)], due=due, read=given), place % 3 == 0
+        yield make_row(task, repeat, float(place % 3 > 0), [json.dumps(given)], wanted=due, read=given), place % 3 == 0
 
 
 @pytest.mark.parametrize("change", ["both", "other"])

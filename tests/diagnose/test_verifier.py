@@ -11,7 +11,7 @@ import pytest
 
 from tests.diagnose.builders import desk_row, quiz, quiz_row, rewards
 from tests.diagnose.diagnosed import Diagnose, Diagnosed, each
-from tests.diagnose.rows import Key, Made, Row, grid, key_of, keys_of, make_row, struck
+from tests.diagnose.rows import Key, Made, Row, failing, grid, key_of, keys_of, make_row, struck
 
 WRONGED = {(1, 0), (4, 2), (6, 1), (9, 3)}
 
@@ -176,8 +176,7 @@ def lenient(is_other_type: bool) -> list[Row]:
 
 def test_pass_with_another_closed_value_is_a_warning(diagnose: Diagnose) -> None:
     run = diagnose(lenient(is_other_type=False))
-    entries = [entry for entry in run.trust if entry.query and run.keys(entry) == {(2, 1), (8, 0)}]
-    assert [entry.level for entry in entries] == ["warning"]
+    assert run.levels({(2, 1), (8, 0)}) == ["warning"]
     assert doubts(diagnose(lenient(is_other_type=True))) == []
 
 
@@ -192,8 +191,7 @@ def idle(expected: Sequence[object] | None, idle_keys: set[Key]) -> Iterator[Row
 
 @pytest.mark.parametrize(("expected", "levels"), [(None, ["warning"]), ([], [])])
 def test_pass_without_acts_is_a_doubt_where_acts_are_due(diagnose: Diagnose, expected: Sequence[object] | None, levels: list[str]) -> None:
-    run = diagnose(idle(expected, {(3, 0), (7, 1)}))
-    assert [entry.level for entry in run.trust if entry.query and run.keys(entry) == {(3, 0), (7, 1)}] == levels
+    assert diagnose(idle(expected, {(3, 0), (7, 1)})).levels({(3, 0), (7, 1)}) == levels
 
 
 # ---- The parse test ------------------------------------------------------------------------------
@@ -322,15 +320,6 @@ def ledgers(is_told: bool) -> Iterator[Row]:
         prompt = f"Write the ledger of week {task} as a table into the folder of the desk.{where}"
         log = "\n".join([*lines, end])
         yield make_row(task, repeat, float(right), acts, prompt=prompt, tools=("write_file",), test_log=log)
-
-
-@pytest.mark.parametrize("is_told", [False, True])
-def test_path_that_the_test_needs_and_the_prompt_never_gives(diagnose: Diagnose, is_told: bool) -> None:
-    run = diagnose(ledgers(is_told))
-    if is_told:
-        assert run.of_rung("verifier") == []
-    else:
-        run.shows(run.failing, "verifier TI alarm", "ledger.csv")
 
 
 # ---- Judges that are cut off, values in another spelling, options in another order -----------------
@@ -465,6 +454,7 @@ PROVED = {
     "options in another order than the key": (lambda: options(True), "verifier TI alarm", "source.true_option"),
     "sign that the check does not know": (lambda: declined("\u2019", rejected=True), "verifier TI", "\u2019"),
     "answer beyond what is graded": (lambda: late(300), "verifier TI", "beginning"),
+    "path that the test needs and the prompt never gives": (lambda: failing(ledgers(False)), "verifier TI alarm", "ledger.csv"),
     "name that the prompt gives": (lambda: queried("amount", "amount"), "verifier TI", "`amount`"),
 }  # fmt: skip
 INNOCENT = {
@@ -484,6 +474,7 @@ INNOCENT = {
     "other words with the sign": lambda: edited(
         declined("\u2019", rejected=True), lambda task, text: f"Here\u2019s how one does it: step {task}."
     ),
+    "a path that the prompt gives": lambda: ledgers(True),
     "a name of the model's own": lambda: queried("amount", "total_due"),
     "an answer that is decided against": lambda: edited(
         late(300), lambda task, text: f"{text} No: on second thoughts that was another volume," + " and I went back" * 20 + "."
