@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.case_tables import cases
 from tests.diagnose.builders import desk, desk_row
 from tests.diagnose.diagnosed import Diagnose, Diagnosed
 from tests.diagnose.rows import Act, Key, Row, grid, make_row, message, struck
@@ -31,13 +32,7 @@ def refusals(answer: str) -> dict[Key, list[Act]]:
     return {key: [*[("check_address", {"street": f"{key[0]}?{n}"}, answer) for n in range(2 + sum(key) % 3)], "No."] for key in HIT}
 
 
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [
-        ("Errors:\n\n  the street needs a number\nsee the guide", "Errors: the street needs a number"),
-        ("Errors in the form\nthe street needs a number", "Errors in the form"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "told"), cases(__file__, "errors"))
 def test_heading_of_an_error_is_told_with_the_line_below(diagnose: Diagnose, answer: str, told: str) -> None:
     text = planted(diagnose, refusals(answer)).group(HIT).text
     assert f": {told}." in text

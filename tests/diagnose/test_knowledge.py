@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from tests.case_tables import cases
 from tests.diagnose.builders import desk, quiz_row
 from tests.diagnose.diagnosed import Diagnose
 from tests.diagnose.rows import Act, Key, Row, failing, grid, make_row, struck
@@ -37,15 +38,7 @@ def mixed(kinds: list[str]) -> tuple[list[Row], dict[str, set[Key]]]:
     return rows, failing
 
 
-@pytest.mark.parametrize(
-    ("kinds", "label"),
-    [
-        (["right", "same", "right", "mostly"], "KG"),
-        (["right", "same"], "KG"),  # four equal answers against the gold: one model agrees with itself, and accuses no gold
-        (["right", "other", "right", "sometimes"], "UK"),
-        (["right", "sometimes"], "UK"),  # the wrong repeats all agree, but the task passes now and then
-    ],
-)
+@pytest.mark.parametrize(("kinds", "label"), cases(__file__, "kinds"))
 def test_same_wrong_answer_or_another_each_time(diagnose: Diagnose, kinds: list[str], label: str) -> None:
     rows, _ = mixed(kinds)
     run = diagnose(rows)
@@ -190,22 +183,7 @@ def free(said: list[str], passes: set[Key] | None = None) -> list[Row]:
     return rows
 
 
-CLERK = "Ashford, under the clerk Merrow, {}"
-
-
-@pytest.mark.parametrize(
-    ("said", "label"),
-    [
-        (["Ashford", "Brenton", "Carlow", "Dunmore"], "UK"),
-        (["Ashford"] * 4, "KG"),
-        ([CLERK.format(f"with {number}") for number in (14, 29, 61, 87)], "UK"),
-        ([CLERK.format("with 14")] * 4, "KG"),
-        ([CLERK.format(f"in {month}") for month in ("March", "April", "June", "July")], "UK"),
-        ([CLERK.format("in March")] * 4, "KG"),
-        (["Ashford", "Ashford of the 250", "Ashford, one of 250,", "Ashford"], "KG"),  # a number of the question adds nothing
-        (["Ashford", "Ashford of the 251", "Ashford, one of 251,", "Ashford"], "UK"),
-    ],
-)
+@pytest.mark.parametrize(("said", "label"), cases(__file__, "free"))
 def test_free_answers_are_compared_by_what_they_add_to_the_question(diagnose: Diagnose, said: list[str], label: str) -> None:
     run = diagnose(free(said))
     assert run.group(run.failing).label == label

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.case_tables import cases
 from tests.diagnose.builders import desk
 from tests.diagnose.diagnosed import Diagnose, Diagnosed, told_of
 from tests.diagnose.rows import Key, Made, Row, grid, make_row
@@ -174,10 +175,7 @@ def test_time_or_tests_alone_do_not_make_rows_recorded(diagnose: Diagnose, field
     assert run.labels(DOWN) == {label}
 
 
-@pytest.mark.parametrize(("field", "spent", "label"), [
-    ("generation_ms", 9000, "TI"), ("usage.output_tokens", 9000, "TI"), ("generation_ms", 40, "IR"), ("prompt_tokens", 9000, "IR"), ("usage.total_tokens", 9000, "IR"), ("judge_latency.seconds", 9000, "IR"),
-    ("created_time", 1_700_000_000, "IR"), ("shelf", 9000, "IR"),
-])  # fmt: skip
+@pytest.mark.parametrize(("field", "spent", "label"), cases(__file__, "work"))
 def test_empty_after_as_much_work_as_an_answer_takes(diagnose: Diagnose, field: str, spent: int, label: str) -> None:
     """The model was at work, so a limit ended it; no time or little, what was given, dates and other numbers show no such thing."""
     rows = []

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.case_tables import cases
 from tests.conftest import Blade
 from tests.diagnose.builders import desk, desk_acts, desk_row, quiz, quiz_row, rewards
 from tests.diagnose.diagnosed import Diagnose, Diagnosed
@@ -172,17 +173,7 @@ def demanded(row: Row, place: int, what: str) -> dict[str, Any]:
     return {"expected_actions": [{"name": "redirect_parcel", "arguments": {"number": 3, "to": "row 3"}}]} if task == 3 else {}
 
 
-@pytest.mark.parametrize(
-    ("what", "said"),
-    [
-        ("graded figures", ""),
-        ("free figures", "up to 40%"),
-        ("words and figures", "up to 30%: 6 of 20 tasks expect no action (no write). "),
-        ("figures that everybody tells", "up to 30%: 6 of 20 tasks"),
-        ("parts", "up to 40%: 8 of 20 tasks expect no action (no write). "),
-        ("a call that passes do without", "up to 40%: 7 of 20 tasks expect no action (no write), and 1 more task passes without what it expects. "),
-    ],
-)
+@pytest.mark.parametrize(("what", "said"), cases(__file__, "idle"))
 def test_6_doing_nothing_does_not_score_where_something_must_be_said(diagnose: Diagnose, what: str, said: str) -> None:
     """Row 10 of "why a new core": 8 of 20 tasks expect no call; some of them demand a word or a figure."""
     run = diagnose([{**row, **demanded(row, place, what)} for place, row in enumerate(errands(8, 0.07))])

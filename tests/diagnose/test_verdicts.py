@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.case_tables import cases
 from tests.diagnose.builders import STREETS, desk, desk_row, quiz_row, rewards
 from tests.diagnose.diagnosed import Diagnose, each, told_of
 from tests.diagnose.rows import Act, Key, Made, Row, grid, key_of, make_row, message, struck
@@ -24,13 +25,8 @@ def coded(field: str, codes: tuple[str, str, str], passed: str | None) -> Iterat
         yield row if code is None else {**row, field: code}
 
 
-@pytest.mark.parametrize(
-    ("field", "codes", "passed"),
-    [("error_type", ("wrong street", "wrong weight", "no stamp"), None), ("judge_code", ("C4", "C7", "C9"), "C0")],
-)
-def test_values_of_a_verdict_field_partition_the_failures(
-    diagnose: Diagnose, field: str, codes: tuple[str, str, str], passed: str | None
-) -> None:
+@pytest.mark.parametrize(("field", "codes", "passed"), cases(__file__, "codes"))
+def test_values_of_a_verdict_field_partition_the_failures(diagnose: Diagnose, field: str, codes: list[str], passed: str | None) -> None:
     run = diagnose(coded(field, codes, passed))
     for keys, code in zip((FIRST, SECOND, THIRD), codes, strict=True):
         group = run.group(keys)
@@ -256,17 +252,7 @@ def conversations(last: str, reply: str = "Yes. Bye.") -> tuple[list[Row], set[K
     return rows, late
 
 
-SEND = "I would send parcel {} to the harbour; shall I go ahead with that?"
-
-
-@pytest.mark.parametrize(
-    ("last", "reply", "doubt"),
-    [
-        (SEND.format("K-7"), "Yes. Bye.", "in 8 of them the user agrees"),
-        (SEND.format("K-7"), "Let me think it over first.", "in 8 of them the conversation ends"),
-        ("I cannot help with that. Is there anything else I can do for you today?", "Yes. Bye.", ""),  # takes its leave without acting
-    ],
-)
+@pytest.mark.parametrize(("last", "reply", "doubt"), cases(__file__, "leaves"))
 def test_user_who_leaves_before_the_model_can_act_is_a_doubt(diagnose: Diagnose, last: str, reply: str, doubt: str) -> None:
     """Whose fault it is that nothing was done the rows do not show: the page says how many end so."""
     rows, late = conversations(last, reply)
@@ -293,25 +279,14 @@ def confirmed(last: str, reply: str = "Yes. Bye.") -> tuple[list[Row], set[Key]]
 
 def test_user_who_agrees_to_the_expected_change_and_leaves(diagnose: Diagnose) -> None:
     """The model names the parcel and asks; nobody can act after the conversation is over."""
-    rows, late = confirmed(SEND.format("NUMBER"))
+    rows, late = confirmed("I would send parcel NUMBER to the harbour; shall I go ahead with that?")
     run = diagnose(rows)
     run.shows(late, "verdicts TI", "asks to confirm")
     sentence = next(entry.mechanism for entry in run.report.attributions if entry.task == "4")
     assert "`move_parcel(number=P-1044)` is expected and never made" in sentence
 
 
-@pytest.mark.parametrize(
-    ("last", "reply", "label"),
-    [
-        ("I would send parcel NUMBER to the harbour. Reply \"yes\" and it is done, or tell me what to change.", "Yes. Bye.", "TI"),
-        (SEND.format("NUMBER"), "Sounds perfect, bye.", "TI"),
-        ("I have sent parcel NUMBER to the harbour, and the notice is on its way.", "Yes. Bye.", "BI"),  # which it has not
-        (SEND.format("NUMBER"), "No. Bye.", "BI"),
-        (SEND.format("NUMBER and parcel P-2999"), "Yes. Bye.", "BI"),
-        (SEND.format("P-2999"), "Yes. Bye.", "BI"),
-        ("Shall I look at the notices of the harbour for you first?", "Yes. Bye.", "BI"),
-    ],
-)
+@pytest.mark.parametrize(("last", "reply", "label"), cases(__file__, "agrees"))
 def test_user_who_is_asked_in_other_words_or_something_else(diagnose: Diagnose, last: str, reply: str, label: str) -> None:
     rows, late = confirmed(last, reply)
     diagnose(rows).shows(late, f"verdicts {label}", "asks to confirm" if label == "TI" else "no change made although one was due")
