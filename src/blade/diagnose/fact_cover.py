@@ -50,13 +50,10 @@ class Contrast:
 
     pass_with: float
     pass_without: float
-    n_with: int
-    n_without: int
     p: float
     is_within: bool  # within tasks
     rows: Mask  # failing rows it may claim
-    is_by_kind: bool = False  # not within tasks, but within kinds of task
-    scope: Mask | None = None  # the rows that were compared, where not all were
+    scope: Mask | None = None  # the rows that were compared: not all where it is within kinds of task
 
     @property
     def purity(self) -> float:
@@ -80,7 +77,7 @@ def _within_tasks(people: Population, rows: Mask, left: Mask, least: int, is_fau
     claimed = rows & left
     if not is_fault or people.passed[rows].any():
         claimed &= _free(people, rows, people.task)[people.task]
-    return Contrast(people.rate(yes), people.rate(no), int(yes.sum()), int(no.sum()), p, True, claimed)
+    return Contrast(people.rate(yes), people.rate(no), p, True, claimed)
 
 
 def _between_tasks(people: Population, rows: Mask, left: Mask, is_fault: bool) -> Contrast | None:
@@ -103,7 +100,7 @@ def _between_tasks(people: Population, rows: Mask, left: Mask, is_fault: bool) -
             claimed &= ((passes == 0) & (marked >= FOLLOWS * size) & (size >= 5))[people.kind]
         else:
             return None
-    return Contrast(people.rate(yes), people.rate(no), int(yes.sum()), int(no.sum()), crude, False, claimed, scope is not None, scope)
+    return Contrast(people.rate(yes), people.rate(no), crude, False, claimed, scope)
 
 
 def _free(people: Population, rows: Mask, strata: Ints) -> Mask:

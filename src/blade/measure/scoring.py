@@ -126,7 +126,9 @@ def reward_kind(rewards: Floats) -> RewardKind:
         return RewardKind.CONSTANT
     if np.all((rewards <= TOLERANCE) | (rewards >= 1 - TOLERANCE)):
         return RewardKind.BINARY
-    return RewardKind.ORDINAL if _levels(rewards) <= MAX_LEVELS else RewardKind.CONTINUOUS
+    # the first rows mostly tell already
+    has_few = all(np.unique(np.round(some, 9)).size <= MAX_LEVELS for some in (rewards[:4096], rewards))
+    return RewardKind.ORDINAL if has_few else RewardKind.CONTINUOUS
 
 
 def outcome_counts(coverage: Coverage, scoring: Scoring) -> dict[Outcome, int]:
@@ -153,12 +155,6 @@ def _is_judged_at_one(kind: RewardKind, usable: Floats) -> bool:
     if kind is RewardKind.CONSTANT:
         return bool(usable[0] <= TOLERANCE or usable[0] >= 1 - TOLERANCE)
     return kind is not RewardKind.UNBOUNDED
-
-
-def _levels(rewards: Floats) -> int:
-    """How many distinct values there are; counts no further than the first rows need."""
-    few = np.unique(np.round(rewards[:4096], 9)).size
-    return few if few > MAX_LEVELS else int(np.unique(np.round(rewards, 9)).size)
 
 
 def begins(*columns: NDArray[Any]) -> Bools:

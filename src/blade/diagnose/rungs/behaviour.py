@@ -112,7 +112,7 @@ def _candidate(
     """A fact under the name of its kind; `facts` are what its sentence counts among the rows that it explains."""
 
     def shown(rows: Mask, test: Contrast) -> dict[str, Any]:
-        kinds = " among tasks of the same kind" if test.is_by_kind else ""
+        kinds = " among tasks of the same kind" if test.scope is not None else ""
         where = ", on the same tasks" if test.is_within else f"{kinds} (a lead: with one try per task, different tasks are compared)"
         contrast = f" {test.pass_with:.0%} pass with it, {test.pass_without:.0%} without{where}."
         lead = [] if test.is_within else ["one try per task: hard tasks and bad behaviour cannot be told apart"]

@@ -65,8 +65,11 @@ def _test(people: Population, rows: Mask) -> float | None:
     yes, no = rates[inside], rates[~inside]
     if set(np.unique(rates)) <= {0.0, 1.0}:
         return stats.fisher(int(yes.sum()), len(yes), int(no.sum()), len(no))
-    change = stats.two_means(yes, no)
-    return change.p if change is not None else None
+    spreads = [float(part.var()) * (part.size / (part.size - 1)) / part.size for part in (yes, no)]
+    if sum(spreads) <= 0:
+        return None
+    df = sum(spreads) ** 2 / sum(spread**2 / (part.size - 1) for spread, part in zip(spreads, (yes, no), strict=True))
+    return float(2 * stats.special().stdtr(df, -abs(yes.mean() - no.mean()) / np.sqrt(sum(spreads))))
 
 
 def _sets(people: Population, reference: Reference | None) -> dict[tuple[str, str], Mask]:
