@@ -69,30 +69,17 @@ def test_flags(case: dict[str, Any]) -> None:
                 assert result == (pytest.approx(value) if isinstance(value, float) else value)
 
 
-def numbered(*absent: int, first: int = 0, n: int = 60, expected_from: str = "inferred: tasks x modal repeats") -> Health | None:
-    """The flag of a run whose tasks are numbered, some of them left out."""
-    rewards = {str(task): [1.0, 0.0] for task in range(first, first + n) if task not in absent}
-    return flags(rewards, {"expected_from": expected_from}).get("absent_tasks")
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_a_gap_in_the_numbers_of_tasks_is_told(first: int) -> None:
-    found = numbered(17, 41, first=first)
-    assert found is not None
-    assert found.level is Level.WARNING
-    assert found.text == "No row has the task index 17, 41: 2 of 60 tasks may be missing altogether and not counted."
-    assert (found.value, found.n) == (pytest.approx(2 / 60), 60)
-
-
-def test_tasks_that_were_chosen_or_are_listed_have_no_gap() -> None:
-    assert numbered() is None
-    assert numbered(10, 20, 30, 40) is None  # more than one in twenty: somebody's choice
-    assert numbered(17, first=2) is None  # a part of a longer list
-    assert numbered(5, n=20) is None  # 19 tasks are few
-    assert numbered(5, n=21) is not None
-    assert numbered(17, expected_from="materialized inputs") is None
-    named = {f"desk-{task}": [1.0, 0.0] for task in range(60) if task != 17}
-    assert "absent_tasks" not in flags(named, {"expected_from": "inferred: tasks x modal repeats"})
+@pytest.mark.parametrize("case", cases(__file__, "gaps"))
+def test_a_gap_in_the_numbers_of_tasks_is_told(case: dict[str, Any]) -> None:
+    first, absent = case.get("first", 0), case.get("absent", [])
+    numbers = (task for task in range(first, first + case.get("n", 60)) if task not in absent)
+    rewards = {f"{case.get('prefix', '')}{task}": [1.0, 0.0] for task in numbers}
+    flag = flags(rewards, {"expected_from": case.get("expected_from", "inferred: tasks x modal repeats")}).get("absent_tasks")
+    assert (flag is not None) == case["expect"]
+    if flag is not None and len(absent) == 2:
+        assert flag.level is Level.WARNING
+        assert flag.text == "No row has the task index 17, 41: 2 of 60 tasks may be missing altogether and not counted."
+        assert (flag.value, flag.n) == (pytest.approx(2 / 60), 60)
 
 
 def test_missing_rows_that_matter() -> None:

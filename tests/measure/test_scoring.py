@@ -38,33 +38,17 @@ def test_which_number_is_the_score(
 
 
 def test_five_percent_at_one_make_a_pass_rate() -> None:
-    below: list[float | None] = [0.5] * 96 + [1.0] * 4
-    enough: list[float | None] = [0.5] * 95 + [1.0] * 5
-    assert scored({"a": below}).score_name == "mean_reward"
-    assert scored({"a": enough}).score_name == "pass_at_1"
-    assert scored({"a": enough}).score == pytest.approx(0.05)
+    below, enough = (scored({"a": [0.5] * (100 - n) + [1.0] * n}) for n in (4, 5))
+    assert (below.score_name, enough.score_name, enough.score) == ("mean_reward", "pass_at_1", pytest.approx(0.05))
 
 
-@pytest.mark.parametrize(
-    ("reward", "passes"), [(1.0, True), (0.9999999999, True), (0.9999999999999998, True), (0.99999999, False)]
-)
-def test_a_row_passes_within_the_tolerance(reward: float, passes: bool) -> None:
-    assert scored({"a": [reward, 0.0]}).c.tolist() == [int(passes)]
-
-
-def test_a_null_reward_counts_and_does_not_pass() -> None:
-    found = scored({"a": [1.0, None], "b": [None]})
-    assert found.n.tolist() == [2, 1]
-    assert found.c.tolist() == [1, 0]
-    assert found.score == pytest.approx(0.25)
-    assert found.unscored.tolist() == [False, True, True]
-
-
-def test_masked_rows_are_in_no_count() -> None:
-    rollouts = make_rollouts({"a": [1.0, 0.0], "b": [7.0]}, masked=[False, False, True])
-    found = scoring(rollouts, None)
-    assert found.tasks.tolist() == [0]
-    assert found.reward_kind is RewardKind.BINARY, "the masked reward of 7 is no measurement"
+@pytest.mark.parametrize("case", cases(__file__, "scored"), ids=lambda case: str(case["rewards"]))
+def test_what_counts_and_passes(case: dict[str, Any]) -> None:
+    columns = {"masked": case["masked"]} if "masked" in case else {}
+    result = scoring(make_rollouts(case["rewards"], **columns), None)
+    for name, value in case["expect"].items():
+        part = getattr(result, name)
+        assert (part.tolist() if isinstance(value, list) else part) == value, name
 
 
 @pytest.mark.parametrize("case", cases(__file__, "outcomes"))
