@@ -146,11 +146,8 @@ def fenced(is_same: bool) -> Iterator[Row]:
 def graded(ungraded: set[Key], absent: Iterable[str]) -> Iterator[Row]:
     for key, row in desk(rate=0.7).items():
         passed = bool(row["reward"]) and key not in ungraded
-        verdict = {
-            "resolved": passed,
-            "grade.code": "settled" if passed else "open",
-            "report": {"weight": "right" if passed else "wrong"},
-        }
+        report = {"weight": "right" if passed else "wrong"}
+        verdict = {"resolved": passed, "grade.code": "settled" if passed else "open", "report": report}
         kept = {name: value for name, value in verdict.items() if key not in ungraded or name not in absent}
         yield {**row, "reward": float(passed), **kept}
 
@@ -186,13 +183,10 @@ def test_rows_that_never_ran_lack_more_than_their_verdict(diagnose: Diagnose) ->
     rows = []
     for row in graded(ungraded, ("resolved", "grade.code", "report")):
         task, repeat = key = key_of(row)
-        if key in down:
-            rows.append(make_row(task, repeat, 0.0, (), fault="error: the desk was closed"))
-        else:
-            rows.append({**row, "weight": task * 3 + repeat, "counter": f"counter {task % 3}"})
+        crash = make_row(task, repeat, 0.0, (), fault="error: the desk was closed")
+        rows.append(crash if key in down else {**row, "weight": task * 3 + repeat, "counter": f"counter {task % 3}"})
     run = diagnose(rows)
-    group = run.group(ungraded)
-    assert (group.rung, group.label.value, group.name) == ("environment", "TI", "never graded")
+    assert run.shows(ungraded, "environment TI").name == "never graded"
     assert run.group(down).rung == "ran"
 
 

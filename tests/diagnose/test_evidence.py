@@ -20,11 +20,6 @@ def planted(diagnose: Diagnose, make: dict[Key, list[Act]]) -> Diagnosed:
     return diagnose(desk_row(*key, 0.0, make[key]) if key in make else row for key, row in desk(rate=0.9).items())
 
 
-def mechanisms(run: Diagnosed, keys: set[Key]) -> set[str]:
-    tasks = {str(task) for task, _ in keys}
-    return {entry.mechanism for entry in run.report.attributions if entry.task in tasks}
-
-
 # ---- The line that tells of an error -------------------------------------------------------------
 
 
@@ -82,7 +77,8 @@ def errors(key: Key) -> list[Act]:
     ],
 )
 def test_acts_of_a_long_rollout_are_counted_in_full(diagnose: Diagnose, acts: Callable[[Key], list[Act]], told: str) -> None:
-    texts = mechanisms(planted(diagnose, {key: acts(key) for key in HIT}), HIT)
+    run, tasks = planted(diagnose, {key: acts(key) for key in HIT}), {str(task) for task, _ in HIT}
+    texts = {entry.mechanism for entry in run.report.attributions if entry.task in tasks}
     assert texts
     assert all(told in text for text in texts), texts
 

@@ -22,15 +22,13 @@ def mishaps() -> Iterator[Row]:
         for repeat in range(2 + task % 4):
             place = task * 5 + repeat
             acts = desk_acts(task, repeat, place)
-            if place % 7 == 1:
-                yield make_row(task, repeat, 0.0, (), fault="error: the desk was closed", stop_reason="none")
-            elif place % 9 == 4:
-                yield desk_row(task, repeat, 0.0, acts[:-1], stop_reason="turn limit")
-            elif place % 5 == 2:
-                bare = [act for act in acts if not (isinstance(act, tuple) and act[0] == "check_address")]
-                yield desk_row(task, repeat, 0.0, bare, stop_reason="done")
-            else:
-                yield desk_row(task, repeat, float(place % 8 > 0), stop_reason="done")
+            bare = [act for act in acts if act[0] != "check_address"]
+            yield (
+                make_row(task, repeat, 0.0, (), fault="error: the desk was closed", stop_reason="none") if place % 7 == 1
+                else desk_row(task, repeat, 0.0, acts[:-1], stop_reason="turn limit") if place % 9 == 4
+                else desk_row(task, repeat, 0.0, bare, stop_reason="done") if place % 5 == 2
+                else desk_row(task, repeat, float(place % 8 > 0), stop_reason="done")
+            )  # fmt: skip
 
 
 def wrong_answers() -> list[Row]:
@@ -102,15 +100,11 @@ def test_points_are_those_of_the_rows(run: Diagnosed) -> None:
 @pytest.mark.parametrize("n_wrong", [10, 5])
 def test_group_without_a_known_cause_is_in_its_place_too(diagnose: Diagnose, n_wrong: int) -> None:
     """Seven rollouts never ran; with one try each, wrong answers do not tell their cause."""
-    rows = []
-    for task in range(40):
-        gold = task * 13 + 41
-        answer = gold + 5 if task < n_wrong else gold
-        is_crashed = task >= 33
-        rows.append(
-            make_row(task, 0, 0.0, (), fault="error: the desk was closed", expected_answer=str(gold)) if is_crashed
-            else quiz_row(task, 0, float(answer == gold), str(answer), str(gold))
-        )  # fmt: skip
+    golds = [(task, task * 13 + 41) for task in range(40)]
+    rows = [
+        make_row(task, 0, 0.0, (), fault="error: the desk was closed", expected_answer=str(gold)) if task >= 33
+        else quiz_row(task, 0, float(task >= n_wrong), str(gold + 5 * (task < n_wrong)), str(gold)) for task, gold in golds
+    ]  # fmt: skip
     found = [(group.label.value, group.rows) for group in diagnose(rows).groups]
     assert found == sorted([("undetermined", n_wrong), ("IR", 7)], key=lambda pair: -pair[1])
 

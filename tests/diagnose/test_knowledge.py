@@ -14,16 +14,8 @@ from tests.diagnose.rows import Act, Key, Row, failing, grid, make_row, struck
 
 def answered(kind: str, task: int, repeat: int) -> tuple[float, str]:
     """Reward and answer of a row: always right, always the same wrong one, mostly, sometimes right, or always another."""
-    gold = task * 13 + 41
-    if kind == "right":
-        return 1.0, str(gold)
-    if kind == "same":
-        return 0.0, str(gold + 5)
-    if kind == "mostly":
-        return 0.0, str(gold + (5 if repeat < 3 else 9))
-    if kind == "sometimes":
-        return (1.0, str(gold)) if repeat == task % 4 else (0.0, str(gold + 5))
-    return 0.0, str(gold + 5 + repeat)
+    beside = {"right": 0, "same": 5, "mostly": 5 if repeat < 3 else 9, "sometimes": 5 * (repeat != task % 4)}.get(kind, 5 + repeat)
+    return float(not beside), str(task * 13 + 41 + beside)
 
 
 def mixed(kinds: list[str]) -> tuple[list[Row], dict[str, set[Key]]]:

@@ -35,9 +35,7 @@ def listed(task: int, page: int | None = None, n: int = 2) -> Act:
     return ("list_parcels", arguments, json.dumps({"total": 4, "parcels": parcels[:n]}))
 
 
-def run_of(
-    right: Callable[[int], list[Act]], wrong: Callable[[int], list[Act]], due: Callable[[int], list[Act]], innocent: bool = False
-) -> Iterator[Row]:
+def run_of(right: Acts, wrong: Acts, due: Acts, innocent: bool = False) -> Iterator[Row]:
     """Rows that do the right thing, and those of `FAULTY` the wrong one; an innocent fault costs them nothing."""
     for task, repeat in grid(14, 4):
         is_faulty = (task, repeat) in FAULTY
@@ -56,46 +54,33 @@ def odd(task: int) -> int:
     return 7 if task in (3, 8) else 1
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong", "due", "names"),
-    [
-        (lambda t: [find(t), move(t)], lambda t: [move(t, PEOPLE[t])], lambda t: [move(t)], {"never looks `name` up with `find_owner`"}),
-        (
-            lambda t: [find(t, several=True), move(t)],
-            lambda t: [find(t, several=True), move(t, f"R-{t + 80}")],
-            lambda t: [move(t)],
-            {"takes another match of `find_owner` than the passes"},
-        ),
-        (
-            lambda t: [find(t), listed(t), listed(t, 2), *(move(t, parcel=n) for n in range(1, 5))],
-            lambda t: [find(t), listed(t), *(move(t, parcel=n) for n in (1, 2))],
-            lambda t: [move(t, parcel=n) for n in range(1, 5)],
-            {"reads only the first page of `list_parcels`"},
-        ),
-        (  # half of the expected parcels are left out, but the list that was read was complete
-            lambda t: [find(t), WHOLE, move(t), move(t, parcel=2)],
-            lambda t: [find(t), WHOLE, move(t)],
-            lambda t: [move(t), move(t, parcel=2)],
-            {"only part of the expected actions"},
-        ),
-        (  # the second of two calls is refused; the rollout reports success all the same
-            lambda t: [find(t), move(t), move(t, parcel=2)],
-            lambda t: [find(t), move(t), move(t, parcel=-t, answer=REFUSED)],
-            lambda t: [move(t), move(t, parcel=2)],
-            {"a refused call is never corrected"},
-        ),
-        (
-            lambda t: [find(t), move(t, parcel=odd(t))],
-            lambda t: [find(t), move(t, parcel=odd(t)), move(t, parcel=2)],
-            lambda t: [move(t)],
-            {"calls `move_parcel` where it is not expected"},
-        ),
-    ],
-)
-def test_what_precedes_the_difference(diagnose: Diagnose, right: Acts, wrong: Acts, due: Acts, names: set[str]) -> None:
-    run = diagnose(run_of(right, wrong, due))
+WAYS: dict[str, tuple[Acts, Acts, Acts]] = {  # the only group of the faulty rows -> what the others do, what these do, what is due
+    "never looks `name` up with `find_owner`": (lambda t: [find(t), move(t)], lambda t: [move(t, PEOPLE[t])], lambda t: [move(t)]),
+    "takes another match of `find_owner` than the passes": (
+        lambda t: [find(t, several=True), move(t)], lambda t: [find(t, several=True), move(t, f"R-{t + 80}")], lambda t: [move(t)],
+    ),
+    "reads only the first page of `list_parcels`": (
+        lambda t: [find(t), listed(t), listed(t, 2), *(move(t, parcel=n) for n in range(1, 5))],
+        lambda t: [find(t), listed(t), *(move(t, parcel=n) for n in (1, 2))], lambda t: [move(t, parcel=n) for n in range(1, 5)],
+    ),
+    "only part of the expected actions": (  # half of the expected parcels are left out, but the list that was read was complete
+        lambda t: [find(t), WHOLE, move(t), move(t, parcel=2)], lambda t: [find(t), WHOLE, move(t)], lambda t: [move(t), move(t, parcel=2)],
+    ),
+    "a refused call is never corrected": (  # the second of two calls is refused; the rollout reports success all the same
+        lambda t: [find(t), move(t), move(t, parcel=2)], lambda t: [find(t), move(t), move(t, parcel=-t, answer=REFUSED)],
+        lambda t: [move(t), move(t, parcel=2)],
+    ),
+    "calls `move_parcel` where it is not expected": (
+        lambda t: [find(t), move(t, parcel=odd(t))], lambda t: [find(t), move(t, parcel=odd(t)), move(t, parcel=2)], lambda t: [move(t)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_what_precedes_the_difference(diagnose: Diagnose, name: str) -> None:
+    run = diagnose(run_of(*WAYS[name]))
     assert run.labels(FAULTY) == {"BI"}
-    assert {group.name.replace("`owner`", "`name`") for group in run.holders(FAULTY)} == names
+    assert {group.name.replace("`owner`", "`name`") for group in run.holders(FAULTY)} == {name}
     for group in run.groups:  # what a sibling defines has no gain
         assert group.gain is None or "another match" not in group.name
 
@@ -109,10 +94,8 @@ def test_value_that_the_request_gives_needs_no_look_up(diagnose: Diagnose) -> No
 
 
 def test_error_that_is_corrected_is_no_group(diagnose: Diagnose) -> None:
-    rows = run_of(
-        lambda t: [find(t), move(t)], lambda t: [find(t), move(t, answer=REFUSED), move(t)], lambda t: [move(t)], innocent=True
-    )
-    assert diagnose(rows).groups == ()
+    corrected: Acts = lambda t: [find(t), move(t, answer=REFUSED), move(t)]  # noqa: E731
+    assert diagnose(run_of(lambda t: [find(t), move(t)], corrected, lambda t: [move(t)], innocent=True)).groups == ()
 
 
 # ---- A lookup without which hardly anything passes -----------------------------------------------

@@ -60,11 +60,9 @@ def literal(task: int, repeat: int, reward: float, place: int) -> tuple[str, str
 def spelled(gold_of: Callable[[int], str], other: Callable[[str], str]) -> Iterator[tuple[Row, bool]]:
     """A quiz in which a quarter of all rows give the gold in another spelling, and never pass."""
     for place, (task, repeat) in enumerate(grid(16, 4)):
-        gold, passes = gold_of(task), place % 7 > 0
-        if place % 4 == task % 4:
-            yield quiz_row(task, repeat, 0.0, other(gold), gold), True
-        else:
-            yield quiz_row(task, repeat, float(passes), gold if passes else gold_of(task + 30 + repeat), gold), False
+        gold, passes, is_odd = gold_of(task), place % 7 > 0, place % 4 == task % 4
+        answer = other(gold) if is_odd else gold if passes else gold_of(task + 30 + repeat)
+        yield quiz_row(task, repeat, float(passes and not is_odd), answer, gold), is_odd
 
 
 def nothing_passes(answer: Callable[[int], str]) -> Made:
@@ -260,8 +258,6 @@ def checked(contradicted: set[Key]) -> Iterator[Row]:
         good = bool(reward) or (task, repeat) in contradicted
         weighed = good or place % 2 == 0
         checks = [{"name": "weighed", "passed": weighed}, {"name": "labelled", "passed": good or not weighed}]
-        if not good and weighed:
-            checks[1]["passed"] = False
         yield desk_row(task, repeat, 0.0 if (task, repeat) in contradicted else reward, checks=checks)
 
 
@@ -284,12 +280,8 @@ def failing_check(message: str) -> Iterator[Row]:
     """Nothing passes: one check fails in every row, with a message; two others pass now and then."""
     for task, repeat in grid(12, 4):
         place = task * 4 + repeat
-        checks = [
-            {"name": "weighed", "passed": place % 5 > 0, "message": ""},
-            {"name": "labelled", "passed": place % 7 > 0, "message": ""},
-            {"name": "shelf_free", "passed": False, "message": message},
-        ]
-        yield desk_row(task, repeat, 0.0, checks=checks)
+        met = (("weighed", place % 5 > 0, ""), ("labelled", place % 7 > 0, ""), ("shelf_free", False, message))
+        yield desk_row(task, repeat, 0.0, checks=[{"name": name, "passed": passed, "message": text} for name, passed, text in met])
 
 
 @pytest.mark.parametrize(

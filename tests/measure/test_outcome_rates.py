@@ -11,7 +11,7 @@ import pytest
 from blade.measure.outcome_rates import effort, ks_up_to, majority, measures
 from blade.measure.scoring import scoring
 from blade.model import Benchmark, Measure
-from tests.case_tables import tables
+from tests.case_tables import cases, tables
 from tests.measure.builders import F1_A, TAU_AIRLINE, make_coverage, make_rollouts
 
 
@@ -121,33 +121,11 @@ def test_votes_that_would_take_minutes_are_named_and_left_out() -> None:
     assert found[600].n == 40, "the vote of all rows is a mere count"
 
 
-NAN = float("nan")
-
-
-def efforts(rewards: Any, **columns: Any) -> dict[tuple[str, str | None], Measure]:
-    rollouts = make_rollouts(rewards, **columns)
-    return {(each.name, each.slice): each for each in effort(rollouts, scoring(rollouts, None))}
-
-
-def test_mean_and_median_over_rows_that_report() -> None:
-    found = efforts({"a": [1, 1, 0, 0]}, output_tokens=[10.0, 20.0, 90.0, NAN], errored=[False, False, False, True])
-    assert (found["output_tokens", "all"].value, found["output_tokens", "all"].n) == (40.0, 3)
-    assert found["output_tokens_median", "all"].value == 20.0
-    assert found["output_tokens", "passed"].value == 15.0
-    assert found["output_tokens", "failed"].value == 90.0
-    nothing = found["output_tokens", "errored"]
-    assert (nothing.value, nothing.n) == (None, 0)
-    assert found["output_tokens", "all"].unit == "rows"
-    assert found["output_tokens", "all"].low is None
-    assert found["output_tokens", "all"].method == "mean over rows that report it"
-
-
-def test_nothing_where_no_row_reports() -> None:
-    found = efforts({"a": [1, 0]})
-    assert {name for name, _ in found} == {"turns", "turns_median", "items", "items_median"}
-
-
-def test_masked_rows_and_missing_pass_rates() -> None:
-    found = efforts({"a": [-1, 5, 9]}, wall_s=[1.0, 3.0, 50.0], masked=[False, False, True])
-    assert found["wall_s", "all"].value == 2.0
-    assert {label for _, label in found} == {"all"}
+@pytest.mark.parametrize("case", cases(__file__, "efforts"))
+def test_effort_over_rows_that_report(case: dict[str, Any]) -> None:
+    rollouts = make_rollouts(case["rewards"], **case.get("columns", {}))
+    result = {f"{each.name} {each.slice}": each for each in effort(rollouts, scoring(rollouts, None))}
+    for name, parts in case.get("expect", {}).items():
+        assert {part: getattr(result[name], part) for part in parts} == parts
+    names, labels = (sorted({getattr(each, part) for each in result.values()}) for part in ("name", "slice"))
+    assert (names, labels) == (case.get("names", names), case.get("labels", labels))
