@@ -162,3 +162,8 @@ def test_tasks_that_expect_lookups_expect_no_change(diagnose: Diagnose, n_still:
     assert group.name == "calls `hold_parcel` where it is not expected"
     is_still = n_still > 0 and first == "read_notice"
     assert ("In 2 of them no change by the model is expected at all." in group.text) == is_still
+
+
+def test_call_that_is_made_twice_is_blamed_the_second_time(diagnose: Diagnose) -> None:
+    run = diagnose(errands(lambda t: [move(t), move(t)]))
+    assert {entry.step for entry in run.report.attributions} == {4}  # after a look and the move that is due
