@@ -60,6 +60,7 @@ def test_plain_word_for_wrong_is_no_group_of_its_own(diagnose: Diagnose, word: s
 STYLES = {
     "after": ("tests/test_desk.py::{name} PASSED", "tests/test_desk.py::{name} FAILED"),
     "before": ("PASSED tests/test_desk.py::{name}", "FAILED tests/test_desk.py::{name} - AssertionError"),
+    "twice": ("PASSED tests/test_desk.py::{name}", "FAILED tests/test_desk.py::{name} - late\nPASSED tests/test_desk.py::{name}"),
     "dots": ("test {name} ... ok", "test {name} ... FAILED"),
     "numbered": ("ok 3 - {name}", "not ok 3 - {name}"),
     "dashes": ("--- PASS: {name}", "--- FAIL: {name}"),

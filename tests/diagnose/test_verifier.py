@@ -414,6 +414,15 @@ def queried(name: str, shown: str) -> Iterator[tuple[Row, bool]]:
         ), is_failed  # fmt: skip
 
 
+@each({
+    "name": (lambda: queried("amount", "amount"), "an error says that there is no `amount`, which its prompt gives"),
+    "sign": (lambda: declined("\u2019", rejected=True), 'its text has \u2019: "I can\u2019t help with this request, number 0."'),
+})  # fmt: skip
+def test_sentence_of_a_task_says_what_its_row_shows(diagnose: Diagnose, case: tuple[Callable[[], Made], str]) -> None:
+    make, words = case
+    assert words in next(entry.mechanism for entry in diagnose(make()[0]).report.attributions if entry.task == "0")
+
+
 # ---- One line for each claim -----------------------------------------------------------------------
 
 PROVED = {
