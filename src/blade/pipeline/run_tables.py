@@ -16,17 +16,17 @@ from blade.pipeline.report_pages import scoring_of
 from blade.query.query_ground import Files, Ground
 from blade.tables import cache, database, trace_tables, workers
 from blade.tables import index as store
+from blade.tables.index_files import OpenPart
 from blade.tables.rollouts import Columns, Judged, laid_out, tasks
 
 if TYPE_CHECKING:
     from blade.query.engine import Wish
-    from blade.tables.index import Watcher
 
 _TOGETHER = 400  # rows below which a second process costs more than it brings
 
 
 def ground_of(
-    loaded: Sequence[Loaded], threshold: float | None = None, watcher: Watcher | None = None,
+    loaded: Sequence[Loaded], threshold: float | None = None, watcher: store.Watcher | None = None,
     report: Report | None = None,
 ) -> Ground:
     """Ground for queries over runs; `report` answers what is asked of the engine."""
@@ -40,7 +40,7 @@ def ground_of(
 
 
 def _engine(
-    loaded: Sequence[Loaded], threshold: float | None, watcher: Watcher, report: Report | None
+    loaded: Sequence[Loaded], threshold: float | None, watcher: store.Watcher, report: Report | None
 ) -> Any:
     """What the engine concludes, when it is first asked: of each run, and of several compared.
 
@@ -73,15 +73,13 @@ def _engine(
     return ask
 
 
-def _files(entry: Loaded, threshold: float | None, with_traces: bool, watcher: Watcher) -> Files:
+def _files(entry: Loaded, threshold: float | None, with_traces: bool, watcher: store.Watcher) -> Files:
     key = _key(entry, threshold)
-    folder = cache.folder_for(Path(entry.sources[0].path)) if key else None
-    if folder is not None and key is not None:
+    if all(source.path != "-" for source in entry.sources):  # standard input cannot be found again
         try:
-            return _files_in(folder, key, entry, threshold, with_traces, watcher)
+            return _files_in(cache.folder_for(Path(entry.sources[0].path)), key, entry, threshold, with_traces, watcher)
         except cache.Unwritable as error:
             watcher.notice(f"the cache {cache.root()} cannot be written ({error}); using temporary tables")
-    key = entry.name.encode().hex()[:32] + str(threshold)  # standard input, too, cannot be found again
     try:
         return _files_in(Path(cache.scratch()), key, entry, threshold, with_traces, watcher)
     except cache.Unwritable as error:
@@ -90,25 +88,21 @@ def _files(entry: Loaded, threshold: float | None, with_traces: bool, watcher: W
 
 
 def _files_in(
-    folder: Path, key: str, entry: Loaded, threshold: float | None, with_traces: bool, watcher: Watcher
+    folder: Path, key: str, entry: Loaded, threshold: float | None, with_traces: bool, watcher: store.Watcher
 ) -> Files:
     path = folder / f"tables-{key}.duckdb"
     if not path.exists():
         if len(entry.run.rollouts.task) > 50_000:
             watcher.notice(f"making the tables of {entry.name}")
         write_tables(path, entry, threshold)
-        cache.trim(keep=folder)
+        cache.trim()
     return Files(entry.name, str(path), *([_traces(folder, key, entry, watcher)] if with_traces else []))
 
 
-def _key(entry: Loaded, threshold: float | None) -> str | None:
-    """What the tables of a run depend on: its files, our code, its agent, its part, and the threshold."""
-    if any(source.path == "-" for source in entry.sources):
-        return None
-    return cache.key(
-        entry.stamps, entry.run.agent or "", str(threshold), str(len(entry.run.rollouts.task)),
-        entry.name if entry.name.endswith("]") else "",  # `NAME[field=value]`: split off by `compare --by`
-    )  # fmt: skip
+def _key(entry: Loaded, threshold: float | None) -> str:
+    """What the tables of a run depend on: its files and their lines, our code, its name, agent and rows, and the threshold."""
+    lines = [part.entry.source for part in entry.run.rows.parts if isinstance(part, OpenPart)]
+    return cache.key(entry.stamps, entry.name, entry.run.agent or "", str(threshold), str(len(entry.run.rollouts.task)), *lines)
 
 
 def write_tables(path: Path, entry: Loaded, threshold: float | None) -> None:
@@ -164,7 +158,7 @@ def _field_columns(fields: Sequence[Any]) -> Columns:
     return {name: np.array([getattr(field, name) for field in fields], kinds.get(name, object)) for name in names}
 
 
-def _traces(folder: Path, key: str, entry: Loaded, watcher: Watcher) -> tuple[str, ...]:
+def _traces(folder: Path, key: str, entry: Loaded, watcher: store.Watcher) -> tuple[str, ...]:
     """The files of the steps, calls and texts of a run, written by as many processes as there are cores."""
     n = len(entry.run.rollouts.task)
     n_parts = store.n_cores() if n > _TOGETHER else 1
