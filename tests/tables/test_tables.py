@@ -10,13 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.query.query_ground import Ground, Table
-from tests.builders import (
-    Row,
-    make_input,
-    make_message,
-    make_response,
-    make_row,
-)
+from tests.builders import Row, make_input, make_message, make_response, make_row
 from tests.cases import cases
 from tests.query.grounds import ground
 
