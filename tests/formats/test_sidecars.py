@@ -14,7 +14,7 @@ from blade.errors import Unreadable
 from blade.formats import find, sidecars
 from blade.model import Artifact, ReportedNumber
 from tests.builders import make_input, make_row, make_rows, make_run, packed
-from tests.cases import cases
+from tests.case_tables import cases
 from tests.conftest import Blade
 
 ROWS = make_rows({0: [1.0, 0.0], 1: [1.0, 1.0]})
@@ -81,7 +81,7 @@ def test_sidecars_of_a_compressed_run_and_of_shards(tmp_path: Path) -> None:
 # -- numbers --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("case", "kind", "entries", "numbers"), cases("formats", "metrics"))
+@pytest.mark.parametrize(("case", "kind", "entries", "numbers"), cases(__file__, "metrics"))
 def test_metrics_of_all_generations(tmp_path: Path, reported: Read, case: str, kind: str, entries: Any, numbers: dict[str, float]) -> None:
     for how in (None, "gz", "zst"):
         put(tmp_path, f"rollouts_{kind}.json", entries, how)
@@ -177,7 +177,7 @@ def settings_of(path: Path) -> tuple[dict[str, str], list[str]]:
     return sidecars.settings(artifacts_of(path), notes.append), notes
 
 
-@pytest.mark.parametrize(("name", "content", "settings"), cases("formats", "settings"))
+@pytest.mark.parametrize(("name", "content", "settings"), cases(__file__, "settings"))
 def test_settings_that_bear_on_a_score_without_secrets(run: Path, tmp_path: Path, name: str, content: Any, settings: dict[str, str]) -> None:
     (tmp_path / ".hydra").mkdir()
     put(tmp_path, name, content.encode() if isinstance(content, str) else content)  # JSON is YAML
@@ -196,7 +196,7 @@ def test_a_manifest_names_the_benchmark(run: Path, tmp_path: Path, datasets: obj
 
 
 def test_secrets_reach_no_output(run: Path, tmp_path: Path, blade: Blade) -> None:
-    put(tmp_path, "config.json", next(content for name, content, _ in cases("formats", "settings") if name == "config.json"))
+    put(tmp_path, "config.json", next(content for name, content, _ in cases(__file__, "settings") if name == "config.json"))
     said = blade("diagnose", run, "-o", tmp_path / "report")
     written = said.out + said.err + "".join(path.read_text() for path in (tmp_path / "report").glob("*.*"))
     assert not any(secret in written for secret in SECRETS)
@@ -267,7 +267,7 @@ def test_notes_that_cannot_be_read(run: Path, tmp_path: Path, diagnosed: Blade, 
 
 # -- blade.toml -----------------------------------------------------------------------------------
 
-@pytest.mark.parametrize(("text", "facts"), cases("formats", "blade.toml"))
+@pytest.mark.parametrize(("text", "facts"), cases(__file__, "blade.toml"))
 def test_benchmark_facts(run: Path, tmp_path: Path, diagnosed: Blade, text: str, facts: dict[str, Any]) -> None:
     assert sidecars.benchmark(artifacts_of(run)).path is None
     (tmp_path / "blade.toml").write_text(text)
@@ -277,7 +277,7 @@ def test_benchmark_facts(run: Path, tmp_path: Path, diagnosed: Blade, text: str,
     assert (said.run["benchmark"], said.run["pass_threshold"]) == (facts.get("name"), facts.get("pass_threshold", 1.0))
 
 
-@pytest.mark.parametrize(("text", "why"), cases("formats", "bad blade.toml"))
+@pytest.mark.parametrize(("text", "why"), cases(__file__, "bad blade.toml"))
 def test_bad_facts(run: Path, tmp_path: Path, diagnosed: Blade, text: str, why: str) -> None:
     (tmp_path / "blade.toml").write_text(text)
     said = diagnosed(run)

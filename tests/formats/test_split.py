@@ -17,7 +17,7 @@ from blade.formats.joined_rows import Rows
 from blade.formats.run_splits import fingerprints, split
 from blade.model import PROMPT, Rollouts
 from tests.builders import DROP, Row, make_response, make_row, make_run
-from tests.cases import cases
+from tests.case_tables import cases
 from tests.compare.builders import side
 from tests.measure.builders import make_coverage, make_rollouts
 
@@ -122,7 +122,7 @@ OF_A_ROW = {
 }
 
 
-@pytest.mark.parametrize(("field", "values", "labels", "places"), cases("formats", "splits"))
+@pytest.mark.parametrize(("field", "values", "labels", "places"), cases(__file__, "splits"))
 def test_values_of_every_kind(parted: Any, field: str, values: list[Any], labels: list[str], places: list[list[int]]) -> None:
     of_a_row = OF_A_ROW.get(field, lambda value: {field: value if value != "@DROP" else DROP})
     parts = parted([make_row(0, place, float(place), **of_a_row(value)) for place, value in enumerate(values)], field)
@@ -141,7 +141,7 @@ def test_long_texts_and_objects_are_told_by_their_hash(parted: Any) -> None:
 # -- refusals -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("field", "slug", "message", "hint"), cases("formats", "fields that cannot split"))
+@pytest.mark.parametrize(("field", "slug", "message", "hint"), cases(__file__, "fields that cannot split"))
 def test_fields_that_cannot_split_a_run(parted: Any, field: str, slug: str, message: str, hint: str) -> None:
     rows = [make_row(task, 0, 1.0, prompt_version=task % 2, category="c", ident=task) for task in range(51)]
     with pytest.raises(UsageError) as error:

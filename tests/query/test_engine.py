@@ -26,7 +26,7 @@ from blade.model import (
     Unexplained,
 )
 from blade.query.engine import LONGEST, Wish, evaluate, wish
-from tests.cases import cases
+from tests.case_tables import cases
 from tests.report import changed
 from tests.report.conftest import CASES, make_report, twenty
 
@@ -71,19 +71,19 @@ def pair() -> Report:
     return changed.pair_report()
 
 
-@pytest.mark.parametrize(("query", "value"), cases("query", "engine values"))
+@pytest.mark.parametrize(("query", "value"), cases(__file__, "engine values"))
 def test_a_query_gives_one_value(report: Report, query: str, value: Any) -> None:
     answer = evaluate(query, report)
     assert answer == (pytest.approx(value) if isinstance(value, float) else value)
     assert isinstance(answer, bool) == isinstance(value, bool)
 
 
-@pytest.mark.parametrize(("query", "value"), cases("query", "engine comparisons"))
+@pytest.mark.parametrize(("query", "value"), cases(__file__, "engine comparisons"))
 def test_a_query_reaches_into_comparisons(pair: Report, query: str, value: Any) -> None:
     assert evaluate(query, pair) == pytest.approx(value)
 
 
-@pytest.mark.parametrize(("query", "value"), cases("query", "several runs"))
+@pytest.mark.parametrize(("query", "value"), cases(__file__, "several runs"))
 def test_several_runs_matrix_and_series_are_reached(query: str, value: Any) -> None:
     assert evaluate(query, changed.many_report()) == (pytest.approx(value) if isinstance(value, float) else value)
 
@@ -99,7 +99,7 @@ def test_a_matrix_is_asked_by_the_names_it_has() -> None:
 TOO_LONG = ("engine." + "a." * 9_000 + "b", "(" * 5_000 + "engine" + ")" * 5_000, "engine.losses.lost" + " " * LONGEST)
 
 
-@pytest.mark.parametrize("query", [*cases("query", "engine refusals"), *TOO_LONG])
+@pytest.mark.parametrize("query", [*cases(__file__, "engine refusals"), *TOO_LONG])
 def test_what_is_no_query_is_refused(report: Report, query: str) -> None:
     with pytest.raises(UsageError) as refusal:
         evaluate(query, report)
@@ -112,7 +112,7 @@ EMPTY: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("query", "message"), cases("query", "engine without value"))
+@pytest.mark.parametrize(("query", "message"), cases(__file__, "engine without value"))
 def test_nothing_is_never_a_number(query: str, message: str) -> None:
     with pytest.raises(UsageError, match=re.escape(message)):
         evaluate(query, changed.pair_report(**EMPTY))
@@ -127,7 +127,7 @@ def test_one_run_is_not_compared(report: Report, query: str) -> None:
         wish(query, ["desk"])
 
 
-@pytest.mark.parametrize(("query", "wanted"), cases("query", "comparisons that are named"))
+@pytest.mark.parametrize(("query", "wanted"), cases(__file__, "comparisons that are named"))
 def test_a_query_names_its_comparison(query: str, wanted: dict[str, Any] | None) -> None:
     assert wish(query, ["a", "b"]) == (None if wanted is None else Wish(**wanted))
 
