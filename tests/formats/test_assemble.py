@@ -24,10 +24,6 @@ def coverage(said: Said) -> dict[str, int]:
     return {name: run[name] for name in ("scored", "failed", "masked", "lost") if run[name]}
 
 
-def flags(said: Said) -> set[str]:
-    return {flag["flag"] for flag in said.report["health"]}
-
-
 # -- attempts, duplicates, what was expected ------------------------------------------------------
 
 
@@ -91,8 +87,8 @@ def test_what_was_expected_and_what_came(tmp_path: Path, diagnosed: Blade, name:
     said = diagnosed(make_run(tmp_path, case.rows, **sidecars))
     assert coverage(said) == case.coverage
     assert not case.run or {key: said.run[key] for key in case.run} == case.run
-    assert set(case.flags) <= flags(said)
-    assert not set(case.no_flags) & flags(said)
+    assert set(case.flags) <= said.flags
+    assert not set(case.no_flags) & said.flags
     assert [task for bucket in said.report["buckets"] for task in bucket["missing"]] == list(case.missing)
 
 
@@ -106,35 +102,23 @@ def test_duplicates_are_counted_per_row(tmp_path: Path, loaded: Load) -> None:
 
 # -- agents ---------------------------------------------------------------------------------------
 
-
-def test_several_agents_have_runs_and_sidecars_of_their_own(tmp_path: Path, diagnosed: Blade) -> None:
-    def of(name: str, rows: Sequence[Row]) -> list[Row]:
-        return [{**row, "agent_ref": {"name": name}} for row in rows]
-
-    main = of("ann", ROWS) + of("bob", ROWS[:4])
-    inputs = [make_input(row) for row in of("ann", ROWS) + of("bob", ROWS)]
-    said = diagnosed(f"x={make_run(tmp_path, main, inputs=inputs, failures=of('bob', ROWS[4:5]))}")
-    runs = {run["name"]: run for run in said.report["runs"]}
-    assert [runs[name][key] for name in ("x:ann", "x:bob") for key in ("scored", "failed", "lost")] == [6, 0, 0, 4, 1, 1]
-    assert "2 agents" in said.err
+ANN, BOB = ([{**row, "agent_ref": {"name": name}} for row in ROWS] for name in ("ann", "bob"))
+NAMELESS = [make_row(9, 0, agent_ref=DROP), make_row(9, 1, agent_ref=None)]
+# rows, inputs, failures -> name, agent and keys scored, failed and lost of each run
+AGENTS: dict[str, tuple[list[Row], list[Row] | None, list[Row] | None, list[Any]]] = {
+    "several with sidecars": (ANN + BOB[:4], ANN + BOB, BOB[4:5], [("x:ann", "ann", 6, 0, 0), ("x:bob", "bob", 4, 1, 1)]),
+    "several beside none": (ANN + BOB + NAMELESS, None, None, [("x:ann", "ann", 6, 0, 0), ("x:bob", "bob", 6, 0, 0), ("x:(no agent named)", None, 2, 0, 0)]),
+    "one that only the sidecars name": (ANN, ANN + BOB, None, [("x:ann", "ann", 6, 0, 0), ("x:bob", "bob", 0, 0, 6)]),
+    "one beside none": (ANN + NAMELESS, None, None, [("x", "ann", 8, 0, 0)]),
+}  # fmt: skip
 
 
-def test_agentless_rows_beside_several_agents(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = [{**row, "agent_ref": {"name": name}} for name in ("ann", "bob") for row in ROWS]
-    runs = diagnosed(f"x={make_run(tmp_path, rows + [make_row(9, n, agent_ref=DROP) for n in (0, 1)])}").report["runs"]
-    assert [(run["name"], run["n_rollouts"]) for run in runs] == [("x:ann", 6), ("x:bob", 6), ("x:(no agent named)", 2)]
-
-
-def test_an_agent_that_only_the_sidecars_name_is_a_run_too(tmp_path: Path, diagnosed: Blade) -> None:
-    inputs = [{**make_input(row), "agent_ref": {"name": name}} for name in ("ann", "bob") for row in ROWS]
-    rows = [{**row, "agent_ref": {"name": "ann"}} for row in ROWS]
-    runs = diagnosed(f"x={make_run(tmp_path, rows, inputs=inputs)}").report["runs"]
-    assert [(run["name"], run["scored"], run["lost"]) for run in runs] == [("x:ann", 6, 0), ("x:bob", 0, 6)]
-
-
-def test_agentless_rows_beside_one_agent_are_his(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, [*ROWS, make_row(9, 0, agent_ref=DROP), make_row(9, 1, agent_ref=None)]))
-    assert (said.run["agent"], said.run["n_rollouts"]) == ("sim_agent", 8)
+@pytest.mark.parametrize("case", AGENTS)
+def test_each_agent_has_a_run_and_sidecars_of_its_own(tmp_path: Path, diagnosed: Blade, case: str) -> None:
+    rows, inputs, failures, runs = AGENTS[case]
+    said = diagnosed(f"x={make_run(tmp_path, rows, inputs=inputs and map(make_input, inputs), failures=failures)}")
+    assert [tuple(run[key] for key in ("name", "agent", "scored", "failed", "lost")) for run in said.report["runs"]] == runs
+    assert len(runs) == 1 or f"holds {len(runs)} agents" in said.err
 
 
 def test_long_names_of_agents_and_models(tmp_path: Path, diagnosed: Blade) -> None:
