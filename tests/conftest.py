@@ -203,6 +203,13 @@ class Listener(Silent):
 
     def __init__(self) -> None:
         self.notes: list[str] = []
+        self.done = self.total = 0
+
+    def start(self, what: str, total: int, unit: str = "bytes") -> None:
+        self.total += total
+
+    def advance(self, done: int) -> None:
+        self.done += done
 
     def notice(self, text: str) -> None:
         self.notes.append(text)

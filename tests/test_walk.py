@@ -17,7 +17,7 @@ from blade.diagnose import equal_results
 from blade.model import TaskTraces
 from blade.pipeline import trace_reading
 from tests.builders import make_row, make_run
-from tests.conftest import Silent, read
+from tests.conftest import Listener, Silent, read
 from tests.tables.watching import no_process_is_left
 from tools.planted import write_run
 
@@ -41,15 +41,6 @@ def walker_of(path: Path) -> trace_reading.Walker:
     (entry,) = read(path)
     scoring = measure.scoring.scoring(entry.run.rollouts, None)
     return trace_reading.Walker(entry.run, trace_reading.judged_of(entry, scoring), {})
-
-
-class Counting(Silent):
-    """A watcher that adds up what it is told."""
-
-    done = 0
-
-    def advance(self, done: int) -> None:
-        self.done += done
 
 
 def walked(walker: trace_reading.Walker, work: Callable[[TaskTraces], Any]) -> list[Any]:
@@ -77,7 +68,7 @@ def test_slow_pieces_do_not_change_the_order_and_the_watcher_hears_of_every_row(
         time.sleep(0.2 if task.task in ("1", "2") else 0)
         return task.task
 
-    watcher = Counting()
+    watcher = Listener()
     assert list(walker.walk(walker.spans(), work, "reading", watcher)) == [str(task) for task in range(20)]
     assert watcher.done == 80
 

@@ -14,8 +14,8 @@ import pytest
 from blade.tables import cache as kept
 from blade.tables import index
 from tests.builders import make_row, make_run
-from tests.conftest import Blade
-from tests.tables.watching import GYM, Notices, files_of, opened
+from tests.conftest import Blade, Listener
+from tests.tables.watching import GYM, files_of, opened
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_a_folder_that_is_emptied_while_one_waits_for_it(path: Path, cache: Path
     lock = os.open(folder / "lock", os.O_RDWR)
     fcntl.flock(lock, fcntl.LOCK_EX)
 
-    class Waiting(Notices):
+    class Waiting(Listener):
         def notice(self, text: str) -> None:
             super().notice(text)
             for entry in folder.iterdir():
@@ -108,7 +108,7 @@ def test_a_folder_that_is_emptied_while_one_waits_for_it(path: Path, cache: Path
 
     watcher = Waiting()
     assert index.open_index(path, GYM, watcher).n_rows == 6
-    assert len(watcher.told) == 1
+    assert len(watcher.notes) == 1
     assert files_of(path) == {"lock", "manifest.json", "part"}
 
 

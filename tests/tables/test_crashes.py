@@ -16,8 +16,8 @@ import pytest
 
 from blade.tables import cache, index
 from tests.builders import make_row, make_run
-from tests.conftest import ROOT
-from tests.tables.watching import GYM, Notices, Spy, in_pieces, opened, strays, told
+from tests.conftest import ROOT, Listener
+from tests.tables.watching import GYM, Spy, in_pieces, opened, strays, told
 from tools.planted import write_bench, write_run
 
 FORK = multiprocessing.get_context("fork")
@@ -52,11 +52,11 @@ def test_the_second_process_waits_and_reads_nothing(tmp_path: Path, cache: Path)
             finish.wait(60)
             yield from super().plain_parts(path, start, end)
 
-    first = FORK.Process(target=index.open_index, args=(path, Slow(), Notices()))
+    first = FORK.Process(target=index.open_index, args=(path, Slow(), Listener()))
     first.start()
     assert begun.wait(60)
 
-    class Impatient(Notices):
+    class Impatient(Listener):
         def notice(self, text: str) -> None:
             super().notice(text)
             finish.set()
@@ -64,7 +64,7 @@ def test_the_second_process_waits_and_reads_nothing(tmp_path: Path, cache: Path)
     spy, watcher = Spy(), Impatient()
     assert index.open_index(path, spy, watcher).n_rows == 5
     first.join(60)
-    assert watcher.told == ["waiting for another process that indexes rollouts.jsonl"]
+    assert watcher.notes == ["waiting for another process that indexes rollouts.jsonl"]
     assert not spy.was_asked
 
 
@@ -79,12 +79,12 @@ def test_a_run_after_a_kill_gives_the_right_answer(tmp_path: Path) -> None:
     assert expected["n"] == (n_rows, 0)
     for number in range(0, 15, 2):
         cache.clean()
-        process = FORK.Process(target=index.open_index, args=(path, GYM, Notices()))
+        process = FORK.Process(target=index.open_index, args=(path, GYM, Listener()))
         process.start()
         time.sleep(whole * number / 12)
         process.kill()
         process.join()
-        found = index.open_index(path, GYM, Notices())  # may have to wait for a worker to finish its piece
+        found = index.open_index(path, GYM, Listener())  # may have to wait for a worker to finish its piece
         assert found.numbers("task_index").tolist() == expected["task_index"], f"killed after {number}/12"
         assert found.numbers("offset").tolist() == expected["offset"]
         assert not strays(path)
@@ -102,7 +102,7 @@ def test_workers_do_not_outlive_a_killed_parent(tmp_path: Path) -> None:
             time.sleep(0.2)
             return super().plain_parts(path, start, end)
 
-    process = FORK.Process(target=index.open_index, args=(path, Telling(), Notices()))
+    process = FORK.Process(target=index.open_index, args=(path, Telling(), Listener()))
     process.start()
     workers = [pids.get(), pids.get(), pids.get()]
     process.kill()
@@ -136,7 +136,7 @@ def test_the_piece_of_a_killed_worker_is_done_by_its_parent(tmp_path: Path) -> N
             return super().plain_parts(path, start, end)
 
     spy = Deadly()
-    found = index.open_index(path, spy, Notices())
+    found = index.open_index(path, spy, Listener())
     assert found.n_rows == n_rows
     assert len(spy.ranges) == len(found.manifest.parts) > 3
     assert not strays(path)
@@ -167,7 +167,7 @@ def test_ctrl_c_ends_everything_quietly(tmp_path: Path, cache: Path) -> None:
     assert [entry.name for entry in cache.rglob("*") if entry.is_file()] == ["lock"]
 
 
-class Interrupted(Notices):
+class Interrupted(Listener):
     def advance(self, done: int) -> None:
         raise KeyboardInterrupt
 

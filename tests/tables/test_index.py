@@ -11,7 +11,8 @@ import pytest
 from blade.errors import Unreadable
 from blade.tables import cache, index
 from tests.builders import joined, make_row, make_rows, make_run
-from tests.tables.watching import Notices, Spy, in_pieces, opened, strays, told, told_anew
+from tests.conftest import Listener
+from tests.tables.watching import Spy, in_pieces, opened, strays, told, told_anew
 from tools.planted import write_run
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -57,7 +58,7 @@ def test_forked_workers_tell_the_same_as_one_process(tmp_path: Path, monkeypatch
     path = write_run(tmp_path / "run", n_tasks=12, faults=("torn_tail",)).path
     whole = told(opened(path))
     in_pieces(monkeypatch, 1, 1 << 15, 3)
-    watcher = Notices()
+    watcher = Listener()
     with monkeypatch.context() as patch:
         patch.setenv("BLADE_CACHE_DIR", str(tmp_path / "other"))
         spy = Spy()
@@ -164,7 +165,7 @@ def test_a_file_that_is_gone_cannot_be_opened(path: Path) -> None:
     with pytest.raises(Unreadable, match="cannot read"):
         found.row_bytes(0)
     with pytest.raises(Unreadable, match="cannot read"):
-        index.open_index(path, Spy(), Notices())
+        index.open_index(path, Spy(), Listener())
     with pytest.raises(Unreadable, match="cannot read"):
         index.sha256_of(path)
 
@@ -177,7 +178,7 @@ def test_a_file_that_may_no_longer_be_read_is_the_fault_of_the_file(path: Path, 
 
     monkeypatch.setattr(cache, "_content", denied)
     with pytest.raises(Unreadable, match="Permission denied") as error:
-        index.open_index(path, Spy(), Notices())
+        index.open_index(path, Spy(), Listener())
     assert error.value.slug == "unreadable-file"
 
 

@@ -13,8 +13,8 @@ import pytest
 from blade.errors import Unreadable
 from blade.tables import cache, index
 from tests.builders import make_row, make_run
-from tests.conftest import Blade
-from tests.tables.watching import GYM, Notices, Spy, in_pieces, mounted, opened, told, told_anew
+from tests.conftest import Blade, Listener
+from tests.tables.watching import GYM, Spy, in_pieces, mounted, opened, told, told_anew
 from tools.planted import write_light
 
 ROWS = [make_row(n, note=f"note {n}") for n in range(5)]
@@ -35,9 +35,9 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def check_temporary(path: Path, scratch: Path, reason: str) -> None:
-    watcher = Notices()
+    watcher = Listener()
     found = index.open_index(path, GYM, watcher)
-    (note,) = watcher.told
+    (note,) = watcher.notes
     assert "cannot be written" in note
     assert reason in note
     assert "using a temporary index" in note
@@ -107,10 +107,10 @@ def test_a_write_that_fails_anywhere(
     path = make_run(tmp_path / "run", ROWS, compress=compress)
     expected = told_anew(path, tmp_path / "other", monkeypatch)
     fill(cache, which, errno.ENOSPC, monkeypatch)
-    watcher = Notices()
+    watcher = Listener()
     found = told(index.open_index(path, GYM, watcher))
     assert found == expected
-    assert len(watcher.told) == (which != "blocks" or compress is not None)
+    assert len(watcher.notes) == (which != "blocks" or compress is not None)
 
 
 def test_a_write_that_fails_in_a_worker(tmp_path: Path, cache: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +130,7 @@ def test_no_temporary_folder_either(path: Path, is_pipe: bool, cache: Path, monk
     if not is_pipe:
         monkeypatch.setattr(tempfile, "mkdtemp", full)
     with pytest.raises(Unreadable, match="no room to index") as error:
-        index.open_index(Path("-") if is_pipe else path, GYM, Notices())
+        index.open_index(Path("-") if is_pipe else path, GYM, Listener())
     assert (error.value.slug, error.value.exit_code) == ("no-space", 4)
 
 

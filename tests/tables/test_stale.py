@@ -17,8 +17,8 @@ from blade.model import Part
 from blade.tables import cache as kept
 from blade.tables import index
 from tests.builders import joined, make_row, make_run, packed
-from tests.conftest import TICK_NS, Blade
-from tests.tables.watching import Notices, Spy, opened, strays, told, told_anew
+from tests.conftest import TICK_NS, Blade, Listener
+from tests.tables.watching import Spy, opened, strays, told, told_anew
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -291,5 +291,5 @@ def test_readers_that_come_together_see_the_whole_of_one_state(tmp_path: Path) -
     path = tmp_path / "long.jsonl"
     for data in (OLD, HALF) * 3:
         path.write_bytes(data)
-        first, second = opened(path), index.open_index(path, Spy(), Notices())
+        first, second = opened(path), index.open_index(path, Spy(), Listener())
         assert told(first) == told(second)
