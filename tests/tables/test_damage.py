@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -106,18 +105,3 @@ def test_a_damaged_part_is_neither_extended_nor_shown(tmp_path: Path, blade: Bla
     spy = Spy()
     assert opened(path, spy).n_rows == 25
     assert spy.ranges == [(0, path.stat().st_size)]
-
-
-def test_the_quick_way_does_not_show_a_wrong_place(tmp_path: Path, blade: Blade) -> None:
-    path = make(tmp_path)
-    opened(path)
-    expected = blade("show", path, "3/1")
-    part = kept(path, "part-")
-    header, _, data = part.read_bytes().partition(b"\n")
-    _, start, length = json.loads(header)["offset"]
-    wrong = bytearray(data)
-    for row in range(length // 8):
-        wrong[start + 8 * row] ^= 3
-    part.write_bytes(header + b"\n" + wrong)
-    assert task_rows.places(path, 3) is None
-    assert blade("show", path, "3/1") == expected

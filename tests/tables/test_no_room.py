@@ -47,7 +47,9 @@ def check_temporary(path: Path, scratch: Path, reason: str) -> None:
     assert found.field(found.fields()[0]).kind.any()
 
 
-def test_a_full_disk_means_a_temporary_index(tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_means_a_temporary_index_and_full_ones_everywhere_an_error_with_a_hint(
+    tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch, blade: Blade
+) -> None:
     path = tmp_path / "light.jsonl"
     write_light(path, 5000)
     with mounted(tmp_path / "disk", "size=256k") as disk:
@@ -55,13 +57,6 @@ def test_a_full_disk_means_a_temporary_index(tmp_path: Path, scratch: Path, monk
         check_temporary(path, scratch, "No space left")
         (folder,) = (disk / "indexes").iterdir()
         assert [entry.name for entry in folder.iterdir()] == ["lock"]
-
-
-def test_full_disks_everywhere_are_an_error_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blade: Blade) -> None:
-    path = tmp_path / "light.jsonl"
-    write_light(path, 5000)
-    with mounted(tmp_path / "disk", "size=256k") as disk:
-        monkeypatch.setenv("BLADE_CACHE_DIR", str(disk))
         monkeypatch.setattr(tempfile, "tempdir", str(disk))
         said = blade("diagnose", "--json", path)
         assert (said.code, said.error["slug"]) == (4, "no-space")
@@ -142,27 +137,18 @@ def test_a_cache_below_a_file(path: Path, tmp_path: Path, scratch: Path, monkeyp
     check_temporary(path, scratch, "")
 
 
-def test_an_index_on_a_read_only_disk_is_used(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_and_a_source_on_a_read_only_disk_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blade: Blade) -> None:
     with mounted(tmp_path / "disk", "size=4m") as disk:
-        monkeypatch.setenv("BLADE_CACHE_DIR", str(disk))
-        expected = told(opened(path))
-        assert os.system(f"mount -o remount,ro {disk}") == 0
-        spy = Spy()
-        assert told(opened(path, spy)) == expected
-        assert not spy.was_asked
-
-
-@pytest.mark.usefixtures("cache")
-def test_a_source_on_a_read_only_disk(tmp_path: Path, blade: Blade) -> None:
-    with mounted(tmp_path / "disk", "size=4m") as disk:
-        path = make_run(disk, ROWS)
-        before = {entry.name: entry.stat() for entry in disk.iterdir()}
-        assert os.system(f"mount -o remount,ro {disk}") == 0
-        assert blade("diagnose", disk).code == 0
+        path, cached = make_run(disk / "run", ROWS), make_run(tmp_path / "cached", ROWS)
+        with monkeypatch.context() as patch:
+            patch.setenv("BLADE_CACHE_DIR", str(disk))
+            expected = told(opened(cached))
+            assert os.system(f"mount -o remount,ro {disk}") == 0
+            spy = Spy()
+            assert told(opened(cached, spy)) == expected
+            assert not spy.was_asked
+        assert blade("diagnose", disk / "run").code == 0
         assert blade("show", path, "0/0").code == 0
-        assert {entry.name: entry.stat().st_mtime_ns for entry in disk.iterdir()} == {
-            name: stat.st_mtime_ns for name, stat in before.items()
-        }
 
 
 def test_a_user_without_a_home(path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from blade.model import Part
 from blade.tables import cache as kept
-from blade.tables import index
+from blade.tables import index, task_rows
 from tests.builders import joined, make_row, make_run, packed
 from tests.conftest import TICK_NS, Blade, Listener
 from tests.tables.watching import Spy, opened, strays, told, told_anew
@@ -244,17 +245,17 @@ def test_what_a_row_was_found_to_be_is_forgotten_with_the_facts_it_rests_on(tmp_
     assert "Diagnosed" not in blade("show", path, "0/0").out
 
 
-def test_rows_of_a_damaged_index_are_not_shown_as_those_of_another_task(tmp_path: Path, blade: Blade) -> None:
+@pytest.mark.parametrize(("column", "change"), [("task_index", lambda tasks: tasks[[0, 1, 2, 4, 3, 5, 6, 7]]), ("offset", lambda at: at ^ 3)])
+def test_rows_of_a_damaged_index_are_not_shown_as_those_of_another_task(tmp_path: Path, blade: Blade, column: str, change: Any) -> None:
     path = make_run(tmp_path, [make_row(task, 0, float(task == 4)) for task in range(8)])
     blade("health", path)
     before = blade("show", path, "3/0").out.splitlines()[:3]
     (part,) = kept.folder_for(path).glob("part-*")
-    data = part.read_bytes()
-    header = data.splitlines()[0]
-    _, start, _ = json.loads(header)["task_index"]
-    place = len(header) + 1 + start
-    three, four = data[place + 24 : place + 32], data[place + 32 : place + 40]
-    part.write_bytes(data[: place + 24] + four + three + data[place + 40 :])
+    header, _, data = part.read_bytes().partition(b"\n")
+    _, start, size = json.loads(header)[column]
+    altered = change(np.frombuffer(data[start : start + size], np.int64)).tobytes()
+    part.write_bytes(header + b"\n" + data[:start] + altered + data[start + size :])
+    assert column == "task_index" or task_rows.places(path, 3) is None  # which starts and ends with a line
     assert blade("show", path, "3/0").out.splitlines()[:3] == before
 
 
