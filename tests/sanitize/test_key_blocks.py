@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from blade import sanitize
-from blade.sanitize import Cleaner, Key, Policy
+from blade.sanitize import Cleaner
 from tests.case_tables import cases
+from tests.sanitize.conftest import KEY, exported
 
-KEY = Key(b"a key for tests, of some length")
 DRAW = random.Random(3)
 PKCS8 = bytes.fromhex("308204bd020100300d06092a864886f70d0101010500048204a7")
 
@@ -54,12 +53,8 @@ FORMS = {
 @pytest.mark.parametrize("kind", KEYS)
 def test_no_line_of_a_key_survives(tmp_path: Path, kind: str, form: str) -> None:
     text = FORMS[form](KEYS[kind])
-    source = tmp_path / "in" / ("a.jsonl" if text.startswith("{") else "a.md")
-    source.parent.mkdir()
-    source.write_text(text, encoding="utf-8")
-    assert sanitize.folder(source.parent, tmp_path / "out", Policy(), KEY).leaks == 0
-    (written,) = (path for path in (tmp_path / "out").rglob("a.*"))
-    new = written.read_text(encoding="utf-8")
+    (written,) = exported(tmp_path, {"a.jsonl" if text.startswith("{") else "a.md": text})[1].values()
+    new = written.decode()
     new = base64.b64decode(json.loads(new)["a"]).decode() if form == "encoded" else new
     assert not [line for line in KEYS[kind] if len(line) == 64 and (line[:20] in new or line[-20:] in new)]
     assert "PRIVATE KEY" not in new

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blade import sanitize
-from blade.sanitize import Key, Policy
 from blade.sanitize.echoes import Names
 from blade.sanitize.lexicon import is_plain, is_telling
 from tests.builders import make_call, make_message, make_response, make_row
 from tests.case_tables import cases
+from tests.sanitize.conftest import KEY, exported
 
-KEY = Key(b"a key for tests, of some length")
 
-
-def export(folder: Path, files: dict[str, str], policy: Policy | None = None) -> dict[str, str]:
-    source, target = folder / "in", folder / "out"
-    source.mkdir()
-    for name, text in files.items():
-        (source / name).write_text(text, encoding="utf-8")
-    removed = sanitize.folder(source, target, policy or Policy(), KEY)
-    assert removed.leaks == 0
-    found = sanitize.files.looked(source.iterdir(), policy)
-    assert (found.kinds, found.total) == (removed.kinds, removed.total)
-    return {path.name: path.read_text(encoding="utf-8") for path in target.iterdir()}
+def export(folder: Path, files: dict[str, Any]) -> dict[str, str]:
+    return {name: content.decode() for name, content in exported(folder, files)[1].items()}
 
 
 def test_a_user_of_a_home_is_taken_out_of_notes_settings_tables_and_keys(tmp_path: Path) -> None:

@@ -12,22 +12,16 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from click.testing import CliRunner, Result
 
 from blade import errors, sanitize
-from blade.cli.main import cli
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row, make_run
 from tests.conftest import Blade
+from tests.sanitize.conftest import GITHUB, MAIL, contents, run
 
-MAIL, USER, HOST, WORD = "mara.quint@initech.io", "kvasir77", "gpu-12.internal", "hunter2x9"
+USER, HOST, WORD = "kvasir77", "gpu-12.internal", "hunter2x9"
 TOKEN = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
 NAME = "Quillmark"
 PLANTED = (MAIL, USER, HOST, WORD, TOKEN, NAME)
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BLADE_SANITIZE_KEY", "a key for tests, of some length")
 
 
 def rows() -> list[Row]:
@@ -50,13 +44,8 @@ def make(folder: Path, compress: str | None = None) -> Path:
     return path
 
 
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli, [str(one) for one in arguments])
-
-
 def written(folder: Path) -> dict[str, str]:
-    paths = [path for path in folder.rglob("*") if path.is_file()]
-    return {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in paths}
+    return {name: content.decode() for name, content in contents(folder).items()}
 
 
 @pytest.mark.parametrize("compress", [None, "gz", "zst"])
@@ -120,7 +109,7 @@ def test_a_key_too_short_is_refused_and_one_is_made_where_there_is_none(
     assert made.secret.decode() not in repr(made)
 
 
-def test_diagnose_redacts_every_form(tmp_path: Path) -> None:
+def test_diagnose_redacts_every_form_and_no_number_moves(tmp_path: Path) -> None:
     make(tmp_path / "run")
     done = run("diagnose", tmp_path / "run", "-o", tmp_path / "red", "--redact")
     assert done.exit_code == 0, done.output
@@ -138,6 +127,13 @@ def test_diagnose_redacts_every_form(tmp_path: Path) -> None:
     for one in quotes:
         pieces = map(re.escape, re.split(r"\[[A-Z]+:[0-9a-f]{8}\]", one["quote"]))
         assert re.search(".+?".join(pieces), raw, re.DOTALL)  # equal to the rows outside the placeholders
+    assert run("diagnose", tmp_path / "run", "-o", tmp_path / "plain").exit_code == 0
+    plain = json.loads((tmp_path / "plain" / "report.json").read_text())
+    for part in ("measures", "buckets"):
+        assert plain[part] == report[part]
+    # the name of a group may quote a message, which is redacted; what is lost to it stays
+    losses = [[(loss["cause"], loss["lost"]) for loss in document["losses"]] for document in (plain, report)]
+    assert losses[0] == losses[1]
 
 
 def test_the_sanitiser_runs_when_asked(tmp_path: Path) -> None:
@@ -159,18 +155,6 @@ def test_the_sanitiser_runs_when_asked(tmp_path: Path) -> None:
     assert "private" not in done.stderr
 
 
-def test_numbers_do_not_move_when_a_report_is_redacted(tmp_path: Path) -> None:
-    make(tmp_path / "run")
-    for out, flags in (("plain", []), ("red", ["--redact"])):
-        assert run("diagnose", tmp_path / "run", "-o", tmp_path / out, *flags).exit_code == 0
-    plain, red = (json.loads((tmp_path / out / "report.json").read_text()) for out in ("plain", "red"))
-    for part in ("measures", "buckets"):
-        assert plain[part] == red[part]
-    # the name of a group may quote a message, which is redacted; what is lost to it stays
-    losses = [[(loss["cause"], loss["lost"]) for loss in document["losses"]] for document in (plain, red)]
-    assert losses[0] == losses[1]
-
-
 @pytest.mark.parametrize("how", ["gz", "zst"])
 def test_a_damaged_file_is_told_and_nothing_is_left_of_it(blade: Blade, tmp_path: Path, how: str) -> None:
     rows = [make_row(task, 0, 1.0, note=f"a note {task} " * 40) for task in range(200)]
@@ -181,10 +165,7 @@ def test_a_damaged_file_is_told_and_nothing_is_left_of_it(blade: Blade, tmp_path
     said = blade("sanitize", path, "-o", tmp_path / "out")
     assert said.code == 4
     assert "unreadable-file" in said.err
-    assert not [found for found in (tmp_path / "out").rglob("*") if found.is_file()]
-
-
-GITHUB = "ghp_" + "a1B2c3D4e5F6" * 3
+    assert not contents(tmp_path / "out")
 
 
 @pytest.mark.parametrize("name", [f"token-{GITHUB}.md", f"{GITHUB}/a.md"])
@@ -208,9 +189,9 @@ def test_b8_lines_of_two_bytes_a_letter_are_read_or_keep_the_file_at_home(
     path.write_bytes(b"all is well\n" * 900 + tail.encode(encoding))
     assert blade("sanitize", path, "--check").code in {code, errors.EXIT_FAILED_GATE}
     told = blade("sanitize", path, "-o", tmp_path / "out")
-    written_ = b"".join(file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file())
-    assert WORD not in written_.replace(b"\0", b"").decode("utf-8", "replace")
-    assert bool(written_) == (more == 1), told.err
+    left = b"".join(contents(tmp_path / "out").values())
+    assert WORD not in left.replace(b"\0", b"").decode("utf-8", "replace")
+    assert bool(left) == (more == 1), told.err
 
 
 def test_b8_a_text_that_goes_on_as_something_else_stays_home(blade: Blade, tmp_path: Path) -> None:

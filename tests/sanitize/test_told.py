@@ -18,16 +18,10 @@ import pytest
 from blade import errors
 from blade.sanitize.files import looked
 from tests.conftest import Blade
+from tests.sanitize.conftest import MAIL
 
-MAIL = "mara.quint@initech.io"
 # Each look at it uncovers one more secret, so that no bounded number of looks takes all of them out.
 CHAIN = "sk-9f8e7d6c5b4a39281706f5e4d3c2b1a0=gpu-1.internalhunter2x9"
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("BLADE_SANITIZE_KEY", "a key for tests, of some length")
-    monkeypatch.chdir(tmp_path)
 
 
 def lines_of(path: Path) -> set[tuple[str, int]]:
