@@ -20,7 +20,7 @@ from blade.formats.assemble import Assembled, Key, TaskKeys, shown, task_keys
 from blade.formats.field_columns import BOOL, LIST, NULL, NUMBER, OBJECT, TEXT, is_task_field
 from blade.formats.joined_rows import Rows
 from blade.formats.rollout_steps import NOTHING, value_at
-from blade.model import ID_FIELDS, PROMPT, Benchmark, Column
+from blade.model import ID_FIELDS, PROMPT, Column
 
 if TYPE_CHECKING:
     from blade.model import Bools, Hashes, Ints
@@ -92,8 +92,7 @@ def _is_steady(hashes: Hashes, starts: Ints, is_same: Bools) -> bool:
     if is_same.all():
         return True
     several = np.add.reduceat((hashes != 0).astype(np.int64), starts) > 1
-    n_several = int(several.sum())
-    return int((several & ~is_same).sum()) <= (1 - _STEADY) * n_several
+    return int((several & ~is_same).sum()) <= (1 - _STEADY) * int(several.sum())
 
 
 # -- lists and objects ----------------------------------------------------------------------------
@@ -225,7 +224,7 @@ def split(run: Assembled, field: str) -> list[Assembled]:
 def _part(run: Assembled, field: str, label: str, chosen: NDArray[Any], tasks: TaskKeys) -> Assembled:
     agent = label if _TEXTS.get(field) == "agent" and label != NONE else run.agent
     name = f"{run.rollouts.run}[{field}={label}]"
-    part = assemble.one_run(name, agent, chosen, run.rows, tasks, None, None, None, Benchmark())
+    part = assemble.one_run(name, agent, chosen, run.rows, tasks)
     rollouts = structs.replace(part.rollouts, input_fields=run.rollouts.input_fields)
     settings = {field: label} if field in run.rows.fields() else {}
     counted = part.coverage

@@ -107,13 +107,6 @@ def manifest_in(folder: Path) -> Manifest | None:
         return None
 
 
-def _described(path: Path) -> Manifest:
-    """A manifest for `path` as it is now, before anything of it is read."""
-    if not path.is_file():  # standard input or a pipe
-        return Manifest(cache.made_by(), (0, 0, 0, 0, ""))
-    return Manifest(cache.made_by(), _settled(path))
-
-
 def _settled(path: Path) -> Stamp:
     """The stamp of a file whose clock has ticked since its last change, so that the next change gives another one."""
     for _ in range(5):
@@ -191,7 +184,8 @@ def _in(folder: Path, path: Path, reader: Reader, watcher: Watcher) -> Index:
 
 
 def _built(folder: Path, path: Path, known: Manifest | None, reader: Reader, watcher: Watcher) -> Manifest:
-    fresh = _described(path)
+    stamp = _settled(path) if path.is_file() else (0, 0, 0, 0, "")  # before anything is read; of a pipe there is none
+    fresh = Manifest(cache.made_by(), stamp)
     if reader.is_stream(path):
         name, entries = _from_stream(folder, path, reader, watcher)
         return msgspec.structs.replace(fresh, blocks=name, parts=_numbered(entries))
