@@ -34,9 +34,6 @@ class Spy:
         self.ranges: list[tuple[int, int]] = []
         self.streams = 0
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(GYM, name)
-
     def plain_parts(self, path: Path, start: int, end: int) -> Iterator[Part]:
         self.ranges.append((start, end))
         return GYM.plain_parts(path, start, end)
