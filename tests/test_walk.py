@@ -55,22 +55,17 @@ def named(task: TaskTraces) -> tuple[str, list[int], bool]:
     return task.task, [episode.trace.rollout.repeat for episode in task.episodes], in_worker()
 
 
-def test_results_come_in_the_order_of_the_tasks(walker: trace_reading.Walker) -> None:
-    found = walked(walker, named)
-    assert [task for task, _, _ in found] == [str(task) for task in range(20)]
-    assert all(repeats == [0, 1, 2, 3] for _, repeats, _ in found)
-    assert [away for _, _, away in found] == [False] + [True] * 19  # the first warms up what all need
-    assert no_process_is_left()
-
-
-def test_slow_pieces_do_not_change_the_order_and_the_watcher_hears_of_every_row(walker: trace_reading.Walker) -> None:
-    def work(task: TaskTraces) -> str:
-        time.sleep(0.2 if task.task in ("1", "2") else 0)
-        return task.task
+def test_results_come_in_the_order_of_the_tasks_and_the_watcher_hears_of_every_row(walker: trace_reading.Walker) -> None:
+    def work(task: TaskTraces) -> tuple[str, list[int], bool]:
+        time.sleep(0.2 if task.task in ("1", "2") else 0)  # slow pieces do not change the order
+        return named(task)
 
     watcher = Listener()
-    assert list(walker.walk(walker.spans(), work, "reading", watcher)) == [str(task) for task in range(20)]
+    found = list(walker.walk(walker.spans(), work, "reading", watcher))
+    # the first is done here, which warms up what all need
+    assert found == [(str(task), [0, 1, 2, 3], task > 0) for task in range(20)]
     assert watcher.done == 80
+    assert no_process_is_left()
 
 
 def test_small_runs_stay_in_one_process_and_see_the_same(
@@ -141,18 +136,13 @@ def test_who_stops_half_way_leaves_no_process(walker: trace_reading.Walker) -> N
     assert no_process_is_left()
 
 
-def test_a_run_without_rows_that_count_has_no_tasks(tmp_path: Path, cache: Path) -> None:
-    walker = walker_of(make_run(tmp_path, [make_row(task, 0, 0.0, mask_sample=True) for task in range(3)]))
-    assert walker.spans() == []
-    assert walked(walker, named) == []
-
-
-def test_tasks_of_unlike_size_stay_whole(tmp_path: Path, cache: Path) -> None:
-    rows = [make_row(task, repeat, float(repeat % 2)) for task in range(12) for repeat in range(1 + task * 2)]
-    found = walked(walker_of(make_run(tmp_path, rows)), named)
-    assert [(task, len(repeats)) for task, repeats, _ in found] == [
-        (str(task), 1 + task * 2) for task in range(12)
-    ]
+@pytest.mark.parametrize("is_masked", [False, True])
+def test_tasks_of_unlike_size_stay_whole_and_rows_that_do_not_count_make_none(tmp_path: Path, cache: Path, is_masked: bool) -> None:
+    rows = [make_row(task, repeat, float(repeat % 2), mask_sample=is_masked) for task in range(12) for repeat in range(1 + task * 2)]
+    walker = walker_of(make_run(tmp_path, rows))
+    sizes = [] if is_masked else [(str(task), 1 + task * 2) for task in range(12)]
+    assert [(task, len(repeats)) for task, repeats, _ in walked(walker, named)] == sizes
+    assert bool(walker.spans()) is not is_masked
 
 
 def test_the_first_row_that_tells_what_the_task_expects_is_believed(tmp_path: Path, cache: Path) -> None:
