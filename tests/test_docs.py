@@ -17,9 +17,9 @@ import pytest
 
 from blade.errors import NothingToRead
 from tests.case_tables import tables
+from tests.conftest import ROOT
 from tests.test_wheel import anchors
 
-ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src" / "blade"
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "AGENTS.md", *sorted(DOCS.glob("*.md"))]
@@ -256,4 +256,3 @@ def test_the_readme_tells_what_the_accuracy_card_says() -> None:
     for word, counts in card["confidence"].items():
         assert re.search(rf"\b{word}\W+{counts['right']:,} of {counts['n']:,}\b", text), word
     assert "@@" not in text
-
