@@ -32,14 +32,16 @@ def without(rows: Sequence[Row], **changed: Any) -> list[Row]:
 
 
 class Case(NamedTuple):
-    """Rows and sidecars, how many keys came to what, and what else the run and its health say."""
+    """Rows and sidecars, how many keys came to what, and what else the run, its keys and its health say."""
 
     rows: list[Row]
     coverage: dict[str, int]
     run: dict[str, Any] | None = None
+    keys: dict[str, Any] | None = None
     flags: tuple[str, ...] = ()
     no_flags: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    tasks: tuple[str, ...] | None = None
     inputs: list[Row] | None = None
     failures: list[Row] | None = None
 
@@ -51,7 +53,7 @@ TRANSPORT = {"_ng_task_index": 2, "_ng_rollout_index": 1, "_ng_failure_class": "
 COUNTED = {
     "the highest attempt wins": Case(
         [make_row(0, 0, 0.0), make_row(0, 0, 0.5, _ng_attempt_index=1), make_row(0, 0, 1.0, _ng_attempt_index=2), make_row(0, 1)],
-        {"scored": 2}, {"n_rollouts": 2, "duplicates": 0, "score": 1.0}, ("superseded_attempts",)),
+        {"scored": 2}, {"n_rollouts": 2, "duplicates": 0, "score": 1.0}, flags=("superseded_attempts",)),
     "two rows of the highest attempt differ": Case(
         [make_row(0, 0, 0.0), *(make_row(0, 0, value, _ng_attempt_index=1) for value in (0.0, 1.0)), make_row(0, 1)],
         {"scored": 2}, {"n_rollouts": 3, "duplicates": 1, "score": pytest.approx(2 / 3)}),
@@ -66,8 +68,12 @@ COUNTED = {
         ROWS[:5], {"scored": 5, "lost": 3}, no_flags=("expected_inferred",), missing=("3",), inputs=[*ROWS, *LATER]),
     "by materialised inputs without repeat numbers": Case(UNNUMBERED[:5], {"scored": 5, "lost": 1}, inputs=UNNUMBERED),
     "by inference": Case(
-        make_rows({0: [1.0] * 4, 1: [1.0] * 4, 2: [1.0] * 3}), {"scored": 11, "lost": 1}, {"repeats": 4},
-        ("expected_inferred", "lost_rows")),
+        [row for row in make_rows({n: [1.0] * 4 for n in range(4)}) if (row["_ng_task_index"], row["_ng_rollout_index"]) != (2, 1)],
+        {"scored": 15, "lost": 1}, {"repeats": 4}, {"lost_keys": (("2", 1),)}, ("expected_inferred", "lost_rows")),
+    "duplicates are counted per row": Case(
+        [*ROWS, ROWS[0], ROWS[0], make_row(1, 0, 0.0), make_row(1, 0, 0.25)], {"scored": 6}, {"duplicates": 4, "expected_rollouts": 6},
+        {"identical_duplicates": 2, "duplicate_keys": (("1", 0),)}),
+    "sparse indices": Case(make_rows({28: [1.0, 0.0], 598: [1.0, 1.0], 10**12: [0.0, 0.0]}), {"scored": 6}, tasks=("28", "598", str(10**12))),
     "unexpected keys": Case([*ROWS, make_row(8, 0)], {"scored": 7}, flags=("unexpected_keys",), inputs=ROWS),
     "negative repeats match their inputs": Case(NEGATIVE, {"scored": 2}, no_flags=("unexpected_keys",), inputs=NEGATIVE),
     "masked": Case(
@@ -79,25 +85,20 @@ COUNTED = {
 
 
 @pytest.mark.parametrize("name", COUNTED)
-def test_what_was_expected_and_what_came(tmp_path: Path, diagnosed: Blade, name: str) -> None:
+def test_what_was_expected_and_what_came(tmp_path: Path, diagnosed: Blade, loaded: Load, name: str) -> None:
     case = COUNTED[name]
     sidecars: dict[str, Any] = {} if case.failures is None else {"failures": case.failures}
     if case.inputs is not None:
         sidecars["inputs"] = map(make_input, case.inputs)
-    said = diagnosed(make_run(tmp_path, case.rows, **sidecars))
+    path = make_run(tmp_path, case.rows, **sidecars)
+    said, counted = diagnosed(path), loaded(path)[0].run.coverage
     assert coverage(said) == case.coverage
+    assert not case.keys or {key: getattr(counted, key) for key in case.keys} == case.keys
+    assert case.tasks in (None, tuple(task["task"] for task in said.report["tasks"]))
     assert not case.run or {key: said.run[key] for key in case.run} == case.run
     assert set(case.flags) <= said.flags
     assert not set(case.no_flags) & said.flags
     assert [task for bucket in said.report["buckets"] for task in bucket["missing"]] == list(case.missing)
-
-
-def test_duplicates_are_counted_per_row(tmp_path: Path, loaded: Load) -> None:
-    rows = [*ROWS, ROWS[0], ROWS[0], make_row(1, 0, 0.0), make_row(1, 0, 0.25)]
-    found = loaded(make_run(tmp_path, rows))[0].run.coverage
-    assert (found.duplicates, found.identical_duplicates) == (4, 2)
-    assert found.duplicate_keys == (("1", 0),)
-    assert (found.expected, found.scored) == (6, 6)
 
 
 # -- agents ---------------------------------------------------------------------------------------
@@ -126,18 +127,6 @@ def test_long_names_of_agents_and_models(tmp_path: Path, diagnosed: Blade) -> No
     rows = [{**row, "agent_ref": {"name": name * 900}, "response": {**row["response"], "model": model}} for name in "ab" for row in ROWS]
     runs = diagnosed(make_run(tmp_path, rows)).report["runs"]
     assert [(run["agent"], run["model"]) for run in runs] == [("a" * 900, model), ("b" * 900, model)]
-
-
-def test_the_lost_repeat_is_the_missing_number(tmp_path: Path, loaded: Load) -> None:
-    rows = [row for row in make_rows({n: [1.0] * 4 for n in range(4)}) if (row["_ng_task_index"], row["_ng_rollout_index"]) != (2, 1)]
-    assert loaded(make_run(tmp_path, rows))[0].run.coverage.lost_keys == (("2", 1),)
-
-
-def test_sparse_indices(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = make_rows({28: [1.0, 0.0], 598: [1.0, 1.0], 10**12: [0.0, 0.0]})
-    said = diagnosed(make_run(tmp_path, rows))
-    assert coverage(said) == {"scored": 6}
-    assert [task["task"] for task in said.report["tasks"]] == ["28", "598", str(10**12)]
 
 
 # -- rows without indices -------------------------------------------------------------------------
@@ -209,22 +198,16 @@ def told(blade: Blade) -> Callable[..., dict[str, Any]]:
     return report
 
 
-def assert_same_in_any_form(folder: Path, lines: list[Any], told: Callable[..., dict[str, Any]]) -> None:
-    expected = told(make_run(folder / "as-is", lines))
+@pytest.mark.parametrize("has_indices", [True, False])
+def test_order_shards_and_compression_do_not_matter(tmp_path: Path, told: Callable[..., dict[str, Any]], has_indices: bool) -> None:
+    bare = unnumbered([row for row in odd_rows() if isinstance(row, dict)])
+    lines = [*odd_rows(), b"<PLACEHOLDER ROW>", b"[1]", b'{"torn": '] if has_indices else bare
+    expected = told(make_run(tmp_path / "as-is", lines))
     mixed = random.Random(0).sample(lines, len(lines))
-    assert told(make_run(folder / "mixed", mixed, compress="zst")) == expected
+    assert told(make_run(tmp_path / "mixed", mixed, compress="zst")) == expected
     for shard in range(7):
-        make_run(folder / "shards", mixed[shard::7], name=f"r-{shard:05d}-of-00007", compress=(None, "gz", "zst")[shard % 3])
-    assert told(folder / "shards") == told(f"{folder}/shards/*") == expected
-
-
-def test_order_shards_and_compression_do_not_matter(tmp_path: Path, told: Callable[..., dict[str, Any]]) -> None:
-    assert_same_in_any_form(tmp_path, [*odd_rows(), b"<PLACEHOLDER ROW>", b"[1]", b'{"torn": '], told)
-
-
-def test_order_does_not_matter_for_rows_without_indices(tmp_path: Path, told: Callable[..., dict[str, Any]]) -> None:
-    rows = [row for row in odd_rows() if isinstance(row, dict)]
-    assert_same_in_any_form(tmp_path, unnumbered(rows), told)
+        make_run(tmp_path / "shards", mixed[shard::7], name=f"r-{shard:05d}-of-00007", compress=(None, "gz", "zst")[shard % 3])
+    assert told(tmp_path / "shards") == told(f"{tmp_path}/shards/*") == expected
 
 
 @pytest.mark.slow

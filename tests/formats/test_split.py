@@ -43,9 +43,8 @@ def skilled(task: int, repeat: int, reward: float, skill: str | None, **changed:
 
 
 def test_skill_sets_become_runs(parted: Any) -> None:
-    rows = [
-        skilled(task, repeat, float(skill == "bb"), skill) for task in range(3) for repeat, skill in enumerate(["aa", "aa", "bb", "bb"])
-    ]
+    skills = ["aa", "aa", "bb", "bb"]
+    rows = [skilled(task, repeat, float(skill == "bb"), skill) for task in range(3) for repeat, skill in enumerate(skills)]
     parts = parted(rows, "skills_ref.hash")
     assert [part.rollouts.run for part in parts] == ["x[skills_ref.hash=aa]", "x[skills_ref.hash=bb]"]
     assert [part.rollouts.reward.tolist() for part in parts] == [[0.0] * 6, [1.0] * 6]
@@ -71,19 +70,12 @@ def test_rows_that_were_dealt_out_unevenly_are_not_called_lost(parted: Any) -> N
         assert part.coverage.expected == part.coverage.scored == len(part.rollouts.task)
 
 
-def test_two_evaluations_in_one_file_keep_all_their_rows(parted: Any) -> None:
+def test_two_evaluations_in_one_file_keep_all_their_rows_and_in_each_the_highest_attempt_wins(parted: Any) -> None:
     old = [skilled(task, repeat, 0.0, "aa") for task in range(2) for repeat in range(2)]
     new = [skilled(task, repeat, 1.0, "bb", _ng_attempt_index=1) for task in range(2) for repeat in range(2)]
-    a, b = parted([*old, *new], "skills_ref.hash")
-    assert (a.rollouts.reward.tolist(), b.rollouts.reward.tolist()) == ([0.0] * 4, [1.0] * 4)
-    assert (a.coverage.duplicates, a.coverage.superseded, b.coverage.superseded) == (0, 0, 0)
-
-
-def test_within_a_part_the_highest_attempt_wins(parted: Any) -> None:
-    rows = [skilled(0, 0, 0.0, "aa"), skilled(0, 0, 1.0, "aa", _ng_attempt_index=1), skilled(0, 0, 0.5, "bb")]
-    a, b = parted(rows, "skills_ref.hash")
-    assert (a.rollouts.reward.tolist(), a.coverage.superseded) == ([1.0], 1)
-    assert b.rollouts.reward.tolist() == [0.5]
+    parts = parted([*old, *new, skilled(0, 0, 0.5, "aa", _ng_attempt_index=2)], "skills_ref.hash")
+    assert [part.rollouts.reward.tolist() for part in parts] == [[0.5, 0.0, 0.0, 0.0], [1.0] * 4]
+    assert [(part.coverage.duplicates, part.coverage.superseded) for part in parts] == [(0, 1), (0, 0)]
 
 
 def test_rows_of_other_agents_stay_out(tmp_path: Path, loaded: Load) -> None:
