@@ -47,6 +47,10 @@ def walked(walker: trace_reading.Walker, work: Callable[[TaskTraces], Any]) -> l
     return list(walker.walk(walker.spans(), work, "reading", Silent()))
 
 
+def n_open() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
 def in_worker() -> bool:
     return os.getpid() != PARENT
 
@@ -108,8 +112,11 @@ def refused() -> int:
 def test_where_nothing_can_be_forked_or_one_core_is_all_the_parent_does_it(
     walker: trace_reading.Walker, monkeypatch: pytest.MonkeyPatch, name: str, stub: Callable[[], Any]
 ) -> None:
+    walked(walker, named)  # which opens the file
+    before = n_open()
     monkeypatch.setattr(os, name, stub)
     assert walked(walker, named) == [(str(task), [0, 1, 2, 3], False) for task in range(20)]
+    assert n_open() == before
 
 
 def test_a_fault_is_met_in_the_parent_and_told(walker: trace_reading.Walker) -> None:
@@ -130,10 +137,19 @@ def test_results_that_do_not_travel_are_a_fault(walker: trace_reading.Walker) ->
 
 
 def test_who_stops_half_way_leaves_no_process(walker: trace_reading.Walker) -> None:
-    found = walker.walk(walker.spans(), named, "reading", Silent())
-    assert [next(found)[0] for _ in range(4)] == ["0", "1", "2", "3"]
+    def work(task: TaskTraces) -> str:
+        if int(task.task) > 3:
+            time.sleep(600)
+        return task.task
+
+    assert walked(walker, named)  # which opens the file
+    before, begun = n_open(), time.monotonic()
+    found = walker.walk(walker.spans(), work, "reading", Silent())
+    assert [next(found) for _ in range(2)] == ["0", "1"]
     found.close()
+    assert time.monotonic() - begun < 60
     assert no_process_is_left()
+    assert n_open() == before
 
 
 @pytest.mark.parametrize("is_masked", [False, True])

@@ -285,15 +285,6 @@ def test_a_file_that_was_compressed_in_place(tmp_path: Path) -> None:
     assert not strays(path)
 
 
-def test_a_damaged_stream_keeps_what_came_before(tmp_path: Path) -> None:
-    path = make_run(tmp_path, ROWS, compress="gz")
-    os.truncate(path, path.stat().st_size - 10)
-    found = opened(path)
-    assert found.n_skipped >= 1
-    assert found.n_rows >= 50
-    assert json.loads(found.row_bytes(3)) == ROWS[3]
-
-
 def test_standard_input_is_read_once_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make_run(tmp_path, ROWS)
     expected = told(opened(path))

@@ -28,13 +28,15 @@ TEXTS = "task_text agent model skills_hash failure_class".split()
 
 
 class Spy:
-    """A reader that remembers which bytes it was asked for."""
+    """A reader that remembers which bytes it was asked for; `before` is called before it reads a range."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: Callable[[], object] = lambda: None) -> None:
+        self.before = before
         self.ranges: list[tuple[int, int]] = []
         self.streams = 0
 
     def plain_parts(self, path: Path, start: int, end: int) -> Iterator[Part]:
+        self.before()
         self.ranges.append((start, end))
         return GYM.plain_parts(path, start, end)
 
