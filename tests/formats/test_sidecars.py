@@ -12,7 +12,7 @@ import pytest
 
 from blade.formats import find, sidecars
 from blade.model import Artifact, ReportedNumber
-from tests.builders import make_input, make_row, make_rows, make_run, packed
+from tests.builders import Row, joined, make_input, make_row, make_rows, make_run, packed
 from tests.case_tables import cases
 from tests.conftest import Blade
 
@@ -49,22 +49,19 @@ def put(folder: Path, name: str, value: Any, how: str | None = None) -> None:
 # -- what is there --------------------------------------------------------------------------------
 
 
-def test_missing_files_are_named(run: Path) -> None:
-    found = {artifact.kind: artifact for artifact in artifacts_of(run)}
-    assert found["rollouts"].present
-    absent = {kind for kind, artifact in found.items() if not artifact.present}
-    assert absent == {"materialized_inputs", "failures", "aggregate_metrics", "agent_metrics", "repeat_level_metrics",
-                      "reward_profiling", "config", "notes", "benchmark"}  # fmt: skip
-    assert found["failures"].path.endswith("rollouts_failures.jsonl")
+METRICS = ("aggregate_metrics.json", "agent_metrics.json", "repeat_level_metrics.json", "reward_profiling.jsonl")
 
 
 @pytest.mark.parametrize("how", [None, "gz", "zst"])
-def test_names_and_compressions(run: Path, tmp_path: Path, how: str | None) -> None:
-    for name in ("materialized_inputs.jsonl", "failures.jsonl", "reward_profiling.jsonl", "aggregate_metrics.json",
-                 "agent_metrics.json", "repeat_level_metrics.json"):  # fmt: skip
+def test_files_are_named_before_and_after_they_are_there(run: Path, tmp_path: Path, how: str | None) -> None:
+    found = {artifact.kind: artifact for artifact in artifacts_of(run)}
+    names = ("materialized_inputs.jsonl", "failures.jsonl", *METRICS)
+    kinds = {name.partition(".")[0] for name in names}
+    assert {kind for kind, artifact in found.items() if not artifact.present} == kinds | {"config", "notes", "benchmark"}
+    assert found["failures"].path.endswith("rollouts_failures.jsonl")
+    for name in names:
         put(tmp_path, f"rollouts_{name}", b"[]", how)
-    present = {artifact.kind for artifact in artifacts_of(run) if artifact.present}
-    assert len(present) == 7
+    assert {artifact.kind for artifact in artifacts_of(run) if artifact.present} == kinds | {"rollouts"}
 
 
 def test_sidecars_of_a_compressed_run_and_of_shards(tmp_path: Path) -> None:
@@ -88,11 +85,18 @@ def test_metrics_of_all_generations(tmp_path: Path, reported: Read, case: str, k
         (tmp_path / f"rollouts_{kind}.json{f'.{how}' if how else ''}").unlink()
 
 
+PROFILES: list[tuple[list[Row], dict[str, float]]] = [
+    ([{"mean/reward": 0.5, "num_rollouts": 2}, {"mean/reward": 1.0, "num_rollouts": 2}], {"num_rollouts": 4.0}),
+    ([{"mean/reward": 0.75, "sample": {}}] * 2, {}),
+    ([{"mean/reward": 0.75, "num_rollouts": [3], "agent_ref": 7}] * 2, {}),
+]
+
+
+@pytest.mark.parametrize(("lines", "counts"), PROFILES)
 @pytest.mark.parametrize("how", [None, "gz", "zst"])
-def test_reward_profiling(tmp_path: Path, reported: Read, how: str | None) -> None:
-    lines = [{"_ng_task_index": n, "mean/reward": value, "num_rollouts": 2} for n, value in enumerate((0.5, 1.0))]
-    put(tmp_path, "rollouts_reward_profiling.jsonl", b"\n".join(json.dumps(line).encode() for line in lines) + b"\n\n", how)
-    assert reported() == ({"mean over tasks of mean/reward": 0.75, "tasks": 2.0, "num_rollouts": 4.0}, [])
+def test_reward_profiling(tmp_path: Path, reported: Read, lines: list[Row], counts: dict[str, float], how: str | None) -> None:
+    put(tmp_path, "rollouts_reward_profiling.jsonl", joined(lines) + b"\n", how)
+    assert reported() == ({"mean over tasks of mean/reward": 0.75, "tasks": 2.0, **counts}, [])
 
 
 def test_numbers_of_the_agent_concerned(tmp_path: Path, diagnosed: Blade) -> None:
@@ -124,7 +128,7 @@ BROKEN: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", ["aggregate_metrics.json", "agent_metrics.json", "repeat_level_metrics.json", "reward_profiling.jsonl"])
+@pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("case", BROKEN)
 def test_broken_metrics_are_noted(tmp_path: Path, reported: Read, name: str, case: str) -> None:
     put(tmp_path, f"rollouts_{name}", BROKEN[case])
@@ -134,15 +138,9 @@ def test_broken_metrics_are_noted(tmp_path: Path, reported: Read, name: str, cas
     assert all(f"rollouts_{name}" in note for note in notes)
 
 
-@pytest.mark.parametrize("entry", [{"sample": {}}, {"num_rollouts": [3], "agent_ref": 7}])
-def test_a_profile_without_counts(tmp_path: Path, reported: Read, entry: dict[str, Any]) -> None:
-    put(tmp_path, "rollouts_reward_profiling.jsonl", {"mean/reward": 0.5, **entry})
-    assert reported()[0] == {"mean over tasks of mean/reward": 0.5, "tasks": 1.0}
-
-
 @pytest.mark.parametrize("case", ["torn", "huge"])
 def test_broken_metrics_do_not_stop_a_diagnosis(run: Path, tmp_path: Path, diagnosed: Blade, case: str) -> None:
-    for name in ("aggregate_metrics.json", "agent_metrics.json", "repeat_level_metrics.json", "reward_profiling.jsonl"):
+    for name in METRICS:
         put(tmp_path, f"rollouts_{name}", BROKEN[case])
     said = diagnosed(run)
     assert said.run["n_rollouts"] == 4

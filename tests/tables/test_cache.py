@@ -52,7 +52,7 @@ def test_without_a_name_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, 
     assert kept.root() == tmp_path / "mine"
 
 
-def test_doctor_shows_the_size_of_the_cache(path: Path, cache: Path, blade: Blade) -> None:
+def test_doctor_shows_the_size_of_the_cache_and_empties_it(path: Path, cache: Path, blade: Blade) -> None:
     empty = json.loads(blade("doctor", "--json").out)
     assert (empty["cache_bytes"], empty["cache_indexes"]) == (0, 0)
     opened(path)
@@ -61,6 +61,9 @@ def test_doctor_shows_the_size_of_the_cache(path: Path, cache: Path, blade: Blad
     assert (found["cache_bytes"], found["cache_indexes"]) == (real, 1)
     assert found["cache"] == str(cache)
     assert str(cache) in blade("doctor").out
+    assert "Freed" in blade("doctor", "--clean").out
+    assert not list(cache.iterdir())  # its own empty folder too
+    assert blade("doctor", "--clean").code == 0
 
 
 def test_doctor_empties_the_cache_and_nothing_else(path: Path, cache: Path, blade: Blade) -> None:
@@ -80,13 +83,6 @@ def test_doctor_empties_the_cache_and_nothing_else(path: Path, cache: Path, blad
     assert kept.size() == (0, 0)
     assert path.exists()
     assert opened(path).n_rows == 3
-
-
-def test_doctor_removes_its_own_empty_folder(path: Path, cache: Path, blade: Blade) -> None:
-    opened(path)
-    assert "Freed" in blade("doctor", "--clean").out
-    assert not list(cache.iterdir())
-    assert blade("doctor", "--clean").code == 0
 
 
 def test_an_index_that_is_being_written_is_left_alone(path: Path, cache: Path) -> None:
@@ -122,31 +118,23 @@ def test_a_folder_that_is_emptied_while_one_waits_for_it(path: Path, cache: Path
 # ---- Digests -------------------------------------------------------------------------------------
 
 
-def test_a_digest_is_computed_once(path: Path, cache: Path) -> None:
+def test_a_digest_is_computed_once_and_needs_no_cache(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = path.read_bytes()
     digest = hashlib.sha256(data).hexdigest()
     assert index.sha256_of(path) == digest
-    with pytest.MonkeyPatch.context() as patch:
+    with monkeypatch.context() as patch:
         patch.setattr(hashlib, "file_digest", lambda *_: pytest.fail("read again"))
         assert index.sha256_of(path) == digest
     stat = path.stat()
     path.write_bytes(data.swapcase())
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # setting the time back does not hide an edit
     assert index.sha256_of(path) == hashlib.sha256(data.swapcase()).hexdigest()
-    path.write_bytes(data + b"\n")
-    assert index.sha256_of(path) == hashlib.sha256(data + b"\n").hexdigest()
-
-
-def test_a_damaged_digest_is_computed_again(path: Path, cache: Path) -> None:
-    digest = index.sha256_of(path)
+    path.write_bytes(data)
     for text in ("", "null", "[1]", "[1, 2, 3]", "{", "\x00"):
         (kept.folder_for(path) / "sha256.json").write_text(text)
-        assert index.sha256_of(path) == digest
-
-
-def test_a_digest_needs_no_cache(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert index.sha256_of(path) == digest  # damage is noticed
     monkeypatch.setenv("BLADE_CACHE_DIR", str(path / "below a file"))
-    assert index.sha256_of(path) == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert index.sha256_of(path) == digest
 
 
 # ---- Conclusions ---------------------------------------------------------------------------------

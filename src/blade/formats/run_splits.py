@@ -114,7 +114,8 @@ def _by_value(run: Assembled, names: Sequence[str], starts: Ints) -> dict[str, H
         for name, positions in firsts.items():
             for position in positions.tolist():
                 wanted.setdefault(position, []).append(name)
-        if _is_affordable(run, wanted):
+        size = run.rows.numbers("length")[run.rollouts.row_id[list(wanted)]].sum()
+        if len(wanted) <= MAX_OPENED and size <= MAX_OPENED_BYTES:
             values: dict[str, dict[int, int]] = {name: {} for name in columns}
             for position in sorted(wanted, key=run.rollouts.row_id.__getitem__):  # as they lie in the file
                 row = single_rows.row(run, position)
@@ -132,13 +133,6 @@ def _spellings(column: Column, starts: Ints, is_thorough: bool) -> Ints:
         chosen = chosen & np.repeat(is_same, np.diff(starts, append=len(hashes)))
     rows = np.flatnonzero(chosen)
     return rows[np.unique(hashes[rows], return_index=True)[1]]
-
-
-def _is_affordable(run: Assembled, positions: Mapping[int, list[str]]) -> bool:
-    if not positions or len(positions) > MAX_OPENED:
-        return not positions
-    rows = run.rollouts.row_id[list(positions)]
-    return float(run.rows.numbers("length")[rows].sum()) <= MAX_OPENED_BYTES
 
 
 def _respelled(column: Column, values: Mapping[int, int]) -> Hashes:

@@ -59,7 +59,9 @@ def answers(run: Assembled, passed: Array, fields: dict[str, Array], task_level:
     order = run.rollouts.row_id
     sources = _spoken(run, order)
     golds = {**{name: fields[name] for name in fields if name in task_level}, **_input_fields(run)}
-    rows = _sample(passed)
+    # the rows by which fields are compared: all, or as many of each outcome as tell enough, evenly spaced
+    halves = [np.flatnonzero(passed), np.flatnonzero(~passed)]
+    rows = np.sort(np.concatenate([half[:: max(1, len(half) // SAMPLE)] for half in halves]))
     gold_field = _gold(golds, sources, passed, rows)
     none = np.full(len(order), None, object)
     gold = golds[gold_field] if gold_field else none
@@ -143,12 +145,6 @@ def _agreement(texts: Array, gold: Array, passed: Array) -> float:
         return 0.0
     share = float(right.mean())
     return share if not len(wrong) or share > float(wrong.mean()) else 0.0
-
-
-def _sample(passed: Array) -> Array:
-    """Rows by which fields are compared: all, or as many of each outcome as tell enough, evenly spaced."""
-    halves = [np.flatnonzero(passed), np.flatnonzero(~passed)]
-    return np.sort(np.concatenate([rows[:: max(1, len(rows) // SAMPLE)] for rows in halves]))
 
 
 def _repeated(fields: dict[str, Array], sources: Sources, passed: Array, rows: Array) -> str | None:
