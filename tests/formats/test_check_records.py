@@ -60,6 +60,8 @@ def test_a_number_that_counts_is_no_status() -> None:
     """The place of a case begins with 0 and 1; only its own word says what became of it."""
     records = [{"case": place, "st": word, "wall": 0.5} for place, word in enumerate(("AC", "TLE", "AC", "WA"))]
     assert [status for _, status, _ in of_list(records)] == ["passed", "failed", "passed", "failed"]
+    scored = [{"case": place, "score": score} for place, score in enumerate((1.0, 0.0, 0.0))]
+    assert [status for _, status, _ in of_list(scored)] == ["passed", "failed", "failed"]
 
 
 def test_a_list_of_truths_is_told_by_its_places() -> None:
