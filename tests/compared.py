@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -104,31 +105,15 @@ def assert_adds_up(one: Said) -> None:
 
 # -- exchanged ------------------------------------------------------------------------------------
 
-TURNED = {
-    "improved": "regressed",
-    "regressed": "improved",
-    "added tasks": "removed tasks",
-    "removed tasks": "added tasks",
-    "tasks the candidate lost": "tasks the baseline lost",
-    "tasks the baseline lost": "tasks the candidate lost",
-    "all other gains": "all other losses",
-    "all other losses": "all other gains",
-    "appeared": "disappeared",
-    "disappeared": "appeared",
-    "more": "less",
-    "less": "more",
-}
+PAIRED = (
+    "improved|regressed, added tasks|removed tasks, tasks the candidate lost|tasks the baseline lost, "
+    "all other gains|all other losses, appeared|disappeared, more|less"
+)
+TURNED = {word: other for pair in PAIRED.split(", ") for word, other in permutations(pair.split("|"))}
 SWAPPED = [
-    ("baseline", "candidate"),
-    ("score_baseline", "score_candidate"),
-    ("common_baseline", "common_candidate"),
-    ("missing_baseline", "missing_candidate"),
-    ("added", "removed"),
-    ("sigma2_a", "sigma2_b"),
-    ("before", "after"),
-    ("n_up", "n_down"),
-    ("up", "down"),
-    ("null_up", "null_down"),
+    pair.split("|")
+    for pair in "baseline|candidate score_baseline|score_candidate common_baseline|common_candidate "
+    "missing_baseline|missing_candidate added|removed sigma2_a|sigma2_b before|after n_up|n_down up|down null_up|null_down".split()
 ]
 NEGATED = ("delta", "delta_common", "value", "change", "estimate", "expected")
 BOUNDS = [("low", "high"), ("low90", "high90")]

@@ -15,8 +15,7 @@ from tests.builders import DROP, Row, make_call, make_message, make_response, ma
 from tests.compared import drawn, only, screen
 from tests.conftest import Blade
 from tests.inert import assert_inert_markdown
-from tests.report.test_hostile import DECEIVING, HOSTILE
-from tests.report.test_html import Page
+from tests.report.test_hostile import DECEIVING, HOSTILE, Page
 from tests.report.test_wire import VALIDATOR
 
 

@@ -15,17 +15,10 @@ from typing import Any
 import pytest
 
 from blade.model import Mover
+from tests.case_tables import cases
 from tools.calibration import planted_causes
-from tools.planted.paired_runs import (
-    BROKEN,
-    CAUSES,
-    CUT,
-    LOOSE,
-    SOLVED,
-    WORLDS,
-    Plan,
-    play,
-)
+from tools.planted import paired_runs
+from tools.planted.paired_runs import BROKEN, CAUSES, CUT, LOOSE, SOLVED, WORLDS, Plan, play
 from tools.planted.planted_runs import PlantedPair, planned, write_pair
 
 Row = dict[str, Any]
@@ -249,23 +242,12 @@ def played(pair: PlantedPair, *ways: str) -> list[tuple[str, str, int]]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("cause", "side", "ways", "claimed"),
-    [
-        ("infra outage", "infrastructure", (BROKEN, BROKEN), "infra outage"),
-        ("infra outage", "model", (BROKEN, BROKEN), "another mode"),
-        ("infra outage", "task or verifier", (BROKEN, BROKEN), "something else"),
-        ("truncation limit lowered", "task or verifier", (CUT, CUT), "truncation limit lowered"),
-        ("truncation limit lowered", "infrastructure", (CUT, CUT), "something else"),
-        ("verifier changed", "task or verifier", (LOOSE, LOOSE), "verifier changed"),
-        ("verifier changed", "model", (LOOSE, LOOSE), "another mode"),
-        ("infra outage", "infrastructure", (), "something else"),
-    ],
-)
+@pytest.mark.parametrize(("cause", "side", "way", "claimed"), cases(__file__, "classes_of_claims"))
 def test_a_group_has_the_class_of_what_its_rollouts_really_did(
-    written: Any, cause: str, side: str, ways: tuple[str, ...], claimed: str
+    written: Any, cause: str, side: str, way: str | None, claimed: str
 ) -> None:
     pair = written(cause, 1)[0]
+    ways = [getattr(paired_runs, way)] * 2 if way else []
     assert planted_causes.claim(mover(side, "any name", *played(pair, *ways)), pair) == claimed
 
 

@@ -61,11 +61,8 @@ class World:
         assert done.exit_code == 0, done.output
         return done.stdout
 
-    def read(self, name: str) -> str:
-        return (self.report / name).read_text(encoding="utf-8")
-
-    def wire(self, name: str) -> Any:
-        return json.loads(self.read(name))
+    def wire(self, name: str, folder: str = "report") -> Any:
+        return json.loads((getattr(self, folder) / name).read_text(encoding="utf-8"))
 
 
 def picked(row: Any, names: str) -> list[Any]:
@@ -94,11 +91,8 @@ def of_report(rows_of: Callable[[str], Iterable[Any]]) -> Numbers:
 
 
 def of_buckets(rows: Iterable[Any]) -> Numbers:
-    size = {(row["run"] if isinstance(row, Mapping) else row.run): row for row in rows}
-    return {
-        ("bucket", run, name): n if isinstance(n := row[name] if isinstance(row, Mapping) else getattr(row, name), int) else len(n)
-        for run, row in size.items() for name in BUCKETS
-    }  # fmt: skip
+    parts = (({"run": row.run} | {name: getattr(row, name) for name in BUCKETS}) if not isinstance(row, Mapping) else row for row in rows)
+    return {("bucket", row["run"], name): n if isinstance(n := row[name], int) else len(n) for row in parts for name in BUCKETS}
 
 
 def of_change(pair: tuple[str, str], change: Any, terms: Iterable[Any], tests: Iterable[Any]) -> Numbers:
@@ -124,8 +118,7 @@ def of_queue(rows: Iterable[Any]) -> Numbers:
 
 def files(world: World) -> Numbers:
     """report.json and compare.json as they were written."""
-    lookups = json.loads((world.lookups / "report.json").read_text(encoding="utf-8"))
-    return of_wire(world.wire("report.json"), world.wire("compare.json"), lookups)
+    return of_wire(world.wire("report.json"), world.wire("compare.json"), world.wire("report.json", "lookups"))
 
 
 def commands(world: World) -> Numbers:
@@ -305,7 +298,7 @@ def misprinted(page: str, wire: Mapping[str, Any]) -> tuple[list[str], set[str]]
 
 @pytest.mark.parametrize("name", ["report", "compare"])
 def test_pages_print_what_their_json_has(world: World, name: str) -> None:
-    page, wire = world.read(f"{name}.html"), world.wire(f"{name}.json")
+    page, wire = (world.report / f"{name}.html").read_text(encoding="utf-8"), world.wire(f"{name}.json")
     wrong, right = misprinted(page, wire)
     assert not wrong
     assert len(right) > 40

@@ -217,11 +217,11 @@ def declared_tools(row: Mapping[str, Any]) -> dict[str, Any]:
     """Declared tools by name, each as it is declared (a chat-style one unwrapped)."""
     params = row.get("responses_create_params")
     result: dict[str, Any] = {}
-    listed = params.get("tools") if isinstance(params, Mapping) else None
+    listed = params.get("tools") if isinstance(params, dict) else None
     for entry in listed if isinstance(listed, list) else ():
-        if isinstance(entry, Mapping):
+        if isinstance(entry, dict):
             inner = entry.get("function")
-            tool = inner if isinstance(inner, Mapping) else entry
+            tool = inner if isinstance(inner, dict) else entry
             if isinstance(tool.get("name"), str):
                 result[tool["name"]] = tool
     return result

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Literal
+
+from blade.errors import UsageError
 
 Row = dict[str, Any]
 Response = dict[str, Any]  # a Responses object, as it stands in a rollout row
@@ -51,6 +54,13 @@ class Environment:
     reverify: Literal["stateless", "unsupported"] = "stateless"  # can the response alone be judged again?
     scores: Callable[[Row], Mapping[str, float]] | None = None  # named scores of a result row
     answer: Callable[[Row], str | None] | None = None  # the answer of a result row, for majority votes
+
+
+def required(module: str, package: str, environment: str) -> None:
+    """Make sure, before any rollout is paid for, that the library is there; it is not yet loaded."""
+    if find_spec(module.partition(".")[0]) is None:
+        what = f"the environment {environment} needs the package {package!r}, which is not installed"
+        raise UsageError(what, "pip install 'blade-diagnostics[eval]'", "eval-not-installed")
 
 
 # A member of ENVIRONMENTS: the settings of its block in the resolved config, to the environment.

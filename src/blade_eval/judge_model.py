@@ -43,11 +43,9 @@ def judge(settings: Mapping[str, Any], environment: str, labels: Sequence[str] |
     prompt = expressions.table("judge_prompts.yaml")[environment]
     server = settings.get("judge_model_server")
     if not isinstance(server, Mapping) or not server.get("name"):
-        raise UsageError(
-            f"{environment} asks a judge, and its settings name no judge_model_server",
-            "add judge_model_server: {type: responses_api_models, name: policy_model} or another model",
-            "no-judge",
-        )
+        what = f"{environment} asks a judge, and its settings name no judge_model_server"
+        hint = "add judge_model_server: {type: responses_api_models, name: policy_model} or another model"
+        raise UsageError(what, hint, "no-judge")
     template = str(settings.get("judge_prompt_template") or prompt["template"])
     if reason := unusable(template, set(prompt["needed"]), set(prompt["possible"])):
         hint = "a template has {question}, {expected_answer} and {generated_answer}; a literal brace is doubled"
@@ -94,7 +92,9 @@ async def verdict(attempt: Attempt, judge: Judge, fields: Mapping[str, str]) -> 
     evaluations: list[Row] = []
     for _ in range(TRIES):
         response = await answered(attempt, params, evaluations)
-        label = None if cut_off(response) else label_of(replies.answer(response), judge.labels)
+        # a judge that was stopped was still weighing
+        is_cut = response.get("incomplete_details") or response.get("status") not in (None, "completed")
+        label = None if is_cut else label_of(replies.answer(response), judge.labels)
         evaluations.append({"responses_create_params": params, "response": response, "verdict_label": label})
         if label is not None:
             return evaluations[-1]
@@ -121,11 +121,6 @@ def failed(reason: str, evaluations: list[Row], kind: str = "judge_failed") -> U
     reason = reason[:LONGEST_ERROR]
     fields = {"_ng_failure_judge_error": reason, "failure_kind": kind, "judge_evaluations": evaluations}
     return Unmeasured("judge_failed", reason, fields=fields)
-
-
-def cut_off(response: Response) -> bool:
-    """Whether the judge was stopped before it had done: what it was weighing is no verdict."""
-    return bool(response.get("incomplete_details")) or response.get("status") not in (None, "completed")
 
 
 def label_of(text: str, labels: Sequence[str]) -> str | None:

@@ -66,11 +66,7 @@ def last(response: Any) -> str:
 
 def answer(response: Any) -> str:
     """The last assistant message without its thoughts; a thought that never ended is no answer."""
-    return without_thoughts(last(response))
-
-
-def without_thoughts(text: str) -> str:
-    """What follows the last end of a thought, or the text itself when it holds none."""
+    text = last(response)
     if "<" not in text:
         return text.strip()
     ends = list(THOUGHT_ENDS.finditer(text))

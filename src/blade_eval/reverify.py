@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from blade.errors import NothingToRead, Unreadable, UsageError
-from blade_eval import models, verifiers
 from blade_eval.aggregate import shards
 from blade_eval.config import Resolved
-from blade_eval.environment import Attempt, Environment, Respond, Row, Unmeasured
+from blade_eval.environment import Attempt, Row, Unmeasured
 from blade_eval.profile import row_table
 from blade_eval.profile.row_table import BOM, Keyed, Line, Seen, Table
 from blade_eval.runner import agent, benchmark_run, collect, json_lines, run_files
+from blade_eval.runner.components import Components, Judging
 from blade_eval.runner.inputs import agent_of
 from blade_eval.runner.run_files import FAILURES, METRICS, Places, beside
 
@@ -55,31 +55,24 @@ class Changes:
     rows: list[Change] = field(default_factory=list)  # whose reward changed, or that lost or gained one
     pairs: list[tuple[float, float]] = field(default_factory=list)  # rewards before and after
 
-    def judged(self, key: Key, agent: str, old: Row, fields: Row) -> None:
-        """A rollout that has a verdict now; `old` is its stored row, `fields` what the verifier says."""
-        names = [name for name in fields if name in old and not same(old[name], fields[name])]
+    def add(self, key: Key, agent: str, old: Row, new: Row, reason: str = "") -> None:
+        """A rollout: `old` is its stored row, `new` what the verifier says now, nothing where there is a reason."""
+        names = [name for name in new if name in old and not same(old[name], new[name])]
         self.fields.update(names)
-        others = tuple(name for name in names if name != "reward")
-        self._add(key, agent, reward_of(old), reward_of(fields), others, "")
-
-    def unjudged(self, key: Key, agent: str, old: Row, reason: str) -> None:
-        self._add(key, agent, reward_of(old), None, (), reason)
-
-    def _add(
-        self, key: Key, agent: str, before: float | None, after: float | None, fields: tuple[str, ...], reason: str
-    ) -> None:
-        old, new = (
+        before, after = reward_of(old), reward_of(new)
+        was, now = (
             "none" if reward is None else "passed" if reward >= self.threshold else "failed"
             for reward in (before, after)
         )
-        way = f"{old} to {new}"
+        way = f"{was} to {now}"
         if before is not None and after is not None:
             self.pairs.append((before, after))
-            if old == new:
+            if was == now:
                 way = "same" if before == after else "lower" if after < before else "higher"
         self.ways[way] += 1
         if way != "same":
-            self.rows.append(Change(key, agent, way, before, after, fields, reason))
+            others = tuple(name for name in names if name != "reward")
+            self.rows.append(Change(key, agent, way, before, after, others, reason))
 
     @property
     def n_both(self) -> int:
@@ -181,20 +174,14 @@ class Done:
     notices: list[str] = field(default_factory=list)
 
 
-class _Judge(NamedTuple):
-    implementation: str
-    environment: Environment
-    ask: Respond | None
-
-
 class _Bench(NamedTuple):
     """Who judges a row: the resources server of the agent that it names."""
 
     config: Resolved
-    judges: dict[str, _Judge]
+    judges: dict[str, Judging]
     alone: list[str]  # resources servers that name a model as judge, and none is chosen
 
-    def of(self, name: str) -> _Judge:
+    def of(self, name: str) -> Judging:
         server = self.config.server(name) if name else None
         if server is not None and (instance := server.named("resources_server")) in self.judges:
             return self.judges[instance]
@@ -206,12 +193,15 @@ class _Bench(NamedTuple):
 
     def others(self, rollouts: Path) -> list[str]:
         """What is to be told where the run's manifest names other verifiers than judge now."""
+        agents = (shards.identity_of(rollouts) or {}).get("agents")
+        blocks = agents.items() if isinstance(agents, dict) else ()
+        servers = {name: block.get("resources_servers") for name, block in blocks if isinstance(block, dict)}
         notices = []
-        for name, then in recorded_verifiers(rollouts).items():
+        for name, then in servers.items():
             with suppress(UsageError):  # which a row of that agent will raise, if there is one
-                now = self.of(name).implementation
-                if now not in then:
-                    notices.append(f"the run was judged by {' and '.join(then)}, and {now} judges now")
+                now = self.of(name).environment.name
+                if isinstance(then, dict) and then and now not in then:
+                    notices.append(f"the run was judged by {' and '.join(sorted(then))}, and {now} judges now")
         return list(dict.fromkeys(notices))
 
 
@@ -264,30 +254,21 @@ def _refuse(wish: Wish, places: Places) -> None:
 @asynccontextmanager
 async def _bench(config: Resolved) -> AsyncIterator[_Bench]:
     """Every resources server with its judge; no other model is opened."""
-    judges: dict[str, _Judge] = {}
     alone: list[str] = []
+    unset = {problem.path.partition(".")[0] for problem in config.of("model", "unset")}
     async with AsyncExitStack() as stack:
-        opened: dict[str, Respond] = {}
-        for server in config.servers:
-            if server.kind != "resources_servers":
-                continue
-            ask = None
-            if name := server.named("judge_model_server"):
-                # many verdicts need no judge, so one whose model is not chosen is no error
-                is_unset = any(problem.path.startswith(f"{name}.") for problem in config.of("model", "unset"))
-                model = None if is_unset else config.server(name)
-                if model is not None and name not in opened:
-                    entered = models.model(model.implementation, model.settings)
-                    opened[name] = models.as_judge(await stack.enter_async_context(entered))
-                ask = opened.get(name)
-                alone += [server.instance] if ask is None else []
-            environment = verifiers.environment(server.implementation, server.settings)
-            judges[server.instance] = _Judge(server.implementation, environment, ask)
-        if not judges:
+        parts = Components(config, stack)
+        for server in (server for server in config.servers if server.kind == "resources_servers"):
+            # many verdicts need no judge, so one whose model is not chosen is no error
+            judge = server.named("judge_model_server")
+            is_alone = judge is not None and (judge in unset or config.server(judge) is None)
+            alone += [server.instance] if is_alone else []
+            await parts.resources(server.instance, server.instance, has_judge=not is_alone)
+        if not parts.judging:
             what = "the configuration has no resources server, so nobody can judge"
             hint = "name the one of the run, such as --resources-server mcqa or --benchmark NAME"
             raise UsageError(what, hint, "no-server")
-        yield _Bench(config, judges, alone)
+        yield _Bench(config, parts.judging, alone)
 
 
 async def _judge_all(
@@ -295,13 +276,12 @@ async def _judge_all(
 ) -> None:
     goes_on = wish.resume or wish.append
     if goes_on:
-        notes = map(run_files.mend, (done.places.rollouts, done.places.failures))
-        done.notices += filter(None, notes)
+        done.notices += filter(None, map(run_files.mend, (done.places.rollouts, done.places.failures)))
     writer = run_files.Kept(done.places)
     try:
         if not goes_on:
             writer.emptied()
-        ready = rollouts_of(inputs, done.places.rollouts)
+        ready = inputs.present(done.places.rollouts)
         done.n_before = len(ready)
         await _judge(bench, wish, _waiting(wish, inputs, done, ready), done, writer, tick)
     finally:
@@ -314,9 +294,14 @@ async def _judge_all(
 def _waiting(wish: Wish, inputs: Inputs, done: Done, ready: set[Who]) -> Iterator[Pair]:
     """The pairs that have no new verdict yet; with judge_failed_only the others are taken over first."""
     if not wish.judge_failed_only:
-        waiting = pairs(inputs, wish.rollouts)
+        waiting = (inputs.pair(wish.rollouts, stored) for stored in keyed(wish.rollouts))
     else:
-        succeeded = rollouts_of(inputs, wish.rollouts)
+        failures: dict[Who, Stored] = {}  # the last of every rollout that only lacks the judge's verdict
+        for stored in keyed(_failures(wish)) if _failures(wish).exists() else ():
+            if stored.row().get("_ng_failure_class") in JUDGE_FAILED:
+                failures[inputs.asked_for(_failures(wish), stored)] = stored
+        lacking = sorted(failures.keys() - inputs.present(wish.rollouts))
+        waiting = (inputs.pair(_failures(wish), failures[who]) for who in lacking)
         done.notices.append(
             "the rows come from two sources: successes as they were judged then, judge failures as judged now"
         )
@@ -326,7 +311,6 @@ def _waiting(wish: Wish, inputs: Inputs, done: Done, ready: set[Who]) -> Iterato
                     if inputs.who(stored) not in ready:
                         file.write(stored.line.data.removeprefix(BOM) + b"\n")
                         done.n_copied += 1
-        waiting = judge_failed(inputs, _failures(wish), succeeded)
     return islice((pair for pair in waiting if pair.who not in ready), wish.limit)
 
 
@@ -352,7 +336,7 @@ async def _judge(
                 writer.rollout(json_lines.line(collect.stamped(result, pair.stamp(), 0)))
                 done.n_judged += 1
                 done.n_masked += bool(pair.mask())
-                done.changes.judged(pair.who[:2], pair.agent(), pair.stored, fields)
+                done.changes.add(pair.who[:2], pair.agent(), pair.stored, fields)
             except Unmeasured as failure:
                 response = pair.stored.get("response")
                 body = {"responses_create_params": pair.params(), "response": response} if response else {}
@@ -360,7 +344,7 @@ async def _judge(
                 writer.failure(collect.failure_line(failure, pair.stamp(), 0))
                 done.n_failed += 1
                 reason = f"{failure.kind}: {failure.reason}"
-                done.changes.unjudged(pair.who[:2], pair.agent(), pair.stored, reason)
+                done.changes.add(pair.who[:2], pair.agent(), pair.stored, {}, reason)
             tick(done.n_judged + done.n_failed)
     finally:
         for _, task in window:
@@ -388,8 +372,6 @@ Who = tuple[int, int, str]  # a rollout: task, repeat, and the agent where sever
 
 
 class Stored(NamedTuple):
-    """A line of a file of rows."""
-
     key: Key
     agent: str  # or nothing
     line: Line
@@ -433,14 +415,12 @@ class Inputs:
         agents: dict[Key, dict[str, int]] = {}
 
         def take(line: Line, seen: Seen) -> Keyed | None:
-            stored = _stored(line, seen)
-            if stored is None:
-                return None
-            of_key = agents.setdefault(stored.key, {})
-            if stored.agent in of_key:
-                raise _wrong(path, stored, "stands there twice")
-            of_key[stored.agent] = len(self._table)
-            return Keyed(*stored.key, stored.agent or None)
+            if key := row_table.key_of(line, seen):
+                of_key = agents.setdefault((key.task, key.repeat), {})
+                if (key.agent or "") in of_key:
+                    raise _wrong(path, Stored((key.task, key.repeat), key.agent or "", line), "stands there twice")
+                of_key[key.agent or ""] = len(self._table)
+            return key
 
         insist(path)
         if (seen := self._table.read(path, take)).bad:
@@ -463,6 +443,10 @@ class Inputs:
             raise _wrong(path, stored, "is none of the inputs")
         return who
 
+    def present(self, path: Path) -> set[Who]:
+        """The rollouts that a file holds, if it is there."""
+        return {who for stored in keyed(path) if (who := self.who(stored))} if path.exists() else set()
+
     def pair(self, path: Path, stored: Stored) -> Pair:
         who = self.asked_for(path, stored)
         return Pair(who, json_lines.any_row(self._table.line(self._rows[who])) or {}, stored.row())
@@ -482,47 +466,15 @@ def check(inputs: Inputs, path: Path) -> list[str]:
     return seen.notices()
 
 
-def pairs(inputs: Inputs, path: Path) -> Iterator[Pair]:
-    """Every rollout of a file with its task, in the order of the file."""
-    return (inputs.pair(path, stored) for stored in keyed(path))
-
-
-def judge_failed(inputs: Inputs, path: Path, succeeded: set[Who]) -> Iterator[Pair]:
-    """The last failure of every rollout that only lacks the judge's verdict."""
-    failures: dict[Who, Stored] = {}
-    for stored in keyed(path) if path.exists() else ():
-        if stored.row().get("_ng_failure_class") in JUDGE_FAILED:
-            failures[inputs.asked_for(path, stored)] = stored
-    return (inputs.pair(path, failures[who]) for who in sorted(failures.keys() - succeeded))
-
-
-def rollouts_of(inputs: Inputs, path: Path) -> set[Who]:
-    return {who for stored in keyed(path) if (who := inputs.who(stored))} if path.exists() else set()
-
-
-def recorded_verifiers(rollouts: Path) -> dict[str, list[str]]:
-    """The implementations that judged each agent's rows, as far as the run's manifest tells."""
-    agents = (shards.identity_of(rollouts) or {}).get("agents")
-    blocks = agents.items() if isinstance(agents, dict) else ()
-    servers = {name: block.get("resources_servers") for name, block in blocks if isinstance(block, dict)}
-    return {name: sorted(names) for name, names in servers.items() if isinstance(names, dict) and names}
-
-
 def keyed(path: Path, seen: Seen | None = None) -> Iterator[Stored]:
     """Every row with its key. Only a torn end, as a killed run leaves it, is passed over and noted."""
     insist(path)
     seen = seen or Seen(path)
     for line in row_table.read(path, seen):
-        stored = _stored(line, seen)
-        if stored is not None:
-            yield stored
+        if key := row_table.key_of(line, seen):
+            yield Stored((key.task, key.repeat), key.agent or "", line)
         elif seen.bad and line.is_ended:
             raise _unreadable(seen)
-
-
-def _stored(line: Line, seen: Seen) -> Stored | None:
-    key = row_table.key_of(line, seen)
-    return None if key is None else Stored((key.task, key.repeat), key.agent or "", line)
 
 
 def _unreadable(seen: Seen) -> Unreadable:
@@ -543,8 +495,6 @@ def insist(path: Path) -> None:
 
 def _wrong(path: Path, stored: Stored, what: str) -> Unreadable:
     (task, repeat), name = stored.key, f" of {stored.agent}" if stored.agent else ""
-    return Unreadable(
-        f"{path}, line {stored.line.number}: task {task}, repeat {repeat}{name} {what}",
-        "--inputs and --rollouts must be of one run: X_materialized_inputs.jsonl and X.jsonl",
-        "reverify-mismatch",
-    )
+    message = f"{path}, line {stored.line.number}: task {task}, repeat {repeat}{name} {what}"
+    hint = "--inputs and --rollouts must be of one run: X_materialized_inputs.jsonl and X.jsonl"
+    return Unreadable(message, hint, "reverify-mismatch")

@@ -69,7 +69,6 @@ def last_group(text: str, spans: list[tuple[int, int, int]]) -> list[tuple[int, 
 
 
 def last_box(text: str) -> str | None:
-    """What the last box holds."""
     spans = box_spans(text)
     return text[spans[-1][0] : spans[-1][1]].strip() if spans else None
 
@@ -154,5 +153,4 @@ def parsed(text: str) -> list[Any]:
 
 
 def words(text: str) -> str:
-    """A text of words for comparison."""
     return " ".join(text.casefold().split()).strip(" .")

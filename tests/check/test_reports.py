@@ -19,7 +19,7 @@ from blade.check.json_reports import with_claims
 from blade.errors import UsageError
 from blade.model.conclusions import CONTRADICTED, OPINION, SUPPORTED, UNCITED, UNVERIFIABLE
 from blade.pipeline import comparing
-from blade.report import write, write_comparison
+from blade.report import write
 from blade.tables.index import Silent
 from tests.case_tables import cases
 
@@ -80,7 +80,7 @@ def test_a_comparison_holds_as_it_was_made(tmp_path: Path) -> None:
     runs = [write_run(tmp_path / f"r{seed}", n_tasks=12, repeats=3, seed=seed).path for seed in (1, 2)]
     loaded = pipeline.load([str(run) for run in runs], Silent())
     command = f"blade compare {runs[0]} {runs[1]} --margin 0.07"
-    write_comparison(comparing.compare(loaded, command, margin=0.07), tmp_path / "out")
+    write(comparing.compare(loaded, command, margin=0.07), tmp_path / "out", is_comparison=True)
     for name in ("compare.md", "compare.json"):
         findings = of(with_its_claims(tmp_path / "out" / name), *runs)
         assert {item.verdict for item in findings} <= {SUPPORTED, OPINION}, name

@@ -10,8 +10,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from blade import stats
-from blade.compare.change_verdict import judgement
-from blade.compare.task_pairs import Paired, means, paired
+from blade.compare import brief
+from blade.compare.alignment import align
+from blade.compare.task_pairs import Paired, paired
 from blade.model import OTHER, Alignment, Comparison, Judged, Side
 
 Outcomes = Mapping[str, str | Sequence[float]]
@@ -41,16 +42,19 @@ def side(
     place = {(key, repeat): number for number, (key, repeat, _) in enumerate(rows)}
     score = np.array([row[2] for row in rows], np.float64)
     is_binary = bool(np.isin(score, (0.0, 1.0)).all())
-    if threshold is None and is_binary:
-        threshold = 1.0
+    threshold = 1.0 if threshold is None and is_binary else threshold
     task = np.array([code[row[0]] for row in rows], np.int64)
+    passed = score >= (np.inf if threshold is None else threshold)
     mode, shared = _modes(rows, modes or {}, table)
     wanted = np.bincount(task, minlength=len(keys))
     for key, n in (expected or {}).items():
         wanted[code[key]] = max(n, wanted[code[key]])
     return Side(
         run=run,
-        judged=_judged(run, keys, rows, task, score, threshold),
+        judged=Judged(
+            run, keys, np.arange(len(rows)), task, np.array([row[1] for row in rows], np.int64), passed, score,
+            threshold is not None, np.zeros(len(rows), bool),
+        ),
         task_names=keys,
         score_name="pass_at_1" if is_binary else "mean_reward",
         threshold=threshold,
@@ -78,6 +82,19 @@ def side(
     )
 
 
+def told(run: str, row: Mapping[str, Any]) -> Side:
+    """A run of a table of cases: what `side` takes, its places written TASK/REPEAT."""
+
+    def place(written: str) -> Place:
+        task, _, repeat = written.rpartition("/")
+        return task, int(repeat)
+
+    modes = {place(written): tuple(mode) for written, mode in row.get("modes", {}).items()}
+    flags = {name: [*map(place, rows)] for name, rows in row.get("flags", {}).items()}
+    more = {name: row[name] for name in row.keys() - {"rows", "modes", "flags"}}
+    return side(run, row["rows"], modes=modes, flags=flags, **more)
+
+
 def key_order(key: str) -> tuple[int, int, str]:
     return (0, int(key), "") if key.isdigit() else (1, 0, key)
 
@@ -91,16 +108,6 @@ def _scores(told: str | Sequence[float]) -> list[tuple[int, float]]:
     if isinstance(told, str):
         return [(i, float(letter)) for i, letter in enumerate(told) if letter != "."]
     return [(i, float(value)) for i, value in enumerate(told)]
-
-
-def _judged(
-    run: str, keys: tuple[str, ...], rows: list[tuple[str, int, float]], task: Any, score: Any, threshold: float | None
-) -> Judged:
-    n = len(rows)
-    return Judged(
-        run, keys, np.arange(n, dtype=np.int64), task, np.array([row[1] for row in rows], np.int64),
-        score >= threshold if threshold is not None else np.zeros(n, bool), score, threshold is not None, np.zeros(n, bool),
-    )
 
 
 def _modes(
@@ -118,9 +125,7 @@ def _labels(keys: tuple[str, ...], values: Mapping[str, str]) -> tuple[Any, tupl
 
 
 def _flag(place: Mapping[Place, int], places: Iterable[Place]) -> Any:
-    found = np.zeros(len(place), bool)
-    found[[place[one] for one in places]] = True
-    return found
+    return np.isin(np.arange(len(place)), [place[each] for each in places])
 
 
 F1_A = ["1111", "1110", "1111", "1010", "1000", "0000", "1100", "0000"]  # the worked runs: 8 tasks x 4 repeats
@@ -137,8 +142,8 @@ def drawn(run: str, rates: Iterable[float], repeats: int = 4, seed: str = "serie
     return side(run, {str(i): "".join(str(int(x)) for x in rng.random(repeats) < rate) for i, rate in enumerate(rates)}, **more)
 
 
-def pair_of(a: Side, b: Side, alignment: Alignment | None = None, modified: tuple[str, ...] = ()) -> Paired:
-    return paired(a, b, alignment or aligned(a, b, modified))
+def pair_of(a: Side, b: Side, alignment: Alignment | None = None) -> Paired:
+    return paired(a, b, alignment or align(a, b))
 
 
 def listed(a: Sequence[Any], b: Sequence[Any], names: tuple[str, str] = ("old", "new")) -> Paired:
@@ -146,31 +151,6 @@ def listed(a: Sequence[Any], b: Sequence[Any], names: tuple[str, str] = ("old", 
     return pair_of(side(names[0], named(a)), side(names[1], named(b)))
 
 
-def aligned(a: Side, b: Side, modified: tuple[str, ...] = ()) -> Alignment:
-    """Tasks by key."""
-    has_a, has_b = ({side.judged.task_keys[code] for code in np.unique(side.judged.task).tolist()} for side in (a, b))
-    common = tuple(key for key in a.judged.task_keys if key in has_a & has_b and key not in modified)
-    return Alignment("key", common, tuple(sorted(has_b - has_a)), tuple(sorted(has_a - has_b)), modified)
-
-
-def versus(a: Side, b: Side, alignment: Alignment | None = None, margin: float = 0.03, **more: Any) -> Comparison:
-    """`a` as the baseline against `b`."""
-    alignment = alignment or aligned(a, b)
-    score_a, score_b = (float(np.nanmean(means(side, side.judged.score))) for side in (a, b))
-    empty = Comparison(
-        a.run, b.run, a.score_name, score_a, score_b, score_b - score_a, None, None, None, alignment, None, None, margin, None
-    )  # fmt: skip
-    if not alignment.common:
-        return replace(empty, refused="the runs have no task in common", **more)
-    pair = paired(a, b, alignment)
-    judged = judgement(pair, margin)
-    told = {
-        "delta_common": float(pair.d.mean()),
-        "common_baseline": float(pair.mean_a.mean()),
-        "common_candidate": float(pair.mean_b.mean()),
-        "verdict": judged.verdict,
-        "verdict_new_tasks": judged.verdict_new_tasks,
-        "power": judged.power,
-        "tests": judged.tests,
-    }
-    return replace(empty, **(told | more))
+def versus(a: Side, b: Side, margin: float = 0.03, **more: Any) -> Comparison:
+    """`a` as the baseline against `b`, and what is changed of that."""
+    return replace(brief(a, b, margin), **more)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from blade.compare.alignment import align
 from blade.compare.task_pairs import paired
 from blade.model import PROMPT, Side
+from tests.case_tables import cases
 from tests.compare.builders import side
 
 Values = dict[str, Any]
@@ -44,12 +45,6 @@ def test_added_removed_and_missing_tasks_are_told_apart() -> None:
     assert found.missing_baseline == ("7",)
     assert found.added == ("11",)
     assert "8" not in {*found.common, *found.added, *found.removed, *found.missing_baseline}  # neither scored it
-
-
-def test_a_task_that_the_run_never_expected_is_removed_not_missing() -> None:
-    a = side("a", {"1": "1", "2": "0"})
-    assert align(a, side("b", {"1": "1"}, expected={"2": 1})).missing_candidate == ("2",)
-    assert align(a, side("b", {"1": "1"})).removed == ("2",)
 
 
 # -- modified tasks -------------------------------------------------------------------------------
@@ -111,20 +106,23 @@ def test_shuffled_tasks_are_matched_by_content(field: str) -> None:
     assert paired(a, b, align(b, a)).n_a.size == 20
 
 
-def test_ids_that_agree_hold_the_keys_though_another_id_is_shuffled() -> None:
+@pytest.mark.parametrize("case", cases(__file__, "moved tasks"), ids=lambda case: case["about"])
+def test_what_shuffled_values_say(case: dict[str, Any]) -> None:
+    """`moved` values stand where the tasks are in the other run."""
     moved = shuffled()
-    a = run("a", {"question": values("q"), "id": values("n")})
-    b = run("b", {"question": values("q"), "id": {moved[key]: f"n {key}" for key in KEYS}})
+
+    def placed(words: str) -> Values:
+        values = told(words.removeprefix("moved "))
+        return {moved[key]: value for key, value in values.items()} if words.startswith("moved ") else values
+
+    a, b = (run(name, {field: placed(words) for field, words in case[name].items()}) for name in "ab")
     found = align(a, b)
-    assert found.matched_by == "task key, confirmed by question"
-    assert found.common_candidate == ()
-
-
-def test_a_counter_that_two_data_sets_share_matches_nothing() -> None:
-    moved = shuffled()
-    a = run("a", {"question": values("q"), "gold": values("g"), "task_id": values("n")})
-    b = run("b", {"question": values("z"), "gold": values("h"), "task_id": {moved[key]: f"n {key}" for key in KEYS}})
-    assert align(a, b).common == ()
+    assert len(found.common) == case["common"]
+    assert found.matched_by.startswith(case["by"])
+    assert found.modified == tuple(case.get("modified", found.modified))
+    is_moved = case.get("is_moved", False)
+    assert found.common_candidate == (tuple(moved[key] for key in found.common) if is_moved else ())
+    assert found.modified_candidate == (tuple(moved[key] for key in found.modified) if is_moved else ())
 
 
 def test_a_shuffled_part_of_the_tasks_is_found_in_the_whole() -> None:
@@ -134,23 +132,6 @@ def test_a_shuffled_part_of_the_tasks_is_found_in_the_whole() -> None:
     assert set(zip(found.common, found.common_candidate, strict=True)) == {(str(19 - int(key)), key) for key in part}
     assert len(found.removed) == 15
     assert found.added == found.missing_candidate == ()
-
-
-def test_a_task_may_be_moved_and_modified() -> None:
-    moved = shuffled()
-    a = run("a", {"task_id": values("t"), "gold": values("g")})
-    gold = {moved[key]: "mended" if key == "4" else f"g {key}" for key in KEYS}
-    b = run("b", {"task_id": {moved[key]: f"t {key}" for key in KEYS}, "gold": gold})
-    found = align(a, b)
-    assert (found.modified, found.modified_candidate) == (("4",), (moved["4"],))
-    assert len(found.common) == 19
-
-
-def test_fields_with_several_tasks_a_value_match_nothing() -> None:
-    moved = shuffled()
-    level = {key: str(int(key) // 2) for key in KEYS}
-    b = run("b", {"question": {moved[key]: told for key, told in level.items()}})
-    assert align(run("a", {"question": level}), b).common_candidate == ()
 
 
 # -- swapped --------------------------------------------------------------------------------------

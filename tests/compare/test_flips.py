@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
-from math import comb
 
 import numpy as np
 import pytest
@@ -34,16 +34,12 @@ def exact_null(a: Sequence[str], b: Sequence[str]) -> dict[Fraction, Fraction]:
     """The law of the summed |difference| over all deals of all tasks, by counting them one by one."""
     law = {Fraction(0): Fraction(1)}
     for one, other in zip(a, b, strict=True):
-        pool, n_b = one + other, len(other)
-        of_task: dict[Fraction, Fraction] = {}
-        for chosen in itertools.combinations(range(len(pool)), n_b):
-            in_b = sum(pool[i] == "1" for i in chosen)
-            in_a = pool.count("1") - in_b
-            size = abs(Fraction(in_b, n_b) - Fraction(in_a, len(one)))
-            of_task[size] = of_task.get(size, Fraction(0)) + Fraction(1, comb(len(pool), n_b))
-        summed: dict[Fraction, Fraction] = {}
-        for (x, p), (y, q) in itertools.product(law.items(), of_task.items()):
-            summed[x + y] = summed.get(x + y, Fraction(0)) + p * q
+        pool = one + other
+        in_b = [sum(pool[i] == "1" for i in chosen) for chosen in itertools.combinations(range(len(pool)), len(other))]
+        summed: defaultdict[Fraction, Fraction] = defaultdict(Fraction)
+        for (size, p), (n, times) in itertools.product(law.items(), Counter(in_b).items()):
+            step = abs(Fraction(n, len(other)) - Fraction(pool.count("1") - n, len(one)))
+            summed[size + step] += p * Fraction(times, len(in_b))
         law = summed
     return law
 

@@ -17,7 +17,10 @@ from blade.compare.gate import judge, markdown
 from blade.compare.gate_policy import Policy, policy, read_policy
 from blade.errors import BladeError
 from blade.model import Comparison, Derived, Gate, Power, Setting, Side
-from tests.compare.builders import aligned, drawn, side, versus
+from tests.case_tables import cases
+from tests.compare.builders import drawn, side, versus
+from tests.conftest import Blade, Said
+from tests.report.behaving import write_behaving, write_mixed
 
 TODAY = date(2026, 7, 1)
 
@@ -195,7 +198,8 @@ def test_tasks_that_vanished_fail_the_gate() -> None:
     assert (gate.verdict, verdict(gate), verdict(gate, "common tasks")) == ("FAIL", "PASS", "FAIL")
     assert "90 of the baseline's 100 tasks (90.0%)" in text(gate, "common tasks")
     assert judged(a, b, asks(SCORE, required_common=0.9)).verdict == "PASS"
-    modified = versus(a, replace(a, run="b"), aligned(a, a, modified=tuple(str(i) for i in range(20))))
+    keys = [str(i) for i in range(100)]
+    modified = versus(a, replace(a, run="b"), alignment=model.Alignment("key", tuple(keys[20:]), modified=tuple(keys[:20])))
     assert judge(asks(SCORE), [modified], {"whole": (4, 4), "b": (4, 4)}, TODAY).verdict == "FAIL"
 
 
@@ -212,7 +216,7 @@ def test_a_refused_comparison_fails_and_no_waiver_helps() -> None:
     a, b = side("a", {"1": "1"}), side("b", {"2": "1"})
     gate = judged(a, b, asks(SCORE, waiver=[waiver("score"), waiver("coverage")]))
     assert gate.verdict == "FAIL"
-    assert [check.text for check in gate.checks] == ["the runs cannot be compared: the runs have no task in common"]
+    assert [check.text for check in gate.checks] == ["the runs cannot be compared: the runs have no task in common (1 against 2)"]
     assert judge(asks(SCORE), [], {}, TODAY).verdict == "FAIL"
 
 
@@ -271,16 +275,11 @@ def test_a_limit_in_percent_is_not_taken_for_one_in_fractions() -> None:
 
 
 def test_a_policy_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(BladeError) as caught:
-        read_policy(tmp_path / "none.toml")
-    assert (caught.value.slug, caught.value.exit_code) == ("no-such-path", 3)
-    with pytest.raises(BladeError) as caught:
-        read_policy(tmp_path)
-    assert (caught.value.slug, caught.value.exit_code) == ("unreadable-file", 4)
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(BladeError) as caught:
-        read_policy(tmp_path / "binary.toml")
-    assert caught.value.slug == "unreadable-file"
+    for name, slug, code in (("none.toml", "no-such-path", 3), (".", "unreadable-file", 4), ("binary.toml", "unreadable-file", 4)):
+        with pytest.raises(BladeError) as caught:
+            read_policy(tmp_path / name)
+        assert (caught.value.slug, caught.value.exit_code) == (slug, code)
 
 
 # ---- For a pull request ---------------------------------------------------------------------------
@@ -307,3 +306,56 @@ def test_hostile_names_and_reasons_stay_text() -> None:
     rows = [line for line in found.splitlines() if line.startswith("|")]
     assert len(rows) == 5
     assert "- score of x\\](http\\://evil) \\<script\\>" in found
+
+
+# ---- Gates that ask queries -------------------------------------------------------------------------
+
+
+def gated(blade: Blade, folder: Path, *tables: str, write: object = write_behaving, more: tuple[object, ...] = ()) -> Said:
+    before, after = write(folder / "runs", 0)  # type: ignore[operator]
+    policy = folder / "gate.toml"
+    policy.write_text("\n".join(f"[[metric]]\n{table}\n" for table in tables), encoding="utf-8")
+    return blade("compare", f"a={before}", f"b={after}", "--gate", policy, *more)
+
+
+@pytest.mark.parametrize(("query", "why"), cases(__file__, "wrong queries"))
+def test_a_query_that_cannot_be_asked_is_a_usage_error(blade: Blade, tmp_path: Path, query: str, why: str) -> None:
+    said = gated(blade, tmp_path, f'query = """{query}"""\nmax_drop = 0.05')
+    assert said.code == 2, said.err
+    assert f"gate.toml cannot be used: metric {query!r}: " in said.err
+    assert why in said.err
+    assert "fault of BLADE" not in said.err
+    assert "blade fields RUN" in said.err
+    assert "docs/errors.md#bad-query" in said.err
+    assert said.out == ""
+
+
+@pytest.mark.parametrize("query", ["count where calls('serach') > 0", "count where calls('serach') = 0"])
+def test_a_tool_that_no_rollout_calls_is_told_even_where_it_passes(blade: Blade, tmp_path: Path, query: str) -> None:
+    said = gated(blade, tmp_path, f'query = "{query}"\nmax_rise = 0.3', more=("-o", tmp_path / "out"))
+    assert said.code == 0
+    told = " ".join(said.out.split())
+    assert "Gate PASS: 3 checks, 0 not passed" in told
+    assert f"PASS {query}:" in told
+    assert "no rollout calls 'serach'; there are look, run_2" in told
+    assert ("no rollout of either run meets the condition" in told) == ("> 0" in query)
+    for name in ("gate.md", "compare.md"):
+        assert "no rollout calls" in (tmp_path / "out" / name).read_text(encoding="utf-8")
+
+
+def test_a_condition_that_no_rollout_meets_is_told(blade: Blade, tmp_path: Path) -> None:
+    unmet = "no rollout of either run meets the condition"
+    told = " ".join(gated(blade, tmp_path / "a", 'query = "rate where turns > 999"\nmax_drop = 0.05').out.split())
+    assert f"INCONCLUSIVE rate where turns > 999: not measured: {unmet}" in told
+    assert unmet in gated(blade, tmp_path / "b", 'query = "count where timed_out"\nmax_rise = 0.3').out.replace("\n             ", " ")
+    for query in ("count where level = 'hard'", "count where calls('look') = 0"):
+        said = gated(blade, tmp_path / query.replace(" ", "_"), f'query = "{query}"\nmax_rise = 0.3')
+        assert (unmet in " ".join(said.out.split())) == (query == "count where calls('look') = 0")
+
+
+def test_a_gate_judges_runs_of_different_scores_as_the_comparison_does(blade: Blade, tmp_path: Path) -> None:
+    said = gated(blade, tmp_path, 'query = "pass_at_1"\nmax_drop = 0.05', 'name = "score"\nmax_drop = 0.05', write=write_mixed)
+    assert said.code == 1
+    told = " ".join(said.out.split())
+    first, second = (told.partition(f"FAIL {name}: ")[2].split(" [")[0] for name in ("pass_at_1", "score"))
+    assert first == second == "67.8% → 23.3%: −44.4 points"

@@ -11,8 +11,8 @@ from blade.compare.bridge import bridge
 from blade.compare.change_views import movers, views
 from blade.model import OTHER, Mover, Setting, Side
 from blade.stats import seeded_rng
+from tests.case_tables import cases
 from tests.compare.builders import pair_of, side
-from tests.compared import TURNED
 
 TABLE = (
     ("infrastructure", "infra_error"),
@@ -85,34 +85,19 @@ def without(run: Side, keys: set[str]) -> Side:
 # ---- Planted causes -----------------------------------------------------------------------------------
 
 
-def test_nothing_is_claimed_where_nothing_changed(baseline: Side) -> None:
-    assert claimed(baseline, generated("b", {}, {})) == ()
+@pytest.mark.parametrize("case", cases(__file__, "movers"), ids=lambda case: case["about"])
+def test_what_is_claimed_of_a_planted_cause(baseline: Side, case: dict[str, Any]) -> None:
+    b = generated("b", case.get("spoiled", {}), case.get("worse", {}))
+    found = claimed(baseline, b, LIMIT if case.get("limit") else ())
+    assert [[mover.term, mover.side, mover.mechanical, mover.value > 0] for mover in found] == case.get("claims", [])
+    assert [part for part in case.get("says", ()) if part not in found[0].text] == []
+    sizes = [abs(mover.value) for mover in found]
+    assert not case.get("mechanical_first") or sizes[0] < sizes[1]  # however sure others are
+    assert not found or found[0].share > case.get("share", 0)
+
+
+def test_a_run_against_itself_has_no_claim(baseline: Side) -> None:
     assert claimed(baseline, baseline) == ()
-
-
-def test_an_outage_is_told_first_and_alone(baseline: Side) -> None:
-    """The rows that it spoils fail by no mode of the model's: that they gain is not claimed."""
-    (mover,) = claimed(baseline, generated("b", {"infra_error": 0.3}, {}))
-    assert (mover.view, mover.term, mover.side, mover.mechanical) == ("bridge", "infra_error", "infrastructure", True)
-    assert mover.value < 0
-    assert mover.text.startswith("infra_error (infrastructure) accounts for −")
-    assert mover.text.endswith(f"of {N} tasks concerned)")
-
-
-def test_a_mode_that_was_fixed_is_claimed_and_the_others_are_not(baseline: Side) -> None:
-    (mover,) = claimed(baseline, generated("b", {"-gave_up": 0.9}, {}))
-    assert (mover.term, mover.side, mover.mechanical) == ("gave_up", "model", False)
-    assert mover.share > 0.6
-    assert "gave_up (model) accounts for +" in mover.text
-    assert "in proportion to the losses of both runs it would be +" in mover.text
-
-
-def test_a_slice_that_got_worse_is_claimed_first_and_once(baseline: Side) -> None:
-    """Two fields cut the tasks in the same way; no other slice is claimed, and of the modes only the largest."""
-    first, *others = claimed(baseline, generated("b", {}, {"hard": 0.7}))
-    assert (first.term, first.side) == ("grade=2", "slice")
-    assert first.value < 0
-    assert [mover.side for mover in others] in ([], ["model"])
 
 
 def test_of_modes_that_all_grow_alike_the_largest_alone_is_claimed_and_told_to_be_in_proportion(baseline: Side) -> None:
@@ -123,31 +108,6 @@ def test_of_modes_that_all_grow_alike_the_largest_alone_is_claimed_and_told_to_b
     assert len(named) == 3
     assert mover.term == min(named, key=lambda term: term.value).term
     assert "in proportion to the losses of both runs it would be −" in mover.text
-
-
-def test_the_largest_mode_is_claimed_if_it_goes_with_the_change_and_is_beyond_noise(baseline: Side) -> None:
-    """Near-misses: a mode that shrinks while the score falls, and one that grows by a few rows."""
-    grows = generated("b", {"wrong_arg": 0.3}, {})
-    (mover,) = claimed(baseline, grows)
-    assert (mover.term, mover.value < 0) == ("wrong_arg", True)
-    assert claimed(baseline, generated("b", {"wrong_arg": 0.01}, {})) == ()
-    falls = claimed(baseline, generated("b", {OTHER: 0.5}, {}))  # it takes rows away from every named mode
-    assert falls == ()
-
-
-def test_truncation_is_mechanical_if_a_limit_changed_and_the_models_doing_if_none_did(baseline: Side) -> None:
-    b = generated("b", {"truncated": 0.3}, {})
-    (mover,) = claimed(baseline, b, LIMIT)
-    assert (mover.term, mover.side, mover.mechanical) == ("truncated", "model", True)
-    (mover,) = claimed(baseline, b)
-    assert (mover.term, mover.mechanical) == ("truncated", False)
-
-
-def test_mechanical_causes_come_first_however_sure_others_are(baseline: Side) -> None:
-    found = claimed(baseline, generated("b", {"flaky": 0.08}, {"hard": 0.9}))
-    assert names(found) == ["flaky", "grade=2"]
-    assert found[0].mechanical
-    assert abs(found[0].value) < abs(found[1].value)
 
 
 def test_hard_tasks_that_were_dropped_are_claimed_and_as_many_others_are_not(baseline: Side) -> None:
@@ -173,22 +133,6 @@ def test_modes_that_are_told_together_count_as_looked_at(n_others: int, is_claim
         for run, modes in (("a", modes_a), ("b", modes_b))
     )
     assert names(claimed(a, b)) == (["mode 00"] if is_claimed else [])
-
-
-def test_swapped_runs_claim_the_same_with_the_other_sign(baseline: Side) -> None:
-    hard = {str(i) for i in range(0, N, 3) if generated_mean(baseline, i) < 0.5}
-    b = without(generated("b", {"infra_error": 0.2}, {"hard": 0.8}), hard)
-    there, back = claimed(baseline, b), claimed(b, baseline)
-    assert len(there) > 1
-    assert names(back) == [TURNED.get(name, name) for name in names(there)]
-    for mover, other in zip(there, back, strict=True):
-        assert other.value == pytest.approx(-mover.value)
-        assert other.p_adjusted == pytest.approx(mover.p_adjusted)
-        assert other.share == pytest.approx(mover.share)
-
-
-def generated_mean(run: Side, task: int) -> float:
-    return float(run.judged.score[run.judged.task == task].mean())
 
 
 @pytest.mark.parametrize(("n_also", "told"), [(6, True), (5, False)])

@@ -13,12 +13,10 @@ from msgspec.structs import replace
 
 from blade import pipeline
 from blade.compare import compare
-from blade.compare.alignment import align
 from blade.compare.rejudgements import MODE, rejudged
-from blade.compare.task_pairs import paired
 from blade.pipeline import comparing
 from blade.tables.index import Silent
-from tests.compare.builders import side
+from tests.compare.builders import pair_of, side
 from tools.planted.planted_runs import write_pair
 
 GRAINS = ("words", "read", "result")
@@ -42,7 +40,7 @@ def _number(letter):
 def booked(a, b):
     """The rows of each run that are booked on the verifier, as (task, repeat)."""
     found = []
-    for one in rejudged(paired(a, b, align(a, b))):
+    for one in rejudged(pair_of(a, b)):
         rows = [at for at, code in enumerate(one.mode.tolist()) if code >= 0 and one.modes[code] == MODE]
         found.append([(one.judged.task_keys[one.judged.task[at]], int(one.judged.repeat[at])) for at in rows])
     return tuple(found)

@@ -108,23 +108,8 @@ def test_swapping_the_runs_swaps_the_values(one: dict[str, str], other: dict[str
 # -- several runs ---------------------------------------------------------------------------------
 
 
-def test_a_run_between_two_tells_both_effects() -> None:
-    sides = [run("base", "old", max_tokens="1"), run("mid", "new", max_tokens="1"), run("top", "new", max_tokens="2")]
-    deltas = {("base", "mid"): (0.1, 0.05, 0.15), ("base", "top"): (0.3, 0.2, 0.4), ("top", "mid"): (-0.2, -0.3, -0.1)}
-    assert effects(sides, deltas) == (
-        ("model", "identified by runs that differ in it alone: old → new (base → mid) +0.100 [+0.050, +0.150]"),
-        ("max_tokens", "identified by runs that differ in it alone: 2 → 1 (top → mid) −0.200 [−0.300, −0.100]"),
-    )
-
-
-def test_settings_that_always_change_together_are_not_separable() -> None:
-    sides = [run("base", "old", max_tokens="1"), run("top", "new", max_tokens="2"), run("hot", "new", max_tokens="2", temperature="1")]
-    found = dict(effects(sides, {("base", "top"): (0.3, 0.2, 0.4)}))
-    assert found["model"] == "not separable from max_tokens; a run of new with max_tokens = 1 (everything else as in base) would separate it"
-    assert found["max_tokens"] == "not separable from model; a run with max_tokens = 2 and model = old (everything else as in base) would separate it"
-    assert "temperature" not in found  # one run alone states it
-
-
-def test_an_effect_with_settings_that_not_all_state() -> None:
-    (told,) = effects([run("a", "m", temperature="1"), run("b", "n")], {("a", "b"): (0.1, None, None)})
-    assert told[1] == "identified by runs that differ in it alone: m → n (a → b) +0.100, as far as the runs state their settings"
+@pytest.mark.parametrize("case", TABLE["effects"], ids=lambda case: case["about"])
+def test_what_runs_together_say_of_a_setting(case: dict[str, Any]) -> None:
+    sides = [run(name, model, **settings) for name, model, settings in case["runs"]]
+    deltas = {tuple(pair.split()): tuple(delta) for pair, delta in case["deltas"].items()}
+    assert [list(effect) for effect in effects(sides, deltas)] == case["says"]

@@ -135,7 +135,8 @@ def test_how_many_chance_would_give_stands_beside_them() -> None:
 
 def test_tasks_that_match_by_content_are_shared_under_the_keys_of_the_first_run() -> None:
     a, b = side("a", {"1": "10", "2": "11"}), side("b", {"1": "00", "7": "01", "2": "11"})
-    found = shared([a, b], {("a", "b"): versus(a, b, model.Alignment("name", ("1", "2"), common_candidate=("7", "1")))})
+    by_name = model.Alignment("name", ("1", "2"), common_candidate=("7", "1"))
+    found = shared([a, b], {("a", "b"): versus(a, b, alignment=by_name)})
     assert found.keys == ("1", "2")
     assert found.passes.tolist() == [[1, 2], [1, 0]]
 

@@ -11,9 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from blade.compare.shifts import LISTED, TESTED, derived, shifts
-from blade.compare.task_pairs import Paired, paired
+from blade.compare.task_pairs import Paired
 from blade.model import Derived, Shift
-from tests.compare.builders import F1_A, F1_B, Place, aligned, named, side
+from tests.compare import builders
+from tests.compare.builders import F1_A, F1_B, Place, named, side
 
 N, K = 30, 4
 PASSED = {str(task): "1" * K for task in range(N)}
@@ -26,7 +27,7 @@ def rows(tasks: Iterable[int], repeats: Iterable[int] = range(K)) -> list[Place]
 
 def pair_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> Paired:
     a, b = (side(name, PASSED | more.pop("outcomes", {}), **more) for name, more in (("old", {**before}), ("new", {**after})))
-    return paired(a, b, aligned(a, b))
+    return builders.pair_of(a, b)
 
 
 def told(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Shift]:
@@ -134,8 +135,7 @@ def of_rows(
     a: Sequence[str | Sequence[float]], b: Sequence[str | Sequence[float]], effort_a: Mapping[str, Any] | None = None,
     effort_b: Mapping[str, Any] | None = None,
 ) -> Paired:
-    first, second = side("old", named(a), effort=effort_a), side("new", named(b), effort=effort_b)
-    return paired(first, second, aligned(first, second))
+    return builders.pair_of(side("old", named(a), effort=effort_a), side("new", named(b), effort=effort_b))
 
 
 def measures(pair: Paired) -> dict[tuple[str, int | None], Derived]:
@@ -160,7 +160,7 @@ def test_reference_values() -> None:
 
 def test_the_bootstrap_draws_tasks() -> None:
     first, second = (replace(side(name, named(rows)), score_name="mean_reward") for name, rows in (("old", F1_A), ("new", F1_B)))
-    found = measures(paired(first, second, aligned(first, second)))["pass_at_1", None]
+    found = measures(builders.pair_of(first, second))["pass_at_1", None]
     assert (found.baseline, found.candidate, found.change) == (0.5, 0.71875, 0.21875)
     assert found.low == pytest.approx(-0.15625, abs=1 / 32)  # means of eight tasks go in such steps
     assert found.high == pytest.approx(0.5625, abs=1 / 32)

@@ -9,21 +9,14 @@ import pytest
 
 from blade.compare.bridge import bridge
 from blade.compare.change_views import views
-from blade.compare.task_pairs import Paired
 from blade.model import Setting, Side, Term, View
-from tests.compare.builders import pair_of, side
+from tests.case_tables import cases
+from tests.compare.builders import pair_of, side, told
 from tests.compare.test_bridge import score
 
-LIMIT = Setting("max_output_tokens", "4096", "512", "limit", True)
-SAMPLING = Setting("temperature", "0.0", "1.0", "sampling", False)
 
-
-def seen(a: Side, b: Side, diff: tuple[Setting, ...] = (), separable: bool | None = None, **told: Any) -> dict[str, View]:
-    pair = pair_of(a, b, **told)
-    return of_pair(pair, diff, separable)
-
-
-def of_pair(pair: Paired, diff: tuple[Setting, ...] = (), separable: bool | None = None) -> dict[str, View]:
+def seen(a: Side, b: Side, diff: tuple[Setting, ...] = (), separable: bool | None = None) -> dict[str, View]:
+    pair = pair_of(a, b)
     return {view.name: view for view in views(pair, bridge(pair)[0], diff, separable)}
 
 
@@ -59,17 +52,6 @@ def test_slices_are_the_worked_ones() -> None:
     )
     assert total(view) == pytest.approx(0.108, abs=1e-12)
     assert "share" in view.note
-
-
-def test_labels_are_joined_by_their_text() -> None:
-    """The codes of a label differ between runs if one has labels that the other has not."""
-    a = side("a", {"1": "1", "2": "0"}, slices={"kind": {"1": "beta", "2": "gamma"}})
-    b = side("b", {"1": "0", "2": "0", "3": "1"}, slices={"kind": {"1": "beta", "2": "gamma", "3": "alpha"}})
-    found = terms_of(seen(a, b)["slices: kind"])
-    assert found["kind=beta"].value == pytest.approx(-(1 / 2 + 1 / 3) / 2)
-    assert found["kind=gamma"].value == 0
-    assert "kind=alpha" not in found
-    assert found["share of kind=alpha"].value > 0
 
 
 def test_many_labels_and_fields_are_cut_and_still_add_up() -> None:
@@ -149,50 +131,24 @@ def test_the_interval_of_a_task_is_newcombes() -> None:
 # ---- Settings and outcomes --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("diff", "separable", "name"),
-    [
-        ((LIMIT,), True, "max_output_tokens: 4096 → 512"),
-        ((LIMIT, SAMPLING), False, "not separable: max_output_tokens, temperature"),
-        ((), None, "no known setting differs"),
-        ((Setting("seed", "1", "2", "sampling", False, counts=False),), None, "no known setting differs"),
-        ((Setting("tools", None, "x", "tools", True, known=False),), None, "no known setting differs"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("diff", "separable", "name"), cases(__file__, "laid to a setting"))
 def test_the_whole_change_is_laid_to_the_one_setting_that_differs(
-    diff: tuple[Setting, ...], separable: bool | None, name: str
+    diff: list[list[Any]], separable: bool | None, name: str
 ) -> None:
     a, b = side("a", {"1": "11", "2": "10"}), side("b", {"1": "00", "2": "10", "3": "11"})
-    added, term = seen(a, b, diff, separable)["settings"].terms
+    added, term = seen(a, b, tuple(Setting(*setting) for setting in diff), separable)["settings"].terms
     assert (term.term, term.side, term.n) == (name, "setting", 2)
     assert term.value == pytest.approx(-0.5)  # of the tasks that both have: what others add is no setting
     assert added.side == "composition"
     assert added.value + term.value == pytest.approx(score(b) - score(a))
 
 
-def test_a_row_with_several_marks_counts_for_the_first() -> None:
-    tasks = [str(i) for i in range(6)]
-    flags = {
-        "errored": [("0", 0)],
-        "timed out": [("0", 0), ("1", 0)],
-        "truncated": [("1", 0), ("2", 0), ("5", 0)],
-        "no usable reward": [("3", 0)],
-    }
-    a = side("a", dict.fromkeys(tasks, "1"))
-    b = side("b", {key: "0" if int(key) < 5 else "1" for key in tasks}, flags=flags)
-    found = seen(a, b)["outcomes"]
-    assert [(term.term, round(term.value * 6)) for term in found.terms] == [
-        ("errored", -1),
-        ("timed out", -1),
-        ("truncated", -1),  # not the row that passed
-        ("no usable reward", -1),
-        ("other failures", -1),
-    ]
-
-
-def test_scores_without_bounds_have_no_outcomes_but_all_other_views() -> None:
-    labels = {"kind": {"1": "x", "2": "y"}}
-    a, b = side("a", {"1": [-1], "2": [3]}, slices=labels), side("b", {"1": [2], "2": [1]}, slices=labels)
+@pytest.mark.parametrize("case", cases(__file__, "views"), ids=lambda case: case["about"])
+def test_the_terms_of_a_view(case: dict[str, Any]) -> None:
+    a, b = (told(name, case[name]) for name in "ab")
     found = seen(a, b)
-    assert list(found) == ["slices: kind", "tasks", "settings"]
-    assert all(total(view) == pytest.approx(0.5) for view in found.values())
+    for name, terms in case["terms"].items():
+        assert {term.term: term.value for term in found[name].terms} == pytest.approx(terms, abs=1e-9)
+        assert [term.term for term in found[name].terms] == list(terms)
+    assert list(found) == case["views"]
+    assert [total(view) for view in found.values()] == pytest.approx([score(b) - score(a)] * len(found))

@@ -20,9 +20,7 @@ class Files:
     refusals: list[int] = field(default_factory=list)  # each answer in turn is this status
     redirects: dict[str, str] = field(default_factory=dict)
     ranges: bool = True
-    asked: list[tuple[str, str | None, str | None]] = field(
-        default_factory=list
-    )  # path, Range, Authorization
+    asked: list[tuple[str, str | None, str | None]] = field(default_factory=list)  # path, Range, Authorization
     url: str = ""
 
     def etag(self, path: str) -> str:
@@ -36,21 +34,15 @@ def serving(files: Files) -> Iterator[Files]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             files.asked.append((self.path, self.headers.get("Range"), self.headers.get("Authorization")))
-            if files.refusals:
-                self.send_response(files.refusals.pop(0))
+            if files.refusals or self.path in files.redirects:
+                self.send_response(files.refusals.pop(0) if files.refusals else 302)
+                self.send_header("Location", files.redirects.get(self.path, ""))
                 self.send_header("Content-Length", "0")
                 self.end_headers()
-                return
-            if self.path in files.redirects:
-                self.send_response(302)
-                self.send_header("Location", files.redirects[self.path])
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            if self.path not in files.bodies:
+            elif self.path not in files.bodies:
                 self.send_error(404)
-                return
-            self.body(files.bodies[self.path])
+            else:
+                self.body(files.bodies[self.path])
 
         def body(self, whole: bytes) -> None:
             start = 0

@@ -59,6 +59,8 @@ def aggregated(blade: Blade, folder: Path, pattern: str, *words: str) -> tuple[d
 def test_shards_become_one_run_in_order(blade: Blade, tmp_path: Path) -> None:
     rows = shards(tmp_path)
     out = tmp_path / "out" / "run.jsonl"
+    aggregated(blade, tmp_path, SHARDS, "merge_shards=false")
+    assert [path.name for path in out.parent.iterdir()] == ["run_aggregate_metrics.json"]
     document, text, notices = aggregated(blade, tmp_path, f"shard_1.jsonl, {tmp_path}/shard_*.jsonl")
     assert rows_of(out) == rows
     inputs = rows_of(out.with_name("run_materialized_inputs.jsonl"))
@@ -142,29 +144,17 @@ def test_rows_without_indices_and_torn_lines_are_told(blade: Blade, tmp_path: Pa
     assert "line 2 holds blank" in result.err
 
 
-def test_merge_shards_false_writes_the_metrics_alone(blade: Blade, tmp_path: Path) -> None:
-    shards(tmp_path)
-    aggregated(blade, tmp_path, SHARDS, "merge_shards=false")
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["run_aggregate_metrics.json"]
-
-
-# ---- metrics ----
-
-
 async def verify(attempt: Attempt) -> Row:
     return {"reward": 1.0}
 
 
-def test_agents_and_servers_have_entries_of_their_own() -> None:
+def test_agents_and_servers_have_entries_of_their_own_and_only_an_environment_with_scores_adds_metrics() -> None:
     names = ["zeta", "alpha", "zeta"]
     rows = [make_row(n, 0, agent_ref={"name": name}, _ng_environment_server=f"at_{name}") for n, name in enumerate(names)]
     entries = aggregate.aggregate_metrics(rows)
     assert [entry["agent_ref"]["name"] for entry in entries] == ["zeta", "alpha"]
     assert list(entries[0])[:3] == ["agent_ref", "_ng_environment_server", "agent_metrics"]
     assert len(entries[0]["group_level_metrics"]) == 2
-
-
-def test_only_an_environment_with_scores_adds_metrics() -> None:
     rows = [make_row(0, repeat, float(repeat), answer="b" if repeat else "a") for repeat in range(2)]
     assert aggregate.aggregate_metrics(rows, Environment("quiet", verify)) == aggregate.aggregate_metrics(rows)
     loud = Environment("loud", verify, scores=lambda row: {"right": row["reward"]}, answer=lambda row: row["answer"])
@@ -178,19 +168,22 @@ def metrics_of(rewards: list[list[float]]) -> Row:
     return aggregate.pass_majority([[Verdict({"accuracy": reward}) for reward in of_task] for of_task in rewards])
 
 
-def test_the_two_kinds_of_pass_at_1_differ() -> None:
+def test_the_two_kinds_of_pass_at_1_differ_and_votes_are_cast_for_an_answer_with_its_score() -> None:
     metrics = metrics_of([[1, 0, 0, 0], [0, 1, 1, 0]])
-    assert metrics["pass@1/accuracy"] == 37.5
-    assert metrics["pass@1[avg-of-1]/accuracy"] == 50.0
-    assert metrics["pass@1[avg-of-4]/accuracy"] == 37.5
-    assert metrics["per_sample_aggregate"] == {"accuracy": [50.0, 50.0, 50.0, 0.0]}
-    assert metrics["pass@1[avg-of-4]/accuracy/std_dev_across_runs"] == 25.0
-    assert metrics["pass@1[avg-of-4]/accuracy/std_err_across_runs"] == 12.5
-    assert "pass@1[avg-of-1]/accuracy/std_dev_across_runs" not in metrics
+    for name, value in {
+        "pass@1/accuracy": 37.5, "pass@1[avg-of-1]/accuracy": 50.0, "pass@1[avg-of-4]/accuracy": 37.5,
+        "per_sample_aggregate": {"accuracy": [50.0, 50.0, 50.0, 0.0]}, "pass@1[avg-of-4]/accuracy/std_dev_across_runs": 25.0,
+        "pass@1[avg-of-4]/accuracy/std_err_across_runs": 12.5, "pass@1[avg-of-1]/accuracy/std_dev_across_runs": None,
+    }.items():  # fmt: skip
+        assert metrics.get(name) == value, name
     # partial scores take the best of the first
     metrics = metrics_of([[0.2, 0.9, 0.4], [0.0, 1.0]])
     assert metrics["pass@1/accuracy"] == pytest.approx(100 * (0.2 + 0.5) / 2)
     assert metrics["pass@3/accuracy"] == pytest.approx(90.0)  # the second task has no third value
+    rows = [Verdict({"accuracy": r}, a) for a, r in [("x", 1.0), ("y", 0.0), ("y", 0.0), (None, 0.0)]]
+    metrics = aggregate.pass_majority([rows], True)
+    assert [metrics[f"majority@{k}/accuracy"] for k in (1, 2, 3, 4)] == [100.0, 50.0, 0.0, 0.0]
+    assert aggregate.pass_majority([[Verdict({"accuracy": 1.0})]], True)["majority@1/accuracy"] == 0.0
 
 
 @given(st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=6), min_size=1, max_size=5))
@@ -200,13 +193,6 @@ def test_pass_at_k_is_the_share_of_draws_with_a_pass(rewards: list[list[float]])
         draws = [[max(draw) for draw in itertools.combinations(of_task, k)] for of_task in rewards]
         shares = [sum(of_task) / len(of_task) for of_task in draws if of_task]
         assert math.isclose(metrics[f"pass@{k}/accuracy"], 100 * sum(shares) / len(shares), abs_tol=1e-9)
-
-
-def test_votes_are_cast_for_an_answer_with_its_score() -> None:
-    rows = [Verdict({"accuracy": r}, a) for a, r in [("x", 1.0), ("y", 0.0), ("y", 0.0), (None, 0.0)]]
-    metrics = aggregate.pass_majority([rows], True)
-    assert [metrics[f"majority@{k}/accuracy"] for k in (1, 2, 3, 4)] == [100.0, 50.0, 0.0, 0.0]
-    assert aggregate.pass_majority([[Verdict({"accuracy": 1.0})]], True)["majority@1/accuracy"] == 0.0
 
 
 def solved(n_tasks: int = 2) -> list[Row]:
@@ -246,9 +232,6 @@ def test_of_rows_with_scores_only_these_are_held_in_memory(tmp_path: Path) -> No
     tracemalloc.stop()
     assert peak < 10 << 20  # the rows are of 40 MB
     assert entry["agent_metrics"]["pass@2/accuracy"] == 100.0
-
-
-# ---- whose rows they are, and which files they may replace ----
 
 
 def test_an_agent_without_inputs_is_not_complete(blade: Blade, tmp_path: Path) -> None:
@@ -331,9 +314,6 @@ def test_an_earlier_merge_of_the_same_shards_and_an_empty_file_are_replaced(tmp_
     assert error.value.slug == "output-exists"
     # metrics alone lose nothing
     merged([f"{tmp_path}/shard_0.jsonl"], output, merge=False)
-
-
-# ---- shards that nobody gave ----
 
 
 def sharded(folder: Path, name: str, shard: Any, agent: str = "desk", **identity: Any) -> None:

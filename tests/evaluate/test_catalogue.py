@@ -47,9 +47,6 @@ def names(query: str, *among: Entry) -> list[str]:
     return [entry.name for entry in ranked(query, among).found]
 
 
-# -- what is found --------------------------------------------------------------------------------
-
-
 def test_the_catalogue_is_environments_benchmarks_and_runnable_resources_servers(checkout: Path) -> None:
     assert [(entry.name, entry.kind) for entry in entries([checkout])] == [
         ("addition", "benchmark"), ("answer-judge", "benchmark"), ("office", "environment"),
@@ -139,8 +136,6 @@ def test_our_models_and_agents_say_what_they_are(kind: str, blade: Blade) -> Non
     assert all(text and text.split(",")[0][:20] in listed for text in texts)
 
 
-# -- search ---------------------------------------------------------------------------------------
-
 AMONG = [benchmark(*words) for words in CASES["searched"]]
 
 
@@ -158,9 +153,6 @@ def test_unless_nothing_has_all_words() -> None:
     assert ranked("math school", AMONG).all_words
     some = ranked("school zebra", AMONG)
     assert (some.all_words, [entry.name for entry in some.found]) == (False, ["gsm8k"])
-
-
-# -- the commands ---------------------------------------------------------------------------------
 
 
 def test_benchmarks_stand_by_category_with_what_one_chooses_by(there: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:

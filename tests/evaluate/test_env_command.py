@@ -40,7 +40,10 @@ def test_a_benchmark_alone_is_printed_and_what_is_unset_is_told(blade: Blade) ->
     assert {problem["level"] for problem in document["problems"]} == {"model"}
 
 
-def test_the_printed_configuration_resolves_to_itself(blade: Blade, there: Path) -> None:
+def test_the_printed_configuration_resolves_to_itself_and_a_models_name_is_kept_to_the_letter(blade: Blade, there: Path) -> None:
+    for name in ("m😀", 'a"b\\c', "é\x85\t", "1e3"):
+        result = blade("env", "resolve", *CLOUD, "--model-url", "http://h", "-m", name, "--json")
+        assert json.loads(result.out)["config"]["policy_model_name"] == name
     first = blade("env", "resolve", *ADDITION, *MODEL)
     (there / "again.yaml").write_text(first.out)
     assert blade("env", "resolve", "--config", "again.yaml").out == first.out
@@ -52,12 +55,6 @@ def test_secrets_are_hidden_in_yaml_json_and_messages(blade: Blade) -> None:
         result = blade("env", "resolve", *words, *flags, "++x=${nowhere}/sk-very-secret-1")
         assert "secret" not in (result.out + result.err).replace("secrets", "")
         assert "${nowhere}/****" in result.out
-
-
-@pytest.mark.parametrize("name", ["m😀", 'a"b\\c', "é\x85\t", "1e3"])
-def test_a_models_name_is_kept_to_the_letter(blade: Blade, name: str) -> None:
-    result = blade("env", "resolve", *CLOUD, "--model-url", "http://h", "-m", name, "--json")
-    assert json.loads(result.out)["config"]["policy_model_name"] == name
 
 
 def test_a_missing_reference_is_an_error_and_the_configuration_is_printed_all_the_same(blade: Blade) -> None:

@@ -56,9 +56,6 @@ def status_of(case: dict[str, Any]) -> Status:
     return Status(**{name: case[name] for name in ("code", "message", "error_code", "headers", "body") if name in case})
 
 
-# ---- The two APIs ------------------------------------------------------------------------------
-
-
 def test_the_responses_api_is_asked_as_it_stands() -> None:
     bare_call = {"type": "function_call", "call_id": "c", "name": "weather", "arguments": "{}"}
     items = [{"role": "user", "content": "hello"}, {**bare_call, "id": None, "status": None}]
@@ -194,10 +191,8 @@ def test_what_a_chat_may_also_say() -> None:
 
 def test_a_request_in_the_form_of_a_chat() -> None:
     assert chat_request(CASES["request"]) == CASES["chat"]
-    choice = {"type": "function", "name": "weather"}
-    assert chat_request({"input": "x", "tools": [WEATHER], "tool_choice": choice})["tool_choice"] == {
-        "type": "function", "function": {"name": "weather"},
-    }  # fmt: skip
+    params = {"input": "x", "tools": [WEATHER], "tool_choice": {"type": "function", "name": "weather"}}
+    assert chat_request(params)["tool_choice"] == {"type": "function", "function": {"name": "weather"}}
 
 
 @pytest.mark.parametrize("params", [*CASES["unsayable"], *CASES["bad_requests"]])
@@ -214,8 +209,7 @@ def test_what_a_chat_cannot_be_told_is_refused_not_dropped(params: Any) -> None:
 texts = st.text(max_size=20)
 turns = st.lists(
     st.one_of(
-        texts.filter(bool).map(lambda text: {"type": "message", "role": "user", "content": text}),
-        texts.filter(bool).map(lambda text: {"type": "message", "role": "assistant", "content": text}),
+        *(texts.filter(bool).map(lambda text, role=role: {"type": "message", "role": role, "content": text}) for role in ("user", "assistant")),
         st.integers(0, 9).map(lambda n: {"type": "function_call", "call_id": f"c{n}", "name": "f", "arguments": "{}"}),
         st.tuples(st.integers(0, 9), texts).map(lambda t: {"type": "function_call_output", "call_id": f"c{t[0]}", "output": t[1]}),
     ),
@@ -242,9 +236,6 @@ def test_both_apis_say_the_same(text: str, is_cut: bool, calls: int) -> None:
     kept = ("type", "role", "name", "call_id", "arguments", "content")
     first, second = ([{k: item[k] for k in kept if k in item} for item in answer["output"]] for answer in pair)
     assert first == second
-
-
-# ---- Faults ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
@@ -277,16 +268,11 @@ def test_many_at_once_share_one_session_and_a_fifth_of_all_calls_failing_changes
     assert server.most_at_once > 100
 
 
-def test_a_server_that_is_not_there_is_unreachable() -> None:
-    with serving() as server:
-        pass
-    assert asked(server, "x", retries=1)[0].kind == "model_unreachable"
-
-
-def test_what_the_server_asks_to_wait_is_waited_for_within_the_deadline() -> None:
+def test_what_the_server_asks_to_wait_is_waited_for_within_the_deadline_and_one_that_is_not_there_is_unreachable() -> None:
     with serving(faults=Faults(1.0, ("429_after",), retry_after="3600")) as server:
         failure, _ = asked(server, "x", deadline=60)
     assert (failure.kind, server.counts["calls"]) == ("model_rate_limited", 1)  # an hour is more than what is left
+    assert asked(server, "x", retries=1)[0].kind == "model_unreachable"
     assert asked_wait({"retry-after": "1.5"}) == 1.5
     assert asked_wait({"retry-after-ms": "250", "retry-after": "9"}) == 0.25
     assert asked_wait({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
@@ -303,16 +289,6 @@ def test_a_refusal_is_not_asked_again(case: dict[str, Any]) -> None:
 
 
 LIMITS = ("max_tokens", "max_completion_tokens")
-
-
-def test_the_limit_goes_under_the_name_that_the_server_knows() -> None:
-    def picky(body: Body) -> Any:
-        text = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
-        return Status(400, text) if "max_tokens" in body else "fine"
-
-    with serving(picky, is_chat_only=True) as server:
-        answer, ask = asked(server, {"input": "x", "max_output_tokens": 5})
-    assert (said(answer), server.calls[-1].body["max_completion_tokens"], ask.retried) == ("fine", 5, 0)
 
 
 @pytest.mark.parametrize("text", CASES["limits"])
@@ -381,7 +357,14 @@ def test_the_thoughts_of_several_steps_stand_in_one_message() -> None:
     assert [turn.get("reasoning_content") for turn in apart] == [None, "R1", None, "R2"]
 
 
-def test_thoughts_are_not_sent_to_a_server_that_refuses_them() -> None:
+def test_the_limit_goes_under_the_name_that_the_server_knows_and_thoughts_not_to_one_that_refuses_them() -> None:
+    def renamed(body: Body) -> Any:
+        text = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+        return Status(400, text) if "max_tokens" in body else "fine"
+
+    with serving(renamed, is_chat_only=True) as server:
+        answer, ask = asked(server, {"input": "x", "max_output_tokens": 5})
+    assert (said(answer), server.calls[-1].body["max_completion_tokens"], ask.retried) == ("fine", 5, 0)
     output = {"type": "function_call_output", "call_id": "1", "output": "y"}
     params = {"input": [{"role": "user", "content": "x"}, thought("hm"), bare_call(1), output]}
 
@@ -392,9 +375,6 @@ def test_thoughts_are_not_sent_to_a_server_that_refuses_them() -> None:
     with serving(picky, is_chat_only=True) as server:
         assert said(asked(server, params)[0]) == "fine"
     assert set(chat_request(params, Form(has_reasoning=False))["messages"][1]) == {"role", "content", "tool_calls"}
-
-
-# ---- Secrets, settings -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("address", "key"), CASES["addresses"])

@@ -188,8 +188,6 @@ def test_rows_and_files_are_held_against_the_pins(tree: Tree, tmp_path: Path, pi
     assert (partial.cached, partial.complete) == (kept, False)
 
 
-# ---- runs that are killed, and runs beside one another ----
-
 def killed(tree: Tree) -> None:
     """Run the command, and kill it with -9 as soon as the script says that it is ready."""
     (tree.home / "config.yaml").write_text(CONFIGS["sums"])
@@ -217,16 +215,6 @@ def test_a_killed_run_and_then_a_failing_one_lose_no_rows(tree: Tree, is_first: 
     assert tree.state()[2] == [ROWS, RECORD]
 
 
-def test_a_run_killed_at_its_very_end_keeps_its_new_rows(tree: Tree) -> None:
-    tree.prepared()
-    before = tree.state()
-    # all was written; only what had been set aside is still there
-    tree.output.with_name(f".{ROWS}.before").write_text('{"old": 1}\n')
-    tree.makes(FAILS)
-    tree.refused()
-    assert tree.state() == before
-
-
 STEPS = ["rows set aside", "preparing", "torn", "record back", "rows back"]
 
 
@@ -245,7 +233,7 @@ def test_wherever_a_run_is_killed_the_rows_and_their_record_come_back(tree: Tree
     assert tree.state() == before
 
 
-def test_rows_that_cannot_be_set_aside_stay_where_they_are(tree: Tree) -> None:
+def test_rows_that_cannot_be_set_aside_or_were_written_at_the_very_end_stay_where_they_are(tree: Tree) -> None:
     tree.prepared()
     before = tree.state()
     block = tree.output.parent / f".{RECORD}.partial"
@@ -253,6 +241,11 @@ def test_rows_that_cannot_be_set_aside_stay_where_they_are(tree: Tree) -> None:
     assert tree.refused().slug == "cannot-write"
     block.rmdir()
     assert tree.prepared(keep=True).cached
+    assert tree.state() == before
+    # a run was killed when all was written: only what had been set aside is still there
+    tree.output.with_name(f".{ROWS}.before").write_text('{"old": 1}\n')
+    tree.makes(FAILS)
+    tree.refused()
     assert tree.state() == before
 
 
@@ -282,9 +275,6 @@ def test_of_two_runs_at_once_the_second_waits(tree: Tree) -> None:
     assert "KeyError: 'second'" in ends["second"]
     rows, record, _ = tree.state()
     assert json.loads(rows) == {"who": "first"} == record["prepare_script_args"]
-
-
-# ---- downloads ----
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -323,11 +313,16 @@ def test_a_download_killed_midway_goes_on_in_the_next_run(tree: Tree, files: Fil
     assert [wanted for _, wanted, _ in files.asked] == [None, "bytes=3000-"]
 
 
-@pytest.mark.parametrize("code", [429, 503])
-def test_a_server_that_is_busy_is_asked_again(tmp_path: Path, files: Files, quiet: None, code: int) -> None:
-    files.refusals = [code, code]
-    part = fetch.downloaded(files.url + "/raw.jsonl", tmp_path / "x.part", {}, lambda _: None)
-    assert (part.read_bytes(), len(files.asked)) == (BODY, 3)
+def test_a_server_that_is_busy_is_asked_again_and_one_that_is_not_there_is_a_missing_file(
+    tmp_path: Path, files: Files, quiet: None
+) -> None:
+    for code in (429, 503):
+        files.refusals = [code, code]
+        files.asked.clear()
+        part = fetch.downloaded(files.url + "/raw.jsonl", tmp_path / f"{code}.part", {}, lambda _: None)
+        assert (part.read_bytes(), len(files.asked)) == (BODY, 3)
+    error = Tree(tmp_path).refused(NothingToRead)
+    assert ("refused" in error.message.lower(), "--from FILE" in error.hint) == (True, True)
 
 
 def test_the_hubs_token_goes_to_the_hub_and_nowhere_else(tree: Tree, tmp_path: Path, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -380,12 +375,6 @@ def test_of_several_benchmarks_all_that_is_missing_is_named(tmp_path: Path) -> N
     assert not trees[1].output.exists()
 
 
-def test_a_host_that_cannot_be_reached_is_a_missing_file(tmp_path: Path, quiet: None) -> None:
-    error = Tree(tmp_path).refused(NothingToRead)
-    assert "refused" in error.message.lower()
-    assert "--from FILE" in error.hint
-
-
 def test_a_file_by_hand_stands_for_the_download_under_any_name(tree: Tree, files: Files, tmp_path: Path) -> None:
     mine, part = tmp_path / "mine.jsonl.gz", tmp_path / "part.jsonl"
     mine.write_bytes(gzip.compress(BODY))
@@ -411,9 +400,6 @@ def test_of_several_files_each_is_given_under_its_name(tree: Tree, tmp_path: Pat
     assert json.loads(tree.output.read_text()) == {"question": "?", "expected_answer": "!"}
 
 
-# ---- scripts that fail ----
-
-
 @pytest.mark.parametrize("which", [*CASES["failing"], "no function"])
 def test_a_script_that_fails_leaves_the_rows_of_before(tree: Tree, which: str) -> None:
     body, text = CASES["failing"].get(which, ("", "no function prepare"))
@@ -437,13 +423,6 @@ def test_a_raw_file_of_another_schema_is_told_by_line_and_column(
     assert ("Traceback" in shown, "child.py" in shown) == (traced, False)
 
 
-def test_a_script_may_reckon_with_a_missing_column_and_write_its_path_otherwise(tree: Tree, tmp_path: Path) -> None:
-    tree.makes(SCRIPTS["missing column"])
-    (tmp_path / "a.jsonl").write_text('{"hint": "h"}\n{"b": 1}\n')
-    tree.prepared(given=tmp_path / "a.jsonl")
-    assert tree.output.read_text() == '{"a":"h"}\n{"a":"none","b":1}\n'
-
-
 @pytest.mark.parametrize(("manifest", "notices"), CASES["manifests"])
 def test_a_manifest_copied_from_another_benchmark_is_told(tree: Tree, manifest: str, notices: list[str]) -> None:
     (tree.home / "manifest.yaml").write_text(manifest)
@@ -451,8 +430,6 @@ def test_a_manifest_copied_from_another_benchmark_is_told(tree: Tree, manifest: 
     lines = [line for line in tree.notes if line.startswith("notice:")]
     assert [part in line for part, line in zip(notices, lines, strict=True)] == [True] * len(notices)
 
-
-# ---- the script's own process ----
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of a parent's death and collects orphans")
 
@@ -498,6 +475,11 @@ def is_gone(tree: Tree, name: str) -> bool:
 
 
 def test_a_script_imports_from_its_own_tree_and_pythons_own_first(tree: Tree) -> None:
+    # which may reckon with a missing column, and write its path otherwise
+    tree.makes(SCRIPTS["missing column"])
+    (raw := tree.folder / "a.jsonl").write_text('{"hint": "h"}\n{"b": 1}\n')
+    tree.prepared(given=raw)
+    assert tree.output.read_text() == '{"a":"h"}\n{"a":"none","b":1}\n'
     for name in ("json", "ctypes", "colorsys"):
         (tree.folder / f"{name}.py").write_text("raise RuntimeError('the wrong one')\n")
     (tree.home / "shared.py").write_text("ROWS = [{'a': 1}]\n")
@@ -519,9 +501,6 @@ def test_keys_stay_here_and_what_a_hub_needs_goes_along() -> None:
     assert set(passed) == {"PATH", "https_proxy", "HF_TOKEN", "LC_ALL", "PYTHONUNBUFFERED", "BLADE_PREPARE"}
 
 
-# ---- reading and writing ----
-
-
 @pytest.mark.parametrize(("name", "text"), CASES["forms"])
 def test_every_form_of_a_raw_file_gives_the_same_records(tmp_path: Path, name: str, text: str) -> None:
     plain, packed = tmp_path / name, tmp_path / (name + ".gz")
@@ -540,22 +519,16 @@ def test_a_raw_file_that_is_something_else_says_so(
         list(records(tmp_path / name))
 
 
-def test_parquet_with_its_library_is_read(tmp_path: Path) -> None:
+def test_parquet_with_its_library_is_read_and_rows_that_cannot_be_made_leave_no_file(tmp_path: Path) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    rows = [{"x": 1, "options": ["a", "b"]}, {"x": 2, "options": []}]
-    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet")
-    assert list(records(tmp_path / "a.parquet")) == rows
-
-
-def test_rows_that_cannot_be_made_leave_no_file(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         written(({"a": 1 // n} for n in (1, 0)), tmp_path / "x.jsonl")
     assert not list(tmp_path.iterdir())
-
-
-# ---- the command ----
+    rows = [{"x": 1, "options": ["a", "b"]}, {"x": 2, "options": []}]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet")
+    assert list(records(tmp_path / "a.parquet")) == rows
 
 
 def test_the_command_fetches_once_and_says_which_file_has_no_checksum(

@@ -20,11 +20,8 @@ def test_the_answer_is_the_last_message_without_its_thoughts(response: Any, text
     assert replies.answer(response) == text
 
 
-def test_a_hundred_thousand_fences_cost_one_pass() -> None:
+def test_fences_are_closed_ones_and_a_hundred_thousand_cost_one_pass() -> None:
     assert fences.closed("```x\n" * 100_000) == []
-
-
-def test_fences_are_closed_ones() -> None:
     assert fences.closed("a\n```json\n{}\n```\nb\n  ```\n1\n2\n  ```\n```py\nopen") == ["{}", "1\n2"]
     listed = "1. Here:\n\n   ```python\n   def f(x):\n       return x\n\n   ```\n"  # as far in as its fence
     assert fences.closed(listed) == ["def f(x):\n    return x\n"] == fences.closed(listed.replace("\n   ", "\n\t"))
@@ -37,10 +34,6 @@ def test_calls_are_read_or_say_why_not(item: dict[str, Any], call: list[Any]) ->
 
 
 def test_the_question_is_what_users_asked() -> None:
-    messages = [
-        {"role": "system", "content": "s"}, {"role": "user", "content": "a"},
-        {"role": "user", "content": [{"text": "b"}]},
-    ]
-    assert task_row.question({"responses_create_params": {"input": messages}}) == "a\n\nb"
-    assert task_row.question({"responses_create_params": {"input": "a"}}) == "a"
-    assert task_row.question({}) == ""
+    messages = [{"role": role, "content": said} for role, said in (("system", "s"), ("user", "a"), ("user", [{"text": "b"}]))]
+    for row, text in (({"input": messages}, "a\n\nb"), ({"input": "a"}, "a"), (None, "")):
+        assert task_row.question({"responses_create_params": row}) == text

@@ -122,14 +122,6 @@ def test_the_stored_files_are_never_the_output(run: Run, name: str, flag: str) -
     assert run.stored() == before
 
 
-def test_a_row_without_response_is_a_failure_not_a_zero(run: Run) -> None:
-    put(run.rollouts, [{**run.rows[0], "response": None}, *run.rows[1:]])
-    done = run.again()
-    assert (done.n_judged, done.n_failed, done.changes.ways["passed to none"]) == (7, 1, 1)
-    (failure,) = run.failed
-    assert (failure["_ng_failure_class"], "reward" in failure) == ("response_missing", False)
-
-
 @pytest.mark.parametrize(
     ("line", "slug"), [("{", "unreadable-line"), ("[1]", "unreadable-line"), ('{"reward": 1}', "rows-without-indices")]
 )
@@ -205,9 +197,6 @@ def test_masked_rows_stay_masked_and_count_for_nothing(run: Run) -> None:
     assert entry["agent_metrics"]["coverage/masked_rollouts"] == 1
 
 
-# ---- Judges that failed ------------------------------------------------------------------------
-
-
 def failed_judges(run: Run) -> None:
     """Task 3 lost its judge: repeat 0 twice, repeat 1 once; another failure is not the judge's."""
     put(run.rollouts, run.rows[:6])
@@ -231,18 +220,13 @@ def test_only_failed_judges_are_asked_again_and_the_rest_stays_byte_for_byte(run
     assert any("two sources" in notice for notice in done.notices)
     again = run.again(judge_failed_only=True, resume=True)
     assert (again.n_copied, again.n_judged) == (0, 0)
-
-
-def test_appending_adds_the_missing_verdicts_once(run: Run) -> None:
-    failed_judges(run)
+    # appending adds the missing verdicts once
     run.output.write_bytes(run.rollouts.read_bytes())
     assert [run.again(judge_failed_only=True, append=True).n_judged for _ in range(2)] == [2, 0]
     assert len(rows_of(run.output)) == 8
     for flags in ({"append": True}, {"append": True, "judge_failed_only": True, "overwrite": True}):
         run.refused("usage", **flags)
 
-
-# ---- Verifiers that need more than the response ------------------------------------------------
 
 STATE: dict[str, Any] = {}
 
@@ -268,7 +252,12 @@ def toy(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     return run
 
 
-def test_a_verifier_that_needs_its_state_is_refused_or_marked(toy: Run) -> None:
+def test_a_verifier_that_needs_its_state_is_refused_or_marked_and_foreign_words_are_harmless(toy: Run) -> None:
+    output = command(toy).output
+    assert "passed to none: task 0, repeat 0: 1 -> none; judge_failed: down" in output
+    assert "\x1b" not in output
+    for path in toy.folder.glob("again*"):
+        path.unlink()
     STATE["mode"] = "unsupported"
     toy.refused("reverify-unsupported")
     assert not toy.output.exists()
@@ -279,16 +268,20 @@ def test_a_verifier_that_needs_its_state_is_refused_or_marked(toy: Run) -> None:
     ]  # fmt: skip
 
 
-def test_what_a_verifier_cannot_judge_is_no_zero(toy: Run) -> None:
+def test_what_a_verifier_cannot_judge_is_no_zero(toy: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     done = toy.again(force=True)
     assert done.places.rollouts.name == "again.jsonl"  # force alone marks nothing
     assert sorted(row["_ng_failure_class"] for row in toy.failed) == ["judge_failed"] * 2 + ["verifier_error"] * 2
     assert (done.n_judged, done.n_failed) == (4, 4)
     assert done.changes.ways["failed to none"] + done.changes.ways["passed to none"] == 4
     assert all(row["score"] is None for row in rows_of(toy.output))
+    monkeypatch.undo()
+    put(toy.rollouts, [{**toy.rows[0], "response": None}, *toy.rows[1:]])
+    done = toy.again(overwrite=True)
+    assert (done.n_judged, done.n_failed, done.changes.ways["passed to none"]) == (7, 1, 1)
+    (failure,) = toy.failed
+    assert (failure["_ng_failure_class"], "reward" in failure) == ("response_missing", False)
 
-
-# ---- The counting ------------------------------------------------------------------------------
 
 rewards = st.one_of(st.none(), st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 2))
 
@@ -299,10 +292,7 @@ def test_every_rollout_goes_one_way_and_back_again(moves: list[tuple[float | Non
     there, back = Changes(), Changes()
     for place, (old, new) in enumerate(moves):
         for changes, before, after in ((there, old, new), (back, new, old)):
-            if after is None:
-                changes.unjudged((place, 0), "a", {"reward": before}, "why")
-            else:
-                changes.judged((place, 0), "a", {"reward": before}, {"reward": after})
+            changes.add((place, 0), "a", {"reward": before}, {} if after is None else {"reward": after}, "why")
     assert sum(there.ways.values()) == len(moves)
     assert set(there.ways) <= set(WAYS)
     for way, reverse in (("passed to failed", "failed to passed"), ("lower", "higher"), ("same", "same")):
@@ -313,9 +303,6 @@ def test_every_rollout_goes_one_way_and_back_again(moves: list[tuple[float | Non
 def test_equal_as_json() -> None:
     assert all(same(*pair) for pair in ((1, 1.0), (None, float("nan")), ({"a": [1, 2]}, {"a": (1, 2)})))
     assert not any(same(*pair) for pair in ((True, 1), ({"a": 1}, {"a": 1, "b": None})))
-
-
-# ---- The command -------------------------------------------------------------------------------
 
 
 def command(run: Run, *more: str) -> Result:
@@ -333,18 +320,16 @@ def test_the_command_tells_people_and_programs_the_same(run: Run) -> None:
     assert [change["_ng_task_index"] for change in document["verdicts"]["changes"]] == [1, 2]
 
 
-def test_foreign_words_are_harmless_at_the_terminal(toy: Run) -> None:
-    output = command(toy).output
-    assert "passed to none: task 0, repeat 0: 1 -> none; judge_failed: down" in output
-    assert "\x1b" not in output
-
-
 def test_the_command_says_what_it_lacks(run: Run) -> None:
+    for name, slug in (("none.jsonl", "no-such-path"), ("none.jsonl.gz", "no-such-path"), ("", "unreadable-file")):
+        run.refused(slug, inputs=run.folder / name)
+        assert not run.output.exists()
     config = ["--config", str(run.folder / "c.yaml")]
     assert isinstance(CliRunner().invoke(reverify, config).exception, UsageError)
     keys = [f"+rollouts_jsonl_fpath={run.rollouts}", f"+output_jsonl_fpath={run.output}"]
-    result = CliRunner().invoke(reverify, [*config, *keys])
-    assert result.exit_code == 0, result.output
+    for words in (config, [f"+config_paths=[{run.folder / 'c.yaml'}]", "--overwrite"]):  # an override names one, too
+        result = CliRunner().invoke(reverify, [*words, *keys])
+        assert result.exit_code == 0, result.output
     for path in (run.inputs, run.rollouts):  # missing rollouts are named before their inputs
         path.unlink()
         error = command(run, "--overwrite").exception
@@ -360,14 +345,6 @@ def test_a_judge_that_is_not_chosen_is_told(run: Run) -> None:
     assert result.exit_code == 0, result.output
     assert "no model judges for words" in result.stderr
     assert "no model judges" not in command(Run(run.folder), "--overwrite").stderr
-
-
-@pytest.mark.parametrize(
-    ("name", "slug"), [("none.jsonl", "no-such-path"), ("none.jsonl.gz", "no-such-path"), ("", "unreadable-file")]
-)
-def test_files_that_cannot_be_read_are_told(run: Run, name: str, slug: str) -> None:
-    run.refused(slug, inputs=run.folder / name)
-    assert not run.output.exists()
 
 
 @pytest.mark.parametrize(("identity", "is_told"), tables(__file__)["judges"])

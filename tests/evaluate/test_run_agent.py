@@ -83,8 +83,7 @@ def test_the_row_begins_with_request_response_reward_and_ends_with_the_verifiers
 def test_what_is_wrong_with_a_call_is_told_to_the_model(wrong: Row, error: str) -> None:
     result, requests = rolled({"output": [wrong, call('{"n": 5}', call_id="ok")]}, {"output": [make_message("5")]})
     answer, fine = outputs(result)
-    assert error in json.loads(answer)["error"]
-    assert (fine, len(requests)) == ("sum 5", 2)
+    assert (error in json.loads(answer)["error"], fine, len(requests)) == (True, "sum 5", 2)
 
 
 @pytest.mark.parametrize(("turn", "n_requests", "answers"), CASES["last_turns"])
@@ -101,7 +100,7 @@ def test_tokens_are_summed_over_turns_in_depth() -> None:
     assert result["response"]["usage"] == {"input_tokens": 2, "input_tokens_details": {"cached_tokens": 8}, "total_tokens": 6}
 
 
-def test_a_verifier_that_cannot_judge_hands_on_what_was_said() -> None:
+def test_a_verifier_that_cannot_judge_hands_on_what_was_said_and_no_reward_is_no_measurement() -> None:
     async def judge(attempt: Attempt) -> Row:
         raise Unmeasured("judge_failed", "no verdict")
 
@@ -109,18 +108,14 @@ def test_a_verifier_that_cannot_judge_hands_on_what_was_said() -> None:
         rolled({"output": [make_message("x")]}, world=Environment("j", judge), row={"expected": 1})
     fields = error.value.fields
     assert (fields["response"]["output"], fields["expected"], fields["_ng_failure_stage"]) == ([make_message("x")], 1, "verify")
+    for reward in (None, "1", []):
 
+        async def nothing(attempt: Attempt, reward: Any = reward) -> Row:
+            return {"reward": reward}
 
-@pytest.mark.parametrize("reward", [None, "1", []])
-def test_no_reward_is_no_measurement(reward: Any) -> None:
-    async def nothing(attempt: Attempt) -> Row:
-        return {"reward": reward}
+        with pytest.raises(Unmeasured, match="verifier_error"):
+            rolled({"output": [make_message("x")]}, world=Environment("n", nothing))
 
-    with pytest.raises(Unmeasured, match="verifier_error"):
-        rolled({"output": [make_message("x")]}, world=Environment("n", nothing))
-
-
-# ---- skills ----
 
 ALPHA = "---\nname: alpha\ndescription: d1\nmetadata:\n  version: 1.0\n---\nbody\n"
 
@@ -155,33 +150,29 @@ def test_the_published_vector_and_what_the_hash_covers(folder: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(("text", "error"), CASES["frontmatter"])
-def test_bad_frontmatter_is_named(folder: Path, text: str, error: str) -> None:
+def test_bad_frontmatter_is_named_and_a_byte_order_mark_is_none_of_it(folder: Path, text: str, error: str) -> None:
     (folder / "a" / "SKILL.md").write_text(text)
     with pytest.raises(UsageError, match=error):
         skills.loaded("d", folder)
-
-
-def test_a_byte_order_mark_is_taken_and_a_version_at_the_top_is_not(folder: Path) -> None:
     (folder / "a" / "SKILL.md").write_bytes(b"\xef\xbb\xbf---\nname: n\nversion: 9\n---\n")
-    assert skills.loaded("d", folder).skills[0].version is None
+    assert skills.loaded("d", folder).skills[0].version is None  # one at the top is none
 
 
-def test_what_is_no_folder_of_skills(folder: Path, tmp_path: Path) -> None:
+def test_what_is_no_folder_of_skills_or_holds_a_linked_one(folder: Path, tmp_path: Path) -> None:
+    # the hash would not cover a folder behind a link
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "SKILL.md").write_text(ALPHA)
+    for link in (folder / "linked", folder / "a" / "linked"):
+        link.symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(UsageError, match="linked is a link to a folder"):
+            skills.loaded("d", folder)
+        link.unlink()
     (tmp_path / "empty").mkdir()
     (folder / ".git").mkdir()
     places = {tmp_path / "nowhere": "no folder", folder / "README": "is a file", tmp_path / "empty": "no skill", folder: "has no SKILL.md"}
     for path, error in places.items():
         with pytest.raises(UsageError, match=error):
             skills.loaded(str(path))
-
-
-@pytest.mark.parametrize("where", ["linked", "a/linked"])
-def test_a_linked_folder_is_refused_because_the_hash_would_not_cover_it(folder: Path, tmp_path: Path, where: str) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "SKILL.md").write_text(ALPHA)
-    (folder / where).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UsageError, match="linked is a link to a folder"):
-        skills.loaded("d", folder)
 
 
 def test_a_skill_is_read_and_nothing_beside_it(folder: Path, tmp_path: Path) -> None:

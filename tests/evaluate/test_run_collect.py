@@ -15,8 +15,8 @@ import pytest
 
 from blade.errors import BladeError, Unreadable, UsageError
 from blade_eval.environment import JUDGE_UNREACHED, Row, Unmeasured
-from blade_eval.runner import benchmark_run, collect, json_lines, run_files
-from blade_eval.runner.collect import Plan, Runner, Stop, Summary
+from blade_eval.runner import benchmark_run, json_lines, run_files
+from blade_eval.runner.collect import Course, Runner, Stop, Summary
 from blade_eval.runner.progress import Prices, Progress, Totals
 from tests.evaluate.rows import key, rows_of
 
@@ -68,8 +68,8 @@ class Run:
         self.notes.clear()
         opened = run_files.open_run(self.places, rows, identity or {}, resume=resume, force=force, notice=self.notes.append)
         try:
-            kept = (opened.kept, opened.standing, opened.expected, concurrency, attempts, 0.001, None, stop or Stop())
-            return asyncio.run(collect.Course(Plan(self.places, run, *kept)).summary())
+            kept = (opened.kept, opened.standing, opened.expected, concurrency, attempts, 0.001)
+            return asyncio.run(Course(self.places, run, *kept, stop=stop or Stop()).summary())
         finally:
             opened.kept.close()
 
@@ -151,9 +151,6 @@ def test_what_cannot_be_measured_is_tried_again_and_never_gets_a_reward(run: Run
     assert (again.scored, again.scored_before, again.failed, again.unfinished) == (3, 3, 2, 0)
     more = run(materialised(5), answered, resume=True, attempts=4)
     assert (more.scored, more.failed, run.tasks) == (4, 1, [0, 1, 2, 4])
-
-
-# -- endpoints ----------------------------------------------------------------------------------
 
 
 def test_an_endpoint_that_is_dead_stops_the_run_and_uses_up_no_attempts(run: Run) -> None:
@@ -242,18 +239,6 @@ def test_what_is_under_way_finishes_before_an_endpoint_is_called_dead(run: Run, 
         assert (calls.total() < 30, run.failed) == (True, [])
 
 
-# -- its end ------------------------------------------------------------------------------------
-
-
-def test_what_is_wrong_with_the_run_itself_ends_it(run: Run) -> None:
-    async def misses(row: Row) -> Row:
-        if key(row)[0] == 3:
-            raise UsageError("no library", "install it", "the-reason")
-        return await answered(row)
-
-    run.refused("the-reason", materialised(100), misses)
-
-
 def test_asked_to_stop_it_finishes_what_is_under_way_and_can_go_on(run: Run) -> None:
     stop, begun = Stop(), Counter[str]()
 
@@ -273,7 +258,13 @@ def test_asked_to_stop_it_finishes_what_is_under_way_and_can_go_on(run: Run) -> 
     assert run.tasks == list(range(100))
 
 
-def test_asked_twice_it_stops_at_once(run: Run) -> None:
+def test_asked_twice_it_stops_at_once_and_what_is_wrong_with_the_run_itself_ends_it(run: Run) -> None:
+    async def misses(row: Row) -> Row:
+        if key(row)[0] == 3:
+            raise UsageError("no library", "install it", "the-reason")
+        return await answered(row)
+
+    run.refused("the-reason", materialised(100), misses)
     stop = Stop()
 
     async def endless(row: Row) -> Row:
@@ -282,7 +273,7 @@ def test_asked_twice_it_stops_at_once(run: Run) -> None:
         await asyncio.sleep(3600)
         return result(row)
 
-    summary = run(materialised(100), endless, stop=stop)
+    summary = run(materialised(100), endless, stop=stop, force=True)
     assert (summary.is_interrupted, summary.scored) == (True, 0)
 
 
@@ -306,25 +297,16 @@ def test_no_more_is_under_way_or_in_memory_than_was_allowed(run: Run) -> None:
     assert (len(run.rollouts), most, peak < 8e6) == (1000, 16, True)
 
 
-# -- what is kept -------------------------------------------------------------------------------
-
-
-def test_a_run_is_not_written_over_unless_it_is_said(run: Run) -> None:
-    run(materialised(3), answered)
-    run.refused("output-exists", materialised(2))
-    assert len(run.rollouts) == 3
-    assert run(materialised(2), answered, force=True).scored == 2
-    assert len(run.rollouts) == 2
-
-
 @pytest.mark.parametrize("how", [{}, {"resume": True}, {"force": True}])
 def test_two_processes_cannot_write_one_run(run: Run, how: dict[str, bool]) -> None:
     run.places.rollouts.write_bytes(b"{}\n")
     writing = run_files.Kept(run.places)
     run.refused("run-is-locked", materialised(1), **how)
     writing.close()
-    run.refused("output-exists", materialised(1))
+    run.refused("output-exists", materialised(1))  # a run is not written over unless it is said
+    assert run.places.rollouts.read_bytes() == b"{}\n"
     run_files.Kept(run.places).close()  # whoever is refused lets go
+    assert (run(materialised(2), answered, force=True).scored, len(run.rollouts)) == (2, 2)
 
 
 @pytest.mark.parametrize("cut", [1, 2, 30, 10_000])
@@ -359,16 +341,6 @@ def test_torn_lines_in_the_middle_are_set_aside_and_told(run: Run, tmp_path: Pat
     assert run.notes == []
 
 
-def test_a_file_without_torn_lines_is_not_replaced(run: Run) -> None:
-    run(materialised(3), answered)
-    path = run.places.rollouts
-    spelled = b'\n{ "_ng_task_index": 9, "_ng_rollout_index": 0, "x": NaN}\n' + path.read_bytes()
-    path.write_bytes(spelled)
-    before = path.stat().st_ino
-    run(materialised(3), answered, resume=True)
-    assert (run.notes, path.read_bytes(), path.stat().st_ino) == ([], spelled, before)
-
-
 def test_a_file_that_was_replaced_is_locked_and_written_to(run: Run) -> None:
     run.places.rollouts.write_bytes(b"torn\n{}\n")
     files = run_files.Kept(run.places)
@@ -381,11 +353,16 @@ def test_a_file_that_was_replaced_is_locked_and_written_to(run: Run) -> None:
     run_files.Kept(run.places).close()
 
 
-def test_lines_that_other_tools_spell_are_known_too(run: Run) -> None:
+def test_lines_that_other_tools_spell_are_known_too_and_their_file_is_not_replaced(run: Run) -> None:
     run(materialised(4), answered)
     path = run.places.rollouts
+    spelled = b'\n{ "_ng_task_index": 9, "_ng_rollout_index": 0, "x": NaN}\n' + path.read_bytes()
+    path.write_bytes(spelled)
+    before = path.stat().st_ino
+    run(materialised(4), answered, resume=True)
+    assert (run.notes, path.read_bytes(), path.stat().st_ino) == ([], spelled, before)
     odd = ['"response":[1]', '"response":{"x":NaN}', '"response":{"x":"\\ud800"}', '"response":null']
-    lines = [line.replace('"response":{"output":[],"usage":null}', new) for line, new in zip(path.read_text().splitlines(), odd, strict=True)]
+    lines = [line.replace('"response":{"output":[],"usage":null}', new) for line, new in zip(path.read_text().splitlines()[2:], odd, strict=True)]
     path.write_text("\n".join(lines))  # and the last has no newline
     again = run(materialised(4), answered, resume=True)
     assert (again.scored_before, len(path.read_text().splitlines())) == (4, 4)
@@ -427,9 +404,6 @@ def test_a_full_disk_is_said_in_words(run: Run) -> None:
             files.rollout(b"{}\n")
 
 
-# -- what is told -------------------------------------------------------------------------------
-
-
 def test_the_line_says_done_pass_rate_cost_errors_and_retries() -> None:
     progress = Progress(expected=10, prices=Prices(1.0, 10.0), out=io.StringIO())
     for reward in (1.0, 0.0, 0.5, 1.0):
@@ -443,6 +417,12 @@ def test_the_line_says_done_pass_rate_cost_errors_and_retries() -> None:
     assert progress.text() == line
     progress.asked_again = lambda: 1234
     assert progress.text() == f"{line} · 1,234 requests made again"
+    counted, silent = Totals(), Totals()  # without prices or counts there is no cost
+    counted.add(1.0, {"prompt_tokens": 5, "completion_tokens": 7})
+    silent.add(1.0, None)
+    silent.add(None, {"input_tokens": 0, "output_tokens": 0})  # zeros mean that nobody counted
+    assert (counted.tokens_in, counted.tokens_out, silent.scored, silent.passed) == (5, 7, 2, 1)
+    assert [counted.cost(None), counted.cost(Prices(1e6, 0)), silent.cost(Prices(1, 1))] == [None, 5.0, None]
 
 
 def test_plain_lines_are_sparse_and_come_even_if_no_rollout_ends() -> None:
@@ -472,8 +452,8 @@ def test_what_ended_a_run_is_told_rather_than_that_it_cannot_be_written_down(tmp
 
     row = {"_ng_task_index": 0, "_ng_rollout_index": 0}
     opened = run_files.open_run(places, [row], {}, resume=False, force=False, notice=print)
-    plan = Plan(places, run, opened.kept, opened.standing, opened.expected)
-    sitting = benchmark_run._sitting(plan, Progress(), {"sittings": [{"status": "running"}]})
+    course = Course(places, run, opened.kept, opened.standing, opened.expected)
+    sitting = benchmark_run._sitting(course, Progress(), {"sittings": [{"status": "running"}]})
     if is_well and can_write:
         assert asyncio.run(sitting).scored == 1
     else:
@@ -485,16 +465,6 @@ def test_what_ended_a_run_is_told_rather_than_that_it_cannot_be_written_down(tmp
         status = json.loads(places.manifest.read_text())["sittings"][0]["status"]
         assert status == ("finished" if is_well else "stopped")
     run_files.Kept(places).close()  # the lock is free
-
-
-def test_without_prices_or_counts_there_is_no_cost() -> None:
-    counted, silent = Totals(), Totals()
-    counted.add(1.0, {"prompt_tokens": 5, "completion_tokens": 7})
-    silent.add(1.0, None)
-    silent.add(None, {"input_tokens": 0, "output_tokens": 0})  # zeros mean that nobody counted
-    assert (counted.tokens_in, counted.tokens_out) == (5, 7)
-    assert [counted.cost(None), counted.cost(Prices(1e6, 0)), silent.cost(Prices(1, 1))] == [None, 5.0, None]
-    assert (silent.scored, silent.passed) == (2, 1)
 
 
 def test_differences_are_named_in_depth() -> None:
@@ -509,15 +479,12 @@ def test_differences_are_named_in_depth() -> None:
 
 
 def test_a_manifest_is_replaced_as_a_whole_and_one_that_is_broken_is_none(tmp_path: Path) -> None:
+    for output, stem in (("r.jsonl", "r"), ("roll.v1.jsonl", "roll.v1"), ("plain", "plain")):  # names derive from the output
+        places = run_files.beside(tmp_path / output)
+        assert [places.failures, places.manifest] == [tmp_path / f"{stem}{end}" for end in ("_failures.jsonl", "_manifest.json")]
     path = tmp_path / "r_manifest.json"
     run_files.write_manifest(path, {"a": "é", "n": [1, 2]})
     assert json.loads(path.read_text(encoding="utf-8")) == {"a": "é", "n": [1, 2]}
     assert [entry.name for entry in tmp_path.iterdir()] == ["r_manifest.json"]
     path.write_text("{")
     assert [run_files.read_manifest(path), run_files.read_manifest(tmp_path / "none")] == [None, None]
-
-
-@pytest.mark.parametrize(("output", "stem"), [("a.jsonl", "a"), ("roll.v1.jsonl", "roll.v1"), ("plain", "plain")])
-def test_names_derive_from_the_output(output: str, stem: str) -> None:
-    places = run_files.beside(Path("d") / output)
-    assert [places.failures, places.manifest] == [Path("d") / f"{stem}{end}" for end in ("_failures.jsonl", "_manifest.json")]

@@ -310,9 +310,6 @@ def test_rows_that_the_definition_does_not_name_are_never_replaced(path: str, ru
     assert not (run.folder / "r.jsonl").exists()
 
 
-# ---- killed, and asked of a faulty server ----
-
-
 def test_kills_and_torn_lines_leave_no_trace_in_the_rows(tmp_path: Path) -> None:
     outcome = killed_runs.trial(3, 1, tmp_path)
     assert outcome.is_whole, outcome

@@ -115,7 +115,12 @@ def test_strange_numbers_and_half_characters_are_written_as_json(tmp_path: Path)
     assert (again["x"], again["n"], again["responses_create_params"]["input"]) == (None, 123456789012345678901234567890, "?")
 
 
-def test_what_flags_and_overrides_mean() -> None:
+def test_what_flags_overrides_and_gyms_variable_of_attempts_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    for value, count in (("5", 5), ("x", 3), ("0", 3)):
+        monkeypatch.setenv(benchmark_run.ATTEMPTS_VARIABLE, value)
+        notes: list[str] = []
+        assert [benchmark_run.max_attempts(retries, notes.append) for retries in (None, 0)] == [count, 1]
+        assert bool(notes) == (value != "5")
     words = ["+skills.path=s", "++num_repeats_add_seed=true", "+num_repeats={_default: 4, a: 2}", "a.b=1"]
     flags, params, rest = benchmark_run.parsed_overrides([*words, "++responses_create_params.temperature=0.3"])
     assert flags == {"skills": "s", "seeds": True, "num_repeats": {"_default": 4, "a": 2}}
@@ -128,10 +133,3 @@ def test_what_flags_and_overrides_mean() -> None:
                 parse(text)
 
 
-@pytest.mark.parametrize(("value", "count"), [("5", 5), ("x", 3), ("0", 3)])
-def test_attempts_come_from_gyms_variable(monkeypatch: pytest.MonkeyPatch, value: str, count: int) -> None:
-    monkeypatch.setenv(benchmark_run.ATTEMPTS_VARIABLE, value)
-    notes: list[str] = []
-    assert benchmark_run.max_attempts(None, notes.append) == count
-    assert bool(notes) == (value != "5")
-    assert benchmark_run.max_attempts(0, notes.append) == 1

@@ -79,9 +79,6 @@ def answered(app: web.Application, path: str, **request: Any) -> tuple[int, str]
     return result
 
 
-# ---- Resources servers -------------------------------------------------------------------------
-
-
 def test_a_rollout_by_hand_has_its_own_state() -> None:
     part = Judging(counting(), None)
 
@@ -99,7 +96,6 @@ def test_a_rollout_by_hand_has_its_own_state() -> None:
     assert len(part.sessions) == 0
 
 
-
 @pytest.mark.parametrize(("path", "body", "status", "text"), CASES["served"])
 def test_what_a_server_says(path: str, body: Row, status: int, text: str) -> None:
     answer = answered(site(), path, json=body)
@@ -108,19 +104,13 @@ def test_what_a_server_says(path: str, body: Row, status: int, text: str) -> Non
         assert [group["_ng_task_index"] for group in json.loads(answer[1])["group_level_metrics"]] == [0, 1]
 
 
-def test_bodies_that_are_no_objects_and_tools_that_are_none() -> None:
+@pytest.mark.parametrize(("headers", "status"), CASES["browsers"])
+def test_bodies_that_are_no_objects_tools_that_are_none_and_pages_in_a_browser(headers: dict[str, str], status: int) -> None:
+    assert answered(site(), "/reverify_mode", headers=headers)[0] == status
     bare = {"call": None, "seed": None, "reverify": "unsupported"}
     assert [answered(site(**bare), "/verify", data=data)[0] for data in (b"[1]", b"{", b"\xff")] == [422] * 3
     assert answered(site(**bare), "/add", json={})[0] == 404
     assert answered(site(**bare), "/reverify_mode") == (200, '{"reverify_mode":"unsupported"}')
-
-
-@pytest.mark.parametrize(("headers", "status"), CASES["browsers"])
-def test_pages_in_a_browser_are_not_served(headers: dict[str, str], status: int) -> None:
-    assert answered(site(), "/reverify_mode", headers=headers)[0] == status
-
-
-# ---- Sessions ----------------------------------------------------------------------------------
 
 
 def test_sessions_are_bounded_and_expire() -> None:
@@ -138,9 +128,6 @@ def test_sessions_are_bounded_and_expire() -> None:
         sessions.state(second)
     sessions.closed(first)
     assert len(sessions) == 1
-
-
-# ---- Agents and models -------------------------------------------------------------------------
 
 
 async def adder(params: Row, row: Row) -> Row:
@@ -189,20 +176,15 @@ def test_rows_with_skills_need_those_skills(tmp_path: Path) -> None:
         assert error.value.terminal
 
 
-# ---- Failures over the wire --------------------------------------------------------------------
+def test_a_failure_is_the_same_on_both_sides_and_a_foreign_one_is_kept_but_cut() -> None:
+    for is_terminal, code in ((False, 503), (True, 500)):
+        there = Unmeasured("judge_failed", "no verdict", terminal=is_terminal, fields={"response": {"output": []}})
 
+        async def fails(attempt: Attempt, failure: Unmeasured = there) -> Row:
+            raise failure
 
-@pytest.mark.parametrize("is_terminal", [False, True])
-def test_a_failure_is_the_same_on_both_sides(is_terminal: bool) -> None:
-    there = Unmeasured("judge_failed", "no verdict", terminal=is_terminal, fields={"response": {"output": []}})
-    async def fails(attempt: Attempt) -> Row:
-        raise there
-
-    status, body = answered(site(verify=fails), "/verify", json={"response": {}})
-    assert (status, vars(client.understood(status, body.encode()))) == (500 if is_terminal else 503, vars(there))
-
-
-def test_a_foreign_error_is_kept_but_cut_and_what_the_server_labels_a_failure_is_no_result() -> None:
+        status, body = answered(site(verify=fails), "/verify", json={"response": {}})
+        assert (status, vars(client.understood(status, body.encode()))) == (code, vars(there))
     failure = client.understood(502, b"<html>" + b"x" * 5000)
     assert (failure.kind, failure.fields["_ng_failure_http_status"]) == ("agent_request_failed", 502)
     assert len(failure.fields["_ng_failure_response_body"]) == 2001
@@ -210,9 +192,6 @@ def test_a_foreign_error_is_kept_but_cut_and_what_the_server_labels_a_failure_is
     with pytest.raises(Unmeasured) as error:
         client.routed({"reward": 0.0, "_ng_failure_class": "judge_failed", "_ng_failure_judge_error": "down"})
     assert (error.value.kind, error.value.reason) == ("judge_failed", "down")
-
-
-# ---- The client, against a head server as NeMo Gym's -------------------------------------------
 
 
 @pytest.mark.parametrize("form", ["json string", "plain"])
@@ -252,9 +231,6 @@ def test_no_head_server_is_told() -> None:
             with pytest.raises(NothingToRead) as error:
                 asyncio.run(enter(f"http://127.0.0.1:{port}"))
             assert error.value.slug == "no-head-server"
-
-
-# ---- The whole process -------------------------------------------------------------------------
 
 
 def test_servers_start_serve_and_stop(tmp_path: Path) -> None:
@@ -334,9 +310,6 @@ def test_a_client_that_goes_away_takes_its_rollout_with_it() -> None:
 
     asyncio.run(run())
     assert ended == ["cancelled"]
-
-
-# ---- What strangers send -----------------------------------------------------------------------
 
 
 def sent(app: web.Application, *requests: bytes) -> list[bytes]:

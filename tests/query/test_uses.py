@@ -115,6 +115,15 @@ def test_rows_of_another_shape(blade: Blade, tmp_path: Path) -> None:
     assert "no row has the field 'nosuch'" in blade("query", path, "count", "--map", "reward=nosuch").err
 
 
+def test_what_lies_beside_rows_of_another_shape_counts(blade: Blade, tmp_path: Path) -> None:
+    path = make_run(tmp_path, [{"tid": name, "score": 0.5} for name in "abcde"])
+    (tmp_path / "blade.toml").write_text("pass_threshold = 0.4\n", encoding="utf-8")
+    path.with_name(f"{path.stem}_failures.jsonl").write_text(json.dumps(make_row(0)) + "\n", encoding="utf-8")
+    said = blade("diagnose", path, "--map", "reward=score,task=tid")
+    assert "100% passed (5 of 5" in said.out
+    assert "other keys than its inputs and failures have; those are left out" in said.err
+
+
 def test_calls_and_answers_of_rows_of_another_shape(blade: Blade, tmp_path: Path) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": 1}'}}
     chat = [

@@ -38,6 +38,8 @@ def compared(
     n, delta, on_common = len(common), score_b - score_a, sum(d.values()) / len(common)
     half = 2 * sqrt(sum((x - on_common) ** 2 for x in d.values()) / max(1, n - 1) / n)
     between = (on_common - half, on_common + half)
+    wide = {"half": 0.5, "inner": 0.84, "whole": 1.0}
+    ends = {f"{way}_{name}": on_common + sign * part * half for name, part in wide.items() for way, sign in (("low", -1), ("high", 1))}
     bridge = _bridge(delta, on_common, half, n, len(added) + len(removed), word)
     comparison = Comparison(
         baseline=names[0], candidate=names[1], score_name="pass_at_1", score_baseline=score_a, score_candidate=score_b,
@@ -47,7 +49,7 @@ def compared(
                             tuple(map(word, removed))),
         verdict=verdicts[0], verdict_new_tasks=verdicts[1], margin=0.03,
         power=model.Power(half / 2, 1.4 * half, 0.7 * half, 0.2388, 0.14, 0.12, 0.01, abs(on_common), 16, 140),
-        tests=_tests(on_common, half, word),
+        tests=nouns(Tested, "tests", word, change=on_common, **ends),
         bridge=bridge, bridge_note=word("This is accounting, not causation."),
         views=(model.View(word("slices: domain"), _slices(delta, half, n, word), word("Terms of other fields do not add up.")),),
         movers=_movers(bridge, delta, between, word),
@@ -59,18 +61,6 @@ def compared(
         notes=(word("the change is below 3 points"),),
     )  # fmt: skip
     return replace(comparison, **changes)
-
-
-def _tests(change: float, half: float, word: Word) -> tuple[Tested, ...]:
-    wide, narrow = (change - half, change + half), (change - half / 2, change + half / 2)
-    inner = (change - 0.84 * half, change + 0.84 * half)
-    equivalence = word("equivalence within 3 points (two one-sided t)")
-    return (
-        Tested("these tasks", word("exact stratified permutation"), 0.0366, change, *narrow, *narrow),
-        Tested("these tasks", equivalence, 0.98, change, *narrow, *narrow),
-        Tested("new tasks", word("paired t"), 0.291, change, *wide, *inner),
-        Tested("new tasks", equivalence, 0.83, change, *inner, *inner),
-    )
 
 
 def _bridge(delta: float, common: float, half: float, n: int, others: int, word: Word) -> tuple[Term, ...]:

@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from blade.model import Checked, Gate, Health, Outcome, Report, Trust
 from blade.report import first_page, terminal
 from blade.report.comparison_screen import compare_text
+from tests.compared import screen as assert_one_screen
 
 from . import changed
 from .conftest import CASES, f1, make_report
@@ -29,14 +30,6 @@ def assert_fits(page: str) -> None:
     assert all(cell_len(line) <= terminal.PIPED for line in lines[:commands])
     wide = [line for line in lines[commands:] if cell_len(line) > terminal.PIPED]
     assert all(len(line[terminal.LABEL :].split()) == 1 for line in wide)
-    assert all(line == line.rstrip() for line in lines)
-
-
-def assert_one_screen(page: str) -> None:
-    lines = page.rstrip("\n").split("\n")
-    assert page.endswith("\n")
-    assert len(lines) <= 40
-    assert max(cell_len(line) for line in lines) <= 100
     assert all(line == line.rstrip() for line in lines)
 
 

@@ -7,8 +7,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -30,22 +30,18 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-class Kind(NamedTuple):
+class Kind:
     """A report or a comparison: how it is written, a small and a larger one, and the names of its files."""
 
-    write: Callable[..., list[Path]]
-    report: Report
-    larger: Report
-    files: set[str]
-    page: str
-    wire: str
-    prefix: str
+    def __init__(self, is_comparison: bool, report: Report, larger: Report) -> None:
+        self.write: Callable[..., list[Path]] = partial(room.write, is_comparison=is_comparison)
+        self.report, self.larger, self.files = report, larger, FILES[is_comparison]
+        self.page, _, self.wire = room.FILES[is_comparison]
+        self.prefix = room.PREFIX[is_comparison]
 
 
-REPORT = Kind(room.write, CASES["one run"](), CASES["two runs"](), FILES[False], "report.md", "report.json", "")
-PAIR = Kind(
-    room.write_comparison, changed.pair_report(), changed.many_report(), FILES[True], "compare.md", "compare.json", "compare-"
-)
+REPORT = Kind(False, CASES["one run"](), CASES["two runs"]())
+PAIR = Kind(True, changed.pair_report(), changed.many_report())
 BOTH = pytest.mark.parametrize("kind", [REPORT, PAIR], ids=["report", "comparison"])
 
 
@@ -62,11 +58,6 @@ def test_everything_is_written_and_named_twice_the_same(kind: Kind, tmp_path: Pa
     assert tree(folder) == files == tree(tmp_path / "b")
 
 
-def test_further_files_of_a_comparison_are_written_too(tmp_path: Path) -> None:
-    room.write_comparison(changed.pair_report(), tmp_path, extra={"gate.md": "# PASS\n"})
-    assert set(tree(tmp_path)) == FILES[True] | {"gate.md"}
-
-
 @BOTH
 def test_figures_of_an_earlier_report_go_and_foreign_files_stay(kind: Kind, tmp_path: Path) -> None:
     kind.write(kind.larger, tmp_path)
@@ -78,17 +69,6 @@ def test_figures_of_an_earlier_report_go_and_foreign_files_stay(kind: Kind, tmp_
     kind.write(kind.report, tmp_path, figures=False)
     assert {name for name in tree(tmp_path) if name.startswith("figures/")} == foreign
     assert b"No figures were drawn" in (tmp_path / kind.page).read_bytes()
-
-
-def test_a_report_in_the_same_folder_is_left_alone_and_the_reverse(tmp_path: Path) -> None:
-    room.write(changed.pair_report(), tmp_path)
-    before = tree(tmp_path)
-    assert {"figures/bridge.svg", "figures/scatter.svg", "figures/transitions.svg"} <= set(before)
-    room.write_comparison(changed.pair_report(), tmp_path)
-    both = tree(tmp_path)
-    assert before.items() <= both.items()
-    room.write(changed.pair_report(), tmp_path)
-    assert tree(tmp_path) == both
 
 
 @BOTH
@@ -129,7 +109,7 @@ def test_the_page_opens_whole_and_runs_nothing(tmp_path: Path, name: str, sectio
     if name == "report.html":
         room.write(make_report({HOSTILE: {"0": [1.0, 0.0], HOSTILE: [0.0, 0.0]}}), tmp_path / "report")
     else:
-        room.write_comparison(changed.many_report(lambda text: HOSTILE + text), tmp_path / "report")
+        room.write(changed.many_report(lambda text: HOSTILE + text), tmp_path / "report", is_comparison=True)
     seen = dumped(tmp_path / "report" / name, tmp_path / "profile")
     assert seen.count("<section") == sections
     assert "<title>owned" not in seen

@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import json
 import os
+import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -168,6 +169,20 @@ def test_a_kept_summary_is_used_until_something_changes(path: Path, blade: Blade
     said = blade("diagnose", path, *(["--pass-threshold", "0.5"] if change == "threshold" else []))
     assert said.code == 0
     assert "Kept!" not in said.out
+
+
+def test_a_full_cache_drops_what_others_used_and_never_what_is_in_use(
+    tmp_path: Path, blade: Blade, blade_process: Callable[..., subprocess.CompletedProcess[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_run(tmp_path / "other", [make_row(task) for task in range(8)])
+    blade_process("diagnose", other, "--quick")
+    for name, score in (("one", 0.0), ("two", 1.0), ("three", 1.0)):
+        make_run(tmp_path / "three" / name, [make_row(task, 0, score) for task in range(8)])
+    monkeypatch.setenv("BLADE_CACHE_MAX_MB", "0")
+    query = "select run, avg(reward) reward from rollouts group by run order by reward"
+    rows = json.loads(blade("query", *sorted((tmp_path / "three").iterdir()), query, "--json").out)
+    assert [row["reward"] for row in rows] == [0.0, 1.0, 1.0]
+    assert not kept.folder_for(other).exists()
 
 
 # -- no room ---------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import mmap
 import os
@@ -247,18 +248,72 @@ def test_what_a_row_was_found_to_be_is_forgotten_with_the_facts_it_rests_on(tmp_
     assert "Diagnosed" not in blade("show", path, "0/0").out
 
 
-@pytest.mark.parametrize(("column", "change"), [("task_index", lambda tasks: tasks[[0, 1, 2, 4, 3, 5, 6, 7]]), ("offset", lambda at: at ^ 3)])
-def test_rows_of_a_damaged_index_are_not_shown_as_those_of_another_task(tmp_path: Path, blade: Blade, column: str, change: Any) -> None:
-    path = make_run(tmp_path, [make_row(task, 0, float(task == 4)) for task in range(8)])
+CHANGED = [("task_index", "3/0", np.flip), ("repeat", "1/1", np.flip), ("offset", "3/0", lambda offsets: offsets ^ 3)]
+
+
+@pytest.mark.parametrize(("column", "shown", "change"), CHANGED)
+def test_rows_of_a_damaged_index_are_not_shown_as_those_of_another_key(
+    column: str, shown: str, change: Any, tmp_path: Path, blade: Blade
+) -> None:
+    path = make_run(tmp_path, [make_row(task, repeat, float(task == 4 or repeat)) for task in range(8) for repeat in range(2)])
     blade("health", path)
-    before = blade("show", path, "3/0").out.splitlines()[:3]
+    before = blade("show", path, shown).out.splitlines()[:3]
     part = file_of(path, "part-")
     header, _, data = part.read_bytes().partition(b"\n")
     _, start, size = json.loads(header)[column]
     altered = change(np.frombuffer(data[start : start + size], np.int64)).tobytes()
     part.write_bytes(header + b"\n" + data[:start] + altered + data[start + size :])
-    assert column == "task_index" or task_rows.places(path, 3) is None  # which starts and ends with a line
-    assert blade("show", path, "3/0").out.splitlines()[:3] == before
+    assert column != "offset" or task_rows.places(path, 3) is None  # a row starts and ends with a line
+    assert blade("show", path, shown).out.splitlines()[:3] == before
+
+
+@pytest.mark.parametrize("toml", ["pass_threshold = 0.4\nx = [", "pass_threshold = true", 'pass_threshold = "0.4"', "name = 3", "nonsense = 1"])
+def test_a_benchmark_file_that_cannot_be_read_is_refused_by_show_as_by_diagnose(toml: str, tmp_path: Path, blade: Blade) -> None:
+    path = make_run(tmp_path, [make_row(task, 0, 0.5) for task in range(8)])
+    blade("health", path)
+    (tmp_path / "blade.toml").write_text(toml, encoding="utf-8")
+    told, shown = (blade(*words) for words in (("diagnose", path), ("show", path, "3/0")))
+    assert (shown.code, shown.err.splitlines()[:1], shown.out) == (told.code, told.err.splitlines()[:1], "")
+    assert told.code != 0
+
+
+RUNS = "select run, avg(reward) reward from rollouts group by run order by run"
+
+
+@pytest.mark.parametrize("source", ["two agents", "two files"])
+def test_runs_whose_names_begin_alike_have_tables_of_their_own(
+    source: str, tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the tables cannot be kept: of standard input, and where the cache cannot be written."""
+    names = ("experiment_number_one", "experiment_number_two")
+    if source == "two agents":
+        agents = [{"agent_ref": {"name": name}} for name in names]
+        rows = [{**make_row(task, 0, float(agent)), **agents[agent]} for task in range(8) for agent in range(2)]
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(joined(rows))))
+        given: Path | str = "-"
+    else:
+        monkeypatch.setenv("BLADE_CACHE_DIR", "/proc/nope")
+        given = tmp_path
+        for score, name in enumerate(names):
+            (tmp_path / f"{name}.jsonl").write_bytes(joined([make_row(task, 0, float(score)) for task in range(8)]))
+    assert [row["reward"] for row in json.loads(blade("query", given, RUNS, "--json").out)] == [0.0, 1.0]
+
+
+def test_a_file_that_changes_within_a_process_is_read_again_without_a_cache(tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BLADE_CACHE_DIR", "/proc/nope")
+    path = tmp_path / "long.jsonl"
+    for data, mean in ((OLD, 0.0), (HALF, 0.5)):
+        path.write_bytes(data)
+        assert json.loads(blade("query", path, RUNS, "--json").out)[0]["reward"] == mean
+
+
+def test_files_of_one_name_are_mapped_one_by_one(tmp_path: Path, blade: Blade) -> None:
+    for folder, score in (("a", 0), ("b", 1)):
+        (tmp_path / folder).mkdir()
+        rows = [{"tid": f"{folder}{task}", "score": score} for task in range(5)]
+        (tmp_path / folder / "rows.jsonl").write_bytes(joined(rows))
+    said = blade("diagnose", str(tmp_path / "*" / "rows.jsonl"), "--map", "reward=score,task=tid").out
+    assert "50.0% passed (5 of 10" in " ".join(said.split())
 
 
 def test_readers_that_come_together_see_the_whole_of_one_state(tmp_path: Path) -> None:

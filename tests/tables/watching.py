@@ -60,7 +60,7 @@ def opened(path: Path, reader: Any = GYM) -> Index:
 def told(known: Index) -> dict[str, Any]:
     """All that an index tells, row by row, whatever parts it is made of."""
     found: dict[str, Any] = {name: _plain(known.numbers(name).tolist()) for name in NUMBERS}
-    found["line"] = known.lines().tolist()
+    found["line"] = known.lines.tolist()
     for name in TEXTS:
         codes, texts = known.texts(name)
         found[f"text {name}"] = [texts[code] if code >= 0 else None for code in codes.tolist()]

@@ -58,9 +58,8 @@ class Report:
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write the pages and figures into a folder, over those of an earlier report and nothing else."""
-        write = pages.write_comparison if self._is_comparison else pages.write
         try:
-            return write(self.data, Path(folder))
+            return pages.write(self.data, Path(folder), self._is_comparison)
         except OSError as error:
             message = f"cannot write {folder}: {error.strerror or error}"
             raise Unreadable(message, "choose another folder", "cannot-write") from error

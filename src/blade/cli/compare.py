@@ -44,7 +44,7 @@ def compare(
     from blade.compare.gate_policy import read_policy
     from blade.pipeline import comparing
     from blade.pipeline.trace_reading import Clock
-    from blade.report import json_text, write_comparison
+    from blade.report import json_text, write
     from blade.report.comparison_screen import compare_text
 
     folder = Path(output) if output else None
@@ -74,7 +74,7 @@ def compare(
 
             report = redacted(report, loaded)
     further = {"gate.md": markdown(report.gate, report.made_by["command"])} if report.gate is not None else {}
-    written = put(lambda: write_comparison(report, folder, further, force=force), folder) if folder else []
+    written = put(lambda: write(report, folder, True, further, force=force), folder) if folder else []
     click.echo(json_text(report, is_comparison=True) if as_json else compare_text(report), nl=False)
     wrote(written, quiet=as_json)
     for pair in report.comparisons:

@@ -146,14 +146,14 @@ def _diagnosed(root: Path, script: str, force: bool) -> tuple[Report, Groups]:
 def _compared(root: Path, force: bool) -> Report:
     from blade import pipeline
     from blade.pipeline import comparing
-    from blade.report import write_comparison
+    from blade.report import write
 
     runs, folder = [str(_rollouts(root, script)) for script in SCRIPTS], root / "compare"
     with Progress() as progress:
         loaded = pipeline.load(runs, progress)
     command = f"blade compare {' '.join(runs)} -o {folder}"
     report = pipeline.with_digests(comparing.compare(loaded, command))
-    put(lambda: write_comparison(report, folder, force=force), folder)
+    put(lambda: write(report, folder, is_comparison=True, force=force), folder)
     return report
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -138,23 +137,18 @@ def _quick(run: str, task: str) -> list[Shown]:
 
     name, repeat = _split(task)
     path = Path(run)
-    if not _WHOLE.fullmatch(name) or not path.is_file():
+    if not _WHOLE.fullmatch(name) or not path.is_file() or (path.parent / "blade.toml").exists():
         return []
     label = path.name.removesuffix(".ndjson").removesuffix(".jsonl")
-    try:
-        toml = tomllib.loads((path.parent / "blade.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # there is none that can be read
-        toml = {}
-    value = toml.get("pass_threshold")
-    threshold = float(value) if isinstance(value, int | float) else None
     rows = []
     for place in task_rows.places(path, int(name)) or []:
         if repeat in (None, place.repeat):
             row = parsed(task_rows.row_bytes(path, place).removeprefix(b"\xef\xbb\xbf"))[0] or {}
-            if row.get("_ng_task_index") != int(name):  # a part of the index is not as it was written
-                return []
+            key = [row.get(f"_ng_{part}_index") for part in ("task", "rollout", "attempt")]
+            if key not in ([int(name), place.repeat, place.attempt], [int(name), place.repeat, None]):
+                return []  # a part of the index is not as it was written
             spot = (label, name, place.repeat, str(path), place.line)
-            rows.append(Shown(*spot, row, repeat is not None, threshold))
+            rows.append(Shown(*spot, row, repeat is not None, None))
     return rows
 
 

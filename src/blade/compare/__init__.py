@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 
 import numpy as np
 from msgspec.structs import replace
@@ -34,14 +35,12 @@ def compare(a: Side, b: Side, margin: float = MARGIN) -> Comparison:
     terms, note = bridge(pair)
     further = views(pair, terms, comparison.config_diff, comparison.separable)
     moved, left_out = shifts(pair)
-    notes = [*comparison.notes]
-    if left_out:
-        notes.append(f"{left_out:,} further behaviours and errors that did not clearly change are not listed")
+    more = f"{left_out:,} further behaviours and errors that did not clearly change are not listed"
     return replace(
         comparison, bridge=terms, bridge_note=note, views=further,
         movers=movers(pair, terms, further, comparison.config_diff), flips=flips(pair), churn=churn(pair),
         sure=sure_flips(pair), transitions=transitions(pair), shifts=moved, derived=derived(pair),
-        notes=tuple(dict.fromkeys(notes)),
+        notes=(*comparison.notes, more) if left_out else comparison.notes,
     )  # fmt: skip
 
 
@@ -64,7 +63,8 @@ def _compared(a: Side, b: Side, margin: float) -> tuple[Comparison, Paired | Non
         return replace(empty, refused=why), None
     pair = paired(a, b, alignment)
     judged = judgement(pair, margin)
-    identical = _are_identical(a, b)
+    hashes_a, hashes_b = np.sort(a.row_hash), np.sort(b.row_hash)  # 0 stands for a row that has none
+    identical = bool(hashes_a.size and hashes_a[0] and np.array_equal(hashes_a, hashes_b))
     separable, missing = separation(diff, a, b)
     return replace(
         empty, delta=None if score_a is None or score_b is None else score_b - score_a,
@@ -72,7 +72,7 @@ def _compared(a: Side, b: Side, margin: float) -> tuple[Comparison, Paired | Non
         common_candidate=float(pair.mean_b.mean()), verdict=EQUIVALENT if identical else judged.verdict,
         verdict_new_tasks=EQUIVALENT if identical else judged.verdict_new_tasks, power=judged.power,
         tests=judged.tests, separable=separable, missing_run=missing, identical=identical,
-        notes=_notes(alignment, pair, identical),
+        notes=tuple(_notes(alignment, pair, identical)),
     ), pair
 
 
@@ -123,50 +123,42 @@ def _data(alignment: Alignment, a: Side, b: Side) -> list[Setting]:
     return [Setting("dataset", f"{n_a:,} tasks", after, "data", mechanical=True, counts=False)]
 
 
-def _are_identical(a: Side, b: Side) -> bool:
-    """Whether the runs hold the same rows, whatever their order."""
-    of_a, of_b = np.sort(a.row_hash), np.sort(b.row_hash)
-    return bool(of_a.size and of_a[0] and np.array_equal(of_a, of_b))  # 0 stands for a row that has none
-
-
-def _notes(alignment: Alignment, pair: Paired, identical: bool) -> tuple[str, ...]:
-    notes = []
+def _notes(alignment: Alignment, pair: Paired, identical: bool) -> Iterator[str]:
     if identical:
-        notes.append("both runs hold the same rows: there is nothing to compare")
+        yield "both runs hold the same rows: there is nothing to compare"
     lost = alignment.missing_baseline or alignment.missing_candidate
     if alignment.added or alignment.removed or alignment.modified or lost:
-        notes.append(
+        yield (
             f"verdicts rest on the {len(alignment.common):,} tasks both runs have; "
             "the effect of the others on the score is in the bridge"
         )
     if pair.n_a.mean() != pair.n_b.mean():
-        notes.append(
+        yield (
             f"repeats differ: {pair.n_a.mean():.3g} a task in {pair.a.run}, {pair.n_b.mean():.3g} in {pair.b.run}; "
             "every task counts the same"
         )
-    notes += _missing(pair)
+    yield from _missing(pair)
     if not identical and 0 < abs(float(pair.d.mean())) < SMALL:
-        notes.append(
+        yield (
             f"the change is below {100 * SMALL:g} points: resources, timeouts, images or sampling "
             "can move a score by as much, so it needs settings that match"
         )
-    return tuple(notes)
 
 
-def _missing(pair: Paired) -> list[str]:
+def _missing(pair: Paired) -> Iterator[str]:
     """What rollouts without a score could do to the change, if common tasks lack some."""
     lost_a, lost_b = (np.maximum(side.expected[codes] - n, 0) for side, codes, n in pair.runs)
     n_lost = int(lost_a.sum() + lost_b.sum())
     if not n_lost or not pair.is_bounded:
-        return []
+        return
     (worst_a, best_a), (worst_b, best_b) = (
         # if all that is missing had failed, and if all had passed
         (float((mean * n / (n + lost)).mean()), float(((mean * n + lost) / (n + lost)).mean()))
         for mean, n, lost in ((pair.mean_a, pair.n_a, lost_a), (pair.mean_b, pair.n_b, lost_b))
     )
     low, high = 100 * (worst_b - best_a), 100 * (best_b - worst_a)
-    return [
+    yield (
         f"{n_lost:,} expected rollouts of the common tasks have no score ({int(lost_a.sum()):,} in "
         f"{pair.a.run}, {int(lost_b.sum()):,} in {pair.b.run}) and are not counted: whatever they would "
         f"have scored, the change lies between {signed(low, '.1f')} and {signed(high, '.1f')} points"
-    ]
+    )

@@ -52,40 +52,37 @@ def align(a: Side, b: Side) -> Alignment:
     nearly all tasks tells of a template or a format and of no single task.
     """
     scored_a, scored_b = counts(a) > 0, counts(b) > 0
-    place = codes_of(b, a.judged.task_keys)
+    keys_a, keys_b = a.judged.task_keys, b.judged.task_keys
+    place = codes_of(b, keys_a)
     in_a = np.flatnonzero(place >= 0)
     in_b = place[in_a]
     both = scored_a[in_a] & scored_b[in_b]
     pairs = Pairs(a, b, in_a[both], in_b[both])
+    by_content = None
     if not pairs.supporters("text", "gold"):
-        name, moved = _by_content(a, b, scored_a, scored_b, ids=not pairs.supporters())
-        if moved is not None:
-            return _aligned_by_content(name, moved, scored_a, scored_b)
+        by_content = _by_content(a, b, scored_a, scored_b, ids=not pairs.supporters())
+    # Which tasks the other run scored or expected; without a row there is no content to know a task by.
+    known_a, known_b = np.zeros(len(keys_a), bool), np.zeros(len(keys_b), bool)
+    if by_content is None:
+        known_a[in_a], known_b[in_b] = (scored_b | (b.expected > 0))[in_b], (scored_a | (a.expected > 0))[in_a]
+    pairs, matched_by = by_content or (pairs, pairs.words())
     changed, changed_fields = pairs.changed_tasks()
-    keys_a, keys_b = a.judged.task_keys, b.judged.task_keys
-    wanted_a, wanted_b = scored_a | (a.expected > 0), scored_b | (b.expected > 0)
-    seen_by_b, scored_by_b = (_across(column, in_b, in_a, len(keys_a)) for column in (wanted_b, scored_b))
-    seen_by_a, scored_by_a = (_across(column, in_a, in_b, len(keys_b)) for column in (wanted_a, scored_a))
+    common, modified = (
+        (_named(keys_a, pairs.codes_a[chosen]), _named(keys_b, pairs.codes_b[chosen]) if by_content else ())
+        for chosen in (~changed, changed)
+    )
+    left_a, left_b = scored_a.copy(), scored_b.copy()
+    left_a[pairs.codes_a] = left_b[pairs.codes_b] = False
     return Alignment(
-        matched_by=pairs.words(),
-        common=keys_a if len(pairs.codes_a) == len(keys_a) and not changed.any() else _named(
-            keys_a, pairs.codes_a[~changed]
-        ),
-        added=_named(keys_b, np.flatnonzero(scored_b & ~seen_by_a)),
-        removed=_named(keys_a, np.flatnonzero(scored_a & ~seen_by_b)),
-        modified=_named(keys_a, pairs.codes_a[changed]),
-        missing_baseline=_named(keys_b, np.flatnonzero(scored_b & seen_by_a & ~scored_by_a)),
-        missing_candidate=_named(keys_a, np.flatnonzero(scored_a & seen_by_b & ~scored_by_b)),
+        matched_by=matched_by, common=common[0], common_candidate=common[1],
+        added=_named(keys_b, np.flatnonzero(left_b & ~known_b)),
+        removed=_named(keys_a, np.flatnonzero(left_a & ~known_a)),
+        modified=modified[0], modified_candidate=modified[1],
+        missing_baseline=_named(keys_b, np.flatnonzero(left_b & known_b)),
+        missing_candidate=_named(keys_a, np.flatnonzero(left_a & known_a)),
         changed_fields=changed_fields,
         changed_everywhere=pairs.changed_everywhere() if not changed.all() else (),
-    )
-
-
-def _across(column: Bools, own: Ints, other: Ints, size: int) -> Bools:
-    """A column of one run's tasks for the tasks of the other; False where the runs share no such key."""
-    values = np.zeros(size, bool)
-    values[other] = column[own]
-    return values
+    )  # fmt: skip
 
 
 def _named(keys: tuple[str, ...], codes: Ints) -> tuple[str, ...]:
@@ -95,28 +92,28 @@ def _named(keys: tuple[str, ...], codes: Ints) -> tuple[str, ...]:
 # -- by content -----------------------------------------------------------------------------------
 
 
-def _by_content(a: Side, b: Side, scored_a: Bools, scored_b: Bools, ids: bool) -> tuple[str, Pairs | None]:
-    """The surest field by which most tasks of the smaller run are found in the other under another key."""
+def _by_content(a: Side, b: Side, scored_a: Bools, scored_b: Bools, ids: bool) -> tuple[Pairs, str] | None:
+    """The tasks by the surest field by which most of the smaller run are found in the other under another key."""
     smaller = min(int(scored_a.sum()), int(scored_b.sum()))
-    rank_a, rank_b = _ranks(a, b)
-    for name in _naming_fields(a, b):
-        if group_of(name) == "id" and not ids:
-            continue  # one of them says that the keys are right
-        pairs = _same_values(a, b, name, scored_a, scored_b)
-        n_moved = int((rank_a[pairs.codes_a] != rank_b[pairs.codes_b]).sum())
-        if n_moved >= max(_MOVED * smaller, 1) and not pairs.is_denied(name):
-            return name, pairs
-    return "", None
-
-
-def _naming_fields(a: Side, b: Side) -> list[str]:
-    """Fields whose values may name tasks, the surest first."""
+    ranks_a, ranks_b = _ranks(a, b)
 
     def rank(name: str) -> tuple[bool, bool, bool, int, str]:
+        """The surest first."""
         order = ID_FIELDS.index(name) if name in ID_FIELDS else len(ID_FIELDS)
         return name in WEAK_IDS, name == PROMPT, group_of(name) == "gold", order, name
 
-    return sorted((name for name in a.fingerprints if name in b.fingerprints and group_of(name)), key=rank)
+    for name in sorted(filter(group_of, a.fingerprints.keys() & b.fingerprints.keys()), key=rank):
+        if group_of(name) == "id" and not ids:
+            continue  # one of them says that the keys are right
+        pairs = _same_values(a, b, name, scored_a, scored_b)
+        rank_a, rank_b = ranks_a[pairs.codes_a], ranks_b[pairs.codes_b]
+        n_moved = int((rank_a != rank_b).sum())
+        if n_moved >= max(_MOVED * smaller, 1) and not pairs.is_denied(name):
+            # by the smaller of the two keys, so that the order does not tell which run is the baseline
+            order = np.lexsort((np.maximum(rank_a, rank_b), np.minimum(rank_a, rank_b)))
+            words = f"{name}: {n_moved} of {len(order)} tasks have another key in the other run"
+            return Pairs(a, b, pairs.codes_a[order], pairs.codes_b[order]), words
+    return None
 
 
 def _same_values(a: Side, b: Side, name: str, scored_a: Bools, scored_b: Bools) -> Pairs:
@@ -133,43 +130,16 @@ def _same_values(a: Side, b: Side, name: str, scored_a: Bools, scored_b: Bools) 
     return Pairs(a, b, codes[0][of_a], codes[1][of_b])  # in the order of the values, whichever run comes first
 
 
-def _aligned_by_content(name: str, pairs: Pairs, scored_a: Bools, scored_b: Bools) -> Alignment:
-    """Tasks matched by a field. A task without a row has no content, so that none is known to be missing."""
-    changed, changed_fields = pairs.changed_tasks()
-    rank_a, rank_b = _ranks(pairs.a, pairs.b)
-    rank_a, rank_b = rank_a[pairs.codes_a], rank_b[pairs.codes_b]
-    # by the smaller of the two keys, so that the order does not tell which run is the baseline
-    order = np.lexsort((np.maximum(rank_a, rank_b), np.minimum(rank_a, rank_b)))
-    same, other = order[~changed[order]], order[changed[order]]
-    keys_a, keys_b = pairs.a.judged.task_keys, pairs.b.judged.task_keys
-    only_a, only_b = scored_a.copy(), scored_b.copy()
-    only_a[pairs.codes_a] = False
-    only_b[pairs.codes_b] = False
-    return Alignment(
-        matched_by=f"{name}: {int((rank_a != rank_b).sum())} of {len(order)} tasks have another key in the other run",
-        common=_named(keys_a, pairs.codes_a[same]),
-        common_candidate=_named(keys_b, pairs.codes_b[same]),
-        added=_named(keys_b, np.flatnonzero(only_b)),
-        removed=_named(keys_a, np.flatnonzero(only_a)),
-        modified=_named(keys_a, pairs.codes_a[other]),
-        modified_candidate=_named(keys_b, pairs.codes_b[other]),
-        changed_fields=changed_fields,
-        changed_everywhere=pairs.changed_everywhere() if not changed.all() else (),
-    )
-
-
 def _ranks(a: Side, b: Side) -> tuple[Ints, Ints]:
-    """The place of each task of either run among the keys of both."""
-    keys = sorted({*a.judged.task_keys, *b.judged.task_keys}, key=_key_order)
-    place = {key: rank for rank, key in enumerate(keys)}
+    """The place of each task of either run among the keys of both: numbers by value, then texts by spelling."""
+
+    def order(key: str) -> tuple[int, int, str]:
+        digits = key.removeprefix("-")
+        return (0, int(key), key) if digits.isascii() and digits.isdigit() else (1, 0, key)
+
+    place = {key: rank for rank, key in enumerate(sorted({*a.judged.task_keys, *b.judged.task_keys}, key=order))}
     rank_a, rank_b = (np.array([place[key] for key in side.judged.task_keys], np.int64) for side in (a, b))
     return rank_a, rank_b
-
-
-def _key_order(key: str) -> tuple[int, int, str]:
-    """Numbers by value, then texts by spelling."""
-    digits = key.removeprefix("-")
-    return (0, int(key), key) if digits.isascii() and digits.isdigit() else (1, 0, key)
 
 
 # -- what the fields say of a pairing -------------------------------------------------------------

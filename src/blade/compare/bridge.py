@@ -87,8 +87,6 @@ _OTHERS, _MODIFIED, _MISSING = range(3)
 def _kinds(side: Side, codes: Ints, modified: Sequence[str], missing: Sequence[str]) -> Ints:
     """What each task outside the common ones is."""
     known = dict.fromkeys(missing, _MISSING) | dict.fromkeys(modified, _MODIFIED)
-    if not known:
-        return np.full(codes.size, _OTHERS)
     return np.array([known.get(side.judged.task_keys[code], _OTHERS) for code in codes.tolist()], np.int64)
 
 
@@ -139,30 +137,27 @@ def is_named(term: Term) -> bool:
 
 def model_modes(pair: Paired, least: int) -> int:
     """Named modes of the model that take points in so many rows of common tasks, told apart or not."""
-    table, lost_by = _table(pair), lost(pair)
-    codes = [_mode_codes(side, table)[losses.rows] for (side, _, _), losses in zip(pair.runs, lost_by, strict=True)]
-    rows = np.bincount(np.concatenate(codes), minlength=len(table)).tolist()
-    return sum(n >= least and side == MODEL for (side, _), n in zip(table, rows, strict=True))
+    modes, by_run = _losses(pair)
+    rows = np.bincount(np.concatenate([codes[losses.rows] for losses, codes in by_run]), minlength=len(modes)).tolist()
+    return sum(n >= least and side == MODEL for (side, _), n in zip(modes, rows, strict=True))
 
 
-def _table(pair: Paired) -> tuple[tuple[str, str], ...]:
-    return tuple(dict.fromkeys((*pair.a.modes, *pair.b.modes, UNEXPLAINED)))
-
-
-def _mode_codes(side: Side, table: tuple[tuple[str, str], ...]) -> Ints:
-    """By row, into `table`; a loss that nobody named is unexplained."""
-    places = np.array([table.index(mode) for mode in (*side.modes, UNEXPLAINED)], np.int64)
-    return places[side.mode]  # -1 is the last
+def _losses(pair: Paired) -> tuple[list[tuple[str, str]], list[tuple[Lost, Ints]]]:
+    """The modes of both runs, and of each run its losses and the modes of its rows; what nobody named is unexplained."""
+    modes = list(dict.fromkeys((*pair.a.modes, *pair.b.modes, UNEXPLAINED)))
+    by_run = []
+    for side, common, _ in pair.runs:
+        places = np.array([modes.index(mode) for mode in (*side.modes, UNEXPLAINED)], np.int64)
+        by_run.append((lost(side, common), places[side.mode]))  # -1 is the last
+    return modes, by_run
 
 
 def _modes(pair: Paired) -> tuple[Term, ...]:
     """One term for each mode, by side; small ones of the model's together."""
-    table, lost_by = _table(pair), lost(pair)
-    codes = [_mode_codes(side, table) for side, _, _ in pair.runs]
-    totals = [losses.totals(code, len(table)).tolist() for losses, code in zip(lost_by, codes, strict=True)]
-    slots, slot_of = _slots(dict(zip(table, zip(*totals, strict=True), strict=True)))
-    by_run = [losses.by_task(slot_of[code], len(slots)) for losses, code in zip(lost_by, codes, strict=True)]
-    by_slot = list(zip(*by_run, strict=True))
+    modes, by_run = _losses(pair)
+    totals = [losses.totals(codes, len(modes)).tolist() for losses, codes in by_run]
+    slots, slot_of = _slots(dict(zip(modes, zip(*totals, strict=True), strict=True)))
+    by_slot = list(zip(*(losses.by_task(slot_of[codes], len(slots)) for losses, codes in by_run), strict=True))
     terms = []
     for (side, name), (a, b) in zip(slots, by_slot, strict=True):
         concerned = int(np.count_nonzero((a != 0) | (b != 0)))
@@ -217,7 +212,12 @@ def _with_excess(terms: Sequence[Term], by_mode: Sequence[tuple[Floats, Floats]]
     if not terms:
         return []
     excesses = [_excess(mode, by_mode, step) for mode in by_mode]
-    first = min(range(len(terms)), key=lambda i: _stands_out(excesses[i][1], terms[i]))
+    # Surest first, then largest; two modes that are all there is are equally sure but for rounding.
+    order = [
+        (round(math.log10(max(p, 1e-300)), 6), -round(abs(term.value), 12), term.term)
+        for term, (_, p) in zip(terms, excesses, strict=True)
+    ]
+    first = order.index(min(order))
     others = [*by_mode[:first], *by_mode[first + 1 :]]
     replaced = []
     for i, (term, (expected, p)) in enumerate(zip(terms, excesses, strict=True)):
@@ -225,11 +225,6 @@ def _with_excess(terms: Sequence[Term], by_mode: Sequence[tuple[Floats, Floats]]
             p = max(p, _excess(by_mode[i], others, step)[1])
         replaced.append(msgspec.structs.replace(term, expected=expected, p_excess=p))
     return replaced
-
-
-def _stands_out(p: float, term: Term) -> tuple[float, float, str]:
-    """Surest first, then largest; two modes that are all there is are equally sure but for rounding."""
-    return round(math.log10(max(p, 1e-300)), 6), -round(abs(term.value), 12), term.term
 
 
 def _excess(of_mode: tuple[Floats, Floats], by_mode: Sequence[tuple[Floats, Floats]], step: float) -> tuple[float, float]:
@@ -273,14 +268,10 @@ class Lost:
         return [summed(self.task[part], self.points[part], self.n_tasks) for part in parts]
 
 
-def lost(pair: Paired) -> tuple[Lost, Lost]:
-    """The losses of the baseline and of the candidate on common tasks."""
-    return _lost(pair.a, pair.code_a), _lost(pair.b, pair.code_b)
+def lost(side: Side, common: Ints) -> Lost:
+    """The losses of a run on common tasks.
 
-
-def _lost(side: Side, common: Ints) -> Lost:
-    """A row that was spoiled says nothing of its task: it loses what its task would gain without it.
-
+    A row that was spoiled says nothing of its task: it loses what its task would gain without it.
     So a clean row loses its share of the clean rows, and the spoiled ones of a task together the rest of
     what the task loses.
     """

@@ -77,8 +77,7 @@ def _setting(pair: Paired, config_diff: Sequence[Setting], separable: bool | Non
 def _outcomes(pair: Paired) -> Iterator[Term]:
     """What the common tasks lose to rows that ended in one way or another."""
     names = (*OUTCOMES, OTHER_FAILURES)
-    lost_a, lost_b = lost(pair)
-    by_end = lost_a.by_task(_ended(pair.a), len(names)), lost_b.by_task(_ended(pair.b), len(names))
+    by_end = (lost(side, codes).by_task(_ended(side), len(names)) for side, codes, _ in pair.runs)
     for name, a, b in zip(names, *by_end, strict=True):
         concerned = int(np.count_nonzero((a > 0) | (b > 0)))
         if concerned or name == OTHER_FAILURES:
@@ -332,7 +331,9 @@ def movers(
 
 
 def _of_bridge(bridge: Sequence[Term], limit_changed: bool) -> Iterator[_Candidate]:
-    largest = _largest_group(bridge)
+    change = sum(term.value for term in bridge if term.side not in COMPOSITION)
+    named = [term for term in bridge if term.side == MODEL and is_named(term) and term.value * change > 0]
+    largest = max(named, key=lambda term: abs(term.value), default=None)  # part of the change, in its direction
     for term in bridge:
         if term.p is None:
             continue
@@ -344,13 +345,6 @@ def _of_bridge(bridge: Sequence[Term], limit_changed: bool) -> Iterator[_Candida
             yield _Candidate(BRIDGE, term, term.p if term is largest else excess, excess, is_limit)
         elif term.side in (*_MECHANICAL, "data"):
             yield _Candidate(BRIDGE, term, term.p, term.p, term.side in _MECHANICAL)
-
-
-def _largest_group(bridge: Sequence[Term]) -> Term | None:
-    """The failure group of the model that takes most of the change of the common tasks, in its direction."""
-    change = sum(term.value for term in bridge if term.side not in COMPOSITION)
-    named = [term for term in bridge if term.side == MODEL and is_named(term) and term.value * change > 0]
-    return max(named, key=lambda term: abs(term.value), default=None)
 
 
 def _of_slices(pair: Paired, sets: TaskSets, views: Sequence[View]) -> Iterator[_Candidate]:

@@ -135,9 +135,7 @@ def _churn_of_counts(pair: Paired, seen: Floats) -> _Null:
     telling = spread > 0
     tasks = np.zeros(mean.size)
     tasks[deals.kind] = deals.tasks
-    if not telling.any():
-        return _unknown(seen, changed)
-    if tasks[telling].sum() > FEW:
+    if tasks[telling].sum() > FEW or not telling.any():
         return _normal_null(float(tasks @ mean), float(tasks @ spread), seen, changed)
     return _exact(deals, telling, seen, changed)._replace(mean=float(tasks @ mean))
 
@@ -179,9 +177,7 @@ def _churn_of_scores(pair: Paired, seen: Floats) -> _Null:
         mean = size.mean(1)
         variance = np.einsum("ij,ij->i", size, size) / dealt.n - mean * mean
         spread += float(variance[variance > ROUNDING * mean * mean].sum())
-    if not spread:
-        return _unknown(seen, changed)
-    if not dealt.is_joint:
+    if not dealt.is_joint or not spread:
         return _normal_null(float(totals.mean()), spread, seen, changed)
     low, high = np.quantile(totals, [0.025, 0.975])
     beyond = int(np.count_nonzero(totals >= float(seen.sum()) * (1 - ROUNDING)))
@@ -189,14 +185,12 @@ def _churn_of_scores(pair: Paired, seen: Floats) -> _Null:
 
 
 def _normal_null(mean: float, variance: float, seen: Floats, changed: float) -> _Null:
-    sd = math.sqrt(variance)
-    p = math.erfc((float(seen.sum()) - mean) / (sd * math.sqrt(2))) / 2
+    """The normal law of this mean and variance; without a variance every deal has what was seen."""
+    total, sd = float(seen.sum()), math.sqrt(variance)
+    if not sd:
+        return _Null(total, total, total, changed, None)
+    p = math.erfc((total - mean) / (sd * math.sqrt(2))) / 2
     return _Null(mean, max(0.0, mean - Z95 * sd), mean + Z95 * sd, changed, p)
-
-
-def _unknown(seen: Floats, changed: float) -> _Null:
-    total = float(seen.sum())
-    return _Null(total, total, total, changed, None)
 
 
 # ---- Surely better, or worse ----------------------------------------------------------------------
@@ -210,10 +204,8 @@ def p_better(pair: Paired) -> Floats | None:
     """
     first, is_turned = upright(pair)
     prior = _prior(first)
-    if prior is None:
-        return None
-    p = _posterior(first, prior)
-    return 1.0 - p if is_turned else p
+    p = None if prior is None else _posterior(first, prior)
+    return p if p is None or not is_turned else 1.0 - p
 
 
 def sure_flips(pair: Paired) -> SureFlips | None:

@@ -112,7 +112,9 @@ def _metric(policy: Policy, limit: Limit, comparison: Comparison, measure: Measu
     """What was measured, what is allowed, and why that gives the verdict."""
     if measure.unit == RATE and limit.absolute is not None and limit.absolute > 1:
         raise bad_policy(policy.path, f"the limit of {limit.label} is {limit.absolute:g}", "write 0.02 for two points")
-    allowed = _allowed(limit, measure.baseline)
+    relative = limit.relative * abs(measure.baseline) if limit.relative is not None and measure.baseline else None
+    # Where two limits are given both hold, so the stricter counts.
+    allowed = min((part for part in (limit.absolute, relative) if part is not None), default=None)
     verdicts, parts = [], [_measured(measure)]
     if limit.absolute is not None or limit.relative is not None:
         verdict, reason = _of_change(limit, measure, allowed, comparison, policy.question)
@@ -131,12 +133,6 @@ def _metric(policy: Policy, limit: Limit, comparison: Comparison, measure: Measu
         baseline=measure.baseline, value=measure.candidate, change=measure.change, low=measure.low, high=measure.high,
         bound=measure.bound, allowed=allowed, n=measure.n, remark=measure.remark,
     )  # fmt: skip
-
-
-def _allowed(limit: Limit, baseline: float) -> float | None:
-    """How much worse the metric may be: where two limits are given both hold, so the stricter counts."""
-    relative = limit.relative * abs(baseline) if limit.relative is not None and baseline else None
-    return min((part for part in (limit.absolute, relative) if part is not None), default=None)
 
 
 def _of_change(

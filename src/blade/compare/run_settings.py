@@ -161,9 +161,8 @@ def separation(diff: Sequence[Setting], a: Side, b: Side) -> tuple[bool | None, 
 def _run_with(first: Setting, others: Sequence[Setting], baseline: str = "the baseline") -> str:
     """A run in which one setting is the candidate's and the others are the baseline's."""
     others_as_before = listing([f"{setting.key} = {setting.baseline}" for setting in others])
-    if first.key == "model":
-        return f"a run of {first.candidate} with {others_as_before} (everything else as in {baseline})"
-    return f"a run with {first.key} = {first.candidate} and {others_as_before} (everything else as in {baseline})"
+    change = f"of {first.candidate} with" if first.key == "model" else f"with {first.key} = {first.candidate} and"
+    return f"a run {change} {others_as_before} (everything else as in {baseline})"
 
 
 # -- several runs ---------------------------------------------------------------------------------

@@ -11,19 +11,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from blade import model, stats
+from blade.compare import change_verdict
 from blade.compare.alignment import align
-from blade.compare.change_verdict import (
-    ALPHA,
-    EQUIVALENT,
-    IMPROVED,
-    INCONCLUSIVE,
-    NEW,
-    REGRESSED,
-    THESE,
-    is_claimed,
-)
+from blade.compare.change_verdict import ALPHA, EQUIVALENT, IMPROVED, INCONCLUSIVE, NEW, REGRESSED, THESE
 from blade.compare.flips import LEVEL, p_better, sure_flips
-from blade.compare.task_pairs import codes_of, counts, means, paired, summed
+from blade.compare.task_pairs import codes_of, counts, known_means, means, paired
 from blade.model import Alignment, Bools, Comparison, Floats, Ints, Side, Tested
 from blade.number_format import count
 from blade.stats.intervals import special
@@ -110,11 +102,11 @@ def matrix(sides: Sequence[Side], comparisons: Pairs) -> model.Matrix:
         adjusted_p[row][column] = adjusted_p[column][row] = p
     over = shared(sides, comparisons)
     placed, remarks = placements(over)
+    solvers = _solvers(over)
     return model.Matrix(
         runs=runs, n_tasks=len(over.keys), verdicts=tuple(map(tuple, verdicts)), deltas=tuple(map(tuple, deltas)),
-        p_adjusted=tuple(map(tuple, adjusted_p)), placed=placed, only_one=only_one(over),
-        none_solves=solved_by(over, 0), all_solve=solved_by(over, size), alone=alone(over),
-        expected_alone=expected_alone(over), notes=(*notes(over), *remarks),
+        p_adjusted=tuple(map(tuple, adjusted_p)), placed=placed, **solvers,
+        notes=(*_notes(over, solvers["expected_alone"]), *remarks),
     )  # fmt: skip
 
 
@@ -139,12 +131,22 @@ class Shared:
     def scores(self) -> list[float]:
         return [math.fsum(row) / len(row) for row in self.mean.tolist()]
 
+    def named(self, chosen: Bools) -> tuple[str, ...]:
+        return tuple(self.keys[task] for task in np.flatnonzero(chosen).tolist())
+
 
 def shared(sides: Sequence[Side], comparisons: Pairs | None = None) -> Shared:
     """The tasks for which every run has a counted row, under the keys of the first run; comparisons with it are aligned already."""
     first, *others = sides
     own, known = first.judged.task_keys, comparisons or {}
-    codes = np.stack([np.arange(len(own)), *(_places(first, other, known.get((first.run, other.run))) for other in others)])
+    places = [np.arange(len(own))]
+    for other in others:
+        comparison = known.get((first.run, other.run))
+        alignment = align(first, other) if comparison is None else comparison.alignment
+        place = np.full(len(own), -1)
+        place[codes_of(first, alignment.common)] = codes_of(other, alignment.common_candidate or alignment.common)
+        places.append(place)
+    codes = np.stack(places)
     codes = codes[:, (codes >= 0).all(0) & (counts(first) > 0)]
     keys = tuple(own[code] for code in codes[0].tolist())
 
@@ -157,14 +159,6 @@ def shared(sides: Sequence[Side], comparisons: Pairs | None = None) -> Shared:
     names = tuple(first.task_names[code] for code in codes[0].tolist())
     mean = table(lambda side: means(side, side.judged.score))
     return Shared(tuple(sides), keys, names, codes, table(counts), table(passes), mean)
-
-
-def _places(first: Side, other: Side, comparison: Comparison | None) -> Ints:
-    """The code that another run gives each task of the first; -1 where it does not share it."""
-    alignment = align(first, other) if comparison is None else comparison.alignment
-    places = np.full(len(first.judged.task_keys), -1)
-    places[codes_of(first, alignment.common)] = codes_of(other, alignment.common_candidate or alignment.common)
-    return places
 
 
 # ---- Fronts ---------------------------------------------------------------------------------------
@@ -195,8 +189,11 @@ def front(scores: Sequence[float | None], costs: Sequence[float | None]) -> list
 
 def _effort(runs: Shared, name: str) -> tuple[list[float | None], list[str]]:
     """The mean of a rollout, over the tasks for which every run that reports it at all does so."""
-    columns = [_reported(side, name, code) for side, code in zip(runs.sides, runs.codes, strict=True)]
-    reported = [column for column in columns if column is not None]
+    columns = [
+        known_means(side, side.effort[name], codes) if name in side.effort else np.full(codes.size, np.nan)
+        for side, codes in zip(runs.sides, runs.codes, strict=True)
+    ]
+    reported = [column for column in columns if np.isfinite(column).any()]
     if not reported:
         return [None] * len(columns), []
     is_reported = np.isfinite(np.stack(reported)).all(0)
@@ -204,68 +201,53 @@ def _effort(runs: Shared, name: str) -> tuple[list[float | None], list[str]]:
     if not n:
         return [None] * len(columns), [f"{name}: for no task do all runs that report it do so."]
     remarks = [] if n == is_reported.size else [f"{name}: over the {n:,} of {is_reported.size:,} tasks that report it."]
-    return [None if column is None else math.fsum(column[is_reported].tolist()) / n for column in columns], remarks
-
-
-def _reported(side: Side, name: str, codes: Ints) -> Floats | None:
-    """The mean of every shared task over the rows that report it; None where no row does."""
-    values = side.effort.get(name)
-    if values is None:
-        return None
-    reported, size = np.isfinite(values), len(side.judged.task_keys)
-    task = side.judged.task[reported]
-    with np.errstate(invalid="ignore"):
-        column: Floats = (summed(task, values[reported], size) / np.bincount(task, minlength=size))[codes]
-    return column if np.isfinite(column).any() else None
+    return [math.fsum(x[is_reported].tolist()) / n if np.isfinite(x).any() else None for x in columns], remarks
 
 
 # ---- Who solves what ------------------------------------------------------------------------------
 
 
-def solved_by(runs: Shared, n_runs: int) -> tuple[str, ...]:
-    """The tasks that so many of the runs solve: pass at least once. Unknown where no threshold says what passes."""
-    return _keys(runs, (runs.passes > 0).sum(0) == n_runs) if runs.is_judged else ()
+def _solvers(runs: Shared) -> dict[str, Any]:
+    """The tasks that one run alone solves, none does or all do: pass at least once. Unknown where nothing says what passes."""
+    names, solved = [side.run for side in runs.sides], runs.passes > 0
+    n_solvers, has_others = solved.sum(0), runs.is_judged and len(names) > 1
+    own = solved & (n_solvers == 1) & has_others
+    chances = _chances(runs)
+    return {
+        "only_one": {run: runs.named(tasks) for run, tasks in zip(names, own, strict=True)},
+        "none_solves": runs.named((n_solvers == 0) & runs.is_judged),
+        "all_solve": runs.named((n_solvers == len(names)) & runs.is_judged),
+        "alone": tuple(_alone(runs, own, np.minimum(chances.sum(0), 1.0))),
+        # if the passes of a task fell to the runs at random
+        "expected_alone": dict(zip(names, map(math.fsum, chances.tolist()), strict=True)) if has_others else {},
+    }
 
 
-def only_one(runs: Shared) -> dict[str, tuple[str, ...]]:
-    """For each run the tasks that it alone solves."""
-    return {side.run: _keys(runs, own) for side, own in zip(runs.sides, _own(runs), strict=True)}
-
-
-def alone(runs: Shared) -> tuple[model.Alone, ...]:
-    """The tasks of `only_one` with their counts: what chance explains least first, LISTED of each run."""
-    own, total = _own(runs), runs.n.sum(0)
-    chance = np.minimum(_chances(runs).sum(0), 1.0)
-    listed = []
+def _alone(runs: Shared, own: Bools, chance: Floats) -> Iterator[model.Alone]:
+    """The tasks that one run alone solves, with their counts: what chance explains least first, LISTED of each run."""
+    total = runs.n.sum(0)
     for i, side in enumerate(runs.sides):
         places = np.flatnonzero(own[i])
         order = places[np.lexsort((places, -runs.passes[i, places], np.round(chance[places], 12)))]
         for task in order[:LISTED].tolist():
             n, passes = int(runs.n[i, task]), int(runs.passes[i, task])
             others, p = int(total[task]) - n, float(chance[task])
-            listed.append(model.Alone(side.run, runs.keys[task], runs.names[task], passes, n, others, p))
-    return tuple(listed)
+            yield model.Alone(side.run, runs.keys[task], runs.names[task], passes, n, others, p)
 
 
-def expected_alone(runs: Shared) -> dict[str, float]:
-    """How many tasks each run alone would solve if the passes of a task fell to the runs at random."""
-    if not runs.is_judged or len(runs.sides) < 2:
-        return {}
-    return {side.run: math.fsum(row) for side, row in zip(runs.sides, _chances(runs).tolist(), strict=True)}
-
-
-def notes(runs: Shared) -> list[str]:
+def _notes(runs: Shared, expected_alone: Mapping[str, float]) -> Iterator[str]:
     """What a reader must know before trusting these lists."""
     if not runs.keys:
-        return [NO_TASK]
+        yield NO_TASK
+        return
     if not runs.is_judged:
-        return ["Which tasks a run solves is unknown: no threshold says what passes."]
+        yield "Which tasks a run solves is unknown: no threshold says what passes."
+        return
     by = (runs.passes > 0).sum(0)
     single, none = int((by == 1).sum()), by == 0
-    remarks = []
     if single and len(runs.sides) > 1:
-        expected = math.fsum(expected_alone(runs).values())
-        remarks.append(
+        expected = math.fsum(expected_alone.values())
+        yield (
             f"{count(single, 'task is', 'tasks are')} solved by one run alone; {expected:.1f} would be so if passes fell to "
             "the runs at random. A single pass always falls to one run and proves nothing; the tasks that "
             "chance explains least are listed first."
@@ -273,18 +255,10 @@ def notes(runs: Shared) -> list[str]:
     if none.any():
         least = int(runs.n.sum(0)[none].min())
         repeats = f"{least:,} repeats" if least > 1 else "one repeat"
-        remarks.append(
+        yield (
             f"{count(int(none.sum()), 'task is', 'tasks are')} solved by no run; the one with the fewest has {repeats} of all runs "
             f"together, where a pass rate of up to {1 - 0.05 ** (1 / least):.0%} can stay unseen (95% bound)."
         )
-    return remarks
-
-
-def _own(runs: Shared) -> Bools:
-    """By run and task: this run solves it, and no other does."""
-    passed = runs.passes > 0
-    own: Bools = passed & (passed.sum(0) == 1) & (runs.is_judged and len(runs.sides) > 1)
-    return own
 
 
 def _chances(runs: Shared) -> Floats:
@@ -296,10 +270,6 @@ def _chances(runs: Shared) -> Floats:
     chance = np.exp(log(n + 1) - log(rest + 1) - log(rows + 1) + log(rows - c + 1))
     chances: Floats = np.where(fits, chance, 0.0)
     return chances
-
-
-def _keys(runs: Shared, chosen: Bools) -> tuple[str, ...]:
-    return tuple(runs.keys[i] for i in np.flatnonzero(chosen).tolist())
 
 
 # ---- Checkpoints in order -------------------------------------------------------------------------
@@ -317,7 +287,7 @@ def series(sides: Sequence[Side], comparisons: Pairs | None = None) -> model.Ser
         step = float((np.abs(weights)[:, None] / runs.n).mean()) if runs.n.size else 1.0
         trend = stats.mean_change(weights @ runs.mean, step)
     checkpoints, moved = _checkpoints(runs), _moved(runs)
-    different = (point.run for point in checkpoints if is_claimed(point.p_adjusted, point.low, point.high))
+    different = (point.run for point in checkpoints if change_verdict.is_claimed(point.p_adjusted, point.low, point.high))
     slope, low, high, p = (trend.estimate, trend.low, trend.high, trend.p) if trend else (None, None, None, None)
     return model.Series(
         tuple(side.run for side in sides), len(runs.keys), slope, low, high, p, checkpoints,
@@ -355,7 +325,7 @@ def _moved(runs: Shared) -> dict[str, Any]:
                 "forgotten": _listed(runs.keys, np.where(pair.d < 0, 1 - p, 0.0)), "n_forgotten": sure.down,
                 "null_forgotten": sure.null_down,
             }  # fmt: skip
-    return {"learned": (), "forgotten": (), "n_learned": 0, "n_forgotten": 0, "null_learned": None, "null_forgotten": None}
+    return dict.fromkeys(("learned", "forgotten"), ())
 
 
 def _listed(keys: tuple[str, ...], probability: Floats) -> tuple[tuple[str, float], ...]:
@@ -371,7 +341,7 @@ def _series_notes(runs: Shared, moved: Mapping[str, Any]) -> Iterator[str]:
         return
     if len(runs.sides) < 3:
         yield "A trend needs three checkpoints; with two the slope is the change between them."
-    if moved["null_learned"] is None:
+    if moved.get("null_learned") is None:
         yield "Tasks learned and forgotten are unknown: nothing shows how repeats of a task vary."
     elif not moved["n_learned"] and not moved["n_forgotten"]:
         yield f"No single task is surely learned or forgotten from the first to the last ({LEVEL:.0%} each)."

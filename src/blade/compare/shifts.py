@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
@@ -10,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from blade import stats
-from blade.compare.task_pairs import Paired, means, passes, row_places, upright
+from blade.compare.task_pairs import Paired, known_means, means, passes, row_places, upright
 from blade.model import Derived, Floats, Ints, Shift
 
 LISTED = 30  # behaviours, and as many signatures
@@ -80,47 +81,28 @@ def _outcomes(pair: Paired) -> Iterator[_Measured]:
 
 def efforts(pair: Paired) -> Iterator[tuple[str, Floats, Floats]]:
     """Tokens, turns and the like: the mean of a rollout in each run, of tasks for which both report it."""
-    places = _places(pair)
     for name in sorted(pair.a.effort.keys() & pair.b.effort.keys()):
-        before, after = (_known_mean(side.effort[name], place, n) for (side, _, n), place in zip(pair.runs, places, strict=True))
+        before, after = (known_means(side, side.effort[name], codes) for side, codes, _ in pair.runs)
         both = np.isfinite(before) & np.isfinite(after)
         # A column of zeros reports nothing: the format has no such thing.
         if before[both].any() or after[both].any():
             yield name, before[both], after[both]
 
 
-def _places(pair: Paired) -> list[Ints]:
-    """Where the rows of each run are among the common tasks; one past the last: their task is not common."""
-    places = [row_places(side, codes) for side, codes, _ in pair.runs]
-    return [np.where(place < 0, pair.d.size, place) for place in places]
-
-
-def _known_mean(values: Floats, place: Ints, n: Ints) -> Floats:
-    """The mean of each task's known values; nan where it has none."""
-    known = np.isfinite(values)
-    if not known.all():
-        place, values = place[known], values[known]
-        n = np.bincount(place, minlength=n.size + 1)[:-1]
-    with np.errstate(invalid="ignore"):
-        column: Floats = np.bincount(place, values, n.size + 1)[:-1] / n
-    return column
-
-
 def _traced(pair: Paired, kind: str) -> tuple[list[str], Iterator[_Measured]]:
     """All that traces show of one kind, the most frequent first, and the frequent of it measured."""
     by_run = [side.behaviours if kind == "behaviour" else side.signatures for side in (pair.a, pair.b)]
-    places = _places(pair)
-    n_rows: dict[str, int] = {}
+    places = [row_places(side, codes) for side, codes, _ in pair.runs]
+    n_rows: Counter[str] = Counter()
     for rows_of, place in zip(by_run, places, strict=True):
-        for name, rows in rows_of.items():
-            n_rows[name] = n_rows.get(name, 0) + int(np.count_nonzero(place[rows] < pair.d.size))
-    names = sorted((name for name, n in n_rows.items() if n), key=lambda name: (-n_rows[name], name))
+        n_rows.update({name: int(np.count_nonzero(place[rows] >= 0)) for name, rows in rows_of.items()})
+    names = sorted(+n_rows, key=lambda name: (-n_rows[name], name))  # of which common tasks show some
 
     def measured() -> Iterator[_Measured]:
         nowhere = np.zeros(0, np.int64)
         for name in names[:TESTED]:
             before, after = (
-                np.bincount(place[rows_of.get(name, nowhere)], minlength=n.size + 1)[:-1] / n
+                np.bincount(place[rows_of.get(name, nowhere)] + 1, minlength=n.size + 1)[1:] / n  # -1 is no common task
                 for rows_of, place, n in zip(by_run, places, (pair.n_a, pair.n_b), strict=True)
             )
             if (before != after).any():
@@ -182,8 +164,10 @@ def _of_passes(pair: Paired) -> Iterator[Derived]:
         rates = [means(side, side.judged.passed)[codes] for side, codes, _ in pair.runs]
         yield _mean(pair, "pass_at_1", rates[0], rates[1])
     fewer = np.minimum(n_a, n_b)
+    # 2, 4, 8 ... as long as at least half of the tasks have as many rows in both runs
+    ks = [1 << i for i in range(1, int(np.sort(fewer)[fewer.size // 2]).bit_length())]
     for name, formula in (("pass_at_k", stats.pass_at_k), ("pass_hat_k", stats.pass_hat_k)):
-        for k in _ks(fewer):
+        for k in ks:
             enough = fewer >= k
             yield _mean(pair, name, formula(n_a[enough], c_a[enough], k), formula(n_b[enough], c_b[enough], k), k)
     if not (fewer > 1).any():  # with one row a task these are the pass rate
@@ -193,14 +177,6 @@ def _of_passes(pair: Paired) -> Iterator[Derived]:
     for name, formula in (("solved", stats.pass_at_k), ("consistency", stats.pass_hat_k)):
         before, after = _each_with_its_k(formula, n_a, c_a, fewer), _each_with_its_k(formula, n_b, c_b, fewer)
         yield _mean(pair, name, before, after, method=method)
-
-
-def _ks(fewer: Ints) -> Iterator[int]:
-    """2, 4, 8 ... as long as at least half of the tasks have as many rows in both runs."""
-    k = 2
-    while 2 * int(np.count_nonzero(fewer >= k)) >= fewer.size:
-        yield k
-        k *= 2
 
 
 def _each_with_its_k(formula: Callable[[Ints, Ints, int], Floats], n: Ints, c: Ints, k: Ints) -> Floats:

@@ -107,6 +107,14 @@ def means(side: Side, values: NDArray[Any]) -> Floats:
     return task_means
 
 
+def known_means(side: Side, values: Floats, codes: Ints) -> Floats:
+    """The mean of a row column that may lack values, for these tasks; nan where a task has none."""
+    known, size = np.isfinite(values), len(side.judged.task_keys)
+    task = side.judged.task[known]
+    with np.errstate(invalid="ignore"):
+        return (summed(task, values[known], size) / np.bincount(task, minlength=size))[codes]
+
+
 def passes(pair: Paired) -> tuple[Ints, Ints] | None:
     """The passing rows of each common task; None where no threshold says what passes."""
     if not pair.n_a.size or not (pair.a.judged.judged and pair.b.judged.judged):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
@@ -79,19 +78,16 @@ def _is_trace(value: Any) -> bool:
 
 
 def mapped_copy(path: Path, mapping: Mapping[str, str], folder: Path) -> Path:
-    """A copy of a file in `folder` whose rows are NeMo Gym's; the source is left alone."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """A copy of a file whose rows are NeMo Gym's, in a new folder within `folder`; the source is left alone."""
     rows = _first_rows(path, 1000)
     for field in mapping.values() if rows else ():
         if all(value_at(row, field) is NOTHING for row in rows):
             known = ", ".join(sorted({key for row in rows for key in row})[:20])
             raise UsageError(f"no row has the field {field!r}", f"the rows have {known}", "bad-map")
-    target = folder / path.name  # the rows tell their file; what is compressed is told by its first bytes
-    handle, name = tempfile.mkstemp(dir=folder, prefix="mapped-")
-    with os.fdopen(handle, "wb") as file:
+    target = Path(tempfile.mkdtemp(dir=folder)) / path.name  # the rows tell their file; what is compressed is told by its first bytes
+    with target.open("xb") as file:
         for line in _lines(path):
             file.write(_rewritten(line, mapping) + b"\n")
-    os.replace(name, target)
     return target
 
 

@@ -62,7 +62,7 @@ _THINK = re.compile(r"<think>(.*?)(?:</think>|\Z)", re.DOTALL)
 def steps_of(row: Mapping[str, Any]) -> tuple[list[Told], str]:
     """The steps of a row as plain data, and the field they were read from."""
     response = row.get("response")
-    output = response.get("output") if isinstance(response, Mapping) else None
+    output = response.get("output") if isinstance(response, dict) else None
     if isinstance(output, str):
         output = [{"type": "message", "role": "assistant", "content": output}]
     items, source = flat(output if isinstance(output, list) else None), "response.output"
@@ -106,8 +106,8 @@ def _nested(row: Mapping[str, Any]) -> tuple[list[Any], str]:
     for path in _NESTED:
         value: Any = row
         for key in path:
-            value = value.get(key) if isinstance(value, Mapping) else None
-        if isinstance(value, Mapping):  # one trajectory per agent
+            value = value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, dict):  # one trajectory per agent
             value = list(value.values()) if path == ("subagent_trajectories",) else None
         if isinstance(value, list) and value:
             return flat(map(_unfolded, value)), ".".join(path)
@@ -116,7 +116,7 @@ def _nested(row: Mapping[str, Any]) -> tuple[list[Any], str]:
 
 def _unfolded(entry: Any) -> Any:
     """The items of an entry that is itself a trajectory, or the entry."""
-    if isinstance(entry, Mapping) and not {"role", "type"} & entry.keys():
+    if isinstance(entry, dict) and not {"role", "type"} & entry.keys():
         for key in ("messages", "trajectory", "output", "steps"):
             if isinstance(entry.get(key), list):
                 return entry[key]
@@ -125,10 +125,10 @@ def _unfolded(entry: Any) -> Any:
 
 def _of_item(item: Any) -> Iterable[Told]:
     """The step of an output item; a chat message with tool calls is several."""
-    if not isinstance(item, Mapping):
+    if not isinstance(item, dict):
         yield _told("other", text_of(item))
         return
-    calls = [call for call in _listed(item.get("tool_calls")) if isinstance(call, Mapping)]
+    calls = [call for call in _listed(item.get("tool_calls")) if isinstance(call, dict)]
     kind = kind_of(_str(item.get("type")), _str(item.get("role")))
     if kind == "call":
         yield _call(item)
@@ -149,9 +149,9 @@ def _of_item(item: Any) -> Iterable[Told]:
         yield {**_call(call), "kind": kind if kind in ("user", "system") else "call"}
 
 
-def _results(item: Mapping[str, Any]) -> Iterable[Told]:
+def _results(item: dict[str, Any]) -> Iterable[Told]:
     """The result of a call; one message of a chat may carry several."""
-    several = [message for message in _listed(item.get("tool_messages")) if isinstance(message, Mapping)]
+    several = [message for message in _listed(item.get("tool_messages")) if isinstance(message, dict)]
     for message in several or [item]:
         call_id = _str(message.get("call_id") or message.get("tool_call_id"))
         by_id = message.get("id") if message.get("role") == "tool" else None  # in chats it may be the id of the call
@@ -161,7 +161,7 @@ def _results(item: Mapping[str, Any]) -> Iterable[Told]:
 
 def _call(item: Mapping[str, Any]) -> Told:
     inner = item.get("function")
-    function: Mapping[str, Any] = inner if isinstance(inner, Mapping) else item
+    function: Mapping[str, Any] = inner if isinstance(inner, dict) else item
     arguments = text_of(function.get("arguments", function.get("input", function.get("action"))))
     name = _str(function.get("name")) or _str(item.get("type"))
     if item.get("type") in _HOSTED:  # its result, if any, stands in the same item
@@ -177,11 +177,11 @@ def text_of(value: Any) -> str:
         return ""
     if isinstance(value, str):
         return "[image]" if value.startswith("data:image/") else value
-    if isinstance(value, list) and value and all(isinstance(part, Mapping) and "type" in part for part in value):
+    if isinstance(value, list) and value and all(isinstance(part, dict) and "type" in part for part in value):
         return "\n".join(filter(None, map(_part_text, value)))
-    if isinstance(value, Mapping) and isinstance(value.get("text"), str):
+    if isinstance(value, dict) and isinstance(value.get("text"), str):
         return str(value["text"])
-    if isinstance(value, Mapping) and ("image" in str(value.get("type")) or "image_url" in value):
+    if isinstance(value, dict) and ("image" in str(value.get("type")) or "image_url" in value):
         return "[image]"  # a data URL of megabytes says nothing to a reader
     return _readable(value) if value != [] else ""
 
@@ -254,7 +254,7 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
         return row[path]
     head, _, rest = path.partition(".")
     inner = row.get(head)
-    return value_at(inner, rest) if rest and isinstance(inner, Mapping) else NOTHING
+    return value_at(inner, rest) if rest and isinstance(inner, dict) else NOTHING
 
 
 def quotable(value: Any) -> str:

@@ -87,7 +87,7 @@ def traced(run: Assembled, position: int) -> Trace:
     task, reward = int(rollouts.task[position]), float(rollouts.reward[position])
     rollout = Rollout(
         rollouts.run, rollouts.task_keys[task], rollouts.task_names[task], int(rollouts.repeat[position]),
-        None if np.isnan(reward) else reward, str(index.path), int(index.lines()[local]),
+        None if np.isnan(reward) else reward, str(index.path), int(index.lines[local]),
     )  # fmt: skip
     return Trace(rollout, tuple(steps), source, data)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace as replace_found
 from pathlib import Path
 
 import msgspec
@@ -47,7 +46,6 @@ class RunFiles(msgspec.Struct, frozen=True):
     """The files of one run: what lies beside the rollouts, and an index of every file of rows."""
 
     run: find.Found
-    given: str  # the first rollouts file as the user named it
     artifacts: list[Artifact]
     stamps: Mapping[str, Stamp]
     benchmark: Benchmark
@@ -58,24 +56,25 @@ class RunFiles(msgspec.Struct, frozen=True):
 
 def indexed(run: find.Found, mapping: Mapping[str, str] | None, watcher: Watcher) -> RunFiles:
     """Index the rollouts files and the row sidecars of a run; `mapping` names fields that are not NeMo Gym's."""
-    first = str(run.paths[0])
+    paths, artifacts = list(run.paths), sidecars.artifacts(run)
     if mapping:  # copies of its files whose rows are NeMo Gym's
-        folder = Path(cache.scratch()) / run.name
-        run = replace_found(run, paths=tuple(field_mapping.mapped_copy(path, mapping, folder) for path in run.paths))
-    artifacts = sidecars.artifacts(run)
-    stamps = cache.stamps_of(artifact.path for artifact in artifacts if artifact.present)
-    reader = find.reader_of(run.paths[0]) or next(iter(FORMATS.values()))
+        paths = [field_mapping.mapped_copy(path, mapping, Path(cache.scratch())) for path in paths]
+    stamps = cache.stamps_of([artifact.path for artifact in artifacts if artifact.present] + [str(path) for path in paths if mapping])
+    reader = find.reader_of(paths[0]) or next(iter(FORMATS.values()))
 
     def index(path: Path) -> Index:
         return store.open_index(path, reader, watcher)
 
-    main = [index(path) for path in run.paths]
+    main = [index(path) for path in paths]
     _refuse_empty(run, main)
     inputs, failures = (
         [index(path) for path in sidecars.of_kind(artifacts, kind) if path.stat().st_size]
         for kind in ("materialized_inputs", "failures")
     )
-    return RunFiles(run, first, artifacts, stamps, sidecars.benchmark(artifacts), main, inputs, failures)
+    if mapping and (inputs or failures) and {"task", "repeat"} & mapping.keys():
+        watcher.notice(f"--map gives the rows of {run.name} other keys than its inputs and failures have; those are left out")
+        inputs, failures = [], []
+    return RunFiles(run, artifacts, stamps, sidecars.benchmark(artifacts), main, inputs, failures)
 
 
 def assembled(
@@ -89,7 +88,7 @@ def assembled(
     settings = sidecars.settings(artifacts, notice)
     if mapping:
         fields = ",".join(f"{target}={path}" for target, path in mapping.items())
-        settings = {**settings, MAPPED: f"{files.given} --map {fields}"}
+        settings = {**settings, MAPPED: f"{files.run.paths[0]} --map {fields}"}
     judged_in = sidecars.judgements(files.run)
     judged = _judgements(judged_in, notice)
     read = [*files.main, *files.inputs, *files.failures]
@@ -103,7 +102,7 @@ def assembled(
             skipped=tuple([entry for index in read for entry in index.skipped()][:MAX_SKIPPED]),
             n_skipped=sum(index.n_skipped for index in read), judged_in=judged_in,
             judgements=tuple(judgement for judgement in judged if is_alone or judgement.agent == run.agent),
-            stamps=files.stamps, given=files.given if mapping else "",
+            stamps=files.stamps, given=str(files.run.paths[0]) if mapping else "",
         )
         for run in runs
     ]

@@ -16,6 +16,7 @@ from blade.pipeline.report_pages import scoring_of
 from blade.query.query_ground import Files, Ground
 from blade.tables import cache, database, trace_tables, workers
 from blade.tables import index as store
+from blade.tables.index_files import OpenPart
 from blade.tables.rollouts import Columns, Judged, laid_out, tasks
 
 if TYPE_CHECKING:
@@ -75,13 +76,11 @@ def _engine(
 
 def _files(entry: Loaded, threshold: float | None, with_traces: bool, watcher: Watcher) -> Files:
     key = _key(entry, threshold)
-    folder = cache.folder_for(Path(entry.sources[0].path)) if key else None
-    if folder is not None and key is not None:
+    if all(source.path != "-" for source in entry.sources):  # standard input cannot be found again
         try:
-            return _files_in(folder, key, entry, threshold, with_traces, watcher)
+            return _files_in(cache.folder_for(Path(entry.sources[0].path)), key, entry, threshold, with_traces, watcher)
         except cache.Unwritable as error:
             watcher.notice(f"the cache {cache.root()} cannot be written ({error}); using temporary tables")
-    key = entry.name.encode().hex()[:32] + str(threshold)  # standard input, too, cannot be found again
     try:
         return _files_in(Path(cache.scratch()), key, entry, threshold, with_traces, watcher)
     except cache.Unwritable as error:
@@ -97,18 +96,14 @@ def _files_in(
         if len(entry.run.rollouts.task) > 50_000:
             watcher.notice(f"making the tables of {entry.name}")
         write_tables(path, entry, threshold)
-        cache.trim(keep=folder)
+        cache.trim()
     return Files(entry.name, str(path), *([_traces(folder, key, entry, watcher)] if with_traces else []))
 
 
-def _key(entry: Loaded, threshold: float | None) -> str | None:
-    """What the tables of a run depend on: its files, our code, its agent, its part, and the threshold."""
-    if any(source.path == "-" for source in entry.sources):
-        return None
-    return cache.key(
-        entry.stamps, entry.run.agent or "", str(threshold), str(len(entry.run.rollouts.task)),
-        entry.name if entry.name.endswith("]") else "",  # `NAME[field=value]`: split off by `compare --by`
-    )  # fmt: skip
+def _key(entry: Loaded, threshold: float | None) -> str:
+    """What the tables of a run depend on: its files and their lines, our code, its name, agent and rows, and the threshold."""
+    lines = [part.entry.source for part in entry.run.rows.parts if isinstance(part, OpenPart)]
+    return cache.key(entry.stamps, entry.name, entry.run.agent or "", str(threshold), str(len(entry.run.rollouts.task)), *lines)
 
 
 def write_tables(path: Path, entry: Loaded, threshold: float | None) -> None:

@@ -67,31 +67,26 @@ def json_text(report: Report, is_comparison: bool = False) -> str:
 # ---- Folders -------------------------------------------------------------------------------------
 
 
-def write(report: Report, folder: Path, figures: bool = True, force: bool = False) -> list[Path]:
-    """Write the files of a report into `folder`, all or none; over what is not ours only with `force`."""
-    from blade.report import report_json
-
-    return put(folder, {**_texts(report, False, figures), "metrics.json": report_json.metrics_text(report)}, False, force)
-
-
-def write_comparison(
-    report: Report, folder: Path, extra: Mapping[str, str] | None = None, figures: bool = True, force: bool = False
+def write(
+    report: Report, folder: Path, is_comparison: bool = False, extra: Mapping[str, str] | None = None, figures: bool = True,
+    force: bool = False,
 ) -> list[Path]:
-    """Write compare.md, compare.html, compare.json, their figures, and `extra` files (name -> text)."""
-    return put(folder, {**_texts(report, True, figures), **(extra or {})}, True, force)
+    """Write a report, or a comparison, with its figures and `extra` files (name -> text), all or none.
 
-
-def _texts(report: Report, is_comparison: bool, draw: bool) -> dict[str, str]:
+    What is not ours is written over only with `force`.
+    """
     from blade.report import html, markdown, report_json
 
-    shown = pages(report, is_comparison, draw or None)
+    shown = pages(report, is_comparison, figures or None)
     page, offline, wire = FILES[is_comparison]
-    return {
+    texts = {
         **{f"figures/{figure.file}": figure.svg for figure in shown.figures},
         page: markdown.page(shown.title, shown.sections),
         offline: html.page(shown.title, shown.sections, report.made_by.get("blade", "")),
         wire: report_json.render(report, shown.sections),
     }
+    metrics = {} if is_comparison else {"metrics.json": report_json.metrics_text(report)}
+    return put(folder, {**texts, **metrics, **(extra or {})}, is_comparison, force)
 
 
 def put(folder: Path, texts: Mapping[str, str], is_comparison: bool, force: bool) -> list[Path]:

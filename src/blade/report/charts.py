@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from blade import hostile, number_format
-from blade.model import Comparison, Placed, Report
+from blade.model import Cause, Comparison, Placed, Report
 from blade.report import comparison_words as say
 from blade.report import printed_names
 from blade.report.blocks import Figure, Line
 from blade.report.comparison_terms import BUCKET_ORDER, folded, key
 from blade.report.phrases import LABELS, explained, line
-from blade.report.queried_numbers import count, whole
+from blade.report.queried_numbers import count, entry, num, whole
 from blade.report.run_facts import Facts, facts
 
 MAX_TASKS = 200  # points in the strip of tasks
@@ -204,7 +204,7 @@ def tokens_chart(run: Facts) -> Chart | None:
 def losses_chart(run: Facts) -> Chart | None:
     """Points of score by cause and mode, the largest first, coloured by who answers for them."""
     losses = [loss for loss in run.losses if _finite(loss.lost) is not None and loss.lost > printed_names.SAME]
-    if len(losses) < 2 or not printed_names.is_explained(losses):
+    if len(losses) < 2 or all(loss.cause is Cause.UNDETERMINED for loss in losses):
         return None
     shown = losses if len(losses) <= MAX_MODES else losses[: MAX_MODES - 1]
     bars = [
@@ -221,7 +221,9 @@ def losses_chart(run: Facts) -> Chart | None:
     about = _about(run, f"{total} lost over {number_format.count(run.score.n, 'task')}")
     fields = {"end": max(value["lost"] for value in values) * 1.2, **_coloured(_used(SIDES, values))}
     caption = "Points of score lost by cause and mode; all bars together are {}, exactly 1 − the score."
-    return Chart(line(caption, printed_names.all_lost(run)), {"values": values, "about": about, **fields})
+    lost = printed_names.total(run.losses)
+    all_lost = num(number_format.size(lost), lost, f"{entry('losses', run=run.run.name)}.lost")
+    return Chart(line(caption, all_lost), {"values": values, "about": about, **fields})
 
 
 # ---- Of a pair: the bridge -----------------------------------------------------------------------

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from blade import hostile, number_format
-from blade.model import Churn, Comparison, Derived, Flip, Measure, Mover, Report, Shift, Term
+from blade.model import Churn, Comparison, Flip, Measure, Mover, Report, Shift, Term
 from blade.report import comparison_words as say
 from blade.report import printed_names, queried_numbers
 from blade.report.blocks import Badge, Block, Bullets, Commands, Figure, Line, Para, Span, para
@@ -423,16 +423,12 @@ def _derived(comparison: Comparison) -> list[Block]:
     for derived in comparison.derived:
         if derived.name in shifts or derived.unit == say.LOG_RATIO:
             continue
-        of, label = cited(comparison).entry("derived", derived, "name", "k"), derived_name(derived)
+        of, unit = cited(comparison).entry("derived", derived, "name", "k"), hostile.line(derived.unit, 20)
+        label = printed_names.EFFORTS.get(derived.name) or printed_names.label(Measure("", derived.name, None, 0, k=derived.k))
         of.is_rate = derived.unit == "rate"
+        label += f" ({unit})" if unit and not of.is_rate and unit not in label else ""  # what is counted, if it is no rate
         levels = (of.level("baseline"), of.level("candidate"), of.estimate("change"))
         rows.append((label if of.is_rate else name(label), *levels, of.whole("n"), of.said("method", 80)))
     title = heading("Further measures, over the common tasks")
     return [title, table("Measure|Baseline|Candidate|Change, 95% interval|Tasks|Interval by", "lrrrrl", rows)] if rows else []
 
-
-def derived_name(derived: Derived) -> str:
-    """`pass@4`; what is counted where it is no rate."""
-    label = printed_names.EFFORTS.get(derived.name) or printed_names.label(Measure("", derived.name, None, 0, k=derived.k))
-    unit = "" if derived.unit in ("rate", "") else hostile.line(derived.unit, 20)
-    return f"{label} ({unit})" if unit and unit not in label else label

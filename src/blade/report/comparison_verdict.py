@@ -211,13 +211,11 @@ def in_short(comparison: Comparison) -> str:
         return f"{who}: the same rows (n = {n})"
     test = say.test_of(comparison, NEW)
     change = short(tested(comparison, test).estimate("estimate")) if test else "nothing to test"
-    these, new = (_small_too(comparison, question) for question in (THESE, NEW))
+    these, new = (
+        (say.verdict_on(comparison, question) or "no verdict") + f" ({say.SMALL})" * say.is_small(comparison, question)
+        for question in (THESE, NEW)
+    )
     return f"{who}: {these} on these tasks, {new} for new ones; {change}, n = {n}"
-
-
-def _small_too(comparison: Comparison, question: str) -> str:
-    word = say.verdict_on(comparison, question) or "no verdict"
-    return f"{word} ({say.SMALL})" if say.is_small(comparison, question) else word
 
 
 # ---- Comparability: which tasks both runs share, which settings differ ---------------------------

@@ -82,18 +82,15 @@ def _kept(title: str, section: Sequence[Block], runs: tuple[Facts, ...]) -> list
         rule = next((rule for start, rule in rules.items() if start and name.startswith(start)), rules.get("", "all"))
         stay = [_cut(block, len(runs)) for block in blocks if RULES[rule](block)]
         stay = [block for block in stay if not (isinstance(block, Table) and not block.rows)]
-        if title.endswith("Deep Dives") and _is_cut(blocks, stay):
-            stay = [*filter(_tables, stay), _MORE_TASKS]
+        if title.endswith("Deep Dives"):
+            # a table of tasks leaves some out by our own cut, or as the line below it says
+            n_rows, n_left = (sum(len(block.rows) for block in part if isinstance(block, Table)) for part in (blocks, stay))
+            if n_left < n_rows or (n_rows > 0 and any(isinstance(block, Para) for block in blocks)):
+                stay = [*filter(_tables, stay), _MORE_TASKS]
         kept_blocks += [heading] if heading is not None and (stay or not name) else []
         kept_blocks += [*stay, *(_quoted(runs, stay) if name == JUDGED else [])]
     kept_blocks += _ids(runs) if title == "Task Outcome Buckets" else []
     return [*kept_blocks, _CUT] if title == "Reproducibility Notes" else kept_blocks
-
-
-def _is_cut(blocks: list[Block], stay: list[Block]) -> bool:
-    """Decide whether a table of tasks leaves some out: by our own cut, or as the line below it says."""
-    n_rows, n_left = (sum(len(block.rows) for block in part if isinstance(block, Table)) for part in (blocks, stay))
-    return n_left < n_rows or (n_rows > 0 and any(isinstance(block, Para) for block in blocks))
 
 
 def _cut(block: Block, n_runs: int) -> Block:

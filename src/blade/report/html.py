@@ -31,14 +31,11 @@ def _template() -> Any:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, finalize=_cleaned, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"data_uri": _data_uri, "query": escape_comment, "plain": plain}
+    environment.filters |= {"base64": lambda text: base64.b64encode(text.encode()).decode("ascii")}
+    environment.filters |= {"query": escape_comment, "plain": plain}
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
 
 
 def _cleaned(value: Any) -> Any:
     # Escaping leaves controls and bidi overrides; `Markup` has passed through here already.
     return hostile.lines(value) if type(value) is str else value
-
-
-def _data_uri(svg: str) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode("ascii")

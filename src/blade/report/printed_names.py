@@ -57,17 +57,6 @@ def largest(facts: Facts) -> tuple[str, float] | None:
     return min(sums.items(), key=lambda mode: (-mode[1], mode[0])) if sums else None
 
 
-def is_explained(losses: list[Loss]) -> bool:
-    """Whether any loss has a cause."""
-    return any(loss.cause is not Cause.UNDETERMINED for loss in losses)
-
-
-def all_lost(facts: Facts) -> Span:
-    """All points of score that a run lost."""
-    lost = total(facts.losses)
-    return num(number_format.size(lost), lost, f"{queried_numbers.entry('losses', run=facts.run.name)}.lost")
-
-
 def ended(line: Line) -> Line:
     """A line with its full stop, unless it ends already."""
     return line if plain(line[-1:]).endswith((".", "!", "?", "…", ".)")) else (*line, ".")

@@ -90,14 +90,14 @@ class Entries:
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._indexed: dict[str, dict[tuple[Any, ...], list[Any]]] = {}
+        self._indexed: dict[tuple[str, ...], dict[tuple[Any, ...], list[Any]]] = {}
 
     def query(self, name: str, noun: Any) -> str:
         """The query that selects this entry and no other."""
         keys = {key: _stated(getattr(noun, key)) for key in KEYS[name]}
         alike: list[Any] = []
         for stated in ({key: value for key, value in keys.items() if value is not None}, keys):
-            alike = self._alike(name, noun, stated)
+            alike = self._alike(name, stated)
             if len(alike) < 2:
                 return entry(name, **stated)
         place = next((place for place, other in enumerate(alike) if other is noun or other == noun), 0)
@@ -109,18 +109,13 @@ class Entries:
         place = next((place for place, other in enumerate(judgements) if other is noun), 0)
         return f"engine.judgements[{run!r}][{place}]"
 
-    def _alike(self, name: str, noun: Any, stated: dict[str, Any]) -> list[Any]:
-        """The entries that share these keys; looked up by the first two, so that no list is searched for each number."""
-
-        def group(other: Any) -> tuple[Any, ...]:
-            return tuple(_stated(getattr(other, key)) for key in KEYS[name][:2])
-
-        if name not in self._indexed:
-            self._indexed[name] = defaultdict(list)
-            for other in getattr(self._report, name):
-                self._indexed[name][group(other)].append(other)
-        alike = self._indexed[name][group(noun)]
-        return [other for other in alike if all(_stated(getattr(other, key)) == stated[key] for key in stated)]
+    def _alike(self, name: str, stated: dict[str, Any]) -> list[Any]:
+        """The entries that share these keys; indexed by them, so that no list is searched for each number."""
+        if (name, *stated) not in self._indexed:
+            groups = self._indexed[name, *stated] = defaultdict(list)
+            for noun in getattr(self._report, name):
+                groups[tuple(_stated(getattr(noun, key)) for key in stated)].append(noun)
+        return self._indexed[name, *stated][tuple(stated.values())]
 
 
 # ---- Numbers with their queries ------------------------------------------------------------------

@@ -27,16 +27,11 @@ def task_name(task: str, name: str) -> Line:
     return (key, " ", readable) if readable.text and readable != key else (key,)
 
 
-def step(task: str, repeat: int | None, step: int) -> Code:
-    """TASK/REPEAT#STEP, as a citation names a step."""
-    return Code(f"{hostile.line(place(task, repeat), 80)}#{step}")
-
-
 def address(evidence: Evidence) -> Line:
-    """Where a quotation stands."""
-    if evidence.step is not None:
-        return ("task ", step(evidence.task, evidence.repeat, evidence.step))
+    """Where a quotation stands: TASK/REPEAT#STEP, as a citation names a step, or its field."""
     where = hostile.line(place(evidence.task, evidence.repeat), 80)
+    if evidence.step is not None:
+        return ("task ", Code(f"{where}#{evidence.step}"))
     if evidence.field is None:
         return ("task ", Code(where), ", a row that is not there")
     return ("task ", Code(f"{where}#{hostile.line(evidence.field, 80)}"))
@@ -82,13 +77,10 @@ def run_argument(run: Run) -> str | None:
     return hostile.argument(run.sources[0].path if len(run.sources) == 1 else run.name)
 
 
-def show(run: Run, task: str, repeat: int | None, shows: str, near: int | None = None) -> list[tuple[str, str]]:
-    """A `blade show` line, if it can be typed; `near` is a step to read around."""
+def show(run: Run, task: str, repeat: int | None, shows: str) -> list[tuple[str, str]]:
+    """A `blade show` line, if it can be typed."""
     who, what = run_argument(run), hostile.argument(place(task, repeat))
-    if who is None or what is None:
-        return []
-    steps = f" --steps {max(0, near - 2)}:{near + 3}" if near is not None else ""
-    return [(f"blade show {who} {what}{steps}", shows)]
+    return [] if who is None or what is None else [(f"blade show {who} {what}", shows)]
 
 
 def to_read(task: TaskResult) -> list[int]:

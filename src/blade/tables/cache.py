@@ -30,6 +30,7 @@ MAX_MB = 20_000  # of all indexes and tables, unless BLADE_CACHE_MAX_MB says oth
 Stamp = tuple[int, int, int, int, str]
 WHOLE = 32 << 20  # bytes up to which a file is hashed whole, in some milliseconds; of a larger one its ends and samples
 _END, _SAMPLE, _SAMPLES, _PIECE = 1 << 16, 1 << 12, 128, 1 << 20
+_IN_USE: set[Path] = set()  # folders that this process has asked for
 
 
 class Unwritable(Exception):
@@ -95,9 +96,11 @@ def _content(path: Path, size: int) -> str:
 
 
 def folder_for(source: Path) -> Path:
-    """The folder of the index of `source`, which need not exist."""
+    """The folder of the index of `source`, which need not exist; this process will not trim it."""
     key = blake2b(os.fsencode(source.absolute()), digest_size=12).hexdigest()
-    return root() / _FOLDER / key
+    folder = root() / _FOLDER / key
+    _IN_USE.add(folder)
+    return folder
 
 
 @lru_cache(maxsize=1)
@@ -193,8 +196,8 @@ def limit() -> int:
         return MAX_MB * 1_000_000
 
 
-def trim(keep: Path) -> int:
-    """Remove the folders that were longest unused until the cache is within its limit; bytes freed."""
+def trim() -> int:
+    """Remove the folders of others that were longest unused until the cache is within its limit; bytes freed."""
     sizes = {folder: _size(folder) for folder in _folders()}
 
     def last_use(folder: Path) -> float:
@@ -202,7 +205,7 @@ def trim(keep: Path) -> int:
 
     surplus, freed = sum(sizes.values()) - limit(), 0
     for folder in sorted(sizes, key=last_use) if surplus > 0 else ():
-        if freed < surplus and folder != keep and _removed(folder):
+        if freed < surplus and folder not in _IN_USE and _removed(folder):
             freed += sizes[folder]
     return freed
 

@@ -173,7 +173,7 @@ def _in(folder: Path, path: Path, reader: Reader, watcher: Watcher) -> Index:
             _sweep(folder, known)
         raise
     _sweep(folder, fresh)
-    cache.trim(keep=folder)
+    cache.trim()
     try:
         return Index(folder, path, fresh)
     except (OSError, ValueError) as error:

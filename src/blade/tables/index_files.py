@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +186,6 @@ class Index(Rows):
         super().__init__([self])
         self._blocks = BlockReader(folder / known.blocks) if known.blocks else None
         self._file: int | None = None
-        self._places: tuple[NDArray[Any], NDArray[Any]] | None = None
 
     @property
     def n_skipped(self) -> int:
@@ -199,17 +199,20 @@ class Index(Rows):
             for line, reason in part.skipped
         ]
 
+    @cached_property
     def lines(self) -> NDArray[Any]:
         """The 1-based line of each row."""
         parts = [part for part in self.manifest.parts if part.rows]
         first = np.repeat([part.first_line + 1 for part in parts], [part.rows for part in parts])
         return self.numbers("line") + first if parts else np.empty(0, np.int64)
 
+    @cached_property
+    def _places(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        return self.numbers("offset"), self.numbers("length")
+
     def row_bytes(self, row: int) -> bytes:
         """The line of one row, read from the source."""
-        if self._places is None:
-            self._places = (self.numbers("offset"), self.numbers("length"))
-        offset, length = int(self._places[0][row]), int(self._places[1][row])
+        offset, length = (int(places[row]) for places in self._places)
         try:
             if self._blocks is not None:
                 return self._blocks.read(offset, length)

@@ -211,7 +211,7 @@ def _reserved(
         **{name: database.numbers(getattr(rollouts, name)) for name in _AMOUNTS},
         "seconds": database.numbers(rollouts.wall_s),
         "file": np.concatenate([np.zeros(0, object), *files])[order],
-        "line": np.concatenate([np.zeros(0, np.int64), *(source.lines() for source in run.rows.sources)])[order],
+        "line": np.concatenate([np.zeros(0, np.int64), *(source.lines for source in run.rows.sources)])[order],
     }
 
 

@@ -86,9 +86,6 @@ def content(entries: Sequence[Mapping[str, Any]]) -> bytes:
     return orjson.dumps(orjson.loads(encoded(entries)), option=orjson.OPT_INDENT_2)
 
 
-# -- what environments add ------------------------------------------------------------------------
-
-
 class Verdict(NamedTuple):
     """All that is kept of a row."""
 

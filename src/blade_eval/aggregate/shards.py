@@ -107,7 +107,13 @@ def merged(
     with_inputs, with_failures = ([p for path in paths if (p := sidecar(path, ending))] for ending in (INPUTS, FAILURES))
     targets = output, beside(output, INPUTS), beside(output, FAILURES)
     if merge:
-        _refuse_unusable(output, targets, [*paths, *with_inputs, *with_failures], force)
+        run_files.usable(run_files.beside(output))
+        read = {path.resolve() for path in (*paths, *with_inputs, *with_failures)}
+        same = read & {path.resolve() for path in targets}
+        if same and not force:
+            what = f"{min(same)} would be written and is itself read as part of a shard"
+            hint = "choose another --output, narrow the glob, or add --force to replace it"
+            raise UsageError(what, hint, "output-is-input")
     table = Table()
     inputs, failures = Table(table.agents), Table(table.agents)
     for path in paths:
@@ -178,15 +184,6 @@ def _key_of_failure(line: Line, seen: Seen) -> Keyed | None:
         return None
 
 
-def _refuse_unusable(output: Path, targets: Sequence[Path], read: Sequence[Path], force: bool) -> None:
-    run_files.usable(run_files.beside(output))
-    same = {path.resolve() for path in targets} & {path.resolve() for path in read}
-    if same and not force:
-        what = f"{min(same)} would be written and is itself read as part of a shard"
-        hint = "choose another --output, narrow the glob, or add --force to replace it"
-        raise UsageError(what, hint, "output-is-input")
-
-
 def _refuse_loss(path: Path, part: Table) -> None:
     """An error if a file is there and holds a line that is none of those merged into it."""
     if not path.exists():
@@ -222,9 +219,6 @@ def _left_out(paths: Sequence[Path], environment_of: EnvironmentOf | None) -> It
                 "name the --resources-server, --benchmark or --config of the run"
             )
             return
-
-
-# -- completeness ---------------------------------------------------------------------------------
 
 
 def _completeness(

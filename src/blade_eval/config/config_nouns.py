@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,7 +43,10 @@ class Asked:
 
     @property
     def nothing(self) -> bool:
-        return not any((self.paths, self.benchmarks, self.environments, self.resources_servers, self.model_types))
+        """Nothing is named, not even by an override of config_paths."""
+        named = any(text.lstrip("+").startswith("config_paths=") for text in self.overrides)
+        names = (self.paths, self.benchmarks, self.environments, self.resources_servers, self.model_types)
+        return not (named or any(names))
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Server:
     """One instance: a block of the configuration that a process (or BLADE itself) serves."""
 
     instance: str
-    kind: str  # resources_servers, responses_api_agents, responses_api_models, environment_servers
+    kind: str  # one of KINDS
     implementation: str
     settings: Tree  # the block itself
     place: str = ""  # file:line
@@ -126,3 +130,9 @@ def walk(value: Any, above: Keys = ()) -> Iterator[tuple[Keys, Any]]:
 
 def is_open(value: Any) -> bool:
     return isinstance(value, str) and (value == UNSET or "${" in value)
+
+
+def meant(name: str, known: Iterable[str], most: int = 3, cutoff: float = 0.6) -> str:
+    """The hint at what may have been meant by a name, if anything is near it."""
+    near = get_close_matches(name, list(known), most, cutoff)
+    return f"did you mean {', '.join(near)}?" if near else ""

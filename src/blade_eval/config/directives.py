@@ -6,13 +6,24 @@ import re
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from blade.errors import BladeError, UsageError
-from blade_eval.config.config_nouns import KINDS, OPEN, RESERVED, RUN, UNSET, Keys, Level, Problem, Tree, walk
+from blade_eval.config.config_nouns import (
+    KINDS,
+    OPEN,
+    RESERVED,
+    RUN,
+    UNSET,
+    Keys,
+    Level,
+    Problem,
+    Tree,
+    meant,
+    walk,
+)
 from blade_eval.config.secret import without
 from blade_eval.config.sources import MOST_LEVELS, tree_of
 
@@ -71,7 +82,8 @@ class Applied:
             elif value not in (UNSET, _Absent):
                 message = f"_delete_key names {name}, which {'.'.join(path)} does not have"
                 place = ".".join((*path, "_delete_key"))
-                self.problems.append(Problem("error", message, place, hint=_mean(name, value)))
+                near = meant(name, map(str, value)) if isinstance(value, dict) else ""
+                self.problems.append(Problem("error", message, place, hint=near))
 
     def _walk(self, holder: Tree | list[Any], above: Keys) -> None:
         inside: Any = holder
@@ -112,7 +124,7 @@ class Applied:
         value = _value(self._before, keys)
         if value is _Absent:
             siblings = _value(self._before, keys[:-1])
-            hint = _mean(keys[-1], siblings if isinstance(siblings, dict) else self._before)
+            hint = meant(keys[-1], map(str, siblings if isinstance(siblings, dict) else self._before))
             message = f"{'.'.join(path)} takes its values from {source}, which is nowhere in the merged config"
             self.problems.append(Problem("error", message, place, hint=hint))
             return _Absent
@@ -124,13 +136,6 @@ class Applied:
             self.sources[path] = keys
         return deepcopy(value)
 
-
-def _mean(name: str, known: Any) -> str:
-    near = get_close_matches(name, map(str, known if isinstance(known, dict) else ()), 3, 0.6)
-    return f"did you mean {', '.join(near)}?" if near else ""
-
-
-# -- overrides ------------------------------------------------------------------------------------
 
 _DIRECTIVE = re.compile(r"\$\{(inherit_from|copy):(.*)\}", re.DOTALL)
 _INDEX = re.compile(r"\[(\d+)\]")
@@ -220,9 +225,6 @@ def change(tree: Tree, override: Override) -> bool:
     return True
 
 
-# -- keys that nobody knows -----------------------------------------------------------------------
-
-
 NOWHERE = "{} is nowhere in the config"
 NOT_NEW = "{} is not in the config; write + before it if it is meant to be new"  # it would be made, and nobody said so
 
@@ -231,9 +233,7 @@ def unplaced(override: Override, tree: Tree, what: str = NOT_NEW, level: Level =
     key, depth = ".".join(override.keys), len(override.keys)
     names = sorted({".".join(path) for path, _ in walk(tree) if len(path) == depth})
     names += [name for name in sorted(RUN | RESERVED) if name.count(".") == depth - 1]
-    near = get_close_matches(key, names, 1, 0.8)
-    hint = f"did you mean {near[0]}?" if near else ""
-    return Problem(level, what.format(key), key, "command line", hint)
+    return Problem(level, what.format(key), key, "command line", meant(key, names, 1, 0.8))
 
 
 def unread(overrides: Iterable[Override], written: Tree, tree: Tree) -> list[Problem]:

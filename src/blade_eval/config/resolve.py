@@ -6,17 +6,15 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from blade.errors import UsageError
+from blade_eval.config import config_nouns as nouns
 from blade_eval.config import directives, sources
 from blade_eval.config.config_nouns import (
-    DATASET,
     KINDS,
-    RESERVED,
     UNSET,
     Asked,
     Dataset,
@@ -26,8 +24,6 @@ from blade_eval.config.config_nouns import (
     Resolved,
     Server,
     Tree,
-    is_open,
-    walk,
 )
 from blade_eval.config.directives import NOWHERE, Applied, Override, there
 from blade_eval.config.secret import hidden, names_secret, without
@@ -83,7 +79,7 @@ def _resolved(wish: Asked) -> Resolved:
     places = Places([path for path, _ in documents], done, [override.keys for override in overrides])
     tree, unfilled = _filled(done.tree)
     servers, wrong = found_servers(tree, places.where)
-    datasets, wrong_data = found_datasets(servers, under, places.where)
+    datasets, wrong_data = _datasets(servers, under, places.where)
     wrong += [*references(servers), *self_judged(servers), *wrong_data, *_left_over(tree)]
     problems += map(places.at, [*done.problems, *unfilled, *wrong])
     files = tuple(path for path, _ in documents)
@@ -96,11 +92,8 @@ def _starts(
     """The files that were asked for by name or path; else those that env.yaml names."""
     problems: list[Problem] = []
     starts: list[Path] = []
-    kinds = {
-        "model type": wish.model_types, "resources server": wish.resources_servers,
-        "environment": wish.environments, "benchmark": wish.benchmarks,
-    }  # fmt: skip
-    for kind, names in kinds.items():
+    for kind in ("model type", "resources server", "environment", "benchmark"):
+        names = getattr(wish, f"{kind.replace(' ', '_')}s")
         for path in (sources.component_file(kind, name, under) for name in names):
             starts.append(path)
             root = next(root for root in under if path.is_relative_to(root))
@@ -129,7 +122,7 @@ def _merge(low: Tree, high: Tree, whose: str = "what inherits") -> Tree:
     try:
         both = OmegaConf.merge(OmegaConf.create(low), OmegaConf.create(high))
     except unusable as error:
-        for keys, value in walk(high):
+        for keys, value in nouns.walk(high):
             try:
                 OmegaConf.create({"value": None if isinstance(value, dict | list) else value})
             except unusable as reason:  # such as text with an unfinished ${
@@ -202,11 +195,8 @@ def _bounded() -> Iterator[Callable[[int], None]]:
         nonlocal size
         size += amount
         if size > _MOST_FILLED:
-            raise UsageError(
-                f"the configuration means more than {_MOST_FILLED:,} characters once its ${{...}} are filled in",
-                "let values refer to one another less often",
-                "bad-config-value",
-            )
+            what = f"the configuration means more than {_MOST_FILLED:,} characters once its ${{...}} are filled in"
+            raise UsageError(what, "let values refer to one another less often", "bad-config-value")
 
     def counted(self: Any, *args: Any, **named: Any) -> Any:
         node = original(self, *args, **named)
@@ -312,7 +302,7 @@ def found_servers(tree: Tree, where: Where) -> tuple[list[Server], list[Problem]
     servers: list[Server] = []
     problems: list[Problem] = []
     for name, block in tree.items():
-        if name in RESERVED or not isinstance(block, dict):
+        if name in nouns.RESERVED or not isinstance(block, dict):
             continue
         kinds = [kind for kind in KINDS if kind in block]
         inner = block[kinds[0]] if len(kinds) == 1 else None
@@ -340,19 +330,18 @@ def _almost(name: str, block: Tree, kinds: list[str]) -> Iterator[Problem]:
             yield Problem("error", f"{path} holds {count}", path, hint=hint)
     else:
         for key in block:
-            near = get_close_matches(str(key), KINDS, 1, 0.75)
-            if near and isinstance(block[key], dict):
-                hint = f"did you mean {near[0]}?"
+            hint = nouns.meant(str(key), KINDS, 1, 0.75)
+            if hint and isinstance(block[key], dict):
                 yield Problem("error", f"{name}.{key} is no kind of server", f"{name}.{key}", hint=hint)
                 return
 
 
 def references(servers: Sequence[Server]) -> Iterator[Problem]:
     for server in servers:
-        for path, value in walk(server.settings, (server.instance, server.kind, server.implementation)):
+        for path, value in nouns.walk(server.settings, (server.instance, server.kind, server.implementation)):
             kind, name = (value.get("type"), value.get("name")) if isinstance(value, dict) else (None, None)
             same = sorted(other.instance for other in servers if other.kind == kind)
-            if kind not in KINDS or not isinstance(name, str) or name in same or is_open(name):
+            if kind not in KINDS or not isinstance(name, str) or name in same or nouns.is_open(name):
                 continue
             key = ".".join((*path, "name"))
             if kind == "responses_api_models" and name == MODEL:
@@ -360,8 +349,7 @@ def references(servers: Sequence[Server]) -> Iterator[Problem]:
                 message = f"{server.instance} needs {name} as its {'.'.join(path[3:])}, and {what}"
                 yield Problem("model", message, key, hint="choose one, such as --model-type openai_model")
                 continue
-            near = get_close_matches(name, same, 3, 0.6)
-            hint = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(same) or 'none'}"
+            hint = nouns.meant(name, same) or f"there are {', '.join(same) or 'none'}"
             kinds = [other.kind for other in servers if other.instance == name]
             what = f", which is one of {kinds[0]}" if kinds else ", which is not defined"
             yield Problem("error", f"{'.'.join(path)} refers to {kind}/{name}{what}", key, hint=hint)
@@ -384,7 +372,7 @@ def _users(server: Server, servers: Sequence[Server]) -> list[Server]:
     return [user for user in servers if user.named("resources_server") == server.instance]
 
 
-def found_datasets(
+def _datasets(
     servers: Sequence[Server], roots: Sequence[Path], where: Where
 ) -> tuple[list[Dataset], list[Problem]]:
     """The datasets of agents and, in newer definitions, of resources servers, and what is wrong with them."""
@@ -429,9 +417,8 @@ def _wrong(entry: Any, name: str, roots: Sequence[Path]) -> Iterator[Problem]:
         yield Problem("error", f"{name} is no mapping but {entry!r}", name)
         return
     for key in map(str, entry):
-        near = get_close_matches(key, DATASET, 1, 0.8)
-        if key not in DATASET and near:
-            yield Problem("warning", f"{name} has the key {key}", f"{name}.{key}", hint=f"did you mean {near[0]}?")
+        if key not in nouns.DATASET and (hint := nouns.meant(key, nouns.DATASET, 1, 0.8)):
+            yield Problem("warning", f"{name} has the key {key}", f"{name}.{key}", hint=hint)
     kind, repeats = entry.get("type"), entry.get("num_repeats")
     if kind not in DATASET_TYPES:
         hint = f"types are {', '.join(DATASET_TYPES)}"
@@ -441,19 +428,19 @@ def _wrong(entry: Any, name: str, roots: Sequence[Path]) -> Iterator[Problem]:
         if entry.get(key) is None and not (key == "jsonl_fpath" and entry.get("source")):
             yield Problem("error", f"{name}, of type {kind}, has no {key}", name)
     is_count = isinstance(repeats, int) and not isinstance(repeats, bool) and repeats >= 1
-    if not (repeats is None or is_open(repeats) or is_count):
+    if not (repeats is None or nouns.is_open(repeats) or is_count):
         what = f"{name}.num_repeats is {repeats!r}, not a count from 1"
         yield Problem("error", what, f"{name}.num_repeats")
     for key in ("prepare_script", "prompt_config"):
         path = entry.get(key)
-        if isinstance(path, str) and not is_open(path) and not candidates(path, roots):
+        if isinstance(path, str) and not nouns.is_open(path) and not candidates(path, roots):
             what = f"{name}.{key} names {path}, which was not found under {', '.join(map(str, roots))}"
             yield Problem("error", what, f"{name}.{key}")
 
 
 def _left_over(tree: Tree) -> Iterator[Problem]:
     """Directives that came with what was inherited, which is not expanded again; then all values that are `???`."""
-    paths = [(".".join(path), path, value) for path, value in walk(tree)]
+    paths = [(".".join(path), path, value) for path, value in nouns.walk(tree)]
     for key, path, value in paths:
         if path and path[-1] in ("_inherit_from", "_copy"):
             message = f"{'.'.join(path[:-1])} has inherited {path[-1]}: {value}, which is not expanded"

@@ -43,7 +43,7 @@ def hidden(tree: Any, environ: Mapping[str, str] | None = None) -> Any:
     """A copy to be shown, without secrets: found by their key's name, hidden in every value, in no key."""
     secrets = _of_environment(environ)
     _collect(tree, False, secrets)
-    return _shown(tree, False, _longest_first(secrets))
+    return _shown(tree, False, secrets)
 
 
 def hidden_command(words: Sequence[str], environ: Mapping[str, str] | None = None) -> list[str]:
@@ -57,21 +57,20 @@ def hidden_command(words: Sequence[str], environ: Mapping[str, str] | None = Non
         elif word.startswith("-") and place + 1 < len(words) and _hides(word, words[place + 1]):
             flagged.add(place + 1)
             secrets.add(words[place + 1])
-    known = _longest_first(secrets)
 
     def shown(place: int, word: str) -> str:
         name, equals, value = word.partition("=")
         if place in flagged:
             return HIDDEN
-        return f"{name}={HIDDEN}" if equals and _hides(name, value) else _value(word, known)
+        return f"{name}={HIDDEN}" if equals and _hides(name, value) else _value(word, secrets)
 
     return [shown(place, word) for place, word in enumerate(words)]
 
 
-def without(text: str, secrets: Iterable[str]) -> str:
+def without(text: str, secrets: Iterable[str], shortest: int = _SHORTEST) -> str:
     """A text, such as an error, without these secrets and without what has the form of one."""
-    for secret in _longest_first(secrets):
-        if len(secret) >= _SHORTEST:
+    for secret in sorted(set(secrets), key=lambda text: (-len(text), text)):  # the longest first
+        if len(secret) >= shortest:
             text = text.replace(secret, HIDDEN)
     return _formless(text)
 
@@ -91,10 +90,6 @@ def _of_environment(environ: Mapping[str, str] | None) -> set[str]:
     return {value for value in named.values() if len(value) >= _TELLING}
 
 
-def _longest_first(secrets: Iterable[str]) -> list[str]:
-    return sorted(set(secrets), key=lambda text: (-len(text), text))
-
-
 def _collect(value: Any, secret: bool, into: set[str]) -> None:
     if isinstance(value, dict):
         for key, inner in value.items():
@@ -106,9 +101,14 @@ def _collect(value: Any, secret: bool, into: set[str]) -> None:
         into.add(value)
 
 
-def _shown(value: Any, secret: bool, known: list[str]) -> Any:
+def _shown(value: Any, secret: bool, known: set[str]) -> Any:
     if isinstance(value, dict):
-        return {key: _below(key, inner, secret, known) for key, inner in value.items()}
+        shown = {}
+        for key, inner in value.items():
+            is_secret = (secret or names_secret(str(key))) and not _is_block(inner)
+            is_count = isinstance(inner, int | float) and _COUNTED.search(str(key).lower())
+            shown[key] = inner if is_secret and is_count else _shown(inner, is_secret, known)
+        return shown
     if isinstance(value, list):
         return [_shown(inner, secret, known) for inner in value]
     if isinstance(value, str):
@@ -116,31 +116,18 @@ def _shown(value: Any, secret: bool, known: list[str]) -> Any:
     return HIDDEN if secret and value is not None and not isinstance(value, bool) else value
 
 
-def _below(key: Any, inner: Any, secret: bool, known: list[str]) -> Any:
-    secret = (secret or names_secret(str(key))) and not _is_block(inner)
-    is_count = isinstance(inner, int | float) and _COUNTED.search(str(key).lower())
-    return inner if secret and is_count else _shown(inner, secret, known)
-
-
 def _is_block(value: Any) -> bool:
     return isinstance(value, dict) and any(kind in value for kind in KINDS)
 
 
-def _value(text: str, known: list[str]) -> str:
+def _value(text: str, known: set[str]) -> str:
     """A value elsewhere that is a secret, or holds one: a dummy such as `openai` is part of many words."""
-    for secret in known:
-        if len(secret) >= _SHORTEST and text == secret:
-            return HIDDEN
-        if len(secret) >= _TELLING:
-            text = text.replace(secret, HIDDEN)
-    return _formless(text)
+    return HIDDEN if len(text) >= _SHORTEST and text in known else without(text, known, _TELLING)
 
 
 def _formless(text: str) -> str:
-    text = _QUERY.sub(_parameter, _LOGIN.sub(HIDDEN, text))
+    def parameter(match: re.Match[str]) -> str:
+        return f"{match[1]}{HIDDEN}" if names_secret(match[2]) or match[2].lower() in _SIGNED else match[0]
+
+    text = _QUERY.sub(parameter, _LOGIN.sub(HIDDEN, text))
     return _ISSUED.sub(HIDDEN, _BEARER.sub(rf"\g<1>{HIDDEN}", _HEADER.sub(rf"\g<1>{HIDDEN}", text)))
-
-
-def _parameter(match: re.Match[str]) -> str:
-    is_secret = names_secret(match[2]) or match[2].lower() in _SIGNED
-    return f"{match[1]}{HIDDEN}" if is_secret else match[0]

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from blade.errors import BladeError, Unreadable, UsageError
-from blade_eval.config.config_nouns import Problem, Tree
+from blade_eval.config.config_nouns import Problem, Tree, meant
 
 # Aliases can make a small file mean billions of values; no configuration comes near this.
 MOST_VALUES = 200_000
@@ -231,11 +231,12 @@ def component_file(kind: str, name: str, under: Sequence[Path]) -> Path:
     for path in (path for text in relative for path in candidates(text, under) if path.is_file()):
         return path
     known = sorted(set(names(kind, under)))
-    near = get_close_matches(name, known, 3, 0.5) or [other for other in known if other.startswith(f"{name}/")][:3]
     command = {"model type": "models"}.get(kind, kind.replace(" ", "-") + "s")
     hint = f"`blade list {command}` prints what there is; --search-dir adds a folder"
-    if near:
-        hint = f"did you mean {', '.join(near)}?"
+    if near := meant(name, known, 3, 0.5):
+        hint = near
+    elif below := [other for other in known if other.startswith(f"{name}/")][:3]:
+        hint = f"did you mean {', '.join(below)}?"
     elif 0 < len(known) <= 12:
         hint = f"there are {', '.join(known)}"
     raise UsageError(f"there is no {kind} {name}", hint, "no-such-component")

@@ -18,7 +18,9 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -32,6 +34,17 @@ PATIENCE = 60, 20  # seconds, and times the computing time, on the clock until t
 
 class TooCostly(Exception):
     """The call used up its computing time or its memory; the message says which."""
+
+
+class Slots:
+    """So many calls under way at once in each event loop, and no more than there are processors."""
+
+    def __init__(self, most: int) -> None:
+        self._most = min(most, os.cpu_count() or 1)
+        self._slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+    def here(self) -> asyncio.Semaphore:
+        return self._slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._most))
 
 
 _threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="limited")
@@ -73,12 +86,8 @@ def _line(worker: subprocess.Popen[bytes], deadline: float) -> bytes:
     waiting = select.poll()
     waiting.register(worker.stdout, select.POLLIN | select.POLLHUP)
     got = b""
-    while not got.endswith(b"\n"):
-        left = deadline - time.monotonic()
-        if left <= 0 or not waiting.poll(left * 1000):
-            break
-        more = os.read(worker.stdout.fileno(), 1 << 16)
-        if not more:
+    while not got.endswith(b"\n") and waiting.poll(max(0.0, deadline - time.monotonic()) * 1000):
+        if not (more := os.read(worker.stdout.fileno(), 1 << 16)):
             break
         got += more
     return got
@@ -93,12 +102,9 @@ def _died(worker: subprocess.Popen[bytes], seconds: int) -> Exception:
         worker.wait()
         status = None
     _alive.discard(worker)
-    for pipe in (worker.stdin, worker.stdout):
-        if pipe is not None:
-            try:
-                pipe.close()
-            except BrokenPipeError:
-                pass
+    for pipe in filter(None, (worker.stdin, worker.stdout)):
+        with suppress(BrokenPipeError):
+            pipe.close()
     if status == -signal.SIGXCPU:
         return TooCostly(f"more than {seconds} s of computing")
     if status in (-signal.SIGSEGV, -signal.SIGABRT):  # what C ends in that lacks stack or memory

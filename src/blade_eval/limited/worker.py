@@ -66,7 +66,6 @@ def answered(line: bytes, memory: int) -> dict[str, Any]:
 
 
 def main(calls: BinaryIO, replies: BinaryIO, memory: int) -> None:
-    """Answer until the caller is gone."""
     for line in calls:
         replies.write(msgspec.json.encode(answered(line, memory)) + b"\n")
         replies.flush()

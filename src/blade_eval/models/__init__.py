@@ -12,10 +12,7 @@ from blade_eval.environment import JUDGE_UNREACHED, Respond, Response, Row, Unme
 
 # Each module has `model(settings)`, an async context manager that yields a `Respond`; it is imported when
 # it is asked for.
-MODELS = {
-    "openai_model": "blade_eval.models.openai_model",
-    "scripted_model": "blade_eval.models.scripted_model",
-}
+MODELS = {"openai_model": "blade_eval.models.openai_model", "scripted_model": "blade_eval.models.scripted_model"}
 
 
 def model(name: str, settings: Mapping[str, Any]) -> AbstractAsyncContextManager[Respond]:
@@ -35,8 +32,6 @@ def as_judge(respond: Respond) -> Respond:
             return await respond(params, row)
         except Unmeasured as failure:
             fields = {**failure.fields, "_ng_failure_type": JUDGE_UNREACHED}
-            raise Unmeasured(
-                "judge_failed", str(failure), terminal=failure.terminal, fields=fields
-            ) from failure
+            raise Unmeasured("judge_failed", str(failure), terminal=failure.terminal, fields=fields) from failure
 
     return asked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from random import Random
@@ -16,18 +16,8 @@ from blade.errors import UsageError
 from blade_eval.environment import Respond, Response, Row, Unmeasured
 from blade_eval.expressions import table
 from blade_eval.verifiers.workplace_assistant import after, changes, opened
-from blade_eval.verifiers.workplace_assistant.quests import (
-    Call,
-    Named,
-    Quest,
-    consequences,
-    holds,
-    ident_of,
-    made,
-    quests,
-    spoken,
-)
-from blade_eval.verifiers.workplace_assistant.quests import truth as right_calls
+from blade_eval.verifiers.workplace_assistant import quests as office
+from blade_eval.verifiers.workplace_assistant.quests import Call, Quest, ident_of, quests
 from blade_eval.verifiers.workplace_assistant.tools import call
 from blade_eval.verifiers.workplace_assistant.world import OWNER, State, by_address, fresh
 
@@ -56,13 +46,13 @@ def play(quest: Quest, fault: str, rng: Random) -> Play:
     """One rollout of a task; what comes back are the answers of the tools."""
     people = yield from _people(quest, fault, rng)
     idents, total = (yield from _searched(quest, fault, people, rng)) if quest.read is not None else ([], 0)
-    met = holds(quest, total)
+    met = office.holds(quest, total)
     thought = ""
     if quest.condition is not None and rng.random() < 0.6:
         thought = f"That makes {total}, so the condition is {'' if met else 'not '}met."
     if fault == "ignored_condition":
         met, thought = not met, ""
-    calls = consequences(quest, people, idents, total, met)
+    calls = office.consequences(quest, people, idents, total, met)
     if fault == "stopped_early":
         n, what = len(calls), "I have looked everything up. Next I will make the"
         yield Turn(says=f"{what} {n} change{'s' * (n != 1)} that you asked for; tell me if that is what you want.")
@@ -85,16 +75,11 @@ def _people(quest: Quest, fault: str, rng: Random) -> Generator[Turn, list[str],
             continue
         thought = f"First I need the address of {named.said}." if rng.random() < 0.5 else ""
         answer = yield Turn(((DIRECTORY, {"name": named.look}),), thought)
-        addresses.append(_taken(named, fault, answer))
+        # the one who is meant, or whoever is not and stands nearest to the top
+        is_wrong = fault == "first_match" and bool(named.namesakes)
+        listed = [row["email"] for row in _read(answer[0]).get("results", ())] if is_wrong else ()
+        addresses.append(next((address for address in listed if address != named.address), named.address))
     return tuple(addresses)
-
-
-def _taken(named: Named, fault: str, answer: list[str]) -> str:
-    """The one who is meant, or whoever is not and stands nearest to the top."""
-    if fault != "first_match" or not named.namesakes:
-        return named.address
-    listed = [row["email"] for row in _read(answer[0]).get("results", ())]
-    return next((address for address in listed if address != named.address), named.address)
 
 
 def _read(answer: str) -> dict[str, Any]:
@@ -110,7 +95,7 @@ def _searched(
 ) -> Generator[Turn, list[str], tuple[list[str], int]]:
     """The ids of the records and the total that the pages of a search show, as far as they are read."""
     assert quest.read is not None
-    name, arguments = made(quest.read, people)
+    name, arguments = office.made(quest.read, people)
     bound = arguments.pop(quest.limit) if fault == "dropped_boundary" and quest.limit else None
     thought = "Now I look for what this is about." if rng.random() < 0.4 else ""
     answer = _read((yield Turn(((name, arguments),), thought))[0])
@@ -133,24 +118,21 @@ def _inside(row: dict[str, Any], limit: str, bound: str) -> bool:
 def _acted(calls: list[Call], fault: str, thought: str, rng: Random) -> Generator[Turn, list[str], None]:
     """Make the calls. Now and then one is misspelled and corrected; a fault is not to correct it."""
     slip = rng.randrange(len(calls)) if calls and (fault == "ignored_error" or rng.random() < 0.12) else -1
-    start = 0
-    while start < len(calls):
-        batch = calls[start : start + _AT_ONCE]
-        spelled: list[tuple[str, dict[str, Any] | str]] = [*batch]
-        if start <= slip < start + len(batch):
+    for start in range(0, len(calls), _AT_ONCE):
+        spelled: list[tuple[str, dict[str, Any] | str]] = [*calls[start : start + _AT_ONCE]]
+        has_slip = start <= slip < start + len(spelled)
+        if has_slip:
             spelled[slip - start] = _misspelled(calls[slip], rng)
-        yield Turn(tuple(spelled), thought)
-        thought = ""
-        if start <= slip < start + len(batch) and fault != "ignored_error":
+        yield Turn(tuple(spelled), "" if start else thought)
+        if has_slip and fault != "ignored_error":
             yield Turn((calls[slip],), "One call was refused. I correct its arguments and try again.")
-        start += len(batch)
 
 
 def _misspelled(act: Call, rng: Random) -> tuple[str, dict[str, Any] | str]:
     name, arguments = act
     for key in ("event_start", "due_date", "follow_up_by", "date_min"):
         if key in arguments:
-            return name, {**arguments, key: spoken(str(arguments[key])[:10])}
+            return name, {**arguments, key: office.spoken(str(arguments[key])[:10])}
     for key in ("recipient", "assigned_to_email", "participant_email"):
         if key in arguments and rng.random() < 0.7:
             return name, {**arguments, key: str(arguments[key]).split("@")[0]}
@@ -212,7 +194,7 @@ def drawn(script: str, seed: int, ident: str, repeat: int) -> str:
 @cache
 def applicable(ident: str) -> tuple[str, ...]:
     """The faults after which the office is not as the task wants it, whatever else is drawn."""
-    wanted = changes(after(right_calls(quests()[ident])))
+    wanted = changes(after(office.truth(quests()[ident])))
     return tuple(
         fault
         for fault in FAULTS
@@ -232,13 +214,10 @@ def _meant(quest: Quest, fault: str) -> bool:
 def played(ident: str, fault: str, rng: Random) -> State:
     state = fresh()
     course = play(quests()[ident], fault, rng)
-    turn = next(course, None)
-    while turn is not None:
-        answers = [call(state, name, opened(arguments)) for name, arguments in turn.calls]
-        try:
-            turn = course.send(answers)
-        except StopIteration:
-            turn = None
+    with suppress(StopIteration):
+        turn = next(course)
+        while True:
+            turn = course.send([call(state, name, opened(arguments)) for name, arguments in turn.calls])
     return state
 
 

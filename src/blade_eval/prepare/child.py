@@ -142,8 +142,12 @@ def outcome(script: Path, root: Path, args: Mapping[str, Any]) -> dict[str, Any]
             return {"error": "it has no function prepare()"}
         try:
             returned = prepare(**args)
-        except fetch.Missing as error:
-            return {"missing": [asdict(lacking) for lacking in all_lacking(error, module)]}
+        except fetch.Missing as error:  # the file that was missed first, and those of SOURCES that would be next
+            declared = getattr(module, "SOURCES", None)
+            rest = fetch.lacking(fetch.current(), declared) if isinstance(declared, Mapping) else []
+            by_name = {file.name: file for file in (*rest, *error.lacking)}
+            names = dict.fromkeys(file.name for file in (*error.lacking, *rest))
+            return {"missing": [asdict(by_name[name]) for name in names]}
     except fetch.Mismatch as error:
         return {"mismatch": str(error)}
     except NotReadable as error:
@@ -173,14 +177,6 @@ def loaded(script: Path, root: Path) -> Any:
     # from its text: compiled code is taken for current if a change came within the second and kept the length
     exec(compile(script.read_bytes(), str(script), "exec"), module.__dict__)
     return module
-
-
-def all_lacking(error: fetch.Missing, module: Any) -> list[fetch.Lacking]:
-    """The file that was missed first, and the others of the script's SOURCES that would be missed next."""
-    declared = getattr(module, "SOURCES", None)
-    rest = fetch.lacking(fetch.current(), declared) if isinstance(declared, Mapping) else []
-    known = {lacking.name for lacking in error.lacking}
-    return [*error.lacking, *(lacking for lacking in rest if lacking.name not in known)]
 
 
 def raised(error: BaseException, script: Path) -> dict[str, Any]:

@@ -56,7 +56,13 @@ def records(path: Path) -> Iterator[Record]:
     """
     kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if kind == ".parquet":
-        yield from _parquet(path)
+        try:
+            parquet = import_module("pyarrow.parquet")
+        except ImportError as error:
+            how = "pip install pyarrow; or convert it to .jsonl elsewhere and give that with --from"
+            raise NotReadable(f"{path.name} is Parquet, which needs pyarrow: {how}") from error
+        batches = parquet.ParquetFile(path).iter_batches(batch_size=1000)
+        yield from _checked(enumerate((row for batch in batches for row in batch.to_pylist()), 1), path, "record")
         return
     if kind not in (".jsonl", ".ndjson", ".json", ".csv", ".tsv"):
         raise NotReadable(f"{path.name} is none of .jsonl, .json, .csv, .tsv, .parquet, nor one of them in .gz")
@@ -118,15 +124,3 @@ def _checked(numbered: Iterable[tuple[int, Any]], path: Path, what: str) -> Iter
         if not isinstance(record, dict):
             raise NotReadable(f"{path.name}, {what} {number}, is a {type(record).__name__}, not an object")
         yield Found(record, path, what, number)
-
-
-def _parquet(path: Path) -> Iterator[Record]:
-    try:
-        parquet = import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise NotReadable(
-            f"{path.name} is Parquet, which needs pyarrow: pip install pyarrow; or convert it to "
-            ".jsonl elsewhere and give that with --from"
-        ) from error
-    batches = parquet.ParquetFile(path).iter_batches(batch_size=1000)
-    yield from _checked(enumerate((row for batch in batches for row in batch.to_pylist()), 1), path, "record")

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any
 
 from blade import __version__
 from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
-from blade_eval.config import Dataset, Resolved, installed
+from blade_eval.config import Resolved, installed
 from blade_eval.prepare.fetch import CONTEXT, Context, digest, noted
 
 Tell = Callable[[str], None]
@@ -217,12 +217,9 @@ def prepared(wanted: Iterable[Wanted], how: How, tell: Tell) -> list[Prepared]:
     if len(absent) == 1:
         raise absent[0]
     if absent:
-        raise NothingToRead(
-            "\n".join(error.message for error in absent),
-            "fetch them where there is a network, then copy each to the place named above, or prepare these "
-            "benchmarks one by one with --from",
-            "prepare-missing-file",
-        )
+        hint = "fetch them where there is a network, then copy each to the place named above, or prepare these "
+        hint += "benchmarks one by one with --from"
+        raise NothingToRead("\n".join(error.message for error in absent), hint, "prepare-missing-file")
     return results
 
 
@@ -437,7 +434,14 @@ def ran(wish: Wanted, how: How, context: Context, tell: Tell) -> dict[str, Any]:
             _ended(process)
         if not in_time:
             return {"limit": "time"}
-        return _result(result_file, process.returncode)
+        with suppress(OSError, ValueError):
+            result: dict[str, Any] = json.loads(result_file.read_text(encoding="utf-8"))
+            return result
+    if process.returncode == -signal.SIGXCPU:
+        return {"limit": "CPU time"}
+    if process.returncode < 0:
+        return {"error": f"its process was ended by {signal.Signals(-process.returncode).name}"}
+    return {"error": f"its process ended with code {process.returncode} without a result"}
 
 
 def environment(ours: Mapping[str, str], context: Context) -> dict[str, str]:
@@ -490,17 +494,6 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
         process.stdout.close()
 
 
-def _result(file: Path, code: int) -> dict[str, Any]:
-    with suppress(OSError, ValueError):
-        result: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        return result
-    if code == -signal.SIGXCPU:
-        return {"limit": "CPU time"}
-    if code < 0:
-        return {"error": f"its process was ended by {signal.Signals(-code).name}"}
-    return {"error": f"its process ended with code {code} without a result"}
-
-
 # -- what is told, and what is wanted -------------------------------------------------------------
 
 
@@ -544,11 +537,19 @@ def misnamed(beside: Path) -> list[str]:
 def wanted_of(resolved: Resolved, folder: Path | None = None) -> list[Wanted]:
     """Every dataset with a prepare script, each output once; rows go beside the definition they belong to."""
     folder = Path.cwd() if folder is None else folder
+    package = Path(__file__).resolve().parents[1]
     chosen: dict[Path, Wanted] = {}
-    for dataset in resolved.datasets:
-        if dataset.prepare_script and dataset.jsonl_fpath:
-            wish = _wanted_of(dataset, resolved.roots, folder)
-            chosen.setdefault(wish.output, wish)
+    for dataset in (entry for entry in resolved.datasets if entry.prepare_script and entry.jsonl_fpath):
+        relative = Path(str(dataset.prepare_script))
+        root = next((root for root in resolved.roots if (root / relative).is_file()), folder)
+        script = (root / relative).absolute()
+        # data is not written into an installed package, nor where we may not
+        is_shipped = root.resolve() == installed() and root.resolve().is_relative_to(package)
+        is_ours = not is_shipped and os.access(script.parent if script.parent.is_dir() else root, os.W_OK)
+        work = root if is_ours else folder
+        output = (work / str(dataset.jsonl_fpath)).absolute()
+        wish = Wanted(dataset.name, script, root.absolute(), output, work.absolute(), manifest_pins(script))
+        chosen.setdefault(output, wish)
     if not chosen:
         names = ", ".join(dataset.name for dataset in resolved.datasets) or "none at all"
         what = f"no dataset with a prepare_script was found; datasets: {names}"
@@ -568,15 +569,3 @@ def arguments(resolved: Resolved) -> Mapping[str, Any]:
 
 def is_cached(resolved: Resolved) -> bool:
     return bool(resolved.tree.get("use_cached_prepared_benchmarks"))
-
-
-def _wanted_of(dataset: Dataset, roots: Sequence[Path], folder: Path) -> Wanted:
-    relative = Path(str(dataset.prepare_script))
-    root = next((root for root in roots if (root / relative).is_file()), folder)
-    script = (root / relative).absolute()
-    # data is not written into an installed package, nor where we may not
-    is_shipped = root.resolve() == installed() and root.resolve().is_relative_to(Path(__file__).resolve().parents[1])
-    is_ours = not is_shipped and os.access(script.parent if script.parent.is_dir() else root, os.W_OK)
-    work = root if is_ours else folder
-    output = (work / str(dataset.jsonl_fpath)).absolute()
-    return Wanted(dataset.name, script, root.absolute(), output, work.absolute(), manifest_pins(script))

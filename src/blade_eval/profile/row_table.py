@@ -229,12 +229,10 @@ def of_row(row: Mapping[str, Any], number: int, path: Path | None = None) -> Key
     for name, index in ((TASK, task), (REPEAT, repeat)):
         if type(index) is not int or abs(index) >= _FAR:
             why = f"{name} is {str(index)[:40]!r}, not a whole number" if name in row else f"it has no {name}"
-            raise Unreadable(
-                f"{path}, line {number}: {why}" if path else f"row {number}: {why}",
-                "rows are told apart by _ng_task_index and _ng_rollout_index, which `eval run` writes; "
-                "`blade diagnose` reads files without them",
-                "rows-without-indices",
-            )
+            place = f"{path}, line {number}" if path else f"row {number}"
+            hint = "rows are told apart by _ng_task_index and _ng_rollout_index, which `eval run` writes; "
+            hint += "`blade diagnose` reads files without them"
+            raise Unreadable(f"{place}: {why}", hint, "rows-without-indices")
     assert isinstance(task, int)
     assert isinstance(repeat, int)
     response, reference, server = row.get("response"), row.get("agent_ref"), row.get("_ng_environment_server")

@@ -119,9 +119,6 @@ def _at_each_k(n: Ints, c: Ints) -> Iterator[Floats]:
         yield 1.0 - missed
 
 
-# -- metrics of one's own -------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Hook:
     """The function of a file, which turns the tasks of one agent into named numbers."""
@@ -167,11 +164,8 @@ def loaded(path: Path) -> Hook:
 
 
 def _failed(path: Path, reason: str) -> UsageError:
-    return UsageError(
-        f"{path}: {reason}",
-        "define `def metrics(tasks): ...` which takes a list of lists of rows and returns a dict of numbers",
-        "metrics-hook",
-    )
+    hint = "define `def metrics(tasks): ...` which takes a list of lists of rows and returns a dict of numbers"
+    return UsageError(f"{path}: {reason}", hint, "metrics-hook")
 
 
 def stripped(row: Mapping[str, Any]) -> Row:

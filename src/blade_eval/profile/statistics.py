@@ -64,7 +64,6 @@ class Rollouts:
 
     @cached_property
     def names(self) -> list[str]:
-        """Of agents, by code."""
         return names_of(self.table.agents)
 
     @cached_property

@@ -8,7 +8,7 @@ import platform
 import re
 import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -25,7 +25,7 @@ from blade_eval.environment import Environment, Row
 from blade_eval.prepare import work
 from blade_eval.prepare.fetch import digest
 from blade_eval.runner import collect, inputs, run_files, skills
-from blade_eval.runner.collect import Plan, Runner, Stop, Summary
+from blade_eval.runner.collect import Course, Runner, Stop, Summary
 from blade_eval.runner.inputs import Prompt, Source, Wanted
 from blade_eval.runner.progress import Progress
 from blade_eval.runner.run_files import OpenRun, Places
@@ -63,8 +63,6 @@ class Order:
 
 
 class Outcome(NamedTuple):
-    """What became of a run."""
-
     summary: Summary
     places: Places
     aggregate: Path | None
@@ -94,11 +92,11 @@ async def carried_out(order: Order, progress: Progress, notice: Notice, stop: St
         progress.expected = opened.expected
         progress.given_up = opened.standing.n_given_up(order.attempts)
         progress.asked_again = getattr(run, "retried", progress.asked_again)
-        plan = Plan(
+        course = Course(
             places, run, opened.kept, opened.standing, opened.expected, order.concurrency, order.attempts,
             order.retry_wait_s, progress, stop or Stop(),
         )  # fmt: skip
-        summary = await _sitting(plan, progress, _manifest(order, ready, known, places, identity, opened))
+        summary = await _sitting(course, progress, _manifest(order, ready, known, places, identity, opened))
     aggregate = None
     if order.sums_up and not summary.is_interrupted:
         try:
@@ -108,20 +106,20 @@ async def carried_out(order: Order, progress: Progress, notice: Notice, stop: St
     return Outcome(summary, places, aggregate)
 
 
-async def _sitting(plan: Plan, progress: Progress, manifest: Row) -> Summary:
+async def _sitting(course: Course, progress: Progress, manifest: Row) -> Summary:
     """One sitting: the manifest says that it runs, then how it ended."""
 
     def ended(status: str) -> None:
         progress.close()
         manifest["sittings"][-1] |= {"status": status, "ended": now()}
         try:
-            plan.kept.close()
+            course.kept.close()
         finally:
-            run_files.write_manifest(plan.places.manifest, manifest)
+            run_files.write_manifest(course.places.manifest, manifest)
 
     try:
-        run_files.write_manifest(plan.places.manifest, manifest)
-        summary = await collect.Course(plan).summary()
+        run_files.write_manifest(course.places.manifest, manifest)
+        summary = await course.summary()
         counts = {name: getattr(summary, name) for name in ("expected", "scored", "failed", "unfinished")}
         more = {name: getattr(summary, name) for name in ("scored_before", "failure_lines", "retries")}
         more |= {"requests_again": progress.asked_again(), "seconds": round(summary.seconds, 3)}
@@ -163,9 +161,12 @@ def _environments(known: Resolved) -> Callable[[str], Environment | None]:
 @asynccontextmanager
 async def _runner(order: Order, ready: _Set) -> AsyncIterator[tuple[Runner, Resolved]]:
     if ready.resolved is not None:
-        from blade_eval.runner import components
+        from blade_eval.runner.components import Components
 
-        async with components.local(ready.resolved, ready.agents, ready.wanted.skills, order.max_steps) as run:
+        async with AsyncExitStack() as stack:  # which keeps the models open
+            run = Components(ready.resolved, stack, True, ready.wanted.skills)
+            for name in ready.agents:
+                await run.agent(name, {"max_steps": order.max_steps} if order.max_steps else None)
             yield run, ready.resolved
         return
     from blade_eval.servers import client
@@ -456,18 +457,17 @@ def parsed_repeats(text: Any) -> int | dict[str, int] | None:
 
 
 def _repeats(text: Any) -> int:
-    number = None if isinstance(text, bool) else _at_least_one(str(text))
-    if number is None:
+    if isinstance(text, bool) or not (number := _at_least_one(str(text))):
         hint = "a whole number of at least 1, or {AGENT: 4, _default: 1}"
         raise UsageError(f"--num-repeats cannot be {text}", hint, "bad-repeats")
     return number
 
 
-def _at_least_one(text: str) -> int | None:
-    try:
-        return number if (number := int(text)) >= 1 else None
-    except ValueError:
-        return None
+def _at_least_one(text: str) -> int:
+    """The whole number of a text, or 0."""
+    with suppress(ValueError):
+        return max(0, int(text))
+    return 0
 
 
 def parsed_shard(text: str | None) -> tuple[int, int] | None:
@@ -485,6 +485,6 @@ def max_attempts(retries: int | None, notice: Notice) -> int:
     text = os.environ.get(ATTEMPTS_VARIABLE)
     if retries is not None or text is None:
         return 3 if retries is None else retries + 1
-    if (number := _at_least_one(text)) is None:
+    if not (number := _at_least_one(text)):
         notice(f"{ATTEMPTS_VARIABLE}={text} is no whole number of at least 1; 3 is taken")
     return number or 3

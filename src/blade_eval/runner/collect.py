@@ -135,22 +135,6 @@ _DEAD_FROM_START = 10  # failures at the endpoint, and no success yet
 _DEAD_AFTERWARDS = 2  # times the concurrency, and at least _DEAD_FROM_START: failures since the last success
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is to be collected, by whom, and where it is kept."""
-
-    places: Places
-    run: Runner
-    kept: Kept
-    standing: Standing
-    expected: int
-    concurrency: int = 64
-    attempts: int = ATTEMPTS
-    retry_wait_s: float = 1.0  # before the second attempt; doubled before each further one
-    watch: Progress | None = None
-    stop: Stop = field(default_factory=Stop)
-
-
 class Summary(NamedTuple):
     """What became of the rollouts that were expected."""
 
@@ -165,11 +149,22 @@ class Summary(NamedTuple):
     is_interrupted: bool = False
 
 
+@dataclass
 class Course:
-    """How a sitting goes: what is not there yet is run until all is done, given up, or stopped."""
+    """A sitting: what is not there yet is run until all is done, given up, or stopped."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    places: Places
+    run: Runner
+    kept: Kept
+    standing: Standing
+    expected: int
+    concurrency: int = 64
+    attempts: int = ATTEMPTS
+    retry_wait_s: float = 1.0  # before the second attempt; doubled before each further one
+    watch: Progress = field(default_factory=lambda: Progress(is_quiet=True))
+    stop: Stop = field(default_factory=Stop)
+
+    def __post_init__(self) -> None:
         self.rows = self._waiting()
         self.n_scored = self.n_failed = self.n_lines = self.n_retries = 0
         self.unreached = 0  # failures at the endpoint since the last success
@@ -181,14 +176,14 @@ class Course:
         self.settled.set()
 
     async def summary(self) -> Summary:
-        plan, begun = self.plan, time.monotonic()
-        given_up, before = plan.standing.n_given_up(plan.attempts), len(plan.standing.scored)
-        n_workers = min(plan.concurrency, max(0, plan.expected - before - given_up))
+        begun = time.monotonic()
+        given_up, before = self.standing.n_given_up(self.attempts), len(self.standing.scored)
+        n_workers = min(self.concurrency, max(0, self.expected - before - given_up))
         try:
-            with _listening(plan.stop), _less_gc():
+            with _listening(self.stop), _less_gc():
                 async with asyncio.TaskGroup() as group:
                     syncer = group.create_task(self._syncer())
-                    plan.stop.workers = workers = [group.create_task(self._worker()) for _ in range(n_workers)]
+                    self.stop.workers = workers = [group.create_task(self._worker()) for _ in range(n_workers)]
                     await asyncio.gather(*workers, return_exceptions=True)
                     syncer.cancel()
         except BaseExceptionGroup as several:  # not `except*`: Python 3.11.2 wraps what is raised there once more
@@ -200,28 +195,27 @@ class Course:
         if self.dead:
             raise Unreadable(
                 f"the model, judge or agent server gives no answer ({self.dead}); stopped at {scored:,} of"
-                f" {plan.expected:,} rollouts; what it did not answer counts as no attempt",
+                f" {self.expected:,} rollouts; what it did not answer counts as no attempt",
                 "see that the server runs and that address, key and model name are right; then add --resume",
                 "endpoint-dead",
             )
         return Summary(
-            plan.expected, scored, before, failed, max(0, plan.expected - scored - failed), self.n_lines,
-            self.n_retries, time.monotonic() - begun, plan.stop.is_set,
+            self.expected, scored, before, failed, max(0, self.expected - scored - failed), self.n_lines,
+            self.n_retries, time.monotonic() - begun, self.stop.is_set,
         )  # fmt: skip
 
     def _waiting(self) -> Iterator[Row]:
         """The materialised rows that have no rollout yet and are not given up, in their order."""
-        standing = self.plan.standing
-        with self.plan.places.materialized.open("rb") as file:
+        with self.places.materialized.open("rb") as file:
             for row in map(json_lines.decode, file):
                 key = (row["_ng_task_index"], row["_ng_rollout_index"])
-                if key not in standing.scored and not standing.is_given_up(key, self.plan.attempts):
+                if key not in self.standing.scored and not self.standing.is_given_up(key, self.attempts):
                     yield row
 
     async def _worker(self) -> None:
-        while not self.plan.stop.is_set:
+        while not self.stop.is_set:
             await self.settled.wait()
-            row = None if self.plan.stop.is_set else next(self.rows, None)
+            row = None if self.stop.is_set else next(self.rows, None)
             if row is None:
                 return
             await self._rollout(row)
@@ -230,12 +224,11 @@ class Course:
 
     async def _rollout(self, row: Row) -> None:
         """One row to its result, or to as many failure lines as it takes."""
-        plan = self.plan
-        earlier = plan.standing.failed[row["_ng_task_index"], row["_ng_rollout_index"]]
+        earlier = self.standing.failed[row["_ng_task_index"], row["_ng_rollout_index"]]
         while True:
             self.under_way += 1
             try:
-                result = await plan.run(row)
+                result = await self.run(row)
                 line = json_lines.line(stamped(result, row, earlier))
             except BladeError:
                 raise  # what is wrong with the run itself is told once
@@ -247,21 +240,20 @@ class Course:
                 self._succeeded(result, line)
                 return
             earlier += 1
-            is_final = failure.terminal or earlier >= plan.attempts
+            is_final = failure.terminal or earlier >= self.attempts
             self._failed(failure, failure_line(failure, row, earlier - 1), is_final)
-            if is_final or await plan.stop.within(plan.retry_wait_s * 2 ** (earlier - 1)):
+            if is_final or await self.stop.within(self.retry_wait_s * 2 ** (earlier - 1)):
                 return
             await self.settled.wait()
-            if plan.stop.is_set:
+            if self.stop.is_set:
                 return
             self.n_retries += 1
 
     def _succeeded(self, result: Row, line: bytes) -> None:
-        self.plan.kept.rollout(line)
+        self.kept.rollout(line)
         self.n_scored += 1
         self._release(is_alive=True)
-        if self.plan.watch is not None:
-            self.plan.watch.scored(result.get("reward"), (result.get("response") or {}).get("usage"))
+        self.watch.scored(result.get("reward"), (result.get("response") or {}).get("usage"))
 
     def _failed(self, failure: Unmeasured, line: Row, is_final: bool) -> None:
         """A failure at the endpoint is written once another rollout shows that the endpoint lives.
@@ -269,40 +261,37 @@ class Course:
         An endpoint that is dead would otherwise use up the attempts of every row it never answered. After many
         such failures the endpoint is doubted; it is dead when what is under way has failed as well.
         """
-        plan = self.plan
         if is_endpoint(failure):
             self.failures.append(line)
         else:
-            plan.kept.failure(line)
+            self.kept.failure(line)
             self.n_lines += 1
         self.n_failed += is_final
-        if plan.watch is not None:
-            plan.watch.failed(failure.kind, is_final)
+        self.watch.failed(failure.kind, is_final)
         if is_endpoint(failure) or is_judge(failure):
             self.unreached += 1
-            most = max(_DEAD_FROM_START, _DEAD_AFTERWARDS * plan.concurrency if self.n_scored else 0)
+            most = max(_DEAD_FROM_START, _DEAD_AFTERWARDS * self.concurrency if self.n_scored else 0)
             if self.unreached >= most and not self.doubt:
                 self.doubt = str(failure)
                 self.settled.clear()
         if self.doubt and not self.under_way and not self.dead:
             self.dead = self.doubt
-            plan.stop.ask(is_urgent=True)
+            self.stop.ask(is_urgent=True)
             self.settled.set()
 
     def _release(self, is_alive: bool) -> None:
         self.unreached, self.doubt = 0, ""
         self.settled.set()
         for line in self.failures if is_alive else ():
-            self.plan.kept.failure(line)
+            self.kept.failure(line)
             self.n_lines += 1
         self.failures.clear()
 
     async def _syncer(self) -> None:
         while True:
             await asyncio.sleep(_SYNC_S)
-            await asyncio.to_thread(self.plan.kept.synced)
-            if self.plan.watch is not None:
-                self.plan.watch.waited()
+            await asyncio.to_thread(self.kept.synced)
+            self.watch.waited()
 
 
 @contextmanager

@@ -7,8 +7,8 @@ import secrets
 import time
 import urllib.request
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -140,10 +140,10 @@ class Components:
             self.models[server.instance] = await self._stack.enter_async_context(opening)
         return self.models[server.instance]
 
-    async def resources(self, instance: str | None, why: str) -> Judging:
+    async def resources(self, instance: str | None, why: str, has_judge: bool = True) -> Judging:
         server = self._needed(instance, "resources_servers", why)
         if server.instance not in self.judging:
-            judge = server.named("judge_model_server")
+            judge = server.named("judge_model_server") if has_judge else None
             ask = models.as_judge(await self.model(judge, server.instance)) if judge else None
             environment = verifiers.environment(server.implementation, server.settings)
             self.judging[server.instance] = Judging(environment, ask)
@@ -154,7 +154,7 @@ class Components:
         if server is None or server.kind != "responses_api_agents":
             raise unknown_agent(name, [agent.instance for agent in self._resolved.agents])
         if server.implementation != AGENT:
-            raise _foreign(server)
+            raise foreign(server)
         judging = await self.resources(server.named("resources_server"), name)
         respond = await self.model(server.named("model_server"), name)
         whole = {**server.settings, **(settings or {})}
@@ -167,34 +167,6 @@ class Components:
             hint = "`blade env validate` says what is missing; --model-type names a model, such as openai_model"
             raise UsageError(f"{why} needs {kind}/{instance}, which is not defined", hint, "no-server")
         return server
-
-
-@asynccontextmanager
-async def components(resolved: Resolved) -> AsyncIterator[Components]:
-    """Everything that the configuration names, with the connections open while the block lasts."""
-    async with AsyncExitStack() as stack:
-        parts = Components(resolved, stack)
-        kinds: dict[str, Callable[[str, str], Awaitable[object]]] = {
-            "responses_api_models": parts.model, "resources_servers": parts.resources,
-            "responses_api_agents": lambda instance, _: parts.agent(instance),
-        }  # fmt: skip
-        for server in resolved.servers:
-            if server.kind not in kinds:
-                raise _foreign(server)
-            await kinds[server.kind](server.instance, server.instance)
-        yield parts
-
-
-@asynccontextmanager
-async def local(
-    resolved: Resolved, names: Iterable[str], known: Skills | None, max_steps: int | None
-) -> AsyncIterator[Components]:
-    """A runner for the agents of these names; their models stay open while the block lasts."""
-    async with AsyncExitStack() as stack:
-        parts = Components(resolved, stack, True, known)
-        for name in dict.fromkeys(names):
-            await parts.agent(name, {"max_steps": max_steps} if max_steps else None)
-        yield parts
 
 
 def described(resolved: Resolved, names: Iterable[str]) -> Row:
@@ -217,12 +189,10 @@ def unknown_agent(name: str | None, known: Iterable[str]) -> UsageError:
     return UsageError(f"there is no agent {name!r}", f"there are: {names}", "unknown-agent")
 
 
-def _foreign(server: Server) -> UsageError:
-    return UsageError(
-        f"BLADE has no {server.kind} {server.implementation!r} (instance {server.instance})",
-        f"of agents it has {AGENT}; run others with the tool they were written for, or behind --no-serve",
-        "unknown-agent-type",
-    )
+def foreign(server: Server) -> UsageError:
+    what = f"BLADE has no {server.kind} {server.implementation!r} (instance {server.instance})"
+    hint = f"of agents it has {AGENT}; run others with the tool they were written for, or behind --no-serve"
+    return UsageError(what, hint, "unknown-agent-type")
 
 
 async def _probed(server: Server) -> None:
@@ -242,8 +212,5 @@ async def _probed(server: Server) -> None:
             continue
         writer.close()
         return
-    raise Unreadable(
-        f"nobody answers at {address.hostname}:{port}, the address of {server.instance} ({why})",
-        "start the model server, or give its address with --model-url",
-        "endpoint-dead",
-    )
+    what = f"nobody answers at {address.hostname}:{port}, the address of {server.instance} ({why})"
+    raise Unreadable(what, "start the model server, or give its address with --model-url", "endpoint-dead")

@@ -158,20 +158,14 @@ def materialized(
             why, tasks = max(wrong.items(), key=lambda entry: len(entry[1]))
             names = ", ".join(map(str, tasks[:_NAMED])) + (", …" if len(tasks) > _NAMED else "")
             more = f"; the columns of the first are {columns}" if columns else ""
-            raise UsageError(
-                f"{len(tasks):,} row(s) have {why}: tasks {names}{more}",
-                "--prompt-config names a template for rows without input; leave it out for rows that have one",
-                "rows-and-prompt",
-            )
+            hint = "--prompt-config names a template for rows without input; leave it out for rows that have one"
+            raise UsageError(f"{len(tasks):,} row(s) have {why}: tasks {names}{more}", hint, "rows-and-prompt")
 
 
 def agent_of(row: Row) -> str | None:
     ref = row.get("agent_ref")
     name = ref.get("name") if isinstance(ref, Mapping) else None
     return name if isinstance(name, str) else None
-
-
-# -- lines and tasks ----------------------------------------------------------------------------
 
 
 def _lines(sources: Sequence[Source], wanted: Wanted) -> Iterator[_Line]:
@@ -232,9 +226,6 @@ def _rows_of(path: Path) -> Iterator[tuple[int, bytes, Row]]:
     except OSError as error:
         hint = "name a file of JSON lines; `blade eval prepare` makes those of benchmarks"
         raise Unreadable(f"cannot read {path}: {error.strerror}", hint, "unreadable-file") from error
-
-
-# -- rows ---------------------------------------------------------------------------------------
 
 
 def _row(line: _Line, repeat: int, wanted: Wanted) -> Row:

@@ -209,8 +209,9 @@ class Kept:
         finally:
             draft.unlink(missing_ok=True)
         names = ", ".join(map(str, numbers[:_NAMED])) + (", …" if len(numbers) > _NAMED else "")
-        is_one = len(numbers) == 1
-        what = f"line {names} was no row and stands" if is_one else f"{len(numbers):,} lines ({names}) were no rows and stand"
+        what = f"{len(numbers):,} lines ({names}) were no rows and stand"
+        if len(numbers) == 1:
+            what = f"line {names} was no row and stands"
         return f"{path.name}: {what} in {_aside(path).name} now; a rollout that is missing runs again"
 
     def synced(self) -> None:

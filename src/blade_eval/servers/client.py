@@ -144,6 +144,4 @@ def routed(result: Row) -> Row:
     texts = map(result.get, ("failure_reason", "_ng_failure_judge_error"))
     reason = next(filter(None, texts), "the server gave no reason")
     fields = {key: value for key, value in result.items() if key != "_ng_failure_class"}
-    raise Unmeasured(
-        kind, cut(str(reason)), terminal=result.get("_ng_failure_terminal") is True, fields=fields
-    )
+    raise Unmeasured(kind, cut(str(reason)), terminal=result.get("_ng_failure_terminal") is True, fields=fields)

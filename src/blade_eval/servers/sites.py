@@ -22,7 +22,7 @@ from blade.errors import BladeError, UsageError
 from blade_eval.config import Resolved, hidden
 from blade_eval.environment import Attempt, Environment, Respond, Row, Unmeasured
 from blade_eval.runner import agent, json_lines
-from blade_eval.runner.components import Acting, Judging, components
+from blade_eval.runner.components import Acting, Components, Judging, foreign
 
 COOKIE = "session"
 READY = "All servers ready"
@@ -32,9 +32,6 @@ _INDICES = ("_ng_task_index", "_ng_rollout_index")
 MOST_BODY = 256 << 20  # bytes of a request; rows hold images
 MOST_INFLATED = 32 << 20  # bytes of one that is sent packed, which no client of ours does
 Handler = Callable[[web.Request], Awaitable[web.Response]]
-
-
-# ---- Sites -------------------------------------------------------------------------------------
 
 
 def resources_site(name: str, part: Judging) -> web.Application:
@@ -120,9 +117,6 @@ def head_site(tree: Row, instances: list[Row]) -> web.Application:
     text = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
 
     return _application({}, {"/global_config_dict_yaml": _always(text), "/server_instances": _always(instances)})
-
-
-# ---- What all sites share ----------------------------------------------------------------------
 
 
 class _OneLine(logging.Formatter):
@@ -229,16 +223,10 @@ def _refused(status: int, text: str) -> web.Response:
     return _json({"detail": text}, status)
 
 
-# ---- All of them ------------------------------------------------------------------------------
-
-
 def start(resolved: Resolved, host: str = "127.0.0.1", head_port: int = 11000) -> None:
     if not resolved.servers:
-        raise UsageError(
-            "no server instances are configured, so there is nothing to start",
-            "name some, such as --resources-server workplace_assistant --model-type openai_model",
-            "nothing-to-start",
-        )
+        hint = "name some, such as --resources-server workplace_assistant --model-type openai_model"
+        raise UsageError("no server instances are configured, so there is nothing to start", hint, "nothing-to-start")
     asyncio.run(_served(resolved, host, head_port))
 
 
@@ -248,21 +236,25 @@ async def _served(resolved: Resolved, host: str, head_port: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     async with AsyncExitStack() as stack:
-        parts = await stack.enter_async_context(components(resolved))
+        parts, apps = Components(resolved, stack), list[web.Application]()
+        for server in resolved.servers:
+            name = server.instance
+            if server.kind == "responses_api_models":
+                apps.append(model_site(await parts.model(name, name)))
+            elif server.kind == "resources_servers":
+                apps.append(resources_site(name, await parts.resources(name, name)))
+            elif server.kind == "responses_api_agents":
+                apps.append(agent_site(await parts.agent(name)))
+            else:
+                raise foreign(server)
         tree = copy.deepcopy(resolved.tree)
         instances: list[dict[str, Any]] = []
         # the head's port is tried first: if another head runs there, nothing else need be begun
         async with AsyncExitStack() as trial:
             await listening(trial, web.Application(), host, head_port)
-        for server in resolved.servers:
+        for server, app in zip(resolved.servers, apps, strict=True):
             place = str(server.settings.get("host") or host)
-            if server.kind == "responses_api_models":
-                site = model_site(parts.models[server.instance])
-            elif server.kind == "resources_servers":
-                site = resources_site(server.instance, parts.judging[server.instance])
-            else:
-                site = agent_site(parts.agents[server.instance])
-            port = await listening(stack, site, place, int(server.settings.get("port") or 0))
+            port = await listening(stack, app, place, int(server.settings.get("port") or 0))
             address = {"host": place, "port": port}
             tree[server.instance][server.kind][server.implementation] |= address
             instances.append(
@@ -297,9 +289,7 @@ async def listening(stack: AsyncExitStack, app: web.Application, host: str, port
     try:
         await web.TCPSite(runner, host, port, backlog=_BACKLOG).start()
     except OSError as error:
-        raise UsageError(
-            f"cannot listen at {host}:{port}: {error.strerror or error}",
-            "another `blade env start` may run there (`blade env status`); stop it, or choose another --port",
-            "port-taken",
-        ) from error
+        what = f"cannot listen at {host}:{port}: {error.strerror or error}"
+        hint = "another `blade env start` may run there (`blade env status`); stop it, or choose another --port"
+        raise UsageError(what, hint, "port-taken") from error
     return int(runner.addresses[0][1])

@@ -17,8 +17,7 @@ from typing import Any
 
 from blade.errors import UsageError
 from blade_eval import replies, task_row
-from blade_eval.environment import Attempt, Environment, Row
-from blade_eval.libraries import required
+from blade_eval.environment import Attempt, Environment, Row, required
 
 LONGEST = 10_000  # characters more than twenty times the reference's: a longer transcript is cut, and is wrong
 TASKS = ("auto", "ASR", "ASR-PC")
@@ -34,9 +33,8 @@ def environment(settings: Mapping[str, Any]) -> Environment:
     required("jiwer", "jiwer", "asr_with_pc")
     task = str(settings.get("task_type") or "auto")
     if task not in TASKS:
-        raise UsageError(
-            f"asr_with_pc has no task type {task!r}", f"it is {', '.join(TASKS)}", "environment-settings"
-        )
+        hint = f"it is {', '.join(TASKS)}"
+        raise UsageError(f"asr_with_pc has no task type {task!r}", hint, "environment-settings")
     limit = float(settings.get("correct_below", 0.5))
     return Environment("asr_with_pc", partial(verify, task, limit), scores=scores)
 
@@ -107,7 +105,6 @@ def tokenised(text: str) -> list[str]:
 
 
 def is_mark(token: str) -> bool:
-    """Whether it is a punctuation mark."""
     return len(token) == 1 and unicodedata.category(token).startswith("P")
 
 
@@ -118,7 +115,6 @@ def words(text: str) -> list[str]:
 
 
 def aligned(reference: list[str], heard: list[str]) -> Any:
-    """How jiwer lays two lists of words beside each other."""
     return import_module("jiwer").process_words(" ".join(reference), " ".join(heard))
 
 

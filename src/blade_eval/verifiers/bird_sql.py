@@ -8,18 +8,15 @@ not there, is the task's fault: no reward.
 
 from __future__ import annotations
 
-import asyncio
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import msgspec
 
 from blade.errors import UsageError
-from blade_eval import fences, replies
+from blade_eval import fences, limited, replies
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.sandbox import Limits, Outcome, run
 from blade_eval.sandbox import needed as box_needed
@@ -40,9 +37,8 @@ def environment(settings: Mapping[str, Any]) -> Environment:
         raise UsageError(f"bird_sql cannot compare as {compare!r}", hint, "environment-settings")
     seconds = float(settings.get("sql_execution_timeout_s") or 30)
     folder = Path(str(settings.get("bird_sql_dir") or "resources_servers/bird_sql/.bird_sql"))
-    at_once = min(int(settings.get("max_concurrency") or 32), os.cpu_count() or 1)
+    slots = limited.Slots(int(settings.get("max_concurrency") or 32))
     is_ordered = bool(settings.get("ordered", False))
-    slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     async def verify(attempt: Attempt) -> Row:
         row, text = attempt.row, replies.answer(attempt.response)
@@ -52,8 +48,7 @@ def environment(settings: Mapping[str, Any]) -> Environment:
         if query is None:
             return _fields(text, None, False, False, "no_sql_extracted", "no query in the answer")
         await box_needed()
-        slot = slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(at_once))
-        async with slot:
+        async with slots.here():
             rules = {"compare": compare, "is_ordered": is_ordered and bool(ORDER.search(gold))}
             outcome = await _run({"queries": [gold, query], **rules}, script, path, seconds)
         difference, error = _result(outcome, seconds)

@@ -18,13 +18,8 @@ where the tests cannot run apart, with the setting `allow_in_process`; without, 
 from __future__ import annotations
 
 import ast
-import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
-
-import msgspec
 
 from blade_eval import fences, limited, replies
 from blade_eval.environment import Attempt, Environment, Row
@@ -32,10 +27,11 @@ from blade_eval.sandbox import Limits, assertions, needed
 from blade_eval.sandbox.assertions import Asserted
 from blade_eval.sandbox.plain import SHOWN
 from blade_eval.sandbox.verdicts import RUNTIME, Judged, asserted, calls, outputs
-from blade_eval.task_row import faulty, field, question
+from blade_eval.task_row import faulty, field, opened, question
 
 LANGUAGES = ("python", "python3", "py")
 PARSING = 2  # seconds of computing to find out whether a text is a program
+_VALUE = "a value of unit_tests is"  # not JSON
 Run = Callable[[str], Awaitable[Judged]]
 
 
@@ -48,8 +44,7 @@ def environment(settings: Mapping[str, Any]) -> Environment:
         processes=int(settings.get("max_subprocesses") or 64),
     )
     is_shared = bool(settings.get("allow_in_process", False))
-    at_once = min(int(settings.get("num_processes") or 8), os.cpu_count() or 1)
-    slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+    slots = limited.Slots(int(settings.get("num_processes") or 8))
 
     async def verify(attempt: Attempt) -> Row:
         tests, shown = _tests(attempt.row, limits, is_shared)
@@ -59,8 +54,7 @@ def environment(settings: Mapping[str, Any]) -> Environment:
             metadata = {"error_code": RUNTIME, "error_message": "No program in the answer"}
             return _fields(text, None, [RUNTIME], metadata, 0.0, None)
         await needed()
-        slot = slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(at_once))
-        async with slot:
+        async with slots.here():
             judged = await tests(code)
         return _judged_fields(text, code, judged, shown)
 
@@ -126,12 +120,7 @@ def _fields(
 
 def _tests(row: Row, limits: Limits, is_shared: bool) -> tuple[Run, Callable[[int], Row]]:
     """How a program is judged, and what to show of the test at a place."""
-    unit_tests = field(row, "unit_tests")
-    if isinstance(unit_tests, str):
-        try:
-            unit_tests = msgspec.json.decode(unit_tests)
-        except msgspec.DecodeError as error:
-            raise faulty(f"unit_tests is not JSON: {error}") from error
+    unit_tests = opened(field(row, "unit_tests"), "unit_tests is")
     if isinstance(unit_tests, Mapping) and unit_tests.get("inputs") is not None:
         return _pairs(unit_tests, limits)
     return _assertions(row, limits, is_shared)
@@ -150,7 +139,7 @@ def _pairs(unit_tests: Mapping[str, Any], limits: Limits) -> tuple[Run, Callable
     name = unit_tests.get("fn_name")
     if name:
         arguments = [_arguments(entry) for entry in inputs]
-        wanted = [_value(entry) for entry in expected]
+        wanted = [opened(entry, _VALUE) for entry in expected]
         return lambda code: calls(code, str(name), arguments, wanted, limits), shown
     texts, outcomes = [str(entry) for entry in inputs], [str(entry) for entry in expected]
     return lambda code: outputs(code, texts, outcomes, limits), shown
@@ -160,16 +149,7 @@ def _arguments(entry: Any) -> list[Any]:
     """The arguments of a call: a list, or a text with one JSON value a line."""
     if isinstance(entry, list):
         return entry
-    return [_value(line) for line in str(entry).split("\n") if line.strip()]
-
-
-def _value(entry: Any) -> Any:
-    if not isinstance(entry, str):
-        return entry
-    try:
-        return msgspec.json.decode(entry)
-    except msgspec.DecodeError as error:
-        raise faulty(f"a value of unit_tests is not JSON: {error}") from error
+    return [opened(line, _VALUE) for line in str(entry).split("\n") if line.strip()]
 
 
 def _assertions(row: Row, limits: Limits, is_shared: bool) -> tuple[Run, Callable[[int], Row]]:

@@ -53,8 +53,8 @@ async def verify(judge: judge_model.Judge, rules: Rules, attempt: Attempt) -> Ro
     part, credit = await extracted(rules, attempt.row, expected, text)
     if part is None:
         return fields
-    orders = [(expected, part), (part, expected)] if rules.check_twice_swap else [(expected, part)]
-    prompts = [prompt(judge, attempt.row, *order) for order in orders]
+    prompts = [prompt(judge, attempt.row, expected, part)]
+    prompts += [prompt(judge, attempt.row, part, expected)] if rules.check_twice_swap else []
     count, evaluations = await judge_model.agreement(attempt, judge, prompts)
     reward = 1.0 if count == len(prompts) else rules.reward_if_swap_fails if count else 0.0
     return {**fields, "reward": credit if reward == 1.0 else reward, "judge_evaluations": evaluations}
@@ -74,7 +74,6 @@ async def extracted(rules: Rules, row: Row, expected: str, text: str) -> tuple[s
 
 
 def prompt(judge: judge_model.Judge, row: Row, expected: str, generated: str) -> dict[str, str]:
-    """The fields of the judge's prompt."""
     return {
         "question": str(task_row.field(row, "question") or task_row.question(row)),
         "expected_answer": judge_model.fenced(expected, judge.labels),

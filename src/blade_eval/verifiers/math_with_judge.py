@@ -8,8 +8,7 @@ from typing import Any
 
 from blade.answers import last_box
 from blade_eval import judge_model, limited, replies, task_row
-from blade_eval.environment import Attempt, Environment, Row
-from blade_eval.libraries import required
+from blade_eval.environment import Attempt, Environment, Row, required
 
 LONGEST = 2000  # characters kept of an answer that could not be computed
 COMPUTING = 5  # seconds of processor time for one comparison

@@ -126,14 +126,10 @@ def any_form(text: str, options: Options) -> str | None:
     if spoken and spoken[-1] > max(places, default=(0, "")):
         # A sentence on the way is no conclusion where the last line gives another.
         is_last = "\n" not in text[spoken[-1][0] :]
-        return (None if is_last else concluded(last_line(text), options)) or declared(spoken[-1][1], options)
+        return (None if is_last else concluded(text, options)) or declared(spoken[-1][1], options)
     if places:
         return declared(max(places)[1], options)
-    return concluded(last_line(text), options) if text else None
-
-
-def last_line(text: str) -> str:
-    return text.splitlines()[-1].strip()
+    return concluded(text, options) if text else None
 
 
 @lru_cache(maxsize=4096)
@@ -172,8 +168,9 @@ def opens(text: str, place: int) -> bool:
     return PATTERNS.leading.search(head[-12:]) is not None
 
 
-def concluded(line: str, options: Options) -> str | None:
-    """The option that a last line gives without declaring it: `B`, `(B)`, `B) Square`, `so it is B`."""
+def concluded(text: str, options: Options) -> str | None:
+    """The option that the last line gives without declaring it: `B`, `(B)`, `B) Square`, `so it is B`."""
+    line = text.splitlines()[-1].strip()
     end = line[-SHOWN:]
     marked = {letter for letter in PATTERNS.marked.findall(end) if letter in options}
     if len(marked) > 1:
@@ -210,7 +207,9 @@ def labelled(text: str, options: Options, capital: bool = False) -> str | None:
         return None
     if not rest.strip(PADDING):
         return own
-    beyond = after_text(rest, options[own])
+    # what follows the letter without the letter's own option, whose text may name other letters
+    bare, option = rest.lstrip(PADDING + "-–—"), options[own]
+    beyond = bare[len(option) :] if option and bare.casefold().startswith(option.casefold()) else rest
     if contradicted(rest, own, options) or PATTERNS.retracted.match(beyond) or hedged(beyond, own, options):
         return None
     another = PATTERNS.another.match(beyond)
@@ -218,7 +217,7 @@ def labelled(text: str, options: Options, capital: bool = False) -> str | None:
         return None
     if rest[0].isspace():
         # What follows after a mere space makes a sentence: only a reason keeps the letter a letter.
-        if letter.islower() or not (PATTERNS.reason.match(rest) or spelled(rest, options.get(letter))):
+        if letter.islower() or not (PATTERNS.reason.match(rest) or plain(rest) == plain(options[own]) != ""):
             return None
     elif rest[0] in "'’" or (letter.islower() and rest[0] not in "):"):
         return None
@@ -236,21 +235,10 @@ def contradicted(rest: str, letter: str, options: Options) -> bool:
     return bool(named - {None, letter})
 
 
-def after_text(rest: str, text: str) -> str:
-    """What follows a letter without the letter's own option: its text may name other letters."""
-    bare = rest.lstrip(PADDING + "-–—")
-    return bare[len(text) :] if text and bare.casefold().startswith(text.casefold()) else rest
-
-
 def hedged(rest: str, letter: str, options: Options) -> bool:
     """Whether what follows a letter, to the end of its sentence, holds another one possible."""
     sentence = PATTERNS.sentence_ends.split(rest.lstrip(PADDING + "?。！？"), maxsplit=1)[0]
     return any(other in options and other != letter for other in PATTERNS.hedged.findall(sentence))
-
-
-def spelled(rest: str, text: str | None) -> bool:
-    """Whether the letter's own option follows it."""
-    return text is not None and plain(rest) == plain(text) != ""
 
 
 def by_text(text: str, options: Options) -> str | None:

@@ -15,14 +15,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from itertools import product
 from typing import Any
 
 from blade.answers import last_box
 from blade.errors import UsageError
 from blade_eval import replies, task_row
-from blade_eval.environment import Attempt, Environment, Row
+from blade_eval.environment import Attempt, Environment, Row, required
 from blade_eval.expressions import Expressions
-from blade_eval.libraries import required
 from blade_eval.replies import unwrapped
 
 PATTERNS = Expressions("string_match")
@@ -145,10 +145,7 @@ def normal(text: str, rules: Rules, case_sensitive: bool) -> str:
 
 def bare(text: str) -> str:
     """Without the marks around it; a bracket goes only with its partner, and a sign of a number stays."""
-    before = ""
     for _ in range(DEEPEST):
-        if before == text:
-            break
         before = text
         text = text.strip(AROUND) if not PATTERNS.number.fullmatch(text) else text
         if len(text) > 2 and PAIRS.get(text[0]) == text[-1]:
@@ -189,9 +186,5 @@ def unlike(got: str, wanted: str) -> bool:
 def opposed(got: str, wanted: str) -> bool:
     """Whether a word of one text is one of the other with a syllable that negates it."""
     mine, theirs = set(got.split()) - set(wanted.split()), set(wanted.split()) - set(got.split())
-    return any(
-        prefix + word in other
-        for words, other in ((mine, theirs), (theirs, mine))
-        for word in words
-        for prefix in OPPOSITES
-    )
+    pairs = [*product(mine, [theirs]), *product(theirs, [mine])]
+    return any(prefix + word in others for word, others in pairs for prefix in OPPOSITES)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -36,13 +37,14 @@ async def verify(seconds: int, attempt: Attempt) -> Row:
     """1 when the schema admits the answer, else 0 with `error_type` and `error_message`."""
     row = attempt.row
     kind = str(task_row.field(row, "schema_type", "json")).lower()
-    schema = schema_of(row)
+    source = task_row.field(row, "schema")  # which stands as an object or as its JSON
+    schema = task_row.opened(task_row.needed(row, "schema_str") if source is None else source, "the schema is")
+    if not isinstance(schema, (dict, bool)):
+        raise task_row.faulty("the schema is not an object")
     problem: list[str] | None
     try:
-        if task_row.field(row, "response_mode") == "tool_call":
-            text, syntax = called(row, attempt), "json"
-        else:
-            text, syntax = written(attempt, kind), kind
+        is_call = task_row.field(row, "response_mode") == "tool_call"
+        text, syntax = (called(row, attempt), "json") if is_call else (written(attempt, kind), kind)
         function = "blade_eval.verifiers.structured_outputs:problem_of"
         problem = await limited.call(function, schema, text, syntax, seconds=seconds)
     except Unusable as error:
@@ -55,16 +57,6 @@ async def verify(seconds: int, attempt: Attempt) -> Row:
         "reward": float(problem is None), "schema_type": kind, "error_type": problem[0] if problem else None,
         "error_message": problem[1] if problem else None,
     }
-
-
-def schema_of(row: Row) -> Any:
-    """The schema, which stands as an object or as its JSON."""
-    source = task_row.field(row, "schema")
-    source = task_row.needed(row, "schema_str") if source is None else source
-    document = task_row.opened(source, "the schema is")
-    if not isinstance(document, (dict, bool)):
-        raise task_row.faulty("the schema is not an object")
-    return document
 
 
 def written(attempt: Attempt, kind: str) -> str:
@@ -163,34 +155,24 @@ def read_yaml(text: str) -> Any:
     return yaml.load(text, Loader)
 
 
-def read_toml(text: str) -> Any:
-    """TOML; its dates become texts, which is what a JSON Schema can speak of."""
-    import tomllib
-
-    return json.loads(json.dumps(tomllib.loads(text), default=lambda date: date.isoformat()))
-
-
-def _whole(text: str) -> int:
-    return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
-
-
-def _decimal(text: str) -> float:
-    return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
-
-
 # The core schema of YAML 1.2: kind to its pattern, the signs it begins with, and what it means. Patterns are
 # tried in this order: a whole number is also a decimal one.
 CORE: dict[str, tuple[str, Sequence[str], Callable[[str], Any]]] = {
     "null": (r"null|Null|NULL|~|", ("n", "N", "~", ""), lambda text: None),
     "bool": (r"true|True|TRUE|false|False|FALSE", "tTfF", lambda text: text.lower() == "true"),
-    "int": (r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789", _whole),
+    "int": (
+        r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789",
+        lambda text: int(text, {"0o": 8, "0x": 16}.get(text[:2], 10)),
+    ),
     "float": (
         r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
-        "-+.0123456789",
-        _decimal,
+        "-+.0123456789", lambda text: float(text.lower().replace(".inf", "inf").replace(".nan", "nan")),
     ),
-}
-READERS = {"json": read_json, "yaml": read_yaml, "toml": read_toml}
+}  # fmt: skip
+READERS: dict[str, Callable[[str], Any]] = {
+    "json": read_json, "yaml": read_yaml,  # of TOML the dates become texts, which is what a JSON Schema can speak of
+    "toml": lambda text: json.loads(json.dumps(tomllib.loads(text), default=lambda date: date.isoformat())),
+}  # fmt: skip
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

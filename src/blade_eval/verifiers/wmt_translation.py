@@ -20,8 +20,7 @@ from typing import Any
 
 from blade.errors import UsageError
 from blade_eval import replies, task_row
-from blade_eval.environment import Attempt, Environment, Row
-from blade_eval.libraries import required
+from blade_eval.environment import Attempt, Environment, Row, required
 
 LONGEST = 10_000  # characters more than twenty times the reference's; no translation is longer
 SPM = "flores200_sacrebleu_tokenizer_spm.model"
@@ -40,21 +39,15 @@ def environment(settings: Mapping[str, Any]) -> Environment:
         hint = f"it is one of {', '.join(sorted(known))}"
         raise UsageError(f"sacrebleu has no tokenizer {tokenizer!r}", hint, "environment-settings")
     if tokenizer in ("spm", "flores101", "flores200", "spBLEU-1K"):
-        on_disk(tokenizer)
+        # its model would have to be fetched, and only `eval prepare` reaches out for data
+        required("sentencepiece", "sentencepiece", "wmt_translation")
+        models = Path(import_module("sacrebleu.utils").SACREBLEU_DIR) / "models"
+        if tokenizer != "flores200" or not (models / SPM).is_file():
+            what = f"the tokenizer {tokenizer} needs a model that is not on this machine"
+            hint = f"put {SPM} into {models} and set bleu_tokenizer: flores200, or leave it at auto"
+            raise UsageError(what, hint, "environment-settings")
     order = int(settings.get("chrf_word_order", 2))
     return Environment("wmt_translation", partial(verify, tokenizer, order), scores=scores)
-
-
-def on_disk(tokenizer: str) -> None:
-    """Refuse a tokenizer whose model would have to be fetched: only `eval prepare` reaches out for data."""
-    required("sentencepiece", "sentencepiece", "wmt_translation")
-    models = Path(import_module("sacrebleu.utils").SACREBLEU_DIR) / "models"
-    if tokenizer != "flores200" or not (models / SPM).is_file():
-        raise UsageError(
-            f"the tokenizer {tokenizer} needs a model that is not on this machine",
-            f"put {SPM} into {models} and set bleu_tokenizer: flores200, or leave it at auto",
-            "environment-settings",
-        )
 
 
 async def verify(tokenizer: str, order: int, attempt: Attempt) -> Row:

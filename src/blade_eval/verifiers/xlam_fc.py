@@ -71,7 +71,7 @@ def expected_of(row: Row) -> tuple[list[replies.Call], bool]:
 
 
 def expected_call(entry: Any, has_alternatives: bool) -> replies.Call:
-    """One of them: `{name, arguments}`, or BFCL's `{name: arguments}`."""
+    """`{name, arguments}`, or BFCL's `{name: arguments}`."""
     if isinstance(entry, dict) and "name" not in entry and len(entry) == 1:
         ((name, arguments),) = entry.items()
         entry = {"name": name, "arguments": arguments}
@@ -147,7 +147,6 @@ def alike(wanted: Any, source: Any) -> bool:
 
 
 def plain(text: str) -> str:
-    """A text for a comparison of BFCL's kind."""
     return IGNORED.sub("", text).casefold().replace("'", '"')
 
 

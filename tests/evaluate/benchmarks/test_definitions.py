@@ -25,9 +25,9 @@ from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.prepare import work
 from blade_eval.runner import inputs
 from blade_eval.verifiers import ENVIRONMENTS, environment
-from tests.builders import make_message
 from tests.evaluate.rows import rows_of
 from tests.evaluate.test_prepare import here
+from tests.evaluate.verifiers.attempts import called, message, responded
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = Path(__file__).parent / "samples"
@@ -89,9 +89,6 @@ def test_a_script_declares_its_files_as_pinned_and_a_readme_shows_how_to_run(nam
     parts = [f"blade eval {command} --benchmark {name}" for command in ("prepare", "run")]
     parts += ["## Licence", *(["HF_TOKEN"] if "gated" in document else [])]
     assert [part for part in (*parts, *(str(result["result"]) for result in document["published"])) if part not in text] == []
-
-
-# ---- from a sample in the public schema to a reward ----
 
 
 @pytest.mark.parametrize("name", FETCHED)
@@ -189,9 +186,9 @@ def verifier(implementation: str, folder: Path) -> Environment:
 
 def reward(judge: Environment, row: Row, output: list[Row]) -> float:
     async def ask(request: Row, of: Row) -> Row:
-        return response([make_message(JUDGES[judge.name](request))])
+        return responded(JUDGES[judge.name](request))
 
-    attempt = Attempt(row, response(output), None, ask if judge.name in JUDGES else None)
+    attempt = Attempt(row, responded(*output), None, ask if judge.name in JUDGES else None)
     try:
         fields = asyncio.run(judge.verify(attempt))
     except Unmeasured as error:
@@ -201,16 +198,8 @@ def reward(judge: Environment, row: Row, output: list[Row]) -> float:
     return float(fields["reward"])
 
 
-def response(output: list[Row]) -> Row:
-    return {"id": "resp_1", "object": "response", "status": "completed", "model": "sample", "output": output}
-
-
 def calls(wanted: list[Row]) -> list[Row]:
-    return [
-        {"type": "function_call", "id": f"f{number}", "call_id": f"c{number}", "name": call["name"],
-         "arguments": json.dumps(call["arguments"]), "status": "completed"}
-        for number, call in enumerate(wanted)
-    ]  # fmt: skip
+    return [called(call["name"], call["arguments"]) for call in wanted]
 
 
 def accepted(row: Row) -> list[Row]:
@@ -225,7 +214,7 @@ Answers = tuple[list[Row], list[Row]]  # a right and a wrong answer
 
 
 def texts(right: str, wrong: str) -> Answers:
-    return [make_message(right)], [make_message(wrong)]
+    return [message(right)], [message(wrong)]
 
 
 def letter(row: Row) -> Answers:
@@ -266,13 +255,10 @@ SETTINGS: dict[str, Callable[[Path], Row]] = {
 }
 
 
-def equivalence_judge(request: Row) -> str:
-    """A judge who reads: equal if the reference stands in the candidate."""
-    text = json.dumps(request, ensure_ascii=False)
-    return "[[A!=B]]" if "Upper Nowhere" in text else "[[A=B]]"
-
-
-JUDGES: dict[str, Callable[[Row], str]] = {"equivalence_llm_judge": equivalence_judge}
+# A judge who reads.
+JUDGES: dict[str, Callable[[Row], str]] = {
+    "equivalence_llm_judge": lambda request: "[[A!=B]]" if "Upper Nowhere" in json.dumps(request) else "[[A=B]]"
+}
 
 
 def test_every_script_is_plain_and_reads_only_through_fetched() -> None:

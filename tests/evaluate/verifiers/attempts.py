@@ -34,9 +34,19 @@ def called(name: str, arguments: Any) -> Row:
     return {"type": "function_call", "name": name, "arguments": text, "call_id": "call_1"}
 
 
+def put_out(item: Any) -> Any:
+    """An output item: a text or what one `says` is a message, what is a `call` a function call; else as it is."""
+    if isinstance(item, list):
+        return list(map(put_out, item))
+    if isinstance(item, str):
+        return message(item)
+    if "call" in item:
+        return called(item["call"], item["arguments"]) | item.get("more", {})
+    return message(item["says"], item.get("role", "assistant")) if "says" in item else item
+
+
 def responded(*output: Any) -> Row:
-    said = [message(item) if isinstance(item, str) else item for item in output]
-    return {"id": "resp_1", "object": "response", "model": "m", "output": said}
+    return {"id": "resp_1", "object": "response", "model": "m", "output": put_out(list(output))}
 
 
 def judged(env: Environment, row: Row, *output: Any, ask: Respond | None = None) -> Row:

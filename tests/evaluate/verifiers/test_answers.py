@@ -10,28 +10,29 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from blade.errors import UsageError
 from blade_eval.environment import Attempt, Unmeasured
 from blade_eval.verifiers import environment
 from blade_eval.verifiers.instruction_following import RULES
+from blade_eval.verifiers.string_match import Rules, normal
+from tests.case_tables import tables
+from tests.evaluate.verifiers import attempts
 from tests.evaluate.verifiers.attempts import (
     ANSWERS,
     INSTRUCTIONS,
-    SCHEMA,
     SERVER,
     Judge,
     called,
-    example,
     judged,
-    message,
     responded,
-    responses,
     reward,
-    shipped,
-    survives,
 )
 
-SHAPED = {"schema_str": json.dumps(SCHEMA)}
+FIELDS = tables(__file__, "fields.yaml")
+
+SHAPED = {"schema_str": json.dumps(attempts.SCHEMA)}
 OPTIONS = {"options": [{"A": "Paris"}, {"B": "Rome"}, {"D": "42"}], "expected_answer": "A"}
 FIND = {"name": "find", "arguments": {"what": "tea"}}
 # A verifier, its settings, and a row.
@@ -62,6 +63,40 @@ def test_l4_answers_are_worth_what_the_table_says(group: dict[str, Any]) -> None
         if reward(env, row, text) != group["reward"]:
             wrong.append(case)
     assert wrong == []
+
+
+@pytest.mark.parametrize("group", FIELDS["verdicts"], ids=lambda group: f"{group['verifier']}: {group['why']}")
+def test_the_fields_of_a_verdict(group: dict[str, Any]) -> None:
+    env = environment(group["verifier"], group.get("settings") or {})
+    for more, said, expected in group["cases"]:
+        fields = judged(env, {**group.get("row", {}), **more}, *(said if isinstance(said, list) else [said]))
+        assert isinstance(fields["reward"], float)
+        if "scores" in expected:
+            fields["scores"] = env.scores and env.scores(fields)
+        names = fields.keys() if group.get("whole") else expected
+        assert {name: fields.get(name, "absent") for name in names} == expected, (more, said)
+
+
+@pytest.mark.parametrize(("verifier", "given_settings", "refusal"), FIELDS["settings"])
+def test_settings_that_cannot_work_are_said_before_the_run(verifier: str, given_settings: dict[str, Any], refusal: str) -> None:
+    with pytest.raises(UsageError, match=refusal):
+        environment(verifier, given_settings)
+
+
+@pytest.mark.parametrize("group", ANSWERS["letters"], ids=lambda group: group["why"])
+def test_the_letter_that_is_extracted(group: dict[str, Any]) -> None:
+    env, row = environment("mcqa", {"grading_mode": "any_form"}), {"options": group["options"], "expected_answer": "A"}
+    assert [[text, judged(env, row, text)["extracted_answer"]] for text, _ in group["cases"]] == group["cases"]
+
+
+@given(st.text(max_size=30))
+@settings(max_examples=200, deadline=None)
+def test_the_normal_form_ignores_space_and_case_of_plain_letters(text: str) -> None:
+    rules = Rules(ignore_articles=True, ignore_punctuation=True, normalize_numbers=True)
+    once = normal(text, rules, False)
+    assert normal(f"  {text}\n", rules, False) == once
+    if text.isascii():
+        assert normal(text.swapcase(), rules, False) == once
 
 
 @pytest.mark.parametrize(("name", "details", "kept", "broken"), INSTRUCTIONS)
@@ -116,15 +151,16 @@ def test_a_broken_task_is_not_the_models_fault(verifier: str, row: dict[str, Any
     assert (raised.value.kind, raised.value.terminal) == ("task_invalid", True)
 
 
-@given(responses)
+@given(attempts.responses)
 @settings(max_examples=60, deadline=None)
 def test_nothing_a_model_or_a_judge_puts_out_breaks_a_verifier(response: Any) -> None:
     async def anything(params: Any, asked: Any) -> Any:
         return response
 
     for verifier, given_settings, row in TASKS + MORE:
-        survives(environment(verifier, given_settings), row, response, Judge("[[A=B]]"))
-    survives(environment("equivalence_llm_judge", SERVER), {"expected_answer": "Paris"}, {"output": [message("x")]}, anything)
+        attempts.survives(environment(verifier, given_settings), row, response, Judge("[[A=B]]"))
+    judge = environment("equivalence_llm_judge", SERVER)
+    attempts.survives(judge, {"expected_answer": "Paris"}, responded("x"), anything)
 
 
 def test_the_shipped_examples_are_judged() -> None:
@@ -140,15 +176,15 @@ def test_the_shipped_examples_are_judged() -> None:
         return [said[verifier]] if verifier in said else ["Here.", *(called(call["name"], call["arguments"]) for call in calls)]
 
     for verifier in ("mcqa", "string_match", "math_with_judge", "asr_with_pc", "wmt_translation", "xstest", "xlam_fc", "equivalence_llm_judge"):
-        env, tasks = shipped(verifier), example(verifier)
+        env, tasks = attempts.shipped(verifier), attempts.example(verifier)
         assert len(tasks) >= 3
         for task in tasks:
             assert reward(env, task, *right(verifier, task), ask=Judge("[[A=B]]")) == 1.0, (verifier, task)
             assert reward(env, task, "", ask=Judge("[[A=B]]")) == 0.0
     for verifier in ("instruction_following", "structured_outputs"):
-        assert all(reward(shipped(verifier), task, ",") == 0.0 for task in example(verifier))
-    first = example("structured_outputs")[0]
-    assert reward(shipped("structured_outputs"), first, '{"city": "Ulm", "temperature": -3, "sunny": true}') == 1.0
+        assert all(reward(attempts.shipped(verifier), task, ",") == 0.0 for task in attempts.example(verifier))
+    first = attempts.example("structured_outputs")[0]
+    assert reward(attempts.shipped("structured_outputs"), first, '{"city": "Ulm", "temperature": -3, "sunny": true}') == 1.0
 
 
 MEGABYTE = 1 << 20

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from blade.errors import UsageError
 from blade_eval.environment import Unmeasured
 from blade_eval.sandbox import holds
 from blade_eval.sandbox.sql import differs
 from blade_eval.verifiers.bird_sql import _run, environment, extracted
+from tests.case_tables import tables
 from tests.evaluate.verifiers.attempts import example, judged, shipped
 
 MISSING = [f"{check.name}: {check.seen}" for check in holds() if not check.holds]
@@ -40,25 +40,7 @@ def test_the_gold_queries_of_the_examples_match_themselves() -> None:
 
 
 @boxed
-@pytest.mark.parametrize(
-    ("query", "reward", "reason", "detail"),
-    [
-        ("SELECT a, b FROM t ORDER BY a DESC;", 1.0, "none", None), ("SELECT DISTINCT a, b FROM t", 1.0, "none", None),
-        ("SELECT a + 0.0, b FROM t", 1.0, "none", None), ("SELECT a FROM t", 0.0, "none", "are missing"),
-        ("SELECT a, b FROM t WHERE a = 1", 0.0, "none", "1 rows of the expected 2 are missing"),
-        ("SELECT c FROM t", 0.0, "execution_error", "no such column"),
-        ("SELEC a FROM t", 0.0, "execution_error", "syntax error"),
-        ("SELECT a, b FROM t; SELECT 1", 0.0, "execution_error", "one statement"),
-        ("DELETE FROM t", 0.0, "execution_error", "not authorized"), ("DROP TABLE t", 0.0, "execution_error", "not authorized"),
-        ("INSERT INTO t VALUES (3, 'z') RETURNING a, b", 0.0, "execution_error", "not authorized"),
-        ("ATTACH '/tmp/box/x' AS x", 0.0, "execution_error", "not authorized"),
-        ("PRAGMA table_info(t)", 0.0, "execution_error", "not authorized"),
-        ("SELECT load_extension('x')", 0.0, "execution_error", "not authorized"),
-        ("SELECT zeroblob(999999999)", 0.0, "execution_error", "MemoryError"),
-        (ENDLESS, 0.0, "execution_error", "not done after 0.3 s"),
-        (ENDLESS.replace("count(*)", "n"), 0.0, "execution_error", "more than 200,000 rows"),
-    ],
-)
+@pytest.mark.parametrize(("query", "reward", "reason", "detail"), tables(__file__, "fields.yaml")["queries"])
 def test_queries_and_what_becomes_of_them(query: str, reward: float, reason: str, detail: str | None) -> None:
     limit = 5 if "rows" in (detail or "") else 0.3
     fields = judged(environment({"sql_execution_timeout_s": limit}), ROW, block(query))
@@ -87,9 +69,7 @@ def test_a_database_of_a_file_is_read_and_stays_as_it_was(tmp_path: Path) -> Non
     env = environment({"bird_sql_dir": str(tmp_path)})
     for row in (by_path, by_name):
         assert judged(env, row, block("SELECT a FROM t"))["reward"] == 1.0
-        assert (
-            judged(env, row, block("UPDATE t SET a = 0 RETURNING a"))["failure_reason"] == "execution_error"
-        )
+        assert judged(env, row, block("UPDATE t SET a = 0 RETURNING a"))["failure_reason"] == "execution_error"
     assert hashlib.sha256(place.read_bytes()).hexdigest() == before
     assert {path.name for path in place.parent.iterdir()} == {"t.sqlite"}
 
@@ -141,18 +121,9 @@ def test_l5_a_path_of_the_row_outside_of_the_databases_is_not_opened(tmp_path: P
     assert missing.value.kind == "database_missing"
 
 
-def test_no_query_is_a_zero_with_its_reason() -> None:
-    fields = judged(environment({}), ROW, "I do not know that table.")
-    assert (fields["reward"], fields["failure_reason"], fields["had_codeblock"]) == (
-        0.0, "no_sql_extracted", False,
-    )
-
-
 def test_a_bare_query_counts_and_a_sentence_does_not() -> None:
     assert extracted("SELECT 1;") == ("SELECT 1", False)
-    assert extracted("with x as (select 1) select * from x") == (
-        "with x as (select 1) select * from x", False,
-    )
+    assert extracted("with x as (select 1) select * from x") == ("with x as (select 1) select * from x", False)
     assert extracted("Select one of these: a, b")[0] == "Select one of these: a, b"
     assert extracted("The answer is SELECT 1") == (None, False)
     assert extracted("```sql\nSELECT 1\n```\n```\n1\n```") == ("SELECT 1", True)
@@ -160,15 +131,9 @@ def test_a_bare_query_counts_and_a_sentence_does_not() -> None:
 
 def test_sets_multisets_and_order() -> None:
     once, twice, turned = [(1,), (2,)], [(1,), (2,), (2,)], [(2,), (1,)]
-    assert differs(once, twice, "set", False) is None
-    assert differs(once, twice, "multiset", False) is not None
-    assert differs(once, turned, "set", False) is None
-    assert differs(once, turned, "set", True) is not None
-    assert differs(once, turned, "multiset", False) is None
-    assert differs([(None,)], [(0,)], "set", False) is not None
-    assert differs([], [], "set", False) is None
-
-
-def test_a_comparison_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(UsageError):
-        environment({"compare": "exactly"})
+    for wanted, got, compare, is_ordered, is_same in (
+        (once, twice, "set", False, True), (once, twice, "multiset", False, False), (once, turned, "set", False, True),
+        (once, turned, "set", True, False), (once, turned, "multiset", False, True), ([(None,)], [(0,)], "set", False, False),
+        ([], [], "set", False, True),
+    ):  # fmt: skip
+        assert (differs(wanted, got, compare, is_ordered) is None) is is_same

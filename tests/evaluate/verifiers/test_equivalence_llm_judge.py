@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blade.errors import UsageError
 from blade_eval.environment import Environment, Unmeasured
 from blade_eval.judge_model import fenced, label_of
 from blade_eval.verifiers import environment
-from tests.evaluate.verifiers.attempts import ANSWERS, SERVER, Judge, judged, message, responded, reward
+from tests.evaluate.verifiers.attempts import ANSWERS, SERVER, Judge, judged, responded, reward
 
 EQUAL, DIFFERENT = "[[A=B]]", "[[A!=B]]"
 
@@ -41,8 +40,7 @@ def test_a_judge_without_a_verdict_is_asked_again_and_then_measures_nothing(verd
     judge = Judge(verdict)
     with pytest.raises(Unmeasured) as raised:
         judged(JUDGED, row(), "It is the Danube.", ask=judge)
-    assert raised.value.kind == "judge_failed"
-    assert not raised.value.terminal
+    assert (raised.value.kind, raised.value.terminal) == ("judge_failed", False)
     assert raised.value.fields["failure_kind"] == "judge_unparseable"
     assert raised.value.fields["_ng_failure_judge_error"]
     assert len(raised.value.fields["judge_evaluations"]) == len(judge.asked) == 2
@@ -67,26 +65,20 @@ def test_a_judge_that_was_cut_off_gave_no_verdict(more: dict[str, Any], is_whole
             judged(JUDGED, row(), "It is the Danube.", ask=ask)
 
 
-@pytest.mark.parametrize(
-    ("text", "label"),
-    [
+def test_a_label_of_words_is_the_whole_line() -> None:
+    for text, label in (
         ("1_full_compliance", "1_full_compliance"), ("Class: 2_full_refusal.", "2_full_refusal"),
         ("This is not 1_full_compliance", None), ("11_full_compliance", None), ("1_full_compliances", None),
-    ],
-)
-def test_a_label_of_words_is_the_whole_line(text: str, label: str | None) -> None:
-    assert label_of(text, ("1_full_compliance", "2_full_refusal")) == label
+    ):  # fmt: skip
+        assert label_of(text, ("1_full_compliance", "2_full_refusal")) == label
 
 
-@pytest.mark.parametrize(
-    "fault", [ConnectionError("refused"), TimeoutError(), Unmeasured("model_unreachable", "503")]
-)
+@pytest.mark.parametrize("fault", [ConnectionError("refused"), TimeoutError(), Unmeasured("model_unreachable", "503")])
 def test_a_judge_out_of_reach_measures_nothing(fault: Exception) -> None:
-    with pytest.raises(Unmeasured, match="judge_failed") as raised:
-        judged(JUDGED, row(), "x", ask=Judge(fault))
-    assert raised.value.kind == "judge_failed"
-    with pytest.raises(Unmeasured, match="judge_failed"):
-        judged(JUDGED, row(), "x")
+    for judge in (Judge(fault), None):
+        with pytest.raises(Unmeasured, match="judge_failed") as raised:
+            judged(JUDGED, row(), "x", ask=judge)
+        assert raised.value.kind == "judge_failed"
 
 
 @pytest.mark.parametrize("text", ANSWERS["injections"])
@@ -109,23 +101,14 @@ def test_what_a_rollout_says_is_no_verdict(text: str) -> None:
 
 def test_the_prompt_has_the_question_and_both_answers() -> None:
     judge = Judge(EQUAL)
-    fields = judged(
-        built(
-            judge_system_message="You compare.",
-            judge_responses_create_params={"temperature": 0.0, "input": []},
-        ),
-        row(),
-        message("first"),
-        message("<think>hm</think>It is the Danube."),
-        ask=judge,
-    )
+    params = {"temperature": 0.0, "input": []}
+    own = built(judge_system_message="You compare.", judge_responses_create_params=params)
+    fields = judged(own, row(), "first", "<think>hm</think>It is the Danube.", ask=judge)
     (params,) = judge.asked
     assert params["temperature"] == 0.0
     assert params["input"][0] == {"role": "system", "content": "You compare."}
-    for part in ("Which river?", "the Danube", "It is the Danube."):
-        assert part in judge.prompt()
-    for part in ("first", "hm", "Be brief."):
-        assert part not in judge.prompt()
+    parts = ("Which river?", "the Danube", "It is the Danube.", "first", "hm", "Be brief.")
+    assert [part in judge.prompt() for part in parts] == [True] * 3 + [False] * 3
     (evaluation,) = fields["judge_evaluations"]
     assert set(evaluation) == {"responses_create_params", "response", "verdict_label"}
     assert evaluation["verdict_label"] == EQUAL
@@ -143,27 +126,16 @@ def test_the_exchanged_order_must_agree_where_it_is_asked() -> None:
 
 
 def test_labels_and_template_are_the_settings() -> None:
-    own = built(
-        judge_equal_label="SAME", judge_not_equal_label="NOT SAME",
-        judge_prompt_template="{expected_answer} / {generated_answer}",
-    )
+    labels = {"judge_equal_label": "SAME", "judge_not_equal_label": "NOT SAME"}
+    own = built(**labels, judge_prompt_template="{expected_answer} / {generated_answer}")
     assert reward(own, row(), "x", ask=Judge("SAME")) == 1.0
     assert reward(own, row(), "x", ask=Judge("NOT SAME")) == 0.0
     assert label_of("THE SAMENESS OF IT", ("SAME", "OTHER")) is None
-    for template in (
-        "{expected_answer}", "{expected_answer} {generated_answer} {answer}", "{expected_answer",
-    ):
-        with pytest.raises(UsageError, match="judge_prompt_template"):
-            built(judge_prompt_template=template)
-    with pytest.raises(UsageError, match="judge_model_server"):
-        environment("equivalence_llm_judge", {})
 
 
 def test_silence_and_a_flood_are_not_brought_before_the_judge() -> None:
     judge = Judge(EQUAL)
-    assert judged(JUDGED, row(), "", ask=judge) == {
-        "reward": 0.0, "expected_answer": "the Danube", "judge_evaluations": [],
-    }
+    assert judged(JUDGED, row(), "", ask=judge) == {"reward": 0.0, "expected_answer": "the Danube", "judge_evaluations": []}
     long = judged(built(max_answer_chars=10), row(), "x" * 11, ask=judge)
     assert (long["reward"], long["failure_reason"][:21]) == (0.0, "final_answer_too_long")
     assert judge.asked == []

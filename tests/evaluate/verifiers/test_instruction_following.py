@@ -28,34 +28,6 @@ def test_without_the_library_a_language_is_not_measured(monkeypatch: pytest.Monk
     assert reward(RULED, row("change_case:english_capital"), "Not All Capitals") == 0.0
 
 
-def test_loose_forgives_the_frame_and_strict_does_not() -> None:
-    text = 'Here you are:\n{"a": 1}\nI hope it helps!'
-    fields = judged(RULED, row("detectable_format:json_format"), text)
-    assert fields == {
-        "reward": 0.0, "follow_all_instructions": False, "follow_instruction_list": [False],
-        "follow_all_instructions_loose": True, "follow_instruction_list_loose": [True],
-    }
-    inside = judged(RULED, row("detectable_format:json_format"), 'a\nHere:\n{"a": 1}')
-    assert inside["follow_all_instructions_loose"] is False
-
-
-def test_all_or_a_share() -> None:
-    task = {
-        "instruction_id_list": ["punctuation:no_comma", "startend:quotation"], "kwargs": [None, {"num_words": None}],
-    }
-    assert judged(RULED, task, "no quotes")["follow_instruction_list"] == [True, False]
-    assert reward(RULED, task, "no quotes") == 0.0
-    assert reward(RULED, {**task, "grading_mode": "fraction"}, "no quotes") == 0.5
-    assert reward(RULED, {"verifier_metadata": task}, '"quotes"') == 1.0
-    assert RULED.scores is not None
-    assert RULED.scores(judged(RULED, task, "no quotes"))["instruction_strict_accuracy"] == 0.5
-
-
-def test_silence_keeps_no_instruction() -> None:
-    assert reward(RULED, row("punctuation:no_comma"), "") == 0.0
-    assert reward(RULED, row("punctuation:no_comma"), "<think>none") == 0.0
-
-
 def test_sentences_are_counted_as_a_reader_would() -> None:
     for text, count in {
         "": 0, "No stop": 1, "Dr. Who met Mr. Fox, J. Smith and 1. FC. They spoke.": 2,

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from blade.errors import UsageError
-from blade_eval import limited
 from blade_eval.environment import Attempt, Unmeasured
 from blade_eval.verifiers import environment
 from tests.evaluate.verifiers.attempts import SERVER, Judge, judged, responded, reward
@@ -19,12 +17,6 @@ JUDGED = environment("math_with_judge", {"should_use_judge": True, "verify_timeo
 
 def row(expected: Any) -> dict[str, Any]:
     return {"expected_answer": expected, "responses_create_params": {"input": "How many?"}}
-
-
-def test_the_fields_are_gyms() -> None:
-    assert judged(MATH, row("5"), "\\boxed{4+1}") == {
-        "reward": 1.0, "expected_answer": "5", "extracted_answer": "4+1", "library_reward": 1.0, "judge_evaluations": None,
-    }
 
 
 def test_a_computation_without_end_is_killed_and_the_next_answer_is_judged() -> None:
@@ -40,9 +32,7 @@ def test_many_such_answers_at_once_cost_no_other_its_reward() -> None:
     texts = ["\\boxed{5}", "\\boxed{9^{9^{9^{9^9}}}}", "\\boxed{10/2}", "\\boxed{6}"] * 2
 
     async def all_of_them() -> list[dict[str, Any]]:
-        return list(
-            await asyncio.gather(*(MATH.verify(Attempt(row("5"), responded(text))) for text in texts))
-        )
+        return list(await asyncio.gather(*(MATH.verify(Attempt(row("5"), responded(text))) for text in texts)))
 
     assert [fields["reward"] for fields in asyncio.run(all_of_them())] == [1.0, 0.0, 1.0, 0.0] * 2
 
@@ -52,12 +42,6 @@ def test_an_expected_answer_without_end_is_the_tasks_fault() -> None:
         judged(MATH, row("9^{9^{9^{9^9}}}"), "\\boxed{5}")
     with pytest.raises(Unmeasured, match="task_invalid"):
         judged(MATH, row("  "), "\\boxed{5}")
-
-
-def test_memory_is_limited_too() -> None:
-    with pytest.raises(limited.TooCostly, match="memory"):
-        asyncio.run(limited.call("operator:mul", "x", 3 << 30))
-    assert asyncio.run(limited.call("operator:mul", "x", 3)) == "xxx"
 
 
 def test_a_judge_is_asked_in_both_orders_and_only_on_a_mismatch() -> None:
@@ -85,5 +69,3 @@ def test_a_judge_that_fails_measures_nothing() -> None:
         judged(JUDGED, row("7"), "\\boxed{8}", ask=Judge(ConnectionError("refused")))
     assert raised.value.kind == "judge_failed"
     assert "refused" in raised.value.fields["_ng_failure_judge_error"]
-    with pytest.raises(UsageError, match="judge_model_server"):
-        environment("math_with_judge", {"should_use_judge": True})

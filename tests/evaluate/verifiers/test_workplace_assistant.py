@@ -20,6 +20,7 @@ from blade_eval.verifiers.workplace_assistant.__main__ import datasets
 from blade_eval.verifiers.workplace_assistant.quests import quests, row, truth
 from blade_eval.verifiers.workplace_assistant.tools import TOOLS, call
 from blade_eval.verifiers.workplace_assistant.world import OWNER, fresh, staff
+from tests.case_tables import tables
 from tests.conftest import ROOT
 
 Call = tuple[str, Any]
@@ -43,17 +44,14 @@ def judged(task: str | Row, calls: list[Call] | Row) -> Row:
     return asyncio.run(OFFICE.verify(Attempt(row(task) if isinstance(task, str) else task, said)))
 
 
-def test_there_are_tasks_of_every_kind() -> None:
-    assert len(quests()) >= 60
-    assert set(Counter(quest.category for quest in quests().values())) == {
-        "email", "calendar", "crm", "projects", "analytics", "multi",
-    }  # fmt: skip
-    idle = [ident for ident, quest in quests().items() if not truth(quest)]
-    assert len(idle) == 7
-    assert len({quest.request for quest in quests().values()}) == len(quests())
-
-
-def test_many_colleagues_share_a_first_name_and_none_an_address() -> None:
+def test_there_are_tasks_of_every_kind_and_many_colleagues_of_one_first_name() -> None:
+    categories = {"email", "calendar", "crm", "projects", "analytics", "multi"}
+    assert {quest.category for quest in quests().values()} == categories
+    assert len({quest.request for quest in quests().values()}) == len(quests()) >= 60
+    idle = {ident for ident, quest in quests().items() if not truth(quest)}
+    marked = {ident for ident in quests() if row(ident)["no_change"]}  # a rollout that does nothing passes them
+    assert marked == idle == {ident for ident in quests() if judged(ident, [])["reward"] == 1.0}
+    assert len(marked) == 7
     people = staff()
     assert len(people) >= 100
     assert len({person.address for person in people}) == len(people)
@@ -80,16 +78,10 @@ def test_every_task_can_be_done_and_no_call_of_it_is_idle(ident: str) -> None:
     assert not any({"search", "get", "find"} & set(name.split("_")) for name, _ in calls)
 
 
-def test_spelling_of_free_text_does_not_count_but_words_do() -> None:
+def test_neither_the_spelling_of_free_text_counts_nor_a_detour_but_words_and_the_end_do() -> None:
     (name, arguments), *_ = truth(quests()["email-01"])
-    loose = {**arguments, "body": f"  {arguments['body'].upper()}\n"}
-    assert judged("email-01", [(name, loose)])["reward"] == 1.0
-    assert (
-        judged("email-01", [(name, {**arguments, "body": arguments["body"] + " Thanks."})])["reward"] == 0.0
-    )
-
-
-def test_a_detour_that_ends_in_the_same_state_passes() -> None:
+    for body, worth in ((f"  {arguments['body'].upper()}\n", 1.0), (arguments["body"] + " Thanks.", 0.0)):
+        assert judged("email-01", [(name, {**arguments, "body": body})])["reward"] == worth
     (name, right), *_ = truth(quests()["crm-01"])
     wrong = (name, {**right, "status": "Lost"})
     assert judged("crm-01", [wrong, (name, right)])["reward"] == 1.0
@@ -100,9 +92,7 @@ def test_a_record_that_was_made_and_removed_again_leaves_nothing() -> None:
     state = fresh()
     plot = {"date_min": "2026-03-02", "date_max": "2026-03-06", "metric": "visits", "plot_type": "bar"}
     assert call(state, "analytics_create_plot", plot).startswith("{")
-    event = {
-        "event_name": "Tea", "participant_email": OWNER, "event_start": "2026-06-01 10:00", "duration": 30,
-    }
+    event = {"event_name": "Tea", "participant_email": OWNER, "event_start": "2026-06-01 10:00", "duration": 30}
     made = json.loads(call(state, "calendar_create_event", event))["event_id"]
     assert changes(state).total() == 2
     call(state, "calendar_delete_event", {"event_id": made})
@@ -125,21 +115,11 @@ def test_what_was_sent_is_sent_whatever_becomes_of_the_copy() -> None:
     assert (hidden["missing_changes"], len(hidden["extra_changes"])) == ([], 1)
 
 
-def test_tasks_that_are_done_by_doing_nothing_are_marked() -> None:
-    marked = {ident for ident in quests() if row(ident)["no_change"]}
-    assert marked == {ident for ident in quests() if judged(ident, [])["reward"] == 1.0}
-    assert len(marked) == 7
-
-
 NOBODY = {"recipient": "nobody@nowhere.example", "subject": "a", "body": "b"}
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("email_send_email", json.dumps(NOBODY)), ("email_send_email", NOBODY), ("email_send_email", "{"),
-        ("email_send_email", None), ("no_such_tool", "{}"),
-    ],
+    ("name", "arguments"), [*(("email_send_email", spelled) for spelled in (json.dumps(NOBODY), NOBODY, "{", None)), ("no_such_tool", "{}")]
 )
 def test_a_task_whose_own_calls_are_refused_is_not_measured(name: str, arguments: Any) -> None:
     right = {"name": MAIL[0], "arguments": MAIL[1]}
@@ -151,6 +131,8 @@ def test_a_task_whose_own_calls_are_refused_is_not_measured(name: str, arguments
     whole = {"ground_truth": [right, {"name": LOOK[0], "arguments": json.dumps(LOOK[1])}]}
     assert judged(whole, [MAIL])["reward"] == 1.0
     assert judged(whole, [])["reward"] == 0.0
+    with pytest.raises(Unmeasured, match="task_unreadable"):
+        judged({"ground_truth": "none"}, [])
 
 
 @pytest.mark.parametrize("name", [["email_send_email"], {"a": 1}, None, 3])
@@ -198,51 +180,20 @@ def test_calls_that_were_never_answered_or_offered_do_not_count() -> None:
     assert judged(without, calls)["reward"] == 0.0
 
 
-def test_a_row_without_calls_to_compare_with_is_not_measured() -> None:
-    with pytest.raises(Unmeasured, match="task_unreadable"):
-        judged({"ground_truth": "none"}, [])
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "said"),
-    [
-        ("email_send_email", {"recipient": "nadia", "subject": "a", "body": "b"}, "is no known address"),
-        ("email_send_email", {"subject": "a", "body": "b"}, "missing argument 'recipient'"),
-        ("email_send_email", {"to": "x"}, "unknown argument 'to'; email_send_email takes recipient, subject, body"),
-        ("email_delete_email", {"email_id": "311"}, "no email has the id '311'"),
-        ("email_search_emails", {"date_min": "1 March"}, "must be a date as YYYY-MM-DD, got '1 March'"),
-        ("email_search_emails", {"page": 99}, "page 99 does not exist"),
-        ("email_search_emails", {"page": True}, "must be a whole number"),
-        ("calendar_update_event", {"event_id": "00000141"}, "nothing to change"),
-        ("calendar_create_event", {"event_name": "a", "participant_email": OWNER, "event_start": "2026-03-09 09:00", "duration": 30},
-         "there is already an event at 2026-03-09 09:00"),
-        ("project_management_search_tasks", {"board": "Kitchen"}, "must be one of Back end"),
-        ("company_directory_find_email_address", {"name": "Zzz"}, "nobody in the directory"),
-        ("make_coffee", {}, "there is no tool 'make_coffee'"), ("email_send_email", [], "must be a JSON object"),
-    ],
-)
+@pytest.mark.parametrize(("name", "arguments", "said"), tables(__file__, "fields.yaml")["refused by the office"])
 def test_a_tool_says_what_is_wrong_and_does_nothing(name: str, arguments: Any, said: str) -> None:
     state = fresh()
     answer = call(state, name, arguments)
-    assert answer.startswith("Error: ")
-    assert said in answer
-    assert not changes(state)
+    assert (answer.startswith("Error: "), said in answer, changes(state).total()) == (True, True, 0)
 
 
-def test_a_search_includes_the_days_it_is_limited_to() -> None:
+def test_a_search_includes_the_days_it_is_limited_to_and_all_pages_together_are_all_results() -> None:
     state = fresh()
-    day = next(iter(state.emails.values()))["sent_at"][:10]
+    day = next(iter(state.tables["emails"].values()))["sent_at"][:10]
     found = json.loads(call(state, "email_search_emails", {"date_min": day, "date_max": day}))
-    assert found["total"] == sum(row["sent_at"].startswith(day) for row in state.emails.values()) > 0
-
-
-def test_all_pages_together_are_all_results() -> None:
-    state = fresh()
-    first = json.loads(call(state, "email_search_emails", {"sender": "tomas"}))
-    rest = [
-        json.loads(call(state, "email_search_emails", {"sender": "tomas", "page": page}))
-        for page in range(2, first["pages"] + 1)
-    ]
+    assert found["total"] == sum(row["sent_at"].startswith(day) for row in state.tables["emails"].values()) > 0
+    first, *rest = (json.loads(call(state, "email_search_emails", {"sender": "tomas", "page": page})) for page in range(1, 8))
+    assert first["pages"] == 7
     ids = [result["email_id"] for answer in (first, *rest) for result in answer["results"]]
     assert len(ids) == len(set(ids)) == first["total"] > 5
 

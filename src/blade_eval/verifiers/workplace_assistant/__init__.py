@@ -91,7 +91,7 @@ def changes(state: State) -> Counter[Change]:
     start = fresh()
     differences: Counter[Change] = Counter()
     for name in TABLES:
-        before, now = start.table(name), state.table(name)
+        before, now = start.tables[name], state.tables[name]
         for ident, row in now.items():
             if ident not in before:
                 if name != "emails":
@@ -100,7 +100,7 @@ def changes(state: State) -> Counter[Change]:
                 differences[("changed", name, ident, *sorted(differing))] += 1
         for ident in before.keys() - now.keys():
             differences[("deleted", name, ident)] += 1
-    copies = {id(row) for row in state.emails.values()}
+    copies = {id(row) for row in state.tables["emails"].values()}
     for mail in state.sent:
         differences[("new", "emails", "", *_said(mail))] += 1
         if id(mail) not in copies:
@@ -109,11 +109,8 @@ def changes(state: State) -> Counter[Change]:
 
 
 def _said(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(f"{key}={_plain(key, value)}" for key, value in sorted(fields.items()))
-
-
-def _plain(key: str, value: Any) -> str:
-    return " ".join(value.casefold().split()) if key in FREE_TEXT else str(value)
+    texts = {key: " ".join(fields[key].casefold().split()) for key in FREE_TEXT & fields.keys()}
+    return tuple(f"{key}={texts.get(key, value)}" for key, value in sorted(fields.items()))
 
 
 def _told(change: Change) -> str:
@@ -148,5 +145,4 @@ async def verify(attempt: Attempt) -> Row:
 
 
 def environment(settings: Mapping[str, Any]) -> Environment:
-    """The environment; it has no settings of its own."""
     return Environment("workplace_assistant", verify, seed=lambda row: fresh(), call=call)

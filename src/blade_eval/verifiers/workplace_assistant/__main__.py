@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from blade_eval.verifiers.workplace_assistant.quests import EXAMPLES, quests, rows
+from blade_eval.verifiers.workplace_assistant.quests import EXAMPLES, TEXTS, quests, rows
 from blade_eval.verifiers.workplace_assistant.world import by_address
 
 
@@ -16,22 +16,8 @@ def facts() -> str:
     """What BLADE should know of runs of the office. The addresses are invented, so they may be shared."""
     requests = " ".join(quest.request for quest in quests().values())
     addresses = sorted({*by_address(), *re.findall(r"[\w.-]+@[\w.-]+", requests)})
-    return f"""# What BLADE should know of runs of workplace_assistant; read where it lies beside rollouts.
-name = "workplace_assistant"
-pass_threshold = 1.0
-task_id = "task_id"
-slices = ["category", "difficulty"]
-
-[[stages]]
-name = "the office is as expected"
-field = "db_match"
-equals = true
-
-# Invented people under a domain that is reserved for examples: they look private and are not.
-[sharing]
-allow = [
-{"".join(f'  "{address}",{chr(10)}' for address in addresses)}]
-"""
+    lines = (f'  "{address}",' for address in addresses)
+    return "\n".join((f"{TEXTS['facts']}allow = [", *lines, "]", ""))
 
 
 def datasets() -> dict[str, bytes]:

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from blade_eval.expressions import table
 from blade_eval.verifiers.workplace_assistant.tools import call, schemas
-from blade_eval.verifiers.workplace_assistant.world import OWNER, TODAY, by_address, fresh, namesakes
+from blade_eval.verifiers.workplace_assistant.world import OWNER, TODAY, by_address, fresh, staff
 
 Call = tuple[str, dict[str, Any]]
 
@@ -30,7 +31,8 @@ class Named(msgspec.Struct, frozen=True, array_like=True):
     def namesakes(self) -> tuple[str, ...]:
         """The others of that first name."""
         first = by_address()[self.address].first
-        return tuple(person.address for person in namesakes(first) if person.address != self.address)
+        others = (person.address for person in staff() if person.first == first)
+        return tuple(address for address in others if address != self.address)
 
 
 class Quest(msgspec.Struct, frozen=True):
@@ -111,31 +113,17 @@ def truth(quest: Quest) -> list[Call]:
 
 @cache
 def quests() -> dict[str, Quest]:
-    """All tasks by their id."""
     lines = (Path(__file__).parent / "quests.jsonl").read_bytes()
     return {quest.id: quest for quest in msgspec.json.Decoder(Quest).decode_lines(lines)}
 
 
-# ---- Rows of a dataset ---------------------------------------------------------------------------
-
-POLICY = f"""You are the office assistant of Ines Vardal ({OWNER}) and act only through the tools.
-Today is {TODAY:%A}, {TODAY}, 09:00; days without a year are of this year.
-Dates are YYYY-MM-DD, times YYYY-MM-DD HH:MM; the limits of a search are included in it.
-- Do what is asked and nothing else: no change that was not asked for, no message that was not asked for.
-- Several colleagues share a first name. Look a person up in the directory and take the one who is meant.
-- A search shows five results a page. If `pages` is more than 1, read them all.
-- Use texts in quotes as they stand.
-- An answer that begins with "Error" means that nothing was done. Correct the call; report only what was done.
-- Nobody answers questions. When all is done, say in one or two sentences what you did."""
-
+TEXTS = table("verifiers/workplace_assistant/dataset.yaml")
+POLICY = TEXTS["policy"].format(owner=OWNER, today=TODAY).strip()
 AGENT = "workplace_assistant_simple_agent"
-EXAMPLES = ("email-01", "email-07", "email-12", "calendar-01", "calendar-04", "calendar-10", "crm-01",
-            "crm-06", "crm-10",
-            "projects-03", "projects-07", "analytics-05", "multi-01")  # fmt: skip
+EXAMPLES = tuple(TEXTS["examples"].split())
 
 
 def row(ident: str) -> dict[str, Any]:
-    """One line of the dataset."""
     quest = quests()[ident]
     truths = [
         {"name": name, "arguments": msgspec.json.encode(search).decode()} for name, search in truth(quest)

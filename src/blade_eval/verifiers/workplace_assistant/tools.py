@@ -11,15 +11,8 @@ from typing import Any
 import msgspec
 
 from blade_eval.expressions import table
-from blade_eval.verifiers.workplace_assistant.world import (
-    OWNER,
-    TODAY,
-    Record,
-    State,
-    by_address,
-    staff,
-    visits,
-)
+from blade_eval.verifiers.workplace_assistant import world
+from blade_eval.verifiers.workplace_assistant.world import OWNER, TODAY, Record, State, by_address
 
 Arguments = dict[str, Any]
 Answer = dict[str, Any]
@@ -45,8 +38,6 @@ class Argument(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """What a tool says of itself, and what it takes."""
-
     about: str
     arguments: dict[str, Argument]
     required: tuple[str, ...] = ()
@@ -127,7 +118,7 @@ def read(key: str, rule: str, value: Any) -> Any:
 def find_people(_: State, inputs: Arguments) -> Answer:
     """Matching the whole name: a first name is everybody who has it."""
     wanted = inputs["name"].strip().lower()
-    people = [person for person in staff() if wanted in person.name.lower() or wanted == person.address]
+    people = [person for person in world.staff() if wanted in person.name.lower() or wanted == person.address]
     if not people:
         raise Refused(f"nobody in the directory is called {inputs['name']!r:.60}")
     shown = [
@@ -138,15 +129,13 @@ def find_people(_: State, inputs: Arguments) -> Answer:
 
 
 def record(state: State, table: str, ident: str) -> Record:
-    """A record by its id, or the tool's complaint."""
-    row = state.table(table).get(ident)
+    row = state.tables[table].get(ident)
     if row is None:
         raise Refused(f"no {table.removesuffix('s')} has the id {ident!r:.40}")
     return row
 
 
 def get(state: State, table: str, inputs: Arguments) -> Answer:
-    """A record as it is."""
     ident = inputs[id_of(table)]
     return {id_of(table): ident, **record(state, table, ident)}
 
@@ -175,7 +164,7 @@ def fitting(state: State, table: str, inputs: Arguments) -> Iterator[tuple[str, 
     when, first, last = rule.days[0], inputs.get(rule.days[1]) or "", inputs.get(rule.days[2]) or "9999"
     wanted = {field: inputs[key].strip().lower() for key, field in rule.among.items() if inputs.get(key)}
     query_words = (inputs.get("query") or "").lower().split()
-    for ident, row in state.table(table).items():
+    for ident, row in state.tables[table].items():
         if first <= row[when][:10] <= last and all(value in row[field].lower() for field, value in wanted.items()):
             text = " ".join(row[field] for field in rule.words).lower() if query_words else ""
             if all(word in text for word in query_words):
@@ -185,7 +174,7 @@ def fitting(state: State, table: str, inputs: Arguments) -> Iterator[tuple[str, 
 def _between(inputs: Arguments) -> list[Record]:
     if inputs["date_min"] > inputs["date_max"]:
         raise Refused("date_min lies after date_max")
-    return [row for row in visits() if inputs["date_min"] <= row["date"] <= inputs["date_max"]]
+    return [row for row in world.visits() if inputs["date_min"] <= row["date"] <= inputs["date_max"]]
 
 
 def count_visits(_: State, inputs: Arguments) -> Answer:
@@ -213,7 +202,7 @@ def traffic_sources(_: State, inputs: Arguments) -> Answer:
 
 
 def _add(state: State, table: str, fields: dict[str, Any]) -> Answer:
-    rows = state.table(table)
+    rows = state.tables[table]
     ident = f"{max([NEW, *map(int, rows)]) + 1:08d}"
     rows[ident] = MappingProxyType(fields)
     return {"ok": True, id_of(table): ident}
@@ -228,21 +217,20 @@ def update(state: State, table: str, inputs: Arguments) -> Answer:
         raise Refused("nothing to change was given")
     if "event_start" in changes:
         _need_free(state, changes["event_start"], inputs[key])
-    state.table(table)[inputs[key]] = MappingProxyType({**before, **changes})
+    state.tables[table][inputs[key]] = MappingProxyType({**before, **changes})
     return {"ok": True, key: inputs[key], "changed": sorted(changes)}
 
 
 def delete(state: State, table: str, inputs: Arguments) -> Answer:
-    """A record taken out."""
     ident = inputs[id_of(table)]
     record(state, table, ident)
-    del state.table(table)[ident]
+    del state.tables[table][ident]
     return {"ok": True, "deleted": ident}
 
 
 def _recipient(state: State, value: str) -> str:
     address = value.strip().lower()
-    customers = {row["customer_email"] for row in state.customers.values()}
+    customers = {row["customer_email"] for row in state.tables["customers"].values()}
     if address not in by_address() and address not in customers:
         raise Refused(f"recipient {value!r:.80} is no known address; nothing was sent")
     return address
@@ -251,12 +239,8 @@ def _recipient(state: State, value: str) -> str:
 def _send(state: State, recipient: str, subject: str, body: str) -> Answer:
     fields = {"sender": OWNER, "recipient": recipient, "subject": subject, "sent_at": NOW, "body": body}
     answer = _add(state, "emails", fields)
-    state.sent.append(state.emails[answer["email_id"]])
+    state.sent.append(state.tables["emails"][answer["email_id"]])
     return answer
-
-
-def send_email(state: State, inputs: Arguments) -> Answer:
-    return _send(state, _recipient(state, inputs["recipient"]), inputs["subject"], inputs["body"])
 
 
 def reply_email(state: State, inputs: Arguments) -> Answer:
@@ -270,19 +254,19 @@ def forward_email(state: State, inputs: Arguments) -> Answer:
 
 
 def create_event(state: State, inputs: Arguments) -> Answer:
-    _need_free(state, inputs["event_start"], None)
+    _need_free(state, inputs["event_start"])
     return _add(state, "events", dict(inputs))
 
 
-def _need_free(state: State, start: str, but: str | None) -> None:
-    for ident, row in state.events.items():
+def _need_free(state: State, start: str, but: str = "") -> None:
+    for ident, row in state.tables["events"].items():
         if row["event_start"] == start and ident != but:
             raise Refused(f"there is already an event at {start} ({ident}); nothing was booked")
 
 
 def add_customer(state: State, inputs: Arguments) -> Answer:
     name = inputs["customer_name"].strip().lower()
-    if any(row["customer_name"].lower() == name for row in state.customers.values()):
+    if any(row["customer_name"].lower() == name for row in state.tables["customers"].values()):
         raise Refused(f"a customer called {inputs['customer_name']!r:.60} already exists")
     blank = {"status": "Lead", "last_contact_date": str(TODAY), "follow_up_by": "", "notes": ""}
     return _add(state, "customers", {**blank, **inputs})
@@ -298,12 +282,12 @@ def create_plot(state: State, inputs: Arguments) -> Answer:
 
 
 # What a tool `…_search_emails` does is its verb with a table; the others have functions of their own.
-VERBS: dict[str, Callable[[State, str, Arguments], Answer]] = {
-    "search": search, "get": get, "update": update, "delete": delete,
-}
+VERBS = {"search": search, "get": get, "update": update, "delete": delete}
 OWN: dict[str, Callable[[State, Arguments], Answer]] = {
     "company_directory_find_email_address": find_people,
-    "email_send_email": send_email, "email_reply_email": reply_email, "email_forward_email": forward_email,
+    "email_send_email": lambda state, inputs: _send(
+        state, _recipient(state, inputs["recipient"]), inputs["subject"], inputs["body"]),
+    "email_reply_email": reply_email, "email_forward_email": forward_email,
     "calendar_create_event": create_event,
     "project_management_create_task": lambda state, inputs: _add(state, "tasks", dict(inputs)),
     "customer_relationship_manager_add_customer": add_customer,
@@ -316,18 +300,15 @@ def schemas() -> list[dict[str, Any]]:
     """The tools as a request lists them."""
     return [
         {
-            "type": "function",
-            "name": name,
-            "description": tool.about,
+            "type": "function", "name": name, "description": tool.about,
             "parameters": {
-                "type": "object",
-                "properties": {key: argument.schema() for key, argument in tool.arguments.items()},
+                "type": "object", "properties": {key: argument.schema() for key, argument in tool.arguments.items()},
                 "required": list(tool.required),
             },
             "strict": False,
         }
         for name, tool in TOOLS.items()
-    ]
+    ]  # fmt: skip
 
 
 def call(state: State, name: str, inputs: Any) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -60,29 +59,16 @@ def by_address() -> dict[str, Person]:
     return {person.address: person for person in staff()}
 
 
-def namesakes(first: str) -> tuple[Person, ...]:
-    return tuple(person for person in staff() if person.first == first)
-
-
-@dataclass
-class State:
+class State(NamedTuple):
     """What one session sees: the tables as they are now, and all mail that left the office."""
 
-    emails: Table
-    events: Table
-    customers: Table
-    tasks: Table
-    plots: Table
-    sent: list[Record] = field(init=False, default_factory=list)  # a ledger: no tool takes back what was sent
-
-    def table(self, name: str) -> Table:
-        rows: Table = getattr(self, name)
-        return rows
+    tables: dict[str, Table]
+    sent: list[Record]  # a ledger: no tool takes back what was sent
 
 
 def fresh() -> State:
     """The office as every task finds it."""
-    return State(**{name: dict(table) for name, table in _tables().items()})
+    return State({name: dict(table) for name, table in _tables().items()}, [])
 
 
 @cache
